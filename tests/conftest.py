@@ -86,7 +86,7 @@ def new_home(store_kind: str, tmp_path: Path, request: pytest.FixtureRequest) ->
         return
     tenants: postgres.Tenants = request.getfixturevalue("tenants")
     with ExitStack() as homes:
-        yield lambda: homes.enter_context(tenants.swept())
+        yield lambda: homes.enter_context(tenants.reused())
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from loopback import Quiet, listening
+from loopback import QuietHandler, listening
 
 DIMENSIONS = 8
 
@@ -39,7 +39,7 @@ class EmbeddingServer:
 
 @contextmanager
 def embedding_server() -> Generator[EmbeddingServer]:
-    class Handler(Quiet):
+    class Handler(QuietHandler):
         def do_POST(self) -> None:  # noqa: N802 -- as http.server calls it
             body = self.rfile.read(int(self.headers["Content-Length"]))
             status, text = server.answer(body, self.headers["Authorization"])

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from threading import Event
 from typing import Any
 
-from loopback import Quiet, listening
+from loopback import QuietHandler, listening
 
 Json = dict[str, Any]
 
@@ -62,7 +62,7 @@ def fails(status: int, text: str = "not now", **headers: str) -> Said:
 
 @contextmanager
 def model_server() -> Generator[ModelServer]:
-    class Handler(Quiet):
+    class Handler(QuietHandler):
         def do_POST(self) -> None:  # noqa: N802 -- as http.server calls it
             body = self.rfile.read(int(self.headers["Content-Length"]))
             server.asked.append(Asked(self.path, json.loads(body), {k.lower(): v for k, v in self.headers.items()}))

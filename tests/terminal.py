@@ -12,7 +12,7 @@ from contextlib import suppress
 from functools import cache
 
 from builders import Home
-from fork_server import Warm, text
+from fork_server import ForkServer, text
 from typer.testing import CliRunner, Result
 
 import inmind as package
@@ -39,8 +39,8 @@ def inmind(*arguments: str, home: Home | None = None, stdin: str = "") -> subpro
 
 
 @cache
-def warm_inmind() -> Warm:
-    return Warm("terminal:get_ready", env={**os.environ, "PYTHONUTF8": "1"})
+def warm_inmind() -> ForkServer:
+    return ForkServer("terminal:get_ready", env={**os.environ, "PYTHONUTF8": "1"})
 
 
 def get_ready() -> None:

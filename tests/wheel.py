@@ -14,7 +14,7 @@ import venv
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from pages import PROJECT, SECONDS, Step, matches, steps, trimmed
+from pages import PROJECT, SECONDS, Step, matches, steps, trim_lines
 
 ENVIRONMENTS = {"bare": "", "all": "[all]"}
 """Name of the environment, and the extras that it has."""
@@ -60,7 +60,7 @@ def run(step: Step, python: Path) -> str:
         )
     if done.returncode != 0:
         return f"exit status {done.returncode}\n{done.stdout}"
-    if not matches(trimmed(done.stdout.splitlines()), step.expected or ()):
+    if not matches(trim_lines(done.stdout.splitlines()), step.expected or ()):
         return f"printed\n{done.stdout}\nand not\n" + "\n".join(step.expected or ())
     return ""
 

@@ -39,7 +39,7 @@ STORY = "Once upon a time there was a page that nobody had ever named, and so no
 
 @dataclass
 class Watching:
-    """Somebody who is shown an answer, and may do something about it."""
+    """A listener that records what it is shown, and can react to it."""
 
     text: str = ""
     thoughts: str = ""
@@ -47,19 +47,19 @@ class Watching:
     heard: Callable[[str], None] = lambda _: None
     seen: Callable[[str], None] = lambda _: None
 
-    def waits(self) -> None: ...
+    def show_waiting(self) -> None: ...
 
-    def hears(self, piece: StreamPiece) -> None:
+    def show_piece(self, piece: StreamPiece) -> None:
         self.text += piece.text
         self.thoughts += piece.reasoning
         self.heard(self.text)
 
-    def has_heard(self) -> None:
+    def end_answer(self) -> None:
         self.heard(self.text)
 
-    def sees(self, used: ChatToolUse) -> None:
-        self.calls.append((used.name, used.output))
-        self.seen(used.name)
+    def show_tool_use(self, use: ChatToolUse) -> None:
+        self.calls.append((use.name, use.output))
+        self.seen(use.name)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from threading import Event
 import pytest
 from chat_terminal import CTRL_D, PATIENCE, AtTerminal, environment
 from local_model import local_model
-from loopback import Quiet, listening
+from loopback import QuietHandler, listening
 from model_server import Said, model_server
 from provider import Fails, Provider, asks, says
 from terminal import at_once, command
@@ -230,21 +230,21 @@ def test_whoever_comes_back_chooses_a_model_and_is_told_where_it_was_and_what_ot
             person.sees("Which model, by number or name? ")
             person.says("2")
             person.sees(f"large at {url}, session")
-            person.sees("Context window unknown, assuming, 128,000 tokens: set --window or window of [model].\n> ")
+            person.sees("Context window unknown, assuming 128,000 tokens: set --window or window of [model].\n> ")
             person.says("Where is my order?")
             person.sees(f"Is 'large' a model of {url}? Your message is saved; /retry asks again.")
             person.sees("> ")
             person.says("exit")
             assert person.leaves() == 0
         with AtTerminal("chat", "--continue", "--model", "small", "--base-url", url, home=home, cwd=work) as person:
-            person.sees("again.\n")
+            person.sees(" (resumed).\n")
             person.sees("About: Where is my order?\nLast: Where is my order? → no answer yet: /retry\n> ")
             with Memory.open(home, embedder=None) as memory:
                 session = only_session(memory)
                 session.add([{"role": "user", "content": "Hello from there"}])
                 person.says("/undo")
                 person.sees("New from another process: Hello from there\n")
-                person.sees("From another chat: Hello from there\nTake it back? [y/N] ")
+                person.sees("From another chat: Hello from there\nRemove it? [y/N] ")
                 person.says("n")
                 person.sees("> ")
                 assert len(line(session)) == 2
@@ -252,7 +252,7 @@ def test_whoever_comes_back_chooses_a_model_and_is_told_where_it_was_and_what_ot
                     person.says("/undo")
                     person.sees("[y/N] ")
                     person.says("y")
-                    person.sees("Taken back, 1 message in all")
+                    person.sees("Removed 1 message: ")
                     person.sees("> ")
                 assert line(session) == []
             person.says("/undo")
@@ -261,7 +261,7 @@ def test_whoever_comes_back_chooses_a_model_and_is_told_where_it_was_and_what_ot
             assert person.leaves() == 0
 
 
-class Several(Quiet):
+class Several(QuietHandler):
     """An endpoint that has two models, and knows neither when it is asked."""
 
     def do_GET(self) -> None:  # noqa: N802 -- as http.server calls it

@@ -189,7 +189,8 @@ def test_what_a_child_did_before_it_was_killed_comes_home_by_its_id(memory: Memo
     child = parent.spawn("research", policy="fork")
     script = (
         "import os, signal, sys\n"
-        "from inmind import Memory, ScratchpadLayer\n"
+        "from inmind import Memory\n"
+        "from inmind.layers import ScratchpadLayer\n"
         "session = Memory.open(sys.argv[1]).session('research', layers=[ScratchpadLayer(schema={'type': 'object'})])\n"
         "session.scratchpad.update({'goal': 'found it'})\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
@@ -245,9 +246,9 @@ def test_what_cannot_be_a_child_is_refused(memory: Memory) -> None:
     parent = parent_of(memory)
     stranger = memory.session("stranger", resource="ada")
     for wrong in ("stranger", stranger, "nobody", "parent"):
-        with pytest.raises(InvalidInput, match="spawned"):
+        with pytest.raises(InvalidInput, match="a child session of parent"):
             parent.merge_back(wrong)
-    with pytest.raises(InvalidInput, match="own children"):
+    with pytest.raises(InvalidInput, match="a child of this session"):
         parent.spawn("stranger")
     for policy in ("sometimes", {"no such layer": "fork"}, {"overview": "maybe"}, 7):
         with pytest.raises(InvalidInput, match="policy"):

@@ -158,7 +158,7 @@ def test_no_archive_is_given_a_name_that_its_child_has_for_another(memory: Memor
 def test_further_pages_say_from_which_they_go_on_as_it_is_called_at_home(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(archive_page, "MOST_IN_PAGE", 400)
+    monkeypatch.setattr(archive_page, "MAX_PAGE_BYTES", 400)
     parent = parent_of(memory)
     child = parent.spawn(policy="fork")
     searched(parent, "oak")

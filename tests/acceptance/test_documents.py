@@ -123,7 +123,7 @@ def test_a_deleted_file_is_created_anew_and_that_is_said(session: Session, page:
     page.unlink()
     assert session.overview == "written by the agent\n"
     assert page.exists()
-    assert any("was gone" in notice for notice in session.prepare([user("hi")]).report.notices)
+    assert any("was missing" in notice for notice in session.prepare([user("hi")]).report.notices)
 
 
 @pytest.mark.embedded
@@ -151,7 +151,7 @@ def test_what_is_not_a_plain_file_is_never_taken_for_empty_and_never_replaced(
     assert not stat.S_ISREG(page.lstat().st_mode)
     session.write("overview.md", "newer\n")
     (said,) = notices(session)
-    assert said.startswith("overview.md is written in memory and not in its file")
+    assert said.startswith("overview.md has a newer version in memory")
     session.write("overview.md", "newest\n")
     assert (notices(session), session.overview) == ((), "newest\n")
 

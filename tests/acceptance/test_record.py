@@ -437,7 +437,7 @@ def test_a_streamed_reply_is_recorded_from_its_chunks(session: Session) -> None:
     recorded = session.record(iter(chunks))
     assert (recorded.text, session.scratchpad.snapshot) == ("One moment.", "Mei")
     before = session.state.seq
-    with pytest.raises(InvalidInput, match="ended"):
+    with pytest.raises(InvalidInput, match="chunks without an end"):
         session.record(iter(chunks[:3]))
     assert session.state.seq == before
 

@@ -11,7 +11,7 @@ from builders import Home, assistant, user
 from inmind import Memory, Prompt, Session
 from inmind.core.events.session import Retained
 from inmind.errors import InvalidInput, NotFound
-from inmind.session.session import MOST_RETAINED
+from inmind.session.retention import MAX_RETAINED_CHARACTERS
 
 Message = dict[str, Any]
 
@@ -115,7 +115,7 @@ def test_a_host_may_declare_only_so_much(session: Session) -> None:
         session.retain(f"{number} " + "x" * 900)
     with pytest.raises(InvalidInput) as refused:
         session.retain("y" * 900)
-    assert str(MOST_RETAINED) in str(refused.value)
+    assert str(MAX_RETAINED_CHARACTERS) in str(refused.value)
 
 
 @pytest.mark.spec("E8", "C8")

@@ -411,7 +411,7 @@ def test_of_two_older_sessions_of_one_id_the_one_of_the_folder_is_opened_and_the
             assert len(memory.sessions()) == 2
             assert [wire["content"] for wire in memory.session("old", cwd=cwd).state.conversation.wires] == [said]
         (record,) = caplog.records
-        assert record.getMessage().startswith(f"sessions/{other}/old.jsonl has the id of another session")
+        assert record.getMessage().startswith(f"sessions/{other}/old.jsonl was not imported: another session has this id")
         caplog.clear()
     assert left.read_bytes() == kept
 

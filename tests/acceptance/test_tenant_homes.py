@@ -10,7 +10,7 @@ from typing import Any
 
 import apsw
 import pytest
-from bundle_builders import lived_richly
+from bundle_builders import fill_home_with_all_kinds
 from tenant_builders import lived, made
 
 from inmind import Memory
@@ -102,7 +102,7 @@ def test_links_in_a_home_are_removed_and_not_followed(homes: TenantHomes, tmp_pa
 
 def test_a_home_of_all_kinds_of_things_is_gone_with_all_of_it(homes: TenantHomes, folder: Path) -> None:
     home = Path(made(homes, "ada"))
-    lived_richly(home)
+    fill_home_with_all_kinds(home)
     assert homes.erase("ada").events > 50
     assert os.listdir(folder) == []
 

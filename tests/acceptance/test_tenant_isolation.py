@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import psycopg
 import pytest
-from bundle_builders import entries_of
+from bundle_builders import read_entries
 from postgres import Run, Server
 from tenant_builders import ask, lived, made, tell
 
@@ -294,8 +294,8 @@ def test_whatever_a_tenant_names_it_is_its_own(bob: str, tmp_path: Path) -> None
         with pytest.raises(NotFound):
             memory.page("detail/harbour.md", session="secret")
         memory.export(tmp_path / "bob.inmind")
-    assert b"harbour of plain" in entries_of(tmp_path / "bob.inmind")["journal.jsonl"]
-    assert b"secret" not in entries_of(tmp_path / "bob.inmind")["journal.jsonl"]
+    assert b"harbour of plain" in read_entries(tmp_path / "bob.inmind")["journal.jsonl"]
+    assert b"secret" not in read_entries(tmp_path / "bob.inmind")["journal.jsonl"]
 
 
 @pytest.mark.spec("K25")

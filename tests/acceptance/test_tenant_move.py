@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from bundle_builders import lived_richly
+from bundle_builders import fill_home_with_all_kinds
 from postgres import Run, Server, wait_until
 from tenant_builders import PASSWORD, lived, made, operators_url
 
@@ -110,7 +110,7 @@ def test_all_of_a_tenant_is_there_and_nothing_of_it_here(at: Opening, here: str,
 def test_a_life_with_everything_in_it_is_the_same_after_a_round_trip(at: Opening, tmp_path: Path) -> None:
     """Dreams among it, which say how far they have read in the journal that they stand in."""
     homes, server, back = at("homes"), at("server"), at("elsewhere")
-    lived_richly(Path(made(homes, "ada")))
+    fill_home_with_all_kinds(Path(made(homes, "ada")))
     whole = homes.inventory("ada")
     there = moved(homes, server)
     again = moved(server, back)

@@ -337,7 +337,7 @@ def test_a_call_that_was_refused_is_done_under_its_key_once_its_caller_has_seen(
     session = lived_in(memory, scope)
     before = stored(memory)
     refused = session.call_tool(tool, arguments, key="k")
-    assert "It reads:" in refused.text
+    assert "It is now:" in refused.text
     assert stored(memory) == before
     done = session.call_tool(tool, arguments, seen=known(session), key="k")
     assert (done.error, done.repeated) == (False, False)

@@ -193,7 +193,7 @@ def test_a_model_cannot_rewrite_a_page_that_stands_for_messages_and_may_append_t
     before = session.read(page)
     session.record(a_reply(("memory_read", {"path": page})))
     refused = session.record(a_reply(("memory_write", {"path": page, "text": "gone", **rewrites}))).results[0]
-    assert f"Nothing was written: {page} has messages" in refused["content"]
+    assert f"Nothing was written: {page} holds archived messages" in refused["content"]
     session.record(a_reply(("memory_write", {"path": page, "text": "mine", "append": True})))
     assert session.read(page) == f"{before}mine"
     session.undo_compaction()

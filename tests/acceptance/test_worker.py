@@ -17,8 +17,8 @@ import pytest
 from dream_checks import accounted, events_of, in_order, text_of
 from postgres import Tenants, wait_until
 from torture import workers
-from torture.harness import SECONDS, Running, run
-from torture.stages import BEHIND, Paid
+from torture.harness import SECONDS, RunningActor, run
+from torture.stages import BEHIND, PaidModel
 from torture.workers import DONE, NOTES, QUICKLY, a_worker, asked, fill, leases_are_short
 
 from inmind import Memory
@@ -183,9 +183,9 @@ def test_who_has_been_quiet_for_long_is_looked_at_more_seldom() -> None:
 def test_a_worker_killed_anywhere_leaves_one_dream_and_one_bill(tenant_url: str, calls: Path, stage: str) -> None:
     fill(tenant_url, "ada")
     ended = run(workers.killed_behind, url=tenant_url, calls=str(calls), stage=stage)
-    assert (ended.killed, ended.all("ending")) == (True, [[stage]]), ended.said
+    assert (ended.killed, ended.all("ending")) == (True, [[stage]]), ended.output
     until = time.monotonic() + SECONDS
-    with leases_are_short(), a_worker(tenant_url, model=Paid(str(calls))) as worker:
+    with leases_are_short(), a_worker(tenant_url, model=PaidModel(str(calls))) as worker:
         while True:
             worker.run_once()
             with Memory.open(tenant_url, embedder=None) as memory:
@@ -217,7 +217,7 @@ def test_two_workers_of_which_one_dies_again_and_again_dream_once_for_everybody(
 ) -> None:
     resources = [f"r{number:03}" for number in range(many)]
     fill(tenant_url, *resources)
-    running = [Running(workers.goes_on, url=tenant_url, calls=str(calls)) for _ in range(2)]
+    running = [RunningActor(workers.goes_on, url=tenant_url, calls=str(calls)) for _ in range(2)]
     killed = seen = 0
     began = time.monotonic()
     try:
@@ -228,7 +228,7 @@ def test_two_workers_of_which_one_dies_again_and_again_dream_once_for_everybody(
                 doomed = running.pop(0)
                 doomed.kill()
                 doomed.finish()
-                running.append(Running(workers.goes_on, url=tenant_url, calls=str(calls)))
+                running.append(RunningActor(workers.goes_on, url=tenant_url, calls=str(calls)))
                 killed, seen = killed + 1, done
         # What is left in the queue could dream once more.
         wait_until(lambda: not _left(sql), "the queue does not run empty", seconds=SECONDS)
@@ -258,7 +258,7 @@ def test_the_sweep_finds_jobs_of_the_dead_and_gives_up_after_so_many(
     fill(tenant_url, "ada")
     jobs.enqueue_due(datetime.now(UTC))
     with Memory.open(tenant_url, embedder=None, settings={**QUICKLY, "worker.tries": 3}) as memory:
-        work = WorkerTasks(upkeep_runner_of(memory), jobs, workers.unheard)
+        work = WorkerTasks(upkeep_runner_of(memory), jobs, workers.ignore_heartbeats)
         for tries in range(3):
             fetch = "SELECT procrastinate_fetch_job_v2(NULL, worker_id) FROM procrastinate_register_worker_v1()"
             assert sql.execute(fetch).fetchone()
@@ -284,18 +284,18 @@ def test_a_worker_told_to_leave_lets_go_of_its_dream_and_the_next_one_goes_on_at
     tenant_url: str, calls: Path
 ) -> None:
     fill(tenant_url, "ada")
-    leaving = Running(workers.leaves_in_the_middle, url=tenant_url)
-    leaving.hear_until("asked")
+    leaving = RunningActor(workers.leaves_in_the_middle, url=tenant_url)
+    leaving.receive_until("asked")
     began = time.monotonic()
     os.kill(leaving.pid, signal.SIGTERM)
-    leaving.hear_until("left")
+    leaving.receive_until("left")
     assert time.monotonic() - began < 5
     leaving.finish()
     with Memory.open(tenant_url, embedder=None) as memory:
         running = memory.resource("ada").state.dreams.running
         assert running is not None
         assert (running.stage, running.is_held(datetime.now(UTC))) == ("gathered", False)
-    done_once(tenant_url, model=Paid(str(calls)))
+    done_once(tenant_url, model=PaidModel(str(calls)))
     with Memory.open(tenant_url, embedder=None) as memory:
         (dream,) = memory.resource("ada").dreams()
         assert (dream.id, dream.status, dream.by) == (running.dream, "done", "paid")
@@ -383,13 +383,13 @@ def test_eight_processes_at_once_keep_to_one_limit(tenant_url: str, calls: Path)
     fill(tenant_url, *(name for some in names for name in some))
     limits = {"limits.model_calls_per_minute": 5}
     running = [
-        Running(workers.dreams_within, url=tenant_url, calls=str(calls), resources=some, limits=limits)
+        RunningActor(workers.dreams_within, url=tenant_url, calls=str(calls), resources=some, limits=limits)
         for some in names
     ]
     for one in running:
-        one.hear_until("waiting")
+        one.receive_until("waiting")
     for one in running:
-        one.go_on()
+        one.resume()
     ends = Counter(tuple(end) for one in running for end in one.finish().answer)
     assert asked(calls) == 5
     assert ends == {("paid", "done"): 5, ("paid", "DREAM_OVERTAKEN"): 11}, "all others wait, and none goes by rules"

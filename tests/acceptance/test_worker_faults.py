@@ -15,7 +15,7 @@ import pytest
 from postgres import wait_until
 from procrastinate.exceptions import ConnectorException
 from torture.harness import SECONDS
-from torture.stages import Paid
+from torture.stages import PaidModel
 from torture.workers import a_worker, asked, fill
 
 from inmind import Memory
@@ -161,7 +161,7 @@ def test_where_dreams_are_limited_whoever_has_waited_longest_is_next(tenant_url:
 def test_where_calls_of_a_minute_are_limited_dreams_wait_their_turn_and_none_goes_by_rules(
     tenant_url: str, tmp_path: Path
 ) -> None:
-    clock, owners, model = ManualClock(), ["ada", "ben", "cy"], Paid(str(tmp_path / "calls"))
+    clock, owners, model = ManualClock(), ["ada", "ben", "cy"], PaidModel(str(tmp_path / "calls"))
     with Memory.open(tenant_url, embedder=None, clock=clock) as memory:
         for owner in owners:
             memory.resource(owner).note(f"Just so, {owner}")

@@ -55,11 +55,11 @@ def die_at(
         case "committed":
             _before(Folder, "exchange", die)
         case "written":
-            _after(files, "_write_all", die)
+            _after(files, "write_new", die)
         case "ready":
-            _before(files, "_swap_in", die)
+            _before(files, "swap_in", die)
         case "displaced":
-            _after(files, "_exchange", die)
+            _after(file_operations, "_exchange_names", die)
         case "shown":
             _before(SqliteStore, "mark_published", die)
         case "marked":
@@ -90,11 +90,11 @@ def save_at(voice: ActorChannel, *, home: str, place: str, path: str, text: str,
         case "committed":
             _before(Folder, "exchange", save)
         case "written":
-            _after(files, "_write_all", save)
+            _after(files, "write_new", save)
         case "ready":
-            _before(files, "_swap_in", save)
+            _before(files, "swap_in", save)
         case "displaced":
-            _after(files, "_exchange", save)
+            _after(file_operations, "_exchange_names", save)
         case "shown":
             _before(SqliteStore, "mark_published", save)
         case _:

@@ -58,7 +58,7 @@ class EndlessModel:
 @contextmanager
 def leases_are_short() -> Generator[None]:
     assert LEASE_DURATION > SHORT
-    with patch("inmind.dreams.state.LEASE", SHORT), patch("inmind.jobs.dreaming.lease.LEASE", SHORT):
+    with patch("inmind.dreams.state.LEASE_DURATION", SHORT), patch("inmind.jobs.dreaming.lease.LEASE_DURATION", SHORT):
         yield
 
 

@@ -61,7 +61,7 @@ def test_submitted_work_runs_soon(later: BackgroundQueue) -> None:
     assert work.done.wait(LONG)
 
 
-@pytest.mark.usefixtures("_in_no_hurry")
+@pytest.mark.usefixtures("_without_delay_limit")
 def test_a_flush_returns_when_all_work_is_done(later: BackgroundQueue) -> None:
     first, second = Work(), Work()
     later.submit("embed", first)
@@ -70,7 +70,7 @@ def test_a_flush_returns_when_all_work_is_done(later: BackgroundQueue) -> None:
     assert (first.times, second.times) == (1, 1)
 
 
-@pytest.mark.usefixtures("_in_no_hurry")
+@pytest.mark.usefixtures("_without_delay_limit")
 def test_work_submitted_twice_runs_once_in_its_last_form(later: BackgroundQueue) -> None:
     first, last = Work(), Work()
     later.submit("embed", first)
@@ -79,7 +79,7 @@ def test_work_submitted_twice_runs_once_in_its_last_form(later: BackgroundQueue)
     assert (first.times, last.times) == (0, 1)
 
 
-@pytest.mark.usefixtures("_in_no_hurry")
+@pytest.mark.usefixtures("_without_delay_limit")
 def test_work_submitted_while_it_runs_is_run_again(later: BackgroundQueue) -> None:
     again = Work()
     later.submit("embed", Work(lambda: later.submit("embed", again)))
@@ -102,7 +102,7 @@ def test_a_flush_without_work_returns_at_once(later: BackgroundQueue) -> None:
     later.close()
 
 
-@pytest.mark.usefixtures("_in_no_hurry")
+@pytest.mark.usefixtures("_without_delay_limit")
 def test_close_finishes_pending_work_and_accepts_no_more() -> None:
     later = BackgroundQueue()
     before, after = Work(), Work()
@@ -167,7 +167,7 @@ def test_many_threads_may_submit_and_flush_at_once(later: BackgroundQueue) -> No
     assert [work.times for work in works] == [1] * len(works)
 
 
-@pytest.mark.usefixtures("_in_no_hurry")
+@pytest.mark.usefixtures("_without_delay_limit")
 def test_a_flush_does_not_wait_for_later_work(later: BackgroundQueue) -> None:
     """Otherwise a flush would never return while other threads keep submitting."""
     begun, may_go_on = threading.Event(), threading.Event()

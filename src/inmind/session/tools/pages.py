@@ -110,7 +110,7 @@ def _write_page(context: ToolContext, _: Layer, arguments: dict[str, Any]) -> To
         unseen = not context.knows(path) and old != read_section(context.page_as_seen(path), section)
         if unseen and not adds and prompt_text(old).strip():
             asking = f"you have not seen the current text under {section}: memory_read {path}, then write again"
-            said = f"Nothing was written: {asking}. It reads:\n{_cut_section(old)}"
+            said = f"Nothing was written: {asking}. It is now:\n{_cut_section(old)}"
             return ToolAnswer(text=said, error=True, code=Conflict.code)
         text = replace_section(before, section, append_text(old, text) if adds else text)
     elif adds:
@@ -118,7 +118,7 @@ def _write_page(context: ToolContext, _: Layer, arguments: dict[str, Any]) -> To
     elif page is not None and not context.knows(path):
         pointer = f"[cut: memory_read {path} shows the rest; use append or section to write a part]"
         now = truncate(before, budget=MAX_CONFLICT_CHARACTERS, count=len, pointer=pointer)
-        said = f"Nothing was written: you have not seen all of {path} as it is now. It reads:\n{now.text}"
+        said = f"Nothing was written: you have not seen all of {path} as it is now. It is now:\n{now.text}"
         return ToolAnswer(text=said, about=path, complete=now.whole, error=True, code=Conflict.code)
     written = Draft(payload=DocumentWritten(path=path, text=validate_text(text)), origin=Origin.ASSISTANT)
     whole = not section and not adds

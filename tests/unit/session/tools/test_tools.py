@@ -240,7 +240,7 @@ def test_a_page_that_the_model_has_not_seen_is_shown_to_it_instead_of_overwritte
     assert not called("memory_read", {"path": "detail/log.md"}, a_scene(mind)).complete
     refused = called("memory_write", write, a_scene(mind))
     assert (refused.error, refused.drafts) == (True, ())
-    assert refused.text.endswith(" It reads:\n" + "line\n" * 500)
+    assert refused.text.endswith(" It is now:\n" + "line\n" * 500)
     written = called(
         "memory_write", write, a_scene(mind, seen={"detail/log.md": [mind.documents.by_path["detail/log.md"].source]})
     )
@@ -252,7 +252,7 @@ def test_a_section_that_has_changed_since_it_was_seen_is_shown_instead_of_overwr
     write = {"path": "detail/log.md", "text": "fog"}
     reach = a_scene(mind, then="# Log\n\n## Monday\n\nrain\n\n## Tuesday\n\nsun\n")
     refused = called("memory_write", {**write, "section": "Monday"}, reach)
-    assert (refused.error, refused.text.endswith("It reads:\nsnow"), refused.drafts) == (True, True, ())
+    assert (refused.error, refused.text.endswith("It is now:\nsnow"), refused.drafts) == (True, True, ())
     assert called("memory_write", {**write, "section": "Tuesday"}, reach).drafts
     assert called("memory_write", {**write, "section": "Sunday"}, a_scene(mind)).drafts
     assert called("memory_write", {**write, "section": "Tuesday"}, a_scene(mind)).error
