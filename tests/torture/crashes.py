@@ -15,6 +15,7 @@ from torture.writers import opened, session_of
 import inmind.store.atomic_files as files
 from inmind.core.events.base import Draft, Origin
 from inmind.core.events.documents import DocumentWritten
+from inmind.store import file_operations
 from inmind.store.atomic_files import Folder
 from inmind.store.sqlite.store import SqliteStore
 

@@ -22,6 +22,7 @@ def kill_while_compacting(folder: Path, *, number: int, dice: random.Random) -> 
     kill_at_calls(start, **actors, number=number, dice=dice)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.spec("J1", "E5")
 def test_a_prompt_killed_during_compaction_has_compacted_completely_or_not_at_all(tmp_path: Path) -> None:
     """C02: at calls from the whole prompt."""

@@ -131,7 +131,7 @@ def test_damage_is_an_event_and_not_a_version(home: Home) -> None:
     assert home.session.documents()["overview.md"] == version
     events = [event for event in home.session.events() if isinstance(event.payload, DocumentSetAside)]
     assert [event.origin for event in events] == [Origin.FILE]
-    assert (home.file("overview.md").parent / str(events[0].payload).split("kept_as='")[1].split("'")[0]).exists()
+    assert (home.file("overview.md").parent / str(events[0].payload).split("saved_as='")[1].split("'")[0]).exists()
 
 
 def test_damage_that_happens_twice_is_reported_twice(home: Home, caplog: pytest.LogCaptureFixture) -> None:

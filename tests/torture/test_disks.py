@@ -104,6 +104,7 @@ def test_a_sync_that_fails_once_stops_all_writing_until_reopened(tmp_path: Path)
     fail_at_calls(tmp_path, SYNCS, number=20, dice=seeded_random())
 
 
+@pytest.mark.exhaustive
 def test_a_write_that_fails_once_stops_all_writing_until_reopened(tmp_path: Path) -> None:
     """C06, J1: the same for a failed write."""
     need_strace()
@@ -150,7 +151,7 @@ def test_a_read_only_home_is_not_reported_as_damaged(tmp_path: Path, look: Calla
     assert ask(disks.look_in, home=str(home)) == ["0", ""]
     code, said = look(home)
     assert code == "UNSAFE_STORAGE"
-    assert "the right to write" in said
+    assert "requires write permission" in said
     assert ask(disks.look_in, home=str(home)) == ["0", ""]
 
 
@@ -177,7 +178,7 @@ def on_a_small_disk(folder: Path, actor: Any, room: list[int], *, size: str) -> 
     return RunningActor(actor, wrapped=wrapped, home=str(mount / "home"), room=room).finish().answer
 
 
-ROOM = [0, 4_096, 8_192, 20_480, 45_056, 61_440, 90_112, 131_072, 200_000]
+ROOM = [0, 8_192, 45_056, 90_112, 200_000]
 
 
 def test_a_full_disk_is_reported_and_loses_nothing(tmp_path: Path) -> None:

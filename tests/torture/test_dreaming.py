@@ -97,6 +97,7 @@ def test_of_five_processes_that_start_a_dream_one_dreams_and_no_writer_waits(tmp
     assert found["dreams"] == ["done", "done"]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.spec("G6", "G7", "J1")
 def test_a_dream_with_one_disk_failure_has_changed_all_or_nothing(tmp_path: Path) -> None:
     """C06: writing stops until the memory is reopened, and then the next dream resumes."""
@@ -129,6 +130,7 @@ def test_a_dream_with_one_disk_failure_has_changed_all_or_nothing(tmp_path: Path
 ROOM = [0, 10_000, 14_000, 18_000, 22_000, 30_000, 120_000]
 
 
+@pytest.mark.exhaustive
 def test_a_dream_on_a_full_disk_changes_nothing_and_works_later(tmp_path: Path) -> None:
     """D09, G6, J1: in the middle of its commit, at several sizes."""
     start = tmp_path / "start"

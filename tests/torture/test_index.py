@@ -22,6 +22,7 @@ def search_when_full(folder: Path, room: list[int], *, size: str) -> None:
     assert codes == {"", "STORAGE_FULL"}, "the disk was never full, never large enough, or something else was said"
 
 
+@pytest.mark.exhaustive
 @pytest.mark.spec("M39", "J1", "D09")
 def test_a_disk_too_full_for_the_index_is_reported_and_loses_nothing(tmp_path: Path) -> None:
     search_when_full(tmp_path, [0, 4_096, 20_480, 65_536, 0, 131_072, 400_000, 0, 4_000_000], size="24m")

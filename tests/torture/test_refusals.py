@@ -204,7 +204,7 @@ def nothing(stream: Stream[tuple[str, ...]], request: str) -> Any:
 def test_a_request_without_changes_consumes_its_key(store: Store, stream: Stream[tuple[str, ...]]) -> None:
     """A6, K25: the same request gets the same result, another one is refused, whatever happened between."""
     first = nothing(stream, "one")
-    assert (first.appended.first, first.appended.last, first.answer) == (4, 3, "nothing to do")
+    assert (first.appended.first, first.appended.last, first.result) == (4, 3, "nothing to do")
     stream.append(written("four"))
     again = nothing(stream, "one")
     assert (again.appended.first, again.appended.last, again.appended.repeated) == (4, 3, True)

@@ -37,6 +37,7 @@ def a_tenant(place: Tenants) -> None:
 # -- between homes: at system calls ---------------------------------------------------------------------------
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "act", [tenants.carry, pytest.param(tenants.drop, marks=pytest.mark.exhaustive)], ids=["moved", "erased"]
 )
