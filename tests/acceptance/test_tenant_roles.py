@@ -565,7 +565,7 @@ def test_a_schema_that_somebody_else_has_made_under_a_name_is_not_written_to(ser
     """Whoever owns it would read all that is put there."""
     tell(admin, f"CREATE ROLE spy LOGIN PASSWORD '{PASSWORD}'", f"CREATE ROLE ada LOGIN PASSWORD '{PASSWORD}'")
     tell(admin, "CREATE SCHEMA ada AUTHORIZATION spy", "GRANT ALL ON SCHEMA ada TO ada")
-    with pytest.raises(UnsafeStorage, match="another role's"):
+    with pytest.raises(UnsafeStorage, match="belongs to another role"):
         Memory.open(server.url("ada", password=PASSWORD, database=DATABASE, tcp=True), embedder=None)
 
 

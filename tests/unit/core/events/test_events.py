@@ -29,7 +29,7 @@ def test_an_event_has_seq_id_time_kind_payload_origin_and_sources() -> None:
 
 
 def test_kinds_are_unique_and_short() -> None:
-    assert len(KINDS) == 48
+    assert len(KINDS) == 49
     assert all(kind.islower() and len(kind) <= 14 for kind in KINDS)
 
 
