@@ -109,7 +109,7 @@ def test_other_words_are_let_through(text: str) -> None:
 
 def documentation() -> Iterator[Path]:
     yield from PROJECT.glob("*.md")
-    yield from (PROJECT / "examples").glob("*")
+    yield from (PROJECT / "examples").rglob("*.py")
     yield from (path for path in (PROJECT / "docs").rglob("*.md") if "decisions" not in path.parts)
 
 

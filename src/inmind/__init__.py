@@ -1,4 +1,4 @@
-"""Working memory for LLM agents: a budgeted prompt, entities, notes, search and consolidation, stored in a journal."""
+"""Working memory for LLM agents: prompts on budget, entities, notes, search and dreams."""
 
 from typing import TYPE_CHECKING
 

@@ -247,7 +247,7 @@ def test_a_server_that_reads_less_than_it_is_sent_is_noticed_once(chat: ChatConv
     provider.will(says("Hello."), says("Many words."), says("Still many."))
     assert chat.say("Hello").notices == ()
     [notice] = chat.say("word " * 6_000).notices
-    assert notice.startswith("It has read 100 of about ")
+    assert notice.startswith("The model read 100 of about ")
     assert all(way in notice for way in ("--window", "config.toml", "OLLAMA_CONTEXT_LENGTH"))
     assert chat.say("And now?").notices == ()
 
@@ -357,8 +357,8 @@ def test_a_provider_that_gives_up_in_the_middle_says_why(make: Make, spoken: str
 @pytest.mark.parametrize(
     ("status", "hint"),
     [
-        (401, "set SOME_KEY"),
-        (403, "set SOME_KEY"),
+        (401, "Set a valid key in SOME_KEY"),
+        (403, "Set a valid key in SOME_KEY"),
         (404, "'model-1'"),
         (429, "slow down"),
         (500, "slow down"),
@@ -393,7 +393,7 @@ def test_an_answer_that_says_nothing_or_nonsense_is_a_failure_of_the_model(make:
         talk = make(server.url)
         with pytest.raises(ModelFailed):
             talk.say("Hello?")
-        with pytest.raises(ModelFailed, match="in events"):
+        with pytest.raises(ModelFailed, match="a stream of events"):
             talk.retry()
     assert line(talk.session) == [("user", "Hello?")]
 
@@ -401,8 +401,8 @@ def test_an_answer_that_says_nothing_or_nonsense_is_a_failure_of_the_model(make:
 @pytest.mark.parametrize(
     ("reply", "said"),
     [
-        (says(STORY, short=True), "it ended without saying so"),
-        (says(STORY, reason="length"), "it has reached its length"),
+        (says(STORY, short=True), "the stream ended early"),
+        (says(STORY, reason="length"), "maximum length reached"),
     ],
 )
 def test_an_answer_that_is_cut_says_whether_it_was_too_long_or_just_ended(make: Make, reply: Says, said: str) -> None:
@@ -428,7 +428,7 @@ def test_a_reply_whose_server_says_only_that_it_is_done_is_whole(make: Make) -> 
 
 
 @pytest.mark.spec("N65")
-def test_whoever_presses_ctrl_c_keeps_what_was_said_and_the_chat_goes_on(
+def test_ctrl_c_keeps_the_text_so_far_and_the_chat_continues(
     chat: ChatConversation, provider: Provider, watching: Watching
 ) -> None:
     watching.heard = pressing(signal.SIGINT)
@@ -515,7 +515,7 @@ def test_a_write_that_has_begun_is_ended_and_told_whatever_a_person_presses(
 
 @pytest.mark.spec("N65")
 @pytest.mark.parametrize("gone", [BrokenPipeError, SystemExit])
-def test_whoever_is_no_longer_there_to_see_what_tools_did_leaves_no_call_open(
+def test_a_closed_output_leaves_no_call_open(
     chat: ChatConversation, provider: Provider, watching: Watching, tmp_path: Path, gone: type[BaseException]
 ) -> None:
     def leaves(_: str) -> None:
@@ -562,7 +562,7 @@ def test_a_name_that_is_no_text_is_told_and_the_chat_goes_on(
 
 
 @pytest.mark.spec("C08", "N65")
-def test_whoever_is_told_to_end_keeps_what_was_said_first(
+def test_a_termination_signal_keeps_the_text_so_far(
     chat: ChatConversation, provider: Provider, watching: Watching
 ) -> None:
     watching.heard = pressing(signal.SIGTERM)
@@ -574,9 +574,7 @@ def test_whoever_is_told_to_end_keeps_what_was_said_first(
 
 
 @pytest.mark.spec("N65")
-def test_whoever_closes_the_pipe_has_not_lost_what_was_said(
-    chat: ChatConversation, provider: Provider, watching: Watching
-) -> None:
+def test_a_closed_pipe_loses_no_text(chat: ChatConversation, provider: Provider, watching: Watching) -> None:
     def is_gone(text: str) -> None:
         if len(text) > 20:
             raise BrokenPipeError
@@ -620,7 +618,7 @@ def test_an_answer_is_asked_for_again_and_what_tools_did_before_it_stays(
 
 @pytest.mark.embedded
 @pytest.mark.spec("E5")
-@pytest.mark.parametrize("goes_back", ["again", "take_back"])
+@pytest.mark.parametrize("goes_back", ["retry", "remove_last_exchange"])
 def test_going_back_takes_back_what_was_said_and_nothing_else(
     chat: ChatConversation, provider: Provider, memory: Memory, goes_back: str
 ) -> None:
@@ -635,10 +633,10 @@ def test_going_back_takes_back_what_was_said_and_nothing_else(
     session.scratchpad.update("call Ada back")
     session.write("detail/plan.md", "first this, then that")
     before = session.state
-    provider.will(*[says("Another answer.")] if goes_back == "again" else [])
+    provider.will(*[says("Another answer.")] if goes_back == "retry" else [])
     getattr(chat, goes_back)()
     after = session.state
-    assert len(after.conversation) == len(before.conversation) - (2 if goes_back == "take_back" else 0)
+    assert len(after.conversation) == len(before.conversation) - (2 if goes_back == "remove_last_exchange" else 0)
     assert after.history.compactions == before.history.compactions
     assert after.scratchpads == before.scratchpads
     assert "The port is 8443" in session.overview
@@ -649,7 +647,7 @@ def test_going_back_takes_back_what_was_said_and_nothing_else(
     assert "Answer 0." not in json.dumps(provider.asked[-1].body["messages"])
 
 
-def test_whoever_goes_on_with_another_provider_can_go_back_too(make: Make, provider: Provider) -> None:
+def test_a_chat_can_switch_providers_and_back(make: Make, provider: Provider) -> None:
     provider.will(says("", asks("read_file", {"path": "notes.md"})), says("It is late."))
     make(provider.openai).say("Where is my order?")
     other = make(provider.anthropic, "anthropic")

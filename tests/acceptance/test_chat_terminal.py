@@ -145,7 +145,7 @@ def test_nothing_is_written_without_a_yes(provider: Provider, home: Path, work: 
         person.sees("[y/N] ")
         person.presses_ctrl_c(until_it_says="(stopped)")
         person.sees("> ")
-        person.presses_ctrl_c(until_it_says="Kept: ")
+        person.presses_ctrl_c(until_it_says="Saved. ")
         assert person.leaves() == 0
     assert (work / "notes.md").read_text() == "order-123 is late\n"
 
@@ -163,7 +163,7 @@ def test_commands_of_the_chat_show_and_change_memory_and_nothing_stored_can_act(
         person.sees("⟨U+001B⟩]0;owned⟨U+0007⟩⟨U+001B⟩[2J⟨U+009B⟩31m⟨U+202E⟩ and\nthe rest")
         person.sees("> ")
         for asked, answered in {
-            "/note Ada likes tea": "Noted at ",
+            "/note Ada likes tea": "Saved at ",
             "/show": "[WORKING MEMORY]",
             "/show overview": "# Working memory",
             "/show scratchpad": "The scratchpad is empty.",
@@ -220,7 +220,7 @@ def test_without_an_endpoint_a_person_is_told_how_to_get_one(home: Path, work: P
         assert person.leaves() == 0
 
 
-def test_whoever_comes_back_chooses_a_model_and_is_told_where_it_was_and_what_others_do(home: Path, work: Path) -> None:
+def test_a_resumed_chat_chooses_a_model_and_reports_its_state_and_other_terminals(home: Path, work: Path) -> None:
     with listening(Several) as url:
         with AtTerminal("chat", "--base-url", url, home=home, cwd=work) as person:
             person.sees("   1  small\n   2  large\n")
@@ -280,9 +280,7 @@ class Several(QuietHandler):
 
 
 @pytest.mark.spec("C08")
-def test_a_dream_can_be_called_off_and_whoever_ends_the_process_meanwhile_ends_it(
-    provider: Provider, home: Path, work: Path
-) -> None:
+def test_a_dream_can_be_cancelled_and_ends_with_the_process(provider: Provider, home: Path, work: Path) -> None:
     provider.will(says("Hello."))
     gate = Event()
     with model_server() as dreaming:
@@ -329,7 +327,7 @@ def test_in_a_pipe_the_answers_are_the_output_and_the_session_goes_on_the_next_t
     assert again.stdout == "As I said, it is late.\n"
     refused = piped("/undo\n", "--continue", "--base-url", provider.openai, home=home, work=work)
     assert refused.returncode == 3
-    assert "no exchange of this chat to take back" in refused.stderr
+    assert "no exchange of this chat to undo" in refused.stderr
     assert "Where is my order?" in str(provider.asked[-1].messages)
     with Memory.open(home, embedder=None) as memory:
         assert len(line(only_session(memory))) == 8
@@ -369,14 +367,14 @@ def test_in_a_pipe_answers_can_be_read_as_json_a_line_each(provider: Provider, h
     assert "/etc/hosts what is it" in str(provider.asked[2].messages[-1])
     assert (failed["session"], failed["text"], failed["error"]["code"]) == ("j", None, "MODEL_FAILED")
     assert failed.keys() == first.keys()
-    assert asked.stderr.startswith(f"inmind: MY_KEY goes to {anywhere} for everybody on the way to read\n")
+    assert asked.stderr.startswith(f"inmind: MY_KEY is sent to {anywhere} unencrypted\n")
     assert provider.asked[0].headers["authorization"] == f"Bearer {KEY}"
     assert "Session j of" in asked.stderr
     assert asked.stderr.splitlines()[-1].startswith("inmind: MODEL_FAILED: ")
 
 
 @pytest.mark.spec("N65")
-def test_whoever_reads_nothing_any_more_leaves_no_call_open(provider: Provider, home: Path, work: Path) -> None:
+def test_a_closed_reader_leaves_no_call_open(provider: Provider, home: Path, work: Path) -> None:
     provider.will(says("", asks("write_file", {"path": "new.md", "text": "hello\n"}), asks("list_files")))
     theirs, ours = os.pipe()
     os.close(theirs)
@@ -426,7 +424,7 @@ def test_in_a_pipe_a_failure_is_one_line_and_an_exit_code_and_no_key_is_ever_sho
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        ([], 3, "which endpoint to talk to; `inmind demo` needs none"),
+        ([], 3, "no endpoint configured; `inmind demo` needs none"),
         (["--base-url", "URL", "--key-env", "NOWHERE"], 2, "an environment variable that is set"),
         (["--model", "gpt-5"], 3, "OPENAI_API_KEY is not set"),
         (["--base-url", "http://127.0.0.1:1/v1"], 6, "Is the server running?"),

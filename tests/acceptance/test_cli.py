@@ -160,13 +160,13 @@ def test_a_name_that_is_mistyped_is_not_an_empty_answer(used: Home, arguments: l
         (["show", "prompt", "zzz"], "no session 'zzz': "),
     ],
 )
-def test_whoever_mistypes_a_name_is_told_the_nearest_there_is(used: Home, arguments: list[str], said: str) -> None:
+def test_a_mistyped_name_suggests_the_nearest_one(used: Home, arguments: list[str], said: str) -> None:
     ran = at_once(*arguments, home=used)
     assert (ran.exit_code, ran.stdout) == (3, "")
     assert ran.stderr == f"inmind: NOT_FOUND: {said}`inmind sessions` lists all\n"
 
 
-def test_a_session_that_is_somebody_elses_is_not_an_empty_answer(used: Home) -> None:
+def test_a_session_of_another_resource_is_an_error(used: Home) -> None:
     with Memory.open(used) as memory:
         memory.session("other", resource="bob").add([user("Hi")])
     assert at_once("search", "page", "--session", "support-42", "--resource", "ada", home=used).exit_code == 0
@@ -175,9 +175,11 @@ def test_a_session_that_is_somebody_elses_is_not_an_empty_answer(used: Home) -> 
     assert ran.stderr.endswith(": --resource: expected 'ada', the owner of session 'support-42', got 'bob'\n")
 
 
-def test_what_nobody_has_typed_is_not_said_to_have_been_given(used: Home) -> None:
+def test_a_default_is_not_reported_as_given(used: Home) -> None:
     ran = at_once("export", "-", "--json", home=used)
-    assert ran.stderr == "inmind: INVALID_INPUT: --json: expected a FILE: it cannot be combined with a bundle on stdout\n"
+    assert (
+        ran.stderr == "inmind: INVALID_INPUT: --json: expected a FILE: it cannot be combined with a bundle on stdout\n"
+    )
 
 
 @pytest.mark.spec("I2")
@@ -196,7 +198,7 @@ def test_a_table_in_a_pipe_is_as_wide_as_what_it_says(used: Home) -> None:
     assert "support-42 Create a page " in cut
 
 
-def test_sessions_of_nobody_in_particular_are_found_by_the_name_that_they_are_listed_with(home: Home) -> None:
+def test_sessions_without_a_resource_are_found_by_their_listed_name(home: Home) -> None:
     with Memory.open(home) as memory:
         memory.session("stranger").add([user("Hi")])
     assert "stranger" in at_once("sessions", "--resource", "default", home=home).stdout

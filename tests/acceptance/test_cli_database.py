@@ -150,7 +150,10 @@ def test_a_demonstration_plays_nowhere_else(named: list[str], tmp_path: Path) ->
 
 def test_a_home_and_a_database_are_not_named_together(home: Path) -> None:
     said = in_one_line(inmind("--home", str(home), "sessions", "--db", "postgresql://ada:hunter2@there/db"))
-    assert said == "inmind: INVALID_INPUT: --db: expected no --home: the two cannot be combined, got 'postgresql://ada@there/db'\n"
+    assert (
+        said
+        == "inmind: INVALID_INPUT: --db: expected no --home: the two cannot be combined, got 'postgresql://ada@there/db'\n"
+    )
     assert not home.exists()
 
 
@@ -480,7 +483,7 @@ def test_broken_settings_are_refused_and_what_was_written_is_kept(where: list[st
     assert inmind(*where, "show", "page", "config.toml").exit_code == 3
 
 
-def test_settings_that_keep_everybody_out_can_be_mended(where: list[str]) -> None:
+def test_settings_that_lock_everyone_out_can_be_fixed(where: list[str]) -> None:
     assert inmind(*where, "edit", "config.toml", stdin="[dream]\nenabled = false\n").exit_code == 0
     if where[0] == "--home":
         (Path(where[1]) / "config.toml").write_text("dream = [")
@@ -551,7 +554,7 @@ def test_an_editor_that_changes_nothing_or_fails_writes_nothing(where: list[str]
     assert inmind(*where, "show", "journal", "support-42", "--json").stdout == before
 
 
-def test_somebody_who_was_faster_is_not_overwritten_and_no_word_is_lost(where: list[str], person: Person) -> None:
+def test_a_faster_writer_is_not_overwritten_and_no_text_is_lost(where: list[str], person: Person) -> None:
     """The editor of the one runs while the other writes the same page."""
     other = " ".join(f"'{word}'" for word in command(*where, "edit", "overview.md", "--session", "support-42"))
     code, said = person.edits(

@@ -111,7 +111,7 @@ def test_dreams_are_listed_with_a_line_each_and_shown_with_their_guards(dreamt: 
     assert "Mood: calm (dopamine 0.15" in shown
 
 
-def test_whoever_has_not_dreamt_has_no_dream_to_show(noted: Home) -> None:
+def test_a_resource_without_dreams_has_none_to_show(noted: Home) -> None:
     assert inmind("dream", "list", "ada", home=noted).stdout == "No dreams of ada yet.\n"
     for what in ("show", "diff"):
         assert "NOT_FOUND: no dream 'ada': no dreams of ada yet" in refusal("dream", what, "ada", home=noted)
@@ -154,7 +154,7 @@ def test_the_last_dream_is_taken_back_and_its_notes_wait_again(dreamt: Home) -> 
 
 
 @pytest.mark.spec("G7")
-def test_nobody_dreams_for_a_resource_for_which_somebody_does(noted: Home) -> None:
+def test_a_running_dream_refuses_a_second_one(noted: Home) -> None:
     refused: list[str] = []
 
     def watch(phase: str, _: str) -> None:
@@ -398,9 +398,7 @@ def test_a_state_is_shown_with_what_waits_what_was_dreamt_and_what_was_earned(dr
 
 def test_an_empty_state_is_said_to_be_empty(noted: Home) -> None:
     said = inmind("show", "state", home=noted).stdout
-    assert said.startswith(
-        "MEMORY.md of ada is empty.\n\n2 notes waiting for a dream. Mood: calm.\nNo dreams yet.\n"
-    )
+    assert said.startswith("MEMORY.md of ada is empty.\n\n2 notes waiting for a dream. Mood: calm.\nNo dreams yet.\n")
 
 
 @pytest.mark.spec("G3")

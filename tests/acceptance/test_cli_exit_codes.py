@@ -270,7 +270,7 @@ def test_debugging_may_be_asked_for_behind_the_command_too(arguments: list[str],
         (["nap"], "No such command 'nap'. See `inmind --help`."),
     ],
 )
-def test_whoever_mistypes_a_command_is_told_the_nearest_there_is(arguments: list[str], said: str) -> None:
+def test_a_mistyped_command_suggests_the_nearest_one(arguments: list[str], said: str) -> None:
     ran = CliRunner().invoke(app, arguments, prog_name="inmind")
     assert (ran.exit_code, ran.stderr) == (2, f"inmind: USAGE: {said}\n")
 
@@ -285,7 +285,7 @@ def test_a_short_h_asks_for_help_and_only_the_whole_offers_completion(path: list
 
 
 @pytest.mark.spec("I2", "J3")
-def test_a_home_of_somebody_else_is_left_alone() -> None:
+def test_a_home_of_another_user_is_left_alone() -> None:
     if os.getuid() != 0:
         pytest.skip("only root can be somebody else")
     code = (
@@ -372,7 +372,7 @@ def test_a_change_that_was_made_is_not_said_to_have_failed_where_only_its_print_
 
 @pytest.mark.spec("I2")
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["note", "--help"]], ids=" ".join)
-def test_help_that_nobody_reads_ends_quietly(arguments: list[str]) -> None:
+def test_help_into_a_closed_pipe_ends_quietly(arguments: list[str]) -> None:
     reads, writes = os.pipe()
     os.close(reads)
     ran = subprocess.run(command(*arguments), stdout=writes, stderr=subprocess.PIPE, timeout=60, check=False)

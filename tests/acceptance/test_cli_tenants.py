@@ -147,7 +147,7 @@ def test_a_mistyped_name_is_answered_with_the_nearest(at: tuple[list[str], Tenan
     assert "did you mean 'Fish & Sons'?" in refused(here("export", "Fish & Son", "x", *where))
 
 
-def test_whoever_is_let_in_already_is_told_which_password_holds(server: Server, tmp_path: Path) -> None:
+def test_an_admitted_tenant_is_told_which_password_is_valid(server: Server, tmp_path: Path) -> None:
     homes, url = TenantHomes(tmp_path / "homes"), server.url(tcp=True)
     lived(made(homes, "ada"))
     first = here("move", "ada", "--keep", "--to", url, "--home", homes.place)
@@ -192,7 +192,7 @@ def test_a_name_that_is_taken_is_refused(at: tuple[list[str], Tenants]) -> None:
 # -- erased, but asked first ----------------------------------------------------------------------------------
 
 
-def test_where_nobody_can_be_asked_nothing_is_erased_unsaid(at: tuple[list[str], Tenants]) -> None:
+def test_without_a_terminal_nothing_is_erased_without_yes(at: tuple[list[str], Tenants]) -> None:
     where, tenants = at
     made(tenants, "ada")
     assert "stdin is not a terminal: pass --yes" in refused(here("erase", "ada", *where, stdin="y\n"))
@@ -229,7 +229,7 @@ def typed(answer: str, *arguments: str) -> str:
 # -- passwords ------------------------------------------------------------------------------------------------
 
 
-def test_a_password_can_be_given_where_nobody_else_sees_it(server: Server, tmp_path: Path) -> None:
+def test_a_password_can_be_read_from_stdin(server: Server, tmp_path: Path) -> None:
     url = server.url(tcp=True)
     with TenantRoles(url) as roles:
         ran = inmind("tenant", "create", "ada", "--password-stdin", "--db", url, stdin="of my choice\n")

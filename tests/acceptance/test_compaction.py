@@ -191,7 +191,7 @@ def grown_cold(clock: ManualClock) -> None:
 
 
 @pytest.mark.spec("E2")
-def test_until_somebody_keeps_the_overview_everything_is_sent(
+def test_everything_is_sent_until_the_overview_is_maintained(
     session: Session, clock: ManualClock, wordy: list[Message]
 ) -> None:
     session.prepare(wordy)
@@ -204,7 +204,7 @@ def test_until_somebody_keeps_the_overview_everything_is_sent(
 
 @pytest.mark.spec("E2")
 @pytest.mark.parametrize(("keep", "stay"), [(3, [9, 10, 11, 12]), (0, [12])])
-def test_once_somebody_keeps_it_the_active_turn_and_the_last_ones_are_sent(
+def test_with_a_maintained_overview_the_active_and_last_turns_are_sent(
     memory: Memory, clock: ManualClock, wordy: list[Message], keep: int, stay: list[int]
 ) -> None:
     session = memory.session("kept", window=WINDOW, compression=CompressionPolicy(keep_recent=keep))
@@ -434,7 +434,7 @@ def percents(session: Session, talk: Sequence[Message]) -> dict[str, float]:
 
 
 @pytest.mark.spec("E4", "E5")
-def test_below_three_quarters_nothing_is_compacted_unless_somebody_asks(session: Session) -> None:
+def test_below_three_quarters_nothing_is_compacted_unless_requested(session: Session) -> None:
     ((reason, filled),) = percents(session, a_talk(60)).items()
     assert reason == "the window was full"
     assert 100 * 0.7 * SPENDABLE / WINDOW < filled <= 75
@@ -929,7 +929,7 @@ def test_a_summary_under_a_key_that_was_used_is_not_asked_for_again(session: Ses
 
 
 @pytest.mark.spec("E9", "E5")
-def test_a_host_that_goes_on_with_what_it_was_handed_loses_and_doubles_nothing(session: Session) -> None:
+def test_a_host_that_continues_with_the_prepared_list_loses_and_doubles_nothing(session: Session) -> None:
     talk, known = a_talk(100), 0
     theirs: list[Message] = []
     for told in asking(talk):
@@ -1113,9 +1113,7 @@ def test_an_overview_that_was_replaced_is_told_and_compaction_goes_on(
 @pytest.mark.embedded
 @pytest.mark.spec("F2", "F3", "A5")
 @pytest.mark.parametrize("path", ["archive/2019.md", "detail/plan.md"])
-def test_a_page_that_somebody_writes_by_hand_is_in_the_index_of_the_next_prompt(
-    session: Session, folder: Path, path: str
-) -> None:
+def test_a_page_written_by_hand_is_in_the_index_of_the_next_prompt(session: Session, folder: Path, path: str) -> None:
     session.prepare([user("hello")])
     page = folder / path
     page.parent.mkdir(exist_ok=True)

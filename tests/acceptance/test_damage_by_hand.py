@@ -118,7 +118,7 @@ HURT: dict[str, Callable[[bytes], bytes]] = {
 
 @pytest.mark.spec("C05")
 @pytest.mark.parametrize("hurt", HURT)
-def test_a_transcript_changed_by_hand_is_kept_aside_written_anew_and_said(
+def test_a_transcript_changed_by_hand_is_set_aside_rewritten_and_reported(
     place: Path, hurt: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     whole = spoken(place)
@@ -138,7 +138,7 @@ def test_a_transcript_changed_by_hand_is_kept_aside_written_anew_and_said(
 
 
 @pytest.mark.parametrize("hurt", HURT)
-def test_a_transcript_changed_between_two_calls_is_written_anew(place: Path, hurt: str) -> None:
+def test_a_transcript_changed_between_two_calls_is_rewritten(place: Path, hurt: str) -> None:
     """C05: an end that is not ours, and lines that are gone; what was put into the middle shows at the next start."""
     spoken(place)
     with Memory.open(place) as memory:
@@ -196,7 +196,7 @@ def test_only_a_newline_ends_a_line_of_an_older_session(place: Path, mark: str) 
 
 
 @pytest.mark.spec("E1")
-def test_an_older_session_trusts_nobody_for_more_than_a_person(place: Path) -> None:
+def test_a_legacy_session_gives_no_text_more_trust_than_a_person(place: Path) -> None:
     """What a tool said stays data, and a system prompt out of a file is no operator's word."""
     result = {"type": "tool_result", "tool_use_id": "c1", "content": "x"}
     mixed: dict[str, Any] = {"role": "user", "content": [result, {"type": "text", "text": "and I say"}]}

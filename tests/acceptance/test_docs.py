@@ -118,7 +118,7 @@ def test_what_mem0_has_updated_since_comes_as_a_newer_note(moving: Moving) -> No
         assert [f"{crystal.valid_to:%m-%d}" if crystal.valid_to else "" for crystal in found] == ["", "03-08", "03-01"]
 
 
-def test_a_thread_of_langgraph_goes_on_and_an_item_put_anew_is_a_newer_note(moving: Moving) -> None:
+def test_a_langgraph_thread_continues_and_a_changed_item_is_a_newer_note(moving: Moving) -> None:
     bring_in = moving("how-to/from-langgraph.md")
     assert bring_in().startswith("support-7: 4 messages\n")
     thread = json_in("threads.jsonl")

@@ -179,7 +179,7 @@ with Memory.open(sys.argv[1], embedder=None) as memory:
 
 @pytest.mark.exhaustive
 @pytest.mark.spec("J2")
-def test_nothing_is_found_wrong_with_a_home_to_which_somebody_goes_on_writing(used: Path) -> None:
+def test_a_home_in_use_has_no_findings(used: Path) -> None:
     writer = subprocess.Popen([sys.executable, "-c", _GO_ON_WRITING, str(used)], stdout=subprocess.PIPE)
     assert writer.stdout
     try:
@@ -252,7 +252,7 @@ def test_the_log_of_a_killed_writer_is_read_and_left_for_the_next_one_to_recover
 
 
 @pytest.mark.spec("J2")
-def test_a_home_that_somebody_begins_to_use_meanwhile_is_looked_at_again(used: Path) -> None:
+def test_a_home_opened_during_the_check_is_checked_again(used: Path) -> None:
     begun: list[int] = []
 
     def begin(_doing: str, done: int, total: int) -> None:
@@ -339,7 +339,7 @@ def test_no_new_journal_is_begun_where_one_is_gone(used: Path, lost: Break, kept
 
 
 @pytest.mark.spec("J1")
-def test_whoever_wants_to_begin_anew_moves_the_rest_of_a_lost_home_away(used: Path) -> None:
+def test_a_lost_home_is_moved_away_to_start_over(used: Path) -> None:
     (used / "inmind.db").unlink()
     carry_out(only(used))
     Memory.open(used).close()
@@ -370,7 +370,7 @@ def test_a_home_that_several_make_at_once_is_taken_by_none_of_them_for_a_lost_on
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
-def test_a_home_of_somebody_else_is_told_with_whose_it_is(used: Path) -> None:
+def test_a_home_of_another_user_is_reported_with_its_owner(used: Path) -> None:
     os.chown(used / "inmind.db", 12345, 12345)
     finding = only(used)
     assert (finding.check, finding.verdict) == ("permissions", TROUBLE)
@@ -392,8 +392,8 @@ def test_a_home_that_may_not_be_looked_into_is_told(used: Path) -> None:
 
 
 @pytest.fixture
-def somebody(lived_in: Path) -> Generator[Path]:
-    """The home of somebody who is not root, who is let everywhere; the test is run by its owner."""
+def other_users_home(lived_in: Path) -> Generator[Path]:
+    """The home of a user who is not root, who is let everywhere; the test is run by its owner."""
     with TemporaryDirectory() as folder:
         home = Path(folder) / "home"
         shutil.copytree(lived_in, home)
@@ -410,28 +410,28 @@ def somebody(lived_in: Path) -> Generator[Path]:
             yield home
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be other_users_home else")
 @pytest.mark.spec("J3")
-def test_a_home_that_its_owner_keeps_to_himself_is_mended_by_nobody_but_him(somebody: Path) -> None:
-    somebody.parent.chmod(0o755)
+def test_a_private_home_can_be_fixed_only_by_its_owner(other_users_home: Path) -> None:
+    other_users_home.parent.chmod(0o755)
     os.seteuid(0)
     os.seteuid(54321)
-    found = run_checks(somebody, online=False).with_verdict(TROUBLE)
-    assert [one.message for one in found] == [f"{somebody}: permission denied"]
-    assert found[0].fix == f"run inmind as user 12345, or `sudo chown -R 54321 {somebody}`"
+    found = run_checks(other_users_home, online=False).with_verdict(TROUBLE)
+    assert [one.message for one in found] == [f"{other_users_home}: permission denied"]
+    assert found[0].fix == f"run inmind as user 12345, or `sudo chown -R 54321 {other_users_home}`"
 
 
 @pytest.mark.spec("J1")
 @pytest.mark.parametrize(
     ("place", "mode"), [(".", 0o500), ("inmind.db", 0o400), ("index.db", 0o400), ("resources/ada", 0o500)]
 )
-def test_a_home_that_cannot_be_written_is_trouble(somebody: Path, place: str, mode: int) -> None:
-    (somebody / place).chmod(mode)
-    finding = only(somebody)
+def test_a_home_that_cannot_be_written_is_trouble(other_users_home: Path, place: str, mode: int) -> None:
+    (other_users_home / place).chmod(mode)
+    finding = only(other_users_home)
     assert (finding.check, finding.verdict) == ("writing", TROUBLE)
     assert f"{'the home itself' if place == '.' else place} cannot be written" in finding.message
     carry_out(finding)
-    assert wrong(somebody) == []
+    assert wrong(other_users_home) == []
 
 
 def _folders_in_folders(home: Path, name: str, depth: int) -> None:
@@ -474,9 +474,7 @@ def test_what_others_may_read_or_write_is_closed_to_them(used: Path, mode: int, 
 
 @pytest.mark.spec("F54")
 @pytest.mark.parametrize("kind", ["link", "pipe", "socket"])
-def test_what_is_no_plain_file_is_told_and_waited_for_by_nobody(
-    used: Path, kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_special_file_is_reported_and_never_blocks(used: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     odd = used / "resources" / "ada" / "odd"
     match kind:
         case "link":
@@ -610,7 +608,7 @@ def _filled_in(mend: str, home: Path, bundle: Path) -> str:
     return f"`{mend.rpartition(': `')[2]}".replace("NEW", str(home)).replace("FILE", str(bundle))
 
 
-def test_a_lookup_table_that_disagrees_with_its_rows_is_made_anew(used: Path) -> None:
+def test_a_lookup_table_that_disagrees_with_its_rows_is_rebuilt(used: Path) -> None:
     connection: Any = apsw.Connection(str(used / "inmind.db"))
     root = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name='events_by_stream'").get
     size = connection.pragma("page_size")
@@ -681,7 +679,7 @@ def test_a_message_that_search_passes_over_is_told(used: Path, role: str) -> Non
 
 
 @pytest.mark.spec("A1", "J3")
-def test_a_stream_that_nobody_can_go_through_silences_none_of_the_others(used: Path) -> None:
+def test_an_unreadable_stream_hides_no_finding_of_others(used: Path) -> None:
     happened(used, "resource/ada", DreamStarted(trigger="asked", proposer="rules", lease_until="soon"))
     (used / OVERVIEW).unlink()
     stream, page = wrong(used)
@@ -799,9 +797,7 @@ def test_a_page_that_differs_from_the_journal_is_brought_together_with_it(
         ("sessions/--website--/support-42/messages.jsonl", says("scribbled over\n")),
     ],
 )
-def test_a_damaged_page_is_restored_and_what_stood_there_kept_until_somebody_has_looked(
-    used: Path, page: str, damage: Break
-) -> None:
+def test_a_damaged_page_is_restored_and_its_bytes_are_kept(used: Path, page: str, damage: Break) -> None:
     damage(used / page)
     left = (used / page).read_bytes()
     finding = only(used)
@@ -836,7 +832,7 @@ def test_pages_of_a_resource_that_has_no_session_are_looked_after_by_a_dream(use
     assert wrong(used) == []
 
 
-def test_a_file_that_is_no_page_though_somebody_put_it_among_them_is_told(used: Path) -> None:
+def test_a_file_among_the_pages_that_is_not_a_page_is_reported(used: Path) -> None:
     stranger = (used / OVERVIEW).with_name("todo.md")
     stranger.write_text("read me\n")
     stranger.chmod(0o600)
@@ -960,7 +956,7 @@ def _flip(file: Path) -> None:
         of_index("UPDATE followed SET event='session/other#1'"),
     ],
 )
-def test_an_index_that_is_damaged_or_not_ours_is_made_anew(used: Path, happens: Break) -> None:
+def test_a_damaged_or_foreign_index_is_rebuilt(used: Path, happens: Break) -> None:
     happens(used / "index.db")
     finding = only(used)
     assert (finding.check, finding.verdict) == ("index", WARNING)
@@ -983,7 +979,7 @@ class Broken(Host):
 
 
 @pytest.mark.spec("H4")
-def test_vectors_of_another_embedder_are_made_anew(used: Path) -> None:
+def test_vectors_of_another_embedder_are_rebuilt(used: Path) -> None:
     (used / "index.db").unlink()
     with Memory.open(used, embedder=Host()) as memory:
         memory.run_upkeep()
@@ -1091,7 +1087,7 @@ def test_the_json_of_the_command_has_every_finding_and_the_text_the_first_of_tho
 
 @pytest.mark.spec("J6")
 @pytest.mark.parametrize("line", ["api_key = 'sk-s3cr3t'", "key_env = 'sk-s3cr3t'", "name.key = 'sk-s3cr3t'"])
-def test_a_secret_that_somebody_wrote_into_the_settings_is_shown_by_no_command(used: Path, line: str) -> None:
+def test_a_secret_in_the_settings_is_shown_by_no_command(used: Path, line: str) -> None:
     configure(used, f"[model]\n{line}\n")
     for words in (["doctor", "--offline"], ["sessions"]):
         told = at_once(*words, home=used)
@@ -1101,7 +1097,7 @@ def test_a_secret_that_somebody_wrote_into_the_settings_is_shown_by_no_command(u
 
 
 @pytest.mark.spec("I2")
-def test_whoever_waits_is_told_what_is_looked_at_and_how_many_events_are_left(used: Path) -> None:
+def test_progress_shows_the_check_and_the_remaining_events(used: Path) -> None:
     seen: list[tuple[str, int, int]] = []
     run_checks(used, online=False, watch=lambda doing, done, total: seen.append((doing, done, total)))
     assert seen == [

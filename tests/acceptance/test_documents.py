@@ -118,7 +118,7 @@ def test_a_damaged_file_is_kept_beside_and_the_last_good_text_stays(
 
 
 @pytest.mark.embedded
-def test_a_deleted_file_is_created_anew_and_that_is_said(session: Session, page: Path) -> None:
+def test_a_deleted_file_is_restored_and_reported(session: Session, page: Path) -> None:
     """F1: a missing overview is created anew, with what it said."""
     page.unlink()
     assert session.overview == "written by the agent\n"
@@ -411,7 +411,7 @@ def test_front_matter_that_does_not_read_is_told_to_the_host_once(session: Sessi
 
 @pytest.mark.embedded
 @pytest.mark.spec("F4")
-def test_without_the_library_front_matter_is_text_until_somebody_asks_for_it(
+def test_without_the_library_front_matter_is_text_until_it_is_read(
     session: Session, page: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "ruamel.yaml", None)

@@ -281,7 +281,7 @@ def test_a_folder_whose_session_another_resource_has_gets_one_of_its_own(memory:
 
 
 @pytest.mark.spec("I3")
-def test_a_server_for_a_session_is_for_whoever_that_belongs_to(memory: Memory, tmp_path: Path) -> None:
+def test_a_server_for_a_session_uses_its_resource(memory: Memory, tmp_path: Path) -> None:
     memory.session("adas", resource="ada").note("ada prefers tabs")
     memory.session("strangers", cwd=tmp_path)
     memory.session("others", cwd=tmp_path).note("another stranger's secret")

@@ -137,7 +137,7 @@ def test_each_client_has_the_project_of_its_own_url_or_folder_and_none_has_ours(
 
 
 @pytest.mark.spec("I3")
-def test_a_session_id_that_somebody_made_up_is_nobodys(listening: Listening) -> None:
+def test_an_invented_session_id_is_unknown(listening: Listening) -> None:
     """The newer protocol has no such ids: what one request has seen another with the same id has not."""
 
     def asked(tool: str, **arguments: Any) -> str:
@@ -235,7 +235,7 @@ def test_who_does_not_mean_this_server_is_turned_away_before_anything_else(liste
 
 
 @pytest.mark.spec("N57")
-def test_without_the_token_nothing_is_told_but_that_somebody_is_there(listening: Listening) -> None:
+def test_without_the_token_only_the_health_check_answers(listening: Listening) -> None:
     wrong = [
         *("", "Bearer", "Bearer ", f"Basic {listening.token}", listening.token, f"Bearer {listening.token}x"),
         *(f"Bearer {listening.token[:-1]}", f"Bearer  {listening.token}", f"Bearer {'x' * 5_000}", "Bearer \xfc"),
@@ -298,7 +298,7 @@ def test_hostile_bodies_are_refused_without_harm(listening: Listening) -> None:
 
 
 @pytest.mark.spec("N63")
-def test_a_client_that_trickles_is_left_and_keeps_nobody_waiting(listening: Listening) -> None:
+def test_a_slow_client_is_dropped_and_blocks_no_one(listening: Listening) -> None:
     """One says nothing, one sends half a head, one begins another after a whole request, one never ends its body."""
     lines = "\r\n".join(f"{name}: {value}" for name, value in headers(listening).items())
     whole = f"POST /mcp HTTP/1.1\r\n{lines}\r\nContent-Length: {len(a_request('tools/list'))}\r\n\r\n".encode()
@@ -327,7 +327,7 @@ def test_a_client_that_trickles_is_left_and_keeps_nobody_waiting(listening: List
 
 
 @pytest.mark.spec("N63")
-def test_silent_connections_lock_nobody_out(listening: Listening) -> None:
+def test_silent_connections_lock_no_one_out(listening: Listening) -> None:
     silent = [socket.create_connection(("127.0.0.1", listening.port), timeout=15) for _ in range(MAX_CONNECTIONS + 8)]
     try:
         assert listening.asked("POST", "/mcp", headers(listening), a_request("tools/list")) == 200

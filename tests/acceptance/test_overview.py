@@ -68,7 +68,7 @@ def test_what_is_told_shows_in_the_very_next_prompt(session: Session) -> None:
 
 
 @pytest.mark.spec("F5", "J3")
-def test_what_nobody_has_heard_of_is_refused_and_changes_nothing(session: Session) -> None:
+def test_an_unknown_event_kind_is_refused_and_changes_nothing(session: Session) -> None:
     before = session.overview
     with pytest.raises(InvalidInput) as refused:
         session.event("coffee_spilled", "on the desk")

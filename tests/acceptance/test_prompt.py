@@ -268,7 +268,7 @@ def test_a_history_in_one_format_can_be_sent_in_another(session: Session) -> Non
     assert prompt.system[0] == {"type": "text", "text": "You edit."}
 
 
-def test_without_a_message_to_ride_on_the_tail_is_left_out_and_memory_is_sent_anew(session: Session) -> None:
+def test_without_a_message_for_the_tail_the_anchor_moves(session: Session) -> None:
     system = {"role": "system", "content": "You edit."}
     session.prepare([system])
     note(session, "news")

@@ -648,7 +648,7 @@ def test_what_others_have_added_counts_towards_the_limit(memory: Memory) -> None
 
 
 @pytest.mark.spec("C2", "C6")
-def test_a_state_is_emptied_whole_and_begins_anew_though_its_fields_are_required(structured: Session) -> None:
+def test_a_state_with_required_fields_can_be_emptied_and_started_again(structured: Session) -> None:
     structured.scratchpad.update(FULL)
     with pytest.raises(SchemaViolation, match="cannot be removed"):
         structured.scratchpad.update(delete=["currentGoal"])

@@ -242,7 +242,7 @@ def test_without_a_name_the_folder_is_the_current_one(
     assert (latest.id, [info.id for info in three.sessions(cwd=".")]) == ("here", ["here"])
 
 
-def test_nobody_goes_on_with_what_a_sub_agent_was_asked(three: Memory, clock: ManualClock) -> None:
+def test_the_latest_session_is_never_a_child_session(three: Memory, clock: ManualClock) -> None:
     clock.advance(seconds=1)
     three.session("two").spawn("helper").add([user("look it up")])
     assert three.sessions(cwd="/a")[0].id == "helper"
@@ -411,7 +411,9 @@ def test_of_two_older_sessions_of_one_id_the_one_of_the_folder_is_opened_and_the
             assert len(memory.sessions()) == 2
             assert [wire["content"] for wire in memory.session("old", cwd=cwd).state.conversation.wires] == [said]
         (record,) = caplog.records
-        assert record.getMessage().startswith(f"sessions/{other}/old.jsonl was not imported: another session has this id")
+        assert record.getMessage().startswith(
+            f"sessions/{other}/old.jsonl was not imported: another session has this id"
+        )
         caplog.clear()
     assert left.read_bytes() == kept
 

@@ -68,7 +68,7 @@ def test_what_is_no_home_of_a_tenant_is_neither_listed_nor_erased(
     lived(outside, session="later")
 
 
-def test_an_empty_folder_is_what_somebody_who_was_killed_has_left(homes: TenantHomes, folder: Path) -> None:
+def test_an_empty_folder_is_the_leftover_of_a_killed_process(homes: TenantHomes, folder: Path) -> None:
     for name in ("ada", "bob"):
         (folder / name).mkdir(parents=True)
     lived(made(homes, "ada"))
@@ -108,7 +108,7 @@ def test_a_home_of_all_kinds_of_things_is_gone_with_all_of_it(homes: TenantHomes
 
 
 @pytest.mark.parametrize("finish", ["erase", "inventory"])
-def test_whoever_is_killed_before_the_files_are_gone_leaves_what_opens_as_nothing(
+def test_a_kill_before_the_files_are_gone_leaves_an_empty_home(
     homes: TenantHomes, folder: Path, monkeypatch: pytest.MonkeyPatch, finish: str
 ) -> None:
     """It is still listed, and whoever asks for it next takes away what was left."""
@@ -162,7 +162,7 @@ def test_another_process_that_has_a_home_open_writes_nothing_more_to_it(homes: T
     assert [one.name for one in homes.list_all()] == []
 
 
-def test_a_home_that_somebody_is_writing_to_is_waited_for_and_then_left_whole(folder: Path) -> None:
+def test_a_home_in_use_is_waited_for_and_then_left_whole(folder: Path) -> None:
     homes = TenantHomes(folder, busy_seconds=0.05)
     home = Path(made(homes, "ada"))
     lived(home)

@@ -226,7 +226,7 @@ _NO_WAY = (DENIED, "42704", "22023", "0A000", "58P01", "55000")
 """Or not there: a wrapper, a language or a decoder that nobody has installed."""
 
 
-def test_a_role_that_somebody_is_to_begin_with_is_not_anothers(bob: str) -> None:
+def test_an_existing_role_is_not_taken_for_a_tenant(bob: str) -> None:
     tell(bob, "ALTER ROLE bob SET role = 'ada'")
     assert ask(bob, "SELECT current_user::text") == [("bob",)]
     with Memory.open(bob, embedder=None) as memory:
@@ -251,7 +251,7 @@ def test_what_another_just_does_is_neither_seen_nor_stopped(hers: psycopg.Connec
     hers.execute("SELECT 1")
 
 
-def test_statistics_of_what_is_in_anothers_tables_are_told_to_nobody_else(
+def test_statistics_of_a_tenants_tables_are_hidden_from_others(
     hers: psycopg.Connection, his: psycopg.Connection
 ) -> None:
     hers.execute("ANALYZE ada.events")
@@ -259,7 +259,7 @@ def test_statistics_of_what_is_in_anothers_tables_are_told_to_nobody_else(
     assert (hers.execute(told).fetchone(), his.execute(told).fetchone()) == ((True,), (False,))
 
 
-def test_nobody_is_notified_of_what_another_does(server: Server, bob: str) -> None:
+def test_no_tenant_is_notified_of_another(server: Server, bob: str) -> None:
     with TenantRoles(server.url(tcp=True)) as roles, psycopg.connect(bob, autocommit=True) as listening:
         eve = made(roles, "eve")
         _give_jobs(eve)

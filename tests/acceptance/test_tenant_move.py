@@ -230,7 +230,7 @@ def test_two_copies_that_have_both_gone_on_are_left_as_they_are(at: Opening) -> 
     assert (source.inventory("ada"), target.inventory("ada")) == before
 
 
-def test_nobody_is_moved_to_where_it_is(at: Opening, servers: list[Server], tmp_path: Path) -> None:
+def test_a_tenant_is_not_moved_to_its_own_place(at: Opening, servers: list[Server], tmp_path: Path) -> None:
     """By whichever way: a copy of itself would be found whole, and erased."""
     homes, server = at("homes"), at("server")
     lived(made(homes, "ada"))

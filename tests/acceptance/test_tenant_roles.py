@@ -100,7 +100,7 @@ def test_a_new_tenant_has_all_tables_so_it_never_has_to_make_a_schema(roles: Ten
     assert ask(admin, "SELECT tablename FROM pg_tables WHERE schemaname = 'ada'") == tables
 
 
-def test_vectors_are_there_for_everybody_where_the_operator_may_bring_them(roles: TenantRoles, admin: str) -> None:
+def test_vectors_are_available_if_the_operator_may_create_the_extension(roles: TenantRoles, admin: str) -> None:
     address = made(roles, "ada")
     assert ask(address, "SELECT '[1,2]'::vector <-> '[1,2]'::vector") == [(0.0,)]
     tell(
@@ -110,9 +110,7 @@ def test_vectors_are_there_for_everybody_where_the_operator_may_bring_them(roles
     assert ask(address, "SELECT '[1,2]'::extensions.vector::text") == [("[1,2]",)]
 
 
-def test_nobody_but_an_operator_may_make_what_others_could_take_for_something_else(
-    roles: TenantRoles, admin: str
-) -> None:
+def test_only_an_operator_may_create_objects_that_others_could_mistake(roles: TenantRoles, admin: str) -> None:
     tell(admin, "GRANT CREATE ON SCHEMA public TO PUBLIC", f"GRANT CREATE ON DATABASE {DATABASE} TO PUBLIC")
     address = made(roles, "ada")
     for statement in ("CREATE TABLE public.events (a int)", "CREATE SCHEMA bob"):
@@ -120,14 +118,14 @@ def test_nobody_but_an_operator_may_make_what_others_could_take_for_something_el
             tell(address, statement)
 
 
-def test_a_tenant_may_connect_where_not_everybody_may(roles: TenantRoles, admin: str) -> None:
+def test_a_tenant_may_connect_where_public_may_not(roles: TenantRoles, admin: str) -> None:
     tell(admin, f"REVOKE CONNECT ON DATABASE {DATABASE} FROM PUBLIC")
     lived(made(roles, "ada"))
     roles.erase("ada")
     assert not is_there(admin, "ada")
 
 
-def test_an_operator_who_cannot_let_anybody_connect_makes_nobody(server: Server, admin: str) -> None:
+def test_an_operator_who_cannot_grant_connect_creates_no_tenant(server: Server, admin: str) -> None:
     tell(admin, f"REVOKE CONNECT ON DATABASE {DATABASE} FROM PUBLIC")
     operator = operators_url(server, database=DATABASE)
     tell(admin, f"GRANT CONNECT ON DATABASE {DATABASE} TO {OPERATOR}")
@@ -141,9 +139,7 @@ def test_an_operator_who_cannot_let_anybody_connect_makes_nobody(server: Server,
     assert not is_there(admin, "ada")
 
 
-def test_a_pooler_knows_new_tenants_as_the_page_says_and_tells_nobody_else(
-    roles: TenantRoles, server: Server, admin: str
-) -> None:
+def test_a_pooler_set_up_as_documented_knows_new_tenants(roles: TenantRoles, server: Server, admin: str) -> None:
     page = (PROJECT / "docs/how-to/tenants.md").read_text()
     [asked] = [block for block in re.findall(r"```sql\n(.*?)```", page, re.DOTALL) if "pgbouncer" in block]
     tell(admin, asked.replace("'…'", f"'{PASSWORD}'"))
@@ -171,7 +167,7 @@ def test_a_tenant_can_change_its_own_password_and_only_that(roles: TenantRoles) 
 # -- secrets --------------------------------------------------------------------------------------------------
 
 
-def test_a_password_is_told_to_nobody_but_the_caller(
+def test_a_password_is_returned_only_to_the_caller(
     roles: TenantRoles, server: Server, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -193,7 +189,7 @@ def test_a_password_is_told_to_nobody_but_the_caller(
 
 
 @pytest.mark.parametrize("password", ["", "a\nb", "a\0b"])
-def test_a_password_that_cannot_be_typed_is_refused_and_nobody_is_made(
+def test_a_password_that_cannot_be_typed_is_refused_and_no_tenant_is_created(
     roles: TenantRoles, admin: str, password: str
 ) -> None:
     with pytest.raises(InvalidInput) as refused:
@@ -220,9 +216,7 @@ def test_who_may_create_roles_and_schemas_is_an_operator(server: Server, admin: 
 @pytest.mark.parametrize(
     "rights", ["NOCREATEROLE", "CREATEROLE"], ids=["who may not create roles", "who may not create schemas"]
 )
-def test_whoever_lacks_a_right_is_told_which_it_takes_and_nothing_is_left(
-    server: Server, admin: str, rights: str
-) -> None:
+def test_a_missing_right_is_named_and_nothing_is_left_over(server: Server, admin: str, rights: str) -> None:
     tell(admin, f"CREATE ROLE weak LOGIN {rights} PASSWORD '{PASSWORD}'")
     if rights == "NOCREATEROLE":
         tell(admin, f"GRANT CREATE ON DATABASE {DATABASE} TO weak")
@@ -234,7 +228,7 @@ def test_whoever_lacks_a_right_is_told_which_it_takes_and_nothing_is_left(
     assert ask(admin, "SELECT 1 FROM pg_namespace WHERE nspname = 'ada'") == []
 
 
-def test_an_operator_who_cannot_shut_a_door_makes_nobody_behind_it(server: Server, admin: str) -> None:
+def test_an_operator_who_cannot_revoke_access_creates_no_tenant(server: Server, admin: str) -> None:
     tell(admin, "GRANT CREATE ON SCHEMA public TO PUBLIC")
     with TenantRoles(operators_url(server, database=DATABASE)) as roles:
         with pytest.raises(UnsafeStorage, match='REVOKE CREATE ON SCHEMA "public" FROM PUBLIC'):
@@ -325,9 +319,7 @@ def test_connections_of_who_is_erased_are_ended_whatever_they_hold(roles: Tenant
     assert ask(admin, "SELECT count(*) FROM pg_stat_activity WHERE usename = 'ada'") == [(0,)]
 
 
-def test_whoever_comes_back_all_the_time_while_it_is_erased_is_told_that_it_is_gone(
-    roles: TenantRoles, admin: str
-) -> None:
+def test_clients_that_reconnect_during_an_erase_are_told_that_it_is_gone(roles: TenantRoles, admin: str) -> None:
     address = made(roles, "ada")
     lived(address)
     [(number,)] = ask(admin, "SELECT oid::bigint FROM pg_roles WHERE rolname = 'ada'")
@@ -388,7 +380,7 @@ def test_a_tenant_is_told_of_no_other(roles: TenantRoles) -> None:
         TenantRoles(address)
 
 
-def test_a_url_by_which_nobody_is_let_in_says_so_and_not_to_call_again(roles: TenantRoles, server: Server) -> None:
+def test_a_url_that_is_refused_says_so_and_not_to_retry(roles: TenantRoles, server: Server) -> None:
     address = made(roles, "ada")
     for url, said in (
         (server.url("ada", password="wrong", database=DATABASE, tcp=True), "password authentication failed"),
@@ -555,13 +547,13 @@ def test_a_delegate_is_gone_afterwards_and_one_that_was_left_is_taken_away(roles
 # -- places that are not as they should be --------------------------------------------------------------------
 
 
-def test_a_role_that_nobody_has_made_a_tenant_is_told_who_can(server: Server, admin: str) -> None:
+def test_a_role_that_is_not_a_tenant_is_told_who_can_create_one(server: Server, admin: str) -> None:
     tell(admin, f"CREATE ROLE lost LOGIN PASSWORD '{PASSWORD}'")
     with pytest.raises(UnsafeStorage, match="`inmind tenant create`"):
         Memory.open(server.url("lost", password=PASSWORD, database=DATABASE, tcp=True), embedder=None)
 
 
-def test_a_schema_that_somebody_else_has_made_under_a_name_is_not_written_to(server: Server, admin: str) -> None:
+def test_a_schema_of_another_role_is_not_written_to(server: Server, admin: str) -> None:
     """Whoever owns it would read all that is put there."""
     tell(admin, f"CREATE ROLE spy LOGIN PASSWORD '{PASSWORD}'", f"CREATE ROLE ada LOGIN PASSWORD '{PASSWORD}'")
     tell(admin, "CREATE SCHEMA ada AUTHORIZATION spy", "GRANT ALL ON SCHEMA ada TO ada")

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.both_stores
 
 
 @pytest.mark.spec("J2")
-def test_threads_that_share_a_session_lose_nothing_and_wait_for_nobody_for_ever(home: Home) -> None:
+def test_threads_that_share_a_session_lose_nothing_and_never_deadlock(home: Home) -> None:
     def work(thread: int) -> None:
         for number in range(25):
             session.add([{**user(f"{thread}-{number}"), "id": f"{thread}-{number}"}])

@@ -148,7 +148,7 @@ def test_a_change_after_an_undo_goes_on_from_there(session: Session) -> None:
     assert len(session.state.conversation) == 0
 
 
-def test_reopening_folds_each_event_once_however_often_somebody_went_back(
+def test_reopening_folds_each_event_once_however_often_undo_was_used(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Memory.open(home) as memory:

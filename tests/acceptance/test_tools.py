@@ -125,11 +125,15 @@ def test_the_same_key_is_one_call_with_one_answer(memory: Memory, resource: str 
             session.call_tool(tool, {**arguments, "more": 1}, key=tool)
     assert session.read("detail/log.md") == "once"
     assert session.scratchpad.snapshot == "once"
-    notes = [event for event in (*session.events(), *_abroad(memory, resource)) if isinstance(event.payload, NoteAdded)]
+    notes = [
+        event
+        for event in (*session.events(), *_in_resource_stream(memory, resource))
+        if isinstance(event.payload, NoteAdded)
+    ]
     assert len(notes) == 4
 
 
-def _abroad(memory: Memory, resource: str | None) -> Any:
+def _in_resource_stream(memory: Memory, resource: str | None) -> Any:
     return memory._context.store.read(f"resource/{resource}") if resource else ()  # pyright: ignore[reportPrivateUsage]
 
 
@@ -392,7 +396,7 @@ def test_two_sessions_of_a_resource_may_call_by_the_same_key(memory: Memory) -> 
     for id in ("one", "two"):
         session = memory.session(id, resource="ada")
         assert not session.call_tool("working_memory_note", {"note": f"{id} was here"}, key="1").repeated
-    assert len(_abroad(memory, "ada")) == 2
+    assert len(_in_resource_stream(memory, "ada")) == 2
 
 
 @pytest.mark.spec("K25", "K17")

@@ -110,7 +110,7 @@ def test_a_key_under_which_nothing_was_compacted_answers_the_same_again(memory: 
 
 
 @pytest.mark.spec("A6", "E7")
-def test_a_conversation_that_goes_on_while_its_summary_is_written_is_summarized_anew(session: Session) -> None:
+def test_a_conversation_that_grows_during_its_summary_is_summarized_again(session: Session) -> None:
     asked: list[str] = []
 
     def model(prompt: str) -> str:

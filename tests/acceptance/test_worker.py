@@ -145,7 +145,7 @@ def test_a_schedule_outlives_those_who_keep_it(tenant_url: str) -> None:
 
 
 @pytest.mark.spec("J9")
-def test_whoever_is_looked_after_is_left_alone_until_something_happens_or_is_due(tenant_url: str, jobs: Jobs) -> None:
+def test_a_maintained_resource_gets_no_job_until_an_event_or_a_due_time(tenant_url: str, jobs: Jobs) -> None:
     now = datetime.now(UTC)
     fill(tenant_url, "ada")
     assert jobs.enqueue_due(now) == 1
@@ -161,7 +161,7 @@ def test_whoever_is_looked_after_is_left_alone_until_something_happens_or_is_due
     assert jobs.owner_status("ada").maintained_position > 0
 
 
-def test_what_belongs_to_nobody_is_no_job(tenant_url: str, jobs: Jobs) -> None:
+def test_a_stream_without_a_resource_gets_no_job(tenant_url: str, jobs: Jobs) -> None:
     with Memory.open(tenant_url, embedder=None) as memory:
         memory.session("alone").note("Just so")
     assert jobs.enqueue_due(datetime.now(UTC)) == 0
@@ -212,7 +212,7 @@ def left_over(url: str) -> int:
 
 @pytest.mark.spec("J9", "K20")
 @pytest.mark.parametrize("many", [30, pytest.param(200, marks=pytest.mark.torture)])
-def test_two_workers_of_which_one_dies_again_and_again_dream_once_for_everybody(
+def test_two_workers_of_which_one_keeps_dying_dream_once_per_resource(
     tenant_url: str, calls: Path, sql: psycopg.Connection[Any], many: int
 ) -> None:
     resources = [f"r{number:03}" for number in range(many)]
@@ -252,7 +252,7 @@ def _dreamt(sql: psycopg.Connection[Any]) -> int:
 
 
 @pytest.mark.spec("J9")
-def test_the_sweep_finds_jobs_of_the_dead_and_gives_up_after_so_many(
+def test_the_sweep_restarts_jobs_of_dead_workers_up_to_a_limit(
     tenant_url: str, jobs: Jobs, sql: psycopg.Connection[Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     fill(tenant_url, "ada")
@@ -329,7 +329,7 @@ def test_a_worker_outlives_connections_that_are_cut(
 
 
 @pytest.mark.spec("J9", "G3")
-def test_what_is_wrong_with_one_resource_keeps_nobody_else_waiting(
+def test_a_failing_resource_delays_no_other(
     tenant_url: str, jobs: Jobs, sql: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(tenant_url, "ada", "ben")
@@ -358,7 +358,7 @@ def test_what_is_wrong_with_one_resource_keeps_nobody_else_waiting(
 
 
 @pytest.mark.spec("K20")
-def test_a_dream_of_somebody_else_is_waited_for_and_no_failure(tenant_url: str, jobs: Jobs) -> None:
+def test_a_dream_of_another_process_is_waited_for_without_failure(tenant_url: str, jobs: Jobs) -> None:
     fill(tenant_url, "ada")
     seen: list[int] = []
 
@@ -421,7 +421,7 @@ def test_a_schema_is_named_safely_in_each_statement() -> None:
 
 
 @pytest.mark.spec("J9")
-def test_a_job_whose_worker_died_stops_nobody_though_one_like_it_waits(jobs: Jobs, tenant_url: str) -> None:
+def test_a_job_of_a_dead_worker_does_not_block_a_waiting_one(jobs: Jobs, tenant_url: str) -> None:
     task = "embed"
     jobs.enqueue(task)
     with psycopg.connect(tenant_url, autocommit=True) as connection:

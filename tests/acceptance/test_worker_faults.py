@@ -56,9 +56,7 @@ def is_dreamt(url: str, resource: str = "ada") -> Callable[[], bool]:
 
 
 @pytest.mark.spec("J9")
-def test_a_worker_that_died_of_everything_it_could_have_keeps_nobody_from_working(
-    tenant_url: str, jobs: Jobs, sql: psycopg.Connection[Any]
-) -> None:
+def test_a_dead_worker_blocks_no_other(tenant_url: str, jobs: Jobs, sql: psycopg.Connection[Any]) -> None:
     """All that stands in the queue is held by somebody dead: jobs of one owner, and those of the whole tenant."""
     fill(tenant_url, "ada")
     jobs.enqueue_due(datetime.now(UTC))
@@ -117,7 +115,7 @@ def test_of_all_who_look_around_one_does_and_the_next_after_as_long_as_was_said(
 
 
 @pytest.mark.spec("J8", "J9")
-def test_nobody_outside_the_schema_can_hold_up_its_jobs(
+def test_no_other_schema_can_block_the_jobs(
     tenant_url: str, jobs: Jobs, postgres_admin: str, sql: psycopg.Connection[Any]
 ) -> None:
     fill(tenant_url, "ada")
@@ -145,7 +143,7 @@ def test_jobs_that_are_tried_again_later_take_no_room_from_the_others(
 
 
 @pytest.mark.spec("B47", "J9")
-def test_where_dreams_are_limited_whoever_has_waited_longest_is_next(tenant_url: str) -> None:
+def test_with_limited_dreams_the_longest_waiting_resource_is_next(tenant_url: str) -> None:
     clock, owners = ManualClock(), "abc"
     for hour in range(3):
         with Memory.open(tenant_url, embedder=None, clock=clock) as memory:
@@ -205,7 +203,7 @@ def test_a_round_goes_on_where_the_last_one_had_no_more_time_and_comes_to_an_end
 
 
 @pytest.mark.spec("G3", "J9")
-def test_a_consolidation_that_was_left_in_the_middle_is_gone_on_with_by_whoever_comes_next(
+def test_an_interrupted_consolidation_is_continued_by_the_next_worker(
     tenant_url: str, sql: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("inmind.jobs.consolidation.BATCH_SIZE", 2)

@@ -385,7 +385,7 @@ def test_however_a_host_trims_its_list_the_rounds_of_what_is_left_are_there(
 @pytest.mark.parametrize(
     ("before", "after"), [(CHAT, ANTHROPIC), (CHAT, RESPONSES), (ANTHROPIC, CHAT), (RESPONSES, ANTHROPIC)]
 )
-def test_a_conversation_goes_on_with_another_provider_and_loses_no_round(
+def test_a_conversation_continues_with_another_provider_and_loses_no_round(
     provider: Provider, session: Session, before: str, after: str
 ) -> None:
     provider.will(says("", asks("memory_list", id="call_before")), says("Noted."))
@@ -564,7 +564,7 @@ def test_broken_arguments_of_a_memory_call_are_told_to_the_model_and_not_to_the_
 
 @formats
 @some_ways
-def test_a_tool_that_nobody_has_is_answered_without_the_host(
+def test_an_unknown_tool_is_answered_without_the_host(
     provider: Provider, session: Session, format: str, way: str
 ) -> None:
     provider.will(says("", asks("get_pages")), says("", PAGE))
@@ -1208,7 +1208,7 @@ def test_a_text_as_input_is_one_message_and_no_input_goes_on_from_the_journal(
 
 
 @pytest.mark.parametrize("way", ["create", "stream"])
-def test_where_the_journals_tools_are_sent_one_that_nobody_has_is_answered_without_the_host(
+def test_with_the_journals_tools_an_unknown_tool_is_answered_without_the_host(
     provider: Provider, session: Session, way: str
 ) -> None:
     provider.will(says("Hello."), says("", asks("deploy")), says("There is no such tool."))

@@ -1,1 +1,1 @@
-"""What every room builds on: events, messages, JSON, text, tokens. It knows no subject."""
+"""The base of every room: events, messages, JSON, text, tokens. It knows no subject."""

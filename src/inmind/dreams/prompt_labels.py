@@ -1,4 +1,4 @@
-"""The material of a dream as the model reads it, with labels: L1 for a line of the page, N1 for a note, and so on.
+"""The material of a dream as the model reads it, with labels (L1 for a line of the page, N1 for a note).
 
 The model can refer to lines and sources only by these labels, so an invented one is detected by lookup. The size is
 bounded, each text is on one line, and lines that the model must not change are marked as locked. Rules handle the

@@ -1,4 +1,4 @@
-"""Decides when the anchor moves: when the memory blocks in the prefix are replaced, and what the tail says until then.
+"""Decides when the anchor moves, and what the tail says about changes until then.
 
 Providers charge a tenth for a prefix that they have cached, byte for byte. A memory block that changes before the
 history invalidates the whole cached history; the same change in the tail costs only its own length, on every call. So

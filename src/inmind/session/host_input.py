@@ -1,4 +1,4 @@
-"""What the host reports: messages, results of its tools, and token counts of the provider."""
+"""Input from the host: messages, results of its tools, and token counts of the provider."""
 
 from __future__ import annotations
 

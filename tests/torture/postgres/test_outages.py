@@ -225,7 +225,7 @@ def test_a_busy_store_reports_the_reason(own: OwnServer, code: str) -> None:
             assert ("by another writer" in said, "its own words" in said) == (False, True)
 
 
-def nobody_listens() -> int:
+def unused_port() -> int:
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         return found.getsockname()[1]
@@ -241,7 +241,7 @@ def test_a_refused_login_is_reported_at_once_without_the_password(own: OwnServer
         "password": own.url("no password", password=secret, tcp=True),
         "database": f"postgresql://no database:{SECRET}@127.0.0.1:{port}/nowhere",
         "user": own.url("nobody at all", password=secret, tcp=True),
-        "port": f"postgresql://u:{secret}@127.0.0.1:{nobody_listens()}/postgres".replace(" ", "%20"),
+        "port": f"postgresql://u:{secret}@127.0.0.1:{unused_port()}/postgres".replace(" ", "%20"),
         "socket": f"postgresql://u:{secret}@/postgres?host=/nowhere&port=1".replace(" ", "%20"),
     }
     began = time.monotonic()

@@ -29,7 +29,7 @@ def test_a_signal_stops_what_is_waited_for_and_nothing_else(interruptions: Inter
         """Both have been heard."""
 
 
-def test_whoever_is_told_to_end_does_not_forget_it_over_a_ctrl_c(interruptions: InterruptHandler) -> None:
+def test_a_termination_signal_is_kept_during_ctrl_c(interruptions: InterruptHandler) -> None:
     signal.raise_signal(signal.SIGTERM)
     signal.raise_signal(signal.SIGINT)
     interruptions.discard()
@@ -51,7 +51,7 @@ def test_what_can_be_called_off_is_asked_once_and_then_stopped(interruptions: In
 
 
 @pytest.mark.parametrize("which", [signal.SIGTERM, signal.SIGHUP])
-def test_whoever_ends_the_process_does_not_ask(interruptions: InterruptHandler, which: signal.Signals) -> None:
+def test_a_termination_signal_does_not_ask(interruptions: InterruptHandler, which: signal.Signals) -> None:
     with pytest.raises(SystemExit) as left, interruptions.cancellable():
         signal.raise_signal(which)
     assert left.value.code == 128 + which

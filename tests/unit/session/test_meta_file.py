@@ -107,7 +107,7 @@ def test_a_place_that_cannot_be_written_is_said_and_not_tried_at_every_call(kept
 
 
 @pytest.mark.spec("E1")
-def test_a_title_that_somebody_wrote_into_the_file_becomes_the_sessions(kept: Kept) -> None:
+def test_a_title_written_into_the_file_becomes_the_title_of_the_session(kept: Kept) -> None:
     kept.say(user("Where is my order?"))
     kept.opened()
     kept.edit(title="  Order of\n the lamp ", calls=77)
@@ -150,7 +150,7 @@ def test_a_title_written_while_the_session_is_open_waits_for_the_next_opening(ke
 
 
 @pytest.mark.spec("E1")
-def test_whoever_renames_an_open_session_has_the_last_word(kept: Kept) -> None:
+def test_renaming_an_open_session_wins_over_the_file(kept: Kept) -> None:
     kept.say(user("Where is my order?"))
     meta = kept.opened()
     kept.edit(title="The lamp")
@@ -162,7 +162,7 @@ def test_whoever_renames_an_open_session_has_the_last_word(kept: Kept) -> None:
 
 
 @pytest.mark.spec("E1")
-def test_whoever_edits_the_file_of_a_renamed_session_has_the_last_word(kept: Kept) -> None:
+def test_editing_the_file_of_a_renamed_session_wins(kept: Kept) -> None:
     meta = kept.opened()
     kept.call_it("The chair")
     meta.write(kept.stream.state)
@@ -175,7 +175,7 @@ def test_whoever_edits_the_file_of_a_renamed_session_has_the_last_word(kept: Kep
 
 
 @pytest.mark.spec("E1")
-def test_first_words_are_no_name_that_somebody_gave(kept: Kept) -> None:
+def test_first_words_are_not_a_given_title(kept: Kept) -> None:
     """They give a session that was not named its title, and do not stand against one that was."""
     meta = kept.opened()
     kept.edit(title="The lamp")

@@ -328,8 +328,8 @@ class ChatConversation:
             self._has_warned = True
             yield (
                 f"The model read {usage.prompt_tokens:,} of about {usage.counted:,} tokens: {self.endpoint.url} may "
-                f"truncate prompts below {self.endpoint.window:,} tokens. Set its real context window with --window or "
-                "window of [model] in config.toml; for Ollama set OLLAMA_CONTEXT_LENGTH."
+                f"accept less than {self.endpoint.window:,} and truncate the rest. Set its real context window with "
+                "--window or window of [model] in config.toml; for Ollama set OLLAMA_CONTEXT_LENGTH."
             )
 
     def _execute_calls(

@@ -89,7 +89,7 @@ class ChatOutput:
     def refuse_write(self, change: FileChange) -> str:
         """Ask the user to approve a change; return the reason of a refusal, or an empty text."""
         if not self.interactive:
-            return "there is no terminal to ask the user, and --allow-writes was not given"
+            return "--allow-writes was not given, and there is no terminal to ask the user"
         is_complete = self._compare(change)
         question = f"{'Create' if change.before is None else 'Change'} {change.path}?"
         while (said := _ask(f"{question} {'[y/N]' if is_complete else '[y/N/v]'} ")) == "v" and not is_complete:

@@ -103,7 +103,7 @@ def _sentence_ends(text: str) -> Iterator[int]:
 
 
 class _PasteKind(Enum):
-    """What follows an announcement such as "here it is": nothing, program output, or a text by another person."""
+    """The kind of text after an announcement such as "here it is"."""
 
     NOTHING = auto()
     OUTPUT = auto()

@@ -23,7 +23,7 @@ Policy for uncertain references:
 - "a page" is yet to be created and refers to nothing; neither do the words in it.
 
 Confidence is roughly the share of references resolved in that way that was right, over all recorded dialogues of
-`bench/resolving.py`. They contain too few ordinals, deletions, misspellings and partial names to measure those: there
+`bench/resolve.py`. They contain too few ordinals, deletions, misspellings and partial names to measure those: there
 it is an estimate. Low values vary most: in dialogues that the rules were not fitted to, about half of what was resolved
 with 0.6 was right.
 """

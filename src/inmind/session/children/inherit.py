@@ -1,4 +1,4 @@
-"""What a child inherits of each layer of its parent: a copy (fork), a view, or nothing.
+"""The part of each parent layer that a child inherits: a copy (fork), a view, or nothing.
 
 A view is the layer itself, called with the context of the parent. A copy belongs to the child from its first event on:
 a child that dies has changed nothing in its parent, and its changes are in its own stream until they are merged back.

@@ -103,7 +103,7 @@ def test_the_environment_decides_by_its_keys_and_between_two_by_the_name_of_the_
         (EndpointOptions(), ""),
     ],
 )
-def test_whoever_names_a_model_is_told_which_key_its_maker_wants(wanted: EndpointOptions, variable: str) -> None:
+def test_a_model_name_tells_which_key_is_missing(wanted: EndpointOptions, variable: str) -> None:
     assert find_endpoint(wanted, NOTHING, {}) is None
     assert missing_key(wanted) == variable
 
@@ -119,7 +119,7 @@ def test_every_provider_may_be_elsewhere(provider: str) -> None:
     )
 
 
-def test_a_provider_that_nobody_knows_is_refused() -> None:
+def test_an_unknown_provider_is_refused() -> None:
     with pytest.raises(InvalidInput, match="openai, anthropic"):
         find_endpoint(EndpointOptions(provider="acme"), NOTHING, {})
 
@@ -144,7 +144,7 @@ def test_a_key_may_be_in_any_variable_that_has_one() -> None:
     ],
 )
 @pytest.mark.spec("J4")
-def test_a_key_that_everybody_could_read_on_its_way_is_noticed(url: str, is_exposed: bool) -> None:
+def test_a_key_sent_over_plain_http_is_warned_about(url: str, is_exposed: bool) -> None:
     endpoint = ChatEndpoint(provider="openai", url=url, key_env="OPENAI_API_KEY")
     assert exposes_key(endpoint, OPENAI) == is_exposed
     assert not exposes_key(endpoint, {})
@@ -190,8 +190,16 @@ def test_a_failure_is_explained_by_what_the_server_said_and_ends_as_a_sentence(e
 @pytest.mark.parametrize(
     ("provider", "url", "hint"),
     [
-        ("openai", "http://127.0.0.1:11434", "Did you mean http://127.0.0.1:11434/v1? Otherwise, is 'm' a model of it?"),
-        ("openai", "http://127.0.0.1:11434/", "Did you mean http://127.0.0.1:11434/v1? Otherwise, is 'm' a model of it?"),
+        (
+            "openai",
+            "http://127.0.0.1:11434",
+            "Did you mean http://127.0.0.1:11434/v1? Otherwise, is 'm' a model of it?",
+        ),
+        (
+            "openai",
+            "http://127.0.0.1:11434/",
+            "Did you mean http://127.0.0.1:11434/v1? Otherwise, is 'm' a model of it?",
+        ),
         ("openai", "http://127.0.0.1:11434/v1", ": ''. Is 'm' a model of http://127.0.0.1:11434/v1?"),
         ("anthropic", "http://127.0.0.1:11434", ": ''. Is 'm' a model of http://127.0.0.1:11434?"),
     ],

@@ -179,7 +179,7 @@ def test_nothing_is_written_that_is_refused_and_the_model_is_told_why(work: Path
     assert len(asked) == 1
 
 
-def test_whoever_saves_a_file_while_he_is_asked_about_it_keeps_what_he_saved(work: Path) -> None:
+def test_a_file_saved_during_the_question_is_not_overwritten(work: Path) -> None:
     def saves(change: FileChange) -> str:
         (work / change.path).write_text("my own words")
         return ""

@@ -59,9 +59,7 @@ def test_names_that_have_no_room_are_counted() -> None:
     prices=st.sampled_from([(0.0, 0.0), (3.0, 15.0)]),
 )
 @pytest.mark.spec("J4")
-def test_whatever_is_in_mind_it_is_one_line_of_so_many_columns(
-    things: list[str], used: int, prices: tuple[float, float]
-) -> None:
+def test_the_status_is_one_line_within_the_width(things: list[str], used: int, prices: tuple[float, float]) -> None:
     line = status_line(a_turn(used=used, band="light_compression"), things, prices)
     assert cell_len(line) <= WIDTH
     assert line.splitlines() == [line]
@@ -107,7 +105,7 @@ def test_half_of_a_pair_of_surrogates_does_not_stop_a_chat(capfd: pytest.Capture
         ("", "line\n" * (MAX_COMPARED_LINES + 1), "0 lines before, 4001 after"),
     ],
 )
-def test_whoever_is_asked_sees_what_would_change_or_that_it_is_not_shown(
+def test_a_question_shows_the_change_or_says_that_it_is_hidden(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, before: str | None, after: str, shown: str
 ) -> None:
     monkeypatch.setattr("sys.stdin", StringIO("y\n"))
@@ -123,7 +121,7 @@ def test_whoever_is_asked_sees_what_would_change_or_that_it_is_not_shown(
         ("", "line\n" * MAX_COMPARED_LINES + "the last\n", "the last"),
     ],
 )
-def test_whoever_wants_to_see_all_of_a_change_before_he_answers_does(
+def test_the_whole_change_can_be_shown_before_the_answer(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, before: str, after: str, hidden: str
 ) -> None:
     screen = ChatOutput(interactive=True)

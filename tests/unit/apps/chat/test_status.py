@@ -25,7 +25,7 @@ def an_exchange(said: str, answer: str, *, answered: bool = True) -> ChatExchang
         (an_exchange("Where is it?", "Let me", answered=False), "Last: Where is it? → no answer yet: /retry"),
     ],
 )
-def test_whoever_comes_back_is_told_what_it_is_about_and_how_it_ended(last: ChatExchange, said: str) -> None:
+def test_a_resumed_chat_says_what_it_was_about_and_how_it_ended(last: ChatExchange, said: str) -> None:
     assert list(describe_last_exchange("Orders", last, width=80)) == ["About: Orders", said]
     assert list(describe_last_exchange("", None, width=80)) == []
 

@@ -38,7 +38,7 @@ PLENTY = DiskSpace(free=10**12, read_only=False)
 PLACE, DREAM, NOTES = Check(Subject.PLACE, "place"), Check(Subject.DREAMS, "dreams"), Check(Subject.DREAMS, "notes")
 
 
-def test_nobody_finds_something_wrong_without_saying_how_to_mend_it() -> None:
+def test_every_finding_says_how_to_fix_it() -> None:
     with pytest.raises(ValueError, match="needs a fix"):
         DoctorFinding(subject=Subject.PLACE, check="home", verdict=Verdict.TROUBLE, message="it is gone")
 
@@ -84,7 +84,7 @@ def test_the_less_room_there_is_the_worse(free: int, verdict: Verdict) -> None:
 
 
 @pytest.mark.spec("D12")
-def test_a_log_that_somebody_keeps_from_shrinking_is_told() -> None:
+def test_a_log_that_a_reader_keeps_from_shrinking_is_reported() -> None:
     def of(log: int) -> DoctorFinding:
         return check_size(FolderScan((FileEntry("inmind.db-wal", 0o100600, 0, log, 1),)), STEPS)
 
@@ -101,7 +101,7 @@ def test_what_may_not_be_written_is_mended_by_what_keeps_it_from_that(mode: int,
     assert (found.verdict, found.fix) == (Verdict.TROUBLE, mend)
 
 
-def test_what_somebody_else_may_write_is_not_told_twice() -> None:
+def test_what_other_users_may_write_is_reported_once() -> None:
     survey = FolderScan((FileEntry(".", 0o40700, 8, 0, 2),), unwritable=(".",))
     assert list(check_writable(survey, HOME, STEPS, user=7)) == []
     (found,) = check_permissions(survey, HOME, STEPS, user=7)

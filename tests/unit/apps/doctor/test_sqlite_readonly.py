@@ -41,7 +41,7 @@ def test_what_is_read_in_a_moment_is_of_that_moment_whatever_is_written_meanwhil
 
 
 @pytest.mark.spec("J2")
-def test_what_was_seen_while_somebody_came_or_left_is_not_relied_on(path: Path) -> None:
+def test_a_reading_during_an_open_or_close_is_repeated(path: Path) -> None:
     SqliteStore(path).close()
     looks: list[ReadMode] = []
 

@@ -60,7 +60,7 @@ def test_a_new_name_is_never_one_that_the_recording_uses_itself() -> None:
     assert calls_of(whole) == ["a", "a_2", "a_2_"]
 
 
-def test_blocks_of_anthropic_are_named_anew_as_well() -> None:
+def test_anthropic_blocks_get_new_ids_as_well() -> None:
     said = [user("Go"), {"role": "assistant", "content": [a_use("t")]}, {"role": "user", "content": [an_answer("t")]}]
     recording = Recording(name="r", format="anthropic", messages=[*said, assistant("Done.")])
     whole = join_recordings([recording, recording], name="run")

@@ -42,7 +42,7 @@ def test_an_id_is_sent_with_the_messages_that_have_it_and_one_of_the_system_prom
     assert said.is_sent("shop-1", 3, 4)
 
 
-def test_an_id_is_the_users_if_nobody_said_it_before(said: IdLocations) -> None:
+def test_an_id_first_said_by_the_user_is_the_users(said: IdLocations) -> None:
     assert said.is_first_from_user("W77")
     assert not said.is_first_from_user("771")
     assert not said.is_first_from_user("shop-1")

@@ -46,7 +46,7 @@ def test_a_prompt_is_prepared_for_each_message_of_the_agent() -> None:
     assert report.memory.did_not_fit == report.bare.did_not_fit == 0
 
 
-def test_a_greeting_that_nobody_asked_for_is_no_call() -> None:
+def test_an_unrequested_greeting_is_not_a_call() -> None:
     assert played([assistant("Hi! How can I help?")]).prompts == 0
     assert played([assistant("Hi! How can I help?"), user("Hi"), assistant("Hello")]).prompts == 1
 
@@ -140,7 +140,7 @@ def test_an_id_that_the_user_gave_says_so() -> None:
     assert (use.known, use.user_given, use.never_seen) == (True, True, False)
 
 
-def test_an_id_that_nobody_gave_comes_from_nowhere() -> None:
+def test_an_id_without_a_source_comes_from_nowhere() -> None:
     report = played([user("Show my page"), *a_lookup(1, "page-99"), assistant("Here.")])
     (use,) = report.uses
     assert use.never_seen

@@ -45,7 +45,7 @@ def test_an_id_that_was_said_and_is_nowhere_in_the_prompt_is_lost_even_if_it_is_
     assert (counts["lost_without_memory"], counts["visible"]) == (1, 1)
 
 
-def test_an_id_that_nobody_said_comes_from_nowhere_and_is_not_lost() -> None:
+def test_an_id_without_a_source_is_not_counted_as_lost() -> None:
     counts = ids(a_use(known=False, in_prompt=False, in_bare=False), a_use(known=False, kind="path", in_prompt=False))
     assert (counts["from_nowhere"], counts["new"], counts["lost"], counts["lost_without_memory"]) == (1, 1, 0, 0)
     assert counts["held_share"] is None
@@ -198,7 +198,7 @@ def test_a_total_counts_what_its_parts_count(parts: list[ReplayReport]) -> None:
 
 
 @given(st.lists(st.integers(0, 100), min_size=1), st.integers(1, 100))
-def test_a_percentile_is_the_smallest_value_that_so_many_do_not_exceed(values: list[int], percent: int) -> None:
+def test_a_percentile_is_the_smallest_value_that_this_share_does_not_exceed(values: list[int], percent: int) -> None:
     found = percentile(values, percent)
     assert 100 * sum(value <= found for value in values) >= percent * len(values)
     assert 100 * sum(value < found for value in values) < percent * len(values)

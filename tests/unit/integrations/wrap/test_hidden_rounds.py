@@ -123,7 +123,7 @@ def test_a_call_that_memory_has_not_answered_is_the_hosts_whatever_its_name() ->
     assert whole(line, [line[0], line[3], user("Thanks.")]) == [line[0], line[3], user("Thanks.")]
 
 
-def test_servers_that_number_their_calls_anew_in_every_reply_are_understood() -> None:
+def test_call_ids_that_restart_in_every_reply_are_understood() -> None:
     again = asks("get_page", id="note")
     line = [
         user("Both."),

@@ -119,7 +119,7 @@ def test_each_shape_has_the_same_tools_with_valid_schemas_of_objects(format: str
         assert set(schema.get("required", ())) <= set(schema["properties"])
 
 
-def test_a_shape_that_nobody_has_is_refused() -> None:
+def test_an_unknown_format_is_refused() -> None:
     with pytest.raises(InvalidInput, match="openai, responses, anthropic, mcp"):
         tool_schemas(default_layers(), "smoke")
 
@@ -361,7 +361,7 @@ def test_the_answer_to_an_unknown_tool_names_those_there_are() -> None:
     assert unknown_tool_answer(call, []).error
 
 
-def test_words_are_resolved_by_whoever_knows_the_things() -> None:
+def test_references_are_resolved_by_the_entity_window() -> None:
     assert called("resolve_reference", {"text": "it"}).text == "nothing ('it' means nothing)"
     assert called("resolve_reference", {}).error
 
