@@ -15,8 +15,8 @@ from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from bench.conversations import SYSTEM, Message, exchanges, prose
 from bench.table import Row, Table
-from bench.talk import SYSTEM, Message, exchanges, prose
 from bench.tokenizers import counter
 from inmind import Memory
 from inmind.memory.folder_backend import FolderBackend

@@ -19,14 +19,14 @@ from random import Random
 from tempfile import TemporaryDirectory
 from time import sleep
 
+from bench.conversations import Message, conversation, prose, questions
 from bench.prepare import SETTLING, BareJournal
 from bench.table import Row, Table
-from bench.talk import Message, conversation, prose, questions
 from bench.timing import Contender, Race, spoken
 from inmind import Memory, Prompt, Session
 from inmind.apps.replay import Recording, ReplayReport, join_recordings, read_recordings, replay, sum_reports
 from inmind.core.events.codec import encode_payload
-from inmind.core.tokens import MARGIN
+from inmind.core.tokens import SAFETY_MARGIN
 from inmind.history.compaction.policy import COMPACTION_THRESHOLD, DEFAULT_POLICY, CompressionPolicy
 from inmind.memory.session_opener import DEFAULT_RESERVE
 from inmind.types import Rates
@@ -259,7 +259,7 @@ _A_LITTLE_MORE: list[Message] = [
 def _just_full(memory: Memory, history: list[Message]) -> int:
     """A window that the history fills to just below where it is compacted."""
     used = memory.session("measured", window=4_000_000, cwd="/bench").prepare(history).report.tokens_used
-    return DEFAULT_RESERVE + int(used / (COMPACTION_THRESHOLD - 0.01) / (1 - MARGIN))
+    return DEFAULT_RESERVE + int(used / (COMPACTION_THRESHOLD - 0.01) / (1 - SAFETY_MARGIN))
 
 
 def _injecting() -> Row:

@@ -21,7 +21,7 @@ from pathlib import Path
 from random import Random
 from statistics import mean, quantiles
 
-from bench.evidence import Haystack, haystacks
+from bench.question_sets import Haystack, haystacks
 from bench.table import Row, Table
 from inmind import Memory, Session
 from inmind.dreams.page.limits import MAX_PAGE_CHARACTERS

@@ -11,8 +11,8 @@ from typing import Any
 
 import apsw
 
+from bench.conversations import Message, conversation, questions
 from bench.table import Row, Table
-from bench.talk import Message, conversation, questions
 from bench.timing import Contender, Race, spoken
 from inmind import Memory, Session
 from inmind.core.events.codec import encode_payload

@@ -10,9 +10,9 @@ from random import Random
 from tempfile import TemporaryDirectory
 from time import sleep
 
+from bench.conversations import Message, conversation, prose, questions
 from bench.prepare import COMMIT_SIZES, MOST_AGAINST_COMMIT, SETTLING, WINDOW, BareJournal, courses, strides
 from bench.table import Row, Table
-from bench.talk import Message, conversation, prose, questions
 from bench.timing import Contender, Race, spoken
 from inmind import Memory, default_layers
 from inmind.core.events.codec import encode_payload

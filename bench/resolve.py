@@ -1,4 +1,4 @@
-"""`python -m bench.resolving DIR`: does the resolver find what people meant, on recorded dialogues?
+"""`python -m bench.resolve DIR`: does the resolver find what people meant, on recorded dialogues?
 
 Nobody annotated these dialogues for us, so the references are derived, and this is how.
 
@@ -429,7 +429,7 @@ def _read(file: Path) -> Any:
 def main() -> int:
     given = sys.argv[1] if len(sys.argv) > 1 else os.environ.get(DATA)
     if not given:
-        print(f"usage: python -m bench.resolving DIR  (or {DATA}=DIR)", file=sys.stderr)
+        print(f"usage: python -m bench.resolve DIR  (or {DATA}=DIR)", file=sys.stderr)
         return 2
     for table in run(Path(given)):
         print(table, end="\n\n")

@@ -18,8 +18,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from bench.conversations import conversation
 from bench.table import Row, Table
-from bench.talk import conversation
 from bench.timing import Contender, Race, spoken
 from inmind.history.compaction.retention import extract_items
 from inmind.history.turns import TurnMessage

@@ -31,8 +31,8 @@ from statistics import mean
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from bench.evidence import SETS, Haystack, Question, Sitting, Turn, haystacks
 from bench.peers.process import Process, embedders, environment
+from bench.question_sets import SETS, Haystack, Question, Sitting, Turn, haystacks
 from bench.store import MOST_NOTE
 from bench.table import Row, Table
 from bench.timing import Race, spoken

@@ -7,9 +7,9 @@ from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from bench.conversations import Message, exchanges
 from bench.prepare import BareJournal
 from bench.table import Row, Table
-from bench.talk import Message, exchanges
 from bench.timing import Contender, Race, spoken
 from inmind import Memory
 from inmind.memory.folder_backend import FolderBackend

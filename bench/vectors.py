@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.evidence import SETS, haystacks
+from bench.question_sets import SETS, haystacks
 from bench.table import Row, Table
 from bench.timing import Contender, Race, spoken
 from inmind.search.embedders import create_embedder

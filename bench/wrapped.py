@@ -12,9 +12,9 @@ from typing import Any
 
 from openai import OpenAI
 
+from bench.conversations import conversation, prose, questions
 from bench.prepare import COMMIT_SIZES, SETTLING, WINDOW, courses, strides
 from bench.table import Row, Table
-from bench.talk import conversation, prose, questions
 from bench.timing import Contender, Race, spoken
 from inmind import Memory, wrap
 

@@ -19,9 +19,9 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, NoReturn
 
-from bench.evidence import Sitting, Turn
-from bench.peers.finders import FINDERS, Finder
+from bench.peers.systems import FINDERS, Finder
 from bench.peers.vectors import embedder
+from bench.question_sets import Sitting, Turn
 
 
 class Driver:

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from bench.evidence import Sitting
+from bench.question_sets import Sitting
 
 _HERE = Path(__file__).parent
 _ROOT = _HERE.parents[1]

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import apsw
 
-from bench.evidence import Sitting, Turn
 from bench.peers.vectors import as_lists
+from bench.question_sets import Sitting, Turn
 
 if TYPE_CHECKING:
     from inmind import Session

@@ -14,11 +14,11 @@ from time import perf_counter_ns
 
 import psycopg
 
-from bench.postgres.crowd import Together, crowd
-from bench.postgres.ground import Ground, ground, sized
+from bench.conversations import prose
+from bench.postgres.client_processes import Together, crowd
+from bench.postgres.server import Ground, ground, sized
 from bench.store import NOTE
 from bench.table import Row, Table
-from bench.talk import prose
 from bench.timing import Contender, Race, spoken
 from inmind import Memory
 from inmind.core.events.base import Draft, EventPayload, Origin

@@ -14,7 +14,7 @@ from functools import cache
 from itertools import accumulate
 from random import Random
 
-from bench.postgres.crowd import Together, crowd
+from bench.postgres.client_processes import Together, crowd
 from inmind.core.events.base import TRUST_BY_ORIGIN, Event, EventPayload, Origin
 from inmind.core.events.crystals import NoteAdded
 from inmind.core.events.session import MessageAdded, SessionOpened

@@ -24,8 +24,8 @@ from tempfile import TemporaryDirectory
 from threading import Lock
 from time import monotonic, sleep
 
-from bench.postgres.fill import filled
-from bench.postgres.ground import Ground, ground, sized
+from bench.postgres.dataset import filled
+from bench.postgres.server import Ground, ground, sized
 from bench.table import Row, Table
 from bench.timing import spoken
 from inmind import Memory
@@ -235,7 +235,7 @@ def _stub() -> Generator[Stub]:
     """Answers at once, with no edits of its own."""
     lock = Lock()
 
-    class Handler(loopback.Quiet):
+    class Handler(loopback.QuietHandler):
         def do_POST(self) -> None:  # noqa: N802 -- as http.server calls it
             body = self.rfile.read(int(self.headers["Content-Length"])).decode()
             with lock:

@@ -15,9 +15,9 @@ from random import Random
 from statistics import mean
 from time import monotonic, perf_counter
 
-from bench.postgres.crowd import Together, crowd
-from bench.postgres.fill import FILLERS, filled, lines, question, resource_named
-from bench.postgres.ground import Ground, ground, sized
+from bench.postgres.client_processes import Together, crowd
+from bench.postgres.dataset import FILLERS, filled, lines, question, resource_named
+from bench.postgres.server import Ground, ground, sized
 from bench.table import Row, Table
 from bench.timing import Race, spoken
 from inmind import Memory

@@ -12,11 +12,11 @@ from itertools import islice
 from time import perf_counter, process_time
 from typing import Any
 
-from bench.postgres.crowd import Together, crowd
-from bench.postgres.fill import said
-from bench.postgres.ground import Ground, ground, sized
+from bench.conversations import Message
+from bench.postgres.client_processes import Together, crowd
+from bench.postgres.dataset import said
+from bench.postgres.server import Ground, ground, sized
 from bench.table import Row, Table
-from bench.talk import Message
 from bench.timing import Race, spoken
 from inmind import Memory, Session
 
