@@ -40,7 +40,7 @@ def block(session: Session) -> str:
 
 
 @pytest.mark.spec("C8")
-def test_by_itself_a_child_gets_a_copy_of_the_resources_scratchpad_and_nothing_of_the_conversations(
+def test_by_default_a_child_copies_the_resource_scratchpad_and_nothing_else(
     memory: Memory,
 ) -> None:
     assert parent_of(memory).spawn().scratchpad.snapshot == {}
@@ -55,7 +55,7 @@ def test_by_itself_a_child_gets_a_copy_of_the_resources_scratchpad_and_nothing_o
 
 
 @pytest.mark.spec("C8")
-def test_a_fork_is_a_copy_that_neither_side_can_change_for_the_other(memory: Memory) -> None:
+def test_a_fork_is_an_independent_copy(memory: Memory) -> None:
     parent = parent_of(memory)
     child = parent.spawn(policy="fork")
     child.scratchpad.update({"goal": "child's"})
@@ -69,7 +69,7 @@ def test_a_fork_is_a_copy_that_neither_side_can_change_for_the_other(memory: Mem
 
 
 @pytest.mark.spec("C8")
-def test_a_view_shows_what_the_parent_has_now_and_takes_no_writes(memory: Memory) -> None:
+def test_a_view_shows_the_parents_current_state_and_is_read_only(memory: Memory) -> None:
     parent = parent_of(memory)
     child = parent.spawn(policy="view")
     parent.scratchpad.update({"goal": "newer"})
@@ -85,7 +85,7 @@ def test_a_view_shows_what_the_parent_has_now_and_takes_no_writes(memory: Memory
 
 
 @pytest.mark.spec("C8", "D1")
-def test_each_layer_is_handed_on_as_the_policy_says(memory: Memory) -> None:
+def test_each_layer_is_inherited_by_its_policy(memory: Memory) -> None:
     parent = parent_of(memory)
     parent.write("overview.md", "# Overview\n\n- by the parent\n")
     parent.write("detail/a.md", "a detail")
@@ -107,7 +107,7 @@ def test_each_layer_is_handed_on_as_the_policy_says(memory: Memory) -> None:
 
 @pytest.mark.both_stores
 @pytest.mark.spec("C8")
-def test_different_fields_of_two_children_both_come_home(memory: Memory) -> None:
+def test_different_fields_of_two_children_are_merged(memory: Memory) -> None:
     parent = parent_of(memory)
     one, other = parent.spawn(policy="fork"), parent.spawn(policy="fork")
     one.scratchpad.update({"owner": {"phone": "555"}})
@@ -120,7 +120,7 @@ def test_different_fields_of_two_children_both_come_home(memory: Memory) -> None
 
 
 @pytest.mark.spec("C8")
-def test_the_same_field_changed_by_two_children_is_a_conflict_that_has_both(memory: Memory) -> None:
+def test_the_same_field_changed_by_two_children_is_a_conflict(memory: Memory) -> None:
     parent = parent_of(memory)
     one, other = parent.spawn(policy="fork"), parent.spawn(policy="fork")
     one.scratchpad.update({"goal": "one's"})
@@ -134,7 +134,7 @@ def test_the_same_field_changed_by_two_children_is_a_conflict_that_has_both(memo
 
 
 @pytest.mark.spec("C8")
-def test_a_list_that_two_children_added_to_has_what_both_added_and_a_list_that_both_rewrote_is_a_conflict(
+def test_list_additions_are_combined_and_rewritten_lists_conflict(
     memory: Memory,
 ) -> None:
     parent = parent_of(memory)
@@ -152,7 +152,7 @@ def test_a_list_that_two_children_added_to_has_what_both_added_and_a_list_that_b
 
 
 @pytest.mark.spec("C8", "A6")
-def test_a_child_comes_home_once_and_again_with_what_it_did_since(memory: Memory) -> None:
+def test_a_child_can_be_merged_again_with_later_changes(memory: Memory) -> None:
     parent = parent_of(memory)
     child = parent.spawn(policy="fork")
     child.scratchpad.update({"goal": "first"})
@@ -168,7 +168,7 @@ def test_a_child_comes_home_once_and_again_with_what_it_did_since(memory: Memory
 
 
 @pytest.mark.spec("C8")
-def test_pages_and_things_of_a_child_come_home_too(memory: Memory) -> None:
+def test_pages_and_entities_of_a_child_are_merged(memory: Memory) -> None:
     parent = parent_of(memory)
     child = parent.spawn(policy="fork")
     child.write("detail/found.md", "what I found")
@@ -184,7 +184,7 @@ def test_pages_and_things_of_a_child_come_home_too(memory: Memory) -> None:
 
 @pytest.mark.both_stores
 @pytest.mark.spec("C8", "J1")
-def test_what_a_child_did_before_it_was_killed_comes_home_by_its_id(memory: Memory, home: Home) -> None:
+def test_changes_of_a_killed_child_are_merged_by_its_id(memory: Memory, home: Home) -> None:
     parent = parent_of(memory)
     child = parent.spawn("research", policy="fork")
     script = (
@@ -204,7 +204,7 @@ def test_what_a_child_did_before_it_was_killed_comes_home_by_its_id(memory: Memo
 
 
 @pytest.mark.spec("C8")
-def test_the_same_id_is_the_same_child_and_it_is_reopened_as_it_was_handed_on(memory: Memory) -> None:
+def test_a_child_is_reopened_by_its_id_as_it_was_inherited(memory: Memory) -> None:
     parent = parent_of(memory)
     child = parent.spawn("helper", policy={"working-memory": "fork", "overview": "view"})
     child.scratchpad.update({"goal": "mine"})
@@ -217,7 +217,7 @@ def test_the_same_id_is_the_same_child_and_it_is_reopened_as_it_was_handed_on(me
 
 
 @pytest.mark.spec("A1", "J5")
-def test_what_came_home_says_where_it_comes_from(memory: Memory) -> None:
+def test_merged_events_name_their_sources(memory: Memory) -> None:
     parent = parent_of(memory)
     child = parent.spawn(policy="fork")
     child.scratchpad.update({"goal": "mine"})
@@ -229,7 +229,7 @@ def test_what_came_home_says_where_it_comes_from(memory: Memory) -> None:
 
 @pytest.mark.both_stores
 @pytest.mark.spec("A4")
-def test_a_homecoming_is_undone_as_one(memory: Memory) -> None:
+def test_a_merge_is_undone_as_one_change(memory: Memory) -> None:
     parent = parent_of(memory)
     child = parent.spawn(policy="fork")
     child.scratchpad.update({"goal": "mine"})
@@ -242,7 +242,7 @@ def test_a_homecoming_is_undone_as_one(memory: Memory) -> None:
 
 
 @pytest.mark.spec("J3")
-def test_what_cannot_be_a_child_is_refused(memory: Memory) -> None:
+def test_a_session_that_is_not_a_child_is_rejected(memory: Memory) -> None:
     parent = parent_of(memory)
     stranger = memory.session("stranger", resource="ada")
     for wrong in ("stranger", stranger, "nobody", "parent"):
@@ -257,7 +257,7 @@ def test_what_cannot_be_a_child_is_refused(memory: Memory) -> None:
 
 
 @pytest.mark.embedded
-def test_no_stream_is_made_by_looking_for_a_child(memory: Memory) -> None:
+def test_looking_for_an_unknown_child_creates_no_stream(memory: Memory) -> None:
     parent = parent_of(memory)
     with pytest.raises(InvalidInput):
         parent.merge_back("nobody")
@@ -266,9 +266,7 @@ def test_no_stream_is_made_by_looking_for_a_child(memory: Memory) -> None:
 
 @pytest.mark.spec("C8")
 @pytest.mark.parametrize("policy", [None, "fork", "none"])
-def test_a_child_that_did_not_touch_a_text_scratchpad_comes_home_with_the_rest(
-    memory: Memory, policy: str | None
-) -> None:
+def test_an_unchanged_text_scratchpad_does_not_block_a_merge(memory: Memory, policy: str | None) -> None:
     parent = memory.session("plain")
     parent.scratchpad.update("the parent's")
     child = parent.spawn("helper", policy=policy)
@@ -278,7 +276,7 @@ def test_a_child_that_did_not_touch_a_text_scratchpad_comes_home_with_the_rest(
 
 
 @pytest.mark.spec("C8")
-def test_a_text_that_both_rewrote_is_a_conflict_and_one_that_both_added_to_has_both(memory: Memory) -> None:
+def test_rewritten_texts_conflict_and_additions_are_combined(memory: Memory) -> None:
     parent = memory.session("plain")
     parent.scratchpad.update("begun")
     one, other = parent.spawn(policy="fork"), parent.spawn(policy="fork")
@@ -293,7 +291,7 @@ def test_a_text_that_both_rewrote_is_a_conflict_and_one_that_both_added_to_has_b
 @pytest.mark.both_stores
 @pytest.mark.spec("C8")
 @pytest.mark.parametrize("schema", [None, SCHEMA])
-def test_workers_that_add_and_come_home_in_turn_never_conflict(memory: Memory, schema: Any) -> None:
+def test_children_that_append_and_merge_in_turn_never_conflict(memory: Memory, schema: Any) -> None:
     parent = memory.session("parent", layers=default_layers(ScratchpadLayer(schema=schema)))
     workers = [parent.spawn(id, policy="fork") for id in ("a", "b")]
     for turn in range(3):
@@ -314,7 +312,7 @@ def test_workers_that_add_and_come_home_in_turn_never_conflict(memory: Memory, s
 
 @pytest.mark.spec("C8", "A6")
 @pytest.mark.parametrize("key", [None, "k"])
-def test_a_homecoming_that_is_asked_for_again_reports_the_same(memory: Memory, key: str | None) -> None:
+def test_a_repeated_merge_returns_the_same_report(memory: Memory, key: str | None) -> None:
     parent = parent_of(memory)
     child = parent.spawn(policy="fork")
     child.scratchpad.update({"goal": "child's", "extra": None}, delete=["owner"])
@@ -327,7 +325,7 @@ def test_a_homecoming_that_is_asked_for_again_reports_the_same(memory: Memory, k
 
 
 @pytest.mark.spec("C8")
-def test_sections_of_a_page_that_both_wrote_in_come_home_side_by_side(memory: Memory) -> None:
+def test_sections_written_by_both_are_combined(memory: Memory) -> None:
     parent = parent_of(memory)
     parent.write(
         "overview.md", parent.overview.replace("## Known facts\n", "## Known facts\n- by the parent, before\n")
@@ -341,7 +339,7 @@ def test_sections_of_a_page_that_both_wrote_in_come_home_side_by_side(memory: Me
 
 
 @pytest.mark.spec("C8", "C6")
-def test_what_fits_on_each_side_and_not_together_is_a_conflict_and_the_rest_comes_home(memory: Memory) -> None:
+def test_a_merge_that_violates_the_schema_is_a_conflict(memory: Memory) -> None:
     schema = {"type": "object", "properties": {"steps": {"type": "array", "maxItems": 2}}}
     parent = memory.session("narrow", resource="ada", layers=default_layers(ScratchpadLayer(schema=schema)))
     parent.scratchpad.update({"steps": ["a"]})
@@ -355,7 +353,7 @@ def test_what_fits_on_each_side_and_not_together_is_a_conflict_and_the_rest_come
 
 
 @pytest.mark.spec("C8")
-def test_what_is_in_the_archive_is_not_copied(memory: Memory) -> None:
+def test_archive_pages_are_not_inherited(memory: Memory) -> None:
     parent = parent_of(memory)
     parent.write("archive/old.md", "old")
     parent.write("detail/new.md", "new")
@@ -364,7 +362,7 @@ def test_what_is_in_the_archive_is_not_copied(memory: Memory) -> None:
 
 
 @pytest.mark.spec("C7", "C8")
-def test_nothing_comes_home_to_a_scratchpad_that_is_read_only(memory: Memory) -> None:
+def test_nothing_is_merged_into_a_read_only_scratchpad(memory: Memory) -> None:
     child = parent_of(memory).spawn("helper", policy="fork")
     child.scratchpad.update({"goal": "mine"})
     child.write("detail/found.md", "it")
@@ -376,7 +374,7 @@ def test_nothing_comes_home_to_a_scratchpad_that_is_read_only(memory: Memory) ->
 
 
 @pytest.mark.spec("C3", "C8")
-def test_a_child_whose_state_no_longer_fits_deletes_nothing_at_home(memory: Memory) -> None:
+def test_a_child_state_that_no_longer_fits_deletes_nothing(memory: Memory) -> None:
     child = parent_of(memory).spawn("helper", policy="fork")
     child.scratchpad.update({"goal": "mine"})
     schema = {"type": "object", "properties": {"goal": {"enum": ["Deploy v2"]}}}
@@ -403,9 +401,7 @@ def test_a_child_whose_state_no_longer_fits_deletes_nothing_at_home(memory: Memo
     ],
     ids=["none", "without its schema", "read-only", "narrower"],
 )
-def test_what_a_parent_cannot_take_as_it_is_opened_now_comes_home_when_it_can(
-    memory: Memory, pads: list[ScratchpadLayer], key: str | None
-) -> None:
+def test_changes_without_a_layer_are_merged_later(memory: Memory, pads: list[ScratchpadLayer], key: str | None) -> None:
     child = parent_of(memory).spawn("helper", policy="fork")
     child.scratchpad.update({"goal": "mine", "steps": ["plan", "do"]})
     child.write("detail/found.md", "it")
@@ -422,7 +418,7 @@ def test_what_a_parent_cannot_take_as_it_is_opened_now_comes_home_when_it_can(
 
 
 @pytest.mark.spec("C8", "A4")
-def test_a_homecoming_that_was_undone_brings_nothing_twice_to_what_the_resource_owns(memory: Memory) -> None:
+def test_merging_again_after_an_undo_changes_the_resource_once(memory: Memory) -> None:
     layers = default_layers(ScratchpadLayer(schema=SCHEMA, scope="resource"))
     parent = memory.session("parent", resource="ada", layers=layers)
     parent.scratchpad.update(BEGUN)
@@ -436,7 +432,7 @@ def test_a_homecoming_that_was_undone_brings_nothing_twice_to_what_the_resource_
 
 
 @pytest.mark.spec("C8")
-def test_what_is_home_is_not_brought_again_while_the_scratchpad_waits(memory: Memory) -> None:
+def test_merged_pages_are_not_merged_again_while_the_scratchpad_waits(memory: Memory) -> None:
     child = parent_of(memory).spawn("helper", policy="fork")
     child.scratchpad.update({"goal": "mine"})
     child.write("detail/found.md", "the child's draft\n")
@@ -456,7 +452,7 @@ def test_what_is_home_is_not_brought_again_while_the_scratchpad_waits(memory: Me
 
 
 @pytest.mark.spec("C8")
-def test_a_child_that_only_looks_can_hand_on_a_copy_of_what_it_sees_or_nothing(memory: Memory) -> None:
+def test_a_child_with_a_view_can_pass_on_a_copy_or_nothing(memory: Memory) -> None:
     parent = parent_of(memory)
     parent.write("detail/plan.md", "the plan")
     child = parent.spawn(policy="view")
@@ -472,7 +468,7 @@ def test_a_child_that_only_looks_can_hand_on_a_copy_of_what_it_sees_or_nothing(m
 
 
 @pytest.mark.spec("C8", "J5")
-def test_what_was_joined_is_trusted_no_more_than_either_side(memory: Memory) -> None:
+def test_combined_text_has_the_lowest_trust(memory: Memory) -> None:
     parent = memory.session("parent")
     parent.scratchpad.update("from the web", origin=Origin.WEB)
     parent.write("detail/a.md", "from the web\n", origin=Origin.WEB)
@@ -494,7 +490,7 @@ def test_what_was_joined_is_trusted_no_more_than_either_side(memory: Memory) -> 
 
 
 @pytest.mark.spec("C8")
-def test_the_report_of_a_homecoming_is_in_the_journal_and_not_in_mind(memory: Memory) -> None:
+def test_the_merge_report_is_in_the_journal_and_not_in_the_state(memory: Memory) -> None:
     parent = parent_of(memory)
     child = parent.spawn(policy="fork")
     child.scratchpad.update({"goal": "c" * 100_000})
@@ -518,7 +514,7 @@ class Person(BaseModel):
 
 
 @pytest.mark.spec("C6", "C8")
-def test_one_kind_takes_the_place_of_another_here_and_from_a_child(memory: Memory) -> None:
+def test_a_union_value_is_replaced_as_a_whole(memory: Memory) -> None:
     parent = memory.session("parent", layers=default_layers(ScratchpadLayer(schema=Person)))
     parent.scratchpad.update({"contact": {"address": "a@example.com"}})
     child = parent.spawn(policy="fork")
@@ -531,7 +527,7 @@ def test_one_kind_takes_the_place_of_another_here_and_from_a_child(memory: Memor
 
 
 @pytest.mark.spec("C8", "A6")
-def test_a_child_that_is_asked_for_again_by_its_key_is_the_same(memory: Memory) -> None:
+def test_the_same_key_opens_the_same_child(memory: Memory) -> None:
     parent = parent_of(memory)
     child = parent.spawn(policy="fork", key="research")
     child.scratchpad.update({"goal": "mine"})
@@ -540,7 +536,7 @@ def test_a_child_that_is_asked_for_again_by_its_key_is_the_same(memory: Memory) 
 
 
 @pytest.mark.spec("C8")
-def test_pages_wait_at_the_door_of_a_parent_that_only_looks(memory: Memory) -> None:
+def test_pages_wait_if_the_parent_has_only_a_view(memory: Memory) -> None:
     looking = parent_of(memory).spawn("looking", policy="view")
     child = looking.spawn("child", policy="fork")
     child.write("detail/found.md", "it")
@@ -550,7 +546,7 @@ def test_pages_wait_at_the_door_of_a_parent_that_only_looks(memory: Memory) -> N
 
 
 @pytest.mark.spec("C8", "F5")
-def test_what_a_child_decided_and_found_comes_home_and_its_task_does_not(memory: Memory) -> None:
+def test_decisions_of_a_child_are_merged_and_its_task_is_not(memory: Memory) -> None:
     parent = parent_of(memory)
     parent.event("task_started", "ship v2")
     parent.event("decision_made", "we take SQLite")
@@ -573,7 +569,7 @@ def test_what_a_child_decided_and_found_comes_home_and_its_task_does_not(memory:
 
 
 @pytest.mark.spec("C8", "F3")
-def test_the_parents_index_has_the_childs_pages_at_once_and_one_heading(memory: Memory) -> None:
+def test_the_parents_index_lists_merged_pages_under_one_heading(memory: Memory) -> None:
     parent = parent_of(memory)
     parent.write("detail/known.md", "# Known\n")
     child = parent.spawn(policy="fork")
@@ -589,7 +585,7 @@ def test_the_parents_index_has_the_childs_pages_at_once_and_one_heading(memory: 
 
 
 @pytest.mark.spec("C8", "F3")
-def test_a_copied_overview_names_no_archive_that_the_child_does_not_have(memory: Memory) -> None:
+def test_a_copied_overview_does_not_name_missing_archives(memory: Memory) -> None:
     parent = parent_of(memory)
     parent.event("decision_made", "we take SQLite")
     parent.add([message for step in range(9) for message in (user(f"Step {step}."), assistant("done " * 60))])
@@ -602,7 +598,7 @@ def test_a_copied_overview_names_no_archive_that_the_child_does_not_have(memory:
 
 
 @pytest.mark.spec("C8", "F5")
-def test_a_homecoming_says_that_the_childs_news_are_on_the_overview(memory: Memory) -> None:
+def test_the_report_names_the_overview_if_lines_were_added(memory: Memory) -> None:
     parent = parent_of(memory)
     child = parent.spawn(policy="fork")
     child.write("detail/found.md", "# Found\n")

@@ -51,7 +51,7 @@ def stubs_lead_where_they_say(session: Session) -> bool:
 
 
 @pytest.mark.spec("C8", "E3")
-def test_archives_of_one_name_and_two_texts_stand_side_by_side(memory: Memory) -> None:
+def test_archives_with_one_name_and_two_texts_are_both_kept(memory: Memory) -> None:
     parent = parent_of(memory)
     child = parent.spawn(policy="fork")
     assert (searched(parent, "oak"), searched(child, "elm")) == (FIRST, FIRST)
@@ -65,7 +65,7 @@ def test_archives_of_one_name_and_two_texts_stand_side_by_side(memory: Memory) -
 
 
 @pytest.mark.spec("C8", "F3")
-def test_the_parents_index_names_an_archive_as_it_is_called_there(memory: Memory) -> None:
+def test_the_parents_index_uses_the_parents_name_of_an_archive(memory: Memory) -> None:
     parent = parent_of(memory)
     child = parent.spawn(policy="fork")
     searched(parent, "oak")
@@ -85,7 +85,7 @@ def test_an_archive_keeps_a_name_that_is_free(memory: Memory) -> None:
 
 
 @pytest.mark.spec("C8", "A6")
-def test_an_archive_comes_home_once_however_often_its_child_does(memory: Memory) -> None:
+def test_an_archive_is_copied_once(memory: Memory) -> None:
     parent = parent_of(memory)
     child = parent.spawn(policy="fork")
     searched(parent, "oak")
@@ -99,7 +99,7 @@ def test_an_archive_comes_home_once_however_often_its_child_does(memory: Memory)
 
 
 @pytest.mark.spec("C8")
-def test_of_the_same_archive_in_two_children_the_parent_has_one(memory: Memory) -> None:
+def test_the_same_archive_of_two_children_is_copied_once(memory: Memory) -> None:
     parent = parent_of(memory)
     twins = [parent.spawn(name, policy="fork") for name in ("castor", "pollux")]
     searched(parent, "oak")
@@ -109,7 +109,7 @@ def test_of_the_same_archive_in_two_children_the_parent_has_one(memory: Memory) 
 
 
 @pytest.mark.spec("C8")
-def test_what_the_parent_had_archived_before_the_child_began_is_not_brought_again(memory: Memory) -> None:
+def test_an_inherited_archive_is_not_copied_back(memory: Memory) -> None:
     parent = parent_of(memory)
     searched(parent, "oak")
     child = parent.spawn(policy="fork")
@@ -119,7 +119,7 @@ def test_what_the_parent_had_archived_before_the_child_began_is_not_brought_agai
 
 
 @pytest.mark.spec("C8")
-def test_an_archive_that_goes_on_goes_on_where_it_came_home(memory: Memory) -> None:
+def test_a_continued_archive_extends_its_copy(memory: Memory) -> None:
     parent = parent_of(memory)
     child = parent.spawn(policy="fork")
     parent.write("archive/trees.md", "the parent's own")
@@ -134,7 +134,7 @@ def test_an_archive_that_goes_on_goes_on_where_it_came_home(memory: Memory) -> N
 
 
 @pytest.mark.spec("C8")
-def test_nothing_that_was_archived_at_home_changes_with_what_a_child_rewrites(memory: Memory) -> None:
+def test_a_rewritten_archive_does_not_change_the_parents(memory: Memory) -> None:
     parent = parent_of(memory)
     child = parent.spawn(policy="fork")
     child.write("archive/trees.md", "elm\nash\n")
@@ -145,7 +145,7 @@ def test_nothing_that_was_archived_at_home_changes_with_what_a_child_rewrites(me
 
 
 @pytest.mark.spec("C8")
-def test_no_archive_is_given_a_name_that_its_child_has_for_another(memory: Memory) -> None:
+def test_a_renamed_archive_avoids_names_of_the_child(memory: Memory) -> None:
     parent = parent_of(memory)
     child = parent.spawn(policy="fork")
     searched(parent, "oak")
@@ -155,9 +155,7 @@ def test_no_archive_is_given_a_name_that_its_child_has_for_another(memory: Memor
 
 
 @pytest.mark.spec("C8", "E3")
-def test_further_pages_say_from_which_they_go_on_as_it_is_called_at_home(
-    memory: Memory, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_continued_pages_refer_to_the_parents_names(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archive_page, "MAX_PAGE_BYTES", 400)
     parent = parent_of(memory)
     child = parent.spawn(policy="fork")
@@ -176,7 +174,7 @@ def test_further_pages_say_from_which_they_go_on_as_it_is_called_at_home(
 
 
 @pytest.mark.spec("C8")
-def test_a_page_of_detail_is_still_joined_line_by_line(memory: Memory) -> None:
+def test_detail_pages_are_merged_line_by_line(memory: Memory) -> None:
     parent = parent_of(memory)
     parent.write("detail/trees.md", "oak\n\nelm\n\nash\n")
     child = parent.spawn(policy="fork")
@@ -212,9 +210,7 @@ parent.merge_back("child")
 @pytest.mark.embedded
 @pytest.mark.spec("C8", "J1")
 @pytest.mark.parametrize(("word", "number"), [("INSERT", 1), ("INSERT", 2), ("INSERT", 3), ("COMMIT", 1)])
-def test_a_homecoming_that_is_killed_before_its_commit_has_brought_nothing(
-    memory: Memory, home: Path, word: str, number: int
-) -> None:
+def test_a_merge_killed_before_its_commit_changes_nothing(memory: Memory, home: Path, word: str, number: int) -> None:
     parent = parent_of(memory)
     child = parent.spawn("child", policy="fork")
     searched(parent, "oak")

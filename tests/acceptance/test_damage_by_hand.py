@@ -155,7 +155,7 @@ def test_a_transcript_changed_between_two_calls_is_rewritten(place: Path, hurt: 
 
 
 @pytest.mark.parametrize("torn", [b"{", b'{"se', b'{"seq":99,"at":"20'])
-def test_a_torn_end_is_nobodys_words(place: Path, torn: bytes, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_partial_last_line_is_not_reported(place: Path, torn: bytes, caplog: pytest.LogCaptureFixture) -> None:
     """C02: a writer was killed; its half line is written again and there is nothing to tell."""
     whole = spoken(place)
     transcript(place).write_bytes(whole + torn)
@@ -164,7 +164,7 @@ def test_a_torn_end_is_nobodys_words(place: Path, torn: bytes, caplog: pytest.Lo
     assert (transcript(place).read_bytes(), kept_aside(place), warnings(caplog)) == (whole, [], [])
 
 
-def test_two_memories_that_write_by_turns_do_not_suspect_each_other(place: Path) -> None:
+def test_two_processes_writing_in_turn_do_not_report_changes(place: Path) -> None:
     spoken(place)
     with Memory.open(place) as one, Memory.open(place) as other:
         sessions = [opened(one), opened(other)]
@@ -187,7 +187,7 @@ def older(place: Path, *lines: str, name: str = "old") -> Path:
 
 @pytest.mark.spec("E1")
 @pytest.mark.parametrize("mark", ["\u2028", "\u2029", "\x85", "\x1c"])
-def test_only_a_newline_ends_a_line_of_an_older_session(place: Path, mark: str) -> None:
+def test_only_a_newline_ends_a_line_of_a_legacy_session(place: Path, mark: str) -> None:
     text = f"one{mark}two"
     older(place, json.dumps(user(text), ensure_ascii=False), json.dumps(assistant("yes")))
     with Memory.open(place) as memory:
@@ -249,7 +249,7 @@ ODD = [a_folder, a_link, a_dangling_link, a_link_to_itself, a_pipe, unreadable]
 
 @pytest.mark.spec("E1", "C05")
 @pytest.mark.parametrize("odd", ODD)
-def test_an_odd_file_hides_no_other_session_and_opens_empty(
+def test_an_odd_file_does_not_hide_other_sessions(
     place: Path, odd: Callable[[Path], None], caplog: pytest.LogCaptureFixture
 ) -> None:
     older(place, json.dumps(user("still here")), name="good")
@@ -265,9 +265,7 @@ def test_an_odd_file_hides_no_other_session_and_opens_empty(
 
 @pytest.mark.spec("E1", "C05")
 @pytest.mark.parametrize("line", [DEEP, "remember the milk", '{"role": "user"', '{"type": "session', '"session"', "7"])
-def test_a_line_that_is_no_message_is_skipped_and_said_when_it_would_be_brought_in(
-    place: Path, line: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_invalid_line_is_skipped_and_logged(place: Path, line: str, caplog: pytest.LogCaptureFixture) -> None:
     older(place, json.dumps(user("one")), line, json.dumps(user("two")))
     with Memory.open(place) as memory:
         assert [info.id for info in memory.sessions()] == ["old"]
@@ -278,7 +276,7 @@ def test_a_line_that_is_no_message_is_skipped_and_said_when_it_would_be_brought_
 
 
 @pytest.mark.parametrize("meta", [DEEP, "[]", '{"cwd": 7}', '{"cwd": "a\\u0000b"}', '{"cwd": "\\ud800"}', "\x00"])
-def test_an_older_session_opens_whatever_is_said_of_it(place: Path, meta: str) -> None:
+def test_a_legacy_session_opens_with_any_metadata(place: Path, meta: str) -> None:
     file = older(place, json.dumps(user("hello")))
     file.with_name("old.meta.json").write_text(meta)
     with Memory.open(place) as memory:
@@ -307,9 +305,7 @@ def remembered(place: Path) -> tuple[list[Any], dict[str, int], str, str]:
 
 @pytest.mark.spec("A2", "C05")
 @pytest.mark.parametrize("junk", JUNK)
-def test_a_snapshot_that_does_not_read_back_is_not_used(
-    snapshotted: Path, junk: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_unreadable_snapshot_is_not_used(snapshotted: Path, junk: str, caplog: pytest.LogCaptureFixture) -> None:
     """It only saves time: everything is folded from the beginning, and the next write makes a good one."""
     with Memory.open(snapshotted) as memory:
         session = opened(memory)
@@ -331,7 +327,7 @@ def test_a_snapshot_that_does_not_read_back_is_not_used(
     assert warnings(caplog) == []
 
 
-def test_a_snapshot_that_reads_well_and_was_changed_is_not_used(snapshotted: Path) -> None:
+def test_a_changed_snapshot_is_not_used(snapshotted: Path) -> None:
     """A2: a forged state would be a past that never was."""
     with Memory.open(snapshotted) as memory:
         session = opened(memory)
@@ -343,7 +339,7 @@ def test_a_snapshot_that_reads_well_and_was_changed_is_not_used(snapshotted: Pat
     assert remembered(snapshotted) == before
 
 
-def test_a_snapshot_that_was_moved_is_not_used(snapshotted: Path) -> None:
+def test_a_snapshot_of_another_stream_is_not_used(snapshotted: Path) -> None:
     """A2: events between its place and the one it claims would be skipped."""
     with Memory.open(snapshotted) as memory:
         session = opened(memory)
@@ -374,7 +370,7 @@ SPOILT: dict[str, tuple[str, object]] = {
 
 @pytest.mark.spec("C05")
 @pytest.mark.parametrize("spoilt", SPOILT)
-def test_a_row_that_does_not_read_back_has_a_name(place: Path, spoilt: str) -> None:
+def test_an_unreadable_row_is_named(place: Path, spoilt: str) -> None:
     spoken(place)
     by_hand(place, *SPOILT[spoilt])
     with Memory.open(place) as memory, pytest.raises(Damaged) as caught:
@@ -394,7 +390,7 @@ def test_an_event_of_an_unknown_kind_says_to_upgrade(place: Path) -> None:
 
 
 @pytest.mark.parametrize("spoilt", SPOILT)
-def test_other_sessions_are_not_concerned(place: Path, spoilt: str) -> None:
+def test_other_sessions_are_not_affected(place: Path, spoilt: str) -> None:
     """C05: one spoilt row closes one session."""
     spoken(place)
     with Memory.open(place) as memory:
@@ -414,7 +410,7 @@ def test_other_sessions_are_not_concerned(place: Path, spoilt: str) -> None:
 @pytest.mark.embedded
 @pytest.mark.spec("J1")
 @pytest.mark.parametrize("instead", [False, True], ids=["removed", "replaced"])
-def test_a_journal_that_is_taken_away_while_it_is_in_use_takes_no_more_writes(home: Path, instead: bool) -> None:
+def test_a_removed_journal_accepts_no_more_writes(home: Path, instead: bool) -> None:
     with Memory.open(home) as memory:
         session = memory.session("s", resource="ada")
         session.note("one")

@@ -58,9 +58,7 @@ def save_at_the_same_time_and_size(file: Path, text: str) -> None:
 @pytest.mark.embedded
 @pytest.mark.spec("A5")
 @pytest.mark.parametrize("save", [save_in_place, save_by_rename, save_behind_a_backup, save_at_the_same_time_and_size])
-def test_an_edit_is_taken_in_at_the_next_call_whichever_way_the_editor_saved(
-    session: Session, page: Path, save: object
-) -> None:
+def test_an_edit_is_read_at_the_next_call_however_it_was_saved(session: Session, page: Path, save: object) -> None:
     session.prepare([user("look at it once, so that the file is known")])
     assert callable(save)
     save(page, "typed by a person")
@@ -71,7 +69,7 @@ def test_an_edit_is_taken_in_at_the_next_call_whichever_way_the_editor_saved(
 
 
 @pytest.mark.embedded
-def test_a_file_that_a_person_begins_in_detail_becomes_a_document(session: Session, page: Path) -> None:
+def test_a_new_file_in_detail_becomes_a_document(session: Session, page: Path) -> None:
     (page.parent / "detail").mkdir(exist_ok=True)
     (page.parent / "detail" / "plan.md").write_text("step one")
     (page.parent / "detail" / ".plan.md.swp").write_text("not a document")
@@ -81,9 +79,7 @@ def test_a_file_that_a_person_begins_in_detail_becomes_a_document(session: Sessi
 
 @pytest.mark.embedded
 @pytest.mark.spec("F4", "A5")
-def test_a_page_saved_by_a_windows_editor_is_read_shown_and_updated_in_its_own_line_ends(
-    session: Session, page: Path
-) -> None:
+def test_a_page_with_windows_line_ends_keeps_them(session: Session, page: Path) -> None:
     lines = ["---", "current_state:", "  task: ship it  # today", "---", "# Mine", "", "## Key decisions", "- tabs", ""]
     page.write_bytes(("\ufeff" + "\r\n".join(lines)).encode())
     prefix = str(session.prepare([user("hi")]).messages[0]["content"])
@@ -104,7 +100,7 @@ def test_a_page_saved_by_a_windows_editor_is_read_shown_and_updated_in_its_own_l
 @pytest.mark.embedded
 @pytest.mark.spec("A5")
 @pytest.mark.parametrize("damage", [b"", b"caf\xc3", b"a\x00b"])
-def test_a_damaged_file_is_kept_beside_and_the_last_good_text_stays(
+def test_a_damaged_file_is_set_aside_and_the_last_text_restored(
     session: Session, page: Path, damage: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     page.write_bytes(damage)
@@ -137,9 +133,7 @@ def test_an_empty_document_is_not_a_damaged_file(session: Session, page: Path) -
 
 @pytest.mark.embedded
 @pytest.mark.parametrize("kind", ["folder", "link", "fifo"])
-def test_what_is_not_a_plain_file_is_never_taken_for_empty_and_never_replaced(
-    session: Session, page: Path, kind: str
-) -> None:
+def test_a_path_that_is_not_a_regular_file_is_never_replaced(session: Session, page: Path, kind: str) -> None:
     page.unlink()
     {"folder": page.mkdir, "link": lambda: page.symlink_to("/etc/passwd"), "fifo": lambda: os.mkfifo(page)}[kind]()
     prompt = session.prepare([user("hi")])
@@ -158,7 +152,7 @@ def test_what_is_not_a_plain_file_is_never_taken_for_empty_and_never_replaced(
 
 @pytest.mark.embedded
 @pytest.mark.usefixtures("quick")
-def test_a_page_that_is_too_large_is_called_that(session: Session, page: Path) -> None:
+def test_a_too_large_page_is_reported(session: Session, page: Path) -> None:
     page.write_text("a line\n" * 200_000)
     (said,) = notices(session)
     assert said.startswith("overview.md was damaged (the file is too large: a page has at most 1,048,576 bytes)")
@@ -184,7 +178,7 @@ def notices(session: Session) -> tuple[str, ...]:
 @pytest.mark.embedded
 @pytest.mark.spec("F54")
 @pytest.mark.usefixtures("quick")
-def test_a_hard_link_brings_nothing_in_and_is_told_once(session: Session, page: Path, secret: Path) -> None:
+def test_a_hard_link_is_ignored_with_one_notice(session: Session, page: Path, secret: Path) -> None:
     page.unlink()
     os.link(secret, page)
     begun = page.parent / "detail" / "plan.md"
@@ -205,7 +199,7 @@ def test_a_hard_link_brings_nothing_in_and_is_told_once(session: Session, page: 
 
 @pytest.mark.embedded
 @pytest.mark.spec("F54", "A5")
-def test_an_editor_that_links_a_backup_while_it_saves_loses_nothing(
+def test_an_editor_that_links_a_backup_loses_nothing(
     session: Session, page: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     backup = page.with_name("overview.md~")
@@ -223,7 +217,7 @@ def test_an_editor_that_links_a_backup_while_it_saves_loses_nothing(
 @pytest.mark.embedded
 @pytest.mark.spec("F54", "A5")
 @pytest.mark.usefixtures("quick")
-def test_a_home_backed_up_by_links_goes_on_and_its_backup_stays_as_it_is(
+def test_a_home_backed_up_with_hard_links_works_and_the_backup_stays(
     session: Session, page: Path, tmp_path: Path
 ) -> None:
     session.add([user("hello")])
@@ -239,9 +233,7 @@ def test_a_home_backed_up_by_links_goes_on_and_its_backup_stays_as_it_is(
 
 @pytest.mark.embedded
 @pytest.mark.spec("F54")
-def test_a_folder_of_pages_that_is_a_link_is_not_followed_and_told_once(
-    session: Session, page: Path, tmp_path: Path
-) -> None:
+def test_a_linked_page_folder_is_not_followed_with_one_notice(session: Session, page: Path, tmp_path: Path) -> None:
     detail, outside = page.parent / "detail", tmp_path / "outside"
     session.write("detail/one.md", "one")
     session.write("detail/two.md", "two")
@@ -263,9 +255,7 @@ def test_a_folder_of_pages_that_is_a_link_is_not_followed_and_told_once(
 @pytest.mark.embedded
 @pytest.mark.spec("F2")
 @pytest.mark.parametrize("linked", ["", "working-memory", "../s", "../../--w--", "../../../sessions"])
-def test_no_folder_on_the_way_to_the_pages_that_is_a_link_leads_out_and_nothing_is_lost(
-    home: Path, tmp_path: Path, linked: str
-) -> None:
+def test_linked_parent_folders_are_not_followed_and_nothing_is_lost(home: Path, tmp_path: Path, linked: str) -> None:
     """But the home itself may be one: that is where its owner put it."""
     with Memory.open(home) as memory:
         memory.session("s", cwd="/w").write("detail/one.md", "one")
@@ -337,7 +327,9 @@ def test_a_page_may_be_named_as_people_name_files(session: Session, page: Path, 
         ("archive/" + "n" * 130, "a page name has at most 120 letters"),
     ],
 )
-def test_a_file_that_is_no_page_is_told_once_and_left_alone(session: Session, page: Path, name: str, why: str) -> None:
+def test_a_file_that_is_not_a_page_is_ignored_with_one_notice(
+    session: Session, page: Path, name: str, why: str
+) -> None:
     file = page.parent / name
     file.parent.mkdir(exist_ok=True)
     file.write_text("words")
@@ -349,16 +341,14 @@ def test_a_file_that_is_no_page_is_told_once_and_left_alone(session: Session, pa
 
 
 @pytest.mark.embedded
-def test_a_link_among_the_pages_is_told(session: Session, page: Path, secret: Path) -> None:
+def test_a_link_among_the_pages_is_reported(session: Session, page: Path, secret: Path) -> None:
     (page.parent / "detail" / "plan.md").symlink_to(secret)
     assert notices(session) == ("detail/plan.md is ignored: it is a link, and links are not followed",)
 
 
 @pytest.mark.embedded
 @pytest.mark.parametrize("name", ["detail/.hidden.md", "detail/plan.md~", "detail/#plan.md#", ".DS_Store"])
-def test_what_editors_and_systems_keep_among_the_pages_is_nobodys_business(
-    session: Session, page: Path, name: str
-) -> None:
+def test_temporary_files_of_editors_are_ignored_silently(session: Session, page: Path, name: str) -> None:
     (page.parent / name).write_text("words")
     assert notices(session) == ()
 
@@ -366,14 +356,14 @@ def test_what_editors_and_systems_keep_among_the_pages_is_nobodys_business(
 @pytest.mark.embedded
 @pytest.mark.spec("J4")
 @pytest.mark.parametrize("name", [b"\x1b[31mred.md", b"two\nlines.md", b"caf\xe9.md"])
-def test_the_name_of_a_file_does_nothing_where_it_is_told(session: Session, page: Path, name: bytes) -> None:
+def test_a_file_name_is_escaped_in_notices(session: Session, page: Path, name: bytes) -> None:
     Path(os.fsdecode(os.fsencode(page.parent / "detail") + b"/" + name)).write_text("words")
     (said,) = notices(session)
     assert said.isprintable()
 
 
 @pytest.mark.embedded
-def test_of_many_files_that_are_no_pages_the_number_is_told(session: Session, page: Path) -> None:
+def test_many_files_that_are_not_pages_are_counted(session: Session, page: Path) -> None:
     for number in range(12):
         (page.parent / "detail" / f"{number}:00.md").write_text("words")
     *named, more = notices(session)
@@ -382,7 +372,7 @@ def test_of_many_files_that_are_no_pages_the_number_is_told(session: Session, pa
 
 @pytest.mark.embedded
 @pytest.mark.spec("A5")
-def test_a_page_that_was_moved_is_in_both_places(session: Session, page: Path) -> None:
+def test_a_moved_page_exists_in_both_places(session: Session, page: Path) -> None:
     session.write("detail/plan.md", "step one")
     shutil.move(page.parent / "detail/plan.md", page.parent / "archive/plan.md")
     assert (session.read("detail/plan.md"), session.read("archive/plan.md")) == ("step one", "step one")
@@ -395,7 +385,7 @@ BROKEN = "---\nmeta: [1\n---\n# Mine\n"
 
 @pytest.mark.embedded
 @pytest.mark.spec("F4")
-def test_front_matter_that_does_not_read_is_told_to_the_host_once(session: Session, page: Path) -> None:
+def test_invalid_front_matter_is_reported_once(session: Session, page: Path) -> None:
     page.write_text(BROKEN)
     (said,) = notices(session)
     assert said.startswith("overview.md: front_matter: expected YAML (line 2: ")
@@ -434,7 +424,7 @@ class Looked(InMemoryStore):
 
 @pytest.mark.embedded
 @pytest.mark.spec("B45")
-def test_hundreds_of_pages_are_settled_by_a_few_looks_at_what_was_published(home: Path) -> None:
+def test_hundreds_of_pages_are_synced_with_few_reads_of_published_versions(home: Path) -> None:
     """Each look reads as many rows as there are pages."""
     store = Looked()
     session = Memory(FolderBackend(home, store)).session("s", cwd="/w")
@@ -448,7 +438,7 @@ def test_hundreds_of_pages_are_settled_by_a_few_looks_at_what_was_published(home
 @pytest.mark.embedded
 @pytest.mark.spec("A5")
 @pytest.mark.usefixtures("quick")
-def test_damaged_files_that_begin_alike_are_all_kept(session: Session, page: Path) -> None:
+def test_damaged_files_with_the_same_start_are_all_kept(session: Session, page: Path) -> None:
     damaged = [b"x" * 1_100_000 + end for end in (b"one", b"two", b"the third")]
     for data in damaged:
         page.write_bytes(data)
@@ -464,7 +454,7 @@ def test_damaged_files_that_begin_alike_are_all_kept(session: Session, page: Pat
 
 @pytest.mark.embedded
 @pytest.mark.spec("J1")
-def test_files_and_folders_are_the_owners_alone(session: Session, home: Path) -> None:
+def test_files_and_folders_are_private(session: Session, home: Path) -> None:
     old = os.umask(0)
     try:
         session.write("detail/x.md", "x")
@@ -490,7 +480,7 @@ def test_a_stale_writer_gets_a_conflict_with_both_texts(home: Home) -> None:
         mine.write("overview.md", "mine, after reading theirs")
 
 
-def test_a_repeated_write_answers_with_the_first_version_and_hides_nobodys_later_one(home: Home) -> None:
+def test_a_repeated_write_returns_its_version_and_hides_no_later_one(home: Home) -> None:
     """K25 meets K17: a retry is not a reading, so what others wrote since is still a conflict."""
     with Memory.open(home) as one, Memory.open(home) as two:
         mine, theirs = one.session("s"), two.session("s")
@@ -511,7 +501,7 @@ def test_an_edit_by_hand_is_not_overwritten_by_a_stale_write(session: Session, p
 
 
 @pytest.mark.embedded
-def test_what_a_prompt_showed_is_what_the_next_write_was_decided_on(session: Session, page: Path) -> None:
+def test_a_prompt_sets_the_base_of_the_next_write(session: Session, page: Path) -> None:
     session.prepare([user("hi")])
     page.write_text("typed by a person")
     with pytest.raises(Conflict):
@@ -530,7 +520,7 @@ def test_a_blind_write_over_what_another_process_wrote_is_a_conflict(home: Home)
                 mine.write(path, "mine")
 
 
-def test_a_prompt_shows_only_the_documents_that_stand_in_it(home: Home) -> None:
+def test_a_prompt_sets_the_base_only_of_documents_in_it(home: Home) -> None:
     """A3, K17: a document that no layer showed was not seen, however many prompts there were."""
     with Memory.open(home) as one, Memory.open(home) as two:
         mine, theirs = one.session("s"), two.session("s")
@@ -557,7 +547,7 @@ def test_writing_the_same_text_changes_nothing(session: Session) -> None:
 
 
 @pytest.mark.embedded
-def test_a_resource_has_documents_of_its_own_across_sessions(memory: Memory, session: Session, home: Path) -> None:
+def test_documents_of_a_resource_are_shared_by_its_sessions(memory: Memory, session: Session, home: Path) -> None:
     session.write("MEMORY.md", "Ada prefers tabs.")
     other = memory.session("another", resource="ada")
     assert other.read("MEMORY.md") == "Ada prefers tabs."
@@ -584,7 +574,7 @@ def test_a_text_that_is_too_large_is_refused_when_written(session: Session) -> N
 
 
 @pytest.mark.spec("A5")
-def test_a_page_that_was_emptied_on_purpose_is_not_damaged(session: Session) -> None:
+def test_an_emptied_page_is_not_damaged(session: Session) -> None:
     session.write("overview.md", "")
     session.write("overview.md", "whole")
     assert session.prepare([user("hi")]).report.notices == ()

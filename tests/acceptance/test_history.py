@@ -21,7 +21,7 @@ def lines(home: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.both_stores
 @pytest.mark.spec("A6")
-def test_the_same_list_with_more_at_its_end_stores_only_what_is_new(session: Session) -> None:
+def test_a_longer_list_stores_only_new_messages(session: Session) -> None:
     session.prepare(turns(2))
     session.prepare([*turns(2), assistant("done"), user("thanks")])
     assert [event.kind for event in session.events()].count("message") == 7
@@ -49,7 +49,7 @@ def test_a_regenerated_tail_is_a_branch_and_the_old_one_stays_in_the_journal(ses
     ]
 
 
-def test_a_host_that_trims_its_own_list_is_followed(session: Session) -> None:
+def test_a_trimmed_list_is_followed(session: Session) -> None:
     talk = turns(6)
     session.prepare(talk)
     for start in (2, 4, 6):
@@ -60,7 +60,7 @@ def test_a_host_that_trims_its_own_list_is_followed(session: Session) -> None:
 
 
 @pytest.mark.spec("A6")
-def test_a_message_that_carries_the_same_id_twice_is_stored_once(session: Session) -> None:
+def test_a_message_id_is_stored_once(session: Session) -> None:
     message = {**user("hello"), "id": "m1"}
     session.add([message])
     session.add([message, {**assistant("hi"), "id": "m2"}])
@@ -70,7 +70,7 @@ def test_a_message_that_carries_the_same_id_twice_is_stored_once(session: Sessio
 
 
 @pytest.mark.spec("A6")
-def test_a_tools_result_that_is_added_twice_is_stored_once_and_a_reused_call_id_is_not_a_repetition(
+def test_a_tool_result_added_twice_is_stored_once_unless_its_call_id_is_reused(
     session: Session,
 ) -> None:
     session.add([user("look"), a_call("c1"), a_result("c1", "found")])
@@ -88,14 +88,14 @@ def test_a_tool_result_observed_twice_under_one_id_is_stored_once(session: Sessi
     assert [event.kind for event in session.events()].count("observed") == 1
 
 
-def test_what_the_host_does_to_its_own_messages_later_changes_nothing_here(session: Session) -> None:
+def test_changing_messages_later_changes_nothing(session: Session) -> None:
     part = {"type": "text", "text": "before"}
     session.prepare([{"role": "user", "content": [part]}])
     part["text"] = "after"
     assert session.state.conversation[0].wire["content"][0]["text"] == "before"
 
 
-def test_what_the_host_does_to_a_prompt_changes_nothing_here(session: Session) -> None:
+def test_changing_a_prompt_later_changes_nothing(session: Session) -> None:
     session.add([user("one"), assistant("two"), {"role": "user", "content": [{"type": "text", "text": "three"}]}])
     prompt = session.prepare(tools=[{"type": "function", "function": {"name": "f"}}])
     for message in prompt.messages:
@@ -106,14 +106,14 @@ def test_what_the_host_does_to_a_prompt_changes_nothing_here(session: Session) -
     assert session.prompt(1).tools == [{"type": "function", "function": {"name": "f"}}, *session.tools()]
 
 
-def test_the_hosts_messages_go_out_as_they_are_and_are_not_touched(session: Session) -> None:
+def test_messages_are_sent_unchanged(session: Session) -> None:
     talk = turns(2)
     sent = session.prepare(talk).messages
     assert json.dumps(sent[1:-1]) == json.dumps(talk[:-1])
     assert talk == turns(2)
 
 
-def test_objects_of_a_providers_client_are_taken_like_plain_messages(session: Session) -> None:
+def test_client_objects_are_accepted_as_messages(session: Session) -> None:
     chat = pytest.importorskip("openai.types.chat")
     reply = chat.ChatCompletionMessage.model_validate(a_call("c1"))
     talk: list[Any] = [user("look"), reply, a_result("c1", "found")]
@@ -133,7 +133,7 @@ def test_an_unanswered_call_is_answered_in_the_prompt_and_named_in_the_report(se
 
 @pytest.mark.embedded
 @pytest.mark.spec("E1")
-def test_a_session_folder_has_its_files_in_the_layout(session: Session, home: Path) -> None:
+def test_a_session_folder_has_the_documented_files(session: Session, home: Path) -> None:
     session.prepare(turns(1))
     session.write("detail/design.md", "long")
     folder = home / "sessions" / "--website--" / "support-42"
@@ -167,7 +167,7 @@ def test_sessions_are_listed_switched_and_resumed(home: Home) -> None:
 
 @pytest.mark.embedded
 @pytest.mark.spec("E1")
-def test_an_older_single_file_session_opens_and_its_file_stays(home: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_legacy_session_opens_and_its_file_stays(home: Path, caplog: pytest.LogCaptureFixture) -> None:
     folder = home / "sessions" / "--website--"
     folder.mkdir(parents=True)
     wires = [user("old question"), assistant("old answer")]
@@ -196,7 +196,7 @@ def test_an_older_single_file_session_opens_and_its_file_stays(home: Path, caplo
     ],
 )
 @pytest.mark.spec("J3")
-def test_a_bad_message_is_named_exactly_and_nothing_is_stored(session: Session, messages: Any, field: str) -> None:
+def test_an_invalid_message_is_located_and_nothing_is_stored(session: Session, messages: Any, field: str) -> None:
     before = session.state.seq
     with pytest.raises(InvalidInput) as caught:
         session.prepare(messages)
@@ -204,7 +204,7 @@ def test_a_bad_message_is_named_exactly_and_nothing_is_stored(session: Session, 
     assert session.state.seq == before
 
 
-def test_a_message_that_contains_itself_is_refused(session: Session) -> None:
+def test_a_recursive_message_is_rejected(session: Session) -> None:
     endless: dict[str, Any] = {"role": "user", "content": "x"}
     endless["again"] = endless
     with pytest.raises(InvalidInput, match="levels of nesting"):

@@ -31,7 +31,7 @@ def asked(session: Session, page: str) -> tuple[str, str]:
     return parts(session.prepare([*HISTORY, user("go on")]))
 
 
-def test_a_page_that_grows_too_large_is_told_in_the_very_next_prompt(session: Session) -> None:
+def test_a_too_large_overview_is_reported_in_the_next_prompt(session: Session) -> None:
     prefix, tail = asked(session, a_page(MOST - 1))
     assert WARNING not in prefix + tail
     now, tail = asked(session, a_page(MOST + 1))
@@ -39,14 +39,14 @@ def test_a_page_that_grows_too_large_is_told_in_the_very_next_prompt(session: Se
     assert tail.count(WARNING) == 1
 
 
-def test_a_page_that_is_cut_to_fit_is_told_too_though_no_line_of_it_that_is_shown_changed(session: Session) -> None:
+def test_a_cut_overview_is_reported_although_its_visible_part_is_the_same(session: Session) -> None:
     wide = "- " + "很" * 1_000 + "\n"
     asked(session, "# Facts\n" + wide)
     _, tail = asked(session, "# Facts\n" + wide * 2)
     assert WARNING in tail
 
 
-def test_it_is_not_told_again_while_the_page_goes_on_growing(session: Session) -> None:
+def test_a_growing_overview_is_reported_once(session: Session) -> None:
     prefix, _ = asked(session, a_page(MOST + 1))
     assert prefix.count(WARNING) == 1
     for more in range(2, 6):
@@ -54,7 +54,7 @@ def test_it_is_not_told_again_while_the_page_goes_on_growing(session: Session) -
         assert (prefix.count(WARNING), tail.count(WARNING)) == (1, 0)
 
 
-def test_it_is_taken_back_when_the_page_is_small_again(session: Session) -> None:
+def test_the_report_disappears_when_the_page_is_small_again(session: Session) -> None:
     prefix, _ = asked(session, a_page(MOST + 1))
     assert WARNING in prefix
     _, tail = asked(session, a_page(MOST - 20))
@@ -62,7 +62,7 @@ def test_it_is_taken_back_when_the_page_is_small_again(session: Session) -> None
 
 
 @pytest.mark.spec("F1", "F3", "F5")
-def test_what_memory_enters_by_itself_is_never_what_makes_a_page_too_large(session: Session) -> None:
+def test_memorys_own_lines_never_make_the_overview_too_large(session: Session) -> None:
     for number in range(20):
         for kind in ("task_started", "decision_made", "bug_found", "context_changed", "task_completed"):
             session.event(kind, f"{kind} {number}: " + "words that say what it is about " * 6)

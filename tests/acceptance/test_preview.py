@@ -20,7 +20,7 @@ def events(session: Session) -> list[str]:
 
 
 @pytest.mark.parametrize("format", ["openai", "responses", "anthropic"])
-def test_it_is_what_prepare_then_answers_with(memory: Memory, format: str) -> None:
+def test_preview_returns_what_prepare_returns(memory: Memory, format: str) -> None:
     session = memory.session("s", resource="ada")
     session.note("Ada prefers tabs")
     for said in ("Create a page", "Add a hero to it"):
@@ -35,7 +35,7 @@ def test_it_is_what_prepare_then_answers_with(memory: Memory, format: str) -> No
         session.add([assistant("Done")], format=format)
 
 
-def test_a_compaction_that_is_due_is_foreseen(memory: Memory) -> None:
+def test_a_preview_includes_a_due_compaction(memory: Memory) -> None:
     session = memory.session("long", window=6_000, reserve=500)
     session.add([user("Move the shop."), assistant("Yes."), *turns(20, words=120)])
     before = events(session)
@@ -44,7 +44,7 @@ def test_a_compaction_that_is_due_is_foreseen(memory: Memory) -> None:
     assert preview.request == session.prepare().request
 
 
-def test_what_was_only_previewed_leaves_no_trace_in_what_is_sent(memory: Memory, new_home: Callable[[], Home]) -> None:
+def test_a_preview_does_not_change_later_prompts(memory: Memory, new_home: Callable[[], Home]) -> None:
     session = memory.session("s", cwd="/website")
     kept = [user("Create a page"), assistant("Done")]
     session.preview([*kept, user("Delete it all " * 50)], system="Somebody else's")

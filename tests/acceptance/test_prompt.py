@@ -61,7 +61,7 @@ class Moody(PlainLayer):
 
 
 @pytest.mark.spec("D1")
-def test_a_hosts_own_layer_takes_its_place_by_slot_and_its_tools_are_offered(memory: Memory) -> None:
+def test_a_custom_layer_is_placed_by_its_slot_and_offers_tools(memory: Memory) -> None:
     layers = [DocumentLayer("overview", "overview.md"), Moody()]
     session = memory.session("s", resource="ada", layers=layers)
     prompt = session.prepare([user("hi")], tools=[{"type": "function", "function": {"name": "mine"}}])
@@ -73,7 +73,7 @@ def test_a_hosts_own_layer_takes_its_place_by_slot_and_its_tools_are_offered(mem
 
 
 @pytest.mark.spec("D1")
-def test_what_a_layer_keeps_of_a_reply_is_committed_with_it(memory: Memory) -> None:
+def test_events_of_a_layer_are_committed_with_the_reply(memory: Memory) -> None:
     session = memory.session("s", layers=[Moody()])
     session.add([user("hi"), assistant("hello")])
     assert session.read("detail/said.md") == "s said: hello"
@@ -97,7 +97,7 @@ def test_the_order_is_system_guide_layers_history_tail(session: Session) -> None
 
 @pytest.mark.spec("D3")
 @pytest.mark.parametrize("window", [1_500, 2_000, 3_000, 8_000])
-def test_the_sum_never_exceeds_the_window_less_the_reserve(memory: Memory, window: int) -> None:
+def test_the_prompt_never_exceeds_the_window_minus_the_reserve(memory: Memory, window: int) -> None:
     """Memory's tools alone take two thirds of what is spendable in the smallest."""
     session = memory.session("s", window=window, reserve=500, memory_tools=window > 1_500)
     session.write("overview.md", FACTS * 5)
@@ -107,7 +107,7 @@ def test_the_sum_never_exceeds_the_window_less_the_reserve(memory: Memory, windo
 
 
 @pytest.mark.spec("D3")
-def test_a_layer_that_is_over_is_cut_with_a_pointer_and_named(memory: Memory) -> None:
+def test_a_layer_over_budget_is_cut_with_a_pointer_and_reported(memory: Memory) -> None:
     session = memory.session("s", layers=[DocumentLayer("overview", "overview.md", budget=Budget(max=100))])
     session.write("overview.md", FACTS)
     prompt = session.prepare([user("hi")])
@@ -117,7 +117,7 @@ def test_a_layer_that_is_over_is_cut_with_a_pointer_and_named(memory: Memory) ->
 
 
 @pytest.mark.spec("D3")
-def test_a_prompt_that_cannot_fit_is_refused_and_nothing_is_stored(memory: Memory) -> None:
+def test_a_prompt_that_cannot_fit_raises_and_nothing_is_stored(memory: Memory) -> None:
     session = memory.session("s", window=1_000, reserve=100)
     before = session.state.seq
     with pytest.raises(ContextOverflow) as caught:
@@ -127,7 +127,7 @@ def test_a_prompt_that_cannot_fit_is_refused_and_nothing_is_stored(memory: Memor
 
 
 @pytest.mark.spec("D4")
-def test_a_change_of_memory_rides_in_the_tail_and_the_prefix_stays_byte_for_byte(session: Session) -> None:
+def test_a_change_of_memory_goes_into_the_tail_and_the_prefix_stays(session: Session) -> None:
     session.write("overview.md", FACTS + "\n\n## Open problems\n")
     talk = turns(2)
     first = session.prepare(talk)
@@ -158,7 +158,7 @@ def test_changes_stay_in_the_tail_until_they_exceed_fifteen_percent_of_the_ancho
 
 
 @pytest.mark.spec("D4")
-def test_the_anchor_moves_when_the_providers_cache_has_gone_cold(session: Session, clock: ManualClock) -> None:
+def test_the_anchor_moves_when_the_cache_has_expired(session: Session, clock: ManualClock) -> None:
     session.write("overview.md", FACTS + "\n\n## Open problems\n")
     session.prepare(turns(1))
     note(session, "news")
@@ -170,7 +170,7 @@ def test_the_anchor_moves_when_the_providers_cache_has_gone_cold(session: Sessio
 
 
 @pytest.mark.spec("D4")
-def test_the_ledger_adds_up_cached_written_and_uncached_tokens_and_their_price(session: Session) -> None:
+def test_usage_adds_up_cached_written_and_uncached_tokens_and_their_price(session: Session) -> None:
     reports = [session.prepare(turns(number)).report for number in (1, 2, 3)]
     ledger = session.usage
     assert ledger.tokens == sum(report.tokens_used for report in reports)
@@ -182,7 +182,7 @@ def test_the_ledger_adds_up_cached_written_and_uncached_tokens_and_their_price(s
 
 
 @pytest.mark.spec("D4")
-def test_a_changed_system_prompt_costs_the_whole_prefix_but_for_the_tools_in_front_of_it(session: Session) -> None:
+def test_a_changed_system_prompt_rewrites_the_prefix_after_the_tools(session: Session) -> None:
     session.prepare([{"role": "system", "content": "one"}, *turns(3)])
     report = session.prepare([{"role": "system", "content": "two"}, *turns(3)]).report
     assert report.cached_prefix_tokens == report.tokens["tools"] > 0
@@ -199,7 +199,7 @@ def test_context_meta_comes_last_as_a_part_and_is_never_stored(session: Session)
 
 
 @pytest.mark.spec("D5")
-def test_above_half_of_the_window_the_largest_things_are_named(memory: Memory) -> None:
+def test_above_half_of_the_window_the_largest_messages_are_named(memory: Memory) -> None:
     session = memory.session("s", window=4_400, reserve=100)
     talk = [user("look"), a_call("c1"), a_result("c1", "row " * 2_200), user("and?")]
     prompt = session.prepare(talk)
@@ -220,7 +220,7 @@ def test_reported_usage_corrects_the_count(session: Session) -> None:
 
 
 @pytest.mark.spec("D6")
-def test_an_exact_counter_can_take_the_estimators_place(memory: Memory) -> None:
+def test_an_exact_counter_can_replace_the_estimator(memory: Memory) -> None:
     session = memory.session("s", counter=lambda text: len(text.split()))
     assert session.prepare([user("one two three")]).report.tokens["history"] == 7
 
@@ -245,7 +245,7 @@ def test_every_part_of_a_prompt_is_explained_with_its_tokens_and_its_events(sess
 
 @pytest.mark.spec("D9")
 @pytest.mark.parametrize("format", ["openai", "responses", "anthropic"])
-def test_each_format_gets_a_request_that_its_client_takes(session: Session, format: str) -> None:
+def test_each_format_gets_a_valid_request(session: Session, format: str) -> None:
     prompt = session.prepare(turns(1), format=format)
     keys = {"openai": {"messages"}, "responses": {"input"}, "anthropic": {"system", "messages"}}
     assert set(prompt.request) == {*keys[format], "tools"}
@@ -293,7 +293,7 @@ def test_system_prompt_and_tools_stay_when_the_journals_own_history_is_sent(sess
 
 
 @pytest.mark.spec("A1")
-def test_what_is_derived_from_a_document_names_it_and_has_no_more_trust(session: Session) -> None:
+def test_text_derived_from_a_document_has_its_source_and_trust(session: Session) -> None:
     session.write("overview.md", FACTS + "\n\n## Open problems\n", origin=Origin.USER)
     session.prepare([user("hi")])
     note(session, "news")
@@ -304,7 +304,7 @@ def test_what_is_derived_from_a_document_names_it_and_has_no_more_trust(session:
     assert [event.trust for event in derived] == [Trust.PERSON, Trust.AGENT]
 
 
-def test_the_report_of_a_rebuilt_prompt_says_what_the_first_one_said(session: Session, clock: ManualClock) -> None:
+def test_the_report_of_a_rebuilt_prompt_equals_the_first(session: Session, clock: ManualClock) -> None:
     reports = [session.prepare(turns(1)).report, session.prepare(turns(2)).report]
     clock.advance(seconds=1_000)
     reports.append(session.prepare(turns(3)).report)
@@ -335,13 +335,13 @@ def test_a_layer_that_fails_is_named_and_nothing_is_stored(memory: Memory, answe
     assert session.events() == before
 
 
-def test_the_meter_counts_with_the_counter_that_was_given(memory: Memory) -> None:
+def test_the_meter_uses_the_given_counter(memory: Memory) -> None:
     session = memory.session("s", counter=len)
     prompt = session.prepare([user("hi")])
     assert len(tail(prompt.messages)) <= prompt.report.tokens["context_meta"] <= len(tail(prompt.messages)) + 20
 
 
-def test_a_message_id_is_between_host_and_memory_and_is_not_sent(session: Session) -> None:
+def test_a_message_id_is_not_sent(session: Session) -> None:
     session.add([{**user("hello"), "id": "m1"}, {**assistant("hi"), "id": "m2"}, {**user("go on"), "id": "m3"}])
     for format in ("openai", "anthropic"):
         assert all("id" not in message for message in session.prepare(format=format).messages)
@@ -358,19 +358,19 @@ def test_a_message_id_is_between_host_and_memory_and_is_not_sent(session: Sessio
         ("anthropic", {"type": "function", "function": {"name": "f"}}),
     ],
 )
-def test_tools_in_another_providers_shape_are_refused(session: Session, format: str, tool: dict[str, Any]) -> None:
+def test_tools_in_another_format_are_rejected(session: Session, format: str, tool: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput) as caught:
         session.prepare([user("hi")], tools=[tool], format=format)
     assert caught.value.field == "tools[0]"
 
 
-def test_what_was_put_in_front_for_a_provider_is_said(session: Session) -> None:
+def test_a_message_inserted_for_a_provider_is_reported(session: Session) -> None:
     prompt = session.prepare([assistant("I begin."), user("Go on.")], format="anthropic")
     assert prompt.messages[0]["role"] == "user"
     assert any("requires a user message first" in repair for repair in prompt.report.repaired)
 
 
-def test_what_a_reply_leaves_with_a_layer_is_kept_with_a_borrowed_history_too(memory: Memory) -> None:
+def test_a_layer_stores_replies_of_a_host_history_too(memory: Memory) -> None:
     """D1: the host's own list is the usual way in, so `store` has to see it."""
     session = memory.session("s", layers=[Moody()])
     session.prepare([user("hi"), assistant("hello"), user("go on")])
@@ -388,7 +388,7 @@ class Rewinding(Moody):
 
 
 @pytest.mark.parametrize("layer", [Escaping(), Rewinding()])
-def test_a_layer_keeps_documents_inside_the_memory_and_nothing_else(memory: Memory, layer: Moody) -> None:
+def test_a_layer_can_only_store_valid_documents(memory: Memory, layer: Moody) -> None:
     session = memory.session("s", layers=[layer])
     before = session.events()
     with pytest.raises((InvalidPath, LayerFailed)):
@@ -396,7 +396,7 @@ def test_a_layer_keeps_documents_inside_the_memory_and_nothing_else(memory: Memo
     assert session.events() == before
 
 
-def test_a_beginning_of_an_answer_stands_behind_the_tail_and_is_not_counted_as_cached(session: Session) -> None:
+def test_a_prefilled_answer_comes_after_the_tail_and_is_not_cached(session: Session) -> None:
     talk = [*turns(3), assistant("The answer begins " * 50)]
     first = session.prepare(talk)
     assert "<context_meta>" in json.dumps(first.messages[-2])
@@ -415,7 +415,7 @@ def test_a_late_result_that_changes_the_middle_is_not_counted_as_cached(session:
 
 
 @pytest.mark.parametrize("window", [1_200, 2_000, 3_000])
-def test_by_an_exact_counter_the_whole_request_fits_the_window(memory: Memory, window: int) -> None:
+def test_the_whole_request_fits_the_window_by_an_exact_counter(memory: Memory, window: int) -> None:
     """D3, by what is really sent: every text of the request, counted from outside."""
 
     def words(text: str) -> int:
@@ -429,7 +429,7 @@ def test_by_an_exact_counter_the_whole_request_fits_the_window(memory: Memory, w
         assert words(" ".join(texts(request))) <= window
 
 
-def test_in_a_window_that_fills_up_a_cut_block_does_not_move_the_anchor_with_every_message(memory: Memory) -> None:
+def test_a_cut_block_does_not_move_the_anchor_with_every_message(memory: Memory) -> None:
     session = memory.session("s", window=3_000, reserve=100)
     session.write("overview.md", FACTS + FACTS)
     talk, moved = turns(1), 0
@@ -445,7 +445,7 @@ def test_in_a_window_that_fills_up_a_cut_block_does_not_move_the_anchor_with_eve
     assert session.usage.cached_share > 0.8
 
 
-def test_a_prompt_that_is_handed_back_as_the_next_list_does_not_nest(session: Session) -> None:
+def test_a_prompt_passed_back_as_messages_does_not_nest(session: Session) -> None:
     session.write("overview.md", FACTS + "\n\n## Open problems\n")
     messages: list[Any] = [{"role": "system", "content": "You edit."}, user("one")]
     for number in range(4):
@@ -479,13 +479,13 @@ def test_a_system_prompt_given_in_one_format_is_sent_in_another(session: Session
             assert "You edit." in json.dumps(first["content"])
 
 
-def test_a_layers_tool_with_the_name_of_one_of_the_hosts_is_refused(memory: Memory) -> None:
+def test_a_layer_tool_with_the_name_of_a_host_tool_is_rejected(memory: Memory) -> None:
     session = memory.session("s", layers=[Moody()])
     with pytest.raises(InvalidInput, match="cheer_up"):
         session.prepare([user("hi")], tools=[{"type": "function", "function": {"name": "cheer_up"}}])
 
 
-def test_a_text_layer_says_its_text_until_it_is_given_another(memory: Memory) -> None:
+def test_a_text_layer_shows_its_current_text(memory: Memory) -> None:
     session = memory.session("s", layers=[TextLayer("rules", "Never deploy on Friday.")])
     assert "Never deploy on Friday." in session.prepare([user("hi")]).messages[0]["content"]
 

@@ -129,9 +129,7 @@ def asked(session: Session, format: str = "openai", tools: list[Any] | None = No
 
 @pytest.mark.spec("C5", "D9")
 @pytest.mark.parametrize("kind", REPLIES)
-def test_a_reply_of_any_provider_is_kept_its_memory_carried_out_and_the_hosts_call_left_alone(
-    session: Session, kind: str
-) -> None:
+def test_a_reply_is_recorded_memory_tools_run_and_host_calls_are_returned(session: Session, kind: str) -> None:
     format, reply = REPLIES[kind]
     asked(session, format)
     recorded = session.record(reply)
@@ -146,7 +144,7 @@ def test_a_reply_of_any_provider_is_kept_its_memory_carried_out_and_the_hosts_ca
 
 
 @pytest.mark.parametrize("format", ["openai", "responses", "anthropic"])
-def test_what_comes_back_goes_into_the_hosts_own_list_and_is_not_stored_twice(session: Session, format: str) -> None:
+def test_results_in_the_hosts_list_are_not_stored_twice(session: Session, format: str) -> None:
     reply = {"openai": chat, "responses": response, "anthropic": claude}[format](*CALLS[:1])
     asked(session, format)
     recorded = session.record(reply)
@@ -164,7 +162,7 @@ def test_what_comes_back_goes_into_the_hosts_own_list_and_is_not_stored_twice(se
     assert [event.kind for event in session.events()].count("splice") == 0
 
 
-def test_a_session_that_owns_its_history_goes_on_from_a_recorded_reply(session: Session) -> None:
+def test_a_session_with_its_own_history_continues_from_a_recorded_reply(session: Session) -> None:
     session.add([user("Show me page 1.")])
     session.prepare()
     session.record(chat(*CALLS))
@@ -177,7 +175,7 @@ def test_a_session_that_owns_its_history_goes_on_from_a_recorded_reply(session: 
 
 @pytest.mark.spec("A6")
 @pytest.mark.parametrize("kind", REPLIES)
-def test_the_same_reply_recorded_twice_is_one_and_answers_alike(session: Session, kind: str) -> None:
+def test_recording_the_same_reply_twice_returns_the_same(session: Session, kind: str) -> None:
     format, reply = REPLIES[kind]
     asked(session, format)
     first = session.record(reply)
@@ -188,7 +186,7 @@ def test_the_same_reply_recorded_twice_is_one_and_answers_alike(session: Session
     assert (again.text, again.results, again.host_calls) == (first.text, first.results, first.host_calls)
 
 
-def test_the_same_words_in_answer_to_another_prompt_are_another_reply(session: Session) -> None:
+def test_the_same_text_for_another_prompt_is_another_reply(session: Session) -> None:
     session.prepare([user("ok?")])
     session.record(assistant("ok"))
     session.prepare([user("ok?"), assistant("ok"), user("really?")])
@@ -196,7 +194,7 @@ def test_the_same_words_in_answer_to_another_prompt_are_another_reply(session: S
     assert [entry.wire["content"] for entry in session.state.conversation] == ["ok?", "ok", "really?", "ok"]
 
 
-def test_a_server_that_gives_all_replies_one_id_loses_none(session: Session) -> None:
+def test_replies_with_the_same_short_id_are_all_recorded(session: Session) -> None:
     session.prepare([user("a")])
     session.record(chat(text="first", id="chatcmpl-0"))
     session.prepare([user("a"), assistant("first"), user("b")])
@@ -205,7 +203,7 @@ def test_a_server_that_gives_all_replies_one_id_loses_none(session: Session) -> 
 
 
 @pytest.mark.spec("A3", "A4")
-def test_a_reply_and_all_that_it_does_is_one_change_and_is_undone_as_one(session: Session) -> None:
+def test_a_reply_and_its_tools_are_undone_together(session: Session) -> None:
     asked(session)
     before = session.state
     session.record(chat(*CALLS))
@@ -213,7 +211,7 @@ def test_a_reply_and_all_that_it_does_is_one_change_and_is_undone_as_one(session
     assert (session.scratchpad.snapshot, session.state.conversation.wires) == ("", before.conversation.wires)
 
 
-def test_calls_are_carried_out_in_their_order_each_on_what_the_one_before_left(session: Session) -> None:
+def test_calls_run_in_order_each_on_the_state_before(session: Session) -> None:
     write = {"path": "detail/a.md", "text": "one"}
     recorded = session.record(
         chat(
@@ -242,25 +240,25 @@ def only_result(recorded: Recorded) -> str:
 @pytest.mark.parametrize(
     "broken", ['{"text": "The cust', "nonsense", "[1, 2]", '"text"', "7", '{"text": "a"} and more']
 )
-def test_broken_arguments_are_an_answer_that_the_model_reads(session: Session, broken: str) -> None:
+def test_invalid_arguments_are_answered_to_the_model(session: Session, broken: str) -> None:
     session.scratchpad.update("kept")
     answer = only_result(session.record(chat(("1", "working_memory_update", broken))))
     assert answer.startswith("Error: Nothing was changed. arguments: expected a JSON object")
     assert session.scratchpad.snapshot == "kept"
 
 
-def test_arguments_that_are_written_as_text_once_more_are_understood(session: Session) -> None:
+def test_arguments_encoded_twice_are_parsed(session: Session) -> None:
     session.record(chat(("1", "working_memory_update", json.dumps(json.dumps(ARGUMENTS)))))
     assert session.scratchpad.snapshot == "The customer is Mei."
 
 
-def test_broken_arguments_of_a_hosts_call_are_the_hosts_to_answer(session: Session) -> None:
+def test_invalid_arguments_of_a_host_call_go_to_the_host(session: Session) -> None:
     asked(session)
     (call,) = session.record(chat(("1", "get_page", '{"id": '))).host_calls
     assert (call.arguments, call.text) == (None, '{"id": ')
 
 
-def test_a_tool_that_does_not_exist_is_answered_with_those_that_do(session: Session) -> None:
+def test_an_unknown_tool_is_answered_with_the_known_tools(session: Session) -> None:
     asked(session)
     recorded = session.record(chat(("1", "get_pages", {})))
     assert recorded.host_calls == ()
@@ -270,12 +268,12 @@ def test_a_tool_that_does_not_exist_is_answered_with_those_that_do(session: Sess
 
 
 @pytest.mark.parametrize("tools", [None, [HOST_TOOL, {"type": "custom", "custom": {"name": "x"}}, {"type": "odd"}]])
-def test_a_call_that_may_be_the_hosts_is_left_to_it(session: Session, tools: list[Any] | None) -> None:
+def test_a_call_that_may_belong_to_the_host_is_left_to_it(session: Session, tools: list[Any] | None) -> None:
     session.prepare([user("Show me page 1.")], tools=tools)
     assert [call.name for call in session.record(chat(("1", "get_pages", {}))).host_calls] == ["get_pages"]
 
 
-def test_a_host_that_says_that_it_has_no_tools_is_left_no_calls(session: Session) -> None:
+def test_a_host_with_an_empty_tool_list_gets_no_calls(session: Session) -> None:
     for number in range(2):
         session.prepare([user("Show me page 1.")], tools=())
         recorded = session.record(chat((f"{number}", "get_pages", {}), id=f"chatcmpl-00000000000000{number}"))
@@ -283,7 +281,7 @@ def test_a_host_that_says_that_it_has_no_tools_is_left_no_calls(session: Session
     assert [event.kind for event in session.events()].count("tools") == 1
 
 
-def test_a_hosts_own_tool_of_a_memory_tools_name_stays_the_hosts(memory: Memory) -> None:
+def test_a_host_tool_with_the_name_of_a_memory_tool_belongs_to_the_host(memory: Memory) -> None:
     session = memory.session("own", memory_tools=False)
     mine = {"type": "function", "function": {"name": "memory_read", "parameters": {"type": "object"}}}
     assert asked(session, tools=[mine]) is None
@@ -292,7 +290,7 @@ def test_a_hosts_own_tool_of_a_memory_tools_name_stays_the_hosts(memory: Memory)
 
 @pytest.mark.spec("J3")
 @pytest.mark.parametrize("reply", [None, 7, "text", {}, {"choices": []}, [], {"role": "user", "content": "hi"}])
-def test_what_is_no_reply_is_refused_and_stores_nothing(session: Session, reply: Any) -> None:
+def test_an_invalid_reply_is_rejected_and_nothing_is_stored(session: Session, reply: Any) -> None:
     before = session.state.seq
     with pytest.raises(InvalidInput):
         session.record(reply)
@@ -303,7 +301,7 @@ def test_what_is_no_reply_is_refused_and_stores_nothing(session: Session, reply:
 
 
 @pytest.mark.spec("F2", "J3")
-def test_a_misspelt_argument_is_said_to_the_model_and_nothing_is_lost(session: Session) -> None:
+def test_a_misspelt_argument_is_reported_and_nothing_is_overwritten(session: Session) -> None:
     session.record(
         chat(("1", "memory_write", {"path": "detail/log.md", "text": "day 1"}), id="chatcmpl-1111111111111111")
     )
@@ -355,7 +353,7 @@ def test_pages_are_listed_and_read_on_from_any_line(session: Session) -> None:
     assert str(last["content"]).startswith("line 990\n")
 
 
-def test_words_are_resolved_and_the_answer_is_not_seen_again_as_if_it_were_new(session: Session) -> None:
+def test_the_answer_of_resolve_reference_is_not_a_new_sighting(session: Session) -> None:
     session.observe("create_page", {}, {"page": {"id": "page-1", "title": "Home"}})
     session.observe("find_customer", {}, {"customer": {"id": "c-9", "name": "Mei"}})
     before = session.entities
@@ -366,7 +364,7 @@ def test_words_are_resolved_and_the_answer_is_not_seen_again_as_if_it_were_new(s
 
 @pytest.mark.spec("C5")
 @pytest.mark.parametrize("format", ["openai", "responses", "anthropic"])
-def test_every_tool_is_offered_in_the_providers_shape(session: Session, format: str) -> None:
+def test_every_tool_is_offered_in_the_providers_format(session: Session, format: str) -> None:
     prompt = session.prepare([user("hi")], tools=[host_tool(format)], format=format)
     assert prompt.tools is not None
     named = [tool.get("name") or tool["function"]["name"] for tool in prompt.tools]
@@ -374,7 +372,7 @@ def test_every_tool_is_offered_in_the_providers_shape(session: Session, format: 
 
 
 @pytest.mark.spec("C5")
-def test_tools_are_told_in_the_shape_of_mcp_too(session: Session) -> None:
+def test_tools_are_offered_in_the_format_of_mcp(session: Session) -> None:
     tools = {tool["name"]: tool for tool in session.tools("mcp")}
     pages = ["memory_read", "memory_write", "memory_list", "compact_history"]
     more = ["resolve_reference", "working_memory_show", "working_memory_observe"]
@@ -385,7 +383,7 @@ def test_tools_are_told_in_the_shape_of_mcp_too(session: Session) -> None:
         session.tools("carrier pigeon")
 
 
-def test_a_layer_that_is_not_there_offers_nothing(memory: Memory) -> None:
+def test_tools_of_a_missing_layer_are_not_offered(memory: Memory) -> None:
     session = memory.session("pad-only", layers=[ScratchpadLayer(schema={"type": "object", "properties": {"a": {}}})])
     tool, read = session.tools("openai")
     assert read["function"]["name"] == "memory_read"
@@ -394,7 +392,7 @@ def test_a_layer_that_is_not_there_offers_nothing(memory: Memory) -> None:
     assert silent.prepare([user("hi")]).tools is None
 
 
-def test_usage_in_a_reply_corrects_our_counting_and_is_counted_once(session: Session) -> None:
+def test_usage_in_a_reply_calibrates_the_counter_once(session: Session) -> None:
     asked(session)
     session.record(chat(text="ok"))
     session.report_usage(prompt_tokens=500, cached_tokens=100, completion_tokens=8)
@@ -442,7 +440,7 @@ def test_a_streamed_reply_is_recorded_from_its_chunks(session: Session) -> None:
     assert session.state.seq == before
 
 
-def test_a_resources_scratchpad_is_updated_once_though_the_reply_is_repeated(memory: Memory) -> None:
+def test_a_repeated_reply_updates_the_resources_scratchpad_once(memory: Memory) -> None:
     layers = default_layers(ScratchpadLayer(scope="resource"))
     session = memory.session("one", resource="ada", layers=layers)
     reply = chat(("1", "working_memory_update", {"text": "x", "append": True}))
@@ -453,7 +451,7 @@ def test_a_resources_scratchpad_is_updated_once_though_the_reply_is_repeated(mem
 
 
 @pytest.mark.spec("A4")
-def test_a_reply_that_was_taken_back_can_be_recorded_again(session: Session) -> None:
+def test_an_undone_reply_can_be_recorded_again(session: Session) -> None:
     asked(session)
     first = session.record(chat(*CALLS))
     session.undo()
@@ -474,7 +472,7 @@ def test_a_reply_says_which_prompt_it_answers(session: Session) -> None:
     assert (session.usage.reported_calls, session.usage.reported_prompt) == (2, 800)
 
 
-def test_memory_calls_of_a_reply_that_was_cut_off_are_not_carried_out(session: Session) -> None:
+def test_memory_tools_of_a_cut_off_reply_do_not_run(session: Session) -> None:
     reply = chat(*CALLS[:1])
     reply["choices"][0]["finish_reason"] = "length"
     recorded = session.record(reply)
@@ -483,7 +481,7 @@ def test_memory_calls_of_a_reply_that_was_cut_off_are_not_carried_out(session: S
     assert session.scratchpad.snapshot == ""
 
 
-def test_a_session_without_memory_tools_carries_none_out(memory: Memory) -> None:
+def test_a_session_without_memory_tools_runs_none(memory: Memory) -> None:
     session = memory.session("silent", memory_tools=False)
     recorded = session.record(chat(("1", "memory_write", {"path": "detail/a.md", "text": "x"})))
     assert [call.name for call in recorded.host_calls] == ["memory_write"]
@@ -500,7 +498,7 @@ def test_calls_on_a_resources_scratchpad_keep_their_order(memory: Memory) -> Non
     assert answers == ["before", "Written.", "after"]
 
 
-def test_tools_that_messages_bring_in_are_the_hosts(session: Session) -> None:
+def test_tools_added_by_messages_belong_to_the_host(session: Session) -> None:
     added: dict[str, Any] = {
         "type": "additional_tools",
         "tools": [{"type": "function", "name": "late", "parameters": {}}],
@@ -511,7 +509,7 @@ def test_tools_that_messages_bring_in_are_the_hosts(session: Session) -> None:
 
 
 @pytest.mark.parametrize("from_line", [None, 0])
-def test_a_page_is_read_from_its_beginning_where_nothing_is_said(session: Session, from_line: int | None) -> None:
+def test_a_page_is_read_from_its_beginning_by_default(session: Session, from_line: int | None) -> None:
     session.write("detail/a.md", "a\nb")
     read = {"path": "detail/a.md", "from_line": from_line}
     assert only_result(session.record(chat(("1", "memory_read", read)))) == "a\nb"
@@ -526,14 +524,14 @@ def test_a_page_that_was_shown_in_part_is_not_overwritten(session: Session, memo
     assert session.read("detail/a.md") == "x" * 30_000
 
 
-def test_instructions_stand_beside_a_leading_developer_item(session: Session) -> None:
+def test_instructions_can_be_combined_with_a_developer_item(session: Session) -> None:
     developer = {"role": "developer", "content": "Be brief."}
     request = session.prepare([developer, user("hi")], system="You help.", format="responses").request
     assert request["instructions"] == "You help."
     assert developer in request["input"]
 
 
-def test_a_server_that_counts_its_replies_may_say_the_same_twice(session: Session) -> None:
+def test_the_same_text_with_another_short_id_is_another_reply(session: Session) -> None:
     session.prepare([user("ok?")])
     session.record(chat(text="ok", id="chatcmpl-0"))
     session.prepare([user("ok?"), assistant("ok"), user("sure?")])
@@ -542,7 +540,7 @@ def test_a_server_that_counts_its_replies_may_say_the_same_twice(session: Sessio
 
 
 @pytest.mark.spec("A1")
-def test_what_a_tool_changed_says_which_message_asked_for_it(session: Session) -> None:
+def test_changes_of_a_tool_name_the_message_with_the_call(session: Session) -> None:
     asked(session)
     session.record(chat(*CALLS))
     events = session.events()
@@ -550,7 +548,7 @@ def test_what_a_tool_changed_says_which_message_asked_for_it(session: Session) -
     assert next(event for event in events if event.kind == "pad_written").sources == (said.id,)
 
 
-def test_a_host_that_leaves_out_the_reasoning_has_its_own_copy_sent(session: Session) -> None:
+def test_a_list_without_reasoning_is_sent_as_it_is(session: Session) -> None:
     session.prepare([user("hi")])
     reply = chat(text="Hello.")
     reply["choices"][0]["message"]["reasoning_content"] = "They greet me."
@@ -579,7 +577,7 @@ LINES = [(str(n), "working_memory_update", {"text": f"line {n}", "append": True}
 
 @pytest.mark.embedded
 @pytest.mark.spec("A3", "C1")
-def test_a_reply_and_what_it_changes_for_the_resource_are_there_together_or_not_at_all(home: Path) -> None:
+def test_a_reply_and_its_changes_of_the_resource_are_atomic(home: Path) -> None:
     store = Overtaken()
     with Memory(FolderBackend(home, store)) as memory:
         session = memory.session("one", resource="ada", layers=shared())
@@ -594,7 +592,7 @@ def test_a_reply_and_what_it_changes_for_the_resource_are_there_together_or_not_
 
 @pytest.mark.embedded
 @pytest.mark.spec("A3", "C1", "K17")
-def test_a_reply_is_carried_out_on_what_another_session_has_just_written_for_the_resource(home: Path) -> None:
+def test_a_reply_runs_on_the_newest_state_of_the_resource(home: Path) -> None:
     store = Overtaken()
     with Memory(FolderBackend(home, store)) as memory:
         session = memory.session("one", resource="ada", layers=shared())
@@ -607,7 +605,7 @@ def test_a_reply_is_carried_out_on_what_another_session_has_just_written_for_the
 
 @pytest.mark.embedded
 @pytest.mark.spec("A3", "C8")
-def test_a_homecoming_that_the_disk_refuses_has_changed_nothing_and_is_reported_in_full_the_next_time(
+def test_a_failed_merge_changes_nothing_and_the_next_reports_everything(
     home: Path,
 ) -> None:
     store = Overtaken()
@@ -635,7 +633,7 @@ class Failing(TextLayer):
 
 
 @pytest.mark.spec("D1", "A3")
-def test_a_layer_that_raises_leaves_the_resources_scratchpad_as_it_was(memory: Memory) -> None:
+def test_a_layer_that_raises_leaves_the_resources_scratchpad_unchanged(memory: Memory) -> None:
     layer = Failing("rules", "none")
     session = memory.session("one", resource="ada", layers=[*shared(), layer])
     with pytest.raises(InmindError):
@@ -648,9 +646,7 @@ def test_a_layer_that_raises_leaves_the_resources_scratchpad_as_it_was(memory: M
 
 @pytest.mark.spec("A4", "C1")
 @pytest.mark.parametrize("append", [True, False])
-def test_what_a_reply_did_for_the_resource_is_done_once_though_the_session_took_it_back(
-    memory: Memory, append: bool
-) -> None:
+def test_an_undone_reply_changes_the_resource_only_once(memory: Memory, append: bool) -> None:
     """An undo is the session's alone: what belongs to the resource stays."""
     session = memory.session("one", resource="ada", layers=shared())
     session.scratchpad.update("begun")
@@ -673,7 +669,7 @@ def _raise(error: Exception) -> NoReturn:
 
 
 @pytest.mark.spec("K17", "C1")
-def test_what_another_has_written_is_not_overwritten_after_the_models_own_other_change(memory: Memory) -> None:
+def test_text_of_another_writer_is_not_overwritten_after_an_own_change(memory: Memory) -> None:
     """Being told that its own change was made is not being shown what somebody else has changed."""
     one, other = (memory.session(id, resource="ada", layers=shared(schema={"type": "object"})) for id in "ab")
     one.scratchpad.update({"a": 1, "b": 1})
@@ -716,7 +712,7 @@ def test_a_page_that_the_model_was_never_shown_is_not_overwritten(memory: Memory
 
 
 @pytest.mark.spec("K17", "D3")
-def test_a_page_that_stood_in_the_prompt_only_in_part_is_not_overwritten(memory: Memory) -> None:
+def test_a_page_shown_only_in_part_in_the_prompt_is_not_overwritten(memory: Memory) -> None:
     session = memory.session("one", window=4_000, reserve=500)
     text = "\n\n".join(f"## Section {n}\n\n{'word ' * 100}" for n in range(40))
     session.write("overview.md", text)
@@ -726,7 +722,7 @@ def test_a_page_that_stood_in_the_prompt_only_in_part_is_not_overwritten(memory:
 
 
 @pytest.mark.spec("D1")
-def test_a_tool_that_a_layer_of_the_hosts_offers_is_the_hosts_to_run(memory: Memory) -> None:
+def test_a_tool_offered_by_a_host_layer_is_run_by_the_host(memory: Memory) -> None:
     class Offering(TextLayer):
         def tools(self, format: str) -> list[dict[str, Any]]:  # noqa: ARG002 -- the protocol's
             return [{"type": "function", "function": {"name": "look_up", "parameters": {"type": "object"}}}]
@@ -739,7 +735,7 @@ def test_a_tool_that_a_layer_of_the_hosts_offers_is_the_hosts_to_run(memory: Mem
 
 
 @pytest.mark.spec("C8", "C4")
-def test_a_child_with_a_view_can_read_all_of_what_its_prompt_shows_in_part(memory: Memory) -> None:
+def test_a_child_with_a_view_can_read_a_page_that_was_cut(memory: Memory) -> None:
     parent = memory.session("one", layers=[ScratchpadLayer()])
     parent.scratchpad.update("the parent's")
     child = parent.spawn(policy="view")
@@ -748,7 +744,7 @@ def test_a_child_with_a_view_can_read_all_of_what_its_prompt_shows_in_part(memor
 
 
 @pytest.mark.spec("A6")
-def test_the_same_words_after_another_question_are_another_reply_though_nothing_was_prepared(session: Session) -> None:
+def test_the_same_text_after_another_question_is_another_reply_without_a_prompt(session: Session) -> None:
     session.add([user("a")])
     session.record(assistant("ok"))
     session.add([user("b")])
@@ -759,7 +755,7 @@ def test_the_same_words_after_another_question_are_another_reply_though_nothing_
 
 @pytest.mark.spec("A6", "C1")
 @pytest.mark.parametrize("key", [None, "turn-1"])
-def test_the_same_reply_in_two_sessions_of_a_resource_is_carried_out_in_both(memory: Memory, key: str | None) -> None:
+def test_the_same_reply_runs_in_two_sessions_of_a_resource(memory: Memory, key: str | None) -> None:
     layers = default_layers(ScratchpadLayer(scope="resource"))
     one, other = (memory.session(id, resource="ada", layers=layers) for id in ("one", "other"))
     reply = chat(("1", "working_memory_update", {"text": "x", "append": True}))
@@ -769,7 +765,7 @@ def test_the_same_reply_in_two_sessions_of_a_resource_is_carried_out_in_both(mem
 
 
 @pytest.mark.parametrize("append", [True, "true"])
-def test_a_model_that_writes_true_as_a_text_still_adds(session: Session, append: Any) -> None:
+def test_append_may_be_the_text_true(session: Session, append: Any) -> None:
     session.scratchpad.update("one")
     session.write("detail/a.md", "one")
     session.record(
@@ -783,7 +779,7 @@ def test_a_model_that_writes_true_as_a_text_still_adds(session: Session, append:
     assert "append: expected true or false" in only_result(refused)
 
 
-def test_an_answer_of_memory_stays_its_own_between_two_edits(session: Session) -> None:
+def test_a_memory_result_stays_between_two_edits(session: Session) -> None:
     session.prepare([user("a")])
     answers = session.record(chat(*CALLS[:1])).results
     said = session.state.conversation.wires[1]
@@ -805,7 +801,7 @@ def updating(values: dict[str, Any], id: int = 1) -> dict[str, Any]:
 
 
 @pytest.mark.spec("K17")
-def test_what_one_call_was_refused_is_not_known_to_the_next_of_the_same_reply(memory: Memory) -> None:
+def test_the_text_of_a_refusal_is_not_known_to_the_next_call(memory: Memory) -> None:
     """The model wrote both before it had heard any answer."""
     one, other = a_pair(memory)
     one.write("detail/x.md", "precious")
@@ -828,7 +824,7 @@ def test_what_one_call_was_refused_is_not_known_to_the_next_of_the_same_reply(me
 
 
 @pytest.mark.spec("K17")
-def test_a_refusal_makes_known_only_what_it_shows(memory: Memory) -> None:
+def test_a_refusal_counts_as_seen_only_for_the_text_in_it(memory: Memory) -> None:
     one, other = a_pair(memory)
     one.prepare([user("hi")])
     other.scratchpad.update({"goal": "theirs", "n": 99})
@@ -838,7 +834,7 @@ def test_a_refusal_makes_known_only_what_it_shows(memory: Memory) -> None:
 
 
 @pytest.mark.spec("K17")
-def test_what_stands_in_the_way_of_a_new_object_is_not_overwritten_unseen(memory: Memory) -> None:
+def test_an_unseen_value_is_not_replaced_by_an_object(memory: Memory) -> None:
     one, other = a_pair(memory)
     one.prepare([user("hi")])
     other.scratchpad.update({"owner": "Team B"})
@@ -849,7 +845,7 @@ def test_what_stands_in_the_way_of_a_new_object_is_not_overwritten_unseen(memory
 
 
 @pytest.mark.spec("K17", "A5")
-def test_what_the_model_knew_is_in_the_journal_whichever_process_records(memory: Memory) -> None:
+def test_any_process_knows_from_the_journal_what_the_model_saw(memory: Memory) -> None:
     layers = shared(schema={"type": "object"})
 
     def reopened() -> Session:
@@ -872,7 +868,7 @@ def test_what_the_model_knew_is_in_the_journal_whichever_process_records(memory:
 
 
 @pytest.mark.spec("K17")
-def test_a_reply_is_judged_by_the_prompt_that_it_answers(memory: Memory) -> None:
+def test_a_reply_is_checked_against_its_prompt(memory: Memory) -> None:
     one, other = a_pair(memory)
     first = one.prepare([user("hi")])
     other.scratchpad.update({"goal": "theirs"})
@@ -882,7 +878,7 @@ def test_a_reply_is_judged_by_the_prompt_that_it_answers(memory: Memory) -> None
 
 
 @pytest.mark.spec("K17", "A4")
-def test_an_undo_shows_the_model_nothing(memory: Memory) -> None:
+def test_an_undo_does_not_count_as_seen(memory: Memory) -> None:
     one, other = a_pair(memory)
     one.write("detail/x.md", "to take back")
     one.prepare([user("hi")])
@@ -893,7 +889,7 @@ def test_an_undo_shows_the_model_nothing(memory: Memory) -> None:
 
 
 @pytest.mark.spec("K17", "C4")
-def test_a_text_that_stood_in_the_prompt_only_in_part_is_not_overwritten(session: Session) -> None:
+def test_a_scratchpad_text_shown_only_in_part_is_not_overwritten(session: Session) -> None:
     lines = "\n".join(f"fact {n}" for n in range(2_000))
     session.scratchpad.update(lines)
     assert "fact 1999" not in str(session.prepare([user("hi")]).messages)
@@ -905,7 +901,7 @@ def test_a_text_that_stood_in_the_prompt_only_in_part_is_not_overwritten(session
 
 
 @pytest.mark.spec("A4", "A6")
-def test_a_reply_that_an_undo_of_the_undo_has_brought_back_is_not_carried_out_again(session: Session) -> None:
+def test_a_reply_restored_by_undoing_an_undo_does_not_run_again(session: Session) -> None:
     session.prepare([user("hi")])
     reply = updating({"text": "line", "append": True})
     session.record(reply)
@@ -918,7 +914,7 @@ def test_a_reply_that_an_undo_of_the_undo_has_brought_back_is_not_carried_out_ag
 
 
 @pytest.mark.spec("A4")
-def test_nothing_goes_back_to_the_middle_of_a_change(session: Session) -> None:
+def test_undo_cannot_stop_in_the_middle_of_a_change(session: Session) -> None:
     session.prepare([user("hi")])
     before = session.state.seq
     session.record(updating({"text": "line"}))
@@ -929,7 +925,7 @@ def test_nothing_goes_back_to_the_middle_of_a_change(session: Session) -> None:
 
 
 @pytest.mark.spec("J5")
-def test_what_a_model_adds_to_is_trusted_no_more_than_what_was_there(session: Session) -> None:
+def test_appended_text_has_the_lower_trust(session: Session) -> None:
     session.write("detail/web.md", "from the web", origin=Origin.WEB)
     write = {"path": "detail/web.md", "text": "more", "append": True}
     session.record(chat(("1", "memory_write", write)))
@@ -938,7 +934,7 @@ def test_what_a_model_adds_to_is_trusted_no_more_than_what_was_there(session: Se
 
 
 @pytest.mark.spec("K17", "A4")
-def test_an_undone_reply_that_is_recorded_again_leaves_the_next_one_its_way(memory: Memory) -> None:
+def test_recording_an_undone_reply_again_does_not_affect_the_next(memory: Memory) -> None:
     """What it did for the resource is not done again, so there is no event of it that could have been seen."""
     one, other = (memory.session(id, resource="ada", layers=shared()) for id in "ab")
     one.prepare([user("hi")])
@@ -954,7 +950,7 @@ def test_an_undone_reply_that_is_recorded_again_leaves_the_next_one_its_way(memo
 
 
 @pytest.mark.spec("K17", "D3")
-def test_a_page_that_was_whole_in_one_prompt_and_is_cut_in_the_next_is_not_known_to_its_reply(memory: Memory) -> None:
+def test_a_page_that_is_cut_in_the_last_prompt_is_not_known(memory: Memory) -> None:
     text = "\n\n".join(f"## Section {n}\n\n{'word ' * 20}" for n in range(40))
     session = memory.session("one", window=12_000, reserve=500)
     session.write("overview.md", text)
@@ -971,7 +967,7 @@ def test_a_page_that_was_whole_in_one_prompt_and_is_cut_in_the_next_is_not_known
 
 
 @pytest.mark.spec("K17", "D1")
-def test_a_layer_that_only_speaks_of_a_page_has_not_shown_it(memory: Memory) -> None:
+def test_naming_a_page_as_source_does_not_show_it(memory: Memory) -> None:
     class Speaking(TextLayer):
         def recall(self, context: LayerContext) -> LayerText:
             return LayerText("There is a plan.", sources=(context.documents["detail/plan.md"].source,))
@@ -984,7 +980,7 @@ def test_a_layer_that_only_speaks_of_a_page_has_not_shown_it(memory: Memory) -> 
 
 
 @pytest.mark.spec("K17")
-def test_a_late_reply_overwrites_nothing_and_forgets_nothing_for_the_others(memory: Memory) -> None:
+def test_a_late_reply_overwrites_nothing(memory: Memory) -> None:
     session = memory.session("one", layers=default_layers(ScratchpadLayer()))
     session.scratchpad.update("begun")
     first = session.prepare([user("hi")])
@@ -996,7 +992,7 @@ def test_a_late_reply_overwrites_nothing_and_forgets_nothing_for_the_others(memo
 
 
 @pytest.mark.spec("K17", "A4")
-def test_what_was_taken_back_is_not_held_against_what_the_model_was_shown(memory: Memory) -> None:
+def test_undone_changes_do_not_count_as_unseen(memory: Memory) -> None:
     session = memory.session("one", layers=default_layers(ScratchpadLayer(schema={"type": "object"})))
     session.scratchpad.update({"goal": "old", "n": 1})
     session.prepare([user("hi")])
@@ -1008,7 +1004,7 @@ def test_what_was_taken_back_is_not_held_against_what_the_model_was_shown(memory
 
 @pytest.mark.spec("F2", "E3")
 @pytest.mark.parametrize("two", [2, "2", 2.0])
-def test_numbers_and_truths_are_understood_as_models_write_them(session: Session, two: object) -> None:
+def test_numbers_and_booleans_may_be_text(session: Session, two: object) -> None:
     session.write("detail/a.md", "one\ntwo\nthree")
     said = [message for n in range(6) for message in (user(f"Step {n}."), assistant("ok " * 90))]
     session.prepare([*said, user("And now?")])
@@ -1030,7 +1026,7 @@ def test_numbers_and_truths_are_understood_as_models_write_them(session: Session
 
 @pytest.mark.spec("F2", "J3")
 @pytest.mark.parametrize("number", ["two", "1.5", True, [2], "-1", "9" * 5_000])
-def test_what_is_no_number_is_said_to_the_model(session: Session, number: object) -> None:
+def test_an_invalid_number_is_reported_to_the_model(session: Session, number: object) -> None:
     session.write("detail/a.md", "one\ntwo\nthree")
     session.prepare([user("hi")])
     read, compact = {"path": "detail/a.md", "from_line": number}, {"target": "all", "keep_recent": number}

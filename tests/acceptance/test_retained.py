@@ -38,7 +38,7 @@ def session(memory: Memory) -> Session:
 
 
 @pytest.mark.spec("E8")
-def test_what_a_host_declares_is_in_the_next_prompt_and_gone_after_it_was_released(session: Session) -> None:
+def test_a_retained_text_is_in_prompts_until_it_is_released(session: Session) -> None:
     session.prepare(talk(1))
     session.retain("The password is answered by Ada alone.")
     assert "by Ada alone" in json.dumps(session.prepare().request)
@@ -48,7 +48,7 @@ def test_what_a_host_declares_is_in_the_next_prompt_and_gone_after_it_was_releas
 
 
 @pytest.mark.spec("E8")
-def test_what_is_still_sent_as_it_was_said_is_not_said_again(session: Session) -> None:
+def test_an_item_still_in_the_messages_is_not_repeated(session: Session) -> None:
     assert block(session.prepare(talk(8))) == ""
     session.compact("conversation", keep_recent=2)
     said = block(session.prepare())
@@ -56,7 +56,7 @@ def test_what_is_still_sent_as_it_was_said_is_not_said_again(session: Session) -
 
 
 @pytest.mark.spec("E8")
-def test_a_rule_may_be_released_though_a_person_gave_it(session: Session) -> None:
+def test_a_rule_of_a_user_can_be_released(session: Session) -> None:
     session.prepare(talk(8))
     session.compact("conversation", keep_recent=2)
     session.release(RULE)
@@ -67,7 +67,7 @@ def test_a_rule_may_be_released_though_a_person_gave_it(session: Session) -> Non
 
 
 @pytest.mark.spec("E8", "A4")
-def test_a_branch_has_no_rules_of_the_one_that_was_left(session: Session) -> None:
+def test_a_branch_has_no_rules_of_the_old_branch(session: Session) -> None:
     before = talk(2)
     session.prepare([*before, assistant("ok"), user("Never ship to France."), *talk(8)[4:]])
     session.compact("conversation", keep_recent=1)
@@ -78,7 +78,7 @@ def test_a_branch_has_no_rules_of_the_one_that_was_left(session: Session) -> Non
 
 
 @pytest.mark.spec("E8", "D3")
-def test_in_a_small_window_it_comes_before_all_other_memory(memory: Memory) -> None:
+def test_retained_items_have_priority_in_a_small_window(memory: Memory) -> None:
     session = memory.session("s", window=3_500, reserve=300, memory_tools=False)
     session.write("overview.md", "\n".join(f"- fact {n} is known" for n in range(300)))
     messages: list[Message] = []
@@ -91,7 +91,7 @@ def test_in_a_small_window_it_comes_before_all_other_memory(memory: Memory) -> N
 
 
 @pytest.mark.spec("E8")
-def test_rules_for_which_there_is_no_room_are_counted_and_come_back_when_there_is(memory: Memory) -> None:
+def test_rules_without_room_are_counted_and_come_back(memory: Memory) -> None:
     rules = [f"Never touch the {'very ' * 12}old record number {n}." for n in range(120)]
     said = [message for rule in rules for message in (user(rule), assistant("ok"))]
     session = memory.session("s")
@@ -110,7 +110,7 @@ def test_rules_for_which_there_is_no_room_are_counted_and_come_back_when_there_i
 
 
 @pytest.mark.spec("E8", "J3")
-def test_a_host_may_declare_only_so_much(session: Session) -> None:
+def test_retained_texts_have_a_total_limit(session: Session) -> None:
     for number in range(4):
         session.retain(f"{number} " + "x" * 900)
     with pytest.raises(InvalidInput) as refused:
@@ -119,7 +119,7 @@ def test_a_host_may_declare_only_so_much(session: Session) -> None:
 
 
 @pytest.mark.spec("E8", "C8")
-def test_a_child_keeps_what_must_survive_of_its_own_conversation(memory: Memory, home: Home) -> None:  # noqa: ARG001
+def test_a_child_keeps_its_own_retained_items(memory: Memory, home: Home) -> None:  # noqa: ARG001
     child = memory.session("s").spawn("worker")
     child.add(talk(8))
     child.compact("conversation", keep_recent=1)
@@ -128,9 +128,7 @@ def test_a_child_keeps_what_must_survive_of_its_own_conversation(memory: Memory,
 
 @pytest.mark.spec("E8", "C8")
 @pytest.mark.parametrize("policy", ["fork", {"retained": "fork"}])
-def test_a_fork_is_handed_all_that_must_survive_whether_a_message_still_says_it_or_not(
-    memory: Memory, policy: str | dict[str, str]
-) -> None:
+def test_a_fork_inherits_all_retained_items(memory: Memory, policy: str | dict[str, str]) -> None:
     parent = memory.session("s")
     parent.add(talk(8))
     parent.compact("conversation", keep_recent=1)
@@ -151,7 +149,7 @@ def test_a_fork_is_handed_all_that_must_survive_whether_a_message_still_says_it_
 
 
 @pytest.mark.spec("E8", "C8")
-def test_what_is_handed_on_alone_brings_nothing_that_was_not_named(memory: Memory) -> None:
+def test_a_single_inherited_layer_brings_no_other(memory: Memory) -> None:
     parent = memory.session("s")
     parent.write("detail/plan.md", "# Plan\n")
     parent.retain("Use EUR.")
@@ -160,7 +158,7 @@ def test_what_is_handed_on_alone_brings_nothing_that_was_not_named(memory: Memor
 
 
 @pytest.mark.spec("E8", "C8")
-def test_a_view_of_what_must_survive_does_not_hide_what_must_of_the_childs_own(memory: Memory) -> None:
+def test_a_view_of_retained_items_does_not_hide_the_childs_own(memory: Memory) -> None:
     parent = memory.session("s")
     parent.retain("Use EUR.")
     child = parent.spawn(policy="view")
@@ -179,7 +177,7 @@ def test_a_view_of_what_must_survive_does_not_hide_what_must_of_the_childs_own(m
 
 
 @pytest.mark.spec("E8", "C8")
-def test_what_a_child_declares_is_its_own_and_does_not_count_what_it_was_handed(memory: Memory) -> None:
+def test_inherited_items_do_not_count_against_the_childs_limit(memory: Memory) -> None:
     parent = memory.session("s")
     for number in range(4):
         parent.retain(f"{number} " + "x" * 990)
@@ -190,7 +188,7 @@ def test_what_a_child_declares_is_its_own_and_does_not_count_what_it_was_handed(
 
 
 @pytest.mark.spec("E8")
-def test_what_must_survive_is_listed_before_anything_has_left(session: Session) -> None:
+def test_retained_items_are_listed_before_any_compaction(session: Session) -> None:
     session.prepare(talk(2))
     assert [(item.kind, item.text) for item in session.retained] == [("goal", GOAL), ("rule", RULE)]
     session.retain("Use EUR.")
@@ -203,7 +201,7 @@ def test_what_must_survive_is_listed_before_anything_has_left(session: Session) 
 
 
 @pytest.mark.spec("E8")
-def test_when_the_goal_was_released_nothing_that_is_said_later_becomes_it(session: Session) -> None:
+def test_after_releasing_the_goal_no_later_message_becomes_the_goal(session: Session) -> None:
     session.add(talk(8))
     session.compact("conversation", keep_recent=2)
     session.release(GOAL)
@@ -213,7 +211,7 @@ def test_when_the_goal_was_released_nothing_that_is_said_later_becomes_it(sessio
 
 
 @pytest.mark.spec("E8")
-def test_what_is_pinned_is_counted_in_words(session: Session) -> None:
+def test_the_limit_counts_characters_of_pinned_texts(session: Session) -> None:
     session.add(talk(8))
     session.retain("Use EUR.")
     session.retain("Ask Ada.")

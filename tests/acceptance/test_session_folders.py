@@ -38,7 +38,7 @@ def numbers(memory: Memory) -> dict[str, tuple[int, int]]:
 # -- meta.json ---------------------------------------------------------------------------------------------
 
 
-def test_the_folder_says_what_its_session_is(home: Path, clock: ManualClock) -> None:
+def test_meta_json_describes_the_session(home: Path, clock: ManualClock) -> None:
     began = clock.now.isoformat()
     with Memory.open(home, clock=clock) as memory:
         session = memory.session("support-42", resource="ada", cwd="/website", language="zh")
@@ -71,17 +71,17 @@ def test_the_folder_says_what_its_session_is(home: Path, clock: ManualClock) -> 
     }
 
 
-def test_a_child_names_where_it_comes_from(session: Session, home: Path) -> None:
+def test_meta_json_of_a_child_names_its_parent(session: Session, home: Path) -> None:
     assert said_by(meta_of(session.spawn("helper"), home))["parent"] == "support-42"
 
 
-def test_a_title_stands_in_the_folder_as_soon_as_something_was_asked(session: Session, home: Path) -> None:
+def test_the_title_is_written_after_the_first_message(session: Session, home: Path) -> None:
     assert said_by(meta_of(session, home))["title"] == ""
     session.prepare([user("Create a page")])
     assert said_by(meta_of(session, home))["title"] == "Create a page"
 
 
-def test_what_a_killed_process_left_is_counted_in_lists_and_put_right_by_the_next_opening(home: Path) -> None:
+def test_a_stale_meta_file_is_corrected_in_lists_and_by_the_next_opening(home: Path) -> None:
     killed = Memory.open(home)
     session = killed.session("s", cwd="/w")
     session.prepare(turns(2))
@@ -94,7 +94,7 @@ def test_what_a_killed_process_left_is_counted_in_lists_and_put_right_by_the_nex
     killed.close()
 
 
-def test_a_title_edited_in_the_folder_is_the_sessions_and_other_edits_are_overwritten(home: Path) -> None:
+def test_an_edited_title_is_used_and_other_edits_are_overwritten(home: Path) -> None:
     with Memory.open(home) as memory:
         session = memory.session("s", resource="ada")
         session.prepare([user("Create a page")])
@@ -175,7 +175,7 @@ def test_a_damaged_meta_file_is_never_fatal(home: Path, damage: Callable[[Path],
         assert file.read_bytes() == whole
 
 
-def test_a_title_that_cannot_be_taken_in_keeps_no_session_from_opening(
+def test_a_title_that_cannot_be_stored_does_not_prevent_opening(
     home: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     with Memory.open(home) as memory:
@@ -203,7 +203,7 @@ def three(memory: Memory, clock: ManualClock) -> Memory:
     return memory
 
 
-def test_sessions_are_listed_with_their_titles_the_last_used_first(three: Memory) -> None:
+def test_sessions_are_listed_with_titles_most_recent_first(three: Memory) -> None:
     assert [(info.id, info.title) for info in three.sessions()] == [
         ("three", "begin three"),
         ("two", "begin two"),
@@ -220,7 +220,7 @@ def test_sessions_of_a_folder_or_of_a_resource_are_found(three: Memory) -> None:
     assert three.sessions(resource="eve") == []
 
 
-def test_the_last_session_of_a_folder_is_the_one_to_go_on_with(three: Memory, clock: ManualClock) -> None:
+def test_the_last_session_of_a_folder_is_resumed(three: Memory, clock: ManualClock) -> None:
     assert (latest := three.latest(cwd="/a")) is not None
     assert latest.id == "two"
     clock.advance(seconds=0.001)
@@ -250,7 +250,7 @@ def test_the_latest_session_is_never_a_child_session(three: Memory, clock: Manua
     assert latest.id == "two"
 
 
-def test_a_session_is_known_by_its_id_without_being_begun(three: Memory, home: Path) -> None:
+def test_checking_for_a_session_does_not_create_it(three: Memory, home: Path) -> None:
     (home / "sessions" / "--w--").mkdir()
     (home / "sessions" / "--w--" / "old.jsonl").write_text(json.dumps(user("hello")))
     assert [id in three for id in ("one", "old", "four", "", "\ud800", "a\x00b", 7)] == [True, True, *[False] * 5]
@@ -267,7 +267,7 @@ class Uncounted(InMemoryStore):
         return super().summary(stream)
 
 
-def test_listing_reads_no_journal_whole_where_the_folder_is_up_to_date(home: Path) -> None:
+def test_listing_does_not_read_journals_of_up_to_date_folders(home: Path) -> None:
     store = Uncounted()
     memory = Memory(FolderBackend(home, store))
     for n in range(20):
@@ -290,7 +290,7 @@ def test_listing_reads_no_journal_whole_where_the_folder_is_up_to_date(home: Pat
         ({"resource": 7}, "resource"),
     ],
 )
-def test_what_is_no_folder_and_no_resource_is_refused(three: Memory, wanted: Any, field: str) -> None:
+def test_an_invalid_folder_or_resource_is_rejected(three: Memory, wanted: Any, field: str) -> None:
     for ask in (three.sessions, three.latest):
         with pytest.raises(InvalidInput) as caught:
             ask(**wanted)
@@ -328,7 +328,7 @@ META = {
 }
 
 
-def test_an_older_session_is_listed_with_what_is_known_of_it(home: Path) -> None:
+def test_a_legacy_session_is_listed_with_its_metadata(home: Path) -> None:
     older(home, user("Create a page"), meta=META)
     with Memory.open(home) as memory:
         (info,) = memory.sessions()
@@ -336,7 +336,7 @@ def test_an_older_session_is_listed_with_what_is_known_of_it(home: Path) -> None
     assert datetime.fromisoformat(info.created) == datetime(2025, 1, 15, 2, 30, 0, 123456, UTC)
 
 
-def test_an_older_session_keeps_what_was_known_of_it_when_it_is_opened(home: Path) -> None:
+def test_opening_a_legacy_session_keeps_its_metadata(home: Path) -> None:
     file = older(home, user("Create a page"), assistant("Done"), meta=META)
     with Memory.open(home) as memory:
         (before,) = memory.sessions()
@@ -348,13 +348,13 @@ def test_an_older_session_keeps_what_was_known_of_it_when_it_is_opened(home: Pat
         assert home / said_by(meta_of(session, home))["imported"] == file
 
 
-def test_an_older_session_without_a_title_is_called_by_what_it_was_asked(home: Path) -> None:
+def test_a_legacy_session_without_a_title_gets_its_first_words(home: Path) -> None:
     older(home, user("Create a page"))
     with Memory.open(home) as memory:
         assert memory.session("old").state.title == "Create a page"
 
 
-def test_the_file_beside_an_older_session_has_the_last_word_until_it_is_opened_and_the_journal_from_then_on(
+def test_the_meta_file_of_a_legacy_session_counts_until_it_is_opened(
     home: Path,
 ) -> None:
     file = older(home, {"type": "session_info", "title": "of a line"}, user("Create a page"), meta={"title": "beside"})
@@ -380,7 +380,7 @@ def test_a_session_has_one_title_in_its_journal_its_folder_and_in_lists(home: Pa
         assert memory.session("s").state.title == "by name"
 
 
-def test_lines_that_tell_of_the_session_are_no_messages(home: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_info_lines_of_a_legacy_session_are_not_messages(home: Path, caplog: pytest.LogCaptureFixture) -> None:
     header = {"type": "session", "id": "old", "timestamp": "2025-01-15T10:30:00Z", "cwd": "/website"}
     named = {"type": "session_info", "id": "e1", "timestamp": "2025-02-01T00:00:00Z", "title": "The About page"}
     said = {"type": "message", "id": "e2", "message": user("Create a page")}
@@ -393,14 +393,14 @@ def test_lines_that_tell_of_the_session_are_no_messages(home: Path, caplog: pyte
 
 
 @pytest.mark.parametrize("created", ["", "soon", 7, None, "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"])
-def test_a_time_that_is_none_is_that_of_the_file(home: Path, created: Any) -> None:
+def test_an_invalid_time_is_replaced_by_the_file_time(home: Path, created: Any) -> None:
     file = older(home, user("Create a page"), meta={"createdAt": created})
     with Memory.open(home) as memory:
         (info,) = memory.sessions()
     assert datetime.fromisoformat(info.created).timestamp() == pytest.approx(file.stat().st_mtime, abs=0.001)
 
 
-def test_of_two_older_sessions_of_one_id_the_one_of_the_folder_is_opened_and_the_other_is_told(
+def test_of_two_legacy_sessions_with_one_id_the_one_of_the_folder_is_opened(
     home: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     older(home, user("in a"), folder="--a--")
@@ -418,7 +418,7 @@ def test_of_two_older_sessions_of_one_id_the_one_of_the_folder_is_opened_and_the
     assert left.read_bytes() == kept
 
 
-def test_older_sessions_behind_a_link_are_not_read(home: Path, tmp_path: Path) -> None:
+def test_legacy_sessions_in_linked_folders_are_not_read(home: Path, tmp_path: Path) -> None:
     older(tmp_path / "outside", user("not yours to read"))
     (home / "sessions").mkdir(parents=True)
     (home / "sessions" / "--website--").symlink_to(tmp_path / "outside" / "sessions" / "--website--")
@@ -426,7 +426,7 @@ def test_older_sessions_behind_a_link_are_not_read(home: Path, tmp_path: Path) -
         assert (memory.sessions(), "old" in memory) == ([], False)
 
 
-def test_older_sessions_of_a_folder_are_found_by_what_they_say_or_by_where_they_lie(home: Path) -> None:
+def test_legacy_sessions_are_found_by_their_cwd_or_their_folder(home: Path) -> None:
     older(home, user("a"), name="says", meta={"cwd": "/web/site"}, folder="--elsewhere--")
     older(home, user("b"), name="lies", folder="--web-site--")
     older(home, user("c"), name="other", meta={"cwd": "/web-site"}, folder="--web-site--")
@@ -435,7 +435,7 @@ def test_older_sessions_of_a_folder_are_found_by_what_they_say_or_by_where_they_
         assert memory.sessions(resource="ada") == []
 
 
-def test_an_older_session_that_was_brought_in_is_not_read_again(home: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_imported_legacy_session_is_not_read_again(home: Path, caplog: pytest.LogCaptureFixture) -> None:
     file = older(home, user("Create a page"))
     with Memory.open(home) as memory:
         memory.session("old")
@@ -444,9 +444,7 @@ def test_an_older_session_that_was_brought_in_is_not_read_again(home: Path, capl
     assert caplog.text == ""
 
 
-def test_an_older_session_is_listed_by_a_glance_and_its_messages_are_read_when_it_is_opened(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_messages_of_a_legacy_session_are_read_when_it_is_opened(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     about = {"type": "session", "title": "The About page", "cwd": "/website"}
     older(home, about, *turns(20), {"type": "session_info", "title": "The page"})
     with Memory.open(home) as memory:
@@ -464,7 +462,7 @@ def test_an_older_session_is_listed_by_a_glance_and_its_messages_are_read_when_i
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_an_older_session_begins_with_its_first_line_whatever_mark_and_line_ends_it_has(home: Path, end: str) -> None:
+def test_a_legacy_session_may_have_a_bom_and_any_line_ends(home: Path, end: str) -> None:
     lines = [{"type": "session", "title": "The About page"}, user("Create a page"), assistant("Done")]
     file = older(home)
     file.write_text("\ufeff" + end.join(map(json.dumps, lines)), "utf-8", newline="")

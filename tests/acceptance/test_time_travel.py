@@ -49,7 +49,7 @@ def test_any_prompt_of_a_fifty_call_session_is_rebuilt_byte_for_byte_after_reope
 
 
 @pytest.mark.spec("A4")
-def test_an_old_prompt_keeps_the_words_it_was_sent_with(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_old_prompt_keeps_its_wording(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     with Memory.open(home) as memory:
         sent = memory.session("s").prepare([user("hi")]).request
     new = {**WORDING, "guide": "New words.", "reminder": "New reminder."}
@@ -66,9 +66,7 @@ def test_an_old_prompt_keeps_the_words_it_was_sent_with(home: Home, monkeypatch:
 
 
 @pytest.mark.spec("A4")
-def test_a_prompt_that_renders_to_other_bytes_says_so_instead_of_pretending(
-    session: Session, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_prompt_that_cannot_be_rebuilt_exactly_raises(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     session.prepare([user("hi")])
     monkeypatch.setattr("inmind.prompt.render.RENDERING_VERSION", "another")
     with pytest.raises(PromptNotRebuilt) as caught:
@@ -77,7 +75,7 @@ def test_a_prompt_that_renders_to_other_bytes_says_so_instead_of_pretending(
 
 
 @pytest.mark.spec("A2")
-def test_reopening_gives_byte_for_byte_the_state_that_was_there_before(home: Home) -> None:
+def test_reopening_restores_the_same_state(home: Home) -> None:
     with Memory.open(home) as memory:
         session = memory.session("s")
         fifty_calls(session)
@@ -89,7 +87,7 @@ def test_reopening_gives_byte_for_byte_the_state_that_was_there_before(home: Hom
 
 
 @pytest.mark.spec("A2")
-def test_a_snapshot_only_makes_it_quick(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_state_is_the_same_without_a_snapshot(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     with Memory.open(home) as memory:
         session = memory.session("s")
         fifty_calls(session)
@@ -102,7 +100,7 @@ def test_a_snapshot_only_makes_it_quick(home: Home, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.embedded
 @pytest.mark.spec("A2")
-def test_a_session_that_many_short_processes_write_to_is_kept_quick_too(home: Path) -> None:
+def test_many_short_processes_still_write_snapshots(home: Path) -> None:
     store = InMemoryStore()
     for number in range(SNAPSHOT_INTERVAL_EVENTS + 20):
         Memory(FolderBackend(home, store)).session("s").scratchpad.update(f"line {number}")
@@ -112,7 +110,7 @@ def test_a_session_that_many_short_processes_write_to_is_kept_quick_too(home: Pa
 
 
 @pytest.mark.spec("A4")
-def test_at_shows_any_past_state(session: Session) -> None:
+def test_state_at_returns_any_past_state(session: Session) -> None:
     versions: dict[int, str] = {}
     for number in range(5):
         session.write("overview.md", f"version {number}")
@@ -121,7 +119,7 @@ def test_at_shows_any_past_state(session: Session) -> None:
 
 
 @pytest.mark.spec("A4")
-def test_undo_appends_a_reversal_and_goes_back_step_by_step(session: Session) -> None:
+def test_undo_appends_an_event_and_goes_back_step_by_step(session: Session) -> None:
     session.write("overview.md", "one")
     session.add([user("a"), assistant("b")])
     session.write("overview.md", "two")
@@ -137,7 +135,7 @@ def test_undo_appends_a_reversal_and_goes_back_step_by_step(session: Session) ->
 
 
 @pytest.mark.spec("A4")
-def test_a_change_after_an_undo_goes_on_from_there(session: Session) -> None:
+def test_a_change_after_an_undo_continues_from_there(session: Session) -> None:
     session.add([user("a")])
     session.add([user("b")])
     session.undo()
@@ -176,9 +174,7 @@ def test_reopening_folds_each_event_once_however_often_undo_was_used(
 
 @pytest.mark.spec("A4")
 @pytest.mark.parametrize("other", [{"content": "hi", "role": "user"}, {"role": "user", "content": "hi", "n": True}])
-def test_what_compares_equal_but_is_spelt_otherwise_is_sent_as_it_came_first(
-    session: Session, other: dict[str, object]
-) -> None:
+def test_an_equal_message_is_sent_as_it_was_first_written(session: Session, other: dict[str, object]) -> None:
     first = {**user("hi"), **({"n": 1} if "n" in other else {})}
     session.prepare([first, assistant("hello"), user("go on")])
     sent = session.prepare([other, assistant("hello"), user("go on")])
@@ -192,7 +188,7 @@ def other_words(*_: object) -> str:
 
 @pytest.mark.spec("A4")
 @pytest.mark.parametrize("changed", ["inmind.prompt.render.memory_text", "inmind.prompt.render.render_context_meta"])
-def test_other_words_of_ours_are_found_out_without_anybody_raising_a_number(
+def test_a_changed_wording_is_detected_when_rebuilding(
     session: Session, monkeypatch: pytest.MonkeyPatch, changed: str
 ) -> None:
     session.prepare([user("look"), a_call("c1"), user("stop")])
@@ -201,14 +197,16 @@ def test_other_words_of_ours_are_found_out_without_anybody_raising_a_number(
         session.prompt(1)
 
 
-def test_another_stand_in_for_a_missing_result_is_found_out(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_changed_placeholder_result_is_detected_when_rebuilding(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
     session.prepare([user("look"), a_call("c1"), user("stop")])
     monkeypatch.setattr("inmind.core.messages.pairing.NO_RESULT_TEXT", "other words")
     with pytest.raises(PromptNotRebuilt):
         session.prompt(1)
 
 
-def test_nothing_goes_back_beyond_the_opening_of_a_session(session: Session) -> None:
+def test_undo_cannot_go_before_the_opening(session: Session) -> None:
     session.add([user("a")])
     with pytest.raises(NotFound):
         session.undo(to=1)
@@ -234,7 +232,7 @@ def test_a_fresh_session_has_nothing_to_undo(session: Session) -> None:
     assert session.state.seq == before
 
 
-def test_undo_takes_back_words_but_not_money(session: Session) -> None:
+def test_undo_reverts_messages_but_not_usage(session: Session) -> None:
     session.prepare(turns(1))
     spent = session.usage
     session.undo()
@@ -243,7 +241,7 @@ def test_undo_takes_back_words_but_not_money(session: Session) -> None:
 
 
 @pytest.mark.embedded
-def test_undo_shows_in_the_files(session: Session, home: Path) -> None:
+def test_undo_updates_the_live_files(session: Session, home: Path) -> None:
     session.write("overview.md", "one")
     session.write("detail/plan.md", "a plan")
     folder = home / "sessions/--website--/support-42/working-memory"
@@ -256,9 +254,7 @@ def test_undo_shows_in_the_files(session: Session, home: Path) -> None:
 @pytest.mark.embedded
 @pytest.mark.spec("A4", "A5")
 @pytest.mark.parametrize("taken_in", [True, False], ids=["taken in before", "seen by undo first"])
-def test_what_a_person_saved_in_a_file_is_no_change_to_go_back_over(
-    session: Session, home: Path, taken_in: bool
-) -> None:
+def test_undo_skips_edits_saved_in_files(session: Session, home: Path, taken_in: bool) -> None:
     session.add([user("one")])
     then = session.state.seq
     session.add([user("two")])
@@ -282,7 +278,7 @@ def test_what_a_person_saved_in_a_file_is_no_change_to_go_back_over(
 
 
 @pytest.mark.spec("A4")
-def test_the_last_messages_are_taken_back_and_nothing_else(session: Session) -> None:
+def test_only_the_last_messages_are_removed(session: Session) -> None:
     session.add([user("one"), assistant("yes"), user("two"), assistant("no")])
     session.write("overview.md", "# Page\n- theirs\n")
     session.scratchpad.update("a plan")
@@ -308,14 +304,14 @@ def test_a_prompt_prepared_after_an_undo_is_rebuilt_too(home: Home) -> None:
         assert memory.session("s").prompt(2).request == sent
 
 
-def test_a_call_that_was_never_made_is_not_found(session: Session) -> None:
+def test_an_unknown_call_is_not_found(session: Session) -> None:
     session.prepare([user("hi")])
     for call in (0, 2):
         with pytest.raises(NotFound, match="this session has made 1"):
             session.prompt(call)
 
 
-def test_a_key_answers_with_the_prompt_of_the_first_call(session: Session) -> None:
+def test_a_repeated_key_returns_the_first_prompt(session: Session) -> None:
     first = session.prepare(turns(1), key="k1")
     session.prepare(turns(2))
     again = session.prepare(turns(1), key="k1")
@@ -323,7 +319,7 @@ def test_a_key_answers_with_the_prompt_of_the_first_call(session: Session) -> No
     assert session.state.prompt.calls == 2
 
 
-def test_a_prompt_event_that_was_never_sent_does_not_pass_for_one_that_was(session: Session) -> None:
+def test_a_forged_prompt_event_is_detected(session: Session) -> None:
     prepared = PromptPrepared("0" * 16, used=1, cached=0, written=1)
     session.prepare([user("hi")])
     session._stream.append(Draft(payload=prepared, origin=Origin.OPERATOR))  # pyright: ignore[reportPrivateUsage] -- forged

@@ -42,7 +42,7 @@ def session(memory: Memory) -> Session:
 
 
 @pytest.mark.spec("E9")
-def test_a_page_that_the_model_wrote_in_the_same_reply_keeps_its_words(session: Session) -> None:
+def test_a_page_written_in_the_same_reply_keeps_its_text(session: Session) -> None:
     session.prepare()
     compact = {"target": "tools", "keep_recent": 2, "archive_to": "archive/a.md"}
     session.record(a_reply(("memory_write", {"path": "archive/a.md", "text": "mine"}), ("compact_history", compact)))
@@ -52,7 +52,7 @@ def test_a_page_that_the_model_wrote_in_the_same_reply_keeps_its_words(session: 
 
 
 @pytest.mark.spec("E9")
-def test_of_two_compactions_onto_one_page_each_takes_back_its_own(session: Session) -> None:
+def test_two_compactions_to_one_page_are_undone_separately(session: Session) -> None:
     session.prepare()
     first = {"target": "tools", "keep_recent": 6, "archive_to": "archive/a.md"}
     session.record(a_reply(("compact_history", first), ("compact_history", {**first, "keep_recent": 2})))
@@ -66,7 +66,7 @@ def test_of_two_compactions_onto_one_page_each_takes_back_its_own(session: Sessi
 
 
 @pytest.mark.spec("E3", "E6")
-def test_stubs_that_would_say_the_same_stand_each_for_their_own(memory: Memory) -> None:
+def test_equal_stubs_are_kept_apart(memory: Memory) -> None:
     session = memory.session("s", window=8_000, memory_tools=False)
     messages: list[Message] = []
     for n in range(40):
@@ -85,7 +85,7 @@ def test_stubs_that_would_say_the_same_stand_each_for_their_own(memory: Memory) 
 
 
 @pytest.mark.spec("A4", "E9")
-def test_a_compaction_that_took_in_the_stub_of_another_goes_with_it(session: Session) -> None:
+def test_a_compaction_built_on_a_stub_is_undone_with_it(session: Session) -> None:
     """The first turn waits for an answer, so it stays; its other answer is on one page with that of the second."""
     both = {**a_call("waits"), "tool_calls": [*a_call("waits")["tool_calls"], *a_call("first")["tool_calls"]]}
     first = [user("look at both"), both, a_result("first", "alpha " * 400), assistant("one is missing")]
@@ -102,7 +102,7 @@ def test_a_compaction_that_took_in_the_stub_of_another_goes_with_it(session: Ses
 
 
 @pytest.mark.spec("A6")
-def test_a_key_under_which_nothing_was_compacted_answers_the_same_again(memory: Memory) -> None:
+def test_a_key_of_an_empty_compaction_returns_the_same_report(memory: Memory) -> None:
     session = memory.session("s")
     session.add([user("hi")])
     first = session.compact("all", key="k")
@@ -124,7 +124,7 @@ def test_a_conversation_that_grows_during_its_summary_is_summarized_again(sessio
 
 
 @pytest.mark.spec("E2", "E9")
-def test_what_a_person_has_taken_back_is_not_stripped_again_at_once(home: Home) -> None:
+def test_an_undone_compaction_is_not_repeated_at_once(home: Home) -> None:
     clock = ManualClock()
     with Memory.open(home, clock=clock) as memory:
         session = memory.session("s")
@@ -139,7 +139,7 @@ def test_what_a_person_has_taken_back_is_not_stripped_again_at_once(home: Home) 
 
 
 @pytest.mark.spec("E2", "F4")
-def test_fields_of_the_head_and_a_byte_order_mark_cover_nothing(home: Home) -> None:
+def test_front_matter_and_a_bom_do_not_count_as_written(home: Home) -> None:
     pytest.importorskip("ruamel.yaml")
     clock = ManualClock()
     with Memory.open(home, clock=clock) as memory:
@@ -165,7 +165,7 @@ def test_the_sessions_model_writes_the_summary_when_the_window_is_full(memory: M
 
 
 @pytest.mark.spec("E5")
-def test_a_call_that_hands_over_more_than_the_window_is_cut_and_stays_a_call(memory: Memory) -> None:
+def test_a_call_larger_than_the_window_is_cut_and_stays_a_call(memory: Memory) -> None:
     session = memory.session("s", window=8_000)
     given = json.dumps({"path": "a.py", "text": "x = 1\n" * 9_000})
     session.add([user("Write it."), a_call("c1", "write_file", given), a_result("c1", "written")])
@@ -176,7 +176,7 @@ def test_a_call_that_hands_over_more_than_the_window_is_cut_and_stays_a_call(mem
 
 
 @pytest.mark.spec("E5", "J3")
-def test_a_title_with_a_nul_closes_no_session(memory: Memory) -> None:
+def test_a_title_with_a_nul_does_not_break_a_session(memory: Memory) -> None:
     session = memory.session("s", window=6_000)
     session.add([user("odd \x00 words"), assistant("ok"), *outputs(20), user("And now?")])
     assert session.prepare().report.compacted == "the window was full"
@@ -185,7 +185,7 @@ def test_a_title_with_a_nul_closes_no_session(memory: Memory) -> None:
 @pytest.mark.spec("E3", "F2")
 @pytest.mark.parametrize("rewrites", [{}, {"section": "3: tool"}, {"section": "3: tool", "append": True}])
 @pytest.mark.parametrize("to", [None, "detail/log.md"])
-def test_a_model_cannot_rewrite_a_page_that_stands_for_messages_and_may_append_to_it(
+def test_a_model_can_append_to_an_archive_but_not_rewrite_it(
     session: Session, rewrites: dict[str, Any], to: str | None
 ) -> None:
     (page,) = session.compact("tools", keep_recent=2, archive_to=to).archives

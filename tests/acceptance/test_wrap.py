@@ -225,7 +225,7 @@ def told(asked: Asked) -> str:
 @pytest.mark.spec("C5", "D4", "D7", "D9", "I1")
 @formats
 @every_way
-def test_a_conversation_has_memory_and_the_host_sees_only_its_own(
+def test_memory_is_added_and_the_host_sees_only_its_own_calls(
     provider: Provider, session: Session, format: str, way: str
 ) -> None:
     host = Host(provider, session, format, way)
@@ -253,7 +253,7 @@ def test_a_conversation_has_memory_and_the_host_sees_only_its_own(
 @pytest.mark.spec("D9")
 @formats
 @ways
-def test_a_host_is_shown_what_was_said_in_all_rounds_and_what_they_have_cost(
+def test_the_reply_has_the_text_and_usage_of_all_rounds(
     provider: Provider, session: Session, format: str, way: str
 ) -> None:
     counted: Json = {"stream_options": {"include_usage": True}} if format == CHAT and "create" not in way else {}
@@ -269,9 +269,7 @@ def test_a_host_is_shown_what_was_said_in_all_rounds_and_what_they_have_cost(
 
 @pytest.mark.spec("D9")
 @pytest.mark.parametrize("way", ["create", "stream", "helper"])
-def test_what_the_providers_own_tools_brought_in_any_round_is_shown(
-    provider: Provider, session: Session, way: str
-) -> None:
+def test_results_of_provider_tools_of_all_rounds_are_visible(provider: Provider, session: Session, way: str) -> None:
     image = {"id": "ig_1", "type": "image_generation_call", "status": "completed", "result": "AA=="}
     provider.will(says("", NOTE, also=(image,), thinking="A picture."), says("Here it is."))
     drawn = Host(provider, session, RESPONSES, way).says("Draw it.")
@@ -284,9 +282,7 @@ def test_what_the_providers_own_tools_brought_in_any_round_is_shown(
 
 
 @pytest.mark.spec("D5", "D7")
-def test_while_a_tool_of_the_providers_waits_it_is_sent_results_and_nothing_beside_them(
-    provider: Provider, session: Session
-) -> None:
+def test_only_results_are_sent_while_a_provider_tool_waits(provider: Provider, session: Session) -> None:
     search = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "x"}}
     found: Json = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
     provider.will(says("I search.", NOTE, also=(search,)), says("Found.", also=(found,)), says("Gladly."))
@@ -306,7 +302,7 @@ def test_while_a_tool_of_the_providers_waits_it_is_sent_results_and_nothing_besi
 @pytest.mark.spec("D4")
 @formats
 @some_ways
-def test_a_host_that_keeps_only_the_words_sends_the_same_requests(
+def test_a_host_that_keeps_only_texts_sends_the_same_requests(
     provider: Provider, session: Session, format: str, way: str
 ) -> None:
     host = Host(provider, session, format, way)
@@ -321,7 +317,7 @@ def test_a_host_that_keeps_only_the_words_sends_the_same_requests(
 
 @pytest.mark.spec("D4", "D7")
 @pytest.mark.parametrize("in_front", [[], [person("In short."), {"role": "assistant", "content": "I see."}]])
-def test_replies_that_say_the_same_are_not_taken_for_each_other_in_a_trimmed_list(
+def test_equal_replies_are_not_confused_in_a_trimmed_list(
     provider: Provider, session: Session, in_front: list[Any]
 ) -> None:
     host = Host(provider, session, RESPONSES)
@@ -337,7 +333,7 @@ def test_replies_that_say_the_same_are_not_taken_for_each_other_in_a_trimmed_lis
 
 @pytest.mark.spec("D4")
 @formats
-def test_a_host_that_drops_its_oldest_messages_keeps_the_rounds_of_the_others(
+def test_dropping_the_oldest_messages_keeps_the_rounds_of_the_others(
     provider: Provider, session: Session, format: str
 ) -> None:
     host = Host(provider, session, format)
@@ -366,7 +362,7 @@ def slid(messages: list[Any]) -> list[Any]:
     [(summarised, [False, False, False, True]), (slid, [True, False, True, True])],
     ids=["a summary in front", "the first and the last"],
 )
-def test_however_a_host_trims_its_list_the_rounds_of_what_is_left_are_there(
+def test_a_trimmed_list_has_the_rounds_of_its_messages(
     provider: Provider, session: Session, format: str, trim: Any, there: list[bool]
 ) -> None:
     host = Host(provider, session, format)
@@ -401,7 +397,7 @@ def test_a_conversation_continues_with_another_provider_and_loses_no_round(
 
 
 @pytest.mark.spec("D9")
-def test_another_provider_goes_on_from_where_one_has_failed(provider: Provider, session: Session) -> None:
+def test_another_provider_continues_after_a_failure(provider: Provider, session: Session) -> None:
     provider.will(says("", NOTE), Fails(529))
     with pytest.raises(FAILURES):
         Host(provider, session, CHAT).says("Note this.")
@@ -412,9 +408,7 @@ def test_another_provider_goes_on_from_where_one_has_failed(provider: Provider, 
 
 @pytest.mark.spec("J3")
 @formats
-def test_what_a_host_has_cleared_is_not_sent_whatever_tools_it_has_by_now(
-    provider: Provider, session: Session, format: str
-) -> None:
+def test_cleared_content_is_not_sent_whatever_the_tools(provider: Provider, session: Session, format: str) -> None:
     host = Host(provider, session, format)
     provider.will(says("", PAGE), says("It is long."), says("It was."))
     host.says("Look at the page.")
@@ -427,7 +421,7 @@ def test_what_a_host_has_cleared_is_not_sent_whatever_tools_it_has_by_now(
     assert ("(cleared)" in sent, "a page of words" in sent) == (True, False)
 
 
-def test_one_client_holds_a_conversation_over_many_calls(provider: Provider, session: Session) -> None:
+def test_one_client_continues_a_conversation_over_many_calls(provider: Provider, session: Session) -> None:
     messages: list[Any] = []
     with an_openai(provider) as client:
         wrapped = wrap(client, session)
@@ -445,7 +439,7 @@ def test_one_client_holds_a_conversation_over_many_calls(provider: Provider, ses
     assert provider.unused == 0
 
 
-def test_calls_of_the_providers_own_tools_are_not_gone_on_over(provider: Provider, session: Session) -> None:
+def test_calls_of_provider_tools_end_the_round(provider: Provider, session: Session) -> None:
     click: Json = {
         "id": "cu_1",
         "type": "computer_call",
@@ -484,7 +478,7 @@ def test_calls_of_the_providers_own_tools_are_not_gone_on_over(provider: Provide
     ids=["an approval", "a local shell", "a search by the host", "a search by the provider", "a search in the web"],
 )
 @pytest.mark.parametrize("way", ["create", "stream"])
-def test_what_only_the_host_can_answer_reaches_it_before_the_model_goes_on(
+def test_requests_for_the_host_reach_it_before_another_round(
     provider: Provider, session: Session, way: str, item: Json, goes_on: bool
 ) -> None:
     provider.will(says("", NOTE, also=({"id": "item_1", **item},)), says("Went on."))
@@ -493,9 +487,7 @@ def test_what_only_the_host_can_answer_reaches_it_before_the_model_goes_on(
     assert len(provider.asked) == 1 + goes_on
 
 
-def test_the_hosts_consent_goes_to_the_provider_behind_what_it_consents_to(
-    provider: Provider, session: Session
-) -> None:
+def test_an_approval_is_sent_after_its_request(provider: Provider, session: Session) -> None:
     asked = {"id": "mcpr_1", "type": "mcp_approval_request", "server_label": "x", "name": "drop", "arguments": "{}"}
     host = Host(provider, session, RESPONSES)
     provider.will(says("", NOTE, also=(asked,)), says("Dropped."))
@@ -507,9 +499,7 @@ def test_the_hosts_consent_goes_to_the_provider_behind_what_it_consents_to(
 
 
 @pytest.mark.spec("C6", "C8")
-def test_the_structured_scratchpad_works_through_a_client_and_a_childs_changes_come_home(
-    provider: Provider, memory: Memory
-) -> None:
+def test_a_structured_scratchpad_and_a_child_merge_work_through_a_client(provider: Provider, memory: Memory) -> None:
     from inmind import default_layers
     from inmind.layers import ScratchpadLayer
 
@@ -552,7 +542,7 @@ def test_the_structured_scratchpad_works_through_a_client_and_a_childs_changes_c
     ("format", "way"),
     [(CHAT, "create"), (CHAT, "stream"), (RESPONSES, "create"), (RESPONSES, "helper"), (ANTHROPIC, "stream")],
 )
-def test_broken_arguments_of_a_memory_call_are_told_to_the_model_and_not_to_the_host(
+def test_invalid_arguments_of_a_memory_call_are_reported_to_the_model_only(
     provider: Provider, session: Session, format: str, way: str
 ) -> None:
     provider.will(says("", asks("working_memory_update", '{"text": "half')), says("", NOTE), says("Noted."))
@@ -587,7 +577,7 @@ def named(tool: Json, name: str) -> Json:
 @formats
 @some_ways
 @pytest.mark.spec("D1")
-def test_a_tool_that_a_layer_of_the_hosts_offers_is_the_hosts_to_run(
+def test_a_tool_offered_by_a_host_layer_is_run_by_the_host(
     provider: Provider, memory: Memory, format: str, way: str
 ) -> None:
     session = memory.session("one", layers=default_layers(Offering("rules", "Look things up.")))
@@ -598,7 +588,7 @@ def test_a_tool_that_a_layer_of_the_hosts_offers_is_the_hosts_to_run(
 
 @pytest.mark.parametrize("tools", [openai.omit, [*TOOLS[RESPONSES], {"type": "web_search"}]], ids=["none", "not all"])
 @pytest.mark.parametrize("way", ["create", "stream"])
-def test_a_call_is_left_to_a_host_that_has_not_named_all_its_tools(
+def test_an_unknown_call_goes_to_a_host_without_a_complete_tool_list(
     provider: Provider, session: Session, way: str, tools: Any
 ) -> None:
     provider.will(says("", asks("get_pages")))
@@ -607,7 +597,7 @@ def test_a_call_is_left_to_a_host_that_has_not_named_all_its_tools(
 
 
 @pytest.mark.parametrize("way", ["create", "stream"])
-def test_tools_in_a_namespace_or_added_by_a_message_are_the_hosts(
+def test_tools_in_a_namespace_or_added_by_a_message_belong_to_the_host(
     provider: Provider, session: Session, way: str
 ) -> None:
     inside = {"type": "namespace", "name": "cms", "description": "Pages.", "tools": TOOLS[RESPONSES]}
@@ -623,7 +613,7 @@ def test_tools_in_a_namespace_or_added_by_a_message_are_the_hosts(
 
 @formats
 @pytest.mark.parametrize("way", ["create", "async stream"])
-def test_a_model_that_only_ever_calls_its_memory_is_stopped_and_that_is_said(
+def test_a_model_that_only_calls_memory_is_stopped_with_a_warning(
     provider: Provider, session: Session, caplog: pytest.LogCaptureFixture, format: str, way: str
 ) -> None:
     host = Host(provider, session, format, way)
@@ -646,9 +636,7 @@ def choice_of(format: str, name: str) -> Json:
 
 @formats
 @pytest.mark.parametrize("way", ["create", "stream"])
-def test_a_memory_tool_that_the_host_wants_called_is_called_once(
-    provider: Provider, session: Session, format: str, way: str
-) -> None:
+def test_a_forced_memory_tool_is_called_once(provider: Provider, session: Session, format: str, way: str) -> None:
     choice = choice_of(format, "working_memory_update")
     provider.will(says("", NOTE), says("Noted."), says("", NOTE), says("Noted."))
     host = Host(provider, session, format, way, tool_choice=choice)
@@ -662,9 +650,7 @@ ANY: dict[str, Any] = {CHAT: "required", RESPONSES: "required", ANTHROPIC: {"typ
 
 
 @formats
-def test_a_choice_that_the_hosts_tools_can_meet_goes_on_until_they_do(
-    provider: Provider, session: Session, format: str
-) -> None:
+def test_a_tool_choice_that_host_tools_can_satisfy_stays(provider: Provider, session: Session, format: str) -> None:
     provider.will(says("", NOTE), says("", PAGE))
     heard = Host(provider, session, format, tool_choice=ANY[format]).says("Look, and note it.")
     assert [call.name for call in heard.calls] == ["get_page"]
@@ -672,9 +658,7 @@ def test_a_choice_that_the_hosts_tools_can_meet_goes_on_until_they_do(
 
 
 @formats
-def test_where_the_host_has_no_tools_any_tool_is_one_of_memorys(
-    provider: Provider, session: Session, format: str
-) -> None:
+def test_without_host_tools_a_forced_choice_is_a_memory_tool(provider: Provider, session: Session, format: str) -> None:
     provider.will(says("", NOTE), says("Noted."))
     host = Host(provider, session, format, tool_choice=ANY[format])
     del host.options["tools"]
@@ -683,9 +667,7 @@ def test_where_the_host_has_no_tools_any_tool_is_one_of_memorys(
 
 
 @pytest.mark.parametrize("mode", ["required", "auto"])
-def test_tools_that_are_not_allowed_stay_so_when_the_model_may_choose(
-    provider: Provider, session: Session, mode: str
-) -> None:
+def test_allowed_tools_stay_restricted_in_later_rounds(provider: Provider, session: Session, mode: str) -> None:
     allowed: Json = {"mode": mode, "tools": [{"type": "function", "name": "working_memory_update"}]}
     chat: Json = {**allowed, "tools": [choice_of(CHAT, "working_memory_update")]}
     provider.will(*[says("", NOTE), says("Noted.")] * 2)
@@ -698,7 +680,7 @@ def test_tools_that_are_not_allowed_stay_so_when_the_model_may_choose(
 
 @formats
 @pytest.mark.parametrize("way", ["create", "stream"])
-def test_a_host_that_drops_half_a_call_keeps_the_rounds_before_it(
+def test_dropping_half_a_call_keeps_the_rounds_before_it(
     provider: Provider, session: Session, format: str, way: str
 ) -> None:
     cut = {CHAT: "length", RESPONSES: "incomplete", ANTHROPIC: "max_tokens"}[format]
@@ -726,7 +708,7 @@ def test_a_host_that_drops_half_a_call_keeps_the_rounds_before_it(
     ],
 )
 @pytest.mark.parametrize("way", ["create", "stream"])
-def test_a_reply_that_was_cut_is_shown_as_it_was_cut_and_nothing_of_it_is_done(
+def test_a_cut_off_reply_is_shown_and_none_of_its_tools_run(
     provider: Provider, session: Session, format: str, reason: str, way: str
 ) -> None:
     host = Host(provider, session, format, way)
@@ -750,7 +732,7 @@ def line(session: Session) -> list[Any]:
 @pytest.mark.spec("J3")
 @formats
 @some_ways
-def test_a_call_that_fails_changes_nothing_and_can_be_made_again(
+def test_a_failed_call_changes_nothing_and_can_be_retried(
     provider: Provider, session: Session, format: str, way: str
 ) -> None:
     host = Host(provider, session, format, way)
@@ -765,7 +747,7 @@ def test_a_call_that_fails_changes_nothing_and_can_be_made_again(
 @pytest.mark.spec("A6")
 @formats
 @some_ways
-def test_a_call_that_fails_in_a_later_round_goes_on_from_there(
+def test_a_call_that_fails_in_a_later_round_continues_from_there(
     provider: Provider, session: Session, format: str, way: str
 ) -> None:
     host = Host(provider, session, format, way)
@@ -783,7 +765,7 @@ def test_a_call_that_fails_in_a_later_round_goes_on_from_there(
 @pytest.mark.spec("J3")
 @formats
 @some_ways
-def test_a_reply_that_is_torn_is_the_hosts_error_and_is_not_recorded(
+def test_a_broken_connection_raises_and_nothing_is_recorded(
     provider: Provider, session: Session, format: str, way: str
 ) -> None:
     host = Host(provider, session, format, way)
@@ -798,7 +780,7 @@ def test_a_reply_that_is_torn_is_the_hosts_error_and_is_not_recorded(
 @pytest.mark.spec("J3", "C5")
 @formats
 @pytest.mark.parametrize("way", ["stream", "async stream"])
-def test_a_stream_that_stops_without_its_end_is_kept_as_one_that_was_cut(
+def test_a_stream_without_an_end_is_recorded_as_cut_off(
     provider: Provider, session: Session, format: str, way: str
 ) -> None:
     provider.will(says("A reply.", NOTE, short=True), says("Hello."))
@@ -813,15 +795,13 @@ def test_a_stream_that_stops_without_its_end_is_kept_as_one_that_was_cut(
 
 
 @formats
-def test_a_stream_that_brings_nothing_is_no_reply(provider: Provider, session: Session, format: str) -> None:
+def test_an_empty_stream_is_not_a_reply(provider: Provider, session: Session, format: str) -> None:
     provider.will(says(short=True))
     assert Host(provider, session, format, "stream").says("Hi.").text == ""
     assert line(session) == [person("Hi.")]
 
 
-def test_a_stream_that_the_host_leaves_is_not_recorded_and_what_it_kept_comes_with_its_list(
-    provider: Provider, session: Session
-) -> None:
+def test_a_stream_closed_early_is_not_recorded(provider: Provider, session: Session) -> None:
     provider.will(says("One two three four five six seven."), says("Eight."))
     with an_openai(provider) as client:
         wrapped = wrap(client, session)
@@ -837,7 +817,7 @@ def test_a_stream_that_the_host_leaves_is_not_recorded_and_what_it_kept_comes_wi
     assert line(session)[:3] == [person("Count."), half, person("Go on.")]
 
 
-def test_a_stream_that_is_left_in_a_loop_leaves_nothing_open(provider: Provider, session: Session) -> None:
+def test_streams_closed_early_leave_no_open_connection(provider: Provider, session: Session) -> None:
     provider.will(says("", NOTE), says("One two three four five."), says("Hello."))
 
     async def count() -> str:
@@ -857,7 +837,7 @@ def test_a_stream_that_is_left_in_a_loop_leaves_nothing_open(provider: Provider,
 
 
 @formats
-def test_a_stream_that_is_left_in_a_later_round_goes_on_from_what_the_host_kept_of_it(
+def test_a_stream_closed_in_a_later_round_continues_from_the_hosts_list(
     provider: Provider, session: Session, format: str
 ) -> None:
     provider.will(says("Noting.", NOTE), says("One two three four five."), says("Six."))
@@ -897,7 +877,7 @@ def test_a_stream_that_is_dropped_is_closed(provider: Provider, session: Session
         gc.enable()
 
 
-def test_a_response_that_failed_is_handed_to_the_host_as_it_is(provider: Provider, session: Session) -> None:
+def test_a_failed_response_is_returned_unchanged(provider: Provider, session: Session) -> None:
     provider.will(says(reason="failed"), says(reason="failed"))
     with an_openai(provider) as client:
         wrapped = wrap(client, session)
@@ -912,9 +892,7 @@ def test_a_response_that_failed_is_handed_to_the_host_as_it_is(provider: Provide
 
 
 @formats
-def test_words_reach_the_host_while_the_model_is_still_writing(
-    provider: Provider, session: Session, format: str
-) -> None:
+def test_text_is_streamed_while_the_model_writes(provider: Provider, session: Session, format: str) -> None:
     gate = threading.Event()
     provider.will(says("I will note that.", NOTE, gate=gate), says("Noted."))
     seen = ""
@@ -943,9 +921,7 @@ def _texts(provider: Provider, session: Session, format: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("tools", [openai.omit, [{"type": "web_search"}]], ids=["no tools", "not all named"])
-def test_words_in_a_form_are_not_held_back_where_no_other_round_can_follow(
-    provider: Provider, memory: Memory, tools: Any
-) -> None:
+def test_formatted_output_is_streamed_if_no_round_can_follow(provider: Provider, memory: Memory, tools: Any) -> None:
     session = memory.session("plain", resource="ada", memory_tools=False)
     gate = threading.Event()
     provider.will(says('{"id": "page-1"}', gate=gate))
@@ -961,7 +937,7 @@ def test_words_in_a_form_are_not_held_back_where_no_other_round_can_follow(
     assert gate.is_set()
 
 
-def test_a_reply_is_recorded_before_the_host_is_told_that_it_ended(provider: Provider, session: Session) -> None:
+def test_a_reply_is_recorded_before_the_stream_ends(provider: Provider, session: Session) -> None:
     provider.will(says("Hello."))
     with an_openai(provider) as client:
         stream = wrap(client, session).chat.completions.create(model="m", messages=[person("Hi.")], stream=True)
@@ -972,14 +948,14 @@ def test_a_reply_is_recorded_before_the_host_is_told_that_it_ended(provider: Pro
         stream.close()
 
 
-def test_the_usage_of_a_streamed_chat_is_kept_where_the_host_asks_for_it(provider: Provider, session: Session) -> None:
+def test_usage_of_a_streamed_chat_is_recorded_if_the_host_requests_it(provider: Provider, session: Session) -> None:
     provider.will(says("", NOTE), says("Noted."))
     heard = Host(provider, session, CHAT, "stream", stream_options={"include_usage": True}).says("Note this.")
     assert heard.text == "Noted."
     assert session.usage.reported_prompt == 200
 
 
-def test_a_stream_offers_what_the_clients_own_offers(provider: Provider, session: Session) -> None:
+def test_a_stream_has_the_attributes_of_the_clients_stream(provider: Provider, session: Session) -> None:
     provider.will(says("", NOTE), says("Noted."))
     with an_openai(provider) as client:
         stream = wrap(client, session).chat.completions.create(model="m", messages=[person("Note this.")], stream=True)
@@ -996,7 +972,7 @@ def test_a_stream_offers_what_the_clients_own_offers(provider: Provider, session
 # -- the client stays what it was --------------------------------------------------------------------------
 
 
-def test_the_client_keeps_its_class_and_everything_else_it_does(provider: Provider, session: Session) -> None:
+def test_the_client_keeps_its_class_and_other_methods(provider: Provider, session: Session) -> None:
     with an_openai(provider) as client, an_anthropic(provider) as other:
         wrapped, another = wrap(client, session), wrap(other, session)
         assert isinstance(wrapped, openai.OpenAI)
@@ -1007,7 +983,7 @@ def test_the_client_keeps_its_class_and_everything_else_it_does(provider: Provid
         assert session.state.prompt.calls == 0
 
 
-def test_the_client_that_was_given_has_no_memory(provider: Provider, session: Session) -> None:
+def test_the_given_client_is_unchanged(provider: Provider, session: Session) -> None:
     provider.will(says("Hello."))
     with an_openai(provider) as client:
         wrap(client, session)
@@ -1015,7 +991,7 @@ def test_the_client_that_was_given_has_no_memory(provider: Provider, session: Se
     assert provider.asked[0].body == {"model": "m", "messages": [person("Hi.")]}
 
 
-def test_an_async_client_does_everything_else_too(provider: Provider, session: Session) -> None:
+def test_an_async_client_keeps_its_other_methods(provider: Provider, session: Session) -> None:
     async def embed() -> int:
         async with openai.AsyncOpenAI(base_url=provider.openai, api_key="none", max_retries=0) as client:
             given = await wrap(client, session).embeddings.create(model="m", input="a", encoding_format="float")
@@ -1035,7 +1011,7 @@ def test_an_async_client_does_everything_else_too(provider: Provider, session: S
     ],
     ids=lambda it: it if isinstance(it, str) else "",
 )
-def test_clients_of_others_who_host_the_models_have_memory(
+def test_clients_for_cloud_providers_can_be_wrapped(
     provider: Provider, session: Session, kind: str, options: Json
 ) -> None:
     provider.will(*[says("", NOTE), says("Noted.")] * 2)
@@ -1049,7 +1025,7 @@ def test_clients_of_others_who_host_the_models_have_memory(
     assert session.scratchpad.snapshot == "Ada wants the page About Us."
 
 
-def test_a_conversation_is_one_wherever_a_server_has_it(provider: Provider, session: Session) -> None:
+def test_an_endpoint_is_recognized_on_any_base_path(provider: Provider, session: Session) -> None:
     provider.will(says("", NOTE), says("Noted."))
     with openai.OpenAI(base_url=provider.anthropic, api_key="none", max_retries=0) as client:
         body = {"model": "m", "messages": [person("Note this.")]}
@@ -1072,7 +1048,7 @@ def test_a_client_with_other_options_has_the_same_memory(provider: Provider, ses
 
 
 @formats
-def test_the_hosts_system_prompt_stands_first_and_its_options_pass(
+def test_the_hosts_system_prompt_comes_first_and_options_are_passed(
     provider: Provider, session: Session, format: str
 ) -> None:
     key = {RESPONSES: "instructions", ANTHROPIC: "system"}.get(format)
@@ -1089,7 +1065,7 @@ def test_the_hosts_system_prompt_stands_first_and_its_options_pass(
     assert grows(provider.asked)
 
 
-def test_arguments_that_were_not_given_are_none_of_memorys_business(provider: Provider, session: Session) -> None:
+def test_omitted_arguments_are_ignored(provider: Provider, session: Session) -> None:
     provider.will(says("Hello."), says("Hello."))
     absent: Any = openai.NOT_GIVEN
     with an_openai(provider) as client, an_anthropic(provider) as other:
@@ -1102,7 +1078,7 @@ def test_arguments_that_were_not_given_are_none_of_memorys_business(provider: Pr
 @pytest.mark.spec("D7")
 @pytest.mark.parametrize("way", ["create", "stream"])
 @pytest.mark.parametrize("include", [[], ["reasoning.encrypted_content"]], ids=["bare", "encrypted"])
-def test_what_the_provider_was_told_not_to_store_it_is_not_asked_for(
+def test_with_store_false_items_are_sent_in_full(
     provider: Provider, session: Session, way: str, include: list[str]
 ) -> None:
     host = Host(provider, session, RESPONSES, way, store=False, include=include)
@@ -1117,7 +1093,7 @@ def test_what_the_provider_was_told_not_to_store_it_is_not_asked_for(
     assert grows(provider.asked)
 
 
-def test_audio_is_sent_back_by_its_id_and_kept_as_it_came(provider: Provider, session: Session) -> None:
+def test_audio_is_sent_back_by_its_id(provider: Provider, session: Session) -> None:
     audio = {"id": "aud_1", "data": "c291bmQ=", "expires_at": 1, "transcript": "Hello."}
     session.prepare([person("Say hello.")])
     session.record({"role": "assistant", "content": None, "audio": audio})
@@ -1131,7 +1107,7 @@ def test_audio_is_sent_back_by_its_id_and_kept_as_it_came(provider: Provider, se
     assert "splice" not in [event.kind for event in session.events()]
 
 
-def test_functions_go_without_memorys_tools_but_not_without_memory(provider: Provider, session: Session) -> None:
+def test_with_functions_memory_is_sent_without_its_tools(provider: Provider, session: Session) -> None:
     provider.will(says("Hello."), says("Hello."))
     functions: Any = [{"name": "get_page", "parameters": SCHEMA}]
     session.scratchpad.update("Ada is on the phone.")
@@ -1148,7 +1124,7 @@ def test_functions_go_without_memorys_tools_but_not_without_memory(provider: Pro
 @pytest.mark.spec("D4", "D7")
 @pytest.mark.parametrize("last", [False, True], ids=["", "and the last message"])
 @pytest.mark.parametrize("marked", range(4))
-def test_the_hosts_mark_for_all_of_a_request_finds_room_beside_ours(
+def test_a_top_level_cache_mark_replaces_one_of_ours_if_needed(
     provider: Provider, session: Session, marked: int, last: bool
 ) -> None:
     mark: Json = {"cache_control": {"type": "ephemeral"}}
@@ -1174,9 +1150,7 @@ def test_the_hosts_mark_for_all_of_a_request_finds_room_beside_ours(
 
 @pytest.mark.spec("D4", "D7")
 @pytest.mark.parametrize("marked", range(4))
-def test_ours_last_as_long_as_the_hosts_mark_for_all_of_a_request(
-    provider: Provider, session: Session, marked: int
-) -> None:
+def test_our_marks_get_the_lifetime_of_the_top_level_mark(provider: Provider, session: Session, marked: int) -> None:
     hour: Json = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
     texts = [{"type": "text", "text": f"Part {place}.", **(hour if place < marked else {})} for place in range(3)]
     messages: list[Any] = [{"role": "user", "content": texts}]
@@ -1186,7 +1160,7 @@ def test_ours_last_as_long_as_the_hosts_mark_for_all_of_a_request(
     assert told(provider.asked[0]).count('"cache_control"') == told(provider.asked[0]).count('"1h"') >= 3
 
 
-def test_what_is_given_as_an_extra_of_the_body_is_seen_too(provider: Provider, session: Session) -> None:
+def test_extra_body_is_handled_like_arguments(provider: Provider, session: Session) -> None:
     provider.will(says("Hello."))
     extra: Json = {"messages": [person("Hi.")], "top_k": 3}
     with an_openai(provider) as client:
@@ -1195,7 +1169,7 @@ def test_what_is_given_as_an_extra_of_the_body_is_seen_too(provider: Provider, s
     assert provider.asked[0].body["top_k"] == 3
 
 
-def test_a_text_as_input_is_one_message_and_no_input_goes_on_from_the_journal(
+def test_text_input_is_one_message_and_no_input_continues_from_the_journal(
     provider: Provider, session: Session
 ) -> None:
     provider.will(says("Hello."), says("Still here."))
@@ -1227,7 +1201,7 @@ class Page(BaseModel):
     id: str
 
 
-def test_replies_are_parsed_as_the_client_does_it(provider: Provider, session: Session) -> None:
+def test_replies_are_parsed_by_the_client(provider: Provider, session: Session) -> None:
     provider.will(*[says("", NOTE), says('{"id": "page-1"}')] * 3)
     with an_openai(provider) as client, an_anthropic(provider) as other:
         wrapped = wrap(client, session)
@@ -1240,9 +1214,7 @@ def test_replies_are_parsed_as_the_client_does_it(provider: Provider, session: S
 
 
 @pytest.mark.parametrize("first", ['{"id": "page-0"}', "Let me note that."], ids=["in form", "out of form"])
-def test_of_words_in_a_form_only_those_of_the_last_round_are_shown(
-    provider: Provider, session: Session, first: str
-) -> None:
+def test_of_formatted_output_only_the_last_round_is_shown(provider: Provider, session: Session, first: str) -> None:
     provider.will(*[says(first, NOTE), says('{"id": "page-1"}')] * 7)
     page, messages = Page(id="page-1"), [person("Which?")]
     talk: Any = {"model": "m", "max_tokens": 9, "messages": messages, "output_format": Page}
@@ -1272,7 +1244,7 @@ def test_of_words_in_a_form_only_those_of_the_last_round_are_shown(
     assert provider.unused == 0
 
 
-def test_the_beta_forms_have_memory_too(provider: Provider, session: Session) -> None:
+def test_beta_methods_have_memory_too(provider: Provider, session: Session) -> None:
     provider.will(says("", NOTE), says("Noted."))
     with an_openai(provider) as client:
         answered = wrap(client, session).beta.responses.create(model="m", input="Note this.")
@@ -1303,7 +1275,7 @@ def test_the_beta_forms_have_memory_too(provider: Provider, session: Session) ->
         ("beta.messages", {"thread": {"previous_message_id": "msg_1"}}),
     ],
 )
-def test_what_memory_cannot_do_is_refused_by_name(
+def test_unsupported_arguments_are_rejected_by_name(
     provider: Provider, session: Session, resource: str, argument: Json
 ) -> None:
     [(name, value)] = argument.get("extra_body", argument).items()
@@ -1318,7 +1290,7 @@ def test_what_memory_cannot_do_is_refused_by_name(
     assert provider.asked == []
 
 
-def test_a_refusal_says_what_to_pass(provider: Provider, session: Session) -> None:
+def test_the_error_says_what_to_pass(provider: Provider, session: Session) -> None:
     with an_anthropic(provider) as client:
         runner: Any = wrap(client, session).beta.messages.tool_runner
         running = runner(model="m", max_tokens=9, messages=[person("Hi.")], tools=[])
@@ -1328,7 +1300,7 @@ def test_a_refusal_says_what_to_pass(provider: Provider, session: Session) -> No
 
 
 @pytest.mark.parametrize("raw", ["with_raw_response", "with_streaming_response"])
-def test_a_reply_that_memory_could_not_read_is_refused(provider: Provider, session: Session, raw: str) -> None:
+def test_raw_responses_are_rejected(provider: Provider, session: Session, raw: str) -> None:
     with an_openai(provider) as client, an_anthropic(provider) as other:
         chat = getattr(wrap(client, session).chat.completions, raw)
         messages = getattr(wrap(other, session).messages, raw)
@@ -1354,7 +1326,7 @@ class Postman:
 
 
 @pytest.mark.parametrize("client", [None, object(), openai, {"chat": 1}, Postman()], ids=lambda it: type(it).__name__)
-def test_what_is_no_client_is_refused(session: Session, client: object) -> None:
+def test_an_object_that_is_not_a_client_is_rejected(session: Session, client: object) -> None:
     with pytest.raises(InvalidInput) as refused:
         wrap(client, session)
     assert refused.value.field == "client"
@@ -1369,7 +1341,7 @@ def test_a_client_is_wrapped_once_and_with_a_session(provider: Provider, session
 
 
 @pytest.mark.spec("J3")
-def test_a_bad_message_is_named_and_nothing_is_sent(provider: Provider, session: Session) -> None:
+def test_an_invalid_message_is_rejected_and_nothing_is_sent(provider: Provider, session: Session) -> None:
     with an_openai(provider) as client:
         bad: Any = [person("Hi."), {"role": "assistant", "content": 7}]
         with pytest.raises(InvalidInput, match=r"messages\[1\]\.content"):
@@ -1381,9 +1353,7 @@ def test_a_bad_message_is_named_and_nothing_is_sent(provider: Provider, session:
 
 
 @pytest.mark.spec("J2")
-def test_threads_that_share_a_client_and_a_session_each_get_their_own_answer(
-    provider: Provider, session: Session
-) -> None:
+def test_threads_that_share_a_client_each_get_their_own_reply(provider: Provider, session: Session) -> None:
     def answer(body: Json) -> Says:
         """Note it first; then say what was asked."""
         asked, *later = [m for m in body["messages"] if m["role"] != "system"]
@@ -1404,9 +1374,7 @@ def test_threads_that_share_a_client_and_a_session_each_get_their_own_answer(
 
 
 @pytest.mark.spec("J2")
-def test_a_reply_belongs_to_the_call_that_it_answers_whatever_was_asked_meanwhile(
-    provider: Provider, session: Session
-) -> None:
+def test_a_reply_belongs_to_its_call_if_others_run_meanwhile(provider: Provider, session: Session) -> None:
     gate = threading.Event()
     provider.will(says("Looking.", PAGE, gate=gate), says("Hello."), says("There is no such tool."))
     other = json.loads(json.dumps(TOOLS[ANTHROPIC]).replace("get_page", "deploy"))
@@ -1424,9 +1392,7 @@ def test_a_reply_belongs_to_the_call_that_it_answers_whatever_was_asked_meanwhil
 
 
 @pytest.mark.parametrize("way", ["async create", "async stream"])
-def test_an_async_client_does_not_stop_the_loop_while_the_session_works(
-    provider: Provider, session: Session, way: str
-) -> None:
+def test_an_async_client_does_not_block_the_event_loop(provider: Provider, session: Session, way: str) -> None:
     provider.will(says("", NOTE), says("Noted."))
     threads: set[int] = set()
     prepare, record = session.prepare, session.record
@@ -1445,9 +1411,7 @@ def test_an_async_client_does_not_stop_the_loop_while_the_session_works(
 
 
 @pytest.mark.spec("D4")
-def test_marks_that_a_host_moves_on_make_no_edit_of_a_conversation_with_hidden_rounds(
-    provider: Provider, session: Session
-) -> None:
+def test_moving_cache_marks_is_not_an_edit(provider: Provider, session: Session) -> None:
     mark: Json = {"cache_control": {"type": "ephemeral"}}
     said: list[Any] = []
     with an_anthropic(provider) as client:

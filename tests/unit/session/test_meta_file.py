@@ -61,7 +61,7 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kept:
     return Kept(tmp_path / "s")
 
 
-def test_the_file_tells_what_a_list_shows(kept: Kept) -> None:
+def test_the_file_has_the_fields_that_lists_show(kept: Kept) -> None:
     kept.say(user("Where is my order?"), assistant("On its way."))
     kept.opened()
     now = kept.clock.now.isoformat()
@@ -70,7 +70,7 @@ def test_the_file_tells_what_a_list_shows(kept: Kept) -> None:
     )
 
 
-def test_it_lags_with_a_new_title_at_once_and_else_after_many_events(kept: Kept) -> None:
+def test_the_file_is_stale_after_a_new_title_or_many_events(kept: Kept) -> None:
     meta = kept.opened()
     assert not meta.is_stale(kept.stream.state)
     kept.say(user("Where is my order?"))
@@ -82,7 +82,7 @@ def test_it_lags_with_a_new_title_at_once_and_else_after_many_events(kept: Kept)
     assert meta.is_stale(kept.stream.state)
 
 
-def test_a_long_session_is_counted_less_often(kept: Kept) -> None:
+def test_a_long_session_is_written_less_often(kept: Kept) -> None:
     kept.say(user("Go"), *[assistant("…")] * (EVERY * WRITE_EVERY_NTH_PART * 2))
     meta = kept.opened()
     kept.say(*[assistant("…")] * (EVERY * 2 - 1))
@@ -91,14 +91,14 @@ def test_a_long_session_is_counted_less_often(kept: Kept) -> None:
     assert meta.is_stale(kept.stream.state)
 
 
-def test_a_file_that_is_right_is_not_written_again(kept: Kept) -> None:
+def test_an_up_to_date_file_is_not_rewritten(kept: Kept) -> None:
     kept.opened()
     before = kept.file.stat()
     kept.opened()
     assert kept.file.stat().st_ino == before.st_ino
 
 
-def test_a_place_that_cannot_be_written_is_said_and_not_tried_at_every_call(kept: Kept) -> None:
+def test_a_failed_write_is_reported_and_not_retried_at_every_call(kept: Kept) -> None:
     kept.file.parent.mkdir()
     kept.file.mkdir()
     meta = MetaFile(kept.folder, kept.stream, kept.store)
@@ -118,7 +118,7 @@ def test_a_title_written_into_the_file_becomes_the_title_of_the_session(kept: Ke
 
 
 @pytest.mark.spec("E1")
-def test_a_file_that_lags_is_not_taken_for_an_edited_one(kept: Kept) -> None:
+def test_a_stale_file_does_not_count_as_edited(kept: Kept) -> None:
     """Its writer was killed: what stands there was the title once."""
     kept.opened()
     kept.say(user("Where is my order?"))
@@ -128,7 +128,7 @@ def test_a_file_that_lags_is_not_taken_for_an_edited_one(kept: Kept) -> None:
     assert (kept.stream.state.title, kept.said["title"]) == ("The lamp", "The lamp")
 
 
-def test_a_title_written_into_a_file_that_lags_is_taken_all_the_same(kept: Kept) -> None:
+def test_a_title_edited_in_a_stale_file_is_used(kept: Kept) -> None:
     kept.say(user("Where is my order?"))
     kept.opened()
     kept.call_it("The lamp")
@@ -137,7 +137,7 @@ def test_a_title_written_into_a_file_that_lags_is_taken_all_the_same(kept: Kept)
     assert kept.stream.state.title == "The chair"
 
 
-def test_a_title_written_while_the_session_is_open_waits_for_the_next_opening(kept: Kept) -> None:
+def test_a_title_edited_while_the_session_is_open_is_read_at_the_next_opening(kept: Kept) -> None:
     kept.say(user("Where is my order?"))
     meta = kept.opened()
     kept.edit(title="The lamp")
@@ -185,7 +185,7 @@ def test_first_words_are_not_a_given_title(kept: Kept) -> None:
 
 
 @pytest.mark.parametrize("title", ["", " ", 7, None, ["x"], "\ud800"])
-def test_what_is_no_title_changes_none(kept: Kept, title: Any) -> None:
+def test_an_invalid_title_is_ignored(kept: Kept, title: Any) -> None:
     kept.say(user("Where is my order?"))
     kept.opened()
     kept.edit(title=title)
@@ -194,7 +194,7 @@ def test_what_is_no_title_changes_none(kept: Kept, title: Any) -> None:
 
 
 @pytest.mark.parametrize("version", [0, -1, 10**6, "2", None, True])
-def test_a_title_of_no_known_time_is_not_taken(kept: Kept, version: Any) -> None:
+def test_a_title_without_a_valid_version_is_ignored(kept: Kept, version: Any) -> None:
     kept.say(user("Where is my order?"))
     kept.opened()
     kept.edit(title="The chair", version=version)
@@ -210,9 +210,7 @@ WRITTEN = st.binary() | st.dictionaries(FIELDS, JSON).map(lambda said: json.dump
 
 
 @given(written=WRITTEN)
-def test_whatever_stands_there_reads_as_words_and_numbers_or_as_nothing(
-    tmp_path_factory: pytest.TempPathFactory, written: bytes
-) -> None:
+def test_invalid_values_in_the_file_are_ignored(tmp_path_factory: pytest.TempPathFactory, written: bytes) -> None:
     folder = tmp_path_factory.mktemp("s", numbered=True)
     (folder / FILE).write_bytes(written)
     found = read_summary(Folder(folder))

@@ -53,11 +53,11 @@ def whole(line: list[Json], theirs: list[Any]) -> list[Any]:
 NOTED = [user("Note this."), said("", NOTE), a_result("note"), assistant("Noted.")]
 
 
-def test_a_hidden_round_is_put_back_before_the_reply_that_followed_it() -> None:
+def test_a_hidden_round_is_restored_before_the_reply_after_it() -> None:
     assert whole(NOTED, [user("Note this."), assistant("Noted."), user("Thanks.")]) == [*NOTED, user("Thanks.")]
 
 
-def test_a_mixed_reply_gets_its_hidden_call_and_the_answer_back() -> None:
+def test_the_hidden_call_of_a_mixed_reply_and_its_answer_are_restored() -> None:
     line = [user("Both."), said("Well.", NOTE, PAGE), a_result("note")]
     theirs = [user("Both."), said("Well.", PAGE), a_result("page", "About Us")]
     assert whole(line, theirs) == [*line, a_result("page", "About Us")]
@@ -74,7 +74,7 @@ def test_a_mixed_reply_gets_its_hidden_call_and_the_answer_back() -> None:
     ],
     ids=["the last round", "with nulls", "streamed", "joined", "in parts"],
 )
-def test_a_reply_is_known_in_whichever_form_a_host_keeps_it(kept: Json) -> None:
+def test_a_reply_is_recognized_in_every_form_a_host_may_keep(kept: Json) -> None:
     line = [
         user("Do it."),
         said("One moment.", NOTE),
@@ -84,7 +84,7 @@ def test_a_reply_is_known_in_whichever_form_a_host_keeps_it(kept: Json) -> None:
     assert whole(line, [line[0], kept, user("Thanks.")]) == [*line, user("Thanks.")]
 
 
-def test_a_host_that_has_every_round_needs_none() -> None:
+def test_a_complete_list_is_unchanged() -> None:
     theirs = [NOTED[0], {**NOTED[1], "refusal": None}, *NOTED[2:], user("Thanks.")]
     assert whole(NOTED, theirs) == theirs
 
@@ -102,11 +102,11 @@ def test_a_host_that_has_every_round_needs_none() -> None:
     ],
     ids=["an edited question", "another answer", "a longer one", "no answer", "another call", "asked again", "nothing"],
 )
-def test_what_was_not_said_like_that_is_the_hosts_own(theirs: list[Json]) -> None:
+def test_a_changed_reply_is_the_hosts_own(theirs: list[Json]) -> None:
     assert whole(NOTED, theirs) == theirs
 
 
-def test_an_edit_leaves_the_rounds_before_it_in_place() -> None:
+def test_an_edit_keeps_the_rounds_before_it() -> None:
     line = [*NOTED, user("And this."), said("", NOTE), a_result("note"), assistant("Noted too.")]
     theirs = [user("Note this."), assistant("Noted."), user("And that.")]
     assert whole(line, theirs) == [*NOTED, user("And that.")]
@@ -115,7 +115,7 @@ def test_an_edit_leaves_the_rounds_before_it_in_place() -> None:
 # -- what was hidden is what memory has answered -----------------------------------------------------------
 
 
-def test_a_call_that_memory_has_not_answered_is_the_hosts_whatever_its_name() -> None:
+def test_a_call_that_memory_did_not_answer_is_the_hosts_whatever_its_name() -> None:
     call = asks("memory_write", id="theirs")
     line = [user("Write."), said("", call), a_result("theirs", "a secret"), assistant("Written.")]
     cleared = [*line[:2], a_result("theirs", "(cleared)"), line[3], user("Thanks.")]
@@ -139,7 +139,7 @@ def test_call_ids_that_restart_in_every_reply_are_understood() -> None:
 
 
 @pytest.mark.parametrize("then", [[], [user("Are you there?")]], ids=["asked again", "asked on"])
-def test_a_round_whose_call_failed_is_gone_on_from(then: list[Json]) -> None:
+def test_a_failed_call_continues_from_its_last_round(then: list[Json]) -> None:
     """The note is written: a model that does not see that would write it again."""
     line = [user("Note this."), said("", NOTE), a_result("note")]
     assert whole(line, [user("Note this."), *then]) == [*line, *then]
@@ -147,7 +147,7 @@ def test_a_round_whose_call_failed_is_gone_on_from(then: list[Json]) -> None:
     assert whole(later, [user("Note this."), *later[3:], user("Good.")]) == [*later, user("Good.")]
 
 
-def test_a_round_whose_call_failed_belongs_to_its_own_question() -> None:
+def test_a_round_of_a_failed_call_belongs_to_its_question() -> None:
     line = [user("Go on."), said("", NOTE), a_result("note"), user("Stop."), assistant("Yes.")]
     assert whole(line, [user("Go on.")]) == [user("Go on.")]
 
@@ -162,9 +162,7 @@ def test_a_round_whose_call_failed_belongs_to_its_own_question() -> None:
     ],
     ids=["behind the words", "the first words", "the host's own words", "nothing yet"],
 )
-def test_a_stream_that_was_left_in_a_later_round_goes_on_from_that_round(
-    words: str, kept: str, rest: list[Json]
-) -> None:
+def test_a_stream_closed_in_a_later_round_continues_from_that_round(words: str, kept: str, rest: list[Json]) -> None:
     line = [user("Note this."), said(words, NOTE), a_result("note")]
     theirs = [user("Note this."), assistant(kept), user("Go on.")]
     full = [*line, *rest, user("Go on.")]
@@ -176,7 +174,7 @@ def test_a_stream_that_was_left_in_a_later_round_goes_on_from_that_round(
 @pytest.mark.parametrize(
     ("kept", "told"), [("One moment. Done, as", "Done, as"), ("Done, as", "Done, as"), ("One moment.", "")]
 )
-def test_a_host_that_keeps_the_beginning_of_a_reply_keeps_what_was_hidden_before_it(kept: str, told: str) -> None:
+def test_the_beginning_of_a_reply_keeps_the_rounds_before_it(kept: str, told: str) -> None:
     """A person has interrupted, and the rest was never heard."""
     line = [user("Do it."), said("One moment.", NOTE), a_result("note"), assistant("Done, as you asked.")]
     theirs = [line[0], assistant(kept), user("Wait.")]
@@ -203,19 +201,17 @@ CUT = [user("Look."), said("", NOTE), a_result("note"), said("I look.", PAGE)]
     ],
     ids=["its words", "some of them", "nothing"],
 )
-def test_a_reply_whose_call_the_host_dropped_keeps_what_was_hidden_before_it(
-    kept: list[Json], told: list[Json]
-) -> None:
+def test_a_reply_without_its_call_keeps_the_rounds_before_it(kept: list[Json], told: list[Json]) -> None:
     assert whole(CUT, [CUT[0], *kept, user("Go on.")]) == [*CUT[:3], *told, user("Go on.")]
 
 
-def test_a_reply_that_was_nothing_but_a_call_may_be_dropped_and_what_was_hidden_before_it_stays() -> None:
+def test_a_dropped_reply_with_only_a_call_keeps_the_rounds_before_it() -> None:
     line = [*CUT[:3], said("", PAGE)]
     assert whole(line, [line[0], user("Go on.")]) == [*CUT[:3], user("Go on.")]
 
 
 @pytest.mark.parametrize("kept", [assistant("I will not."), said("I look.", asks("deploy", id="other"))])
-def test_another_reply_in_the_place_of_one_with_a_call_is_the_hosts_own(kept: Json) -> None:
+def test_a_reply_that_replaces_one_with_a_call_is_the_hosts_own(kept: Json) -> None:
     theirs = [CUT[0], kept, *([a_result("other")] if "tool_calls" in kept else []), user("Go on.")]
     assert whole(CUT, theirs) == theirs
 
@@ -224,12 +220,12 @@ PLAIN = [user("Write it."), assistant("if x:\n  y()\nz()")]
 
 
 @pytest.mark.parametrize("kept", ["if x:\n  y()\n  z()", "if x:\n  y()\nz()\n", " if x:\n  y()\nz()"])
-def test_where_nothing_was_hidden_a_space_that_the_host_has_changed_is_an_edit(kept: str) -> None:
+def test_without_hidden_calls_a_changed_space_is_an_edit(kept: str) -> None:
     theirs = [PLAIN[0], assistant(kept), user("Run it.")]
     assert whole(PLAIN, theirs) == theirs
 
 
-def test_parts_between_which_nothing_was_hidden_may_be_kept_as_one_text() -> None:
+def test_adjacent_text_parts_may_be_joined() -> None:
     parts = {"role": "assistant", "content": [{"type": "text", "text": text} for text in ("One. ", "Two.", " Three.")]}
     line = [user("Count."), parts]
     for kept in ("One. Two. Three.", "One. \n\nTwo.\n\n Three."):
@@ -238,7 +234,7 @@ def test_parts_between_which_nothing_was_hidden_may_be_kept_as_one_text() -> Non
     assert whole(line, edited) == edited
 
 
-def test_the_hosts_own_messages_keep_the_hosts_own_form() -> None:
+def test_messages_of_the_host_keep_their_form() -> None:
     """It may move a cache mark from message to message: that is not said, but it is meant."""
     marked = {
         "role": "user",
@@ -248,7 +244,7 @@ def test_the_hosts_own_messages_keep_the_hosts_own_form() -> None:
     assert whole(line, [user("Note this."), assistant("Noted."), user("Thanks.")])[0] == user("Note this.")
 
 
-def test_results_that_a_host_has_cleared_stay_so_and_the_rounds_behind_them_are_put_back() -> None:
+def test_cleared_results_stay_cleared_and_the_rounds_after_them_are_restored() -> None:
     line = [
         user("Both."),
         said("", PAGE),
@@ -261,7 +257,7 @@ def test_results_that_a_host_has_cleared_stay_so_and_the_rounds_behind_them_are_
     assert whole(line, theirs) == [*line[:2], a_result("page", "(cleared)"), *line[3:], user("Thanks.")]
 
 
-def test_a_picture_that_a_host_has_cleared_from_a_result_leaves_the_rounds_behind_it() -> None:
+def test_an_image_cleared_from_a_result_keeps_the_rounds_after_it() -> None:
     call: Json = {"type": "computer_call", "call_id": "click", "id": "cu_1", "action": {"type": "wait"}}
     seen: Json = {
         "type": "computer_call_output",
@@ -279,7 +275,7 @@ def test_a_picture_that_a_host_has_cleared_from_a_result_leaves_the_rounds_behin
     assert full == [user("Click."), call, cleared, *noted, *theirs[3:]]
 
 
-def test_another_picture_is_another_question() -> None:
+def test_another_image_is_another_message() -> None:
     def pictured(name: str) -> Json:
         picture = {"type": "image_url", "image_url": {"url": f"https://example.com/{name}.png"}}
         return {"role": "user", "content": [{"type": "text", "text": "Note this."}, picture]}
@@ -290,14 +286,14 @@ def test_another_picture_is_another_question() -> None:
     assert whole(line, other) == other
 
 
-def test_a_reply_that_was_sound_is_known_by_its_audios_id() -> None:
+def test_an_audio_reply_is_recognized_by_its_id() -> None:
     heard = {"role": "assistant", "content": None, "audio": {"id": "aud_1", "data": "c291bmQ=", "transcript": "Hello."}}
     line = [user("Say it."), said("", NOTE), a_result("note"), heard]
     kept: Json = {"role": "assistant", "audio": {"id": "aud_1"}}
     assert whole(line, [user("Say it."), kept, user("Again.")]) == [*line, user("Again.")]
 
 
-def test_what_a_host_answers_without_a_role_is_not_taken_for_the_assistants() -> None:
+def test_an_item_without_a_role_is_not_the_assistants() -> None:
     asked = {"type": "mcp_approval_request", "id": "mcpr_1", "server_label": "x", "name": "drop", "arguments": "{}"}
     call = {"type": "function_call", "call_id": "note", "name": "memory_write", "arguments": "{}"}
     line = [user("Drop it."), asked, call, {"type": "function_call_output", "call_id": "note", "output": "Written."}]
@@ -323,32 +319,32 @@ SUMMARY = [user("Before this: a greeting."), assistant("I see.")]
     ],
     ids=["dropped", "a summary in its place", "a question in its place", "an answer dropped"],
 )
-def test_whatever_stands_before_them_replies_keep_their_rounds(theirs: list[Json], full: list[Json]) -> None:
+def test_replies_keep_their_rounds_whatever_comes_before(theirs: list[Json], full: list[Json]) -> None:
     assert whole([*HELLO, *NOTED], theirs) == full
 
 
-def test_a_host_that_keeps_the_first_messages_and_the_last_keeps_the_rounds_of_both() -> None:
+def test_a_list_without_its_middle_keeps_the_rounds_of_both_ends() -> None:
     line = [*NOTED, *HELLO, *MORE]
     theirs = [NOTED[0], NOTED[3], MORE[0], MORE[3], user("Thanks.")]
     assert whole(line, theirs) == [*NOTED, *MORE, user("Thanks.")]
 
 
-def test_behind_an_edited_answer_the_replies_keep_their_rounds() -> None:
+def test_replies_after_an_edited_answer_keep_their_rounds() -> None:
     theirs = [NOTED[0], assistant("I have noted it."), MORE[0], MORE[3], user("Thanks.")]
     assert whole([*NOTED, *MORE], theirs) == [*theirs[:2], *MORE, user("Thanks.")]
 
 
-def test_a_host_that_drops_the_beginning_and_edits_the_end_keeps_what_is_between() -> None:
+def test_a_list_without_its_beginning_and_with_an_edited_end_keeps_the_middle() -> None:
     theirs = [*SUMMARY, NOTED[0], NOTED[3], user("And that.")]
     assert whole([*HELLO, *NOTED, *MORE], theirs) == [*SUMMARY, *NOTED, user("And that.")]
 
 
-def test_the_same_words_to_another_question_are_another_reply() -> None:
+def test_the_same_text_after_another_question_is_another_reply() -> None:
     theirs = [user("Write it down."), assistant("Noted."), user("Thanks.")]
     assert whole([*HELLO, *NOTED], theirs) == theirs
 
 
-def test_of_the_places_where_a_message_was_said_that_one_counts_from_which_most_goes_on() -> None:
+def test_of_several_matches_the_longest_run_is_used() -> None:
     def turn(number: int) -> list[Json]:
         call = asks("memory_read", id=f"note-{number}")
         return [user("Go on."), said("", call), a_result(call.id), assistant("Yes.")]
@@ -362,12 +358,12 @@ def test_of_the_places_where_a_message_was_said_that_one_counts_from_which_most_
 # -- other providers ---------------------------------------------------------------------------------------
 
 
-def test_a_line_in_another_format_is_gone_on_from_as_it_is() -> None:
+def test_a_conversation_in_another_format_continues_unchanged() -> None:
     theirs = [user("Note this."), {"role": "assistant", "content": [{"type": "text", "text": "Noted."}]}, user("Hm.")]
     assert HiddenRounds().restore(a_line(NOTED), theirs, FORMATS["anthropic"]) == [*NOTED, user("Hm.")]
 
 
-def test_results_are_known_in_one_message_as_in_several() -> None:
+def test_results_match_in_one_message_or_in_several() -> None:
     pages = [asks("get_page", {"id": name}, id=name) for name in ("page-1", "page-2")]
     results = [a_result(page.id, f"This is {page.id}.") for page in pages]
     line = [user("Both."), said("", NOTE, *pages), a_result("note"), *results, assistant("Read."), *MORE]
@@ -389,7 +385,7 @@ def test_results_are_known_in_one_message_as_in_several() -> None:
     assert HiddenRounds().restore(a_line(line), theirs, FORMATS["anthropic"]) == theirs
 
 
-def test_an_edited_list_holds_nothing_that_its_format_could_not_say() -> None:
+def test_an_edited_list_is_valid_in_its_format() -> None:
     used: Json = {"type": "tool_use", "id": "note-2", "name": "memory_write", "input": {}}
     reply: Json = {"role": "assistant", "content": [used]}
     answer: Json = {
@@ -402,7 +398,7 @@ def test_an_edited_list_holds_nothing_that_its_format_could_not_say() -> None:
     assert full == [*SUMMARY, NOTED[0], NOTED[3], MORE[0], reply, answer, MORE[3], user("Hm.")]
 
 
-def test_arguments_are_the_same_however_they_are_spelt() -> None:
+def test_arguments_match_as_text_or_object() -> None:
     call = asks("get_page", '{"id":"page-1"}', id="page")
     line = [user("Both."), said("", NOTE, call), a_result("note")]
     used = {"type": "tool_use", "id": "page", "name": "get_page", "input": {"id": "page-1"}}
@@ -414,14 +410,14 @@ def test_arguments_are_the_same_however_they_are_spelt() -> None:
 # -- one list after the other ------------------------------------------------------------------------------
 
 
-def test_a_message_that_is_none_is_refused_with_its_place() -> None:
+def test_an_invalid_message_is_rejected_with_its_index() -> None:
     with pytest.raises(InvalidInput, match=r"messages\[1\]\.role"):
         whole(NOTED, [user("Note this."), {"role": "robot", "content": "Noted."}])
     with pytest.raises(InvalidInput, match=r"messages\[3\]\.role"):
         HiddenRounds().restore(a_line(NOTED), [NOTED[0], {"role": "robot", "content": "Noted."}], CHAT, lead=2)
 
 
-def test_a_list_that_begins_with_the_whole_line_comes_back_as_it_is() -> None:
+def test_a_list_that_starts_with_the_conversation_is_unchanged() -> None:
     theirs = [*NOTED, user("Thanks.")]
     assert whole(NOTED, theirs) == theirs
     assert whole([], theirs) == theirs
@@ -438,7 +434,7 @@ class Reading(OpenAIChat):
         return super().read(wire)
 
 
-def test_what_stands_in_the_list_before_is_not_read_again() -> None:
+def test_messages_of_the_previous_list_are_not_parsed_again() -> None:
     rounds, reading = HiddenRounds(), Reading()
     line, theirs = Conversation(), list[Json]()
     for number in range(30):
@@ -452,7 +448,7 @@ def test_what_stands_in_the_list_before_is_not_read_again() -> None:
         theirs.append(assistant(f"Answer {number}."))
 
 
-def test_what_was_changed_in_place_is_seen() -> None:
+def test_a_change_in_place_is_noticed() -> None:
     rounds = HiddenRounds()
     line = a_line([*NOTED, *MORE])
     theirs = [user("Note this."), assistant("Noted."), user("And this.")]
@@ -461,7 +457,7 @@ def test_what_was_changed_in_place_is_seen() -> None:
     assert rounds.restore(line, [*theirs, MORE[3]], CHAT) == [user("(cleared)"), assistant("Noted."), *MORE]
 
 
-def test_a_call_that_failed_is_gone_on_from_in_the_next_list_too() -> None:
+def test_a_failed_call_continues_in_the_next_list_too() -> None:
     rounds = HiddenRounds()
     line = a_line(NOTED)
     theirs = [NOTED[0], NOTED[3], user("And this.")]
@@ -505,15 +501,13 @@ def talks(draw: st.DrawFn) -> tuple[list[Json], list[Json]]:
 
 
 @given(talk=talks(), then=words)
-def test_whatever_was_hidden_the_list_is_the_line_again_and_what_is_new(
-    talk: tuple[list[Json], list[Json]], then: str
-) -> None:
+def test_any_hidden_rounds_are_restored(talk: tuple[list[Json], list[Json]], then: str) -> None:
     line, host = talk
     assert whole(line, [*host, user(then)]) == [*line, user(then)]
 
 
 @given(talk=talks(), at=st.integers(0, 20), then=words)
-def test_an_edit_anywhere_keeps_what_is_before_it_and_nothing_behind(
+def test_an_edit_keeps_everything_before_it_and_nothing_after(
     talk: tuple[list[Json], list[Json]], at: int, then: str
 ) -> None:
     line, host = talk
@@ -559,7 +553,7 @@ def tampered(draw: st.DrawFn) -> tuple[list[Json], list[Json]]:
 
 
 @given(talk=tampered())
-def test_whatever_a_host_does_to_its_list_nothing_is_said_but_what_it_says(
+def test_any_change_of_the_list_adds_no_visible_text(
     talk: tuple[list[Json], list[Json]],
 ) -> None:
     """But for words of earlier rounds: a reply of which only the last was shown is told with those."""
@@ -570,7 +564,7 @@ def test_whatever_a_host_does_to_its_list_nothing_is_said_but_what_it_says(
 
 
 @given(talk=talks(), begin=st.integers(0, 20), front=st.lists(words, max_size=2), then=words)
-def test_a_list_that_begins_anywhere_has_the_rounds_of_all_that_it_tells(
+def test_a_list_without_its_beginning_has_all_its_rounds(
     talk: tuple[list[Json], list[Json]], begin: int, front: list[str], then: str
 ) -> None:
     line, host = talk

@@ -28,13 +28,13 @@ def marks(body: Json) -> list[Json]:
 
 @pytest.mark.spec("D4", "D7")
 @pytest.mark.parametrize(("beside", "lasting"), [(None, MARK), (MARK, MARK), (HOUR, HOUR)])
-def test_our_marks_last_as_long_as_one_beside_the_messages(beside: Json | None, lasting: Json) -> None:
+def test_our_marks_get_the_lifetime_of_a_top_level_mark(beside: Json | None, lasting: Json) -> None:
     body = adapt_anthropic_request(a_request(user("hi")), {"cache_control": beside})
     assert marks(body) == [lasting, lasting]
 
 
 @pytest.mark.spec("D4", "D7")
-def test_a_short_mark_beside_the_messages_shortens_none_of_ours() -> None:
+def test_a_short_top_level_mark_does_not_change_ours() -> None:
     prefill: Json = {"role": "assistant", "content": [{"type": "text", "text": "Sure,", "cache_control": HOUR}]}
     body = adapt_anthropic_request(a_request(user("hi"), prefill), {"cache_control": MARK})
     assert marks(body) == [HOUR, HOUR, HOUR]

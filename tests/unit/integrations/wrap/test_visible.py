@@ -117,7 +117,7 @@ def a_likely(word: str) -> Json:
 
 
 @pytest.mark.parametrize("last", [{"content": "lo"}, {"content": "lo", "tool_calls": None}])
-def test_words_that_come_with_the_end_are_as_likely_and_as_dear_as_they_were(last: Json) -> None:
+def test_text_in_the_last_chunk_keeps_its_logprobs_and_usage(last: Json) -> None:
     named: Json = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "model-1"}
     usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
     stage, seen = showing("openai"), list[Json]()
@@ -131,7 +131,7 @@ def test_words_that_come_with_the_end_are_as_likely_and_as_dear_as_they_were(las
     assert faults("openai", seen) == []
 
 
-def test_a_call_that_has_waited_tells_nothing_of_the_words_that_it_is_shown_with() -> None:
+def test_a_held_back_call_carries_no_logprobs_of_later_text() -> None:
     named: Json = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "model-1"}
     stage, seen = showing("openai"), list[Json]()
     opened = {"index": 0, "id": "a", "type": "function", "function": {"name": "get_page", "arguments": ""}}
@@ -165,9 +165,7 @@ def conversations(draw: st.DrawFn, arguments: st.SearchStrategy[str] = arguments
 @pytest.mark.spec("D9")
 @FORMAT
 @given(rounds=conversations())
-def test_a_stream_of_many_rounds_is_one_well_formed_stream_with_all_words_and_no_hidden_call(
-    format: str, rounds: list[Says]
-) -> None:
+def test_several_rounds_are_one_valid_stream_with_all_text_and_no_hidden_call(format: str, rounds: list[Says]) -> None:
     seen = shown(format, rounds)
     assert faults(format, seen) == []
     words, made = told(format, seen)
@@ -180,7 +178,7 @@ def test_a_stream_of_many_rounds_is_one_well_formed_stream_with_all_words_and_no
 
 @FORMAT
 @given(rounds=conversations())
-def test_no_word_waits_for_a_later_one(format: str, rounds: list[Says]) -> None:
+def test_text_is_shown_at_once(format: str, rounds: list[Says]) -> None:
     stage = showing(format)
     for number, reply in enumerate(rounds, start=1):
         if number > 1:
@@ -200,7 +198,7 @@ def _word(format: str, chunk: Json) -> str | None:
 
 @FORMAT
 @given(rounds=conversations(arguments=st.just('{"id": "page-1"}')))
-def test_a_host_is_shown_the_same_whether_it_streams_or_not(format: str, rounds: list[Says]) -> None:
+def test_a_streamed_and_a_complete_reply_are_the_same(format: str, rounds: list[Says]) -> None:
     body = {"stream_options": {"include_usage": True}}
     at_once, streamed = shown_whole(format, rounds, **body), shown(format, rounds, **body)
     assert heard(format, at_once) == heard(format, streamed)
@@ -220,7 +218,7 @@ def heard(format: str, said: Json | Sequence[Json]) -> tuple[Any, ...]:
 
 @FORMAT
 @given(rounds=conversations())
-def test_a_host_is_told_what_all_rounds_have_cost(format: str, rounds: list[Says]) -> None:
+def test_usage_is_the_sum_of_all_rounds(format: str, rounds: list[Says]) -> None:
     """Each round of this provider costs 100 tokens, of which 80 are cached, and answers with 10."""
     body = {"stream_options": {"include_usage": True}}
     for reply in (shown_whole(format, rounds, **body), shown(format, rounds, **body)):
@@ -231,7 +229,7 @@ def test_a_host_is_told_what_all_rounds_have_cost(format: str, rounds: list[Says
 
 
 @pytest.mark.parametrize("format", ["openai", "responses"])
-def test_what_makes_up_a_cost_adds_up_too(format: str) -> None:
+def test_details_of_usage_are_added_too(format: str) -> None:
     usage = shown_whole(format, [says("", NOTE), says("Done.")])["usage"]
     assert usage["total_tokens"] == 220
     [(_, details)] = [
@@ -240,7 +238,7 @@ def test_what_makes_up_a_cost_adds_up_too(format: str) -> None:
     assert details == {"cached_tokens": 160}
 
 
-def test_only_numbers_add_up() -> None:
+def test_only_numbers_are_added() -> None:
     before = {"tokens": 1, "tier": "standard", "own_key": True, "cost": {"eur": 0.25}, "cached": None, "searches": 2}
     now = {"tokens": 2, "tier": "priority", "own_key": True, "cost": {"eur": 0.5}, "cached": 3}
     both = {"tokens": 3, "tier": "priority", "own_key": True, "cost": {"eur": 0.75}, "cached": 3, "searches": 2}
@@ -248,7 +246,7 @@ def test_only_numbers_add_up() -> None:
     assert (add_usage(None, now), add_usage(before, None)) == (now, before)
 
 
-def test_a_server_that_counts_nothing_or_sends_a_sign_of_life_is_passed_on() -> None:
+def test_missing_usage_and_keep_alive_events_pass_through() -> None:
     stage = showing("anthropic")
     assert stage.add_chunk({"type": "ping"}) == [{"type": "ping"}]
     begun: Json = {"type": "message_start", "message": {"id": "msg_1", "content": []}}
@@ -258,7 +256,7 @@ def test_a_server_that_counts_nothing_or_sends_a_sign_of_life_is_passed_on() -> 
     assert (stage.end(), stage.usage) == ([ended], None)
 
 
-def test_rounds_of_chat_are_a_paragraph_apart() -> None:
+def test_texts_of_rounds_are_joined_with_a_blank_line() -> None:
     rounds = [says("Let me note that.", NOTE), says("", LOOK), says("Done."), says("And more.")]
     seen = shown("openai", rounds)
     content = "".join(chunk["choices"][0]["delta"].get("content") or "" for chunk in seen)
@@ -266,7 +264,7 @@ def test_rounds_of_chat_are_a_paragraph_apart() -> None:
     assert shown_whole("openai", rounds)["choices"][0]["message"]["content"] == content
 
 
-def test_citations_are_at_their_words() -> None:
+def test_citations_point_to_their_text() -> None:
     def cited(text: str) -> Json:
         place = {"start_index": 0, "end_index": len(text), "url": "https://example.com", "title": "Example"}
         return {"content": text, "annotations": [{"type": "url_citation", "url_citation": place}]}
@@ -289,7 +287,7 @@ def test_citations_are_at_their_words() -> None:
 
 
 @FORMAT
-def test_a_stream_without_memory_passes_as_it_is(format: str) -> None:
+def test_a_stream_without_memory_calls_is_unchanged(format: str) -> None:
     reply = says("One moment.", PAGE, asks("get_page", {"id": "page-2"}), thinking="Two pages.")
     sent = chunks(format, reply, stream_options={"include_usage": True})
     seen = shown(format, [reply], stream_options={"include_usage": True})
@@ -297,7 +295,7 @@ def test_a_stream_without_memory_passes_as_it_is(format: str) -> None:
 
 
 @FORMAT
-def test_a_host_that_gets_no_call_in_the_end_is_told_of_no_call(format: str) -> None:
+def test_without_visible_calls_the_stop_reason_is_not_a_tool_call(format: str) -> None:
     end = shown(format, [says("Still noting.", NOTE)])[-1 if format != "anthropic" else -2]
     reason = {
         "openai": lambda: end["choices"][0]["finish_reason"],
@@ -320,7 +318,7 @@ def functions(seen: Sequence[Json]) -> list[tuple[int, Json]]:
     return [(call["index"], call["function"]) for [call] in filter(None, made)]
 
 
-def test_a_call_waits_until_its_name_has_come() -> None:
+def test_a_call_is_held_back_until_its_name_is_complete() -> None:
     stage = showing("openai")
     assert stage.add_chunk(piece(id="call_1", arguments="")) == []
     assert stage.add_chunk(piece(arguments='{"id":')) == []
@@ -340,7 +338,7 @@ def test_a_call_waits_until_its_name_has_come() -> None:
         (["get_page", "get_page"], False),
     ],
 )
-def test_whose_a_call_is_shows_when_all_of_its_name_has_come(names: list[str], hidden: bool) -> None:
+def test_a_call_is_hidden_by_its_complete_name(names: list[str], hidden: bool) -> None:
     stage = showing("openai")
     for name in names:
         assert stage.add_chunk(piece(name=name, arguments="")) == []
@@ -348,7 +346,7 @@ def test_whose_a_call_is_shows_when_all_of_its_name_has_come(names: list[str], h
     assert functions(stage.add_chunk(piece(arguments="{}"))) == ([] if hidden else [*named, (0, {"arguments": "{}"})])
 
 
-def test_a_call_without_arguments_is_shown_when_the_next_begins_or_the_reply_ends() -> None:
+def test_a_call_without_arguments_is_shown_when_the_next_starts_or_the_reply_ends() -> None:
     stage = showing("openai")
     assert stage.add_chunk(piece(id="a", name="get_page")) == []
     assert functions(stage.add_chunk(piece(id="b", index=1, name="deploy"))) == [(0, {"name": "get_page"})]
@@ -356,7 +354,7 @@ def test_a_call_without_arguments_is_shown_when_the_next_begins_or_the_reply_end
     assert [chunk["choices"][0]["finish_reason"] for chunk in stage.end()] == ["tool_calls"]
 
 
-def test_calls_of_a_server_that_does_not_number_them_are_told_apart() -> None:
+def test_calls_without_index_are_distinguished() -> None:
     def call(id: str, name: str) -> Json:
         made = {"index": 0, "id": id, "function": {"name": name, "arguments": "{}"}}
         return {"id": "c", "choices": [{"index": 0, "delta": {"tool_calls": [made]}}]}
@@ -380,7 +378,7 @@ def test_a_custom_call_is_the_hosts_whatever_its_name() -> None:
     assert showing("responses").add_chunk(added) == [added]
 
 
-def test_an_end_that_comes_with_words_gives_the_words_at_once_and_the_end_at_the_end() -> None:
+def test_text_in_the_last_chunk_is_shown_before_the_end() -> None:
     choice = {"index": 0, "delta": {"content": "Done."}, "finish_reason": "stop"}
     stage = showing("openai")
     [seen] = stage.add_chunk({"id": "c", "choices": [choice]})
@@ -389,7 +387,7 @@ def test_an_end_that_comes_with_words_gives_the_words_at_once_and_the_end_at_the
     assert end["choices"][0] == {**choice, "delta": {}}
 
 
-def test_what_a_filter_found_in_the_prompt_is_shown_before_the_reply() -> None:
+def test_filter_results_are_shown_before_the_reply() -> None:
     stage = showing("openai")
     found: Json = {"id": "", "choices": [], "prompt_filter_results": []}
     assert stage.add_chunk(found) == [found]
@@ -401,7 +399,7 @@ def test_usage_is_shown_once_and_last() -> None:
     assert [bool(chunk["usage"]) for chunk in seen] == [False] * (len(seen) - 1) + [True]
 
 
-def test_a_response_that_failed_is_shown_as_the_one_that_began() -> None:
+def test_a_failed_response_has_the_id_of_the_first() -> None:
     stage = showing("responses")
     for chunk in chunks("responses", says("", NOTE)):
         stage.add_chunk(chunk)
@@ -416,7 +414,7 @@ def test_a_response_that_failed_is_shown_as_the_one_that_began() -> None:
     assert (seen["response"]["id"], seen["sequence_number"]) == ("resp_1", 2)
 
 
-def test_events_that_are_about_no_item_pass_and_are_numbered() -> None:
+def test_events_without_an_item_pass_and_are_numbered() -> None:
     stage = showing("responses")
     for chunk in chunks("responses", says("", NOTE)):
         stage.add_chunk(chunk)
@@ -429,7 +427,7 @@ def test_events_that_are_about_no_item_pass_and_are_numbered() -> None:
 
 
 @FORMAT
-def test_a_whole_reply_is_the_same_object_unless_something_is_taken_out(format: str) -> None:
+def test_a_complete_reply_is_the_same_object_unless_a_call_is_hidden(format: str) -> None:
     made = {"tool_calls": [{"id": "1", "type": "function", "function": {"name": "get_page", "arguments": "{}"}}]}
     whole: dict[str, Json] = {
         "openai": {"choices": [{"message": {"role": "assistant", "content": "Hi", **made}}]},
