@@ -62,7 +62,7 @@ class ActiveCompaction:
         }
 
     def _stub_entries(self, place: int, seq: int) -> Iterator[ConversationEntry]:
-        """Yield the stub's entries, with the first message's sequence number and the compaction's id."""
+        """Yield the stub's entries, with the first message's number and the compaction's id."""
         stub = self.payload.stubs[place]
         for number, wire in enumerate(stub.messages):
             of = stub.message_ranges if number == 0 else ()
@@ -111,7 +111,7 @@ class History:
         return tuple(item for item in items if item.seq not in said)
 
     def ranges_at(self, places: Iterable[int]) -> SeqRanges:
-        """Ranges of messages at these places of the sent conversation, including those behind stubs."""
+        """Ranges of messages at these places of the sent conversation, also of those behind stubs."""
         behind = EntriesByRange(self.messages)
         covered: set[int] = set()
         for entry in (self.sent[place] for place in places):

@@ -21,7 +21,7 @@ from inmind.history.conversation import Conversation
 
 @frozen
 class SyncResult:
-    """How a host's list differs: `[start, stop)` is replaced by `inserted`, then `appended` follows."""
+    """Difference of a host's list: `inserted` replaces `[start, stop)`, then `appended` follows."""
 
     start: int
     stop: int

@@ -52,7 +52,7 @@ class TokenMeter:
         return sum(self._count_view_wire(view, index) for index in range(length))
 
     def largest_messages(self, conversation: Conversation) -> tuple[tuple[int, int], ...]:
-        """Sequence number and tokens of the largest messages, except the last, which is being answered."""
+        """Sequence number and tokens of the largest messages, except the one being answered."""
         self._update_sums(conversation)
         there = (place for place in range(max(0, len(conversation) - 1)) if not conversation[place].is_stub)
         biggest = nlargest(LARGEST_COUNT, there, key=self._tokens.__getitem__)

@@ -16,11 +16,13 @@ from inmind.documents.overview.front_matter import BOM, has_front_matter_values,
 from inmind.documents.overview.generated_lines import has_no_words, is_generated
 from inmind.documents.overview.template import LANGUAGES, template
 
+# Patterns of template comments of older versions, which are on pages of existing sessions.
+_OLD_COMMENTS = (r"<!-- What is unsolved or waiting for some\w+\. -->",)
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 
 
 def prompt_text(text: str) -> str:
-    """Return the page with LF line ends, without template comments and the blank lines after them."""
+    """Return the page with LF line ends, without template comments and blank lines after them."""
     return _guide_comments().sub("", text.removeprefix(BOM).replace("\r\n", "\n")).strip("\n")
 
 
@@ -28,7 +30,7 @@ def prompt_text(text: str) -> str:
 def _guide_comments() -> re.Pattern[str]:
     """Pattern of all template comments, each with the line ends after it."""
     said = (comment for language in LANGUAGES for comment in _COMMENT.findall(template(language)))
-    return re.compile(rf"(?:{'|'.join(map(re.escape, said))})\n*")
+    return re.compile(rf"(?:{'|'.join([*map(re.escape, said), *_OLD_COMMENTS])})\n*")
 
 
 _ANY_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)

@@ -230,7 +230,10 @@ class OverviewLog:
         )
 
     def _with_task(self, line: OverviewLine) -> OverviewLog:
-        """Set the current task; the one before it is listed as set aside, since it was not reported as done."""
+        """Set the current task.
+
+        The one before it is listed as set aside, since it was not reported as done.
+        """
         former = [one for one in self.lines_in(OverviewSection.TASK) if one.bare_key != line.bare_key]
         log = self._remove([*former, *self._set_aside_lines(line)])
         for one in reversed(former):

@@ -40,7 +40,7 @@ def replace_section(text: str, heading: str, body: str) -> str:
 
 
 def edit_section_lines(text: str, headings: Sequence[str], edit: EditLines, *, on_top: bool = False) -> str:
-    """Return the page with the lines between a heading and the next heading of any level edited.
+    """Return the page with the lines between a heading and the next one of any level edited.
 
     Uses the first of `headings` that the page has. If it has none, the first is added at the end, or before all
     sections (`on_top`), unless there are no lines. `edit` returns None to remove the section.

@@ -27,7 +27,7 @@ Longer notes belong in detail/, finished work in archive/. -->
 <!-- Names, paths, ids, constraints that will be needed again. -->
 
 ## Open problems
-<!-- What is unsolved or waiting for somebody. -->
+<!-- What is unsolved or waiting for someone. -->
 
 ## Recent actions
 <!-- The last few steps, newest first. -->

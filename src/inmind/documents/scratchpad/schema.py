@@ -50,7 +50,7 @@ class ScratchpadSchema:
             raise _violation(problems)
 
     def check(self, state: Mapping[str, Any], before: object, delete: Sequence[Path] = ()) -> None:
-        """Raise SchemaViolation unless the state may replace the previous one after these deletions."""
+        """Raise SchemaViolation unless the state may follow the previous one after these deletions."""
         found = self.validator.validate(state)
         gone = dict.fromkeys(
             lack for lack in found.missing if state and lack.was_present(before) and not lack.parent_was_deleted(delete)

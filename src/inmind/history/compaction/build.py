@@ -137,7 +137,7 @@ def _archive_pages(
 
 
 def _title(messages: Sequence[TurnMessage], selection: CompactionSelection) -> str:
-    """Return a title: the first user request, else the tools used, else the assistant's first words."""
+    """Return a title: the first request, else the tools used, else the assistant's first words."""
     fresh = [messages[place] for place in selection.removed if not messages[place].stub]
     for one in fresh:
         if one.starts_turn and not is_greeting(one.text):

@@ -198,7 +198,8 @@ _ORDERS = _english(
     "rule",
     "abort all always answer any anytime avoid before brief can't cannot cant case certain circumstances communicate "
     "concise constraint constraints conventions direct don't dont each ensure every everything everywhere formal "
-    "future guideline guidelines halt if keep leave max maximum mind minimise minimize most never no nobody not "
+    "future guideline guidelines halt if keep leave max maximum mind minimise minimize most never no "
+    "nobody not "  # a word of users
     "nothing only pause prefer preferences quit refrain remember reply respond rule rules speak stick stop sure talk "
     "terse throughout unless when whenever",
     opening=(
@@ -227,7 +228,7 @@ _ORDERS = _english(
         r"(?:cite|format|quote|write)\s+(?:all|any|each|every)\b",
         r"use\s+[^.!?,]{1,60}(?:,\s+not\s+\w|\s(?:throughout|everywhere)\b|\sfor\s+(?:all|any|each|every)\b)",
         r"you\s+(?:can['’]?t|can\s?not)\s+(?!be\b|believe|find|get|help|imagine|know|see|tell|understand)\w",
-        r"(?:nothing|nobody|no\s+(?:one|\w+))\s[^.!?]*\bwithout\s+(?:my|our)\b",
+        r"(?:nothing|nobody|no\s+(?:one|\w+))\s[^.!?]*\bwithout\s+(?:my|our)\b",  # a word of users
         rf"{_VERB}\b[^.!?]*\b(?:when(?:ever)?|every time|each time)\s+(?:i|you)\b(?!\s+(?:can|get|have|are)\b)",
         rf"{_VERB}\b[^.!?]*\b(?:only\s+(?:if|when|with)|unless)\b",
         rf"{_VERB}\b[^.!?]*(?:\band|\bbut|,)\s+(?:always|never|{_NOT})\b",

@@ -72,7 +72,7 @@ def cut_message(
     tokens: int,
     count: Counter,
 ) -> tuple[Wire, ...]:
-    """Return the message cut to `tokens`: beginning, end, and a line that says where all of it is.
+    """Return the message cut to `tokens`: beginning, end, and a pointer to the full text.
 
     `pick_ids`: ids in the removed text that the line must name.
     """

@@ -223,7 +223,7 @@ def check_layers(layers: object) -> tuple[Layer, ...]:
 
 
 def call_layer(layer: Layer, call: Callable[[], T], kind: type[T] | tuple[type, ...]) -> T:
-    """Call a layer method; an exception or a wrong result raises LayerFailed with the layer's name."""
+    """Call a layer method; an exception or wrong result raises LayerFailed with the layer name."""
     try:
         result = call()
     except InmindError:

@@ -45,3 +45,8 @@ def test_no_written_text_is_left_out(language: str, written: list[str]) -> None:
     kept = [line for line in page.splitlines() if line in written and line]
     assert [line for line in prompt_text(page).splitlines() if line in written and line] == kept
     assert is_maintained(prompt_text(page)) == is_maintained(page)
+
+
+def test_a_template_comment_of_an_older_version_is_not_shown() -> None:
+    page = "## Open problems\n<!-- What is unsolved or waiting for somebody. -->\n- The winch slips\n"
+    assert prompt_text(page) == "## Open problems\n- The winch slips"
