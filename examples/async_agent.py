@@ -28,7 +28,7 @@ def says(text: str) -> Message:
 
 
 SCRIPT = {
-    "english": [looks_up("page-1"), says("The English page greets nobody by name.")],
+    "english": [looks_up("page-1"), says("The English page greets no one by name.")],
     "chinese": [looks_up("page-2"), says("The Chinese page has no title.")],
     "desk": [says("Both pages need work: a greeting in English, a title in Chinese.")],
 }

@@ -18,7 +18,7 @@ TALK = (
     ("user", "Since the upgrade browsers refuse every call: it is CORS again."),
     ("assistant", "Fixed by allowing the shop's new origin on the gateway."),
     ("user", "Good. And who looks after the gateway at night?"),
-    ("assistant", "Nobody so far. I will ask Mei."),
+    ("assistant", "No one so far. I will ask Mei."),
 )
 
 

@@ -17,7 +17,7 @@ from inmind import HostCall, Memory, Prompt, Session
 
 Message = dict[str, Any]
 
-TASK = "Nobody with a space in his name can log in. Find out why. Never touch anything below vendor/."
+TASK = "Users with a space in their name cannot log in. Find out why. Never touch anything below vendor/."
 FILES = ("urls.py", "users.py", "forms.py", "views.py", "session.py", "settings.py", "vendor/slugs.py")
 TOOLS = [{"type": "function", "function": {"name": "read_file", "parameters": {"type": "object"}}}]
 

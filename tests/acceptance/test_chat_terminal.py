@@ -172,7 +172,7 @@ def test_commands_of_the_chat_show_and_change_memory_and_nothing_stored_can_act(
             "/search tea": "Ada likes tea",
             "/session": "inmind chat --session",
             "/compact": "Nothing was compacted",
-            "/dream": "2 notes taken in",
+            "/dream": "2 notes merged",
             "/show state": "Ada likes tea",
             "/note": "expected TEXT",
             "/nope": "one of /show /note",

@@ -379,7 +379,7 @@ def test_a_home_of_another_user_is_reported_with_its_owner(used: Path) -> None:
     assert wrong(used) == []
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another user")
 @pytest.mark.spec("J3")
 def test_a_home_that_may_not_be_looked_into_is_told(used: Path) -> None:
     run_checks(used, online=False)  # whoever has no rights there may have none where Python is either
@@ -410,7 +410,7 @@ def other_users_home(lived_in: Path) -> Generator[Path]:
             yield home
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be other_users_home else")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another user")
 @pytest.mark.spec("J3")
 def test_a_private_home_can_be_fixed_only_by_its_owner(other_users_home: Path) -> None:
     other_users_home.parent.chmod(0o755)

@@ -266,7 +266,7 @@ def test_the_sweep_restarts_jobs_of_dead_workers_up_to_a_limit(
             sql.execute("UPDATE procrastinate_workers SET last_heartbeat = now() - interval '1 minute'")
             assert work.recover_jobs() == (tries < 2)
         assert [record.getMessage() for record in caplog.records][:-1] == [
-            "tend ada is begun again: no heartbeat of its worker for 0.6 s"
+            "restarting job tend ada: no heartbeat of its worker for 0.6 s"
         ] * 2
         assert jobs.queue_status(dead_after=30).failed == 1
         ((owner, reason, until),) = jobs.failing_owners(10)
