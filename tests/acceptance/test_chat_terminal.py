@@ -390,6 +390,7 @@ def test_a_closed_reader_leaves_no_call_open(provider: Provider, home: Path, wor
         assert [role for role, _ in line(memory.session("left"))] == ["user", "assistant", "tool", "tool"]
 
 
+@pytest.mark.exhaustive
 def test_in_a_pipe_nothing_is_written_unless_that_was_allowed(provider: Provider, home: Path, work: Path) -> None:
     wanted = asks("write_file", {"path": "new.md", "text": "hello\n"})
     provider.will(says("", wanted), says("I may not."))

@@ -164,7 +164,7 @@ def dreams_within(
         dream = memory.dream(
             resource,
             watch=lambda _, detail: told.append(detail),
-            cancelled=lambda: bool(told) and told[-1].startswith("waits until"),
+            cancelled=lambda: bool(told) and told[-1].startswith("waiting until"),
         )
         return dream.by, dream.code or dream.status
 
