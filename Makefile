@@ -72,6 +72,8 @@ clean: ## remove everything that the other targets made
 .venv/.dev: .venv/.run
 	@echo "installing what the tests, checks and benchmarks need"
 	@$(INSTALL) --editable '.[all,dev,bench]'
+	@echo "compiling the source and the tests"
+	@.venv/bin/python -m pytest -n 0 --collect-only -q >/dev/null || true # two workers would each compile everything
 	@touch $@
 
 .venv/.docs: .venv/.run

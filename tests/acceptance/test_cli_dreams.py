@@ -281,7 +281,7 @@ def line_that_begins(process: subprocess.Popen[str], words: str) -> str:
 
 
 @pytest.mark.spec("G7", "G12")
-@pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("which", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.exhaustive)])
 def test_a_signal_calls_a_dream_off_and_nothing_has_changed(noted: Home, which: signal.Signals) -> None:
     with thinking_forever(noted) as asked, started("dream", "run", "ada", home=noted) as process:
         assert asked.wait(30)
@@ -296,7 +296,7 @@ def test_a_signal_calls_a_dream_off_and_nothing_has_changed(noted: Home, which: 
 
 
 @pytest.mark.spec("G7", "G13", "K20")
-@pytest.mark.parametrize("while_it_goes_on", [True, False])
+@pytest.mark.parametrize("while_it_goes_on", [True, pytest.param(False, marks=pytest.mark.exhaustive)])
 def test_a_dream_that_another_has_taken_over_meanwhile_says_so(noted: Home, while_it_goes_on: bool) -> None:
     """It is slow, and nobody has heard of it for as long as its lease: by the clock of the other, which says when."""
     with thinking_forever(noted) as asked, started("dream", "run", "ada", home=noted) as process:
@@ -414,7 +414,7 @@ def test_one_round_of_upkeep_dreams_where_that_is_due_and_does_not_wait_for_it(n
 
 
 @pytest.mark.spec("G3")
-@pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("which", [pytest.param(signal.SIGINT, marks=pytest.mark.exhaustive), signal.SIGTERM])
 def test_a_worker_says_what_it_did_and_stops_when_it_is_told(noted: Home, which: signal.Signals) -> None:
     configure(noted, "[dream]\nfirst_minutes = 0\nmin_crystals = 1\n")
     with started("worker", "--every", "3600", home=noted) as process:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -87,8 +87,17 @@ def settled(memory: Memory) -> str:
     return page
 
 
-in_each_phase = pytest.mark.parametrize("phase", PHASES)
-before_it_commits = pytest.mark.parametrize("phase", BEFORE_COMMIT)
+SHORT = ("propose", "commit", "index")
+"""The phases in `make test`: before, in and after the commit. `make test-all` has each of them."""
+
+
+def phases(names: Sequence[str]) -> pytest.MarkDecorator:
+    listed = [name if name in SHORT else pytest.param(name, marks=pytest.mark.exhaustive) for name in names]
+    return pytest.mark.parametrize("phase", listed)
+
+
+in_each_phase = phases(PHASES)
+before_it_commits = phases(BEFORE_COMMIT)
 
 
 # -- others write --------------------------------------------------------------------------------------------

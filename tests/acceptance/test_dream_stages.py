@@ -89,7 +89,7 @@ def left(home: str, calls: Path) -> Iterator[Callable[[str], Memory]]:
 # -- killed ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("key", [None, "tonight"])
+@pytest.mark.parametrize("key", [None, pytest.param("tonight", marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("stage", [*UNPAID, *PAID])
 @pytest.mark.spec("G7", "J1", "J9", "K20", "K22")
 def test_a_dream_killed_behind_a_stage_is_finished_by_the_next_and_the_model_is_asked_once(

@@ -459,6 +459,7 @@ def test_what_cannot_be_served_is_said_in_one_line(listening: Listening, tmp_pat
     assert [said.stderr.count("\n") for said in (abroad, taken)] == [1, 1]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.spec("N57", "C08")
 def test_a_token_of_the_operators_own_opens_it_to_others_and_stands_in_no_log(tmp_path: Path) -> None:
     """On all interfaces, with all that there is to log; and gone soon after it was told to, while clients listen on."""

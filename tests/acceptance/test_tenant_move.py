@@ -56,7 +56,12 @@ def at(request: pytest.FixtureRequest, tmp_path: Path) -> Generator[Opening]:
 
 WAYS = pytest.mark.parametrize(
     ("here", "there"),
-    [("homes", "elsewhere"), ("homes", "server"), ("server", "homes"), ("server", "server of another")],
+    [
+        pytest.param("homes", "elsewhere", marks=pytest.mark.exhaustive),
+        ("homes", "server"),
+        ("server", "homes"),
+        pytest.param("server", "server of another", marks=pytest.mark.exhaustive),
+    ],
     ids=lambda kind: kind,
 )
 

@@ -476,7 +476,7 @@ def powers(admin: str) -> list[tuple[object, ...]]:
 
 
 @pytest.mark.parametrize("kind", TRAPS)
-@pytest.mark.parametrize("who", ["superuser", "operator"])
+@pytest.mark.parametrize("who", ["superuser", pytest.param("operator", marks=pytest.mark.exhaustive)])
 def test_what_a_tenant_has_put_into_its_schema_never_runs_with_an_operators_powers(
     server: Server, admin: str, tmp_path: Path, kind: str, who: str
 ) -> None:

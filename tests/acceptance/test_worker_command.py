@@ -157,7 +157,7 @@ def test_workers_on_one_home_share_a_consolidation(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("C08")
-@pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("which", [pytest.param(signal.SIGINT, marks=pytest.mark.exhaustive), signal.SIGTERM])
 def test_the_command_ends_in_good_order(tenant_url: str, which: signal.Signals) -> None:
     fill(tenant_url, "ada")
     with Memory.open(tenant_url, embedder=None) as memory:

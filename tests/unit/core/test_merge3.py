@@ -95,6 +95,7 @@ def rewritten_to_hold_theirs(_: Random) -> tuple[list[str], list[str], list[str]
     return base, ["-"] * (HALF // 2) + theirs[1::2], theirs
 
 
+@pytest.mark.exhaustive
 @pytest.mark.spec("C8")
 @each_row(
     "made",

@@ -126,6 +126,7 @@ def test_words_in_another_script_do_not_change_how_the_rest_is_escaped(text: str
     assert escape_markup(f"{text} 关于") == f"{escape_markup(text)} 关于"
 
 
+@pytest.mark.exhaustive
 @pytest.mark.spec("J4")
 @each_row(
     "piece",

@@ -221,6 +221,7 @@ def test_a_dream_has_a_bounded_number_of_them_and_the_next_has_the_rest() -> Non
     assert not {insight.key for insight in first} & {insight.key for insight in rest}
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", ["mixed", "nearly alike"])
 def test_ten_thousand_crystals_take_no_square_of_their_time(kind: str) -> None:
     """The bar is half a second; a machine that is busy with other tests gets four times that."""

@@ -436,6 +436,7 @@ def test_the_same_material_always_gives_the_same(notes: list[Any]) -> None:
     )
 
 
+@pytest.mark.exhaustive
 def test_a_thousand_notes_and_ten_thousand_crystals_take_less_than_a_second() -> None:
     places = ("Rome", "Oslo", "Lima", "Bonn", "Kyiv")
     notes = tuple(

@@ -323,6 +323,7 @@ def test_a_call_without_ids_is_ok() -> None:
     assert str(check) == "update_order: no ids among the arguments"
 
 
+@pytest.mark.exhaustive
 def test_many_unknown_and_known_ids_are_checked_in_bounded_time() -> None:
     entities = window_with(*(EntitySighting("order", f"#W{n:07}") for n in range(3_000)))
     check = checked({"order_ids": [f"#V{n:07}" for n in range(300)]}, entities)

@@ -103,6 +103,7 @@ def test_the_lines_of_a_block_of_code_keep_their_indentation() -> None:
     assert "def f():\n    if x:\n        return 1" in split_passages(block + "# and more\n" * 100)[0]
 
 
+@pytest.mark.exhaustive
 @each_row("piece", ["x", "词", "word ", "A sentence. ", "一句话。", "\n", " ", ",", "a\n", "?!"])
 def test_a_megabyte_takes_less_than_a_second(piece: str) -> None:
     text = (piece * 1_000_000)[:1_000_000]

@@ -143,6 +143,7 @@ def test_the_header_is_one_line_whatever_the_mood(mood: str, line: str) -> None:
     assert parse_page(f"{line}\n").header == line
 
 
+@pytest.mark.exhaustive
 def test_a_page_of_openings_alone_is_read_in_no_time() -> None:
     text = "# Working Memory State\n" + "```a\n~~~b\n<!-- c\n" * 20_000
     began = time.process_time()

@@ -257,6 +257,7 @@ def test_a_pointer_too_many_is_joined_with_one_like_it() -> None:
     assert made.passed
 
 
+@pytest.mark.exhaustive
 @pytest.mark.spec("G4")
 def test_a_backlog_of_ten_thousand_notes_fills_the_page_and_no_more() -> None:
     known = {f"n{n}": f"Ferry {n} leaves harbour number {n * 7} at {n % 24} hours" for n in range(10_000)}
@@ -272,6 +273,7 @@ def test_a_backlog_of_ten_thousand_notes_fills_the_page_and_no_more() -> None:
     assert made.passed
 
 
+@pytest.mark.exhaustive
 @pytest.mark.spec("G10")
 def test_a_very_long_page_of_a_user_is_processed_quickly() -> None:
     typed = [f"Harbour ledger{n} of falcon{n} and copper{n} in the meadow" for n in range(9_000)]

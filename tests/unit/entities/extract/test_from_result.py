@@ -625,6 +625,7 @@ LARGE: dict[str, Callable[[], Any]] = {
 }
 
 
+@pytest.mark.exhaustive
 @pytest.mark.spec("B4")
 @each_row("tool", ["list_pages", "get_page", "delete_pages"])
 @each_row("large", LARGE)

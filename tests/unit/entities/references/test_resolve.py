@@ -742,6 +742,7 @@ def is_consistent(answer: Resolution) -> None:
         assert answer.text[slice(*reference.span)] == reference.text
 
 
+@pytest.mark.exhaustive
 @each_row(
     "scrap",
     [
