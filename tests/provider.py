@@ -1,8 +1,7 @@
-"""A provider on loopback that speaks three protocols for real: what client libraries are tested against.
+"""A provider on loopback with three real protocols, to test client libraries against.
 
-It answers from a script, keeps what it was asked, and refuses what the real one would refuse; so a request that passes
-here is one that could be sent. Its streams come in awkward pieces: arguments are cut in the middle of a word, and what
-is written at once is half an event or two and a half.
+It answers from a script, records requests, and rejects requests that the real provider would reject. Its streams come
+in awkward pieces: arguments are cut in the middle of a word, and one write has half an event or two and a half.
 
     with Provider() as provider:
         provider.will(says("One moment.", asks("get_page", {"id": "page-1"})), says("It is called About Us."))
@@ -30,7 +29,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Asks:
-    """A call of a tool. Arguments given as text go out as they are, which need not be JSON."""
+    """A tool call. Arguments given as text are sent unchanged and need not be JSON."""
 
     name: str
     arguments: str
@@ -39,7 +38,7 @@ class Asks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Says:
-    """A reply, whichever protocol it goes out in."""
+    """A reply, in any protocol."""
 
     text: str = ""
     calls: tuple[Asks, ...] = ()
@@ -107,7 +106,7 @@ class Provider:
 
     @property
     def anthropic(self) -> str:
-        """The base URL for Anthropic's clients, which add the version themselves."""
+        """The base URL for Anthropic's clients, which add the version."""
         return f"http://127.0.0.1:{self._server.server_address[1]}"
 
     @property
@@ -116,15 +115,15 @@ class Provider:
 
     @property
     def unused(self) -> int:
-        """Answers that nobody has asked for yet."""
+        """Answers that were not requested yet."""
         return len(self._script)
 
     def will(self, *answers: Answer | Callable[[Json], Answer]) -> None:
-        """Add to the script; a function answers with regard to the request."""
+        """Add to the script; a function computes an answer from the request."""
         self._script.extend(answers)
 
     def answer(self, body: Json) -> tuple[Answer, int]:
-        """The next answer of the script, and its number, of which ids are made."""
+        """The next answer of the script, and its number for ids."""
         with self._lock:
             self._given += 1
             scripted = self._script.popleft() if self._script else Fails(500, "the script has no answer left")
@@ -154,7 +153,7 @@ class _Server(ThreadingHTTPServer):
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002 -- the base class's
         error = sys.exception()
-        if error is not None and not isinstance(error, ConnectionError):  # a client may hang up whenever it likes
+        if error is not None and not isinstance(error, ConnectionError):  # a client may disconnect at any time
             self.provider.failures.append(error)
 
 
@@ -209,7 +208,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._tear()
 
     def _stream(self, answer: Says, protocol: _Protocol, events: Sequence[Json | None]) -> None:
-        """Server-sent events in chunks that have nothing to do with where an event ends."""
+        """Server-sent events in chunks that do not end with events."""
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Transfer-Encoding", "chunked")
@@ -239,11 +238,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.connection.shutdown(socket.SHUT_RDWR)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Tests are quiet."""
+        """No output in tests."""
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """A text as models write it: a few characters at a time, which end anywhere."""
+    """A text in pieces of a few characters, as models write it."""
     sizes = cycle((1, 4, 2, 7))
     while text:
         size = next(sizes)
@@ -252,7 +251,7 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def _written(events: Sequence[Json | None]) -> str:
-    """Events as they are sent. Where they have types, those are their names too."""
+    """Events as they are sent, named by their types."""
     return "".join(
         (f"event: {event['type']}\n" if "type" in event else "") + f"data: {json.dumps(event)}\n\n"
         for event in events
@@ -264,13 +263,13 @@ def _written(events: Sequence[Json | None]) -> str:
 
 
 def chunks(format: str, says: Says, *, number: int = 1, **body: Any) -> list[Json]:
-    """A reply as the chunks that a client would hand on, for tests that need no client."""
+    """A reply as the chunks that a client yields, for tests without a client."""
     events = _FORMATS[format].events(says, number, {"model": "model-1", **body})
     return [event for event in events if event is not None and event.get("type") != "ping"]
 
 
 def whole(format: str, says: Says, *, number: int = 1, **body: Any) -> Json:
-    """The same reply at once."""
+    """The same reply, complete."""
     return _FORMATS[format].whole(says, number, {"model": "model-1", **body})
 
 
@@ -282,7 +281,7 @@ class _Protocol(Protocol):
     def error(self, kind: str, message: str) -> Json: ...
     def whole(self, says: Says, number: int, body: Json) -> Json: ...
     def events(self, says: Says, number: int, body: Json) -> Iterator[Json | None]:
-        """The reply as a stream; None is where the gate stands."""
+        """The reply as a stream; None is the position of the gate."""
         ...
 
 
@@ -488,7 +487,7 @@ class _Anthropic:
         yield {"type": "content_block_stop", "index": index}
 
     def _blocks(self, says: Says, number: int) -> list[tuple[Json, str]]:
-        """Each block of a reply, and what the model wrote to make it: only a whole reply has been through a parser."""
+        """Each block of a reply, with the text that the model wrote for it: only a complete reply is parsed."""
         blocks: list[tuple[Json, str]] = []
         if says.thinking:
             thinking = {"type": "thinking", "thinking": says.thinking, "signature": f"sig-{number}"}
@@ -520,7 +519,7 @@ class _Anthropic:
 
 
 def _marks(value: Any) -> Iterator[Json]:
-    """The marks in part of a request, in its order."""
+    """The cache marks in a part of a request, in order."""
     if isinstance(value, dict):
         held = cast(Json, value)
         yield from _marks([inner for name, inner in held.items() if name != "cache_control"])
@@ -532,7 +531,7 @@ def _marks(value: Any) -> Iterator[Json]:
 
 
 def _ttl(mark: Json) -> str:
-    """How long a mark lasts, in words that sort like what is allowed: an hour, then five minutes."""
+    """The lifetime of a mark, sorted as allowed: an hour before five minutes."""
     return mark.get("ttl", "5m")
 
 
@@ -541,7 +540,7 @@ _BLOCKS: dict[str, tuple[Json, str, str]] = {
     "thinking": ({"thinking": "", "signature": ""}, "thinking_delta", "thinking"),
     "tool_use": ({"input": {}}, "input_json_delta", "partial_json"),
 }
-"""How a block begins, and how the rest of it comes; one of another kind comes at once."""
+"""How a block starts and continues; other kinds are sent at once."""
 
 _FORMATS: dict[str, _Protocol] = {"openai": _Chat(), "responses": _Responses(), "anthropic": _Anthropic()}
 
@@ -551,7 +550,7 @@ _PROTOCOLS = {
     "/v1/messages": _FORMATS["anthropic"],
 }
 
-# Where others host Anthropic's models, the address says which one, and whether in pieces.
+# On cloud providers the URL has the model of Anthropic, and whether to stream.
 _HOSTED = re.compile(r".*/models?/([^/:]+)[/:](invoke|rawPredict|streamRawPredict)")
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -564,7 +563,7 @@ def _faults(
     roles: frozenset[str] | None,
     schema: Callable[[Json], Json],
 ) -> list[str]:
-    """What every protocol asks of a request; then what this one asks of the list."""
+    """Errors that every protocol finds in a request, then those of this one."""
     if not isinstance(body.get("model"), str):
         return ["model: field required"]
     if not isinstance(body.get("stream", False), bool):
@@ -583,7 +582,7 @@ def _faults(
 
 
 def _tool_name(tool: Mapping[str, Any]) -> str:
-    """The provider's own tools go by their type."""
+    """Built-in tools of the provider are named by their type."""
     return tool.get("name") or tool.get("function", {}).get("name") or tool["type"]
 
 

@@ -1,7 +1,7 @@
-"""Replies as providers really shape them, in words of our own.
+"""Replies in the shapes that providers send, with our own texts.
 
-Hand-made messages have only the fields their author thought of; these have the ones that providers send. The
-contract tests parse each with the provider's own SDK, so a shape that no longer exists is found out.
+Hand-made messages have only the fields their author thought of; these have all fields. The contract tests parse each
+with the provider's SDK, so an outdated shape is found.
 """
 
 from __future__ import annotations

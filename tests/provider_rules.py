@@ -1,6 +1,6 @@
-"""What each provider refuses in a list of messages, written from their documentation and not from our code.
+"""Errors that each provider finds in a list of messages, written from their documentation.
 
-Pairing is tested against this; so this is tested too, on lists that are known to be bad (in the unit tests).
+Pairing is tested against these rules, and the rules are tested on lists that are known to be invalid.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _responses_faults(items: Sequence[Wire]) -> list[str]:
 
 
 def _goes_on(items: Sequence[Wire]) -> bool:
-    """Is the next item that is not reasoning too one of the assistant's?"""
+    """Whether the next item that is not reasoning is also of the assistant."""
     for item in items:
         kind = item.get("type", "message")
         if kind != "reasoning":
@@ -110,7 +110,7 @@ def _anthropic_faults(wires: Sequence[Wire]) -> list[str]:
 
 
 def _waits_for_results(turn: Sequence[Wire]) -> bool:
-    """Is the turn not over: does the provider's code call the host's tools, or has it a tool of its own to run?"""
+    """Whether the turn is not over: the provider's code calls host tools, or has a tool of its own to run."""
     callers: list[Wire] = [block.get("caller") or {"type": "direct"} for block in turn if block["type"] == "tool_use"]
     running = {block["id"] for block in turn if block["type"] == "server_tool_use"}
     ran = {block["tool_use_id"] for block in turn if block["type"].endswith("_tool_result")}

@@ -1,4 +1,4 @@
-"""Sub-agents: what a child begins with, and how its changes come home."""
+"""Child sessions: what they inherit, and how their changes are merged back."""
 
 from __future__ import annotations
 

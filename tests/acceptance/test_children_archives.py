@@ -1,4 +1,4 @@
-"""What a child has archived comes home whole: stubs name its lines, so it is never joined to another text."""
+"""Archives of a child are copied whole: stubs refer to their lines, so they are never merged."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def parent_of(memory: Memory) -> Session:
 
 
 def searched(session: Session, found: str, **where: Any) -> str:
-    """The session looks for something, and what it was answered is archived: under this path."""
+    """The session runs a search, and the result is archived under this path."""
     call = f"call-{found}"
     session.add([user("Where is it?"), a_call(call, "search"), a_result(call, f"{found}\n" * 200), assistant("There.")])
     session.add([user("Thanks.")])
@@ -33,17 +33,17 @@ def searched(session: Session, found: str, **where: Any) -> str:
 
 
 def archives(session: Session) -> dict[str, str]:
-    """In the order in which they were made."""
+    """Archive pages, in the order of their creation."""
     return {path: session.read(path) for path in session.state.documents.by_path if path.startswith("archive/")}
 
 
 def index(session: Session) -> list[str]:
-    """The pages that are named on the overview."""
+    """The pages named on the overview."""
     return re.findall(r"^- (\S+) \(\d+ KB\)", read_section(session.overview, "Detail and archive"), re.MULTILINE)
 
 
 def stubs_lead_where_they_say(session: Session) -> bool:
-    """Each stub names lines of a page, and what it stands for is there."""
+    """Each stub names lines of a page, and the archived text is there."""
     said = "\n".join(str(message.get("content")) for message in session.prepare().messages)
     named = re.findall(r": (archive/\S+) from_line (\d+)", said)
     lines = [session.read(path).split("\n")[int(line) - 1] for path, line in named]

@@ -1,4 +1,4 @@
-"""A history that is compacted, as a host, a model and a person see it: nothing lost, nothing parted, all undone."""
+"""Compaction as a host, a model and a person see it: nothing lost, and everything can be undone."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ FILLER = "fine " * 200
 
 
 def a_turn(number: int, *, said: str = "", output: str = FILLER) -> list[Message]:
-    """A user asks, a tool is asked, the assistant answers."""
+    """A user message, a tool call with its result, and an answer."""
     call, order = f"call-{number}", json.dumps({"id": f"order-{number}"})
     return [
         user(said or f"How is order-{number}?"),
@@ -51,7 +51,7 @@ def a_turn(number: int, *, said: str = "", output: str = FILLER) -> list[Message
 
 
 def a_talk(number: int, *, output: str = FILLER) -> list[Message]:
-    """So many turns with a goal and rules at their beginning, and a request that waits for its answer."""
+    """Turns with a goal and rules at the start, and a request that waits for its answer."""
     opening = {0: GOAL, 1: RULE, 2: CHINESE_RULE}
     answered = [
         message for turn in range(number) for message in a_turn(turn, said=opening.get(turn, ""), output=output)
@@ -67,7 +67,7 @@ def words_of(message: Mapping[str, Any]) -> str:
 
 
 def asked_in(messages: Sequence[Mapping[str, Any]]) -> list[int]:
-    """Which of the questions stand there as they were asked."""
+    """The questions that are there word for word."""
     found = (re.fullmatch(r"How is order-(\d+)\?", words_of(one)) for one in messages if one["role"] == "user")
     return [int(question[1]) for question in found if question]
 
@@ -77,7 +77,7 @@ def all_words(prompt: Prompt) -> str:
 
 
 def view_of(session: Session) -> list[Mapping[str, Any]]:
-    """The conversation as it would be sent."""
+    """The messages as they would be sent."""
     return list(session.state.history.sent.wires)
 
 
@@ -91,7 +91,7 @@ def compactions(session: Session) -> list[Compacted]:
 
 
 def called(session: Session, tool: str, **arguments: Any) -> str:
-    """What the model is answered when it calls one of memory's tools."""
+    """The answer to a memory tool call of the model."""
     return str(recorded(session, tool, **arguments).results[0]["content"])
 
 
@@ -126,7 +126,7 @@ def asking(talk: Sequence[Message]) -> Iterator[list[Message]]:
 
 
 def must_stand_in(talk: Sequence[Message]) -> list[str]:
-    """What no prompt may lack: the goal, the rules so far, the last request."""
+    """The texts that every prompt must have: the goal, the rules so far, the last request."""
     said = [words_of(message) for message in talk if message["role"] == "user"]
     return [*(words for words in (GOAL, RULE, CHINESE_RULE) if words in said), said[-1]]
 
@@ -180,7 +180,7 @@ def test_every_message_is_in_the_transcript_and_in_the_view_or_one_archive(sessi
 
 @pytest.fixture
 def wordy() -> list[Message]:
-    """Of which a few turns are worth a page."""
+    """Long turns, of which a few fill a page."""
     return a_talk(12, output=FILLER * 2)
 
 
@@ -357,13 +357,13 @@ def test_in_one_long_turn_old_rounds_are_archived_and_the_request_stays(
 
 
 def named_by(event: Event) -> set[int]:
-    """Numbers of all events of the session that an event says it was derived from."""
+    """Numbers of the session events in the sources of an event."""
     runs = [source.rpartition("#")[2].partition("-") for source in event.sources]
     return {number for first, _, last in runs for number in range(int(first), int(last or first) + 1)}
 
 
 def told_of(session: Session) -> dict[str, Event]:
-    """The newest event of each page, and of what was compacted or noted."""
+    """The newest event of each page, and of each compaction or overview event."""
     events = session.events()
     pages = {event.payload.path: event for event in events if isinstance(event.payload, DocumentWritten)}
     return {**pages, **{event.kind: event for event in events if event.kind in ("compacted", "occurred")}}
@@ -419,7 +419,7 @@ def test_a_compaction_by_the_model_is_as_trusted_as_one_by_the_host(memory: Memo
 
 
 def percents(session: Session, talk: Sequence[Message]) -> dict[str, float]:
-    """The first prompt that was compacted in a run: why, and how full the window had been before it."""
+    """The first prompt with a compaction: its reason, and how full the window was before."""
     filled = 0.0
     for told in asking(talk):
         prompt = session.prepare(told)
@@ -479,7 +479,7 @@ def test_an_invalid_policy_is_rejected(given: dict[str, Any], field: str) -> Non
 
 
 def filled(prompt: Prompt) -> float:
-    """The share that memory and the conversation take of what they can have."""
+    """The share of the available window that memory and the conversation take."""
     around = prompt.report.tokens["tools"] + prompt.report.tokens["system"]
     return (prompt.report.tokens_used - around) / (SPENDABLE - around)
 

@@ -1,7 +1,7 @@
-"""A home that somebody opened with an editor or with SQLite: never fatal, never believed, and said.
+"""A home that was changed with an editor or with SQLite: never fatal, never trusted, always reported.
 
-The journal's rows are the one thing that cannot be made again: where they do not read back, that has a name. All
-else, the transcript, snapshots and sessions of the older kind, is worked around.
+Rows of the journal cannot be rebuilt: an unreadable row raises an error that names it. Transcripts, snapshots and
+legacy sessions are worked around.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ DEEP = "[" * 100_000
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Without snapshots, whatever other tests have set: every row is read."""
+    """A home without snapshots, so that every row is read."""
     monkeypatch.setattr("inmind.store.stream.SNAPSHOT_INTERVAL_EVENTS", 1_000)
     return tmp_path / "home"
 
@@ -40,7 +40,7 @@ def opened(memory: Memory) -> Session:
 
 
 def by_hand(place: Path, statement: str, *values: object) -> None:
-    """From another process, as a person would: the database must not be opened twice in one."""
+    """Change the database from another process: it must not be opened twice in one."""
     script = (
         "import json, sys, apsw\n"
         "path, statement, values = json.loads(sys.stdin.read())\n"
@@ -70,7 +70,7 @@ def kept_aside(place: Path) -> list[bytes]:
 
 
 def spoken(place: Path) -> bytes:
-    """A home in which a few things were said and one was taken back, and its transcript."""
+    """A home with a few messages and one undo, and its transcript."""
     with Memory.open(place) as memory:
         session = opened(memory)
         for n in range(4):
@@ -139,7 +139,7 @@ def test_a_transcript_changed_by_hand_is_set_aside_rewritten_and_reported(
 
 @pytest.mark.parametrize("hurt", HURT)
 def test_a_transcript_changed_between_two_calls_is_rewritten(place: Path, hurt: str) -> None:
-    """C05: an end that is not ours, and lines that are gone; what was put into the middle shows at the next start."""
+    """C05: a foreign end and missing lines; a change in the middle is found at the next start."""
     spoken(place)
     with Memory.open(place) as memory:
         session = opened(memory)
@@ -156,7 +156,7 @@ def test_a_transcript_changed_between_two_calls_is_rewritten(place: Path, hurt: 
 
 @pytest.mark.parametrize("torn", [b"{", b'{"se', b'{"seq":99,"at":"20'])
 def test_a_partial_last_line_is_not_reported(place: Path, torn: bytes, caplog: pytest.LogCaptureFixture) -> None:
-    """C02: a writer was killed; its half line is written again and there is nothing to tell."""
+    """C02: after a kill, the partial line is written again without a notice."""
     whole = spoken(place)
     transcript(place).write_bytes(whole + torn)
     with Memory.open(place) as memory:
@@ -197,7 +197,7 @@ def test_only_a_newline_ends_a_line_of_a_legacy_session(place: Path, mark: str) 
 
 @pytest.mark.spec("E1")
 def test_a_legacy_session_gives_no_text_more_trust_than_a_person(place: Path) -> None:
-    """What a tool said stays data, and a system prompt out of a file is no operator's word."""
+    """Tool results stay data, and a system prompt in a file is not from the operator."""
     result = {"type": "tool_result", "tool_use_id": "c1", "content": "x"}
     mixed: dict[str, Any] = {"role": "user", "content": [result, {"type": "text", "text": "and I say"}]}
     system: dict[str, Any] = {"role": "system", "content": "obey"}
@@ -306,7 +306,7 @@ def remembered(place: Path) -> tuple[list[Any], dict[str, int], str, str]:
 @pytest.mark.spec("A2", "C05")
 @pytest.mark.parametrize("junk", JUNK)
 def test_an_unreadable_snapshot_is_not_used(snapshotted: Path, junk: str, caplog: pytest.LogCaptureFixture) -> None:
-    """It only saves time: everything is folded from the beginning, and the next write makes a good one."""
+    """Everything is folded from the beginning, and the next write makes a new snapshot."""
     with Memory.open(snapshotted) as memory:
         session = opened(memory)
         for n in range(5):
@@ -328,7 +328,7 @@ def test_an_unreadable_snapshot_is_not_used(snapshotted: Path, junk: str, caplog
 
 
 def test_a_changed_snapshot_is_not_used(snapshotted: Path) -> None:
-    """A2: a forged state would be a past that never was."""
+    """A2: a forged snapshot would be a false past."""
     with Memory.open(snapshotted) as memory:
         session = opened(memory)
         session.write("MEMORY.md", "state\n")
@@ -340,7 +340,7 @@ def test_a_changed_snapshot_is_not_used(snapshotted: Path) -> None:
 
 
 def test_a_snapshot_of_another_stream_is_not_used(snapshotted: Path) -> None:
-    """A2: events between its place and the one it claims would be skipped."""
+    """A2: events between its position and the claimed one would be skipped."""
     with Memory.open(snapshotted) as memory:
         session = opened(memory)
         session.write("MEMORY.md", "state\n")
@@ -391,7 +391,7 @@ def test_an_event_of_an_unknown_kind_says_to_upgrade(place: Path) -> None:
 
 @pytest.mark.parametrize("spoilt", SPOILT)
 def test_other_sessions_are_not_affected(place: Path, spoilt: str) -> None:
-    """C05: one spoilt row closes one session."""
+    """C05: one unreadable row closes one session."""
     spoken(place)
     with Memory.open(place) as memory:
         memory.session("other", resource="bob", cwd="/w").add([user("hello")])

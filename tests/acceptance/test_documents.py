@@ -1,4 +1,4 @@
-"""Documents are live files: what a person writes is taken in, what is damaged is never fatal."""
+"""Documents as live files: edits are read, and damage is never fatal."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_a_damaged_file_is_set_aside_and_the_last_text_restored(
 
 @pytest.mark.embedded
 def test_a_deleted_file_is_restored_and_reported(session: Session, page: Path) -> None:
-    """F1: a missing overview is created anew, with what it said."""
+    """F1: a missing overview is written again with its text."""
     page.unlink()
     assert session.overview == "written by the agent\n"
     assert page.exists()
@@ -160,7 +160,7 @@ def test_a_too_large_page_is_reported(session: Session, page: Path) -> None:
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody here saves slowly."""
+    """No waiting for slow editors."""
     monkeypatch.setattr("inmind.session.live_files._EDITOR_GRACE_NANOSECONDS", 0)
 
 
@@ -191,7 +191,7 @@ def test_a_hard_link_is_ignored_with_one_notice(session: Session, page: Path, se
     assert "hard link" in prompt.report.notices[0]
     session.write("overview.md", "newer\n")
     assert (notices(session), page.samefile(secret), secret.read_text()) == ((), True, "not yours to read\n")
-    secret.unlink()  # from here on the files are nobody else's
+    secret.unlink()  # from here on no other process uses the files
     begun.unlink()
     assert session.overview == page.read_text() == "not yours to read\n"
     assert "newer\n" in [event.payload.text for event in session.events() if isinstance(event.payload, DocumentWritten)]
@@ -209,7 +209,7 @@ def test_an_editor_that_links_a_backup_loses_nothing(
 
     page.write_text("typed by a person\n")
     os.link(page, backup)
-    monkeypatch.setattr("inmind.session.live_files.time.sleep", saved)  # the moment that a young file is given
+    monkeypatch.setattr("inmind.session.live_files.time.sleep", saved)  # the wait for a young file
     assert session.overview == "typed by a person\n"
     assert notices(session) == ()
 
@@ -256,7 +256,7 @@ def test_a_linked_page_folder_is_not_followed_with_one_notice(session: Session, 
 @pytest.mark.spec("F2")
 @pytest.mark.parametrize("linked", ["", "working-memory", "../s", "../../--w--", "../../../sessions"])
 def test_linked_parent_folders_are_not_followed_and_nothing_is_lost(home: Path, tmp_path: Path, linked: str) -> None:
-    """But the home itself may be one: that is where its owner put it."""
+    """The home itself may be a link."""
     with Memory.open(home) as memory:
         memory.session("s", cwd="/w").write("detail/one.md", "one")
     place = home if not linked else Path(os.path.normpath(home / "sessions/--w--/s" / linked))
@@ -390,7 +390,7 @@ def test_invalid_front_matter_is_reported_once(session: Session, page: Path) -> 
     (said,) = notices(session)
     assert said.startswith("overview.md: front_matter: expected YAML (line 2: ")
     assert "got 'meta: [1'" in said
-    session.event("decision_made", "tabs")  # the page changes, and its head does not
+    session.event("decision_made", "tabs")  # the page changes, and its front matter does not
     assert notices(session) == ()
     page.write_text(BROKEN.replace("[1", "{version: []}"))
     (said,) = notices(session)
@@ -413,7 +413,7 @@ def test_without_the_library_front_matter_is_text_until_it_is_read(
 
 
 class Looked(InMemoryStore):
-    """A store that counts how often it is asked what was published."""
+    """A store that counts reads of published versions."""
 
     looks = 0
 
@@ -425,7 +425,7 @@ class Looked(InMemoryStore):
 @pytest.mark.embedded
 @pytest.mark.spec("B45")
 def test_hundreds_of_pages_are_synced_with_few_reads_of_published_versions(home: Path) -> None:
-    """Each look reads as many rows as there are pages."""
+    """Each read returns one row per page."""
     store = Looked()
     session = Memory(FolderBackend(home, store)).session("s", cwd="/w")
     for number in range(200):
@@ -481,7 +481,7 @@ def test_a_stale_writer_gets_a_conflict_with_both_texts(home: Home) -> None:
 
 
 def test_a_repeated_write_returns_its_version_and_hides_no_later_one(home: Home) -> None:
-    """K25 meets K17: a retry is not a reading, so what others wrote since is still a conflict."""
+    """K25, K17: a retry is not a read, so a later write of another process is still a conflict."""
     with Memory.open(home) as one, Memory.open(home) as two:
         mine, theirs = one.session("s"), two.session("s")
         first = mine.write("overview.md", "mine", key="k")
@@ -521,7 +521,7 @@ def test_a_blind_write_over_what_another_process_wrote_is_a_conflict(home: Home)
 
 
 def test_a_prompt_sets_the_base_only_of_documents_in_it(home: Home) -> None:
-    """A3, K17: a document that no layer showed was not seen, however many prompts there were."""
+    """A3, K17: a document that no layer showed was not seen."""
     with Memory.open(home) as one, Memory.open(home) as two:
         mine, theirs = one.session("s"), two.session("s")
         theirs.write("detail/plan.md", "theirs")

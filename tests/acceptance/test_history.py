@@ -1,4 +1,4 @@
-"""A host's list goes in whole, and what is new in it is worked out."""
+"""The host passes its whole list, and new messages in it are found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run goes on for as long as it likes: in a small window, by tools or by text, whatever its outputs look like."""
+"""Long runs in a small window, with tools or text, and outputs of any kind."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STEPS = 60
 
 
 def a_log(step: int) -> str:
-    """Full of ids, of which each could be the one that is needed."""
+    """An output full of ids, any of which may be needed."""
     return "\n".join(
         f"{row} error ERR-{step}{row:02} in service payments, retry, upstream timed out" for row in range(12)
     )

@@ -1,4 +1,4 @@
-"""overview.md is kept current by what happens, in the commit of what happened: one undo takes back both."""
+"""overview.md is updated in the commit of its cause, so that one undo reverts both."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def folder(session: Session, home: Path) -> Path:
 
 
 def under(session: Session, heading: str) -> list[str]:
-    """The lines of a section that say something."""
+    """The non-empty lines of a section."""
     lines = read_section(session.overview, heading).splitlines()
     return [line_text(line) for line in lines if line.strip() and not line.startswith(("#", "<!--"))]
 

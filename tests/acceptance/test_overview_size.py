@@ -1,4 +1,4 @@
-"""A model is told that its overview has grown too large when that begins, once, and when it is over."""
+"""A too large overview is reported to the model once, until it is small again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WARNING = "over the goal of 5 KB"
 LINE = "- a fact that is known\n"
 MOST = SIZE_GOAL_BYTES // len(LINE)
 HISTORY = turns(60)
-"""So much that the prefix stays where it is: what changes is said in the tail."""
+"""Enough messages that the prefix stays and changes go into the tail."""
 
 
 def a_page(lines: int) -> str:
@@ -22,7 +22,7 @@ def a_page(lines: int) -> str:
 
 
 def parts(prompt: Prompt) -> tuple[str, str]:
-    """What is said in front of the conversation, and behind it."""
+    """The texts before the conversation, and after it."""
     return str(prompt.messages[0]), str(prompt.messages[-1])
 
 

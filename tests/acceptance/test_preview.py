@@ -1,4 +1,4 @@
-"""A preview: what the next prompt would be, to the letter, and nothing has happened."""
+"""A preview is exactly the next prompt, and nothing is stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the model is sent: in order, in budget, and with a prefix that stays in the provider's cache."""
+"""The prompt: its order, its budget, and a prefix that stays in the provider's cache."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def tail(prompt_messages: Sequence[Mapping[str, Any]]) -> str:
 
 
 def texts(value: Any) -> list[str]:
-    """Every text of a request, wherever it stands."""
+    """Every text of a request."""
     if isinstance(value, str):
         return [value]
     inner = cast(list[Any], [*value.values()] if isinstance(value, dict) else value if isinstance(value, list) else [])
@@ -40,7 +40,7 @@ def note(session: Session, line: str) -> None:
 
 
 class Moody(PlainLayer):
-    """A layer as a host would write it."""
+    """A custom layer."""
 
     name = "mood"
     slot = 95
@@ -98,7 +98,7 @@ def test_the_order_is_system_guide_layers_history_tail(session: Session) -> None
 @pytest.mark.spec("D3")
 @pytest.mark.parametrize("window", [1_500, 2_000, 3_000, 8_000])
 def test_the_prompt_never_exceeds_the_window_minus_the_reserve(memory: Memory, window: int) -> None:
-    """Memory's tools alone take two thirds of what is spendable in the smallest."""
+    """In the smallest window memory tools take two thirds of the budget."""
     session = memory.session("s", window=window, reserve=500, memory_tools=window > 1_500)
     session.write("overview.md", FACTS * 5)
     report = session.prepare(turns(2)).report
@@ -371,7 +371,7 @@ def test_a_message_inserted_for_a_provider_is_reported(session: Session) -> None
 
 
 def test_a_layer_stores_replies_of_a_host_history_too(memory: Memory) -> None:
-    """D1: the host's own list is the usual way in, so `store` has to see it."""
+    """D1: hosts usually pass their own list, so `store` has to see its replies."""
     session = memory.session("s", layers=[Moody()])
     session.prepare([user("hi"), assistant("hello"), user("go on")])
     assert session.read("detail/said.md") == "s said: hello"
@@ -416,7 +416,7 @@ def test_a_late_result_that_changes_the_middle_is_not_counted_as_cached(session:
 
 @pytest.mark.parametrize("window", [1_200, 2_000, 3_000])
 def test_the_whole_request_fits_the_window_by_an_exact_counter(memory: Memory, window: int) -> None:
-    """D3, by what is really sent: every text of the request, counted from outside."""
+    """D3: every text of the request is counted from outside."""
 
     def words(text: str) -> int:
         return len(re.findall(r"\w+", text))

@@ -1,4 +1,4 @@
-"""A reply is recorded: kept, its memory tools carried out, the host's calls left alone."""
+"""Recording replies: memory tools run, and host calls are returned."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ARGUMENTS = {"text": "The customer is Mei."}
 def chat(
     *calls: tuple[str, str, Any], text: str | None = None, id: str = "chatcmpl-0123456789abcdef"
 ) -> dict[str, Any]:
-    """A whole chat completion, with calls as (id, name, arguments)."""
+    """A chat completion with calls as (id, name, arguments)."""
     made = [
         {
             "id": call_id,
@@ -558,7 +558,7 @@ def test_a_list_without_reasoning_is_sent_as_it_is(session: Session) -> None:
 
 
 class Overtaken(InMemoryStore):
-    """Somebody else is faster, once: what they do comes right before the next append that changes two streams."""
+    """Another writer commits once, right before the next append that changes two streams."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -624,7 +624,7 @@ def test_a_failed_merge_changes_nothing_and_the_next_reports_everything(
 
 
 class Failing(TextLayer):
-    """Refuses to keep anything, as long as it is told to."""
+    """A layer that refuses to store while it is told to."""
 
     fails = True
 
@@ -647,7 +647,7 @@ def test_a_layer_that_raises_leaves_the_resources_scratchpad_unchanged(memory: M
 @pytest.mark.spec("A4", "C1")
 @pytest.mark.parametrize("append", [True, False])
 def test_an_undone_reply_changes_the_resource_only_once(memory: Memory, append: bool) -> None:
-    """An undo is the session's alone: what belongs to the resource stays."""
+    """An undo does not change the resource."""
     session = memory.session("one", resource="ada", layers=shared())
     session.scratchpad.update("begun")
     session.prepare([user("hi")])
@@ -670,7 +670,7 @@ def _raise(error: Exception) -> NoReturn:
 
 @pytest.mark.spec("K17", "C1")
 def test_text_of_another_writer_is_not_overwritten_after_an_own_change(memory: Memory) -> None:
-    """Being told that its own change was made is not being shown what somebody else has changed."""
+    """The confirmation of a change does not show other writers' changes."""
     one, other = (memory.session(id, resource="ada", layers=shared(schema={"type": "object"})) for id in "ab")
     one.scratchpad.update({"a": 1, "b": 1})
     one.prepare([user("hi")])
@@ -802,7 +802,7 @@ def updating(values: dict[str, Any], id: int = 1) -> dict[str, Any]:
 
 @pytest.mark.spec("K17")
 def test_the_text_of_a_refusal_is_not_known_to_the_next_call(memory: Memory) -> None:
-    """The model wrote both before it had heard any answer."""
+    """The model wrote both calls before it saw any answer."""
     one, other = a_pair(memory)
     one.write("detail/x.md", "precious")
     one.prepare([user("hi")])
@@ -935,7 +935,7 @@ def test_appended_text_has_the_lower_trust(session: Session) -> None:
 
 @pytest.mark.spec("K17", "A4")
 def test_recording_an_undone_reply_again_does_not_affect_the_next(memory: Memory) -> None:
-    """What it did for the resource is not done again, so there is no event of it that could have been seen."""
+    """The resource is not changed again, so there is no new event to see."""
     one, other = (memory.session(id, resource="ada", layers=shared()) for id in "ab")
     one.prepare([user("hi")])
     first = updating({"text": "one's"}, 1)

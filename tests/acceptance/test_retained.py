@@ -1,4 +1,4 @@
-"""What must survive, in every prompt from the moment on that nothing else says it."""
+"""Retained items are in every prompt as soon as no message has them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def talk(turns: int, *, words: int = 40) -> list[Message]:
 
 
 def block(prompt: Prompt) -> str:
-    """The block of what must survive; empty where there is none."""
+    """The block of retained items; empty if there is none."""
     text = json.dumps(prompt.request, ensure_ascii=False)
     return text.partition('<memory layer=\\"retained\\">')[2].partition("</memory>")[0]
 

@@ -1,4 +1,4 @@
-"""The scratchpad of a session, through what a host can call."""
+"""The scratchpad through the host's API."""
 
 from __future__ import annotations
 
@@ -372,7 +372,7 @@ def test_a_state_that_no_longer_fits_is_set_aside(memory: Memory, schema: Any) -
 @pytest.mark.spec("C3")
 @pytest.mark.parametrize("given", ["a text", {"blockers": []}])
 def test_without_its_schema_an_object_is_read_only(memory: Memory, given: Any) -> None:
-    """Whoever forgets the schema would write what nobody checks, or a text over an object."""
+    """Without the schema, updates would be unchecked, or a text would replace an object."""
     with_pad(memory, schema=TASK_SCHEMA).scratchpad.update(FULL)
     looking = memory.session("task")
     looking.prepare([user("hi")])
@@ -559,7 +559,7 @@ def test_the_update_that_sets_a_state_aside_can_be_undone(memory: Memory) -> Non
 
 @pytest.mark.spec("C3")
 def test_opening_with_another_schema_changes_nothing(memory: Memory) -> None:
-    """Two versions of a program run side by side while one takes the other's place."""
+    """Two versions of a program may run at the same time."""
     older = with_pad(memory, schema={"type": "object"})
     older.scratchpad.update({"currentGoal": 7})
     before = len(older.events())
@@ -601,7 +601,7 @@ class Person(BaseModel):
 
 
 class Shop(BaseModel):
-    """Complete from the beginning: nothing in it is required, but in what it may hold."""
+    """Complete from the start: only its parts have required fields."""
 
     owner: Person | None = None
     suppliers: dict[str, Person] = {}
@@ -690,7 +690,7 @@ class Whole(BaseModel):
     ],
 )
 def test_an_unknown_field_is_rejected_with_its_path(memory: Memory, values: dict[str, Any], path: str) -> None:
-    """Misspelt or wrapped, it would stay in every prompt, and whoever sent it would think that it was done."""
+    """A misspelt or wrapped field would otherwise stay in every prompt."""
     session = with_pad(memory, schema=Whole)
     session.scratchpad.update({"goal": "kept"})
     with pytest.raises(SchemaViolation, match="unknown field, expected one of") as caught:

@@ -1,4 +1,4 @@
-"""The folders of sessions: listed, found again and resumed, by a person and by a program."""
+"""Folders of sessions: listing, finding and resuming."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def test_a_damaged_meta_file_is_never_fatal(home: Path, damage: Callable[[Path],
         assert numbers(memory) == {"s": (1, 1)}
         assert [info.title for info in memory.sessions()] == ["Create a page"]
         assert memory.session("s").state.title == "Create a page"
-    if damage not in (a_folder, a_link):  # what somebody has put in its place is not ours to take away
+    if damage not in (a_folder, a_link):  # the replaced file is not removed
         assert file.read_bytes() == whole
 
 
@@ -185,7 +185,7 @@ def test_a_title_that_cannot_be_stored_does_not_prevent_opening(
     file.write_text(json.dumps({**said_by(file), "title": "About us"}))
     monkeypatch.setattr(
         "inmind.store.sqlite.connection.MIGRATIONS", ("0001_journal",)
-    )  # the home is a newer inmind's: read-only
+    )  # the home was written by a newer version: read-only
     with Memory.open(home) as memory:
         assert memory.session("s").state.title == "Create a page"
     assert "the title in" in caplog.text
@@ -196,7 +196,7 @@ def test_a_title_that_cannot_be_stored_does_not_prevent_opening(
 
 @pytest.fixture
 def three(memory: Memory, clock: ManualClock) -> Memory:
-    """Sessions of two people in two folders, used one after the other."""
+    """Sessions of two resources in two folders, used one after the other."""
     for id, resource, cwd in (("one", "ada", "/a"), ("two", "bob", "/a"), ("three", "ada", "/b-c")):
         clock.advance(seconds=0.001)
         memory.session(id, resource=resource, cwd=cwd).add([user(f"begin {id}")])
@@ -258,7 +258,7 @@ def test_checking_for_a_session_does_not_create_it(three: Memory, home: Path) ->
 
 
 class Uncounted(InMemoryStore):
-    """A store that counts no stream whole."""
+    """A store that refuses to count a whole stream."""
 
     counting = True
 
@@ -457,7 +457,7 @@ def test_messages_of_a_legacy_session_are_read_when_it_is_opened(home: Path, mon
         monkeypatch.setattr("inmind.session.legacy_files._parse_line", counted)
         (info,) = memory.sessions()
         assert (info.messages, info.title, "old" in memory) == (41, "The page", True)
-        assert len(parsed) == 4  # two lines that tell of the session, once for each who asked
+        assert len(parsed) == 4  # two info lines, once for each caller
         assert len(memory.session("old").state.conversation) == info.messages
 
 

@@ -1,4 +1,4 @@
-"""Reopening, undo, time travel, and past prompts byte for byte."""
+"""Reopening, undo, past states, and past prompts byte for byte."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.both_stores
 
 
 def fifty_calls(session: Session) -> list[str]:
-    """A conversation in which memory changes, messages are edited and the host's tools come and go."""
+    """A conversation with changes of memory, edited messages and changing host tools."""
     sent: list[str] = []
     talk = [{"role": "system", "content": "You edit."}]
     for call in range(50):

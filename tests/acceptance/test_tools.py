@@ -1,4 +1,4 @@
-"""Memory tools that are called by themselves, for an agent whose conversation is kept elsewhere."""
+"""Memory tools called without a reply, for an agent whose conversation is kept elsewhere."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def schemas(session: Session) -> dict[str, dict[str, Any]]:
 
 
 def called(session: Session, tool: str, /, **arguments: Any) -> ToolResult:
-    """A call that succeeds, and whose content is what the tool promises."""
+    """A successful call whose content fits the tool's schema."""
     answer = session.call_tool(tool, arguments)
     assert not answer.error, answer.text
     jsonschema_rs.validator_for(schemas(session)[tool]).validate(answer.content)
@@ -71,7 +71,7 @@ def test_only_tools_with_shows_pages_show_pages(memory: Memory) -> None:
 
 @pytest.mark.spec("B1", "I3")
 def test_an_observed_tool_result_adds_entities(session: Session) -> None:
-    """As `session.observe` would have it."""
+    """The same as `session.observe`."""
     before = session.state.seq
     kept = called(session, "working_memory_observe", **OBSERVED)
     events = session.events(after=before)
@@ -108,7 +108,7 @@ def test_one_undo_reverts_one_call(session: Session) -> None:
 @pytest.mark.spec("A6", "K25")
 @pytest.mark.parametrize("resource", ["ada", None])
 def test_the_same_key_is_one_call_with_one_answer(memory: Memory, resource: str | None) -> None:
-    """Whichever stream it changes: the session's, or its resource's."""
+    """In the session's stream and in the resource's."""
     layers = default_layers(ScratchpadLayer(scope="resource"))
     session = memory.session("keyed", resource=resource, layers=layers)
     calls: list[tuple[str, dict[str, Any]]] = [
@@ -242,7 +242,7 @@ each_call = pytest.mark.parametrize(("tool", "arguments", "scope"), KEYED.values
 
 
 def lived_in(memory: Memory, scope: Scope) -> Session:
-    """A session in which every call of KEYED finds something that it can change, or show."""
+    """A session in which every call of KEYED has something to change or show."""
     session = memory.session("keyed", resource="ada", layers=default_layers(ScratchpadLayer(scope=scope)))
     if PLAN not in session.documents():
         session.observe("cms_createPage", {"title": "About Us"}, PAGE)
@@ -256,7 +256,7 @@ def lived_in(memory: Memory, scope: Scope) -> Session:
 
 
 def known(session: Session) -> dict[str, str]:
-    """All that a caller can have seen."""
+    """Everything that a caller can have seen."""
     return {path: event for one in (PLAN, "scratchpad") for path, event in read(session, one).seen.items()}
 
 
@@ -265,7 +265,7 @@ def read(session: Session, path: str) -> ToolResult:
 
 
 def stored(memory: Memory) -> tuple[int, int]:
-    """How much has happened, in the session and to its resource."""
+    """The lengths of the streams of the session and its resource."""
     here, abroad = (memory._context.store.version(name) for name in ("session/keyed", "resource/ada"))  # pyright: ignore[reportPrivateUsage]
     return here, abroad
 
@@ -293,7 +293,7 @@ def test_a_repeated_call_runs_once_with_the_same_result(
     for moved_on in (seen, {**seen, **first.seen}):
         again = session.call_tool(tool, arguments, seen=moved_on, key="k")
         assert (again.error, again.repeated) == (False, True)
-        assert as_told(again) == first or tool == "memory_search"  # it weighs anew what was found before
+        assert as_told(again) == first or tool == "memory_search"  # it changes the rank of earlier hits
     assert stored(memory) == before
 
 
@@ -319,7 +319,7 @@ def test_another_process_returns_the_same_result_later(home: Home, clock: Manual
 @pytest.mark.spec("K25", "J2")
 @pytest.mark.parametrize("which", ["page, added to", "scratchpad, added to"])
 def test_a_repeated_call_does_not_add_unseen_pages(memory: Memory, which: str) -> None:
-    """Who has added to a page blindly, and has read it since, still does not know what came of adding."""
+    """A caller that appended to an unseen page and read it later does not know the result of appending."""
     tool, arguments, scope = KEYED[which]
     session = lived_in(memory, scope)
     first = session.call_tool(tool, arguments, key="k")
@@ -383,7 +383,7 @@ def test_an_undone_call_runs_again_but_changes_the_resource_once(
 
 
 def documents(session: Session) -> list[Any]:
-    """All that a call may change."""
+    """Everything that a call may change."""
     pages = {path: session.read(path) for path in session.documents()}
     things = [thing.id for thing in session.entities.window]
     return [pages, session.scratchpad.snapshot, session.state.history.sent.wires, things]
@@ -399,7 +399,7 @@ def test_two_sessions_of_a_resource_may_use_the_same_key(memory: Memory) -> None
 
 @pytest.mark.spec("K25", "K17")
 def test_a_call_refused_while_another_process_runs_it_returns_that_result(home: Home) -> None:
-    """A client that waits no longer sends it again, to another server, when the first one is about to decide."""
+    """A client that timed out sends the call to another server."""
 
     class Meanwhile(ManualClock):
         happens: Callable[[], object] = staticmethod(lambda: None)

@@ -1,4 +1,4 @@
-"""Compactions that are taken back, come twice, or meet others: every message in one place, every page as it was."""
+"""Undone, repeated and overlapping compactions: every message in one place, every page restored."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_equal_stubs_are_kept_apart(memory: Memory) -> None:
 
 @pytest.mark.spec("A4", "E9")
 def test_a_compaction_built_on_a_stub_is_undone_with_it(session: Session) -> None:
-    """The first turn waits for an answer, so it stays; its other answer is on one page with that of the second."""
+    """The first turn waits for an answer, so it stays; its other result is on one page with that of the second."""
     both = {**a_call("waits"), "tool_calls": [*a_call("waits")["tool_calls"], *a_call("first")["tool_calls"]]}
     first = [user("look at both"), both, a_result("first", "alpha " * 400), assistant("one is missing")]
     second = [user("and this"), a_call("second"), a_result("second", "beta " * 400), assistant("seen")]

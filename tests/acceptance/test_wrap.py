@@ -1,4 +1,4 @@
-"""A host's own client with working memory: real client libraries, against a provider that checks what it is sent."""
+"""Wrapped clients: real client libraries against a provider that checks requests."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ WAYS = ("create", "stream", "helper", "async create", "async stream", "async hel
 
 formats = pytest.mark.parametrize("format", [CHAT, RESPONSES, ANTHROPIC])
 every_way = pytest.mark.parametrize("way", WAYS)
-"""One test of each format goes through every way in `make test`; the others through one that streams and one not."""
+"""In `make test` one test of each format uses every way to call; the others use one streaming and one not."""
 ways = pytest.mark.parametrize(
     "way", ["create", "stream", *(pytest.param(way, marks=pytest.mark.exhaustive) for way in WAYS[2:])]
 )
@@ -58,7 +58,7 @@ TOOLS: dict[str, list[Json]] = {
 
 
 def person(text: str) -> Any:
-    """A message that every client takes, and that is of no client's own type."""
+    """A message that every client accepts, of no client's type."""
     return {"role": "user", "content": text}
 
 
@@ -83,7 +83,7 @@ def an_anthropic(provider: Provider) -> Generator[anthropic.Anthropic]:
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """A reply as it reached the host."""
+    """A reply as the host got it."""
 
     text: str
     calls: list[Call]
@@ -96,7 +96,7 @@ class Heard:
 
     @classmethod
     def of(cls, reply: Any, format: str, kept: Sequence[Any] | None = None) -> Heard:
-        """A host has heard what it has heard, also of a stream that stopped."""
+        """The reply so far, also of a stream that stopped."""
         came = read_partial_reply(reply, format=format) if is_list(reply) else read_reply(reply, format=format)
         read = came or Reply(format=format, wires=(), is_complete=False)
         messages = [FORMATS[format].read(wire) for wire in read.wires]
@@ -115,7 +115,7 @@ class Heard:
 
 
 class Host:
-    """A program that keeps its own list of messages, and asks in one of the ways that its client has."""
+    """A program that keeps its own list of messages and uses one of the ways to call its client."""
 
     def __init__(self, provider: Provider, session: Session, format: str, way: str = "create", **options: Any) -> None:
         self.list: list[Any] = []
@@ -129,7 +129,7 @@ class Host:
         return self.asks()
 
     def answers(self, text: str) -> Heard:
-        """Give this result to each call that was asked for."""
+        """Give this result to each call."""
         result = Message("tool", tuple(Result(call.id, (Text(text),)) for call in self._heard.calls))
         self.list += FORMATS[self._format].write([result])
         return self.asks()
@@ -190,7 +190,7 @@ class Host:
 
 
 def grows(asked: Iterable[Asked]) -> bool:
-    """Does each request begin with the one before, but for the last message, which carries the tail?"""
+    """Whether each request starts with the one before, except for the last message with the tail."""
     return all(
         after.body.get("system") == before.body.get("system")
         and after.body.get("tools") == before.body.get("tools")
@@ -200,7 +200,7 @@ def grows(asked: Iterable[Asked]) -> bool:
 
 
 def _without_marks(asked: Asked) -> Asked:
-    """Where Anthropic is told to cache up to moves on with the conversation, and is not part of it."""
+    """The request without cache marks, which move with the conversation."""
 
     def unmarked(value: Any) -> Any:
         if isinstance(value, dict):
@@ -211,7 +211,7 @@ def _without_marks(asked: Asked) -> Asked:
 
 
 def bare(text: str) -> str:
-    """Rounds are apart in one format and not in another."""
+    """Texts without the separators of rounds, which depend on the format."""
     return "".join(text.split())
 
 
@@ -246,7 +246,7 @@ def test_memory_is_added_and_the_host_sees_only_its_own_calls(
     assert grows(provider.asked)
     assert "memory_read" in provider.asked[0].tools
     assert "Ada wants the page About Us." in told(provider.asked[-1])
-    if format != CHAT or "create" in way:  # whose streams tell of usage when the host asks for it
+    if format != CHAT or "create" in way:  # its streams report usage if the host requests it
         assert session.usage.reported_calls == 5
 
 
@@ -564,7 +564,7 @@ def test_an_unknown_tool_is_answered_without_the_host(
 
 
 class Offering(TextLayer):
-    """A layer of the host's that brings a tool of the host's along."""
+    """A custom layer that offers a host tool."""
 
     def tools(self, format: str) -> list[Json]:
         return [named(tool, "look_up") for tool in TOOLS[format]]
@@ -627,7 +627,7 @@ def test_a_model_that_only_calls_memory_is_stopped_with_a_warning(
 
 
 def choice_of(format: str, name: str) -> Json:
-    """What a host says that wants one tool called."""
+    """A tool choice for one tool."""
     chat = {"type": "function", "function": {"name": name}}
     return {CHAT: chat, RESPONSES: {"type": "function", "name": name}, ANTHROPIC: {"type": "tool", "name": name}}[
         format
@@ -1312,13 +1312,13 @@ def test_raw_responses_are_rejected(provider: Provider, session: Session, raw: s
 
 
 def _entered(reply: Any) -> None:
-    """The streaming form asks only when its context is entered."""
+    """The streaming form sends the request when its context is entered."""
     with reply:
         pass
 
 
 class Postman:
-    """Has what memory would use, and holds no conversation."""
+    """Has the methods of a client but no conversations."""
 
     def post(self) -> None: ...
     def copy(self) -> Postman:
@@ -1355,7 +1355,7 @@ def test_an_invalid_message_is_rejected_and_nothing_is_sent(provider: Provider, 
 @pytest.mark.spec("J2")
 def test_threads_that_share_a_client_each_get_their_own_reply(provider: Provider, session: Session) -> None:
     def answer(body: Json) -> Says:
-        """Note it first; then say what was asked."""
+        """Add a note first, then answer the question."""
         asked, *later = [m for m in body["messages"] if m["role"] != "system"]
         text = asked["content"] if isinstance(asked["content"], str) else asked["content"][0]["text"]
         return says(f"You said {text}") if later else says("", asks("working_memory_update", {"text": text}))

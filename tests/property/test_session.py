@@ -1,4 +1,4 @@
-"""Whatever a host, a person and the clock do, in whatever order: the session is what a plain model says it is."""
+"""In any order of actions of host, person and clock, the session equals a simple model."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ CHILDREN = st.sampled_from(["one", "other"])
 
 @dataclass(frozen=True)
 class Home:
-    """A child as it was when it came home: how often it had changed, what it held, what was reported of it."""
+    """A child when it was merged: its number of changes, its state, and the report."""
 
     changes: int
     pad: State
@@ -70,7 +70,7 @@ class Home:
 
 @dataclass(frozen=True)
 class Known:
-    """What the scratchpad holds from some event on, and which of its children's have come home."""
+    """The scratchpad from some event on, and the merged children."""
 
     seq: int = 0
     pad: State = field(default_factory=dict[str, Any])
@@ -84,7 +84,7 @@ class Reply:
 
 
 class AnySession(RuleBasedStateMachine):
-    """The model: the host's list, the page, the scratchpads, and every request that was ever sent."""
+    """The model: the host's list, the page, the scratchpads, and every request ever sent."""
 
     scope: Scope = "thread"
     kept_in: Kind = "sqlite"
@@ -116,7 +116,7 @@ class AnySession(RuleBasedStateMachine):
 
     @rule(messages=st.lists(MESSAGES, max_size=3), keep=st.integers(0, 4), format=FORMATS)
     def prepare(self, messages: list[dict[str, Any]], keep: int, format: str) -> None:
-        """The host appends, or drops some of its last messages first."""
+        """The host appends messages, or drops some of its last messages first."""
         if keep:
             self.talk = self.talk[: len(self.talk) - keep + 1]
         self.talk = [*self.talk, *messages]
@@ -131,7 +131,7 @@ class AnySession(RuleBasedStateMachine):
 
     @rule(messages=st.lists(MESSAGES, min_size=1, max_size=2))
     def add(self, messages: list[dict[str, Any]]) -> None:
-        """Results of calls that were answered before are repetitions, and left away."""
+        """Results of answered calls are repetitions and are skipped."""
         self.session.add(messages)
         said = [dict(wire) for wire in self.session.state.conversation.wires]
         assert said[: len(self.talk)] == self.talk
@@ -159,7 +159,7 @@ class AnySession(RuleBasedStateMachine):
 
     @rule(words=WORDS, calls=st.lists(CALLS, max_size=3), twice=st.booleans())
     def reply(self, words: str, calls: list[tuple[str, Any]], twice: bool) -> None:
-        """The model is asked, and calls memory's tools, the host's, and some that nobody has."""
+        """A reply calls memory tools, host tools and unknown tools."""
         self._ask(self.session.prepare(self.talk, tools=TOOLS))
         reply = self._reply(words, calls)
         recorded = self._record(reply)
@@ -170,14 +170,14 @@ class AnySession(RuleBasedStateMachine):
     @rule(data=st.data())
     @precondition(lambda self: bool(self.replies))
     def reply_again(self, data: st.DataObject) -> None:
-        """However late."""
+        """At any later time."""
         _, reply = data.draw(st.sampled_from(self.replies))
         assert self.session.record(reply.wire).repeated
 
     @rule(data=st.data())
     @precondition(lambda self: bool(self.undone))
     def reply_that_was_undone(self, data: st.DataObject) -> None:
-        """It is carried out again, but for what the resource has of it already."""
+        """It runs again, except for changes that the resource already has."""
         reply = data.draw(st.sampled_from(self.undone))
         self.undone.remove(reply)
         self._ask(self.session.prepare(self.talk, tools=TOOLS))
@@ -185,7 +185,7 @@ class AnySession(RuleBasedStateMachine):
 
     @rule(id=CHILDREN, values=VALUES, delete=PATHS)
     def child_updates(self, id: str, values: State, delete: list[str]) -> None:
-        """A child begins with a copy, the first time it is asked for, and goes on by itself."""
+        """A child starts with a copy when it is first opened."""
         child = self._child(id)
         child.scratchpad.update(values, delete=delete)
         changes, pad = self.children[id]
@@ -292,7 +292,7 @@ class AnySession(RuleBasedStateMachine):
         return recorded
 
     def _reply(self, words: str, calls: list[tuple[str, Any]]) -> Reply:
-        """A chat completion with an id of its own, as those of its calls are."""
+        """A chat completion with unique ids."""
         number = next(self.names)
         made = [
             a_call(f"{number}.{place}", name, given if isinstance(given, str) else json.dumps(given))["tool_calls"][0]
@@ -304,7 +304,7 @@ class AnySession(RuleBasedStateMachine):
         )
 
     def _ask(self, prompt: Prompt) -> None:
-        """Valid for its provider, and never counted as cached beyond what really stood there before."""
+        """The request is valid, and no more is counted as cached than was sent before."""
         self.sent.append(json.dumps(prompt.request))
         assert faults(prompt.format, prompt.messages) == []
         tools = json.dumps(prompt.tools)
@@ -315,7 +315,7 @@ class AnySession(RuleBasedStateMachine):
 
 
 def parts(message: dict[str, Any]) -> list[str]:
-    """A message in pieces, such that one with a tail begins like the same one without."""
+    """A message in parts, so that one with a tail starts like the same one without."""
     content = message.get("content")
     texts = [{"type": "text", "text": content}] if isinstance(content, str) else content or []
     rest = {key: value for key, value in message.items() if key not in ("content", "cache_control")}
@@ -323,13 +323,13 @@ def parts(message: dict[str, Any]) -> list[str]:
 
 
 class AnySharing(AnySession):
-    """The same where the scratchpad belongs to the resource."""
+    """The same with a scratchpad of the resource."""
 
     scope = "resource"
 
 
 class AnySessionInPostgres(AnySession):
-    """The same in a database."""
+    """The same in PostgreSQL."""
 
     kept_in = "postgres"
 

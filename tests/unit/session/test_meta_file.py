@@ -24,7 +24,7 @@ EVERY = 10
 
 
 class Kept:
-    """A session's stream beside the folder that shows it."""
+    """A stream of a session and its folder."""
 
     def __init__(self, folder: Path) -> None:
         self.store, self.clock = InMemoryStore(), ManualClock()
@@ -41,7 +41,7 @@ class Kept:
         self.stream.append(Draft(payload=SessionTitled(title), origin=Origin.USER))
 
     def opened(self) -> MetaFile:
-        """As the next process to open it does."""
+        """As if another process opened the session."""
         meta = MetaFile(self.folder, self.stream, self.store)
         meta.read_title()
         assert meta.write(self.stream.state) == ""
@@ -119,7 +119,7 @@ def test_a_title_written_into_the_file_becomes_the_title_of_the_session(kept: Ke
 
 @pytest.mark.spec("E1")
 def test_a_stale_file_does_not_count_as_edited(kept: Kept) -> None:
-    """Its writer was killed: what stands there was the title once."""
+    """Its writer was killed, so it has an old title."""
     kept.opened()
     kept.say(user("Where is my order?"))
     kept.opened()
@@ -176,7 +176,7 @@ def test_editing_the_file_of_a_renamed_session_wins(kept: Kept) -> None:
 
 @pytest.mark.spec("E1")
 def test_first_words_are_not_a_given_title(kept: Kept) -> None:
-    """They give a session that was not named its title, and do not stand against one that was."""
+    """They are the title of a session without a name, and do not override a rename."""
     meta = kept.opened()
     kept.edit(title="The lamp")
     kept.say(user("Where is my order?"))

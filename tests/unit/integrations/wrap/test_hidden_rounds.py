@@ -1,4 +1,4 @@
-"""A host's list is completed from the line, whichever way the host keeps the replies it was given."""
+"""A host's list is completed from the journal, however the host keeps replies."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ PAGE = asks("get_page", id="page")
 
 
 def said(text: str, *calls: Asks, **more: Any) -> Json:
-    """A reply with calls, as the journal has it."""
+    """A reply with calls, as in the journal."""
     made = [{"id": c.id, "type": "function", "function": {"name": c.name, "arguments": c.arguments}} for c in calls]
     return {"role": "assistant", "content": text or None, **({"tool_calls": made} if made else {}), **more}
 
 
 def a_line(wires: Sequence[Json], format: str = "openai") -> Conversation:
-    """Memory has answered the calls that are named for it."""
+    """A conversation in which memory answered the named calls."""
     return grown(Conversation(), wires, format)
 
 
@@ -140,7 +140,7 @@ def test_call_ids_that_restart_in_every_reply_are_understood() -> None:
 
 @pytest.mark.parametrize("then", [[], [user("Are you there?")]], ids=["asked again", "asked on"])
 def test_a_failed_call_continues_from_its_last_round(then: list[Json]) -> None:
-    """The note is written: a model that does not see that would write it again."""
+    """The note is stored: a model that does not see that would write it again."""
     line = [user("Note this."), said("", NOTE), a_result("note")]
     assert whole(line, [user("Note this."), *then]) == [*line, *then]
     later = [*line, user("Are you there?"), assistant("Yes.")]
@@ -175,7 +175,7 @@ def test_a_stream_closed_in_a_later_round_continues_from_that_round(words: str, 
     ("kept", "told"), [("One moment. Done, as", "Done, as"), ("Done, as", "Done, as"), ("One moment.", "")]
 )
 def test_the_beginning_of_a_reply_keeps_the_rounds_before_it(kept: str, told: str) -> None:
-    """A person has interrupted, and the rest was never heard."""
+    """The user interrupted, and the rest was never received."""
     line = [user("Do it."), said("One moment.", NOTE), a_result("note"), assistant("Done, as you asked.")]
     theirs = [line[0], assistant(kept), user("Wait.")]
     assert whole(line, theirs) == [*line[:3], *([assistant(told)] if told else []), user("Wait.")]
@@ -235,7 +235,7 @@ def test_adjacent_text_parts_may_be_joined() -> None:
 
 
 def test_messages_of_the_host_keep_their_form() -> None:
-    """It may move a cache mark from message to message: that is not said, but it is meant."""
+    """The host may move a cache mark between messages."""
     marked = {
         "role": "user",
         "content": [{"type": "text", "text": "Note this.", "cache_control": {"type": "ephemeral"}}],
@@ -424,7 +424,7 @@ def test_a_list_that_starts_with_the_conversation_is_unchanged() -> None:
 
 
 class Reading(OpenAIChat):
-    """Counts what it reads."""
+    """A format that counts the messages it parses."""
 
     def __init__(self) -> None:
         self.read_so_far = 0
@@ -474,7 +474,7 @@ words = st.text(st.sampled_from("abc xyz."), min_size=1, max_size=12).filter(str
 
 @st.composite
 def talks(draw: st.DrawFn) -> tuple[list[Json], list[Json]]:
-    """A conversation as the journal has it, and as a host that was shown all rounds or the last has it."""
+    """A conversation as in the journal, and as a host has it that saw all rounds or only the last."""
     line: list[Json] = []
     host: list[Json] = []
     for turn in range(draw(st.integers(1, 4))):
@@ -519,7 +519,7 @@ def test_an_edit_keeps_everything_before_it_and_nothing_after(
 
 
 def spoken(wires: Sequence[Json]) -> list[tuple[str, str, list[str]]]:
-    """Who said what, as a host sees it: without memory's calls, and replies in one."""
+    """The speakers and texts as a host sees them: without memory's calls, and replies joined."""
     seen: list[tuple[str, str, list[str]]] = []
     for wire in wires:
         message = CHAT.read(wire)
@@ -536,7 +536,7 @@ def spoken(wires: Sequence[Json]) -> list[tuple[str, str, list[str]]]:
 
 @st.composite
 def tampered(draw: st.DrawFn) -> tuple[list[Json], list[Json]]:
-    """The host has dropped, cut, cleared, rewritten and added whatever it liked."""
+    """The host drops, cuts, clears, rewrites and adds messages."""
     line, host = draw(talks())
     theirs: list[Json] = []
     for wire in host:
@@ -556,7 +556,7 @@ def tampered(draw: st.DrawFn) -> tuple[list[Json], list[Json]]:
 def test_any_change_of_the_list_adds_no_visible_text(
     talk: tuple[list[Json], list[Json]],
 ) -> None:
-    """But for words of earlier rounds: a reply of which only the last was shown is told with those."""
+    """Except texts of earlier rounds, if only the last round was shown."""
     line, theirs = talk
     heard, told = spoken(theirs), spoken(whole(line, theirs))
     assert [(who, calls) for who, _, calls in told] == [(who, calls) for who, _, calls in heard]

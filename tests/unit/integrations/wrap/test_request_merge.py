@@ -1,4 +1,4 @@
-"""What a host asks for beside the conversation, and what memory adds, as one request that a provider takes."""
+"""The host's arguments and memory's request, combined for a provider."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def a_request(*messages: Json) -> Json:
 
 
 def marks(body: Json) -> list[Json]:
-    """Those of the memory and of the messages, in their order."""
+    """The cache marks of memory and of the messages, in order."""
     blocks = [*body["system"], *(block for message in body["messages"] for block in message["content"])]
     return [block["cache_control"] for block in blocks if "cache_control" in block]
 

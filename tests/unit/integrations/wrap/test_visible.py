@@ -1,4 +1,4 @@
-"""What a host is shown of a reply: all that it can use, at once, in a stream that its client would have given it."""
+"""The visible reply: complete, without delay, and a valid stream of its client."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def shown(format: str, rounds: Sequence[Says], **body: Any) -> list[Json]:
 
 
 def shown_whole(format: str, rounds: Sequence[Says], **body: Any) -> Json:
-    """What a host is handed of these rounds, where it does not stream."""
+    """The reply that a host gets of these rounds without streaming."""
     stage, reply = showing(format), Json()
     for number, said in enumerate(rounds, start=1):
         if number > 1:
@@ -65,14 +65,14 @@ def shown_whole(format: str, rounds: Sequence[Says], **body: Any) -> Json:
 
 
 def told(format: str, seen: Sequence[Json]) -> tuple[list[str], list[tuple[str, str]]]:
-    """The words and calls of a stream, as whoever gathers it would have them."""
+    """The texts and calls of a stream, as a client collects them."""
     parts = [part for wire in read_reply(seen, format=format).wires for part in FORMATS[format].read(wire).parts]
     words = [word for part in parts if isinstance(part, Text) for word in part.text.split()]
     return words, [(part.name, part.arguments) for part in parts if isinstance(part, Call)]
 
 
 def faults(format: str, seen: Sequence[Json]) -> list[str]:
-    """What would be wrong with a stream that says it is one reply."""
+    """Errors in a stream that should be one reply."""
     if format == "openai":
         deltas = [choice["delta"] for chunk in seen for choice in chunk["choices"]]
         ends = [choice["finish_reason"] for chunk in seen for choice in chunk["choices"]]
@@ -152,7 +152,7 @@ def calls(names: Sequence[str], arguments: st.SearchStrategy[str]) -> st.SearchS
 
 @st.composite
 def conversations(draw: st.DrawFn, arguments: st.SearchStrategy[str] = arguments) -> list[Says]:
-    """Rounds that ask only for memory, and one that ends them."""
+    """Rounds with only memory calls, and a last one."""
     ours, theirs = calls(["memory_read", "memory_write"], arguments), calls(["get_page", "deploy"], arguments)
     rounds = [
         says(draw(texts), *draw(st.lists(ours, min_size=1, max_size=3)), thinking=draw(texts))
@@ -172,7 +172,7 @@ def test_several_rounds_are_one_valid_stream_with_all_text_and_no_hidden_call(fo
     assert "".join(words) == "".join("".join(reply.text.split()) for reply in rounds)
     asked = [call for reply in rounds for call in reply.calls if not is_hidden(call.name)]
     assert [name for name, _ in made] == [call.name for call in asked]
-    if format != "anthropic":  # whose arguments are parsed on the way
+    if format != "anthropic":  # its arguments are parsed on the way
         assert made == [(call.name, call.arguments) for call in asked]
 
 
@@ -219,7 +219,7 @@ def heard(format: str, said: Json | Sequence[Json]) -> tuple[Any, ...]:
 @FORMAT
 @given(rounds=conversations())
 def test_usage_is_the_sum_of_all_rounds(format: str, rounds: list[Says]) -> None:
-    """Each round of this provider costs 100 tokens, of which 80 are cached, and answers with 10."""
+    """Each round costs 100 tokens, of which 80 are cached, and 10 for the answer."""
     body = {"stream_options": {"include_usage": True}}
     for reply in (shown_whole(format, rounds, **body), shown(format, rounds, **body)):
         usage = read_reply(reply, format=format).usage
@@ -313,7 +313,7 @@ def piece(*, ends: bool = False, id: str = "", index: int = 0, **function: str) 
 
 
 def functions(seen: Sequence[Json]) -> list[tuple[int, Json]]:
-    """The pieces of calls, one for each chunk: hosts look at the first of a chunk."""
+    """The pieces of calls, one per chunk: hosts read the first of a chunk."""
     made = [chunk["choices"][0]["delta"].get("tool_calls") for chunk in seen]
     return [(call["index"], call["function"]) for [call] in filter(None, made)]
 

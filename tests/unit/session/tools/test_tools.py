@@ -1,4 +1,4 @@
-"""One table of memory tools: every name once, every shape valid, and no call that raises."""
+"""The table of memory tools: unique names, valid schemas, and no call that raises."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ def test_an_unknown_argument_is_rejected_unless_it_is_null(tool: MemoryTool) -> 
 
 @pytest.mark.spec("C5", "C6")
 def test_the_scratchpad_checks_its_own_fields() -> None:
-    """Those of its schema, and whatever is sent under the older name; a text has no others."""
+    """Fields of its schema, and any fields under the legacy name; a text has no others."""
     loose = a_scene(layers=default_layers(ScratchpadLayer(schema={"type": "object", "properties": {"goal": {}}})))
     assert called("working_memory_update", {"gaol": 7}, loose).text == "Updated: gaol."
     assert called("updateWorkingMemory", {"memory": "x"}).text == "Written."
