@@ -63,7 +63,7 @@ def test_what_is_no_home_of_a_tenant_is_neither_listed_nor_erased(
         with pytest.raises(NotFound):
             homes.erase(name)
     for name in ("link", "file", "full", "linked"):
-        with pytest.raises(InvalidInput, match="nobody has"):
+        with pytest.raises(InvalidInput, match="does not exist yet"):
             made(homes, name)
     lived(outside, session="later")
 

@@ -214,7 +214,7 @@ def test_another_tenant_of_the_same_name_is_never_mixed_up_with_it(at: Opening, 
     theirs = made(target, "ada")
     for _ in ("with nothing in it", "with a life of its own"):
         before = source.inventory("ada"), target.inventory("ada")
-        with pytest.raises(InvalidInput, match="nobody has"):
+        with pytest.raises(InvalidInput, match="does not exist yet"):
             moved(source, target)
         assert (source.inventory("ada"), target.inventory("ada")) == before
         lived(theirs)

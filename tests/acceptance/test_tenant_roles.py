@@ -156,7 +156,7 @@ def test_a_tenant_can_change_its_own_password_and_only_that(roles: TenantRoles) 
     address = made(roles, "ada")
     made(roles, "bob")
     tell(address, "ALTER ROLE ada PASSWORD 'another'")
-    with pytest.raises(InvalidInput, match="lets in"):
+    with pytest.raises(InvalidInput, match="that the server accepts"):
         Memory.open(address, embedder=None)
     parts = urlsplit(address)
     Memory.open(address.replace(f":{parts.password}@", ":another@"), embedder=None).close()
@@ -258,7 +258,7 @@ def test_roles_that_are_no_tenants_are_none(roles: TenantRoles, admin: str) -> N
     for name in ("postgres", "app", "plain", "lonely"):
         with pytest.raises(InmindError):
             roles.erase(name)
-        with pytest.raises(InvalidInput, match="a name that no"):
+        with pytest.raises(InvalidInput, match="a name that no|does not exist yet"):
             made(roles, name)
     assert ask(admin, "SELECT count(*) FROM app.orders") == [(0,)]
 
@@ -536,7 +536,7 @@ def test_a_delegate_is_gone_afterwards_and_one_that_was_left_is_taken_away(roles
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 tell(place, f"RESET ROLE; {power}")
     assert ask(admin, there) == []
-    with pytest.raises(InvalidInput, match="lets in"):
+    with pytest.raises(InvalidInput, match="that the server accepts"):
         Memory.open(place, embedder=None)
     tell(admin, "CREATE ROLE inmind_delegate_left LOGIN VALID UNTIL '2020-01-01' IN ROLE ada")
     tell(admin, "CREATE ROLE inmind_delegate_busy LOGIN VALID UNTIL '2120-01-01' IN ROLE ada")

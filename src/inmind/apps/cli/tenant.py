@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -81,7 +80,7 @@ def list_(as_json: JsonOption = False) -> None:
         found = tenants.list_all()
         place = tenants.place
     if as_json:
-        return print_json([asdict(one) for one in found])
+        return print_json([{"name": one.name, "admitted": one.can_log_in, "bytes": one.bytes} for one in found])
     if not found:
         return print_text(f"No tenants in {place}.")
     table = plain_table("tenant", "size", "")
