@@ -67,15 +67,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Measure inmind, each number beside its bar.")
     parser.add_argument("names", nargs="*", metavar="name", help=f"which to run, all by default: {', '.join(BENCHES)}")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there as well")
-    asked = parser.parse_args()
-    unknown = [name for name in asked.names if name not in BENCHES]
+    options = parser.parse_args()
+    unknown = [name for name in options.names if name not in BENCHES]
     if unknown:
         parser.error(f"no benchmark is called {unknown[0]}: choose from {', '.join(BENCHES)}")
 
     tables: dict[str, list[Table]] = {}
     crashed: list[str] = []
-    for name in asked.names or BENCHES:
-        begun = time.monotonic()
+    for name in options.names or BENCHES:
+        started = time.monotonic()
         try:
             tables[name] = BENCHES[name]()
         except Exception:
@@ -84,11 +84,17 @@ def main() -> int:
             continue
         for table in tables[name]:
             print(table, end="\n\n")
-        print(f"{name}: {time.monotonic() - begun:.0f} s".rjust(WIDTH), end="\n\n", flush=True)
+        print(f"{name}: {time.monotonic() - started:.0f} s".rjust(WIDTH), end="\n\n", flush=True)
 
-    verdicts = [row.met for many in tables.values() for table in many for row in table.rows if row.met is not None]
-    if asked.json:
-        asked.json.write_text(_figures(tables, crashed), "utf-8")
+    verdicts = [
+        row.met
+        for benchmark_tables in tables.values()
+        for table in benchmark_tables
+        for row in table.rows
+        if row.met is not None
+    ]
+    if options.json:
+        options.json.write_text(_figures(tables, crashed), "utf-8")
     failed = f"; crashed: {', '.join(crashed)}" if crashed else ""
     print(f"{verdicts.count(True)} bars met, {verdicts.count(False)} missed{failed}")
     return 1 if crashed else 0
@@ -96,8 +102,8 @@ def main() -> int:
 
 def _figures(tables: dict[str, list[Table]], crashed: list[str]) -> str:
     measured = {
-        name: [{"title": table.title, "rows": [row.as_json() for row in table.rows]} for table in many]
-        for name, many in tables.items()
+        name: [{"title": table.title, "rows": [row.as_json() for row in table.rows]} for table in benchmark_tables]
+        for name, benchmark_tables in tables.items()
     }
     machine = {"python": platform.python_version(), "system": platform.platform()}
     return json.dumps({**machine, "benches": measured, "crashed": crashed}, indent=2, ensure_ascii=False) + "\n"

@@ -25,12 +25,12 @@ from inmind.store.in_memory import InMemoryStore
 from inmind.testing import ManualClock
 
 TURNS = 200
-CHANGES_EVERY = 3
-LEAST_OF_BARE = 0.90
+TURNS_PER_CHANGE = 3
+MIN_SHARE_OF_BARE = 0.90
 READ, WRITE, PLAIN = 0.1, 1.25, 1.0
 """Prices of a token served from the cache, written to it, and sent past it."""
 
-MOST_OVERSTATED = 0.02
+MAX_OVERSTATEMENT = 0.02
 """Of a prompt. Our report counts whole blocks and estimates tokens, so a little apart is no mistake."""
 
 SECONDS_BETWEEN_CALLS = 20.0
@@ -38,7 +38,7 @@ _count = counter("o200k")
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class SentPrompt:
     """One request, in pieces, in the order in which a provider reads it."""
 
     pieces: tuple[str, ...]
@@ -71,8 +71,8 @@ class Cost:
 
 
 def run() -> list[Table]:
-    talk = list(islice(exchanges(asked=180, answered=420), TURNS))
-    bare = _cost(_bare(talk))
+    dialogue = list(islice(exchanges(question_length=180, answer_length=420), TURNS))
+    bare = _cost(_bare_prompts(dialogue))
     rows = [
         Row(
             what="bare history: cached share",
@@ -81,10 +81,10 @@ def run() -> list[Table]:
         )
     ]
     for name, pages in PATTERNS.items():
-        rows += _compared(name, bare, talk, pages)
+        rows += _comparison_rows(name, bare, dialogue, pages)
     return [
         Table(
-            f"prompt cache, {TURNS} turns, overview.md changes every {CHANGES_EVERY} turns",
+            f"prompt cache, {TURNS} turns, overview.md changes every {TURNS_PER_CHANGE} turns",
             rows,
             (
                 "Cached: leading tokens (o200k) that equal the previous request's, in the provider's order; the bar "
@@ -96,20 +96,22 @@ def run() -> list[Table]:
     ]
 
 
-def _compared(name: str, bare: Cost, talk: Sequence[tuple[Message, Message]], pages: Pages) -> list[Row]:
-    anchored, moves = _remembering(talk, pages, anchored=True)
-    loose, _ = _remembering(talk, pages, anchored=False)
-    with_anchor, without = _cost(anchored), _cost(loose)
-    of_bare = with_anchor.share / bare.share
-    apart = [sent.reported - true / sent.tokens for sent, true in zip(anchored, with_anchor.cached, strict=True)]
-    too_high = sum(difference > MOST_OVERSTATED for difference in apart)
+def _comparison_rows(name: str, bare: Cost, dialogue: Sequence[tuple[Message, Message]], pages: Pages) -> list[Row]:
+    anchored, anchor_moves = _prompts_with_memory(dialogue, pages, anchored=True)
+    unanchored, _ = _prompts_with_memory(dialogue, pages, anchored=False)
+    with_anchor, without = _cost(anchored), _cost(unanchored)
+    share_of_bare = with_anchor.share / bare.share
+    differences = [
+        prompt.reported - true / prompt.tokens for prompt, true in zip(anchored, with_anchor.cached, strict=True)
+    ]
+    too_high = sum(difference > MAX_OVERSTATEMENT for difference in differences)
     return [
         Row(
             what=f"{name}: cached share, of bare",
-            measured=f"{of_bare:.1%} ({with_anchor.share:.1%}, anchor moved {moves}x)",
-            bar=f">= {LEAST_OF_BARE:.0%}",
-            met=of_bare >= LEAST_OF_BARE,
-            figures={"of_bare": of_bare, "share": with_anchor.share, "moves": moves},
+            measured=f"{share_of_bare:.1%} ({with_anchor.share:.1%}, anchor moved {anchor_moves}x)",
+            bar=f">= {MIN_SHARE_OF_BARE:.0%}",
+            met=share_of_bare >= MIN_SHARE_OF_BARE,
+            figures={"of_bare": share_of_bare, "share": with_anchor.share, "moves": anchor_moves},
         ),
         Row(
             what="  without anchoring",
@@ -123,29 +125,29 @@ def _compared(name: str, bare: Cost, talk: Sequence[tuple[Message, Message]], pa
         ),
         Row(
             what="  as reported, less as measured",
-            measured=f"{min(apart):+.1%} to {max(apart):+.1%}, too high in {too_high} calls",
-            figures={"lowest": min(apart), "highest": max(apart), "too_high": too_high},
+            measured=f"{min(differences):+.1%} to {max(differences):+.1%}, too high in {too_high} calls",
+            figures={"lowest": min(differences), "highest": max(differences), "too_high": too_high},
         ),
     ]
 
 
-def _cost(prompts: Sequence[Sent]) -> Cost:
-    befores = [Sent(()), *prompts]
-    cached = tuple(_shared(before.pieces, now.pieces) for before, now in zip(befores, prompts, strict=False))
-    return Cost(cached, sum(sent.tokens for sent in prompts), sum(sent.tail for sent in prompts))
+def _cost(prompts: Sequence[SentPrompt]) -> Cost:
+    previous = [SentPrompt(()), *prompts]
+    cached = tuple(_shared_tokens(before.pieces, now.pieces) for before, now in zip(previous, prompts, strict=False))
+    return Cost(cached, sum(prompt.tokens for prompt in prompts), sum(prompt.tail for prompt in prompts))
 
 
-def _shared(before: Sequence[str], now: Sequence[str]) -> int:
+def _shared_tokens(before: Sequence[str], now: Sequence[str]) -> int:
     """Leading tokens of a request that are the same as in the one before."""
     tokens = 0
     for old, new in zip(before, now, strict=False):
         if old != new:
-            return tokens + _count(_beginning(old, new))
+            return tokens + _count(_common_prefix(old, new))
         tokens += _count(new)
     return tokens
 
 
-def _beginning(old: str, new: str) -> str:
+def _common_prefix(old: str, new: str) -> str:
     """What both texts begin with."""
     pairs = enumerate(zip(old, new, strict=False))
     return new[: next((at for at, (a, b) in pairs if a != b), min(len(old), len(new)))]
@@ -161,34 +163,36 @@ def _pieces(request: dict[str, Any]) -> tuple[str, ...]:
     return tuple(pieces)
 
 
-def _bare(talk: Sequence[tuple[Message, Message]]) -> list[Sent]:
-    return [Sent(_pieces({"messages": list(host)})) for host in _hosts(talk)]
+def _bare_prompts(dialogue: Sequence[tuple[Message, Message]]) -> list[SentPrompt]:
+    return [SentPrompt(_pieces({"messages": list(messages)})) for messages in _host_lists(dialogue)]
 
 
-def _remembering(talk: Sequence[tuple[Message, Message]], pages: Pages, *, anchored: bool) -> tuple[list[Sent], int]:
+def _prompts_with_memory(
+    dialogue: Sequence[tuple[Message, Message]], pages: Pages, *, anchored: bool
+) -> tuple[list[SentPrompt], int]:
     """The same conversation with memory. A cache that is never warm gives an anchor no reason to stay."""
-    clock, page, sent, moves = ManualClock(), pages(), list[Sent](), 0
+    clock, page, prompts, anchor_moves = ManualClock(), pages(), list[SentPrompt](), 0
     with TemporaryDirectory() as folder, Memory(FolderBackend(Path(folder), InMemoryStore()), clock=clock) as memory:
         session = memory.session("bench", cwd="/bench", cache_seconds=CACHE_SECONDS if anchored else 0.0)
-        for turn, host in enumerate(_hosts(talk)):
-            if turn % CHANGES_EVERY == 0:
+        for turn, messages in enumerate(_host_lists(dialogue)):
+            if turn % TURNS_PER_CHANGE == 0:
                 session.write("overview.md", next(page))
-            prompt = session.prepare(host)
+            prompt = session.prepare(messages)
             pieces = _pieces(prompt.request)
             reported = prompt.report.cached_prefix_tokens / prompt.report.tokens_used
-            sent.append(Sent(pieces, tail=_count(pieces[-1]), reported=reported))
-            moves += bool(prompt.report.anchor_moved) and turn > 0
+            prompts.append(SentPrompt(pieces, tail=_count(pieces[-1]), reported=reported))
+            anchor_moves += bool(prompt.report.anchor_moved) and turn > 0
             clock.advance(seconds=SECONDS_BETWEEN_CALLS)
-    return sent, moves
+    return prompts, anchor_moves
 
 
-def _hosts(talk: Sequence[tuple[Message, Message]]) -> Iterator[list[Message]]:
+def _host_lists(dialogue: Sequence[tuple[Message, Message]]) -> Iterator[list[Message]]:
     """The host's list as it stands at each call."""
-    host: list[Message] = [{"role": "system", "content": SYSTEM}]
-    for question, answer in talk:
-        host.append(question)
-        yield host
-        host.append(answer)
+    messages: list[Message] = [{"role": "system", "content": SYSTEM}]
+    for question, answer in dialogue:
+        messages.append(question)
+        yield messages
+        messages.append(answer)
 
 
 # -- pages: each yields overview.md as it reads after one more change ------------------------------------------
@@ -204,7 +208,7 @@ def _line_added() -> Iterator[str]:
     page["Recent actions"] = []
     while True:
         page["Recent actions"].insert(0, prose(random, 48))
-        yield _written(page)
+        yield _render_page(page)
 
 
 def _line_replaced() -> Iterator[str]:
@@ -212,7 +216,7 @@ def _line_replaced() -> Iterator[str]:
     while True:
         lines = page[random.choice(list(page))]
         lines[random.randrange(len(lines))] = prose(random, 80)
-        yield _written(page)
+        yield _render_page(page)
 
 
 def _section_rewritten() -> Iterator[str]:
@@ -220,7 +224,7 @@ def _section_rewritten() -> Iterator[str]:
     page, random = _first_page()
     while True:
         page["Known facts"] = [prose(random, 80) for _ in page["Known facts"]]
-        yield _written(page)
+        yield _render_page(page)
 
 
 PATTERNS: dict[str, Pages] = {
@@ -235,6 +239,6 @@ def _first_page() -> tuple[dict[str, list[str]], Random]:
     return {name: [prose(random, 80) for _ in range(lines)] for name, lines in _SECTIONS.items()}, random
 
 
-def _written(page: dict[str, list[str]]) -> str:
+def _render_page(page: dict[str, list[str]]) -> str:
     sections = ("\n".join([f"## {name}", *(f"- {line}" for line in lines)]) for name, lines in page.items())
     return "# Working memory\n\n" + "\n\n".join(sections) + "\n"

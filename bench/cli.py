@@ -13,11 +13,11 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 
 from bench.table import Row, Table
-from bench.timing import Contender, Race, spoken
+from bench.timing import TimedCall, Timings, format_duration
 from inmind import Memory
 
-MOST_FOR_HELP = 0.150
-MOST_FOR_NOTE = 0.400
+MAX_HELP_SECONDS = 0.150
+MAX_NOTE_SECONDS = 0.400
 
 _SAMPLES = 15
 _SESSIONS = 20
@@ -27,31 +27,31 @@ _HELP = "inmind --help"
 _NOTE = "inmind note, in a home that is there"
 _LIST = f"inmind sessions, of {_SESSIONS}"
 _MCP = "inmind mcp, until its first answer"
-_BARS = {_HELP: MOST_FOR_HELP, _NOTE: MOST_FOR_NOTE}
+_BARS = {_HELP: MAX_HELP_SECONDS, _NOTE: MAX_NOTE_SECONDS}
 
 
 def run() -> list[Table]:
-    race = Race()
+    timings = Timings()
     with TemporaryDirectory() as home:
         _fill(Path(home))
         environment = _environment(home)
         facts = (f"Fact {number}." for number in count(1))
-        course = {
-            _BARE: Contender(lambda: _process(environment, sys.executable, "-c", "pass")),
-            _HELP: Contender(lambda: _process(environment, _COMMAND, "--help")),
-            _NOTE: Contender(lambda: _process(environment, _COMMAND, "note", next(facts), "--resource", "ada")),
-            _LIST: Contender(lambda: _process(environment, _COMMAND, "sessions")),
+        timed_calls = {
+            _BARE: TimedCall(lambda: _process(environment, sys.executable, "-c", "pass")),
+            _HELP: TimedCall(lambda: _process(environment, _COMMAND, "--help")),
+            _NOTE: TimedCall(lambda: _process(environment, _COMMAND, "note", next(facts), "--resource", "ada")),
+            _LIST: TimedCall(lambda: _process(environment, _COMMAND, "sessions")),
         }
-        race.run(course, repetitions=1)  # compiles everything once, as installing a package does
-        _first_answer(environment)
-        race.samples.clear()
+        timings.run(timed_calls, repetitions=1)  # compiles everything once, as installing a package does
+        _time_first_response(environment)
+        timings.samples.clear()
         for _ in range(_SAMPLES):
-            race.run(course, repetitions=1)
-            race.enter(_MCP, _first_answer(environment))
+            timings.run(timed_calls, repetitions=1)
+            timings.add_sample(_MCP, _time_first_response(environment))
     return [
         Table(
             "The command line, in fresh processes",
-            [_row(race, what) for what in (*course, _MCP)],
+            [_row(timings, what) for what in (*timed_calls, _MCP)],
             (
                 f"Medians of {_SAMPLES}, taking turns; in brackets, how many interpreters that do nothing would have "
                 "come and gone meanwhile. The bars are meant for an idle machine; on a busy one the ratios hold. A "
@@ -61,14 +61,14 @@ def run() -> list[Table]:
     ]
 
 
-def _row(race: Race, what: str) -> Row:
-    took, ratio, most = race.median(what), race.ratio(what, _BARE), _BARS.get(what)
+def _row(timings: Timings, what: str) -> Row:
+    median, ratio, limit = timings.median(what), timings.ratio(what, _BARE), _BARS.get(what)
     return Row(
         what=what,
-        measured=spoken(took) if what == _BARE else f"{spoken(took)} ({ratio:.1f})",
-        bar=f"<= {spoken(most)}" if most else "",
-        met=took <= most if most else None,
-        figures={"seconds": took, "ratio": ratio},
+        measured=format_duration(median) if what == _BARE else f"{format_duration(median)} ({ratio:.1f})",
+        bar=f"<= {format_duration(limit)}" if limit else "",
+        met=median <= limit if limit else None,
+        figures={"seconds": median, "ratio": ratio},
     )
 
 
@@ -82,32 +82,32 @@ def _fill(home: Path) -> None:
 
 
 def _environment(home: str) -> dict[str, str]:
-    ours = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    return {**ours, "INMIND_HOME": home}
+    variables = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**variables, "INMIND_HOME": home}
 
 
 def _process(environment: Mapping[str, str], *command: str | Path) -> None:
     subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=True)
 
 
-def _first_answer(environment: Mapping[str, str]) -> float:
+def _time_first_response(environment: Mapping[str, str]) -> float:
     """Seconds until a client that greets a new server over stdio is greeted back; its end is not waited for in them."""
-    begun = perf_counter()
+    started = perf_counter()
     with subprocess.Popen(
         [_COMMAND, "mcp"], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8"
     ) as server:
         assert server.stdin
         assert server.stdout
-        server.stdin.write(f"{json.dumps(_GREETING)}\n")
+        server.stdin.write(f"{json.dumps(_INITIALIZE)}\n")
         server.stdin.flush()
-        answer = json.loads(server.stdout.readline())
-        took = perf_counter() - begun
+        response = json.loads(server.stdout.readline())
+        seconds = perf_counter() - started
         server.stdin.close()
-    assert answer["result"]["serverInfo"]["name"] == "inmind", answer
-    return took
+    assert response["result"]["serverInfo"]["name"] == "inmind", response
+    return seconds
 
 
-_GREETING = {
+_INITIALIZE = {
     "jsonrpc": "2.0",
     "id": 1,
     "method": "initialize",

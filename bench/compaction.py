@@ -20,9 +20,9 @@ from tempfile import TemporaryDirectory
 from time import sleep
 
 from bench.conversations import Message, conversation, prose, questions
-from bench.prepare import SETTLING, BareJournal
+from bench.prepare import SETTLE_SECONDS, BareJournal
 from bench.table import Row, Table
-from bench.timing import Contender, Race, spoken
+from bench.timing import TimedCall, Timings, format_duration
 from inmind import Memory, Prompt, Session
 from inmind.apps.replay import Recording, ReplayReport, join_recordings, read_recordings, replay, sum_reports
 from inmind.core.events.codec import encode_payload
@@ -33,22 +33,22 @@ from inmind.types import Rates
 
 WINDOWS = (4_000, 8_000, 16_000)
 SETS = ("taubench", "tau2bench", "sweagent")
-FEW = 30
+RECORDINGS_PER_FILE = 30
 """Recordings of each file, unless all are asked for."""
 
 RATES = Rates()
 WHEN_IT_PAYS = CompressionPolicy.when_it_pays(RATES)
-ROOMY = 128_000
+LARGE_WINDOW = 128_000
 
-MOST_LONG = 0.2
-MOST_JOINED = 0.5
-MOST_SHORT = 1.15
+MAX_LONG_RATIO = 0.2
+MAX_JOINED_RATIO = 0.5
+MAX_SHORT_RATIO = 1.15
 
 MESSAGES = 2_000
-MOST_COMPACTING = 0.050
+MAX_COMPACTION_SECONDS = 0.050
 """Seconds, beside the commit."""
-MOST_INJECTING = 0.010
-PAGE = 5 * 1024
+MAX_INJECTION_SECONDS = 0.010
+PAGE_BYTES = 5 * 1024
 
 _COMPACTIONS = 12
 _PROMPTS = 120
@@ -58,15 +58,15 @@ def run() -> list[Table]:
     folder = os.environ.get("INMIND_DATA", "")
     if not folder:
         note = "Nothing was replayed: INMIND_DATA names no folder with recordings."
-        return [Table("compaction, in windows that are too small", [], [note]), _times()]
-    return [_kept(Path(folder)), _prices(Path(folder)), _times()]
+        return [Table("compaction, in windows that are too small", [], [note]), _time_table()]
+    return [_retention_table(Path(folder)), _price_table(Path(folder)), _time_table()]
 
 
 # -- what is kept --------------------------------------------------------------------------------------------------
 
 
-def _kept(data: Path) -> Table:
-    rows = [_whole(name, window, data) for name in SETS if (data / name).is_dir() for window in WINDOWS]
+def _retention_table(data: Path) -> Table:
+    rows = [_retention_row(name, window, data) for name in SETS if (data / name).is_dir() for window in WINDOWS]
     return Table(
         "compaction, in windows that are too small",
         rows,
@@ -80,7 +80,7 @@ def _kept(data: Path) -> Table:
     )
 
 
-def _whole(name: str, window: int, data: Path) -> Row:
+def _retention_row(name: str, window: int, data: Path) -> Row:
     report = sum_reports(replay(_recordings(data / name), window=window), name=name)
     faults = {
         "over": report.over_window,
@@ -90,7 +90,7 @@ def _whole(name: str, window: int, data: Path) -> Row:
         "no room": report.omitted,
         "unsent": report.memory.did_not_fit,
     }
-    played = {
+    counts = {
         "prompts": report.prompts,
         "ids": report.ids.known,
         "items": report.expected_items,
@@ -98,21 +98,21 @@ def _whole(name: str, window: int, data: Path) -> Row:
         "lost_without": report.ids.lost_without_memory,
     }
     return Row(
-        what=f"{name}, {window:>6,}: {report.prompts:,} prompts, {played['compactions']:,} compactions",
+        what=f"{name}, {window:>6,}: {report.prompts:,} prompts, {counts['compactions']:,} compactions",
         measured=", ".join(f"{number} {fault}" for fault, number in faults.items()),
         bar="none",
         met=not any(faults.values()),
-        figures={**faults, **played},
+        figures={**faults, **counts},
     )
 
 
 # -- what it costs -------------------------------------------------------------------------------------------------
 
 
-def _prices(data: Path) -> Table:
+def _price_table(data: Path) -> Table:
     return Table(
         "price with memory, against full history",
-        list(_priced(data)),
+        list(_price_rows(data)),
         (
             f"Read {RATES.cached:g}, written {RATES.written:g}, past the cache {RATES.uncached:g}; uncached: all "
             "tokens at full price. When it pays: compacted as soon as the prices say that it is cheaper than to go on; "
@@ -121,44 +121,44 @@ def _prices(data: Path) -> Table:
     )
 
 
-def _priced(data: Path) -> Iterator[Row]:
+def _price_rows(data: Path) -> Iterator[Row]:
     if (data / "beam").is_dir():
         long = read_recordings(str(next((data / "beam").glob("*1M*"))))
-        yield from _compared("beam, 1M tokens in 64,000", long, window=64_000, most=MOST_LONG)
+        yield from _policy_rows("beam, 1M tokens in 64,000", long, window=64_000, limit=MAX_LONG_RATIO)
     if (data / "sweagent").is_dir():
-        one = join_recordings(list(_recordings(data / "sweagent")), name="sweagent")
-        yield from _compared("sweagent as one session in 16,000", [one], window=16_000, most=MOST_JOINED)
+        joined = join_recordings(list(_recordings(data / "sweagent")), name="sweagent")
+        yield from _policy_rows("sweagent as one session in 16,000", [joined], window=16_000, limit=MAX_JOINED_RATIO)
     for name in SETS:
         if (data / name).is_dir():
-            for offered in (False, True):
-                played = replay(_recordings(data / name), window=ROOMY, memory_tools=offered)
-                report = sum_reports(played, name=name)
-                what = "  with memory's tools offered" if offered else f"{name}, which fits {ROOMY:,}"
-                yield _price(what, report, most=None if offered else MOST_SHORT)
+            for tools_offered in (False, True):
+                reports = replay(_recordings(data / name), window=LARGE_WINDOW, memory_tools=tools_offered)
+                report = sum_reports(reports, name=name)
+                what = "  with memory's tools offered" if tools_offered else f"{name}, which fits {LARGE_WINDOW:,}"
+                yield _price_row(what, report, limit=None if tools_offered else MAX_SHORT_RATIO)
 
 
-def _compared(what: str, recordings: list[Recording], *, window: int, most: float) -> Iterator[Row]:
+def _policy_rows(what: str, recordings: list[Recording], *, window: int, limit: float) -> Iterator[Row]:
     pays = sum_reports(replay(recordings, window=window, compression=WHEN_IT_PAYS), name=what)
-    yield _price(f"{what}: when it pays", pays, most=most)
+    yield _price_row(f"{what}: when it pays", pays, limit=limit)
     full = sum_reports(replay(recordings, window=window, compression=DEFAULT_POLICY), name=what)
-    yield _price("  only when full", full)
+    yield _price_row("  only when full", full)
 
 
-def _price(what: str, report: ReplayReport, *, most: float | None = None) -> Row:
+def _price_row(what: str, report: ReplayReport, *, limit: float | None = None) -> Row:
     cached = report.price_ratio(RATES, against=report.full) or 0.0
     uncached = report.token_ratio(against=report.full) or 0.0
     compacted = f", {len(report.compactions)} compactions" if report.compactions else ""
     return Row(
         what=what,
         measured=f"{cached:.2f}x (uncached {uncached:.2f}x{compacted})",
-        bar=f"<= {most:g}x" if most else "",
-        met=cached <= most if most else None,
+        bar=f"<= {limit:g}x" if limit else "",
+        met=cached <= limit if limit else None,
         figures={"cached": cached, "uncached": uncached, "compactions": len(report.compactions)},
     )
 
 
 def _recordings(folder: Path) -> Iterable[Recording]:
-    limit = None if os.environ.get("INMIND_BENCH_FULL") else FEW
+    limit = None if os.environ.get("INMIND_BENCH_FULL") else RECORDINGS_PER_FILE
     for path in sorted(folder.glob("*.json.zst")):
         yield from read_recordings(str(path), limit=limit)
 
@@ -166,10 +166,10 @@ def _recordings(folder: Path) -> Iterable[Recording]:
 # -- how long it takes ---------------------------------------------------------------------------------------------
 
 
-def _times() -> Table:
+def _time_table() -> Table:
     return Table(
-        f"compaction of {MESSAGES:,} messages, and an overview of {PAGE // 1024} KB, in time",
-        [*_compacting(), _injecting()],
+        f"compaction of {MESSAGES:,} messages, and an overview of {PAGE_BYTES // 1024} KB, in time",
+        [*_compaction_rows(), _injection_row()],
         (
             "The window is full with the last message: prepare compacts, archives and commits. Of that, compaction is "
             "what it takes longer than a prepare that has to lay out as long a history anew, since the host dropped "
@@ -179,34 +179,34 @@ def _times() -> Table:
     )
 
 
-def _compacting() -> list[Row]:
-    race = Race()
+def _compaction_rows() -> list[Row]:
+    timings = Timings()
     with TemporaryDirectory() as folder, Memory.open(Path(folder) / "home") as memory:
         bare = BareJournal(Path(folder) / "bare.db")
-        race.run(_overflowing(memory, bare), repetitions=_COMPACTIONS)
+        timings.run(_compaction_calls(memory, bare), repetitions=_COMPACTIONS)
         bare.close()
-    whole, anew, commit = race.median("compacting"), race.median("anew"), race.median("commit")
-    took, allowed = whole - anew, MOST_COMPACTING + commit
+    compacting, rebuilding, commit = timings.median("compacting"), timings.median("anew"), timings.median("commit")
+    took, allowed = compacting - rebuilding, MAX_COMPACTION_SECONDS + commit
     return [
         Row(
             what=f"fallback compaction of {MESSAGES:,} messages",
-            measured=f"{took / allowed:.2f}x ({spoken(took)} / {spoken(allowed)})",
-            bar=f"<= {spoken(MOST_COMPACTING)} + commit",
+            measured=f"{took / allowed:.2f}x ({format_duration(took)} / {format_duration(allowed)})",
+            bar=f"<= {format_duration(MAX_COMPACTION_SECONDS)} + commit",
             met=took <= allowed,
             figures={"seconds": took, "commit": commit},
         ),
         Row(
             what="  the whole prepare that does it",
-            measured=spoken(whole),
-            figures={"seconds": whole, "anew": anew, "p95": race.p95("compacting")},
+            measured=format_duration(compacting),
+            figures={"seconds": compacting, "anew": rebuilding, "p95": timings.p95("compacting")},
         ),
     ]
 
 
-def _overflowing(memory: Memory, bare: BareJournal) -> dict[str, Contender]:
+def _compaction_calls(memory: Memory, bare: BareJournal) -> dict[str, TimedCall]:
     """Each time another session, whose window is as good as full of the same history."""
     history, numbers = conversation(MESSAGES), count()
-    window = _just_full(memory, history)
+    window = _full_window(memory, history)
     session: Session | None = None
     prompt: Prompt | None = None
     seen, stored = 0, list[str]()
@@ -216,72 +216,72 @@ def _overflowing(memory: Memory, bare: BareJournal) -> dict[str, Contender]:
         session = memory.session(f"full-{next(numbers)}", window=window, cwd="/bench")
         session.prepare(history)
         seen = session.state.seq
-        sleep(SETTLING)
+        sleep(SETTLE_SECONDS)
 
     def overflow() -> None:
         nonlocal prompt
         assert session is not None
-        prompt = session.prepare([*history, *_A_LITTLE_MORE])
+        prompt = session.prepare([*history, *_LAST_MESSAGES])
 
-    def note_what_was_stored() -> None:
+    def collect_stored_events() -> None:
         assert session is not None
         assert prompt is not None
         if not prompt.report.compacted:
             raise RuntimeError("nothing was compacted: there is nothing to measure")
         stored[:] = [encode_payload(event.payload) for event in session.events(after=seen)]
 
-    roomy: Session | None = None
+    larger_session: Session | None = None
 
-    def fill_another() -> None:
-        nonlocal roomy
-        roomy = memory.session(f"roomy-{next(numbers)}", window=2 * window, cwd="/bench")
-        roomy.prepare(history)
-        sleep(SETTLING)
+    def fill_larger() -> None:
+        nonlocal larger_session
+        larger_session = memory.session(f"roomy-{next(numbers)}", window=2 * window, cwd="/bench")
+        larger_session.prepare(history)
+        sleep(SETTLE_SECONDS)
 
-    def lay_out() -> None:
-        assert roomy is not None
-        roomy.prepare([*history[next_turn:], *_A_LITTLE_MORE])
+    def rebuild() -> None:
+        assert larger_session is not None
+        larger_session.prepare([*history[next_turn:], *_LAST_MESSAGES])
 
     next_turn = next(place for place, message in enumerate(history[1:], start=1) if message["role"] == "user")
     return {
-        "anew": Contender(lay_out, before=fill_another),
-        "compacting": Contender(overflow, before=fill),
-        "commit": Contender(lambda: bare.commit(stored), before=note_what_was_stored),
+        "anew": TimedCall(rebuild, before=fill_larger),
+        "compacting": TimedCall(overflow, before=fill),
+        "commit": TimedCall(lambda: bare.commit(stored), before=collect_stored_events),
     }
 
 
-_A_LITTLE_MORE: list[Message] = [
+_LAST_MESSAGES: list[Message] = [
     {"role": "assistant", "content": "Done."},
     {"role": "user", "content": prose(Random(19), 20_000)},
 ]
 
 
-def _just_full(memory: Memory, history: list[Message]) -> int:
+def _full_window(memory: Memory, history: list[Message]) -> int:
     """A window that the history fills to just below where it is compacted."""
     used = memory.session("measured", window=4_000_000, cwd="/bench").prepare(history).report.tokens_used
     return DEFAULT_RESERVE + int(used / (COMPACTION_THRESHOLD - 0.01) / (1 - SAFETY_MARGIN))
 
 
-def _injecting() -> Row:
-    race = Race()
+def _injection_row() -> Row:
+    timings = Timings()
     with TemporaryDirectory() as folder, Memory.open(folder) as memory:
-        with_page = _asking(memory, "with", page=prose(Random(23), PAGE))
-        race.run({"with": with_page, "without": _asking(memory, "without", page="")}, repetitions=_PROMPTS)
-    took = race.median("with") - race.median("without")
+        with_page = _prepare_call(memory, "with", page=prose(Random(23), PAGE_BYTES))
+        timings.run({"with": with_page, "without": _prepare_call(memory, "without", page="")}, repetitions=_PROMPTS)
+    took = timings.median("with") - timings.median("without")
     return Row(
-        what=f"injection of an overview of {PAGE // 1024} KB",
-        measured=f"{took / MOST_INJECTING:.2f}x ({1e3 * took:.2f} ms / {spoken(MOST_INJECTING)})",
-        bar=f"<= {spoken(MOST_INJECTING)}",
-        met=took <= MOST_INJECTING,
-        figures={"seconds": took, "with": race.median("with"), "without": race.median("without")},
+        what=f"injection of an overview of {PAGE_BYTES // 1024} KB",
+        measured=f"{took / MAX_INJECTION_SECONDS:.2f}x ({1e3 * took:.2f} ms / {format_duration(MAX_INJECTION_SECONDS)})",
+        bar=f"<= {format_duration(MAX_INJECTION_SECONDS)}",
+        met=took <= MAX_INJECTION_SECONDS,
+        figures={"seconds": took, "with": timings.median("with"), "without": timings.median("without")},
     )
 
 
-def _asking(memory: Memory, id: str, *, page: str) -> Contender:
+def _prepare_call(memory: Memory, id: str, *, page: str) -> TimedCall:
     session = memory.session(id, cwd="/bench")
     if page:
         session.write("overview.md", f"# Working memory\n\n## Known facts\n\n- {page}\n")
-    host, new = conversation(100), questions()
-    session.prepare(host)
-    sleep(SETTLING)
-    return Contender(lambda: session.prepare(host), before=lambda: host.append(next(new)))
+    messages, new = conversation(100), questions()
+    session.prepare(messages)
+    sleep(SETTLE_SECONDS)
+    return TimedCall(lambda: session.prepare(messages), before=lambda: messages.append(next(new)))

@@ -36,8 +36,8 @@ def conversation(messages: int) -> list[Message]:
 
     A number that is not whole turns of four begins with an exchange of words, so that no call is left open.
     """
-    spoken = next(exchanges(asked=90, answered=200))[: messages % 4]
-    return [*spoken, *islice(_working(Random(7)), messages - len(spoken))]
+    opening = next(exchanges(question_length=90, answer_length=200))[: messages % 4]
+    return [*opening, *islice(_agent_turns(Random(7)), messages - len(opening))]
 
 
 def questions() -> Iterator[Message]:
@@ -47,17 +47,17 @@ def questions() -> Iterator[Message]:
         yield {"role": "user", "content": prose(random, random.randint(60, 240))}
 
 
-def exchanges(*, asked: int, answered: int) -> Iterator[tuple[Message, Message]]:
+def exchanges(*, question_length: int, answer_length: int) -> Iterator[tuple[Message, Message]]:
     """Turns of a plain chat, without end, with texts of exactly these lengths."""
     random = Random(13)
     while True:
         yield (
-            {"role": "user", "content": prose(random, asked)},
-            {"role": "assistant", "content": prose(random, answered)},
+            {"role": "user", "content": prose(random, question_length)},
+            {"role": "assistant", "content": prose(random, answer_length)},
         )
 
 
-def _working(random: Random) -> Iterator[Message]:
+def _agent_turns(random: Random) -> Iterator[Message]:
     number = 0
     while True:
         number += 1
@@ -69,8 +69,8 @@ def _working(random: Random) -> Iterator[Message]:
             "content": None,
             "tool_calls": [{"id": f"call_{number}", "type": "function", "function": function}],
         }
-        found = [_order(random) for _ in range(random.randint(2, 6))]
-        yield {"role": "tool", "tool_call_id": f"call_{number}", "content": json.dumps({"orders": found})}
+        orders = [_order(random) for _ in range(random.randint(2, 6))]
+        yield {"role": "tool", "tool_call_id": f"call_{number}", "content": json.dumps({"orders": orders})}
         yield {"role": "assistant", "content": prose(random, random.randint(120, 600))}
 
 

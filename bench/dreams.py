@@ -21,7 +21,7 @@ from pathlib import Path
 from random import Random
 from statistics import mean, quantiles
 
-from bench.question_sets import Haystack, haystacks
+from bench.question_sets import Haystack, load_haystacks
 from bench.table import Row, Table
 from inmind import Memory, Session
 from inmind.dreams.page.limits import MAX_PAGE_CHARACTERS
@@ -41,20 +41,20 @@ _WORDS = (
 
 
 def run() -> list[Table]:
-    tables = [_large(), _meanwhile()]
+    tables = [_large_dream_table(), _concurrent_table()]
     data = os.environ.get("INMIND_DATA")
-    if data and (chats := haystacks(Path(data), "locomo")):
-        tables.append(_month(chats))
+    if data and (haystacks := load_haystacks(Path(data), "locomo")):
+        tables.append(_month_table(haystacks))
     return tables
 
 
 # -- how long, and how much ---------------------------------------------------------------------------------
 
 
-def _large() -> Table:
+def _large_dream_table() -> Table:
     with tempfile.TemporaryDirectory() as home:
         _fill(Path(home))
-        seconds, megabytes, done = _in_a_process(Path(home))
+        seconds, megabytes, done = _dream_in_process(Path(home))
     over = f"{NOTES:,} notes and {CRYSTALS:,} crystals"
     return Table(
         f"A dream by rules over {over}",
@@ -79,20 +79,23 @@ def _large() -> Table:
 
 
 def _fill(home: Path) -> None:
-    chance = Random(7)
+    random = Random(7)
     with Memory.open(home, embedder=None) as memory:
         session = memory.session("talk", resource="ada")
         for start in range(0, CRYSTALS, 100):
             session.add(
-                [{"role": ("user", "assistant")[n % 2], "content": _said(chance, n)} for n in range(start, start + 100)]
+                [
+                    {"role": ("user", "assistant")[n % 2], "content": _sentence(random, n)}
+                    for n in range(start, start + 100)
+                ]
             )
         for number in range(NOTES):
-            session.note(_said(chance, number), importance=round(chance.uniform(0.3, 1.0), 2))
+            session.note(_sentence(random, number), importance=round(random.uniform(0.3, 1.0), 2))
         memory.resource("ada").search("harbour")
 
 
-def _said(chance: Random, number: int) -> str:
-    first, second, third, fourth = chance.sample(_WORDS, 4)
+def _sentence(random: Random, number: int) -> str:
+    first, second, third, fourth = random.sample(_WORDS, 4)
     return f"The {first} of the {second} needs {number} {third}s before the {fourth} opens on day {number % 365}."
 
 
@@ -109,7 +112,7 @@ with Memory.open(sys.argv[1], embedder=None) as memory:
 """
 
 
-def _in_a_process(home: Path) -> tuple[float, float, str]:
+def _dream_in_process(home: Path) -> tuple[float, float, str]:
     printed = subprocess.run([sys.executable, "-c", _DREAM, str(home)], check=True, capture_output=True, text=True)
     seconds, megabytes, done = printed.stdout.strip().split("\t")
     return float(seconds), float(megabytes), done
@@ -118,20 +121,20 @@ def _in_a_process(home: Path) -> tuple[float, float, str]:
 # -- what it costs those who work meanwhile -----------------------------------------------------------------
 
 
-def _meanwhile() -> Table:
+def _concurrent_table() -> Table:
     rows: list[Row] = []
     for where in ("another process", "a thread of this one"):
         with tempfile.TemporaryDirectory() as home:
             _fill(Path(home))
-            quiet, dreaming, dreams = _raced(Path(home), where)
-        ratio = dreaming / quiet
+            idle, dreaming, dreams = _measure_p95(Path(home), where)
+        ratio = dreaming / idle
         rows.append(
             Row(
                 what=f"prepare, p95, while dreams go on in {where}",
-                measured=f"{ratio:.2f}x ({dreaming * 1e3:.2f} ms against {quiet * 1e3:.2f} ms; {dreams} dreams)",
+                measured=f"{ratio:.2f}x ({dreaming * 1e3:.2f} ms against {idle * 1e3:.2f} ms; {dreams} dreams)",
                 bar="1.2x",
                 met=ratio <= 1.2,
-                figures={"ratio": ratio, "quiet": quiet, "dreaming": dreaming},
+                figures={"ratio": ratio, "quiet": idle, "dreaming": dreaming},
             )
         )
     note = (
@@ -154,16 +157,16 @@ with Memory.open(sys.argv[1], embedder=None) as memory:
 """
 
 
-def _raced(home: Path, where: str) -> tuple[float, float, int]:
+def _measure_p95(home: Path, where: str) -> tuple[float, float, int]:
     with Memory.open(home, embedder=None) as memory:
         session = memory.session("work", resource="ben", window=200_000)
         messages = [{"role": ("user", "assistant")[n % 2], "content": f"line {n} of the talk"} for n in range(99)]
         session.prepare(messages)
-        quiet = _p95(session, messages, 300)
-        dreams = _Elsewhere(home) if where == "another process" else _Here(memory)
+        idle = _p95(session, messages, 300)
+        dreams = _ProcessDreams(home) if where == "another process" else _ThreadDreams(memory)
         with dreams:
             busy = _p95(session, messages, 300, until=lambda: dreams.count >= 2)
-            return quiet, busy, dreams.count
+            return idle, busy, dreams.count
 
 
 def _p95(session: Session, messages: list[dict[str, str]], calls: int, until: object = None) -> float:
@@ -171,14 +174,14 @@ def _p95(session: Session, messages: list[dict[str, str]], calls: int, until: ob
     gc.collect()
     deadline = time.monotonic() + 60
     while len(times) < calls or (callable(until) and not until() and time.monotonic() < deadline):
-        began = time.perf_counter()
+        started = time.perf_counter()
         session.prepare(messages)
-        times.append(time.perf_counter() - began)
+        times.append(time.perf_counter() - started)
         time.sleep(0.002)
     return quantiles(times, n=20)[-1]
 
 
-class _Elsewhere:
+class _ProcessDreams:
     def __init__(self, home: Path) -> None:
         self._process = subprocess.Popen(
             [sys.executable, "-c", _DREAMS, str(home)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -203,7 +206,7 @@ class _Elsewhere:
         self._process.wait()
 
 
-class _Here:
+class _ThreadDreams:
     def __init__(self, memory: Memory) -> None:
         self._memory, self._stop, self.count = memory, threading.Event(), 0
         self._thread = threading.Thread(target=self._dream)
@@ -225,16 +228,16 @@ class _Here:
 # -- a month ------------------------------------------------------------------------------------------------
 
 
-def _month(chats: list[Haystack]) -> Table:
-    months = [_dreamt_through(chat) for chat in chats]
+def _month_table(haystacks: list[Haystack]) -> Table:
+    months = [_dream_through(haystack) for haystack in haystacks]
     notes, lost = sum(month.notes for month in months), sum(month.lost for month in months)
     sizes = [size for month in months for size in month.sizes]
     evidence = [share for month in months for share in month.reached]
     shown = [share for month in months for share in month.shown]
-    late = [month.sizes[-1] / mean(month.sizes[len(month.sizes) // 2 :]) for month in months]
+    growth = [month.sizes[-1] / mean(month.sizes[len(month.sizes) // 2 :]) for month in months]
     over = sum(size > MAX_PAGE_CHARACTERS for size in sizes)
     return Table(
-        f"A month of dreams by rules, {len(chats)} conversations of LoCoMo, one dream a sitting",
+        f"A month of dreams by rules, {len(haystacks)} conversations of LoCoMo, one dream a sitting",
         [
             Row(
                 what="notes that a search for their own words finds",
@@ -252,10 +255,10 @@ def _month(chats: list[Haystack]) -> Table:
             ),
             Row(
                 what="size at the end against the second half's mean",
-                measured=f"{mean(late):.2f}x (largest {max(sizes):,} of {MAX_PAGE_CHARACTERS:,} characters)",
+                measured=f"{mean(growth):.2f}x (largest {max(sizes):,} of {MAX_PAGE_CHARACTERS:,} characters)",
                 bar="1.1x",
-                met=mean(late) <= 1.1,
-                figures={"flat": mean(late), "largest": max(sizes)},
+                met=mean(growth) <= 1.1,
+                figures={"flat": mean(growth), "largest": max(sizes)},
             ),
             Row(
                 what="evidence of questions reachable from MEMORY.md or its pointers",
@@ -272,39 +275,39 @@ class _Month:
         self.notes, self.lost, self.sizes, self.reached, self.shown = notes, lost, sizes, reached, shown
 
 
-def _dreamt_through(chat: Haystack) -> _Month:
+def _dream_through(haystack: Haystack) -> _Month:
     clock = ManualClock(NOON)
     with tempfile.TemporaryDirectory() as home, Memory.open(home, clock=clock, embedder=None) as memory:
         ids: list[str] = []
         sizes: list[int] = []
         texts: dict[str, str] = {}
-        for day, sitting in enumerate(chat.sittings):
-            clock.now = NOON + timedelta(days=day * DAYS / len(chat.sittings))
+        for day, chat_session in enumerate(haystack.chat_sessions):
+            clock.now = NOON + timedelta(days=day * DAYS / len(haystack.chat_sessions))
             session = memory.session(f"day-{day}", resource="ada")
-            for turn in sitting.turns:
+            for turn in chat_session.turns:
                 note = session.note(turn.line, importance=0.5)
                 ids.append(note.id)
                 texts[note.id] = turn.line
                 clock.advance(seconds=20)
             memory.dream("ada")
             sizes.append(len(session.read("MEMORY.md")))
-        lost = sum(not _finds(memory, text, id) for id, text in texts.items())
+        lost = sum(not _is_found(memory, text, id) for id, text in texts.items())
         session = memory.session("end", resource="ada")
         page = parse_page(session.read("MEMORY.md"))
         lines = session.resource_state.dreams.lines
         shown = {source for line in lines.values() if line.section != Section.POINTERS for source in line.sources}
-        reached = shown | set(_pointed_at(memory, page.entries(Section.POINTERS)))
-        shares = [_share(question.evidence, ids, reached) for question in chat.questions]
-        alone = [_share(question.evidence, ids, shown) for question in chat.questions]
+        reached = shown | set(_reached_by_pointers(memory, page.entries(Section.POINTERS)))
+        shares = [_share(question.evidence, ids, reached) for question in haystack.questions]
+        alone = [_share(question.evidence, ids, shown) for question in haystack.questions]
         return _Month(len(ids), lost, sizes, shares, alone)
 
 
-def _finds(memory: Memory, text: str, id: str) -> bool:
+def _is_found(memory: Memory, text: str, id: str) -> bool:
     hits = memory.resource("ada").search(text[:2_000], limit=10)
     return any(id == hit.crystal.id or id in hit.crystal.sources for hit in hits)
 
 
-def _pointed_at(memory: Memory, entries: tuple[str, ...]) -> Iterator[str]:
+def _reached_by_pointers(memory: Memory, entries: tuple[str, ...]) -> Iterator[str]:
     for entry in entries:
         if pointer := parse_pointer(entry):
             for hit in memory.resource("ada").search(pointer.keywords, limit=10):

@@ -9,10 +9,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from bench.table import Row, Table
-from bench.timing import Contender, Race, spoken
+from bench.timing import TimedCall, Timings, format_duration
 
-MOST_SECONDS = 0.120
-ALLOWED = {"apsw"}
+MAX_IMPORT_SECONDS = 0.120
+ALLOWED_PACKAGES = {"apsw"}
 """The one dependency that is not optional."""
 
 _SAMPLES = 40
@@ -20,16 +20,16 @@ _SOURCE = Path(__file__).parents[1] / "src"
 
 
 def run() -> list[Table]:
-    race = Race()
+    timings = Timings()
     with TemporaryDirectory() as folder:
         environment = _environment(Path(folder))
-        course = {name: _starting(code, environment) for name, code in _PROGRAMS.items()}
-        race.run(course, repetitions=1)  # compiles everything once, as installing a package does
-        race.samples.clear()
-        race.run(course, repetitions=_SAMPLES)
-        foreign = _imported(_IMPORT, environment) - _imported("pass", environment)
-    took = race.median("inmind") - race.median("bare")
-    begun = race.median("first turn") - race.median("bare")
+        timed_calls = {name: _start_interpreter(code, environment) for name, code in _PROGRAMS.items()}
+        timings.run(timed_calls, repetitions=1)  # compiles everything once, as installing a package does
+        timings.samples.clear()
+        timings.run(timed_calls, repetitions=_SAMPLES)
+        foreign = _imported_packages(_IMPORT, environment) - _imported_packages("pass", environment)
+    import_seconds = timings.median("inmind") - timings.median("bare")
+    first_turn_seconds = timings.median("first turn") - timings.median("bare")
     extra = sorted(foreign - {"inmind", *sys.stdlib_module_names})
     return [
         Table(
@@ -37,21 +37,25 @@ def run() -> list[Table]:
             [
                 Row(
                     what="from inmind import Memory, less an interpreter that does nothing",
-                    measured=f"{spoken(took)} ({spoken(race.median('inmind'))} - {spoken(race.median('bare'))})",
-                    bar=f"<= {spoken(MOST_SECONDS)}",
-                    met=took <= MOST_SECONDS,
-                    figures={"seconds": took, "inmind": race.median("inmind"), "bare": race.median("bare")},
+                    measured=f"{format_duration(import_seconds)} ({format_duration(timings.median('inmind'))} - {format_duration(timings.median('bare'))})",
+                    bar=f"<= {format_duration(MAX_IMPORT_SECONDS)}",
+                    met=import_seconds <= MAX_IMPORT_SECONDS,
+                    figures={
+                        "seconds": import_seconds,
+                        "inmind": timings.median("inmind"),
+                        "bare": timings.median("bare"),
+                    },
                 ),
                 Row(
                     what="  and a first turn: open, prepare, record",
-                    measured=spoken(begun),
-                    figures={"seconds": begun},
+                    measured=format_duration(first_turn_seconds),
+                    figures={"seconds": first_turn_seconds},
                 ),
                 Row(
                     what="modules of other packages that it imports",
                     measured=", ".join(extra) or "none",
-                    bar=f"only {', '.join(sorted(ALLOWED))}",
-                    met=set(extra) <= ALLOWED,
+                    bar=f"only {', '.join(sorted(ALLOWED_PACKAGES))}",
+                    met=set(extra) <= ALLOWED_PACKAGES,
                     figures={"modules": ", ".join(extra)},
                 ),
             ],
@@ -81,18 +85,22 @@ def _environment(folder: Path) -> dict[str, str]:
     """As ours, but compiled files and memory go elsewhere, and the source beside us is what is imported."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     path = os.pathsep.join(part for part in (str(_SOURCE), environment.get("PYTHONPATH", "")) if part)
-    ours = {"PYTHONPYCACHEPREFIX": str(folder / "compiled"), "INMIND_HOME": str(folder / "home"), "PYTHONPATH": path}
-    return {**environment, **ours}
+    overrides = {
+        "PYTHONPYCACHEPREFIX": str(folder / "compiled"),
+        "INMIND_HOME": str(folder / "home"),
+        "PYTHONPATH": path,
+    }
+    return {**environment, **overrides}
 
 
-def _starting(code: str, environment: dict[str, str]) -> Contender:
-    return Contender(lambda: subprocess.run([sys.executable, "-c", code], env=environment, check=True))
+def _start_interpreter(code: str, environment: dict[str, str]) -> TimedCall:
+    return TimedCall(lambda: subprocess.run([sys.executable, "-c", code], env=environment, check=True))
 
 
-def _imported(code: str, environment: dict[str, str]) -> set[str]:
+def _imported_packages(code: str, environment: dict[str, str]) -> set[str]:
     """Top-level names of every module that a fresh interpreter has loaded after this."""
     program = f"{code}\nimport sys\nprint(*sys.modules, sep='\\n')"
-    ran = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", program], env=environment, check=True, capture_output=True, encoding="utf-8"
     )
-    return {name.partition(".")[0] for name in ran.stdout.split()}
+    return {name.partition(".")[0] for name in process.stdout.split()}

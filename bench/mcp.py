@@ -22,7 +22,7 @@ from mcp.server import Server, ServerRequestContext
 from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult, PaginatedRequestParams, TextContent
 
 from bench.table import Row, Table
-from bench.timing import Contender, Race, spoken
+from bench.timing import TimedCall, Timings, format_duration
 from inmind import Memory
 from inmind.apps.mcp import tools
 from inmind.apps.mcp.project import Project, ServerDefaults
@@ -30,7 +30,7 @@ from inmind.apps.mcp.server import build_server
 from inmind.apps.mcp.session_pool import SessionPool
 from inmind.apps.mcp.stdio import serve_stdio
 
-MOST_AGAINST_LIBRARY = 1.5
+MAX_LIBRARY_RATIO = 1.5
 REPETITIONS = 150
 NOTES = 200
 """That are there to be found."""
@@ -39,11 +39,11 @@ _SESSION = {"session": "bench"}
 
 
 def run() -> list[Table]:
-    race = _raced()
+    timings = _time_calls()
     return [
         Table(
             "one MCP tool call over stdio, against the library call and the transport",
-            [_against_library(race, what) for what in ("note", "search")],
+            [_against_library(timings, what) for what in ("note", "search")],
             (
                 "Transport: a tool with the schemas of a note that only echoes, in a server of its own, over the same "
                 "kind of pipe; the client checks its answers as it does ours. What is left of a call without it is "
@@ -54,39 +54,39 @@ def run() -> list[Table]:
     ]
 
 
-def _against_library(race: Race, what: str) -> Row:
-    library, stdio, transport = (race.median(one) for one in (what, f"{what}: stdio", "echo"))
+def _against_library(timings: Timings, what: str) -> Row:
+    library, stdio, transport = (timings.median(name) for name in (what, f"{what}: stdio", "echo"))
     ratio = max(0.0, stdio - transport) / library
-    parts = f"{spoken(stdio)} - {spoken(transport)} / {spoken(library)}"
-    beside = f"in process {spoken(race.median(f'{what}: in process'))}"
+    parts = f"{format_duration(stdio)} - {format_duration(transport)} / {format_duration(library)}"
+    in_process = f"in process {format_duration(timings.median(f'{what}: in process'))}"
     return Row(
         what=what,
-        measured=f"{ratio:.2f}x ({parts}; {beside})",
-        bar=f"at most {MOST_AGAINST_LIBRARY:g}x",
-        met=ratio <= MOST_AGAINST_LIBRARY,
+        measured=f"{ratio:.2f}x ({parts}; {in_process})",
+        bar=f"at most {MAX_LIBRARY_RATIO:g}x",
+        met=ratio <= MAX_LIBRARY_RATIO,
         figures={
             "ratio": ratio,
             "library": library,
             "stdio": stdio,
             "transport": transport,
-            "in_process": race.median(f"{what}: in process"),
+            "in_process": timings.median(f"{what}: in process"),
         },
     )
 
 
-def _raced() -> Race:
-    race = Race()
+def _time_calls() -> Timings:
+    timings = Timings()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory()))
         portal = stack.enter_context(start_blocking_portal())
         memory = stack.enter_context(Memory.open(folder / "library"))
-        inner = stack.enter_context(Memory.open(folder / "in-process"))
+        served_memory = stack.enter_context(Memory.open(folder / "in-process"))
         session = memory.session("bench", resource="bench")
-        served = build_server(SessionPool(inner), ServerDefaults(project=Project.at(folder)))
-        within = stack.enter_context(_connected(portal, Client(served)))
-        home = ("-c", "from inmind.apps.cli import main; main()", "--home", str(folder / "stdio"), "mcp")
-        across = stack.enter_context(_connected(portal, Client(stdio_client(_program(*home)))))
-        echoing = stack.enter_context(_connected(portal, Client(stdio_client(_program("-m", "bench.mcp")))))
+        server = build_server(SessionPool(served_memory), ServerDefaults(project=Project.at(folder)))
+        in_process_client = stack.enter_context(_connect(portal, Client(server)))
+        command = ("-c", "from inmind.apps.cli import main; main()", "--home", str(folder / "stdio"), "mcp")
+        piped_client = stack.enter_context(_connect(portal, Client(stdio_client(_server_parameters(*command)))))
+        echo_client = stack.enter_context(_connect(portal, Client(stdio_client(_server_parameters("-m", "bench.mcp")))))
         numbers = count()
 
         def note() -> str:
@@ -98,46 +98,48 @@ def _raced() -> Race:
 
         for _ in range(NOTES):
             session.note(note())
-            call(within, "working_memory_note", note=note(), **_SESSION)
-            call(across, "working_memory_note", note=note(), **_SESSION)
-        asked = {"query": "when does the gate open", **_SESSION}
-        race.run(
+            call(in_process_client, "working_memory_note", note=note(), **_SESSION)
+            call(piped_client, "working_memory_note", note=note(), **_SESSION)
+        search_arguments = {"query": "when does the gate open", **_SESSION}
+        timings.run(
             {
-                "note": Contender(lambda: session.note(note())),
-                "note: in process": Contender(lambda: call(within, "working_memory_note", note=note(), **_SESSION)),
-                "note: stdio": Contender(lambda: call(across, "working_memory_note", note=note(), **_SESSION)),
-                "echo": Contender(lambda: call(echoing, "echo", note=note(), **_SESSION)),
-                "search": Contender(lambda: session.search("when does the gate open")),
-                "search: in process": Contender(lambda: call(within, "memory_search", **asked)),
-                "search: stdio": Contender(lambda: call(across, "memory_search", **asked)),
+                "note": TimedCall(lambda: session.note(note())),
+                "note: in process": TimedCall(
+                    lambda: call(in_process_client, "working_memory_note", note=note(), **_SESSION)
+                ),
+                "note: stdio": TimedCall(lambda: call(piped_client, "working_memory_note", note=note(), **_SESSION)),
+                "echo": TimedCall(lambda: call(echo_client, "echo", note=note(), **_SESSION)),
+                "search": TimedCall(lambda: session.search("when does the gate open")),
+                "search: in process": TimedCall(lambda: call(in_process_client, "memory_search", **search_arguments)),
+                "search: stdio": TimedCall(lambda: call(piped_client, "memory_search", **search_arguments)),
             },
             repetitions=REPETITIONS,
         )
-    return race
+    return timings
 
 
 @contextmanager
-def _connected(portal: BlockingPortal, client: Client) -> Generator[Client]:
+def _connect(portal: BlockingPortal, client: Client) -> Generator[Client]:
     with portal.wrap_async_context_manager(client) as connected:
         yield connected
 
 
-def _program(*arguments: str) -> StdioServerParameters:
+def _server_parameters(*arguments: str) -> StdioServerParameters:
     return StdioServerParameters(command=sys.executable, args=list(arguments), env=dict(os.environ))
 
 
-async def _listed(_: ServerRequestContext[Any, Any], __: PaginatedRequestParams | None) -> ListToolsResult:
-    noting = next(
+async def _list_tools(_: ServerRequestContext[Any, Any], __: PaginatedRequestParams | None) -> ListToolsResult:
+    note_tool = next(
         tool for tool in tools.mcp_tools(tracked=True, all_resources=False) if tool.name == "working_memory_note"
     )
-    return ListToolsResult(tools=[noting.model_copy(update={"name": "echo"})])
+    return ListToolsResult(tools=[note_tool.model_copy(update={"name": "echo"})])
 
 
-async def _echoed(_: ServerRequestContext[Any, Any], params: CallToolRequestParams) -> CallToolResult:
-    said = str(params.arguments)
-    content = {"id": said, "at": said}
-    return CallToolResult(content=[TextContent(type="text", text=said)], structured_content=content)
+async def _echo(_: ServerRequestContext[Any, Any], params: CallToolRequestParams) -> CallToolResult:
+    text = str(params.arguments)
+    content = {"id": text, "at": text}
+    return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=content)
 
 
 if __name__ == "__main__":
-    anyio.run(serve_stdio, Server[Any]("echo", on_list_tools=_listed, on_call_tool=_echoed), anyio.sleep_forever)
+    anyio.run(serve_stdio, Server[Any]("echo", on_list_tools=_list_tools, on_call_tool=_echo), anyio.sleep_forever)

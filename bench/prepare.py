@@ -13,23 +13,23 @@ import apsw
 
 from bench.conversations import Message, conversation, questions
 from bench.table import Row, Table
-from bench.timing import Contender, Race, spoken
+from bench.timing import TimedCall, Timings, format_duration
 from inmind import Memory, Session
 from inmind.core.events.codec import encode_payload
 from inmind.memory.folder_backend import FolderBackend
 from inmind.store.file_operations import MIN_SIGNATURE_AGE_NANOSECONDS
 from inmind.store.in_memory import InMemoryStore
 
-MOST_AGAINST_JSON = 2.0
-MOST_AGAINST_COMMIT = 1.5
-BAR_AT = 500
+MAX_JSON_RATIO = 2.0
+MAX_COMMIT_RATIO = 1.5
+BAR_SIZE = 500
 SIZES = (10, 100, 500, 2_000)
 COMMIT_SIZES = (10, 100, 500)
 
 WINDOW = 4_000_000
 """Large enough that 2,000 messages leave it nearly empty."""
 
-SETTLING = 2 * MIN_SIGNATURE_AGE_NANOSECONDS / 1e9
+SETTLE_SECONDS = 2 * MIN_SIGNATURE_AGE_NANOSECONDS / 1e9
 """Seconds after which a live file is past doubt. Any model takes longer to answer; a younger one is read each time."""
 
 _SAMPLES = 240
@@ -56,18 +56,18 @@ def _without_commit() -> Table:
     rows: list[Row] = []
     unchanged: dict[str, dict[int, float]] = {"same, borrowed": {}, "same, owned": {}}
     for size in SIZES:
-        race = _raced(size)
-        cases = _CASES if size != BAR_AT else {**_CASES, **_EXTRAS}
-        rows += [_against_json(race, name, what, size, barred=name in _CASES) for name, what in cases.items()]
+        timings = _time_size(size)
+        cases = _CASES if size != BAR_SIZE else {**_CASES, **_EXTRAS}
+        rows += [_against_json(timings, name, what, size, has_bar=name in _CASES) for name, what in cases.items()]
         for name, medians in unchanged.items():
-            medians[size] = race.median(name)
+            medians[size] = timings.median(name)
     for name, medians in unchanged.items():
-        flat = medians[SIZES[-1]] / medians[SIZES[0]]
+        growth = medians[SIZES[-1]] / medians[SIZES[0]]
         rows.append(
             Row(
                 what=f"{_CASES[name]}: time at {SIZES[-1]:,} against {SIZES[0]}",
-                measured=f"{flat:.2f}x",
-                figures={"ratio": flat},
+                measured=f"{growth:.2f}x",
+                figures={"ratio": growth},
             )
         )
     return Table(
@@ -81,115 +81,120 @@ def _without_commit() -> Table:
     )
 
 
-def _against_json(race: Race, name: str, what: str, size: int, *, barred: bool) -> Row:
-    ratio = race.ratio(name, _JSON)
-    at_bar = barred and size == BAR_AT
+def _against_json(timings: Timings, name: str, what: str, size: int, *, has_bar: bool) -> Row:
+    ratio = timings.ratio(name, _JSON)
+    at_bar = has_bar and size == BAR_SIZE
     return Row(
         what=f"{size:>5,}: {what}",
-        measured=f"{ratio:.2f}x ({spoken(race.median(name))} / {spoken(race.median(_JSON))})",
-        bar=f"<= {MOST_AGAINST_JSON:g}x" if at_bar else "",
-        met=ratio <= MOST_AGAINST_JSON if at_bar else None,
-        figures={"ratio": ratio, "seconds": race.median(name), "p95": race.p95(name), "json": race.median(_JSON)},
+        measured=f"{ratio:.2f}x ({format_duration(timings.median(name))} / {format_duration(timings.median(_JSON))})",
+        bar=f"<= {MAX_JSON_RATIO:g}x" if at_bar else "",
+        met=ratio <= MAX_JSON_RATIO if at_bar else None,
+        figures={
+            "ratio": ratio,
+            "seconds": timings.median(name),
+            "p95": timings.p95(name),
+            "json": timings.median(_JSON),
+        },
     )
 
 
-def _raced(size: int) -> Race:
-    race = Race()
-    for _ in range(courses(size)):
+def _time_size(size: int) -> Timings:
+    timings = Timings()
+    for _ in range(setup_count(size)):
         with TemporaryDirectory() as folder:
-            race.run(_course(Path(folder), size), repetitions=strides(size))
-    return race
+            timings.run(_build_calls(Path(folder), size), repetitions=samples_per_setup(size))
+    return timings
 
 
-def _course(folder: Path, size: int) -> dict[str, Contender]:
+def _build_calls(folder: Path, size: int) -> dict[str, TimedCall]:
     history = conversation(size)
     borrowed = _session(folder / "a").prepare(history).request
-    course = {
-        _JSON: Contender(lambda: json.dumps(borrowed)),
-        "one more, borrowed": _borrowed(_session(folder / "b"), history),
-        "same, borrowed": _unchanged(_session(folder / "c"), history),
-        "one more, owned": _owned(_session(folder / "d"), history, grows=True),
-        "same, owned": _owned(_session(folder / "e"), history, grows=False),
+    timed_calls = {
+        _JSON: TimedCall(lambda: json.dumps(borrowed)),
+        "one more, borrowed": _prepare_growing(_session(folder / "b"), history),
+        "same, borrowed": _prepare_unchanged(_session(folder / "c"), history),
+        "one more, owned": _prepare_stored(_session(folder / "d"), history, grows=True),
+        "same, owned": _prepare_stored(_session(folder / "e"), history, grows=False),
     }
-    if size == BAR_AT:
+    if size == BAR_SIZE:
         used = _session(folder / "f").prepare(history).report.tokens_used
-        course["turn, borrowed"] = _borrowed(_session(folder / "g"), history, answered=True)
-        course["loaded, borrowed"] = _loaded(_session(folder / "h"), history)
-        course["half full, borrowed"] = _borrowed(_session(folder / "i", window=int(used * 1.6)), history)
-        course["open call, borrowed"] = _borrowed(_session(folder / "j"), [*history[:2], *history[3:]])
-    return course
+        timed_calls["turn, borrowed"] = _prepare_growing(_session(folder / "g"), history, with_reply=True)
+        timed_calls["loaded, borrowed"] = _prepare_reloaded(_session(folder / "h"), history)
+        timed_calls["half full, borrowed"] = _prepare_growing(_session(folder / "i", window=int(used * 1.6)), history)
+        timed_calls["open call, borrowed"] = _prepare_growing(_session(folder / "j"), [*history[:2], *history[3:]])
+    return timed_calls
 
 
 def _session(home: Path, *, window: int = WINDOW) -> Session:
     return Memory(FolderBackend(home, InMemoryStore())).session("bench", window=window, cwd="/bench")
 
 
-def _borrowed(session: Session, history: Sequence[Message], *, answered: bool = False) -> Contender:
+def _prepare_growing(session: Session, history: Sequence[Message], *, with_reply: bool = False) -> TimedCall:
     """The host keeps the list, and hands in the same one every time, longer."""
-    host, new = list(history), questions()
+    messages, new = list(history), questions()
 
     def grow() -> None:
-        if answered:
-            host.append({"role": "assistant", "content": next(new)["content"]})
-        host.append(next(new))
+        if with_reply:
+            messages.append({"role": "assistant", "content": next(new)["content"]})
+        messages.append(next(new))
 
-    session.prepare(host)
-    session.prepare(host)
-    return Contender(lambda: session.prepare(host), before=grow)
-
-
-def _unchanged(session: Session, history: Sequence[Message]) -> Contender:
-    host = list(history)
-    session.prepare(host)
-    session.prepare(host)
-    return Contender(lambda: session.prepare(host))
+    session.prepare(messages)
+    session.prepare(messages)
+    return TimedCall(lambda: session.prepare(messages), before=grow)
 
 
-def _loaded(session: Session, history: Sequence[Message]) -> Contender:
+def _prepare_unchanged(session: Session, history: Sequence[Message]) -> TimedCall:
+    messages = list(history)
+    session.prepare(messages)
+    session.prepare(messages)
+    return TimedCall(lambda: session.prepare(messages))
+
+
+def _prepare_reloaded(session: Session, history: Sequence[Message]) -> TimedCall:
     """The host keeps its list in a database: equal messages every time, and never the same objects."""
-    host, new = list(history), questions()
-    fresh: list[Message] = []
+    messages, new = list(history), questions()
+    reloaded: list[Message] = []
 
     def load() -> None:
-        host.append(next(new))
-        fresh[:] = json.loads(json.dumps(host))
+        messages.append(next(new))
+        reloaded[:] = json.loads(json.dumps(messages))
 
-    session.prepare(host)
-    session.prepare(host)
-    return Contender(lambda: session.prepare(list(fresh)), before=load)
+    session.prepare(messages)
+    session.prepare(messages)
+    return TimedCall(lambda: session.prepare(list(reloaded)), before=load)
 
 
-def _owned(session: Session, history: Sequence[Message], *, grows: bool) -> Contender:
+def _prepare_stored(session: Session, history: Sequence[Message], *, grows: bool) -> TimedCall:
     new = questions()
     session.add(history)
     session.prepare()
     session.prepare()
-    return Contender(session.prepare, before=lambda: session.add([next(new)]) if grows else None)
+    return TimedCall(session.prepare, before=lambda: session.add([next(new)]) if grows else None)
 
 
 def _with_commit() -> Table:
     rows: list[Row] = []
     for size in COMMIT_SIZES:
-        race = Race()
+        timings = Timings()
         with TemporaryDirectory() as folder, Memory.open(Path(folder) / "home") as memory:
             bare = BareJournal(Path(folder) / "bare.db")
-            for course in range(courses(size)):  # in one database: its log is warm from the second course on
-                race.run(_committing(memory, f"bench-{course}", bare, size), repetitions=strides(size))
+            for number in range(setup_count(size)):  # in one database: its log is warm from the second course on
+                timings.run(_commit_calls(memory, f"bench-{number}", bare, size), repetitions=samples_per_setup(size))
             bare.close()
-        ratio = race.ratio("prepare", "bare")
-        medians = f"{spoken(race.median('prepare'))} / {spoken(race.median('bare'))}"
+        ratio = timings.ratio("prepare", "bare")
+        medians = f"{format_duration(timings.median('prepare'))} / {format_duration(timings.median('bare'))}"
         rows.append(
             Row(
                 what=f"{size:>5,}: host's list, a message more",
                 measured=f"{ratio:.2f}x ({medians})",
-                bar=f"<= {MOST_AGAINST_COMMIT:g}x",
-                met=ratio <= MOST_AGAINST_COMMIT,
+                bar=f"<= {MAX_COMMIT_RATIO:g}x",
+                met=ratio <= MAX_COMMIT_RATIO,
                 figures={
                     "ratio": ratio,
-                    "seconds": race.median("prepare"),
-                    "p95": race.p95("prepare"),
-                    "bare": race.median("bare"),
-                    "bare_p95": race.p95("bare"),
+                    "seconds": timings.median("prepare"),
+                    "p95": timings.p95("prepare"),
+                    "bare": timings.median("bare"),
+                    "bare_p95": timings.p95("bare"),
                 },
             )
         )
@@ -223,31 +228,31 @@ class BareJournal:
         self._connection.close()
 
 
-def _committing(memory: Memory, id: str, bare: BareJournal, size: int) -> dict[str, Contender]:
+def _commit_calls(memory: Memory, id: str, bare: BareJournal, size: int) -> dict[str, TimedCall]:
     session = memory.session(id, window=WINDOW, cwd="/bench")
-    host, new = conversation(size), questions()
-    session.prepare(host)
-    sleep(SETTLING)
-    session.prepare(host)
+    messages, new = conversation(size), questions()
+    session.prepare(messages)
+    sleep(SETTLE_SECONDS)
+    session.prepare(messages)
     seen = session.state.seq
     stored: list[str] = []
 
-    def note_what_was_stored() -> None:
+    def collect_stored_events() -> None:
         nonlocal seen
         events = session.events(after=seen)
         seen = events[-1].seq
         stored[:] = [encode_payload(event.payload) for event in events]
 
     return {
-        "prepare": Contender(lambda: session.prepare(host), before=lambda: host.append(next(new))),
-        "bare": Contender(lambda: bare.commit(stored), before=note_what_was_stored),
+        "prepare": TimedCall(lambda: session.prepare(messages), before=lambda: messages.append(next(new))),
+        "bare": TimedCall(lambda: bare.commit(stored), before=collect_stored_events),
     }
 
 
-def strides(size: int) -> int:
+def samples_per_setup(size: int) -> int:
     """Each course is run for a few messages only and then laid out anew, so that the history keeps its size."""
     return min(30, max(4, size // 20))
 
 
-def courses(size: int) -> int:
-    return -(-_SAMPLES // strides(size))
+def setup_count(size: int) -> int:
+    return -(-_SAMPLES // samples_per_setup(size))

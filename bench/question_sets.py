@@ -38,7 +38,7 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
-class Sitting:
+class ChatSession:
     """What was said at one time."""
 
     at: datetime
@@ -60,15 +60,15 @@ class Haystack:
     """One memory, and what it is asked."""
 
     name: str
-    sittings: Sequence[Sitting]
+    chat_sessions: Sequence[ChatSession]
     questions: Sequence[Question]
 
     @property
     def turns(self) -> Iterator[Turn]:
-        return (turn for sitting in self.sittings for turn in sitting.turns)
+        return (turn for chat_session in self.chat_sessions for turn in chat_session.turns)
 
 
-def haystacks(data: Path, name: str) -> list[Haystack]:
+def load_haystacks(data: Path, name: str) -> list[Haystack]:
     """Those of one set; none where the folder does not have it."""
     from inmind.apps.replay.files import (
         read_content,  # only here: a peer's process has these values, and must not have inmind
@@ -76,28 +76,28 @@ def haystacks(data: Path, name: str) -> list[Haystack]:
 
     read = {"locomo": _locomo, "longmemeval": _longmemeval, "beam": _beam}[name]
     pattern = "*100K*.json.zst" if name == "beam" else "*.json.zst"
-    recorded = [
-        item for path in sorted((data / name).glob(pattern)) for item in read_content(str(path)).values[0].value
-    ]
-    return list(read(recorded)) if recorded else []
+    items = [item for path in sorted((data / name).glob(pattern)) for item in read_content(str(path)).values[0].value]
+    return list(read(items)) if items else []
 
 
-def _locomo(recorded: Sequence[Any]) -> Iterator[Haystack]:
-    for chat in recorded:
-        said = chat["conversation"]
-        sittings: list[Sitting] = []
-        place: dict[str, int] = {}
-        while (key := f"session_{len(sittings) + 1}") in said:
-            at = datetime.strptime(said[f"{key}_date_time"], "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC)
-            for turn in said[key]:
-                place[turn["dia_id"]] = len(place)
-            sittings.append(Sitting(at, [Turn("user", turn["text"], turn["speaker"]) for turn in said[key]]))
+def _locomo(items: Sequence[Any]) -> Iterator[Haystack]:
+    for chat in items:
+        conversation = chat["conversation"]
+        chat_sessions: list[ChatSession] = []
+        positions: dict[str, int] = {}
+        while (key := f"session_{len(chat_sessions) + 1}") in conversation:
+            at = datetime.strptime(conversation[f"{key}_date_time"], "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC)
+            for turn in conversation[key]:
+                positions[turn["dia_id"]] = len(positions)
+            chat_sessions.append(
+                ChatSession(at, [Turn("user", turn["text"], turn["speaker"]) for turn in conversation[key]])
+            )
         questions = (
-            Question(asked["question"], _LOCOMO_KINDS[asked["category"]], evidence, sittings[-1].at)
-            for asked in chat["qa"]
-            if (evidence := frozenset(place[id] for id in _dialogue_ids(asked["evidence"]) if id in place))
+            Question(item["question"], _LOCOMO_KINDS[item["category"]], evidence, chat_sessions[-1].at)
+            for item in chat["qa"]
+            if (evidence := frozenset(positions[id] for id in _dialogue_ids(item["evidence"]) if id in positions))
         )
-        yield Haystack(chat["sample_id"], sittings, list(questions))
+        yield Haystack(chat["sample_id"], chat_sessions, list(questions))
 
 
 def _dialogue_ids(evidence: Sequence[str]) -> Iterator[str]:
@@ -105,63 +105,67 @@ def _dialogue_ids(evidence: Sequence[str]) -> Iterator[str]:
     return (id for text in evidence for id in _LOCOMO_ID.findall(text))
 
 
-def _longmemeval(recorded: Sequence[Any]) -> Iterator[Haystack]:
-    pooled: dict[str, Sitting] = {}
+def _longmemeval(items: Sequence[Any]) -> Iterator[Haystack]:
+    pooled: dict[str, ChatSession] = {}
     first: dict[str, int] = {}
     questions: list[Question] = []
-    said = 0
-    for asked in recorded:
+    message_count = 0
+    for item in items:
         evidence: set[int] = set()
-        sessions = zip(asked["haystack_session_ids"], asked["haystack_dates"], asked["haystack_sessions"], strict=True)
+        sessions = zip(item["haystack_session_ids"], item["haystack_dates"], item["haystack_sessions"], strict=True)
         for id, date, turns in sessions:
             if id not in pooled:
-                pooled[id] = Sitting(_day(date), [Turn(turn["role"], turn["content"]) for turn in turns])
-                first[id] = said
-                said += len(turns)
-            evidence.update(first[id] + place for place, turn in enumerate(turns) if turn.get("has_answer"))
+                pooled[id] = ChatSession(_parse_day(date), [Turn(turn["role"], turn["content"]) for turn in turns])
+                first[id] = message_count
+                message_count += len(turns)
+            evidence.update(first[id] + position for position, turn in enumerate(turns) if turn.get("has_answer"))
         if evidence:
-            at = _day(asked["question_date"])
-            questions.append(Question(asked["question"], asked["question_type"], frozenset(evidence), at))
+            at = _parse_day(item["question_date"])
+            questions.append(Question(item["question"], item["question_type"], frozenset(evidence), at))
     yield Haystack("longmemeval, pooled", list(pooled.values()), questions)
 
 
-def _day(date: str) -> datetime:
+def _parse_day(date: str) -> datetime:
     return datetime.strptime(date[:10], "%Y/%m/%d").replace(tzinfo=UTC)
 
 
-def _beam(recorded: Sequence[Any]) -> Iterator[Haystack]:
-    for chat in recorded:
-        sittings: list[Sitting] = []
-        place: dict[int, int] = {}
+def _beam(items: Sequence[Any]) -> Iterator[Haystack]:
+    for chat in items:
+        chat_sessions: list[ChatSession] = []
+        positions: dict[int, int] = {}
         at = datetime(2024, 1, 1, tzinfo=UTC)
         for batch in chat["chat"]:
             turns = [turn for turns in batch["turns"] for turn in turns]
-            at = next(filter(None, (_anchored(turn.get("time_anchor")) for turn in turns)), at)
+            at = next(filter(None, (_parse_anchor(turn.get("time_anchor")) for turn in turns)), at)
             for turn in turns:
-                place[turn["id"]] = len(place)
-            sittings.append(Sitting(at, [Turn(turn["role"], turn["content"]) for turn in turns]))
+                positions[turn["id"]] = len(positions)
+            chat_sessions.append(ChatSession(at, [Turn(turn["role"], turn["content"]) for turn in turns]))
         questions = (
-            Question(asked["question"], kind, evidence, at)
-            for kind, asked_about in chat["probing_questions"].items()
-            for asked in asked_about
-            if (evidence := frozenset(place[id] for id in _numbers(asked.get("source_chat_ids")) if id in place))
+            Question(item["question"], kind, evidence, at)
+            for kind, kind_items in chat["probing_questions"].items()
+            for item in kind_items
+            if (
+                evidence := frozenset(
+                    positions[id] for id in _flatten_ids(item.get("source_chat_ids")) if id in positions
+                )
+            )
         )
-        yield Haystack(f"beam {chat['id']}", sittings, list(questions))
+        yield Haystack(f"beam {chat['id']}", chat_sessions, list(questions))
 
 
-def _anchored(anchor: str | None) -> datetime | None:
+def _parse_anchor(anchor: str | None) -> datetime | None:
     try:
         return datetime.strptime(anchor or "", "%B-%d-%Y").replace(tzinfo=UTC)
     except ValueError:  # not every message has one, and not every one is a date
         return None
 
 
-def _numbers(value: Any) -> Iterator[int]:
+def _flatten_ids(value: Any) -> Iterator[int]:
     """The ids of a question's sources stand in lists or in maps of lists, by what they are for."""
     if isinstance(value, Mapping):
         value = list(cast(Mapping[str, Any], value).values())
     if isinstance(value, list):
         for item in cast(list[Any], value):
-            yield from _numbers(item)
+            yield from _flatten_ids(item)
     elif isinstance(value, int):
         yield value

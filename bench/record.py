@@ -11,9 +11,17 @@ from tempfile import TemporaryDirectory
 from time import sleep
 
 from bench.conversations import Message, conversation, prose, questions
-from bench.prepare import COMMIT_SIZES, MOST_AGAINST_COMMIT, SETTLING, WINDOW, BareJournal, courses, strides
+from bench.prepare import (
+    COMMIT_SIZES,
+    MAX_COMMIT_RATIO,
+    SETTLE_SECONDS,
+    WINDOW,
+    BareJournal,
+    samples_per_setup,
+    setup_count,
+)
 from bench.table import Row, Table
-from bench.timing import Contender, Race, spoken
+from bench.timing import TimedCall, Timings, format_duration
 from inmind import Memory, default_layers
 from inmind.core.events.codec import encode_payload
 from inmind.core.events.documents import ScratchpadWritten
@@ -31,49 +39,54 @@ _CASES: dict[str, Scope | None] = {
 
 
 def run() -> list[Table]:
-    races = {size: _raced(size) for size in COMMIT_SIZES}
+    races = {size: _time_size(size) for size in COMMIT_SIZES}
     return [
         Table(
             "record, by messages in history, against a bare SQLite commit of the same bytes",
-            [_against_commit(race, what, size) for size, race in races.items() for what in _CASES],
+            [_against_commit(timings, what, size) for size, timings in races.items() for what in _CASES],
             (
                 "Measured is the end of a turn whose beginning, a message and prepare, is not. Bare: as for prepare, "
                 "with the events that this record has just stored, in both streams where it changed both. There is no "
-                f"bar; prepare, which is one commit as well, has {MOST_AGAINST_COMMIT:g}x. Medians, taking turns.",
+                f"bar; prepare, which is one commit as well, has {MAX_COMMIT_RATIO:g}x. Medians, taking turns.",
             ),
         )
     ]
 
 
-def _against_commit(race: Race, what: str, size: int) -> Row:
-    bare = _bare(what)
-    ratio = race.ratio(what, bare)
+def _against_commit(timings: Timings, what: str, size: int) -> Row:
+    bare = _bare_name(what)
+    ratio = timings.ratio(what, bare)
     return Row(
         what=f"{size:>5,}: {what}",
-        measured=f"{ratio:.2f}x ({spoken(race.median(what))} / {spoken(race.median(bare))})",
-        figures={"ratio": ratio, "seconds": race.median(what), "p95": race.p95(what), "bare": race.median(bare)},
+        measured=f"{ratio:.2f}x ({format_duration(timings.median(what))} / {format_duration(timings.median(bare))})",
+        figures={
+            "ratio": ratio,
+            "seconds": timings.median(what),
+            "p95": timings.p95(what),
+            "bare": timings.median(bare),
+        },
     )
 
 
-def _raced(size: int) -> Race:
-    race = Race()
+def _time_size(size: int) -> Timings:
+    timings = Timings()
     with TemporaryDirectory() as folder:
         home, bare = Path(folder), BareJournal(Path(folder) / "bare.db")
         store = SqliteStore(home / DATABASE)
         with Memory(FolderBackend(home, store)) as memory:
-            for number in range(courses(size)):  # in one database: its log is warm from the second course on
-                course = dict[str, Contender]()
+            for number in range(setup_count(size)):  # in one database: its log is warm from the second course on
+                timed_calls = dict[str, TimedCall]()
                 for what in _CASES:
-                    course |= _recording(memory, store, bare, what, number, size)
-                sleep(SETTLING)
-                race.run(course, repetitions=strides(size))
+                    timed_calls |= _record_calls(memory, store, bare, what, number, size)
+                sleep(SETTLE_SECONDS)
+                timings.run(timed_calls, repetitions=samples_per_setup(size))
         bare.close()
-    return race
+    return timings
 
 
-def _recording(
+def _record_calls(
     memory: Memory, store: SqliteStore, bare: BareJournal, what: str, number: int, size: int
-) -> dict[str, Contender]:
+) -> dict[str, TimedCall]:
     scope = _CASES[what]
     layers = default_layers(ScratchpadLayer(scope=scope or "thread"))
     session = memory.session(f"{scope}-{number}", resource="bench", layers=layers, window=WINDOW, cwd="/bench")
@@ -91,18 +104,18 @@ def _recording(
         reply = next(replies)
         seen.update({name: store.version(name) for name in streams})
 
-    def note_what_was_stored() -> None:
+    def collect_stored_events() -> None:
         events = [event.payload for name in streams for event in store.read(name, after=seen[name])]
         assert any(isinstance(event, ScratchpadWritten) for event in events) is (scope is not None)
         stored[:] = map(encode_payload, events)
 
     return {
-        what: Contender(lambda: session.record(reply), before=ask),
-        _bare(what): Contender(lambda: bare.commit(stored), before=note_what_was_stored),
+        what: TimedCall(lambda: session.record(reply), before=ask),
+        _bare_name(what): TimedCall(lambda: bare.commit(stored), before=collect_stored_events),
     }
 
 
-def _bare(what: str) -> str:
+def _bare_name(what: str) -> str:
     return f"bare: {what}"
 
 
@@ -110,16 +123,16 @@ def _replies(*, calls: bool) -> Iterator[Message]:
     """Replies of OpenAI chat, without end: words, and where asked for a call that rewrites the scratchpad."""
     random = Random(19)
     for number in count(1):
-        said: Message = {"role": "assistant", "content": prose(random, random.randint(120, 600))}
+        message: Message = {"role": "assistant", "content": prose(random, random.randint(120, 600))}
         if calls:
             function = {
                 "name": "working_memory_update",
                 "arguments": json.dumps({"text": prose(random, 300)}),
             }
-            said["tool_calls"] = [{"id": f"call_memory_{number}", "type": "function", "function": function}]
+            message["tool_calls"] = [{"id": f"call_memory_{number}", "type": "function", "function": function}]
         yield {
             "id": f"chatcmpl-{random.randbytes(12).hex()}",
             "object": "chat.completion",
-            "choices": [{"index": 0, "message": said, "finish_reason": "tool_calls" if calls else "stop"}],
+            "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls" if calls else "stop"}],
             "usage": {"prompt_tokens": 1_000, "completion_tokens": 100, "total_tokens": 1_100},
         }

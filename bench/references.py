@@ -43,14 +43,14 @@ from inmind.types import EntityRules
 BARS = {"taubench": 0.95, "tau2bench": 0.95, "agentdojo": 0.90}
 SETS = (*BARS, "tooltalk", "bfcl")
 BUDGET = EntityLayer().budget.max
-MOST_MILLISECONDS = 1.0
-MOST_GROWTH = 1.5
+MAX_OBSERVE_MILLISECONDS = 1.0
+MAX_GROWTH = 1.5
 
 _COUNT = estimator()
 _ID_KEY = re.compile(r"(?:^|_|(?<=[a-z]))(?:id|ids|Id|Ids|ID|uuid|key|number|code|iban)_?$")
 _NOT_ID_KEY = re.compile(r"token|password|secret|phone|zip|postal|country|area|status|error", re.IGNORECASE)
-_SHAPE = re.compile(r"#?(?=\S*\d)(?=\S*[A-Za-z])[\w#-]{5,64}")
-_MEASURED = re.compile(
+_ID_SHAPE = re.compile(r"#?(?=\S*\d)(?=\S*[A-Za-z])[\w#-]{5,64}")
+_QUANTITY = re.compile(
     r"[$€£]?\d+(?:[.,]\d+)*(?:\s?[a-z%]{1,4})?|\d{4}-\d\d-\d\d\S*|\d{1,2}:\d\d\S*"
     r"|\+?[\d() -]{7,20}|\d{1,4}[/.]\d{1,2}\S*"
 )
@@ -63,18 +63,18 @@ class Tally:
 
     runs: int = 0
     used: int = 0
-    shown: int = 0
+    in_block: int = 0
     handles: int = 0
-    handles_shown: int = 0
+    handles_in_block: int = 0
     invented: int = 0
     blocks: list[int] = field(default_factory=list[int])
-    taken: set[str] = field(default_factory=set[str])
-    said_so: set[str] = field(default_factory=set[str])
+    extracted: set[str] = field(default_factory=set[str])
+    key_ids: set[str] = field(default_factory=set[str])
     """Values that some key calls an id."""
 
     @property
     def false(self) -> list[str]:
-        return sorted(id for id in self.taken if _MEASURED.fullmatch(id) and id not in self.said_so)
+        return sorted(id for id in self.extracted if _QUANTITY.fullmatch(id) and id not in self.key_ids)
 
 
 Conversation = Sequence[Mapping[str, Any]]
@@ -84,11 +84,11 @@ def run() -> list[Table]:
     folder = os.environ.get("INMIND_DATA", "")
     if not folder:
         note = "Nothing was measured: INMIND_DATA names no folder with recordings."
-        return [Table("Ids held at the moment of use", [], [note]), speed()]
-    return [held(Path(folder)), speed()]
+        return [Table("Ids held at the moment of use", [], [note]), measure_speed()]
+    return [measure_sets(Path(folder)), measure_speed()]
 
 
-def held(data: Path) -> Table:
+def measure_sets(data: Path) -> Table:
     rows: list[Row] = []
     for name in SETS:
         if (data / name).is_dir():
@@ -102,7 +102,7 @@ def held(data: Path) -> Table:
 
 def _rows(name: str, tally: Tally) -> Iterator[Row]:
     bar = BARS.get(name)
-    share = tally.shown / tally.used if tally.used else 1.0
+    share = tally.in_block / tally.used if tally.used else 1.0
     yield Row(
         what=f"{name}: ids held, {tally.used} in {tally.runs} runs",
         measured=f"{share:.1%}",
@@ -119,16 +119,16 @@ def _rows(name: str, tally: Tally) -> Iterator[Row]:
         figures={"mean": tokens},
     )
     if tally.handles:
-        handles = tally.handles_shown / tally.handles
+        handles = tally.handles_in_block / tally.handles
         yield Row(what=f"{name}: emails and files held, {tally.handles}", measured=f"{handles:.1%}")
     false = tally.false
     yield Row(
-        what=f"{name}: false ids among {len(tally.taken)} taken",
-        measured=f"{len(false) / len(tally.taken) if tally.taken else 0:.2%}",
+        what=f"{name}: false ids among {len(tally.extracted)} taken",
+        measured=f"{len(false) / len(tally.extracted) if tally.extracted else 0:.2%}",
         figures={"false": len(false), "examples": ", ".join(false[:5])},
     )
-    unsaid = len(tally.taken - tally.said_so) / len(tally.taken) if tally.taken else 0.0
-    yield Row(what=f"{name}: taken by shape or name, no key says so", measured=f"{unsaid:.0%}")
+    without_key = len(tally.extracted - tally.key_ids) / len(tally.extracted) if tally.extracted else 0.0
+    yield Row(what=f"{name}: taken by shape or name, no key says so", measured=f"{without_key:.0%}")
     yield Row(what=f"{name}: ids that came from nowhere", measured=str(tally.invented))
 
 
@@ -137,38 +137,38 @@ def measure(runs: Iterable[Conversation]) -> Tally:
     with TemporaryDirectory() as home, Memory.open(home) as memory:
         for number, messages in enumerate(runs):
             tally.runs += 1
-            _tell(memory.session(f"run-{number}", resource=f"run-{number}"), messages, tally)
+            _replay(memory.session(f"run-{number}", resource=f"run-{number}"), messages, tally)
     return tally
 
 
-def _tell(session: Session, messages: Conversation, tally: Tally) -> None:
-    said: list[str] = []
+def _replay(session: Session, messages: Conversation, tally: Tally) -> None:
+    texts: list[str] = []
     for message in messages:
         calls: list[Any] = message.get("tool_calls") or []
         if calls:
             block = render_lines(session.entities, budget=BUDGET, count=_COUNT).text
             tally.blocks.append(_COUNT(block))
-            before = "\n".join(said)
+            before = "\n".join(texts)
             for call in calls:
-                _judge(call["function"]["arguments"], before, block, tally)
+                _count_ids(call["function"]["arguments"], before, block, tally)
         if message["role"] != "assistant":
-            said.append(str(message.get("content")))
-            _collect(_parsed(message.get("content")), tally.said_so)
+            texts.append(str(message.get("content")))
+            _collect_key_ids(_parse(message.get("content")), tally.key_ids)
         session.add([message])
-    tally.taken.update(id for id, _ in session.entities.ids)
+    tally.extracted.update(id for id, _ in session.entities.ids)
 
 
-def _judge(arguments: str, before: str, block: str, tally: Tally) -> None:
-    for id, is_id in dict.fromkeys(_ids(_parsed(arguments))):
-        if not _stands_in(id, before):
+def _count_ids(arguments: str, before: str, block: str, tally: Tally) -> None:
+    for id, is_id in dict.fromkeys(_ids(_parse(arguments))):
+        if not _occurs_in(id, before):
             tally.invented += is_id
         elif is_id:
             tally.used += 1
-            tally.shown += _stands_in(id, block)
+            tally.in_block += _occurs_in(id, block)
         else:
             tally.handles += 1
-            tally.handles_shown += _stands_in(id, block)
-    _collect(_parsed(arguments), tally.said_so)
+            tally.handles_in_block += _occurs_in(id, block)
+    _collect_key_ids(_parse(arguments), tally.key_ids)
 
 
 def _ids(value: Any, key: str = "") -> Iterator[tuple[str, bool]]:
@@ -188,23 +188,23 @@ def _ids(value: Any, key: str = "") -> Iterator[tuple[str, bool]]:
 
 
 def _has_shape(text: str) -> bool:
-    return _SHAPE.fullmatch(text) is not None and _MEASURED.fullmatch(text) is None
+    return _ID_SHAPE.fullmatch(text) is not None and _QUANTITY.fullmatch(text) is None
 
 
-def _collect(value: Any, into: set[str], key: str = "") -> None:
+def _collect_key_ids(value: Any, into: set[str], key: str = "") -> None:
     if isinstance(value, dict):
         for name, item in cast(dict[str, Any], value).items():
             if isinstance(item, dict):
                 into.add(name)
-            _collect(item, into, name)
+            _collect_key_ids(item, into, name)
     elif isinstance(value, list):
         for item in cast(list[Any], value):
-            _collect(item, into, key)
+            _collect_key_ids(item, into, key)
     elif _ID_KEY.search(key):
         into.add(str(value))
 
 
-def _parsed(text: Any) -> Any:
+def _parse(text: Any) -> Any:
     if not isinstance(text, str):
         return text
     try:
@@ -218,7 +218,7 @@ def _pattern(id: str) -> re.Pattern[str]:
     return re.compile(rf"(?<![\w#]){re.escape(id)}(?![\w])")
 
 
-def _stands_in(id: str, text: str) -> bool:
+def _occurs_in(id: str, text: str) -> bool:
     return id in text and _pattern(id).search(text) is not None
 
 
@@ -249,7 +249,7 @@ def _tooltalk(recorded: Any) -> Iterator[Conversation]:
                 id = f"call-{len(messages)}-{number}"
                 request, failed = api["request"], api.get("exception")
                 answer = f"Error: {failed}" if failed else json.dumps(api["response"])
-                messages += _called(id, request["api_name"], request["parameters"], answer)
+                messages += _tool_exchange(id, request["api_name"], request["parameters"], answer)
             messages.append({"role": "assistant", "content": turn["text"]})
         yield messages
 
@@ -262,7 +262,7 @@ def _bfcl(recorded: Any) -> Iterator[Conversation]:
             messages += turn
             for number, text in enumerate(calls):
                 name, arguments = _python_call(text)
-                messages += _called(f"call-{len(messages)}-{number}", name, arguments, "done")
+                messages += _tool_exchange(f"call-{len(messages)}-{number}", name, arguments, "done")
         yield messages
 
 
@@ -270,11 +270,11 @@ def _python_call(text: str) -> tuple[str, dict[str, Any]]:
     call = ast.parse(text, mode="eval").body
     if not isinstance(call, ast.Call):
         raise ValueError(f"no call: {text}")
-    given = {word.arg or "": ast.literal_eval(word.value) for word in call.keywords}
-    return ast.unparse(call.func), given
+    arguments = {keyword.arg or "": ast.literal_eval(keyword.value) for keyword in call.keywords}
+    return ast.unparse(call.func), arguments
 
 
-def _called(id: str, name: str, arguments: Any, answer: str) -> list[Mapping[str, Any]]:
+def _tool_exchange(id: str, name: str, arguments: Any, answer: str) -> list[Mapping[str, Any]]:
     call = {"id": id, "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
     return [
         {"role": "assistant", "content": None, "tool_calls": [call]},
@@ -285,10 +285,10 @@ def _called(id: str, name: str, arguments: Any, answer: str) -> list[Mapping[str
 # -- speed ------------------------------------------------------------------------------------------------
 
 
-def speed() -> Table:
+def measure_speed() -> Table:
     """A result of 20 KB in several shapes, and whether a session that has seen much gets slower."""
-    rows = [_observing(name, result) for name, result in _results().items()]
-    return Table("Taking in a tool's result", [*rows, _growth()], ["Each with its commit, on the embedded store."])
+    rows = [_observe_row(name, result) for name, result in _results().items()]
+    return Table("Taking in a tool's result", [*rows, _growth_row()], ["Each with its commit, on the embedded store."])
 
 
 def _results() -> dict[str, Any]:
@@ -334,48 +334,48 @@ def _results() -> dict[str, Any]:
     }
 
 
-def _observing(name: str, result: Any, rounds: int = 200) -> Row:
+def _observe_row(name: str, result: Any, rounds: int = 200) -> Row:
     size = len(result if isinstance(result, str) else json.dumps(result))
     with TemporaryDirectory() as home, Memory.open(home) as memory:
         session = memory.session("speed")
-        whole = median(_timed(lambda: session.observe("list_orders", {}, result)) for _ in range(rounds))
+        observe_seconds = median(_time_call(lambda: session.observe("list_orders", {}, result)) for _ in range(rounds))
     outcome = ToolObserved("list_orders", {}, result)
-    alone = median(_timed(lambda: sightings_from_result(outcome)) for _ in range(rounds))
+    extraction_seconds = median(_time_call(lambda: sightings_from_result(outcome)) for _ in range(rounds))
     return Row(
         what=f"observe, {name} ({size / 1000:.0f} KB)",
-        measured=f"{whole * 1e3:.2f} ms, extraction {alone * 1e3:.2f} ms",
-        bar=f"at most {MOST_MILLISECONDS:.0f} ms",
-        met=whole * 1e3 <= MOST_MILLISECONDS,
-        figures={"milliseconds": whole * 1e3, "extraction": alone * 1e3},
+        measured=f"{observe_seconds * 1e3:.2f} ms, extraction {extraction_seconds * 1e3:.2f} ms",
+        bar=f"at most {MAX_OBSERVE_MILLISECONDS:.0f} ms",
+        met=observe_seconds * 1e3 <= MAX_OBSERVE_MILLISECONDS,
+        figures={"milliseconds": observe_seconds * 1e3, "extraction": extraction_seconds * 1e3},
     )
 
 
-def _growth(rounds: int = 100) -> Row:
+def _growth_row(rounds: int = 100) -> Row:
     """The same work at the beginning of a session and after 20,000 ids."""
     with TemporaryDirectory() as home, Memory.open(home) as memory:
         session = memory.session("growth")
-        early = median(_timed(lambda n=n: _one_more(session, n)) for n in range(rounds))
+        early = median(_time_call(lambda n=n: _observe_page(session, n)) for n in range(rounds))
         for n in range(200):
             parts = [{"item_id": f"item-{n:03}{i:03}"} for i in range(100)]
             session.observe("get_order", {}, {"order_id": f"#W{n:07}", "items": parts})
-        late = median(_timed(lambda n=n: _one_more(session, n)) for n in range(rounds, 2 * rounds))
+        late = median(_time_call(lambda n=n: _observe_page(session, n)) for n in range(rounds, 2 * rounds))
     return Row(
         what="observe after 20,000 ids, against the beginning",
         measured=f"{late / early:.2f}x",
-        bar=f"at most {MOST_GROWTH}x",
-        met=late / early <= MOST_GROWTH,
+        bar=f"at most {MAX_GROWTH}x",
+        met=late / early <= MAX_GROWTH,
         figures={"ratio": late / early},
     )
 
 
-def _one_more(session: Session, n: int) -> None:
+def _observe_page(session: Session, n: int) -> None:
     session.observe("create_page", {"title": f"Page {n}"}, {"page": {"id": f"page-{n:05}", "title": f"Page {n}"}})
 
 
-def _timed(work: Any) -> float:
-    begun = perf_counter()
+def _time_call(work: Any) -> float:
+    started = perf_counter()
     work()
-    return perf_counter() - begun
+    return perf_counter() - started
 
 
 if __name__ == "__main__":

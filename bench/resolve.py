@@ -47,12 +47,12 @@ from inmind.entities.references.resolve import resolve
 from inmind.entities.references.result import Resolution
 from inmind.entities.window import Entities
 
-DATA = "INMIND_DATA"
+DATA_VARIABLE = "INMIND_DATA"
 """The environment variable that says where the dialogues are."""
 
 Answer = Literal["right", "wrong", "asked", "none"]
 KINDS = ("name", "ordinal", "plural", "typed", "pronoun")
-MOST_WRONG = 0.5
+MAX_WRONG_RATIO = 0.5
 """Of the wrong answers of always taking the most recent."""
 
 _NOTES = [
@@ -68,10 +68,10 @@ class Task:
     set: str
     dialogue: int
     text: str
-    before: str
+    previous_text: str
     """What the assistant said right before."""
     entities: Entities
-    meant: frozenset[str]
+    expected: frozenset[str]
     kind: str
 
     @property
@@ -95,34 +95,38 @@ class Tally:
         return f"{self.total} references: {shares}"
 
 
-Way = Callable[[Task], tuple[Answer, float]]
+Strategy = Callable[[Task], tuple[Answer, float]]
 """A way to answer: what came of it, and how sure it was."""
 
 
 def run(data: Path | None = None) -> list[Table]:
-    where = data or Path(os.environ.get(DATA, ""))
-    rows = measure(where)
+    folder = data or Path(os.environ.get(DATA_VARIABLE, ""))
+    rows = measure(folder)
     if not rows:
-        return [Table("what references mean", [], [f"no dialogues in {str(where)!r}: say where they are by {DATA}"])]
+        return [
+            Table(
+                "what references mean", [], [f"no dialogues in {str(folder)!r}: say where they are by {DATA_VARIABLE}"]
+            )
+        ]
     return [
         Table("what references mean", rows, _NOTES),
-        Table("what confidence means, odd dialogues", calibrate(where)),
+        Table("what confidence means, odd dialogues", calibrate(folder)),
     ]
 
 
 def measure(data: Path) -> list[Row]:
     rows: list[Row] = []
     for name, tasks in _sets(data).items():
-        ways = _WAYS_HEARING if name.endswith("hearing") else _WAYS
+        strategies = _STRATEGIES_WITH_CONTEXT if name.endswith("hearing") else _STRATEGIES
         for half in ("even", "odd"):
-            those = [task for task in tasks if task.half == half]
-            tallies = {way: _tally(those, answer) for way, answer in ways.items()}
+            selected = [task for task in tasks if task.half == half]
+            tallies = {strategy: _tally(selected, answer) for strategy, answer in strategies.items()}
             resolver, recent = tallies["resolver"], tallies["most recent"]
-            for way, tally in tallies.items():
-                ours = way == "resolver" and name != "sgd blind"
+            for strategy, tally in tallies.items():
+                ours = strategy == "resolver" and name != "sgd blind"
                 rows.append(
                     Row(
-                        what=f"{name}, {half} dialogues: {way}",
+                        what=f"{name}, {half} dialogues: {strategy}",
                         measured=str(tally),
                         bar=f"right above {recent.share('right'):.1%}, at most half as often wrong" if ours else "",
                         met=_beats(resolver, recent) if ours else None,
@@ -130,7 +134,7 @@ def measure(data: Path) -> list[Row]:
                     )
                 )
             for kind in KINDS:
-                tally = _tally([task for task in those if task.kind == kind], ways["resolver"])
+                tally = _tally([task for task in selected if task.kind == kind], strategies["resolver"])
                 if tally.total:
                     rows.append(Row(what=f"    by {kind}", measured=str(tally)))
     return rows
@@ -140,9 +144,9 @@ def calibrate(data: Path) -> list[Row]:
     """Of the references in the odd dialogues that were resolved with a confidence, how many were right."""
     by_confidence: dict[float, Tally] = {}
     for name, tasks in _sets(data).items():
-        ways = _WAYS_HEARING if name.endswith("hearing") else _WAYS
+        strategies = _STRATEGIES_WITH_CONTEXT if name.endswith("hearing") else _STRATEGIES
         for task in tasks:
-            answer, confidence = ways["resolver"](task)
+            answer, confidence = strategies["resolver"](task)
             if task.half == "odd" and answer in ("right", "wrong"):
                 by_confidence.setdefault(round(confidence, 1), Tally()).answers[answer] += 1
     return [
@@ -152,17 +156,17 @@ def calibrate(data: Path) -> list[Row]:
 
 
 def _beats(ours: Tally, other: Tally) -> bool:
-    return ours.share("right") > other.share("right") and ours.share("wrong") <= MOST_WRONG * other.share("wrong")
+    return ours.share("right") > other.share("right") and ours.share("wrong") <= MAX_WRONG_RATIO * other.share("wrong")
 
 
-def _tally(tasks: Iterable[Task], way: Way) -> Tally:
+def _tally(tasks: Iterable[Task], strategy: Strategy) -> Tally:
     tally = Tally()
-    tally.answers.update(way(task)[0] for task in tasks)
+    tally.answers.update(strategy(task)[0] for task in tasks)
     return tally
 
 
 def _sets(data: Path) -> dict[str, list[Task]]:
-    offers, objects = list(_offers(data / "sgd")), list(_objects(data / "simmc2"))
+    offers, objects = list(_sgd_tasks(data / "sgd")), list(_simmc_tasks(data / "simmc2"))
     sets = {"sgd blind": offers, "sgd hearing": offers, "simmc2": objects}
     return {name: tasks for name, tasks in sets.items() if tasks}
 
@@ -170,45 +174,49 @@ def _sets(data: Path) -> dict[str, list[Task]]:
 # -- ways to answer ---------------------------------------------------------------------------------------------
 
 
-def _judged(task: Task, answer: Resolution) -> tuple[Answer, float]:
+def _judge(task: Task, answer: Resolution) -> tuple[Answer, float]:
     if answer.verdict == "resolved":
-        right = frozenset(entity.id for entity in answer.entities) == task.meant
+        right = frozenset(entity.id for entity in answer.entities) == task.expected
         return "right" if right else "wrong", answer.confidence
     return "asked" if answer.verdict == "ambiguous" else "none", answer.confidence
 
 
 def _resolver(task: Task) -> tuple[Answer, float]:
-    return _judged(task, resolve(task.text, task.entities))
+    return _judge(task, resolve(task.text, task.entities))
 
 
-def _resolver_hearing(task: Task) -> tuple[Answer, float]:
-    return _judged(task, resolve(task.text, task.entities, previous_text=task.before))
+def _resolver_with_context(task: Task) -> tuple[Answer, float]:
+    return _judge(task, resolve(task.text, task.entities, previous_text=task.previous_text))
 
 
 def _most_recent(task: Task) -> tuple[Answer, float]:
-    return _taken(task, [entity for entity in [task.entities.latest()] if entity])
+    return _judge_entities(task, [entity for entity in [task.entities.latest()] if entity])
 
 
 def _last_named(task: Task) -> tuple[Answer, float]:
     """What the assistant named last, else the most recent."""
-    places = [(task.before.rfind(entity.name), entity) for entity in task.entities]
+    places = [(task.previous_text.rfind(entity.name), entity) for entity in task.entities]
     place, named = max(places, key=lambda pair: pair[0])
-    return _taken(task, [named]) if place >= 0 else _most_recent(task)
+    return _judge_entities(task, [named]) if place >= 0 else _most_recent(task)
 
 
 def _all_of_last(task: Task) -> tuple[Answer, float]:
-    return _taken(task, [entity for entity in task.entities if entity.source == task.entities[0].source])
+    return _judge_entities(task, [entity for entity in task.entities if entity.source == task.entities[0].source])
 
 
-def _taken(task: Task, entities: Sequence[Entity]) -> tuple[Answer, float]:
+def _judge_entities(task: Task, entities: Sequence[Entity]) -> tuple[Answer, float]:
     if not entities:
         return "none", 0.0
-    return "right" if frozenset(entity.id for entity in entities) == task.meant else "wrong", 1.0
+    return "right" if frozenset(entity.id for entity in entities) == task.expected else "wrong", 1.0
 
 
-_WAYS: dict[str, Way] = {"resolver": _resolver, "most recent": _most_recent, "all of the last turn": _all_of_last}
-_WAYS_HEARING: dict[str, Way] = {
-    "resolver": _resolver_hearing,
+_STRATEGIES: dict[str, Strategy] = {
+    "resolver": _resolver,
+    "most recent": _most_recent,
+    "all of the last turn": _all_of_last,
+}
+_STRATEGIES_WITH_CONTEXT: dict[str, Strategy] = {
+    "resolver": _resolver_with_context,
     "most recent": _most_recent,
     "last named, else most recent": _last_named,
 }
@@ -217,28 +225,28 @@ _WAYS_HEARING: dict[str, Way] = {
 # -- what was in mind -------------------------------------------------------------------------------------------
 
 
-class _Mind:
+class _EntityWindow:
     """A window that events come into, as they do in a session."""
 
     def __init__(self) -> None:
         self.entities = Entities()
         self._seq = 0
 
-    def see(self, things: Sequence[EntitySighting]) -> None:
-        if things:
-            self._apply(EntitiesSeen(tuple(things)))
+    def add(self, sightings: Sequence[EntitySighting]) -> None:
+        if sightings:
+            self._apply(EntitiesSeen(tuple(sightings)))
             leaving = self.entities.overflow(DEFAULT_WINDOW)
             if leaving:
                 self._apply(EntitiesEvicted(tuple(entity.to_sighting() for entity in leaving)))
 
-    def _apply(self, what: EventPayload) -> None:
+    def _apply(self, payload: EventPayload) -> None:
         self._seq += 1
         at = datetime(2026, 1, 1, tzinfo=UTC)
-        event = Event(stream="session/s", seq=self._seq, at=at, payload=what, origin=Origin.TOOL, trust=Trust.DATA)
+        event = Event(stream="session/s", seq=self._seq, at=at, payload=payload, origin=Origin.TOOL, trust=Trust.DATA)
         self.entities = self.entities.apply(event)
 
 
-def _listed(type: str, results: Sequence[tuple[str, str]]) -> list[EntitySighting]:
+def _list_sightings(type: str, results: Sequence[tuple[str, str]]) -> list[EntitySighting]:
     """Ids and names as the extractor takes in a list: the first few are things, the rest ride with the first."""
     how = "listed" if len(results) > 1 else "seen"
     rest = tuple(EntityPart(type, id, name, True) for id, name in results[DEFAULT_MAX_PER_LIST:])
@@ -251,121 +259,123 @@ def _listed(type: str, results: Sequence[tuple[str, str]]) -> list[EntitySightin
 # -- Schema-Guided Dialogue -------------------------------------------------------------------------------------
 
 
-def _offers(folder: Path) -> Iterator[Task]:
+def _sgd_tasks(folder: Path) -> Iterator[Task]:
     for file in sorted(folder.glob("sgd_*.json.zst")):
-        for number, dialogue in enumerate(_read(file)):
-            yield from _of_dialogue(number, dialogue["turns"])
+        for number, dialogue in enumerate(_read_json(file)):
+            yield from _sgd_dialogue_tasks(number, dialogue["turns"])
 
 
-def _of_dialogue(number: int, turns: Sequence[dict[str, Any]]) -> Iterator[Task]:
-    mind = _Mind()
+def _sgd_dialogue_tasks(number: int, turns: Sequence[dict[str, Any]]) -> Iterator[Task]:
+    window = _EntityWindow()
     offered: dict[str, tuple[str, str]] = {}
     """By service, the id and name of the result that was offered last."""
-    naming: dict[str, str] = {}
+    name_slots: dict[str, str] = {}
     types: dict[str, str] = {}
     searches: set[str] = set()
-    said = ""
+    system_text = ""
     for turn in turns:
         if turn["speaker"] == "SYSTEM":
-            said = turn["utterance"]
+            system_text = turn["utterance"]
             for frame in turn["frames"]:
-                service, offers = frame["service"], _offered(frame)
+                service, offers = frame["service"], _offered_slots(frame)
                 if frame.get("service_results"):
                     results = frame["service_results"]
-                    slot = _naming_slot(offers, results) or naming.get(service, "")
+                    slot = _naming_slot(offers, results) or name_slots.get(service, "")
                     type = parse_tool_name(frame["service_call"]["method"]).type
                     if slot and slot in results[0]:
-                        naming[service] = slot
+                        name_slots[service] = slot
                         searches.add(frame["service_call"]["method"])
                         types.setdefault(service, type)
-                        mind.see(_listed(types[service], [(f"{service}:{r[slot]}", r[slot]) for r in results]))
-                name = offers.get(naming.get(service, ""))
+                        window.add(
+                            _list_sightings(types[service], [(f"{service}:{r[slot]}", r[slot]) for r in results])
+                        )
+                name = offers.get(name_slots.get(service, ""))
                 if name:
                     offered[service] = (f"{service}:{name}", name)
             continue
-        service = _spoken_of(turn["frames"], searches)
+        service = _referenced_service(turn["frames"], searches)
         if service in offered:
             id, name = offered[service]
-            kind = _kind_of(turn["utterance"], types[service], [name])
-            if kind and mind.entities.holds(id):
+            kind = _reference_kind(turn["utterance"], types[service], [name])
+            if kind and window.entities.holds(id):
                 yield Task(
                     set="sgd",
                     dialogue=number,
                     text=turn["utterance"],
-                    before=said,
-                    entities=mind.entities,
-                    meant=frozenset([id]),
+                    previous_text=system_text,
+                    entities=window.entities,
+                    expected=frozenset([id]),
                     kind=kind,
                 )
 
 
-def _spoken_of(frames: Sequence[dict[str, Any]], searches: set[str]) -> str:
+def _referenced_service(frames: Sequence[dict[str, Any]], searches: set[str]) -> str:
     """The service whose offer a turn is most about: one that it wants to act on, or asks about, or else accepts."""
     acts = [(frame["service"], action) for frame in frames for action in frame["actions"]]
-    for wanted in ("INFORM_INTENT", "REQUEST", "SELECT"):
+    for act in ("INFORM_INTENT", "REQUEST", "SELECT"):
         for service, action in acts:
-            if action["act"] == wanted and not searches.intersection(action["values"]):
+            if action["act"] == act and not searches.intersection(action["values"]):
                 return service
     return ""
 
 
-def _offered(frame: dict[str, Any]) -> dict[str, str]:
+def _offered_slots(frame: dict[str, Any]) -> dict[str, str]:
     return {a["slot"]: a["values"][0] for a in frame["actions"] if a["act"] == "OFFER" and a["values"]}
 
 
 def _naming_slot(offers: dict[str, str], results: Sequence[dict[str, str]]) -> str:
     """The offered slot that tells the results best apart, and holds words."""
 
-    def telling(slot: str) -> tuple[int, int]:
+    def distinctness(slot: str) -> tuple[int, int]:
         values = {result.get(slot, "") for result in results}
         return len(values), sum(sum(map(str.isalpha, value)) for value in values)
 
-    wordy = [slot for slot in offers if slot in results[0] and any(map(str.isalpha, results[0][slot]))]
-    return max(wordy, key=telling, default="")
+    candidates = [slot for slot in offers if slot in results[0] and any(map(str.isalpha, results[0][slot]))]
+    return max(candidates, key=distinctness, default="")
 
 
 # -- SIMMC 2.0 --------------------------------------------------------------------------------------------------
 
 
-def _objects(folder: Path) -> Iterator[Task]:
+def _simmc_tasks(folder: Path) -> Iterator[Task]:
     for file in sorted(folder.glob("simmc2_*.json.zst")):
-        for number, dialogue in enumerate(_read(file)["dialogue_data"]):
-            yield from _of_shopping(number, dialogue["dialogue"])
+        for number, dialogue in enumerate(_read_json(file)["dialogue_data"]):
+            yield from _simmc_dialogue_tasks(number, dialogue["dialogue"])
 
 
-def _of_shopping(number: int, turns: Sequence[dict[str, Any]]) -> Iterator[Task]:
-    mind = _Mind()
+def _simmc_dialogue_tasks(number: int, turns: Sequence[dict[str, Any]]) -> Iterator[Task]:
+    window = _EntityWindow()
     types: dict[str, str] = {}
     names: dict[str, str] = {}
-    said = ""
+    system_text = ""
     for turn in turns:
-        asked = turn["transcript_annotated"]["act_attributes"]
-        meant = frozenset(map(str, asked["objects"]))
-        if meant and meant <= types.keys() and all(mind.entities.holds(id) for id in meant):
-            known = [names.get(id, "") for id in meant]
-            kind = _kind_of(turn["transcript"], "|".join({types[id] for id in meant}), known)
+        user_attributes = turn["transcript_annotated"]["act_attributes"]
+        expected = frozenset(map(str, user_attributes["objects"]))
+        if expected and expected <= types.keys() and all(window.entities.holds(id) for id in expected):
+            known = [names.get(id, "") for id in expected]
+            kind = _reference_kind(turn["transcript"], "|".join({types[id] for id in expected}), known)
             if kind:
                 yield Task(
                     set="simmc2",
                     dialogue=number,
                     text=turn["transcript"],
-                    before=said,
-                    entities=mind.entities,
-                    meant=meant,
+                    previous_text=system_text,
+                    entities=window.entities,
+                    expected=expected,
                     kind=kind,
                 )
-        said = turn["system_transcript"]
-        answered = turn["system_transcript_annotated"]["act_attributes"]
-        ids = [str(id) for id in answered["objects"]]
-        type = answered["slot_values"].get("type") or asked["slot_values"].get("type") or ""
-        described = _descriptions(said)
+        system_text = turn["system_transcript"]
+        system_attributes = turn["system_transcript_annotated"]["act_attributes"]
+        ids = [str(id) for id in system_attributes["objects"]]
+        type = system_attributes["slot_values"].get("type") or user_attributes["slot_values"].get("type") or ""
+        descriptions = _descriptions(system_text)
         for place, id in enumerate(ids):
             if isinstance(type, str) and type and "," not in type:
                 types.setdefault(id, type)
             types.setdefault(id, "item")
-            if len(described) == len(ids):
-                names.setdefault(id, described[place])
-        mind.see(
+            if len(descriptions) == len(ids):
+                names.setdefault(id, descriptions[place])
+        window.add(
             [
                 EntitySighting(types[id], id, names.get(id, ""), how="listed" if len(ids) > 1 else "seen")
                 for id in dict.fromkeys(ids)
@@ -384,18 +394,18 @@ _DESCRIPTION = re.compile(
 )
 
 
-def _descriptions(said: str) -> list[str]:
+def _descriptions(text: str) -> list[str]:
     """The colours that a sentence gives its objects, one description for each."""
-    return [match[0].lower() for match in _DESCRIPTION.finditer(said)]
+    return [match[0].lower() for match in _DESCRIPTION.finditer(text)]
 
 
 # -- kinds of references ----------------------------------------------------------------------------------------
 
 _ORDINAL = re.compile(r"\b(?:first|second|third|fourth|former|latter|last)(?: one| two| pair)?\b", re.IGNORECASE)
 _PLURAL = re.compile(r"\b(?:them|they|these|those|both|their|all (?:of|two|three))\b", re.IGNORECASE)
-_POINTS = re.compile(r"\b(?:it|its|it's|this|that|that's|thats|ones?)\b", re.IGNORECASE)
+_PRONOUN = re.compile(r"\b(?:it|its|it's|this|that|that's|thats|ones?)\b", re.IGNORECASE)
 _DEFINITE = r"\b(?:the|this|that|these|those|both|my)(?: [a-z,-]+){0,4}? "
-_IDLE = re.compile(
+_NOT_REFERENCES = re.compile(
     r"\b(?:that|this|it)(?:'s|s| is| was| will be| would be| should be|'ll be) "
     r"(?:all|it|correct|right|everything)\b[^.?!]*"
     r"|\b(?:that|this) (?:info|information|day|date|time|week|weekend|month|year|morning|evening)\b"
@@ -407,9 +417,9 @@ _IDLE = re.compile(
 )
 
 
-def _kind_of(text: str, type: str, names: Sequence[str]) -> str:
+def _reference_kind(text: str, type: str, names: Sequence[str]) -> str:
     """How a turn refers, by its words alone and not by what the resolver reads into them; empty if it does not."""
-    text = _IDLE.sub(" ", text)
+    text = _NOT_REFERENCES.sub(" ", text)
     folded = text.lower()
     if any(name and name.lower() in folded for name in names):
         return "name"
@@ -419,19 +429,19 @@ def _kind_of(text: str, type: str, names: Sequence[str]) -> str:
         return "plural"
     if re.search(rf"{_DEFINITE}(?:{type.lower() or 'item'}|item|one)s?\b", folded):
         return "typed"
-    return "pronoun" if _POINTS.search(text) else ""
+    return "pronoun" if _PRONOUN.search(text) else ""
 
 
-def _read(file: Path) -> Any:
+def _read_json(file: Path) -> Any:
     return json.loads(zstandard.ZstdDecompressor().decompress(file.read_bytes(), max_output_size=1 << 30))
 
 
 def main() -> int:
-    given = sys.argv[1] if len(sys.argv) > 1 else os.environ.get(DATA)
-    if not given:
-        print(f"usage: python -m bench.resolve DIR  (or {DATA}=DIR)", file=sys.stderr)
+    folder = sys.argv[1] if len(sys.argv) > 1 else os.environ.get(DATA_VARIABLE)
+    if not folder:
+        print(f"usage: python -m bench.resolve DIR  (or {DATA_VARIABLE}=DIR)", file=sys.stderr)
         return 2
-    for table in run(Path(given)):
+    for table in run(Path(folder)):
         print(table, end="\n\n")
     return 0
 

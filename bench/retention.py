@@ -20,14 +20,14 @@ from typing import Any
 
 from bench.conversations import conversation
 from bench.table import Row, Table
-from bench.timing import Contender, Race, spoken
+from bench.timing import TimedCall, Timings, format_duration
 from inmind.history.compaction.retention import extract_items
 from inmind.history.turns import TurnMessage
 
 UTTERANCES = Path(__file__).parents[1] / "tests" / "golden" / "retention.jsonl"
 LANGUAGES = {"en": "English", "zh": "Chinese"}
-LEAST_RIGHT = {"rule": 0.85, "decision": 0.80}
-LEAST_KEPT = {"rule": 0.80}
+MIN_PRECISION = {"rule": 0.85, "decision": 0.80}
+MIN_RECALL = {"rule": 0.80}
 MESSAGES = 2_000
 
 _REPETITIONS = 15
@@ -37,23 +37,25 @@ _REPETITIONS = 15
 class Utterance:
     """What a user said, perhaps to something that an assistant had said, and which words have to survive."""
 
-    said: str
+    text: str
     before: str
     keep: tuple[tuple[str, str], ...]
 
     @classmethod
     def of(cls, line: dict[str, Any]) -> Utterance:
         return cls(
-            said=line["said"], before=line.get("before", ""), keep=tuple((kind, span) for kind, span in line["keep"])
+            text=line["said"], before=line.get("before", ""), keep=tuple((kind, span) for kind, span in line["keep"])
         )
 
     def items(self) -> list[tuple[str, str]]:
         """What the library keeps of it, by kind."""
-        talk = [
+        messages = [
             TurnMessage(seq=1, speaker="assistant", text=self.before),
-            TurnMessage(seq=2, speaker="user", text=self.said),
+            TurnMessage(seq=2, speaker="user", text=self.text),
         ]
-        return [(item.kind, item.text) for item in extract_items(talk if self.before else talk[1:], first=False)]
+        return [
+            (item.kind, item.text) for item in extract_items(messages if self.before else messages[1:], first=False)
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,49 +68,51 @@ class Tally:
     spans: int
 
 
-def utterances(half: str, language: str) -> list[Utterance]:
+def load_utterances(half: str, language: str) -> list[Utterance]:
     lines = map(json.loads, UTTERANCES.read_text("utf-8").splitlines())
     return [Utterance.of(line) for line in lines if (line["half"], line["language"]) == (half, language)]
 
 
-def tally(heard: Sequence[Utterance], kind: str) -> Tally:
+def tally(utterances: Sequence[Utterance], kind: str) -> Tally:
     right = items = kept = spans = 0
     kept_as = "rule" if kind == "fact" else kind
-    for one in heard:
-        taken = [text for of, text in one.items() if of == kept_as]
-        wanted = [span for of, span in one.keep if of == kind]
-        fitting = [span for of, span in one.keep if of == kind or (kind, of) == ("rule", "fact")]
-        items += len(taken)
-        right += sum(any(_says(text, span) for span in fitting) for text in taken)
+    for utterance in utterances:
+        texts = [text for of, text in utterance.items() if of == kept_as]
+        wanted = [span for of, span in utterance.keep if of == kind]
+        fitting = [span for of, span in utterance.keep if of == kind or (kind, of) == ("rule", "fact")]
+        items += len(texts)
+        right += sum(any(_matches(text, span) for span in fitting) for text in texts)
         spans += len(wanted)
-        kept += sum(any(_says(text, span) for text in taken) for span in wanted)
+        kept += sum(any(_matches(text, span) for text in texts) for span in wanted)
     return Tally(right, items, kept, spans)
 
 
 def run() -> list[Table]:
-    return [told_apart("dev"), told_apart("held-out"), speed()]
+    return [measure_half("dev"), measure_half("held-out"), measure_speed()]
 
 
-def told_apart(half: str) -> Table:
+def measure_half(half: str) -> Table:
     rows = [
-        row for code, language in LANGUAGES.items() for row in _rows(language, utterances(half, code), barred=False)
+        row
+        for code, language in LANGUAGES.items()
+        for row in _rows(language, load_utterances(half, code), has_bar=False)
     ]
-    both = [one for code in LANGUAGES for one in utterances(half, code)]
-    rows += _rows("both", both, barred=half == "held-out")
+    both = [utterance for code in LANGUAGES for utterance in load_utterances(half, code)]
+    rows += _rows("both", both, has_bar=half == "held-out")
     return Table(f"Rules and decisions told apart, {half} half", rows, [f"{len(both)} utterances."])
 
 
-def speed() -> Table:
-    talk = [
-        TurnMessage(seq=seq, speaker=one["role"], text=one["content"] or "")
-        for seq, one in enumerate(conversation(MESSAGES))
+def measure_speed() -> Table:
+    messages = [
+        TurnMessage(seq=seq, speaker=message["role"], text=message["content"] or "")
+        for seq, message in enumerate(conversation(MESSAGES))
     ]
-    said = [one.said for code in LANGUAGES for one in utterances("dev", code)]
-    people = [TurnMessage(seq=seq, speaker="user", text=said[seq % len(said)]) for seq in range(MESSAGES)]
-    courses = {"an agent at work": talk, "nothing but the utterances": people}
-    race = Race()
-    race.run(
-        {name: Contender(partial(extract_items, course, first=True)) for name, course in courses.items()},
+    texts = [message.text for code in LANGUAGES for message in load_utterances("dev", code)]
+    user_messages = [TurnMessage(seq=seq, speaker="user", text=texts[seq % len(texts)]) for seq in range(MESSAGES)]
+    inputs = {"an agent at work": messages, "nothing but the utterances": user_messages}
+    timings = Timings()
+    timings.run(
+        {name: TimedCall(partial(extract_items, messages, first=True)) for name, messages in inputs.items()},
         repetitions=_REPETITIONS,
     )
     return Table(
@@ -116,20 +120,22 @@ def speed() -> Table:
         [
             Row(
                 what=f"{MESSAGES:,} messages, {name}",
-                measured=spoken(race.median(name)),
-                figures={"s": race.median(name)},
+                measured=format_duration(timings.median(name)),
+                figures={"s": timings.median(name)},
             )
-            for name in courses
+            for name in inputs
         ],
     )
 
 
-def _rows(language: str, heard: Sequence[Utterance], *, barred: bool) -> Iterator[Row]:
+def _rows(language: str, utterances: Sequence[Utterance], *, has_bar: bool) -> Iterator[Row]:
     for kind in ("rule", "decision"):
-        found = tally(heard, kind)
-        yield _share(f"{language}: {kind}s right", found.right, found.items, LEAST_RIGHT.get(kind) if barred else None)
-        yield _share(f"{language}: {kind}s kept", found.kept, found.spans, LEAST_KEPT.get(kind) if barred else None)
-    facts = tally(heard, "fact")
+        counts = tally(utterances, kind)
+        yield _share(
+            f"{language}: {kind}s right", counts.right, counts.items, MIN_PRECISION.get(kind) if has_bar else None
+        )
+        yield _share(f"{language}: {kind}s kept", counts.kept, counts.spans, MIN_RECALL.get(kind) if has_bar else None)
+    facts = tally(utterances, "fact")
     yield _share(f"{language}: facts kept", facts.kept, facts.spans, None)
 
 
@@ -144,6 +150,6 @@ def _share(what: str, part: int, whole: int, bar: float | None) -> Row:
     )
 
 
-def _says(item: str, span: str) -> bool:
+def _matches(item: str, span: str) -> bool:
     item, span = (" ".join(text.split()).strip(".,;:!。，；：！ ") for text in (item, span))
     return span in item or item in span

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from bench.prepare import BareJournal
 from bench.table import Row, Table
-from bench.timing import Contender, Race, spoken
+from bench.timing import TimedCall, Timings, format_duration
 from inmind import Memory, Session, default_layers
 from inmind.core.events.codec import encode_payload
 from inmind.core.events.documents import ScratchpadMerged
@@ -23,10 +23,10 @@ from inmind.memory.folder_backend import FolderBackend
 from inmind.session.state import SessionFold
 from inmind.store.in_memory import InMemoryStore
 
-SIZE = 50_000
-MOST_COPIES = 2.0
+STATE_BYTES = 50_000
+MAX_COPIES = 2.0
 UPDATES = 1_000
-MOST_REOPENING = 0.050
+MAX_REOPEN_SECONDS = 0.050
 
 _SAMPLES = 200
 
@@ -68,7 +68,7 @@ _SCHEMA = {
 }
 
 
-def _of_records() -> dict[str, Any]:
+def _record_state() -> dict[str, Any]:
     """As an agent's notes are: steps, and facts by name."""
     state: dict[str, Any] = {
         "goal": "Move the shop to the new host.",
@@ -76,38 +76,40 @@ def _of_records() -> dict[str, Any]:
     }
     steps: list[dict[str, Any]] = []
     facts: dict[str, str] = {}
-    while len(json.dumps({**state, "steps": steps, "facts": facts})) < SIZE:
+    while len(json.dumps({**state, "steps": steps, "facts": facts})) < STATE_BYTES:
         steps.append({"title": f"step {len(steps)} of the move", "done": len(steps) % 3 == 0, "notes": "seen " * 6})
         facts[f"fact-{len(facts)}"] = "The staging database is restored from last night's copy."
     return {**state, "steps": steps, "facts": facts}
 
 
-def _of_prose() -> dict[str, Any]:
+def _text_state() -> dict[str, Any]:
     """A few long texts, which `deepcopy` does not copy at all."""
-    return {"goal": "Move the shop.", "facts": {f"page-{n}": "word " * 500 for n in range(SIZE // 2_500)}}
+    return {"goal": "Move the shop.", "facts": {f"page-{n}": "word " * 500 for n in range(STATE_BYTES // 2_500)}}
 
 
 def run() -> list[Table]:
     return [
         Table(
-            f"an update of one field, {SIZE // 1000} KB of state",
+            f"an update of one field, {STATE_BYTES // 1000} KB of state",
             [
-                _updated("no schema, records", {"type": "object"}, _of_records()),
-                _updated("JSON Schema, records", _SCHEMA, _of_records()),
-                _updated("pydantic, records", _Task, _of_records()),
-                _updated("pydantic, long texts", _Task, _of_prose()),
-                _updated("pydantic, records, no commit", _Task, _of_records(), durable=False),
+                _update_row("no schema, records", {"type": "object"}, _record_state()),
+                _update_row("JSON Schema, records", _SCHEMA, _record_state()),
+                _update_row("pydantic, records", _Task, _record_state()),
+                _update_row("pydantic, long texts", _Task, _text_state()),
+                _update_row("pydantic, records, no commit", _Task, _record_state(), durable=False),
             ],
             (
-                f"The bar is {MOST_COPIES:g} x copy.deepcopy of the state plus one bare SQLite commit of the event's "
+                f"The bar is {MAX_COPIES:g} x copy.deepcopy of the state plus one bare SQLite commit of the event's "
                 "bytes (WAL, synchronous FULL), all three taking turns.",
             ),
         ),
-        Table(f"opening a session after {UPDATES} updates", _reopened(), ("Medians of a home opened anew each time.",)),
+        Table(
+            f"opening a session after {UPDATES} updates", _reopen_rows(), ("Medians of a home opened anew each time.",)
+        ),
     ]
 
 
-def _updated(what: str, schema: Any, state: dict[str, Any], *, durable: bool = True) -> Row:
+def _update_row(what: str, schema: Any, state: dict[str, Any], *, durable: bool = True) -> Row:
     with TemporaryDirectory() as folder:
         place = Path(folder)
         with _memory(place / "home", durable=durable) as memory:
@@ -116,31 +118,33 @@ def _updated(what: str, schema: Any, state: dict[str, Any], *, durable: bool = T
             turn = count(1)
             body = encode_payload(ScratchpadMerged("working-memory", {"turn": 1_000}))
             bare = BareJournal(place / "bare.db")
-            race = Race()
-            contenders = {
-                "update": Contender(lambda: session.scratchpad.update({"turn": next(turn)})),
-                "deepcopy": Contender(lambda: deepcopy(state)),
+            timings = Timings()
+            timed_calls = {
+                "update": TimedCall(lambda: session.scratchpad.update({"turn": next(turn)})),
+                "deepcopy": TimedCall(lambda: deepcopy(state)),
             }
             if durable:
-                contenders["commit"] = Contender(lambda: bare.commit([body]))
-            race.run(contenders, repetitions=20)
-            race.samples.clear()
-            race.run(contenders, repetitions=_SAMPLES)
+                timed_calls["commit"] = TimedCall(lambda: bare.commit([body]))
+            timings.run(timed_calls, repetitions=20)
+            timings.samples.clear()
+            timings.run(timed_calls, repetitions=_SAMPLES)
             bare.close()
-    allowed = MOST_COPIES * race.median("deepcopy") + (race.median("commit") if durable else 0.0)
-    parts = f"{spoken(race.median('deepcopy'))} copy" + (f", {spoken(race.median('commit'))} commit" if durable else "")
+    allowed = MAX_COPIES * timings.median("deepcopy") + (timings.median("commit") if durable else 0.0)
+    parts = f"{format_duration(timings.median('deepcopy'))} copy" + (
+        f", {format_duration(timings.median('commit'))} commit" if durable else ""
+    )
     return Row(
         what=what,
-        measured=f"{spoken(race.median('update'))} ({parts})",
-        bar=f"<= {spoken(allowed)}",
-        met=race.median("update") <= allowed,
-        figures={name: race.median(name) for name in race.samples},
+        measured=f"{format_duration(timings.median('update'))} ({parts})",
+        bar=f"<= {format_duration(allowed)}",
+        met=timings.median("update") <= allowed,
+        figures={name: timings.median(name) for name in timings.samples},
     )
 
 
-def _reopened() -> list[Row]:
+def _reopen_rows() -> list[Row]:
     rows: list[Row] = []
-    for what, state in (("a small state", {"goal": "Ship"}), (f"{SIZE // 1000} KB of state", _of_records())):
+    for what, state in (("a small state", {"goal": "Ship"}), (f"{STATE_BYTES // 1000} KB of state", _record_state())):
         with TemporaryDirectory() as folder:
             home = Path(folder) / "home"
             with Memory.open(home) as memory:
@@ -148,28 +152,31 @@ def _reopened() -> list[Row]:
                 session.scratchpad.update(state)
                 for turn in range(UPDATES):
                     session.scratchpad.update({"turn": turn})
-            race = Race()
-            course = {"reopen": Contender(partial(_opened, home)), "snapshot": Contender(partial(_thawed, home))}
-            race.run(course, repetitions=20)
-            times = race.ratio("reopen", "snapshot")
+            timings = Timings()
+            timed_calls = {
+                "reopen": TimedCall(partial(_open_session, home)),
+                "snapshot": TimedCall(partial(_read_snapshot, home)),
+            }
+            timings.run(timed_calls, repetitions=20)
+            times = timings.ratio("reopen", "snapshot")
             rows.append(
                 Row(
                     what=what,
-                    measured=f"{spoken(race.median('reopen'))}, {times:.1f} x reading the snapshot",
-                    bar=f"<= {spoken(MOST_REOPENING)}",
-                    met=race.median("reopen") <= MOST_REOPENING,
-                    figures={name: race.median(name) for name in race.samples},
+                    measured=f"{format_duration(timings.median('reopen'))}, {times:.1f} x reading the snapshot",
+                    bar=f"<= {format_duration(MAX_REOPEN_SECONDS)}",
+                    met=timings.median("reopen") <= MAX_REOPEN_SECONDS,
+                    figures={name: timings.median(name) for name in timings.samples},
                 )
             )
     return rows
 
 
-def _opened(home: Path) -> None:
+def _open_session(home: Path) -> None:
     with Memory.open(home) as memory:
         assert _session(memory, _SCHEMA).scratchpad.snapshot
 
 
-def _thawed(home: Path) -> object:
+def _read_snapshot(home: Path) -> object:
     """The home opened, and its snapshot read, but nothing folded on top."""
     with Memory.open(home) as memory:
         snapshot = memory._context.store.snapshot("session/bench", fold_version=SessionFold.version)  # pyright: ignore[reportPrivateUsage]

@@ -31,15 +31,15 @@ from statistics import mean
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from bench.peers.process import Process, embedders, environment
-from bench.question_sets import SETS, Haystack, Question, Sitting, Turn, haystacks
-from bench.store import MOST_NOTE
+from bench.peers.process import Process, environment, installed_embedders
+from bench.question_sets import SETS, ChatSession, Haystack, Question, Turn, load_haystacks
+from bench.store import MAX_NOTE_RATIO
 from bench.table import Row, Table
-from bench.timing import Race, spoken
+from bench.timing import Timings, format_duration
 
-LEAST_WITH_VECTORS = {"locomo": 0.77, "longmemeval": 0.73, "beam": 0.57}
-LEAST_WITHOUT = {"locomo": 0.73, "longmemeval": 0.69, "beam": 0.50}
-MOST_SEARCH = 1.0
+MIN_RECALL_WITH_VECTORS = {"locomo": 0.77, "longmemeval": 0.73, "beam": 0.57}
+MIN_RECALL_WITHOUT = {"locomo": 0.73, "longmemeval": 0.69, "beam": 0.50}
+MAX_SEARCH_RATIO = 1.0
 """Times the bare FTS5 query, at the largest size: where there is little, every query is quick enough."""
 
 DEPTHS = (5, 10, 20)
@@ -47,43 +47,45 @@ SIZES = (1_000, 10_000, 100_000)
 QUESTIONS = 200
 ADDED = 200
 
-FOR_RECALL, FOR_SPEED = "minilm", "wordllama"
-_LONGEST = 400
-_SITTING = 250
-_PATIENCE = 30.0
+RECALL_EMBEDDER, SPEED_EMBEDDER = "minilm", "wordllama"
+_MAX_CHARACTERS = 400
+_SESSION_MESSAGES = 250
+_MAX_SECONDS = 30.0
 """Seconds for one contender and one size; who is slower is asked fewer questions."""
-_FEWEST = 10
+_MIN_QUESTIONS = 10
 """Questions that everybody answers, however slowly."""
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 
 
 @dataclass(frozen=True, slots=True)
-class Contender:
+class SearchSetup:
     """A finder, with an embedder or without."""
 
     name: str
-    finder: str
+    system: str
     embedder: str = ""
 
     @property
     def ours(self) -> bool:
-        return self.finder == "inmind"
+        return self.system == "inmind"
 
     @property
     def full_name(self) -> str:
-        return f"{self.finder} with {self.embedder}" if self.embedder else f"{self.finder} without vectors"
+        return f"{self.system} with {self.embedder}" if self.embedder else f"{self.system} without vectors"
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class Workspace:
     """Where they run: which Python has them, and the folder that they may fill."""
 
     python: Path
     folder: Path
 
-    def process(self, contender: Contender, place: str, *, keep: bool = False) -> Process:
-        folder = self.folder / place / contender.name
-        return Process(contender.finder, python=self.python, folder=folder, embedder=contender.embedder, keep=keep)
+    def process(self, setup: SearchSetup, place: str, *, cache_vectors: bool = False) -> Process:
+        folder = self.folder / place / setup.name
+        return Process(
+            setup.system, python=self.python, folder=folder, embedder=setup.embedder, cache_vectors=cache_vectors
+        )
 
 
 Sets = Mapping[str, Sequence[Haystack]]
@@ -91,32 +93,32 @@ Sets = Mapping[str, Sequence[Haystack]]
 
 def run() -> list[Table]:
     data = os.environ.get("INMIND_DATA", "")
-    sets = {name: found for name in SETS if data and (found := haystacks(Path(data), name))}
+    sets = {name: found for name in SETS if data and (found := load_haystacks(Path(data), name))}
     if not sets:
         return [Table("evidence found", [], ["Nothing was measured: INMIND_DATA names no folder with conversations."])]
     peers = os.environ.get("INMIND_BENCH_PEERS", "1") != "0"
     python = environment() if peers else Path(sys.executable)
-    there = embedders(python)
+    installed = installed_embedders(python)
     with TemporaryDirectory() as folder:
-        ground = Ground(python, Path(folder))
-        contenders = [*_ours(there), FTS5, *(_peers(FOR_RECALL) if peers else [])]
-        found = [_found(name, stacks, contenders, ground) for name, stacks in sets.items()]
-        quick = [name for name in there if name == FOR_SPEED]
-        contenders = [*_ours(quick), *HELD_TO, *(_peers(FOR_SPEED) if peers else [])]
-        return [*found, _speed(sets, contenders, ground)]
+        workspace = Workspace(python, Path(folder))
+        setups = [*_ours(installed), FTS5, *(_peers(RECALL_EMBEDDER) if peers else [])]
+        found = [_recall_table(name, haystacks, setups, workspace) for name, haystacks in sets.items()]
+        embedders = [name for name in installed if name == SPEED_EMBEDDER]
+        setups = [*_ours(embedders), *BASELINES, *(_peers(SPEED_EMBEDDER) if peers else [])]
+        return [*found, _speed(sets, setups, workspace)]
 
 
-BARE, FTS5 = Contender("bare", "bare"), Contender("fts5", "fts5")
-HELD_TO = (BARE, FTS5)
+BARE, FTS5 = SearchSetup("bare", "bare"), SearchSetup("fts5", "fts5")
+BASELINES = (BARE, FTS5)
 
 
-def _ours(embedders: Sequence[str]) -> list[Contender]:
-    return [Contender("inmind", "inmind"), *(Contender(f"+{name}", "inmind", name) for name in embedders)]
+def _ours(embedders: Sequence[str]) -> list[SearchSetup]:
+    return [SearchSetup("inmind", "inmind"), *(SearchSetup(f"+{name}", "inmind", name) for name in embedders)]
 
 
-def _peers(embedder: str) -> list[Contender]:
-    by_meaning = ("chroma", "langgraph", "mem0", "mem0+bm25")
-    return [Contender("bm25s", "bm25s"), *(Contender(name, name, embedder) for name in by_meaning)]
+def _peers(embedder: str) -> list[SearchSetup]:
+    names = ("chroma", "langgraph", "mem0", "mem0+bm25")
+    return [SearchSetup("bm25s", "bm25s"), *(SearchSetup(name, name, embedder) for name in names)]
 
 
 # -- what is found -------------------------------------------------------------------------------------------------
@@ -125,62 +127,64 @@ METRICS = (*(f"@{depth}" for depth in DEPTHS), "MRR")
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Score:
     """What one question came to, by metric."""
 
     kind: str
     figures: Mapping[str, float]
 
 
-def _judged(question: Question, found: Sequence[int]) -> Answer:
+def _score(question: Question, found: Sequence[int]) -> Score:
     evidence = question.evidence
     recalls = {f"@{depth}": len(evidence & set(found[:depth])) / len(evidence) for depth in DEPTHS}
     first = next((1 / place for place, number in enumerate(found, start=1) if number in evidence), 0.0)
-    return Answer(question.kind, {**recalls, "MRR": first})
+    return Score(question.kind, {**recalls, "MRR": first})
 
 
-def _answers(process: Process, stack: Haystack) -> Iterator[Answer]:
+def _scores(process: Process, haystack: Haystack) -> Iterator[Score]:
     process.open()
-    process.fill(stack.sittings)
-    for question in stack.questions:
-        found, _ = process.ask("search", query=question.text, most=max(DEPTHS), at=question.at.isoformat())
-        yield _judged(question, found)
+    process.fill(haystack.chat_sessions)
+    for question in haystack.questions:
+        found, _ = process.ask("search", query=question.text, limit=max(DEPTHS), at=question.at.isoformat())
+        yield _score(question, found)
 
 
-def _found(name: str, stacks: Sequence[Haystack], contenders: Sequence[Contender], ground: Ground) -> Table:
-    answers: dict[Contender, list[Answer]] = {}
-    for each in contenders:
-        with ground.process(each, name, keep=True) as process:
-            answers[each] = [answer for stack in stacks for answer in _answers(process, stack)]
-    matrix = Matrix(contenders)
-    asked = Counter(question.kind for stack in stacks for question in stack.questions)
+def _recall_table(
+    name: str, haystacks: Sequence[Haystack], setups: Sequence[SearchSetup], workspace: Workspace
+) -> Table:
+    scores_by_setup: dict[SearchSetup, list[Score]] = {}
+    for setup in setups:
+        with workspace.process(setup, name, cache_vectors=True) as process:
+            scores_by_setup[setup] = [score for haystack in haystacks for score in _scores(process, haystack)]
+    matrix = Matrix(setups)
+    asked = Counter(question.kind for haystack in haystacks for question in haystack.questions)
     for kind, number in {_ALL: asked.total(), **dict(sorted(asked.items()))}.items():
         for metric in METRICS:
             figures = {
-                each: mean(answer.figures[metric] for answer in many if kind in (_ALL, answer.kind))
-                for each, many in answers.items()
+                setup: mean(score.figures[metric] for score in scores if kind in (_ALL, score.kind))
+                for setup, scores in scores_by_setup.items()
             }
             matrix.add(f"{kind} ({number}) {metric}", figures, _share)
     bars = [
-        _at_least(each, mean(answer.figures["@10"] for answer in answers[each]), name)
-        for each in contenders
-        if each.ours
+        _recall_row(setup, mean(score.figures["@10"] for score in scores_by_setup[setup]), name)
+        for setup in setups
+        if setup.ours
     ]
-    said = sum(1 for stack in stacks for _ in stack.turns)
-    title = f"{name}: evidence found for {asked.total():,} questions in {said:,} messages"
-    return Table(title, [*bars, *_ahead(matrix, gt), *matrix.rows], list(_where_behind(matrix, gt)))
+    message_count = sum(1 for haystack in haystacks for _ in haystack.turns)
+    title = f"{name}: evidence found for {asked.total():,} questions in {message_count:,} messages"
+    return Table(title, [*bars, *_rank_rows(matrix, gt), *matrix.rows], list(_rank_notes(matrix, gt)))
 
 
 _ALL = "all"
 
 
-def _at_least(ours: Contender, recall: float, name: str) -> Row:
-    least = (LEAST_WITH_VECTORS if ours.embedder else LEAST_WITHOUT)[name]
+def _recall_row(ours: SearchSetup, recall: float, name: str) -> Row:
+    limit = (MIN_RECALL_WITH_VECTORS if ours.embedder else MIN_RECALL_WITHOUT)[name]
     return Row(
         what=f"{ours.full_name}: recall@10",
         measured=f"{recall:.3f}",
-        bar=f">= {least:.2f}",
-        met=recall >= least,
+        bar=f">= {limit:.2f}",
+        met=recall >= limit,
         figures={"recall": recall},
     )
 
@@ -192,20 +196,20 @@ def _share(value: float) -> str:
 # -- how fast ------------------------------------------------------------------------------------------------------
 
 
-def _speed(sets: Sets, contenders: Sequence[Contender], ground: Ground) -> Table:
+def _speed(sets: Sets, setups: Sequence[SearchSetup], workspace: Workspace) -> Table:
     sizes = [int(size) for size in os.environ.get("INMIND_BENCH_SIZES", "").split(",") if size] or SIZES
-    asked = [question.text for stacks in sets.values() for stack in stacks for question in stack.questions]
+    asked = [question.text for haystacks in sets.values() for haystack in haystacks for question in haystack.questions]
     questions = Random(11).sample(asked, min(QUESTIONS, len(asked)))
-    matrix, searching, adding = Matrix(contenders), Race(), Race()
+    matrix, searching, adding = Matrix(setups), Timings(), Timings()
     for size in sizes:
         with ExitStack() as running:
-            crowd = {each: running.enter_context(ground.process(each, f"{size}")) for each in contenders}
-            searching, adding = _measured(sets, size, crowd, questions, matrix)
-    ours = [each for each in contenders if each.ours]
-    most = MOST_SEARCH if sizes[-1] == SIZES[-1] else None
+            processes = {setup: running.enter_context(workspace.process(setup, f"{size}")) for setup in setups}
+            searching, adding = _measure_size(sets, size, processes, questions, matrix)
+    ours = [setup for setup in setups if setup.ours]
+    limit = MAX_SEARCH_RATIO if sizes[-1] == SIZES[-1] else None
     bars = [
-        *(_against(searching, each, FTS5.name, f"search in {sizes[-1]:,}, p50", most) for each in ours),
-        *(_against(adding, each, BARE.name, "a durable note", MOST_NOTE) for each in ours),
+        *(_ratio_row(searching, setup, FTS5.name, f"search in {sizes[-1]:,}, p50", limit) for setup in ours),
+        *(_ratio_row(adding, setup, BARE.name, "a durable note", MAX_NOTE_RATIO) for setup in ours),
     ]
     slow = [f"{name} {len(taken)}" for name, taken in searching.samples.items() if len(taken) < len(questions)]
     notes = [
@@ -213,91 +217,97 @@ def _speed(sets: Sets, contenders: Sequence[Contender], ground: Ground) -> Table
         "with the same question, each in a process of its own with one thread; time is taken in there, with the "
         "embedding. Add: one message, durable; bm25s makes its index anew. Bare: an insert, WAL, synchronous FULL.",
         f"Asked fewer than {len(questions)} questions in {sizes[-1]:,}, being slow: {', '.join(slow) or 'nobody'}.",
-        *_where_behind(matrix, lt),
+        *_rank_notes(matrix, lt),
     ]
-    return Table("search and add, by how much there is", [*bars, *_ahead(matrix, lt), *matrix.rows], notes)
+    return Table("search and add, by how much there is", [*bars, *_rank_rows(matrix, lt), *matrix.rows], notes)
 
 
-def _measured(
-    sets: Sets, size: int, crowd: Mapping[Contender, Process], questions: Sequence[str], matrix: Matrix
-) -> tuple[Race, Race]:
+def _measure_size(
+    sets: Sets, size: int, processes: Mapping[SearchSetup, Process], questions: Sequence[str], matrix: Matrix
+) -> tuple[Timings, Timings]:
     messages = _messages(sets)
-    sittings = list(_sittings(islice(messages, size)))
-    filled = {each: _filled(process, sittings) for each, process in crowd.items()}
-    at = (sittings[-1].at + timedelta(days=1)).isoformat()
-    asking = [{"query": question, "most": 10, "at": at} for question in questions]
-    finders = {each: process for each, process in crowd.items() if each != BARE}
-    _raced(finders, "search", asking[:_FEWEST])  # until everything that is read once has been read
-    searching = _raced(finders, "search", asking)
-    weights = {each: process.ask("weigh")[0] for each, process in finders.items()}
-    adding = _raced(crowd, "add", [{"text": turn.line} for turn in islice(messages, ADDED)])
-    for what, race in (("search", searching), ("add", adding)):
-        for share, of in (("p50", race.median), ("p99", race.p99)):
-            figures = {each: of(each.name) * 1e3 for each in crowd if each.name in race.samples}
+    chat_sessions = list(_group_sessions(islice(messages, size)))
+    fill_seconds = {setup: _fill(process, chat_sessions) for setup, process in processes.items()}
+    at = (chat_sessions[-1].at + timedelta(days=1)).isoformat()
+    requests = [{"query": question, "limit": 10, "at": at} for question in questions]
+    searchers = {setup: process for setup, process in processes.items() if setup != BARE}
+    _time_requests(searchers, "search", requests[:_MIN_QUESTIONS])  # until everything that is read once has been read
+    searching = _time_requests(searchers, "search", requests)
+    sizes_by_setup = {setup: process.ask("measure_size")[0] for setup, process in searchers.items()}
+    adding = _time_requests(processes, "add", [{"text": turn.line} for turn in islice(messages, ADDED)])
+    for what, timings in (("search", searching), ("add", adding)):
+        for share, of in (("p50", timings.median), ("p99", timings.p99)):
+            figures = {setup: of(setup.name) * 1e3 for setup in processes if setup.name in timings.samples}
             matrix.add(f"{what} {share}, {size:,}", figures, _number)
     for what in ("memory", "disk"):
-        matrix.add(f"{what}, {size:,}", {each: weight[what] / 1e6 for each, weight in weights.items()}, _number)
-    matrix.add(f"filled in seconds, {size:,}", {each: filled[each] for each in finders}, _number)
+        matrix.add(
+            f"{what}, {size:,}",
+            {setup: sizes_of_setup[what] / 1e6 for setup, sizes_of_setup in sizes_by_setup.items()},
+            _number,
+        )
+    matrix.add(f"filled in seconds, {size:,}", {setup: fill_seconds[setup] for setup in searchers}, _number)
     return searching, adding
 
 
-def _filled(process: Process, sittings: Sequence[Sitting]) -> float:
+def _fill(process: Process, chat_sessions: Sequence[ChatSession]) -> float:
     process.open()
-    return process.fill(sittings)
+    return process.fill(chat_sessions)
 
 
-def _raced(crowd: Mapping[Contender, Process], do: str, asking: Sequence[Mapping[str, Any]]) -> Race:
+def _time_requests(processes: Mapping[SearchSetup, Process], do: str, requests: Sequence[Mapping[str, Any]]) -> Timings:
     """Ours with what they are held to, and then the others: a big one leaves caches and disk busy for the next."""
-    race = Race()
-    near = {each: process for each, process in crowd.items() if each.ours or each in HELD_TO}
-    far = {each: process for each, process in crowd.items() if each not in near}
-    for some in (near, far):
-        _take_turns(race, some, do, asking)
-    return race
+    timings = Timings()
+    first = {setup: process for setup, process in processes.items() if setup.ours or setup in BASELINES}
+    rest = {setup: process for setup, process in processes.items() if setup not in first}
+    for group in (first, rest):
+        _interleave(timings, group, do, requests)
+    return timings
 
 
-def _take_turns(race: Race, crowd: Mapping[Contender, Process], do: str, asking: Sequence[Mapping[str, Any]]) -> None:
+def _interleave(
+    timings: Timings, processes: Mapping[SearchSetup, Process], do: str, requests: Sequence[Mapping[str, Any]]
+) -> None:
     """In another order each time, so that nobody always comes after the same one."""
-    spent, order, random = dict.fromkeys(crowd, 0.0), list(crowd), Random(3)
-    for turn, asked in enumerate(asking):
+    spent, order, random = dict.fromkeys(processes, 0.0), list(processes), Random(3)
+    for turn, asked in enumerate(requests):
         random.shuffle(order)
-        for each in order:
-            if turn < _FEWEST or spent[each] < _PATIENCE:
-                _, took = crowd[each].ask(do, **asked)
-                spent[each] += took
-                race.enter(each.name, took)
+        for setup in order:
+            if turn < _MIN_QUESTIONS or spent[setup] < _MAX_SECONDS:
+                _, took = processes[setup].ask(do, **asked)
+                spent[setup] += took
+                timings.add_sample(setup.name, took)
 
 
-def _against(race: Race, ours: Contender, other: str, what: str, most: float | None) -> Row:
-    times = race.ratio(ours.name, other)
+def _ratio_row(timings: Timings, ours: SearchSetup, other: str, what: str, limit: float | None) -> Row:
+    times = timings.ratio(ours.name, other)
     return Row(
         what=f"{ours.full_name}: {what}, against {other}",
-        measured=f"{times:.2f}x ({spoken(race.median(ours.name))} / {spoken(race.median(other))})",
-        bar=f"<= {most:g}x" if most else "",
-        met=times <= most if most else None,
-        figures={"ratio": times, "seconds": race.median(ours.name), other: race.median(other)},
+        measured=f"{times:.2f}x ({format_duration(timings.median(ours.name))} / {format_duration(timings.median(other))})",
+        bar=f"<= {limit:g}x" if limit else "",
+        met=times <= limit if limit else None,
+        figures={"ratio": times, "seconds": timings.median(ours.name), other: timings.median(other)},
     )
 
 
 def _messages(sets: Sets) -> Iterator[Turn]:
     """First what was said, in any order, and then without end what might have been, in equally frequent words."""
     random = Random(5)
-    said = [turn for stacks in sets.values() for stack in stacks for turn in stack.turns]
-    random.shuffle(said)
-    short = [Turn(turn.role, turn.text[:_LONGEST], turn.name) for turn in said]
+    turns = [turn for haystacks in sets.values() for haystack in haystacks for turn in haystack.turns]
+    random.shuffle(turns)
+    short = [Turn(turn.role, turn.text[:_MAX_CHARACTERS], turn.name) for turn in turns]
     yield from short
     sentences = [[sentence for sentence in _SENTENCE.split(turn.text) if sentence] for turn in short]
     pool = [sentence for of_one in sentences for sentence in of_one]
     while True:
         like = random.randrange(len(short))
         text = " ".join(random.choice(pool) for _ in sentences[like])
-        yield Turn(short[like].role, text[:_LONGEST], short[like].name)
+        yield Turn(short[like].role, text[:_MAX_CHARACTERS], short[like].name)
 
 
-def _sittings(turns: Iterable[Turn]) -> Iterator[Sitting]:
+def _group_sessions(turns: Iterable[Turn]) -> Iterator[ChatSession]:
     turns, day = iter(turns), datetime(2024, 1, 1, tzinfo=UTC)
-    while portion := list(islice(turns, _SITTING)):
-        yield Sitting(day, portion)
+    while batch := list(islice(turns, _SESSION_MESSAGES)):
+        yield ChatSession(day, batch)
         day += timedelta(hours=6)
 
 
@@ -314,22 +324,22 @@ Better = Callable[[float, float], bool]
 class Matrix:
     """A figure for each contender in one row, under their names."""
 
-    def __init__(self, contenders: Sequence[Contender]) -> None:
-        self.contenders = contenders
-        self.figures: dict[str, Mapping[Contender, float]] = {}
-        self.rows = [Row(what="", measured=self._beside({each: each.name for each in contenders}))]
+    def __init__(self, setups: Sequence[SearchSetup]) -> None:
+        self.setups = setups
+        self.figures: dict[str, Mapping[SearchSetup, float]] = {}
+        self.rows = [Row(what="", measured=self._align({setup: setup.name for setup in setups}))]
 
-    def add(self, what: str, figures: Mapping[Contender, float], show: Callable[[float], str]) -> None:
+    def add(self, what: str, figures: Mapping[SearchSetup, float], show: Callable[[float], str]) -> None:
         self.figures[what] = figures
-        shown = self._beside({each: show(figure) for each, figure in figures.items()})
-        self.rows.append(Row(what=what, measured=shown, figures={each.name: it for each, it in figures.items()}))
+        shown = self._align({setup: show(figure) for setup, figure in figures.items()})
+        self.rows.append(Row(what=what, measured=shown, figures={setup.name: it for setup, it in figures.items()}))
 
-    def _beside(self, cells: Mapping[Contender, str]) -> str:
-        return " ".join(cells.get(each, "-").rjust(max(len(each.name), 6)) for each in self.contenders)
+    def _align(self, cells: Mapping[SearchSetup, str]) -> str:
+        return " ".join(cells.get(setup, "-").rjust(max(len(setup.name), 6)) for setup in self.setups)
 
-    def behind(self, ours: Contender, better: Better) -> dict[str, list[str]]:
+    def better_peers(self, ours: SearchSetup, better: Better) -> dict[str, list[str]]:
         """Who is better than one of ours, and in which rows."""
-        peers = [each for each in self.contenders if not each.ours and each != BARE]
+        peers = [setup for setup in self.setups if not setup.ours and setup != BARE]
         found = {
             peer.name: [what for what, row in self.figures.items() if peer in row and better(row[peer], row[ours])]
             for peer in peers
@@ -337,19 +347,19 @@ class Matrix:
         return {name: rows for name, rows in found.items() if rows}
 
 
-def _ahead(matrix: Matrix, better: Better) -> Iterator[Row]:
-    for ours in (each for each in matrix.contenders if each.ours):
-        behind = {row for rows in matrix.behind(ours, better).values() for row in rows}
+def _rank_rows(matrix: Matrix, better: Better) -> Iterator[Row]:
+    for ours in (setup for setup in matrix.setups if setup.ours):
+        better_peers = {row for rows in matrix.better_peers(ours, better).values() for row in rows}
         yield Row(
             what=f"{ours.full_name}: behind nobody",
-            measured=f"in {len(matrix.figures) - len(behind)} of {len(matrix.figures)} rows",
+            measured=f"in {len(matrix.figures) - len(better_peers)} of {len(matrix.figures)} rows",
             bar="in all",
-            met=not behind,
-            figures={"behind": len(behind), "rows": len(matrix.figures)},
+            met=not better_peers,
+            figures={"behind": len(better_peers), "rows": len(matrix.figures)},
         )
 
 
-def _where_behind(matrix: Matrix, better: Better) -> Iterator[str]:
-    for ours in (each for each in matrix.contenders if each.ours):
-        for name, rows in matrix.behind(ours, better).items():
+def _rank_notes(matrix: Matrix, better: Better) -> Iterator[str]:
+    for ours in (setup for setup in matrix.setups if setup.ours):
+        for name, rows in matrix.better_peers(ours, better).items():
             yield f"{name} is ahead of {ours.full_name} in: {'; '.join(rows)}."

@@ -10,16 +10,16 @@ from tempfile import TemporaryDirectory
 from bench.conversations import Message, exchanges
 from bench.prepare import BareJournal
 from bench.table import Row, Table
-from bench.timing import Contender, Race, spoken
+from bench.timing import TimedCall, Timings, format_duration
 from inmind import Memory
 from inmind.memory.folder_backend import FolderBackend
 from inmind.store.in_memory import InMemoryStore
 
 TURNS = 500
-MOST_BYTES = 4.0
-MOST_GROWTH = 1.3
+MAX_BYTES_RATIO = 4.0
+MAX_GROWTH = 1.3
 EARLY, LATE = 50, 500
-MOST_NOTE = 1.3
+MAX_NOTE_RATIO = 1.3
 NOTE = "The deadline of the API migration moved to March 20, and Douglas prefers tabs over spaces."
 
 WINDOW = 1_000_000
@@ -29,14 +29,14 @@ _NOTES = 500
 
 def run() -> list[Table]:
     sizes = [
-        _stored("75 KB in 500 turns, as peers were measured", asked=50, answered=100),
-        _stored("turns of 1 KB", asked=200, answered=824),
+        _size_rows("75 KB in 500 turns, as peers were measured", question_length=50, answer_length=100),
+        _size_rows("turns of 1 KB", question_length=200, answer_length=824),
     ]
     growth = [
-        _grown("append and prepare, our history", owned=True),
-        _grown("prepare, the host's list", owned=False),
-        _grown("append and prepare, our history, no commit", owned=True, durable=False),
-        _grown("prepare, the host's list, no commit", owned=False, durable=False),
+        _growth_row("append and prepare, our history", owned=True),
+        _growth_row("prepare, the host's list", owned=False),
+        _growth_row("append and prepare, our history, no commit", owned=True, durable=False),
+        _growth_row("prepare, the host's list, no commit", owned=False, durable=False),
     ]
     return [
         Table(
@@ -51,45 +51,47 @@ def run() -> list[Table]:
         ),
         Table(
             "a durable note against a bare insert",
-            [_noted()],
+            [_note_row()],
             ("Bare: the same text into one table of its own file, WAL, synchronous=FULL, same library. Taking turns.",),
         ),
     ]
 
 
-def _stored(what: str, *, asked: int, answered: int) -> list[Row]:
-    said = 0
+def _size_rows(what: str, *, question_length: int, answer_length: int) -> list[Row]:
+    text_bytes = 0
     with TemporaryDirectory() as folder:
         home = Path(folder) / "home"
         with Memory.open(home) as memory:
             session = memory.session("bench", window=WINDOW, cwd="/bench")
-            host: list[Message] = []
-            for question, answer in islice(exchanges(asked=asked, answered=answered), TURNS):
-                host.append(question)
-                session.prepare(host)
-                host.append(answer)
-                said += len(question["content"]) + len(answer["content"])
-            session.prepare(host)  # the last answer is part of the conversation too
+            messages: list[Message] = []
+            for question, answer in islice(
+                exchanges(question_length=question_length, answer_length=answer_length), TURNS
+            ):
+                messages.append(question)
+                session.prepare(messages)
+                messages.append(answer)
+                text_bytes += len(question["content"]) + len(answer["content"])
+            session.prepare(messages)  # the last answer is part of the conversation too
         sizes = {path.name: path.stat().st_size for path in sorted(home.rglob("*")) if path.is_file()}
-    kept = sum(sizes.values())
-    ratio = kept / said
+    stored_bytes = sum(sizes.values())
+    ratio = stored_bytes / text_bytes
     largest = sorted(sizes.items(), key=lambda item: -item[1])[:2]
-    named = ", ".join(f"{name} {size / said:.2f}" for name, size in largest)
-    figures: dict[str, float | str] = {"ratio": ratio, "text": said, "kept": kept}
+    parts = ", ".join(f"{name} {size / text_bytes:.2f}" for name, size in largest)
+    figures: dict[str, float | str] = {"ratio": ratio, "text": text_bytes, "kept": stored_bytes}
     return [
         Row(
             what=what,
-            measured=f"{ratio:.2f} ({kept / 1000:,.0f} KB / {said / 1000:,.0f} KB)",
-            bar=f"<= {MOST_BYTES:g}",
-            met=ratio <= MOST_BYTES,
+            measured=f"{ratio:.2f} ({stored_bytes / 1000:,.0f} KB / {text_bytes / 1000:,.0f} KB)",
+            bar=f"<= {MAX_BYTES_RATIO:g}",
+            met=ratio <= MAX_BYTES_RATIO,
             figures=figures,
         ),
-        Row(what="  of which", measured=named, figures=dict[str, float | str](sizes)),
+        Row(what="  of which", measured=parts, figures=dict[str, float | str](sizes)),
     ]
 
 
-def _grown(what: str, *, owned: bool, durable: bool = True) -> Row:
-    race = Race()
+def _growth_row(what: str, *, owned: bool, durable: bool = True) -> Row:
+    timings = Timings()
     with TemporaryDirectory() as folder:
         homes = {name: Path(folder) / name for name in ("early", "late")}
         memories = {
@@ -97,57 +99,57 @@ def _grown(what: str, *, owned: bool, durable: bool = True) -> Row:
             for name, home in homes.items()
         }
         turns = {"early": EARLY, "late": LATE}
-        course = {name: _turn(memory, turns[name], owned=owned) for name, memory in memories.items()}
-        race.run(course, repetitions=_SAMPLES)
+        timed_calls = {name: _turn_call(memory, turns[name], owned=owned) for name, memory in memories.items()}
+        timings.run(timed_calls, repetitions=_SAMPLES)
         for memory in memories.values():
             memory.close()
-    ratio = race.ratio("late", "early")
+    ratio = timings.ratio("late", "early")
     return Row(
         what=what,
-        measured=f"{ratio:.2f}x ({spoken(race.median('late'))} / {spoken(race.median('early'))})",
-        bar=f"<= {MOST_GROWTH:g}x" if durable else "",
-        met=ratio <= MOST_GROWTH if durable else None,
-        figures={"ratio": ratio, "early": race.median("early"), "late": race.median("late")},
+        measured=f"{ratio:.2f}x ({format_duration(timings.median('late'))} / {format_duration(timings.median('early'))})",
+        bar=f"<= {MAX_GROWTH:g}x" if durable else "",
+        met=ratio <= MAX_GROWTH if durable else None,
+        figures={"ratio": ratio, "early": timings.median("early"), "late": timings.median("late")},
     )
 
 
-def _noted() -> Row:
-    race = Race()
+def _note_row() -> Row:
+    timings = Timings()
     with TemporaryDirectory() as folder:
         bare = BareJournal(Path(folder) / "bare.db")
         with Memory.open(Path(folder) / "home") as memory:
             session = memory.session("bench", resource="ada", cwd="/bench")
-            course = {
-                "note": Contender(lambda: session.note(NOTE)),
-                "insert": Contender(lambda: bare.commit([NOTE])),
+            timed_calls = {
+                "note": TimedCall(lambda: session.note(NOTE)),
+                "insert": TimedCall(lambda: bare.commit([NOTE])),
             }
-            race.run(course, repetitions=_NOTES)
+            timings.run(timed_calls, repetitions=_NOTES)
         bare.close()
-    ratio = race.ratio("note", "insert")
+    ratio = timings.ratio("note", "insert")
     return Row(
         what="session.note",
-        measured=f"{ratio:.2f}x ({spoken(race.median('note'))} / {spoken(race.median('insert'))})",
-        bar=f"<= {MOST_NOTE:g}x",
-        met=ratio <= MOST_NOTE,
-        figures={"ratio": ratio, "note": race.median("note"), "insert": race.median("insert")},
+        measured=f"{ratio:.2f}x ({format_duration(timings.median('note'))} / {format_duration(timings.median('insert'))})",
+        bar=f"<= {MAX_NOTE_RATIO:g}x",
+        met=ratio <= MAX_NOTE_RATIO,
+        figures={"ratio": ratio, "note": timings.median("note"), "insert": timings.median("insert")},
     )
 
 
-def _turn(memory: Memory, turns: int, *, owned: bool) -> Contender:
+def _turn_call(memory: Memory, turns: int, *, owned: bool) -> TimedCall:
     """One more turn of a conversation that has had so many: what the model said and what it is asked next."""
     session = memory.session("bench", window=WINDOW, cwd="/bench")
-    talk = exchanges(asked=200, answered=824)
-    host = [message for exchange in islice(talk, turns) for message in exchange]
+    dialogue = exchanges(question_length=200, answer_length=824)
+    messages = [message for exchange in islice(dialogue, turns) for message in exchange]
     new: list[Message] = []
 
-    def go_on() -> None:
-        new[:] = next(talk)
-        host.extend(new)
+    def add_exchange() -> None:
+        new[:] = next(dialogue)
+        messages.extend(new)
 
     def append_and_prepare() -> object:
         session.add(new)
         return session.prepare()
 
-    session.prepare(host)
-    session.prepare(host)
-    return Contender(append_and_prepare if owned else lambda: session.prepare(host), before=go_on)
+    session.prepare(messages)
+    session.prepare(messages)
+    return TimedCall(append_and_prepare if owned else lambda: session.prepare(messages), before=add_exchange)

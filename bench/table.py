@@ -47,11 +47,11 @@ class Table:
         widths = [max(len(line[column]) for line in cells) for column in range(len(_HEADINGS))]
         ruled = [cells[0], tuple("-" * width for width in widths), *cells[1:]]
         lines = (" | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in ruled)
-        notes = [wrapped for note in self.notes for wrapped in _wrapped(note)]
+        notes = [line for note in self.notes for line in _wrap(note)]
         return "\n".join([self.title, "", *(line.rstrip() for line in lines), *([""] if notes else []), *notes])
 
 
-def _wrapped(note: str) -> list[str]:
+def _wrap(note: str) -> list[str]:
     lines = [""]
     for word in note.split():
         if lines[-1] and len(lines[-1]) + 1 + len(word) > WIDTH:

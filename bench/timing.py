@@ -19,7 +19,7 @@ def _nothing() -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Contender:
+class TimedCall:
     """What is measured, and what has to happen before each time without being measured."""
 
     run: Callable[[], object]
@@ -27,29 +27,29 @@ class Contender:
 
 
 @dataclass(slots=True)
-class Race:
+class Timings:
     """Samples by name, in seconds. It may be run several times, so that one course can be laid out anew in between."""
 
     samples: dict[str, list[float]] = field(default_factory=dict[str, list[float]])
 
-    def run(self, contenders: Mapping[str, Contender], *, repetitions: int) -> None:
+    def run(self, calls: Mapping[str, TimedCall], *, repetitions: int) -> None:
         enabled = gc.isenabled()
         gc.collect()
         gc.disable()
         try:
             for _ in range(repetitions):
-                for name, contender in contenders.items():
-                    contender.before()
-                    begun = perf_counter_ns()
-                    made = contender.run()
-                    took = perf_counter_ns() - begun
-                    del made  # after the clock has stopped: freeing a big answer is not the contender's work
-                    self.enter(name, took / 1e9)
+                for name, call in calls.items():
+                    call.before()
+                    started = perf_counter_ns()
+                    result = call.run()
+                    nanoseconds = perf_counter_ns() - started
+                    del result  # after the clock has stopped: freeing a big answer is not the contender's work
+                    self.add_sample(name, nanoseconds / 1e9)
         finally:
             if enabled:
                 gc.enable()
 
-    def enter(self, name: str, seconds: float) -> None:
+    def add_sample(self, name: str, seconds: float) -> None:
         """One more sample, for contenders that live in other processes and have their own clocks."""
         self.samples.setdefault(name, []).append(seconds)
 
@@ -66,7 +66,7 @@ class Race:
         return self.median(name) / self.median(against)
 
 
-def spoken(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """A duration in the unit a person would use."""
     if seconds < 1e-3:
         return f"{seconds * 1e6:.0f} µs"

@@ -24,37 +24,39 @@ from bench.table import Row, Table
 from bench.tokenizers import FAMILIES, tokenizer
 from inmind.core.tokens import estimator
 
-MOST_ERROR = 0.15
-CHUNK = 1_500
+MAX_ERROR = 0.15
+CHUNK_CHARACTERS = 1_500
 """Characters: about a message."""
 
-_MOST_CHARACTERS = 600_000
+_MAX_CHARACTERS = 600_000
 _TRANSCRIPTS = Path(__file__).parents[2] / "shared" / "data" / "taubench"
 
-_Messages = Union[str, list["_Messages"], dict[str, "_Messages"]]  # noqa: UP007 -- the other spelling cannot name itself
+_Json = Union[str, list["_Json"], dict[str, "_Json"]]  # noqa: UP007 -- the other spelling cannot name itself
 
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
     name: str
-    made_of: str
+    source: str
     text: str
 
     @property
     def chunks(self) -> list[str]:
-        return [self.text[start : start + CHUNK] for start in range(0, len(self.text), CHUNK)]
+        return [self.text[start : start + CHUNK_CHARACTERS] for start in range(0, len(self.text), CHUNK_CHARACTERS)]
 
 
 def run() -> list[Table]:
-    found = (_english(), _chinese(), _json(), _code())
-    rows = [_error(corpus, family) for corpus in found for family in FAMILIES]
+    corpora = (_english(), _chinese(), _json(), _code())
+    rows = [_error_row(corpus, family) for corpus in corpora for family in FAMILIES]
     notes = [
-        f"{corpus.name}: {corpus.made_of}, {len(corpus.text) / 1000:,.0f} thousand characters." for corpus in found
+        f"{corpus.name}: {corpus.source}, {len(corpus.text) / 1000:,.0f} thousand characters." for corpus in corpora
     ]
-    return [Table(f"token estimate against the real tokenizer, in chunks of {CHUNK:,} characters", rows, notes)]
+    return [
+        Table(f"token estimate against the real tokenizer, in chunks of {CHUNK_CHARACTERS:,} characters", rows, notes)
+    ]
 
 
-def _error(corpus: Corpus, family: str) -> Row:
+def _error_row(corpus: Corpus, family: str) -> Row:
     estimate, exact = estimator(family), tokenizer(family).count
     pairs = [(estimate(chunk), exact(chunk)) for chunk in corpus.chunks]
     total = sum(guess for guess, _ in pairs) / sum(true for _, true in pairs) - 1
@@ -62,30 +64,30 @@ def _error(corpus: Corpus, family: str) -> Row:
     return Row(
         what=f"{corpus.name}, {family}",
         measured=f"{total:+.1%} in total, 95% of chunks within {p95:.0%}",
-        bar=f"<= {MOST_ERROR:.0%}",
-        met=abs(total) <= MOST_ERROR,
+        bar=f"<= {MAX_ERROR:.0%}",
+        met=abs(total) <= MAX_ERROR,
         figures={"total": total, "p95": p95, "tokens": sum(true for _, true in pairs)},
     )
 
 
 def _english() -> Corpus:
-    described = (str(found.metadata.get_payload()) for found in _installed())  # a README, as a rule
-    half = _MOST_CHARACTERS // 2
-    documented = (text for tree in _parsed() for text in _docstrings(tree))
-    text = _up_to(half, described) + "\n\n" + _up_to(half, documented)
+    descriptions = (str(found.metadata.get_payload()) for found in _distributions())  # a README, as a rule
+    half = _MAX_CHARACTERS // 2
+    docstrings = (text for tree in _parse_sources() for text in _docstrings(tree))
+    text = _join_up_to(half, descriptions) + "\n\n" + _join_up_to(half, docstrings)
     return Corpus("English", "descriptions of installed packages, docstrings of the standard library", text)
 
 
 def _code() -> Corpus:
-    return Corpus("code", "source of the standard library", _up_to(_MOST_CHARACTERS, _sources()))
+    return Corpus("code", "source of the standard library", _join_up_to(_MAX_CHARACTERS, _sources()))
 
 
 def _json() -> Corpus:
     """Records compact and indented, and what real tools answered where recorded transcripts lie beside the project."""
-    compact = (json.dumps(_signatures(tree), separators=(",", ":")) for tree in _parsed())
-    indented = (json.dumps(_signatures(tree), indent=2) for tree in _parsed(start=1))
-    third = _MOST_CHARACTERS // 3
-    text = "\n".join(_up_to(third, texts) for texts in (compact, indented, _answers()))
+    compact = (json.dumps(_signatures(tree), separators=(",", ":")) for tree in _parse_sources())
+    indented = (json.dumps(_signatures(tree), indent=2) for tree in _parse_sources(start=1))
+    third = _MAX_CHARACTERS // 3
+    text = "\n".join(_join_up_to(third, texts) for texts in (compact, indented, _answers()))
     return Corpus("JSON", "signatures of the standard library, answers of recorded tools where there are any", text)
 
 
@@ -93,7 +95,9 @@ def _answers() -> Iterator[str]:
     for file in sorted(_TRANSCRIPTS.glob("*.json.zst")):
         recorded = json.loads(zstandard.ZstdDecompressor().decompress(file.read_bytes(), max_output_size=1 << 30))
         for run in recorded:
-            yield from (said["content"] for said in run["traj"] if said["role"] == "tool" and said["content"])
+            yield from (
+                message["content"] for message in run["traj"] if message["role"] == "tool" and message["content"]
+            )
 
 
 def _chinese() -> Corpus:
@@ -103,14 +107,14 @@ def _chinese() -> Corpus:
     texts: list[str] = []
     if bundle and bundle.is_file():
         for literal in re.findall(r"JSON\.parse\('(\{(?:[^'\\]|\\.)*\})'\)", bundle.read_text("utf-8")):
-            text = "\n".join(_strings(json.loads(_unquoted(literal))))
+            text = "\n".join(_strings(json.loads(_unquote(literal))))
             if _is_chinese(text):
                 texts.append(text)
     if not texts:
         raise LookupError("no Chinese text is installed: the type checker's messages are not where they were")
     text = "\n".join(texts)
-    made_of = f"messages of the type checker, simplified and traditional, {_han(text) / len(text):.0%} Han characters"
-    return Corpus("Chinese", made_of, text)
+    source = f"messages of the type checker, simplified and traditional, {_han(text) / len(text):.0%} Han characters"
+    return Corpus("Chinese", source, text)
 
 
 def _is_chinese(text: str) -> bool:
@@ -124,7 +128,7 @@ def _han(text: str) -> int:
     return len(re.findall(r"[\u4e00-\u9fff]", text))
 
 
-def _unquoted(literal: str) -> str:
+def _unquote(literal: str) -> str:
     """The text of a JavaScript literal in single quotes."""
     escapes = {"n": "\n", "t": "\t", "r": "\r"}
     return re.sub(
@@ -134,7 +138,7 @@ def _unquoted(literal: str) -> str:
     )
 
 
-def _strings(value: _Messages) -> Iterator[str]:
+def _strings(value: _Json) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     else:
@@ -142,7 +146,7 @@ def _strings(value: _Messages) -> Iterator[str]:
             yield from _strings(inner)
 
 
-def _up_to(characters: int, texts: Iterable[str]) -> str:
+def _join_up_to(characters: int, texts: Iterable[str]) -> str:
     """The texts one after another, none of them alone more than a tenth of the whole."""
     kept: list[str] = []
     for text in texts:
@@ -153,7 +157,7 @@ def _up_to(characters: int, texts: Iterable[str]) -> str:
     return "\n".join(kept)
 
 
-def _installed() -> list[Any]:
+def _distributions() -> list[Any]:
     others = [found for found in distributions() if found.name != "inmind"]
     return sorted(others, key=lambda found: (found.name or "").lower())
 
@@ -165,8 +169,8 @@ def _sources(start: int = 0) -> Iterator[str]:
         yield file.read_text("utf-8", "replace")
 
 
-def _parsed(start: int = 0) -> Iterator[ast.Module]:
-    return (ast.parse(source) for source in _sources(start))
+def _parse_sources(start: int = 0) -> Iterator[ast.Module]:
+    return (ast.parse(text) for text in _sources(start))
 
 
 def _docstrings(tree: ast.Module) -> Iterator[str]:

@@ -13,9 +13,9 @@ from typing import Any
 from openai import OpenAI
 
 from bench.conversations import conversation, prose, questions
-from bench.prepare import COMMIT_SIZES, SETTLING, WINDOW, courses, strides
+from bench.prepare import COMMIT_SIZES, SETTLE_SECONDS, WINDOW, samples_per_setup, setup_count
 from bench.table import Row, Table
-from bench.timing import Contender, Race, spoken
+from bench.timing import TimedCall, Timings, format_duration
 from inmind import Memory, wrap
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))  # its provider is what client libraries are tested against
@@ -23,11 +23,11 @@ from provider import Provider, says
 
 
 def run() -> list[Table]:
-    races = {size: _raced(size) for size in COMMIT_SIZES}
+    races = {size: _time_size(size) for size in COMMIT_SIZES}
     return [
         Table(
             "a request of OpenAI chat through a wrapped client, by messages in history, against the bare client's",
-            [_added(race, size) for size, race in races.items()],
+            [_added_time(timings, size) for size, timings in races.items()],
             (
                 "Wrapped: prepare, the request with memory and its tools, the reply recorded; two commits. The "
                 "provider is on loopback, in this process, and answers at once: a real one takes its second in both. "
@@ -37,37 +37,37 @@ def run() -> list[Table]:
     ]
 
 
-def _added(race: Race, size: int) -> Row:
-    wrapped, bare = race.median("wrapped"), race.median("bare")
+def _added_time(timings: Timings, size: int) -> Row:
+    wrapped, bare = timings.median("wrapped"), timings.median("bare")
     return Row(
         what=f"{size:>5,}: what memory adds",
-        measured=f"{spoken(wrapped - bare)}, {wrapped / bare:.2f}x ({spoken(wrapped)} / {spoken(bare)})",
-        figures={"added": wrapped - bare, "wrapped": wrapped, "p95": race.p95("wrapped"), "bare": bare},
+        measured=f"{format_duration(wrapped - bare)}, {wrapped / bare:.2f}x ({format_duration(wrapped)} / {format_duration(bare)})",
+        figures={"added": wrapped - bare, "wrapped": wrapped, "p95": timings.p95("wrapped"), "bare": bare},
     )
 
 
-def _raced(size: int) -> Race:
-    race = Race()
+def _time_size(size: int) -> Timings:
+    timings = Timings()
     with ExitStack() as opened:
         provider = opened.enter_context(Provider())
         client = opened.enter_context(OpenAI(base_url=provider.openai, api_key="none", max_retries=0))
         memory = opened.enter_context(Memory.open(opened.enter_context(TemporaryDirectory())))
-        for number in range(courses(size)):
+        for number in range(setup_count(size)):
             session = memory.session(f"bench-{number}", window=WINDOW, cwd="/bench")
-            sleep(SETTLING)
-            course = {
-                "wrapped": _asking(wrap(client, session), provider, size),
-                "bare": _asking(client, provider, size),
+            sleep(SETTLE_SECONDS)
+            timed_calls = {
+                "wrapped": _request_call(wrap(client, session), provider, size),
+                "bare": _request_call(client, provider, size),
             }
-            race.run(course, repetitions=strides(size))
-    return race
+            timings.run(timed_calls, repetitions=samples_per_setup(size))
+    return timings
 
 
-def _asking(client: OpenAI, provider: Provider, size: int) -> Contender:
+def _request_call(client: OpenAI, provider: Provider, size: int) -> TimedCall:
     host: list[Any] = conversation(size)
     new, random = questions(), Random(23)
 
-    def go_on() -> None:
+    def add_message() -> None:
         host.append(next(new))
         provider.asked.clear()
         provider.will(says(prose(random, 300)))
@@ -76,6 +76,6 @@ def _asking(client: OpenAI, provider: Provider, size: int) -> Contender:
         reply = client.chat.completions.create(model="model-1", messages=host)
         host.append({"role": "assistant", "content": reply.choices[0].message.content})
 
-    go_on()
+    add_message()
     ask()
-    return Contender(ask, before=go_on)
+    return TimedCall(ask, before=add_message)

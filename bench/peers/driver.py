@@ -19,55 +19,55 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, NoReturn
 
-from bench.peers.systems import FINDERS, Finder
-from bench.peers.vectors import embedder
-from bench.question_sets import Sitting, Turn
+from bench.peers.systems import SYSTEMS, SearchSystem
+from bench.peers.vectors import load_embedder
+from bench.question_sets import ChatSession, Turn
 
 
 class Driver:
-    def __init__(self, name: str, embedding: str, kept: str) -> None:
-        self._make = FINDERS[name]
-        self._embedder = embedder(embedding, kept=Path(kept) if kept else None)
-        self._finder: Finder | None = None
+    def __init__(self, name: str, embedder: str, cache_path: str) -> None:
+        self._create = SYSTEMS[name]
+        self._embedder = load_embedder(embedder, cache_path=Path(cache_path) if cache_path else None)
+        self._system: SearchSystem | None = None
         self._folder = Path()
 
     @property
-    def finder(self) -> Finder:
-        if self._finder is None:
+    def system(self) -> SearchSystem:
+        if self._system is None:
             raise RuntimeError("nothing is open yet")
-        return self._finder
+        return self._system
 
     def open(self, *, folder: str) -> None:
         self.close()
         self._folder = Path(folder)
         self._folder.mkdir(parents=True)
-        self._finder = self._make(self._folder, self._embedder)
+        self._system = self._create(self._folder, self._embedder)
 
-    def fill(self, *, sittings: list[Any]) -> None:
-        self.finder.fill([_sitting(*each) for each in sittings])
+    def fill(self, *, chat_sessions: list[Any]) -> None:
+        self.system.fill([_sitting(*chat_session) for chat_session in chat_sessions])
 
-    def ready(self) -> None:
-        self.finder.ready()
+    def wait_until_ready(self) -> None:
+        self.system.wait_until_ready()
         gc.collect()
 
-    def search(self, *, query: str, most: int, at: str) -> list[int]:
-        return self.finder.search(query, most, datetime.fromisoformat(at))
+    def search(self, *, query: str, limit: int, at: str) -> list[int]:
+        return self.system.search(query, limit, datetime.fromisoformat(at))
 
     def add(self, *, text: str) -> None:
-        self.finder.add(text)
+        self.system.add(text)
 
     def close(self) -> None:
-        if self._finder:
-            self._finder.close()
+        if self._system:
+            self._system.close()
 
-    def weigh(self) -> dict[str, int]:
+    def measure_size(self) -> dict[str, int]:
         """Bytes in memory and on disk."""
         files = (path.stat().st_size for path in self._folder.rglob("*") if path.is_file())
         return {"memory": _resident(), "disk": sum(files)}
 
 
-def _sitting(at: str, turns: list[list[str]]) -> Sitting:
-    return Sitting(datetime.fromisoformat(at), [Turn(role, text, name) for role, text, name in turns])
+def _sitting(at: str, turns: list[list[str]]) -> ChatSession:
+    return ChatSession(datetime.fromisoformat(at), [Turn(role, text, name) for role, text, name in turns])
 
 
 def _resident() -> int:
@@ -75,7 +75,7 @@ def _resident() -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-def _stay_at_home() -> None:
+def _block_network() -> None:
     def refuse(_: socket.socket, address: object) -> NoReturn:
         raise ConnectionRefusedError(f"nothing is reached from a benchmark: {address}")
 
@@ -84,19 +84,19 @@ def _stay_at_home() -> None:
 
 
 def main() -> None:
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    output = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what peers print must not stand between the answers
-    _stay_at_home()
+    _block_network()
     driver = Driver(*sys.argv[1:])
     for line in sys.stdin:
-        asked = json.loads(line)
-        call: Callable[..., Any] = getattr(driver, asked.pop("do"))
-        begun = perf_counter()
+        request = json.loads(line)
+        call: Callable[..., Any] = getattr(driver, request.pop("do"))
+        started = perf_counter()
         try:
-            answer = {"answer": call(**asked), "seconds": perf_counter() - begun}
+            response = {"answer": call(**request), "seconds": perf_counter() - started}
         except Exception:
-            answer = {"error": traceback.format_exc()}
-        print(json.dumps(answer), file=answers, flush=True)
+            response = {"error": traceback.format_exc()}
+        print(json.dumps(response), file=output, flush=True)
     driver.close()
 
 

@@ -17,12 +17,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from bench.question_sets import Sitting
+from bench.question_sets import ChatSession
 
 _HERE = Path(__file__).parent
 _ROOT = _HERE.parents[1]
 _REQUIREMENTS, _WEIGHTS = _HERE / "requirements.txt", _HERE / "weights.txt"
-_SILENT = {
+_VARIABLES = {
     "ANONYMIZED_TELEMETRY": "False",
     "DO_NOT_TRACK": "1",
     "HF_HUB_OFFLINE": "1",
@@ -33,10 +33,10 @@ _SILENT = {
 }
 """Nobody reports home. One thread each: with two, whoever comes second in a race pays for the first one's threads."""
 
-_PORTION = 1_000
+_BATCH_SIZE = 1_000
 
 
-def cache() -> Path:
+def cache_folder() -> Path:
     """Where the environment and the vectors stay from one run to the next."""
     place = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "inmind-bench"
     place.mkdir(parents=True, exist_ok=True)
@@ -46,7 +46,7 @@ def cache() -> Path:
 def environment() -> Path:
     """The Python of the environment that has the peers, which is made if it is not there yet."""
     wanted = f"{sys.version_info[:2]} {_REQUIREMENTS.read_text('utf-8')} {_WEIGHTS.read_text('utf-8')}"
-    place = cache() / sha256(wanted.encode()).hexdigest()[:16]
+    place = cache_folder() / sha256(wanted.encode()).hexdigest()[:16]
     python, finished = place / "bin" / "python", place / "finished"
     if not finished.exists():
         print(f"installing the peers into {place}", file=sys.stderr, flush=True)
@@ -58,29 +58,33 @@ def environment() -> Path:
     return python
 
 
-def embedders(python: Path) -> list[str]:
+def installed_embedders(python: Path) -> list[str]:
     """Those that inmind finds in that environment."""
-    asked = [str(python), "-m", "bench.peers.vectors"]
-    return subprocess.run(asked, env=_spoken_to(), check=True, capture_output=True, encoding="utf-8").stdout.split()
+    command = [str(python), "-m", "bench.peers.vectors"]
+    return subprocess.run(
+        command, env=_process_environment(), check=True, capture_output=True, encoding="utf-8"
+    ).stdout.split()
 
 
-def _spoken_to(**own: str) -> dict[str, str]:
+def _process_environment(**variables: str) -> dict[str, str]:
     """Our environment with this checkout in it, as those processes are to have it."""
-    return {**os.environ, **_SILENT, "PYTHONPATH": os.pathsep.join([str(_ROOT), str(_ROOT / "src")]), **own}
+    return {**os.environ, **_VARIABLES, "PYTHONPATH": os.pathsep.join([str(_ROOT), str(_ROOT / "src")]), **variables}
 
 
 class Process:
     """One finder. It may be opened several times: each time empty, in another folder. Use it as a context manager."""
 
-    def __init__(self, finder: str, *, python: Path, folder: Path, embedder: str = "", keep: bool = False) -> None:
+    def __init__(
+        self, system: str, *, python: Path, folder: Path, embedder: str = "", cache_vectors: bool = False
+    ) -> None:
         self._folder, self._opened = folder, 0
         self._folder.mkdir(parents=True)
-        kept = str(cache() / "vectors.db") if keep else ""
-        self._name = " ".join(filter(None, (finder, embedder)))
+        cache_path = str(cache_folder() / "vectors.db") if cache_vectors else ""
+        self._name = " ".join(filter(None, (system, embedder)))
         self._log = (folder / "log").open("w+", encoding="utf-8")
-        self._running = subprocess.Popen(
-            [str(python), "-m", "bench.peers.driver", finder, embedder, kept],
-            env=_spoken_to(MEM0_DIR=str(folder / "mem0")),
+        self._process = subprocess.Popen(
+            [str(python), "-m", "bench.peers.driver", system, embedder, cache_path],
+            env=_process_environment(MEM0_DIR=str(folder / "mem0")),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
@@ -91,37 +95,39 @@ class Process:
         self._opened += 1
         self.ask("open", folder=str(self._folder / f"{self._opened}"))
 
-    def fill(self, sittings: Sequence[Sitting]) -> float:
+    def fill(self, chat_sessions: Sequence[ChatSession]) -> float:
         """With all of it, until all of it can be found. How many seconds that took."""
-        took, portion, size = 0.0, list[Any](), 0
-        for sitting in sittings:
-            portion.append([sitting.at.isoformat(), [[turn.role, turn.text, turn.name] for turn in sitting.turns]])
-            size += len(sitting.turns)
-            if size >= _PORTION:
-                took += self.ask("fill", sittings=portion)[1]
-                portion, size = [], 0
-        if portion:
-            took += self.ask("fill", sittings=portion)[1]
-        return took + self.ask("ready")[1]
+        seconds, batch, size = 0.0, list[Any](), 0
+        for chat_session in chat_sessions:
+            batch.append(
+                [chat_session.at.isoformat(), [[turn.role, turn.text, turn.name] for turn in chat_session.turns]]
+            )
+            size += len(chat_session.turns)
+            if size >= _BATCH_SIZE:
+                seconds += self.ask("fill", chat_sessions=batch)[1]
+                batch, size = [], 0
+        if batch:
+            seconds += self.ask("fill", chat_sessions=batch)[1]
+        return seconds + self.ask("wait_until_ready")[1]
 
-    def ask(self, do: str, **given: Any) -> tuple[Any, float]:
+    def ask(self, do: str, **arguments: Any) -> tuple[Any, float]:
         """The answer, and how many seconds the finder took for it."""
-        assert self._running.stdin
-        assert self._running.stdout
+        assert self._process.stdin
+        assert self._process.stdout
         try:
-            print(json.dumps({"do": do, **given}), file=self._running.stdin, flush=True)
-            line = self._running.stdout.readline()
+            print(json.dumps({"do": do, **arguments}), file=self._process.stdin, flush=True)
+            line = self._process.stdout.readline()
         except BrokenPipeError:
             line = ""
-        said: dict[str, Any] = json.loads(line) if line else {"error": self._last_words()}
-        if "error" in said:
-            raise RuntimeError(f"{self._name}: {do} failed\n{said['error']}")
-        return said["answer"], said["seconds"]
+        response: dict[str, Any] = json.loads(line) if line else {"error": self._exit_report()}
+        if "error" in response:
+            raise RuntimeError(f"{self._name}: {do} failed\n{response['error']}")
+        return response["answer"], response["seconds"]
 
-    def _last_words(self) -> str:
-        self._running.wait()
+    def _exit_report(self) -> str:
+        self._process.wait()
         self._log.seek(0)
-        return f"exit code {self._running.returncode}: {self._log.read()[-2_000:]}"
+        return f"exit code {self._process.returncode}: {self._log.read()[-2_000:]}"
 
     def __enter__(self) -> Self:
         return self
@@ -129,9 +135,9 @@ class Process:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        assert self._running.stdin
-        assert self._running.stdout
-        self._running.stdin.close()
-        self._running.wait()
-        self._running.stdout.close()
+        assert self._process.stdin
+        assert self._process.stdout
+        self._process.stdin.close()
+        self._process.wait()
+        self._process.stdout.close()
         self._log.close()

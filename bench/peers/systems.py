@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import apsw
 
 from bench.peers.vectors import as_lists
-from bench.question_sets import Sitting, Turn
+from bench.question_sets import ChatSession, Turn
 
 if TYPE_CHECKING:
     from inmind import Session
@@ -37,29 +37,29 @@ STOP_WORDS = frozenset(
 )
 
 
-class Finder(ABC):
+class SearchSystem(ABC):
     """Somewhere to keep messages and to find them again. What it is filled with is numbered from 0."""
 
     @abstractmethod
-    def fill(self, sittings: Sequence[Sitting]) -> None:
+    def fill(self, chat_sessions: Sequence[ChatSession]) -> None:
         """Many at once, in whichever way is quickest."""
 
     @abstractmethod
-    def search(self, query: str, most: int, at: datetime) -> list[int]:
+    def search(self, query: str, limit: int, at: datetime) -> list[int]:
         """The numbers of the best, best first."""
 
     @abstractmethod
     def add(self, text: str) -> None:
         """One more, which is on disk when this returns."""
 
-    def ready(self) -> None:  # noqa: B027 -- most are ready at once
+    def wait_until_ready(self) -> None:  # noqa: B027 -- most are ready at once
         """Return when everything that it was filled with can be found."""
 
     def close(self) -> None:  # noqa: B027 -- most have nothing open that would disturb the next one
         """Leave it, and what it does in the background."""
 
 
-class Inmind(Finder):
+class Inmind(SearchSystem):
     """As a host uses it: a session for each sitting, all of one resource."""
 
     def __init__(self, folder: Path, embedder: Embedder | None = None) -> None:
@@ -70,33 +70,33 @@ class Inmind(Finder):
         self._memory = Memory.open(folder / "home", clock=self._clock, embedder=embedder)
         self._numbers: dict[str, int] = {}
         self._names = count()
-        self._desk: Session | None = None
+        self._note_session: Session | None = None
 
-    def fill(self, sittings: Sequence[Sitting]) -> None:
+    def fill(self, chat_sessions: Sequence[ChatSession]) -> None:
         from inmind.core.events.session import MessageAdded
 
-        for sitting in sittings:
-            self._clock.now = sitting.at
+        for chat_session in chat_sessions:
+            self._clock.now = chat_session.at
             session = self._memory.session(f"sitting-{next(self._names)}", resource="bench", cwd="/bench")
-            session.add([_as_message(turn) for turn in sitting.turns])
-            said = [event.id for event in session.events() if isinstance(event.payload, MessageAdded)]
-            self._numbers |= {id: len(self._numbers) + place for place, id in enumerate(said)}
+            session.add([_as_message(turn) for turn in chat_session.turns])
+            ids = [event.id for event in session.events() if isinstance(event.payload, MessageAdded)]
+            self._numbers |= {id: len(self._numbers) + place for place, id in enumerate(ids)}
 
-    def ready(self) -> None:
+    def wait_until_ready(self) -> None:
         """With all vectors, or it fails: searching with half of them would be measured in silence."""
         self._memory.flush()
         assert self._memory._context.search_engine().embed()  # pyright: ignore[reportPrivateUsage] -- no host has to wait for this
         self.search("ready?", 1, self._clock.now)
 
-    def search(self, query: str, most: int, at: datetime) -> list[int]:
+    def search(self, query: str, limit: int, at: datetime) -> list[int]:
         self._clock.now = at
-        hits = self._memory.resource("bench").search(query, limit=most)
+        hits = self._memory.resource("bench").search(query, limit=limit)
         return [self._numbers[hit.crystal.id] for hit in hits if hit.crystal.id in self._numbers]
 
     def add(self, text: str) -> None:
-        if self._desk is None:
-            self._desk = self._memory.session("desk", resource="bench", cwd="/bench")
-        self._desk.note(text)
+        if self._note_session is None:
+            self._note_session = self._memory.session("desk", resource="bench", cwd="/bench")
+        self._note_session.note(text)
 
     def close(self) -> None:
         self._memory.close()
@@ -106,7 +106,7 @@ def _as_message(turn: Turn) -> dict[str, str]:
     return {"role": turn.role, "content": turn.text} | ({"name": turn.name} if turn.name else {})
 
 
-class Bare(Finder):
+class Bare(SearchSystem):
     """The least that SQLite can be asked to keep a text as safe. It finds nothing."""
 
     def __init__(self, folder: Path, embedder: Embedder | None = None) -> None:
@@ -115,17 +115,17 @@ class Bare(Finder):
         del embedder
         self._journal = BareJournal(folder / "bare.db")
 
-    def fill(self, sittings: Sequence[Sitting]) -> None:
-        self._journal.commit(list(_lines(sittings)))
+    def fill(self, chat_sessions: Sequence[ChatSession]) -> None:
+        self._journal.commit(list(_lines(chat_sessions)))
 
-    def search(self, query: str, most: int, at: datetime) -> list[int]:
+    def search(self, query: str, limit: int, at: datetime) -> list[int]:
         raise NotImplementedError
 
     def add(self, text: str) -> None:
         self._journal.commit([text])
 
 
-class Fts5(Finder):
+class Fts5(SearchSystem):
     """SQLite's own full text search, stemmed: any of the words of the query that are no stop words."""
 
     def __init__(self, folder: Path, embedder: Embedder | None = None) -> None:
@@ -136,22 +136,22 @@ class Fts5(Finder):
         self._connection.execute("CREATE VIRTUAL TABLE talk USING fts5(text, tokenize = 'porter unicode61')")
         self._numbers = count()
 
-    def fill(self, sittings: Sequence[Sitting]) -> None:
+    def fill(self, chat_sessions: Sequence[ChatSession]) -> None:
         with self._connection:
             self._connection.executemany(
                 "INSERT INTO talk (rowid, text) VALUES (?, ?)",
-                ((next(self._numbers), line) for line in _lines(sittings)),
+                ((next(self._numbers), line) for line in _lines(chat_sessions)),
             )
 
-    def search(self, query: str, most: int, at: datetime) -> list[int]:
+    def search(self, query: str, limit: int, at: datetime) -> list[int]:
         del at
         words = dict.fromkeys(_words(query))
-        wanted = [word for word in words if word not in STOP_WORDS] or list(words)
-        if not wanted:
+        terms = [word for word in words if word not in STOP_WORDS] or list(words)
+        if not terms:
             return []
         found = self._connection.execute(
             "SELECT rowid FROM talk WHERE talk MATCH ? ORDER BY rank LIMIT ?",
-            (" OR ".join(f'"{word}"' for word in wanted), most),
+            (" OR ".join(f'"{word}"' for word in terms), limit),
         )
         return [number for (number,) in found]
 
@@ -159,7 +159,7 @@ class Fts5(Finder):
         self._connection.execute("INSERT INTO talk (rowid, text) VALUES (?, ?)", (next(self._numbers), text))
 
 
-class Bm25s(Finder):
+class Bm25s(SearchSystem):
     """An index in numpy, which has to be made anew for each message that is added."""
 
     def __init__(self, folder: Path, embedder: Embedder | None = None) -> None:
@@ -168,31 +168,31 @@ class Bm25s(Finder):
         self._folder, self._texts = folder, list[str]()
         self._index: Any = None
 
-    def fill(self, sittings: Sequence[Sitting]) -> None:
-        self._texts += _lines(sittings)
+    def fill(self, chat_sessions: Sequence[ChatSession]) -> None:
+        self._texts += _lines(chat_sessions)
 
-    def ready(self) -> None:
+    def wait_until_ready(self) -> None:
         self._index = self._bm25s.BM25()
         self._index.index(self._tokens(self._texts), show_progress=False)
         self._index.save(str(self._folder / "bm25s"), corpus=self._texts)
 
-    def search(self, query: str, most: int, at: datetime) -> list[int]:
+    def search(self, query: str, limit: int, at: datetime) -> list[int]:
         del at
-        found, _ = self._index.retrieve(self._tokens(query), k=min(most, len(self._texts)), show_progress=False)
+        found, _ = self._index.retrieve(self._tokens(query), k=min(limit, len(self._texts)), show_progress=False)
         return [int(number) for number in found[0]]
 
     def add(self, text: str) -> None:
         self._texts.append(text)
-        self.ready()
+        self.wait_until_ready()
 
     def _tokens(self, texts: str | Sequence[str]) -> Any:
         return self._bm25s.tokenize(texts, stopwords="en", stemmer=self._stemmer, show_progress=False)
 
 
-class Chroma(Finder):
+class Chroma(SearchSystem):
     """A persistent collection by cosine, with the vectors handed in."""
 
-    _MOST = 5_000
+    _BATCH_SIZE = 5_000
 
     def __init__(self, folder: Path, embedder: Embedder) -> None:
         chromadb = import_module("chromadb")
@@ -203,24 +203,24 @@ class Chroma(Finder):
         )
         self._numbers = count()
 
-    def fill(self, sittings: Sequence[Sitting]) -> None:
-        for texts in _portions(list(_lines(sittings)), self._MOST):
+    def fill(self, chat_sessions: Sequence[ChatSession]) -> None:
+        for texts in _batches(list(_lines(chat_sessions)), self._BATCH_SIZE):
             ids = [str(next(self._numbers)) for _ in texts]
             self._collection.add(ids=ids, documents=texts, embeddings=self._embed(texts))
 
-    def search(self, query: str, most: int, at: datetime) -> list[int]:
+    def search(self, query: str, limit: int, at: datetime) -> list[int]:
         del at
-        found = self._collection.query(query_embeddings=self._embed([query]), n_results=most, include=[])
+        found = self._collection.query(query_embeddings=self._embed([query]), n_results=limit, include=[])
         return [int(id) for id in found["ids"][0]]
 
     def add(self, text: str) -> None:
         self._collection.add(ids=[str(next(self._numbers))], documents=[text], embeddings=self._embed([text]))
 
 
-class LangGraph(Finder):
+class LangGraph(SearchSystem):
     """Its store on SQLite, indexed by an embedding function: the one that outlives the process."""
 
-    _MOST = 500
+    _BATCH_SIZE = 500
     _NAMESPACE = ("bench", "talk")
 
     def __init__(self, folder: Path, embedder: Embedder) -> None:
@@ -236,25 +236,25 @@ class LangGraph(Finder):
         self._store.setup()
         self._numbers = count()
 
-    def fill(self, sittings: Sequence[Sitting]) -> None:
-        for texts in _portions(list(_lines(sittings)), self._MOST):
+    def fill(self, chat_sessions: Sequence[ChatSession]) -> None:
+        for texts in _batches(list(_lines(chat_sessions)), self._BATCH_SIZE):
             self._store.batch([self._put(self._NAMESPACE, str(next(self._numbers)), {"text": text}) for text in texts])
 
-    def search(self, query: str, most: int, at: datetime) -> list[int]:
+    def search(self, query: str, limit: int, at: datetime) -> list[int]:
         del at
-        return [int(item.key) for item in self._store.search(self._NAMESPACE, query=query, limit=most)]
+        return [int(item.key) for item in self._store.search(self._NAMESPACE, query=query, limit=limit)]
 
     def add(self, text: str) -> None:
         self._store.put(self._NAMESPACE, str(next(self._numbers)), {"text": text})
 
 
-class Mem0(Finder):
+class Mem0(SearchSystem):
     """Messages as they are (infer=False), in the local qdrant that it sets up by itself."""
 
     _USER: Mapping[str, str] = {"user_id": "bench"}
 
     def __init__(self, folder: Path, embedder: Embedder) -> None:
-        self._embedder = _ForMem0(embedder)
+        self._embedder = _Mem0Embedder(embedder)
         unused = {"api_key": "no model is asked"}
         self._memory: Any = import_module("mem0").Memory.from_config(
             {
@@ -280,12 +280,12 @@ class Mem0(Finder):
         del folder
         return False
 
-    def fill(self, sittings: Sequence[Sitting]) -> None:
+    def fill(self, chat_sessions: Sequence[ChatSession]) -> None:
         """By way of its vector store, as `add` does after embedding; and the disk is not waited for, point by point."""
         self._wait_for_disk(False)
         lemmatize = import_module("mem0.utils.lemmatization").lemmatize_for_bm25
         identify = import_module("uuid").uuid4
-        for texts in _portions(list(_lines(sittings)), 500):
+        for texts in _batches(list(_lines(chat_sessions)), 500):
             entries = [
                 {"data": text, "text_lemmatized": lemmatize(text), "number": next(self._numbers), **self._USER}
                 for text in texts
@@ -293,21 +293,21 @@ class Mem0(Finder):
             ids = [str(identify()) for _ in texts]
             self._memory.vector_store.insert(vectors=self._embedder.embed_batch(texts), payloads=entries, ids=ids)
 
-    def ready(self) -> None:
+    def wait_until_ready(self) -> None:
         self._wait_for_disk(True)
 
     def _wait_for_disk(self, wait: bool) -> None:
         for collection in self._memory.vector_store.client._client.collections.values():
             collection.storage.storage.execute(f"PRAGMA synchronous = {'FULL' if wait else 'OFF'}")
 
-    def search(self, query: str, most: int, at: datetime) -> list[int]:
+    def search(self, query: str, limit: int, at: datetime) -> list[int]:
         del at
-        found = self._memory.search(query, filters=dict(self._USER), top_k=most, threshold=0.0)
+        found = self._memory.search(query, filters=dict(self._USER), top_k=limit, threshold=0.0)
         return [item["metadata"]["number"] for item in found["results"]]
 
     def add(self, text: str) -> None:
-        told = [{"role": "user", "content": text}]
-        self._memory.add(told, **self._USER, metadata={"number": next(self._numbers)}, infer=False)
+        messages = [{"role": "user", "content": text}]
+        self._memory.add(messages, **self._USER, metadata={"number": next(self._numbers)}, infer=False)
 
 
 class Mem0WithKeywords(Mem0):
@@ -318,7 +318,7 @@ class Mem0WithKeywords(Mem0):
         return model.Bm25("Qdrant/bm25", specific_model_path=str(folder), stopwords=set(STOP_WORDS))
 
 
-class _ForMem0:
+class _Mem0Embedder:
     """What mem0 expects of an embedding model."""
 
     def __init__(self, embedder: Embedder) -> None:
@@ -333,7 +333,7 @@ class _ForMem0:
         return self._embed(texts)
 
 
-FINDERS: Mapping[str, Callable[[Path, Any], Finder]] = {
+SYSTEMS: Mapping[str, Callable[[Path, Any], SearchSystem]] = {
     "inmind": Inmind,
     "bare": Bare,
     "fts5": Fts5,
@@ -345,12 +345,12 @@ FINDERS: Mapping[str, Callable[[Path, Any], Finder]] = {
 }
 
 
-def _lines(sittings: Sequence[Sitting]) -> Iterator[str]:
-    return (turn.line for sitting in sittings for turn in sitting.turns)
+def _lines(chat_sessions: Sequence[ChatSession]) -> Iterator[str]:
+    return (turn.line for chat_session in chat_sessions for turn in chat_session.turns)
 
 
-def _portions(texts: Sequence[str], most: int) -> Iterator[Sequence[str]]:
-    return (texts[first : first + most] for first in range(0, len(texts), most))
+def _batches(texts: Sequence[str], limit: int) -> Iterator[Sequence[str]]:
+    return (texts[first : first + limit] for first in range(0, len(texts), limit))
 
 
 def _words(text: str) -> list[str]:

@@ -23,27 +23,27 @@ NAMES = ("wordllama", "minilm")
 """Those of inmind's embedders that come with their weights."""
 
 
-def embedder(name: str, *, kept: Path | None = None) -> Embedder | None:
+def load_embedder(name: str, *, cache_path: Path | None = None) -> Embedder | None:
     """One of inmind's own, or none for no name. With a file, nothing that was embedded once is embedded again."""
     if not name:
         return None
     from inmind.search.embedders import create_embedder as named
 
-    found = named(name)
-    return Kept(found, kept) if found and kept else found
+    created = named(name)
+    return CachedEmbedder(created, cache_path) if created and cache_path else created
 
 
 def installed() -> list[str]:
     """The names of those that are there."""
     from inmind.errors import InvalidInput
 
-    def is_there(name: str) -> bool:
+    def is_installed(name: str) -> bool:
         try:
-            return embedder(name) is not None
+            return load_embedder(name) is not None
         except InvalidInput:  # which says what to install
             return False
 
-    return [name for name in NAMES if is_there(name)]
+    return [name for name in NAMES if is_installed(name)]
 
 
 def as_lists(embedder: Embedder) -> Callable[[Sequence[str]], list[list[float]]]:
@@ -53,7 +53,7 @@ def as_lists(embedder: Embedder) -> Callable[[Sequence[str]], list[list[float]]]
     return lambda texts: np.asarray(embedder.embed(texts)).tolist()
 
 
-class Kept:
+class CachedEmbedder:
     """An embedder like the one inside, which is only asked for what is not in the file yet."""
 
     def __init__(self, inner: Embedder, path: Path) -> None:
@@ -72,8 +72,8 @@ class Kept:
         with self._lock:
             found = {id: vector for id in ids if (vector := self._read(id))}
             if new := {id: text for id, text in zip(ids, texts, strict=True) if id not in found}:
-                made = np.asarray(self._inner.embed(list(new.values())), dtype="<f4")
-                fresh = {id: row.tobytes() for id, row in zip(new, made, strict=True)}
+                computed = np.asarray(self._inner.embed(list(new.values())), dtype="<f4")
+                fresh = {id: row.tobytes() for id, row in zip(new, computed, strict=True)}
                 with self._connection:
                     self._connection.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?)", fresh.items())
                 found |= fresh

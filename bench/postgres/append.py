@@ -15,11 +15,11 @@ from time import perf_counter_ns
 import psycopg
 
 from bench.conversations import prose
-from bench.postgres.client_processes import Together, crowd
-from bench.postgres.server import Ground, ground, sized
+from bench.postgres.client_processes import Barrier, run_clients
+from bench.postgres.server import BenchServer, choose_size, start_server
 from bench.store import NOTE
 from bench.table import Row, Table
-from bench.timing import Contender, Race, spoken
+from bench.timing import TimedCall, Timings, format_duration
 from inmind import Memory
 from inmind.core.events.base import Draft, EventPayload, Origin
 from inmind.core.events.codec import encode_payload
@@ -27,12 +27,12 @@ from inmind.core.events.crystals import NoteAdded
 from inmind.core.events.session import MessageAdded
 from inmind.store.postgres import PostgresStore
 
-MOST = 1.5
+MAX_RATIO = 1.5
 """Times a bare commit, at the median and at p99."""
 
 CLIENTS = 8
-REPETITIONS = sized(2_000, 100)
-ROUNDS, IN_A_ROUND = sized(10, 3), sized(100, 20)
+REPETITIONS = choose_size(2_000, 100)
+ROUNDS, ROUND_SIZE = choose_size(10, 3), choose_size(100, 20)
 
 SIZES: dict[str, EventPayload] = {
     "a note of 90 bytes": NoteAdded(text=NOTE, importance=0.5),
@@ -41,18 +41,18 @@ SIZES: dict[str, EventPayload] = {
 
 
 def run() -> list[Table]:
-    with ground() as there:
-        return [_alone(there), _together(there)]
+    with start_server() as server:
+        return [_single_client_table(server), _many_clients_table(server)]
 
 
-class Ours:
+class StoreAppend:
     """Appends to the stream of a resource, one event after the other."""
 
-    def __init__(self, store: PostgresStore, resource: str, what: EventPayload) -> None:
+    def __init__(self, store: PostgresStore, resource: str, payload: EventPayload) -> None:
         self._store, self._stream, self._drafts = (
             store,
             f"resource/{resource}",
-            [Draft(payload=what, origin=Origin.USER)],
+            [Draft(payload=payload, origin=Origin.USER)],
         )
         self._version = store.version(self._stream)
 
@@ -61,7 +61,7 @@ class Ours:
         self._version = self._store.append(self._stream, self._drafts, expected=self._version, at=at).last
 
 
-class Bare:
+class BareInsert:
     """The least that the server can be asked to do to keep the same bytes as safe."""
 
     def __init__(self, url: str, what: EventPayload, *, prepared: bool = False) -> None:
@@ -69,7 +69,7 @@ class Bare:
         self._body = encode_payload(what)
 
     @staticmethod
-    def lay_out(url: str) -> None:
+    def create_table(url: str) -> None:
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute(
                 "CREATE TABLE bare (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, body text NOT NULL)"
@@ -85,117 +85,120 @@ class Bare:
 # -- one client -------------------------------------------------------------------------------------------------
 
 
-def _alone(there: Ground) -> Table:
-    store = PostgresStore.open(there.tenant)  # makes the schema, which the bare table is in as well
-    Bare.lay_out(there.tenant)
+def _single_client_table(server: BenchServer) -> Table:
+    store = PostgresStore.open(server.tenant)  # makes the schema, which the bare table is in as well
+    BareInsert.create_table(server.tenant)
     rows: list[Row] = []
-    for what, happened in SIZES.items():
-        race = Race()
-        ours, bare, prepared = (
-            Ours(store, what, happened),
-            Bare(there.tenant, happened),
-            Bare(there.tenant, happened, prepared=True),
+    for what, payload in SIZES.items():
+        timings = Timings()
+        store_append, bare, prepared = (
+            StoreAppend(store, what, payload),
+            BareInsert(server.tenant, payload),
+            BareInsert(server.tenant, payload, prepared=True),
         )
-        course = {
-            "append": Contender(ours.append),
-            "bare": Contender(bare.insert),
-            "prepared": Contender(prepared.insert),
+        timed_calls = {
+            "append": TimedCall(store_append.append),
+            "bare": TimedCall(bare.insert),
+            "prepared": TimedCall(prepared.insert),
         }
-        _run(race, course)
+        _run(timings, timed_calls)
         bare.close()
         prepared.close()
-        rows += [*_against(race, f"append, {what}", barred=True)]
-        rows.append(_beside(race, "  the bare one prepared", "prepared"))
+        rows += [*_append_rows(timings, f"append, {what}", has_bar=True)]
+        rows.append(_median_row(timings, "  the bare one prepared", "prepared"))
     store.close()
-    rows.append(_noted(there))
-    notes = ["append: `Store.append` of one event. session.note: all that a host waits for. Taking turns.", there.said]
+    rows.append(_note_row(server))
+    notes = [
+        "append: `Store.append` of one event. session.note: all that a host waits for. Taking turns.",
+        server.description,
+    ]
     return Table(f"an append against a bare INSERT of the same bytes, 1 client, {REPETITIONS:,} of each", rows, notes)
 
 
-def _noted(there: Ground) -> Row:
-    race, bare = Race(), Bare(there.tenant, SIZES["a note of 90 bytes"])
-    with Memory.open(there.tenant, embedder=None) as memory:
+def _note_row(server: BenchServer) -> Row:
+    timings, bare = Timings(), BareInsert(server.tenant, SIZES["a note of 90 bytes"])
+    with Memory.open(server.tenant, embedder=None) as memory:
         session = memory.session("bench", resource="ada")
-        _run(race, {"note": Contender(lambda: session.note(NOTE)), "bare": Contender(bare.insert)})
+        _run(timings, {"note": TimedCall(lambda: session.note(NOTE)), "bare": TimedCall(bare.insert)})
     bare.close()
-    return _beside(race, "session.note", "note")
+    return _median_row(timings, "session.note", "note")
 
 
-def _run(race: Race, course: dict[str, Contender]) -> None:
-    Race().run(course, repetitions=20)  # until connections are open and plans are known
-    race.run(course, repetitions=REPETITIONS)
+def _run(timings: Timings, timed_calls: dict[str, TimedCall]) -> None:
+    Timings().run(timed_calls, repetitions=20)  # until connections are open and plans are known
+    timings.run(timed_calls, repetitions=REPETITIONS)
 
 
 # -- many clients -----------------------------------------------------------------------------------------------
 
 
-def _together(there: Ground) -> Table:
+def _many_clients_table(server: BenchServer) -> Table:
     """In rounds: everybody appends, then everybody inserts. Nobody of one kind has to wait for the other."""
-    race, spans = Race(), dict[str, list[float]]()
-    for samples, lasted in crowd(CLIENTS, _client, there.tenant):
+    timings, spans = Timings(), dict[str, list[float]]()
+    for samples, durations in run_clients(CLIENTS, _client, server.tenant):
         for name, taken in samples.items():
-            spans.setdefault(name, []).append(lasted[name])
+            spans.setdefault(name, []).append(durations[name])
             for seconds in taken:
-                race.enter(name, seconds)
-    each = ROUNDS * IN_A_ROUND * CLIENTS
-    rate = {name: each / max(lasted) for name, lasted in spans.items()}
+                timings.add_sample(name, seconds)
+    total = ROUNDS * ROUND_SIZE * CLIENTS
+    rates = {name: total / max(durations) for name, durations in spans.items()}
     rows = [
-        *_against(race, f"append, {CLIENTS} clients on {CLIENTS} resources", barred=False),
+        *_append_rows(timings, f"append, {CLIENTS} clients on {CLIENTS} resources", has_bar=False),
         Row(
             what="  a second, all clients",
-            measured=f"{rate['append']:,.0f} against {rate['bare']:,.0f}",
-            figures={"append": rate["append"], "bare": rate["bare"]},
+            measured=f"{rates['append']:,.0f} against {rates['bare']:,.0f}",
+            figures={"append": rates["append"], "bare": rates["bare"]},
         ),
     ]
-    note = f"A process each, in {ROUNDS} rounds: all append {IN_A_ROUND} notes, then all insert as many. {there.said}"
+    note = f"A process each, in {ROUNDS} rounds: all append {ROUND_SIZE} notes, then all insert as many. {server.description}"
     return Table(
-        f"an append against a bare INSERT of the same bytes, {CLIENTS} clients, {each:,} of each", rows, [note]
+        f"an append against a bare INSERT of the same bytes, {CLIENTS} clients, {total:,} of each", rows, [note]
     )
 
 
-def _client(number: int, together: Together, url: str) -> tuple[dict[str, list[float]], dict[str, float]]:
+def _client(number: int, barrier: Barrier, url: str) -> tuple[dict[str, list[float]], dict[str, float]]:
     """Its samples, and how long it was at them."""
-    happened = SIZES["a note of 90 bytes"]
-    store, bare = PostgresStore.open(url), Bare(url, happened)
-    ours = Ours(store, f"client {number}", happened)
+    payload = SIZES["a note of 90 bytes"]
+    store, bare = PostgresStore.open(url), BareInsert(url, payload)
+    store_append = StoreAppend(store, f"client {number}", payload)
     samples: dict[str, list[float]] = {"append": [], "bare": []}
-    lasted = dict.fromkeys(samples, 0.0)
-    acts: dict[str, Callable[[], None]] = {"append": ours.append, "bare": bare.insert}
-    for act in acts.values():
-        act()
+    durations = dict.fromkeys(samples, 0.0)
+    actions: dict[str, Callable[[], None]] = {"append": store_append.append, "bare": bare.insert}
+    for action in actions.values():
+        action()
     gc.disable()
     for _ in range(ROUNDS):
-        for name, act in acts.items():
-            together.wait()
-            begun = perf_counter_ns()
-            for _ in range(IN_A_ROUND):
+        for name, action in actions.items():
+            barrier.wait()
+            started = perf_counter_ns()
+            for _ in range(ROUND_SIZE):
                 start = perf_counter_ns()
-                act()
+                action()
                 samples[name].append((perf_counter_ns() - start) / 1e9)
-            lasted[name] += (perf_counter_ns() - begun) / 1e9
+            durations[name] += (perf_counter_ns() - started) / 1e9
     store.close()
     bare.close()
-    return samples, lasted
+    return samples, durations
 
 
 # -- rows -------------------------------------------------------------------------------------------------------
 
 
-def _against(race: Race, what: str, *, barred: bool) -> list[Row]:
-    return [_one(race, f"{what}, {share}", share, "append", barred=barred) for share in ("p50", "p99")]
+def _append_rows(timings: Timings, what: str, *, has_bar: bool) -> list[Row]:
+    return [_ratio_row(timings, f"{what}, {share}", share, "append", has_bar=has_bar) for share in ("p50", "p99")]
 
 
-def _beside(race: Race, what: str, name: str) -> Row:
-    return _one(race, f"{what}, p50", "p50", name, barred=False)
+def _median_row(timings: Timings, what: str, name: str) -> Row:
+    return _ratio_row(timings, f"{what}, p50", "p50", name, has_bar=False)
 
 
-def _one(race: Race, what: str, share: str, name: str, *, barred: bool) -> Row:
-    of = race.median if share == "p50" else race.p99
-    ratio = of(name) / of("bare")
+def _ratio_row(timings: Timings, what: str, share: str, name: str, *, has_bar: bool) -> Row:
+    quantile = timings.median if share == "p50" else timings.p99
+    ratio = quantile(name) / quantile("bare")
     return Row(
         what=what,
-        measured=f"{ratio:.2f}x ({spoken(of(name))} / {spoken(of('bare'))})",
-        bar=f"<= {MOST:g}x" if barred else "",
-        met=ratio <= MOST if barred else None,
-        figures={"ratio": ratio, "seconds": of(name), "bare": of("bare")},
+        measured=f"{ratio:.2f}x ({format_duration(quantile(name))} / {format_duration(quantile('bare'))})",
+        bar=f"<= {MAX_RATIO:g}x" if has_bar else "",
+        met=ratio <= MAX_RATIO if has_bar else None,
+        figures={"ratio": ratio, "seconds": quantile(name), "bare": quantile("bare")},
     )

@@ -9,38 +9,42 @@ from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
 
-_SECONDS = 3_600.0
+_TIMEOUT_SECONDS = 3_600.0
 """After which whoever waits for others gives up: one of them has died."""
 
 
-class Together(Protocol):
+class Barrier(Protocol):
     """Where clients wait for each other."""
 
     def wait(self, timeout: float | None = None) -> int: ...
 
 
-def crowd(number: int, client: Callable[..., T], *given: object) -> list[T]:
+def run_clients(count: int, client: Callable[..., T], *arguments: object) -> list[T]:
     """What each client answers, called with its number, a place to wait for the others, and what all are given."""
-    spawning = multiprocessing.get_context("spawn")
-    together = spawning.Barrier(number, timeout=_SECONDS)
+    context = multiprocessing.get_context("spawn")
+    barrier = context.Barrier(count, timeout=_TIMEOUT_SECONDS)
     started: list[tuple[Any, Connection[Any, Any]]] = []
-    for each in range(number):
-        here, away = spawning.Pipe()
-        process = spawning.Process(target=_answer, args=(away, client, each, together, *given), daemon=True)
+    for number in range(count):
+        parent_end, child_end = context.Pipe()
+        process = context.Process(
+            target=_run_client, args=(child_end, client, number, barrier, *arguments), daemon=True
+        )
         process.start()
-        away.close()
-        started.append((process, here))
+        child_end.close()
+        started.append((process, parent_end))
     try:
-        return [here.recv() for _, here in started]
+        return [parent_end.recv() for _, parent_end in started]
     finally:
         for process, _ in started:
             process.join(10)
             process.kill()
 
 
-def _answer(away: Connection[Any, Any], client: Callable[..., Any], number: int, together: Any, *given: object) -> None:
+def _run_client(
+    child_end: Connection[Any, Any], client: Callable[..., Any], number: int, barrier: Any, *arguments: object
+) -> None:
     try:
-        away.send(client(number, together, *given))
+        child_end.send(client(number, barrier, *arguments))
     except BaseException:
-        together.abort()
+        barrier.abort()
         raise

@@ -14,29 +14,29 @@ from functools import cache
 from itertools import accumulate
 from random import Random
 
-from bench.postgres.client_processes import Together, crowd
+from bench.postgres.client_processes import Barrier, run_clients
 from inmind.core.events.base import TRUST_BY_ORIGIN, Event, EventPayload, Origin
 from inmind.core.events.crystals import NoteAdded
 from inmind.core.events.session import MessageAdded, SessionOpened
 from inmind.store.postgres import PostgresStore
 
-FILLERS = 2
+FILL_PROCESSES = 2
 WORDS, WORDS_IN_A_LINE = 30_000, (8, 28)
-BEGAN = datetime(2026, 1, 5, 8, tzinfo=UTC)
-_TOGETHER = 10
+START = datetime(2026, 1, 5, 8, tzinfo=UTC)
+_RESOURCES_PER_TRANSACTION = 10
 """Resources of one transaction."""
 
-Memory = Callable[[str], Iterator[tuple[str, Origin, EventPayload]]]
+ResourceEvents = Callable[[str], Iterator[tuple[str, Origin, EventPayload]]]
 """What happened to a resource: in which stream, by whom, what."""
 
 
-def filled(url: str, kind: str, resources: int, each: int) -> None:
+def fill_database(url: str, kind: str, resources: int, count: int) -> None:
     """Give so many resources their memories, each of so many lines."""
     PostgresStore.open(url).close()  # makes the schema
-    crowd(FILLERS, _fill, url, kind, resources, each)
+    run_clients(FILL_PROCESSES, _fill, url, kind, resources, count)
 
 
-def resource_named(number: int) -> str:
+def resource_name(number: int) -> str:
     return f"r-{number:07}"
 
 
@@ -45,62 +45,62 @@ def lines(resource: str) -> Iterator[str]:
     random = Random(resource)
     words, weights = _vocabulary()
     while True:
-        said = random.choices(words, cum_weights=weights, k=random.randint(*WORDS_IN_A_LINE))
-        yield f"{' '.join(said).capitalize()}."
+        chosen = random.choices(words, cum_weights=weights, k=random.randint(*WORDS_IN_A_LINE))
+        yield f"{' '.join(chosen).capitalize()}."
 
 
-def said(resource: str, *lengths: int) -> Iterator[str]:
+def texts(resource: str, *lengths: int) -> Iterator[str]:
     """The same, in texts of these lengths, over and over."""
-    random, left = lines(resource), ""
+    line_source, rest = lines(resource), ""
     while True:
         for length in lengths:
-            while len(left) < length:
-                left += f"{next(random)} "
-            yield left[:length]
-            left = left[length:]
+            while len(rest) < length:
+                rest += f"{next(line_source)} "
+            yield rest[:length]
+            rest = rest[length:]
 
 
-def question(line: str) -> str:
+def question_about(line: str) -> str:
     """A few of its rarest words."""
     rank = _ranks()
     rarest = sorted({*line.rstrip(".").lower().split()}, key=lambda word: -rank[word])
     return f"What about {' '.join(rarest[:4])}?"
 
 
-def _talk(resource: str, each: int) -> Iterator[tuple[str, Origin, EventPayload]]:
+def _message_events(resource: str, count: int) -> Iterator[tuple[str, Origin, EventPayload]]:
     stream = f"session/{resource}"
     yield stream, Origin.OPERATOR, SessionOpened(resource=resource, cwd="/bench")
-    for number, line in zip(range(each), lines(resource), strict=False):
+    for number, line in zip(range(count), lines(resource), strict=False):
         role, origin = (("user", Origin.USER), ("assistant", Origin.ASSISTANT))[number % 2]
         yield stream, origin, MessageAdded(wire={"role": role, "content": line})
 
 
-def _notes(resource: str, each: int) -> Iterator[tuple[str, Origin, EventPayload]]:
-    for number, line in zip(range(each), lines(resource), strict=False):
+def _note_events(resource: str, count: int) -> Iterator[tuple[str, Origin, EventPayload]]:
+    for number, line in zip(range(count), lines(resource), strict=False):
         text = f"{resource} keeps to this: {line}" if number == 0 else line
         yield f"resource/{resource}", Origin.USER, NoteAdded(text=text, importance=0.6)
 
 
-KINDS = {"talk": _talk, "notes": _notes}
+EVENTS_BY_KIND = {"talk": _message_events, "notes": _note_events}
 
 
-def _fill(number: int, together: Together, url: str, kind: str, resources: int, each: int) -> None:
+def _fill(number: int, barrier: Barrier, url: str, kind: str, resources: int, count: int) -> None:
     store = PostgresStore.open(url, seconds=600)
-    together.wait()
-    mine = range(number, resources, FILLERS)
-    for start in range(0, len(mine), _TOGETHER):
-        with store.bulk_import() as adoption:
-            for resource in mine[start : start + _TOGETHER]:
-                for event in _events(KINDS[kind](resource_named(resource), each)):
-                    adoption.add_event(event)
+    barrier.wait()
+    numbers = range(number, resources, FILL_PROCESSES)
+    for start in range(0, len(numbers), _RESOURCES_PER_TRANSACTION):
+        with store.bulk_import() as bulk:
+            for resource in numbers[start : start + _RESOURCES_PER_TRANSACTION]:
+                for event in _events(EVENTS_BY_KIND[kind](resource_name(resource), count)):
+                    bulk.add_event(event)
     store.close()
 
 
-def _events(happened: Iterator[tuple[str, Origin, EventPayload]]) -> Iterator[Event]:
-    for number, (stream, origin, what) in enumerate(happened):
-        at = BEGAN + timedelta(minutes=20 * number)
+def _events(events: Iterator[tuple[str, Origin, EventPayload]]) -> Iterator[Event]:
+    for number, (stream, origin, payload) in enumerate(events):
+        at = START + timedelta(minutes=20 * number)
         trust = TRUST_BY_ORIGIN[origin]
-        yield Event(stream=stream, seq=number + 1, at=at, payload=what, origin=origin, trust=trust)
+        yield Event(stream=stream, seq=number + 1, at=at, payload=payload, origin=origin, trust=trust)
 
 
 @cache

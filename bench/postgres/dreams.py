@@ -24,21 +24,21 @@ from tempfile import TemporaryDirectory
 from threading import Lock
 from time import monotonic, sleep
 
-from bench.postgres.dataset import filled
-from bench.postgres.server import Ground, ground, sized
+from bench.postgres.dataset import fill_database
+from bench.postgres.server_seconds import BenchServer, choose_size, start_server
 from bench.table import Row, Table
-from bench.timing import spoken
+from bench.timing import format_duration
 from inmind import Memory
 
 import loopback  # isort: skip -- of the tests, which `ground` has put on the path
 
-DREAMS, BY_RULES = sized(10_000, 60), sized(1_000, 60)
+DREAMS, RULE_DREAMS = choose_size(10_000, 60), choose_size(1_000, 60)
 NOTES = 6
 """Of each resource, which is what makes its dream due."""
 WORKERS = 4
-KILLED_EVERY = sized(5.0, 5.0)
+SECONDS_BETWEEN_KILLS = choose_size(5.0, 5.0)
 """Seconds."""
-PATIENCE = sized(3_600.0, 300.0)
+TIMEOUT_SECONDS = choose_size(3_600.0, 300.0)
 
 _INMIND = "from inmind.apps.cli import main; main()"
 _SETTINGS = """
@@ -58,65 +58,75 @@ name = "stub"
 
 
 def run() -> list[Table]:
-    many = int(os.environ.get("INMIND_BENCH_DREAMS") or DREAMS)
-    return [_drained("by rules", min(many, BY_RULES)), _drained("with a model", many)]
+    dreams = int(os.environ.get("INMIND_BENCH_DREAMS") or DREAMS)
+    return [_drain_table("by rules", min(dreams, RULE_DREAMS)), _drain_table("with a model", dreams)]
 
 
-def _drained(how: str, many: int) -> Table:
-    with ground() as there, _stub() as stub, TemporaryDirectory() as folder:
-        filled(there.tenant, "notes", many, NOTES)
-        there.settle()
-        with Memory.open(there.tenant, embedder=None) as memory:
-            told = _SETTINGS + (_WITH_MODEL.format(url=stub.url) if how == "with a model" else "")
-            memory.edit(memory.page("config.toml"), told)
-        drained = _drain(there, Path(folder), many)
-        rows = _rows(there, drained, many, stub if how == "with a model" else None)
+def _drain_table(how: str, dreams: int) -> Table:
+    with start_server() as server, _stub() as stub, TemporaryDirectory() as folder:
+        fill_database(server.tenant, "notes", dreams, NOTES)
+        server.finish_background_work()
+        with Memory.open(server.tenant, embedder=None) as memory:
+            settings = _SETTINGS + (_WITH_MODEL.format(url=stub.url) if how == "with a model" else "")
+            memory.edit(memory.page("config.toml"), settings)
+        drained = _drain(server, Path(folder), dreams)
+        rows = _rows(server, drained, dreams, stub if how == "with a model" else None)
         notes = [
-            f"`inmind worker`, {WORKERS} processes; one is killed every {KILLED_EVERY:g} s, and replaced. Each "
+            f"`inmind worker`, {WORKERS} processes; one is killed every {SECONDS_BETWEEN_KILLS:g} s, and replaced. Each "
             f"resource has {NOTES} notes and no dream yet. Time: from the start of the first worker to the last dream.",
-            there.said,
+            server.description,
         ]
-    return Table(f"{many:,} due dreams {how}, drained by {WORKERS} workers", rows, notes)
+    return Table(f"{dreams:,} due dreams {how}, drained by {WORKERS} workers", rows, notes)
 
 
 # -- draining ---------------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
-class Drained:
+class DrainResult:
     seconds: float = 0.0
     kills: int = 0
-    kept: int = 0
+    data_bytes: int = 0
     """Bytes more in the tenant's tables and indexes, that of deep memory among them."""
-    workers: float = 0.0
-    server: float = 0.0
+    worker_seconds: float = 0.0
+    server_seconds: float = 0.0
     """Seconds for which they have computed."""
 
 
-def _drain(there: Ground, folder: Path, many: int) -> Drained:
-    done, begun, room, computed, spent = Drained(), monotonic(), there.room, _by_children(), there.spent or 0.0
-    workers = [Worker(there.tenant, folder / f"{number}.log") for number in range(WORKERS)]
-    next_kill = begun + KILLED_EVERY
+def _drain(server: BenchServer, folder: Path, dreams: int) -> DrainResult:
+    result, started, bytes_before, worker_cpu, server_cpu = (
+        DrainResult(),
+        monotonic(),
+        server.data_bytes,
+        _children_cpu_seconds(),
+        server.cpu_seconds or 0.0,
+    )
+    workers = [Worker(server.tenant, folder / f"{number}.log") for number in range(WORKERS)]
+    next_kill = started + SECONDS_BETWEEN_KILLS
     try:
-        while _dreamt(there) < many and monotonic() - begun < PATIENCE:
-            if monotonic() >= next_kill and workers[0].works:
+        while _finished_dreams(server) < dreams and monotonic() - started < TIMEOUT_SECONDS:
+            if monotonic() >= next_kill and workers[0].has_output:
                 workers.pop(0).kill()
-                done.kills += 1
-                workers.append(Worker(there.tenant, folder / f"{WORKERS + done.kills}.log"))
-                next_kill = monotonic() + KILLED_EVERY
-            assert not workers[-1].has_left, workers[-1].log.read_text()[-2_000:]
+                result.kills += 1
+                workers.append(Worker(server.tenant, folder / f"{WORKERS + result.kills}.log"))
+                next_kill = monotonic() + SECONDS_BETWEEN_KILLS
+            assert not workers[-1].has_exited, workers[-1].log.read_text()[-2_000:]
             sleep(1)
-        done.seconds = monotonic() - begun
-        while _waiting(there) and monotonic() - begun < PATIENCE:  # what is left could dream once more
+        result.seconds = monotonic() - started
+        while _pending_jobs(server) and monotonic() - started < TIMEOUT_SECONDS:  # what is left could dream once more
             sleep(1)
     finally:
         for worker in workers:
             worker.kill()
-    done.kept, done.workers, done.server = there.room - room, _by_children() - computed, (there.spent or 0.0) - spent
-    return done
+    result.data_bytes, result.worker_seconds, result.server_seconds = (
+        server.data_bytes - bytes_before,
+        _children_cpu_seconds() - worker_cpu,
+        (server.cpu_seconds or 0.0) - server_cpu,
+    )
+    return result
 
 
-def _by_children() -> float:
+def _children_cpu_seconds() -> float:
     used = getrusage(RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
@@ -126,21 +136,21 @@ class Worker:
 
     def __init__(self, url: str, log: Path) -> None:
         self.log = log
-        with log.open("ab") as told:
+        with log.open("ab") as output:
             self._process = subprocess.Popen(
                 [sys.executable, "-c", _INMIND, "worker", "--every", "10"],
                 env={**os.environ, "INMIND_DB": url, "PYTHONUNBUFFERED": "1"},
-                stdout=told,
-                stderr=told,
+                stdout=output,
+                stderr=output,
             )
 
     @property
-    def works(self) -> bool:
+    def has_output(self) -> bool:
         """It has something to say: who is killed before that is killed while it is loaded, which proves nothing."""
         return self.log.stat().st_size > 0
 
     @property
-    def has_left(self) -> bool:
+    def has_exited(self) -> bool:
         return self._process.poll() is not None
 
     def kill(self) -> None:
@@ -148,37 +158,37 @@ class Worker:
         self._process.wait()
 
 
-def _waiting(there: Ground) -> int:
+def _pending_jobs(server: BenchServer) -> int:
     """Jobs that are to be done, or are being done, or whose workers are dead."""
-    asked = f"SELECT count(*) FROM {there.schema}.procrastinate_jobs WHERE status IN ('todo', 'doing')"
-    return there.ask(asked)[0][0]
+    statement = f"SELECT count(*) FROM {server.schema}.procrastinate_jobs WHERE status IN ('todo', 'doing')"
+    return server.query(statement)[0][0]
 
 
-def _dreamt(there: Ground) -> int:
-    return there.ask(f"SELECT count(DISTINCT stream) FROM {there.schema}.events WHERE kind = 'dreamt'")[0][0]
+def _finished_dreams(server: BenchServer) -> int:
+    return server.query(f"SELECT count(DISTINCT stream) FROM {server.schema}.events WHERE kind = 'dreamt'")[0][0]
 
 
-def _happened(there: Ground, kind: str) -> int:
-    return there.ask(f"SELECT count(*) FROM {there.schema}.events WHERE kind = %s", kind)[0][0]
+def _count_events(server: BenchServer, kind: str) -> int:
+    return server.query(f"SELECT count(*) FROM {server.schema}.events WHERE kind = %s", kind)[0][0]
 
 
 # -- what came of it --------------------------------------------------------------------------------------------
 
 
-def _rows(there: Ground, drained: Drained, many: int, stub: Stub | None) -> list[Row]:
-    counted = f"SELECT stream, count(*) FROM {there.schema}.events WHERE kind = 'dreamt' GROUP BY stream"
-    by_stream = dict(there.ask(counted))
+def _rows(server: BenchServer, drained: DrainResult, dreams: int, stub: Stub | None) -> list[Row]:
+    statement = f"SELECT stream, count(*) FROM {server.schema}.events WHERE kind = 'dreamt' GROUP BY stream"
+    by_stream = dict(server.query(statement))
     once = sum(number == 1 for number in by_stream.values())
-    failed, taken = (_happened(there, kind) for kind in ("dream_failed", "dream_taken"))
+    failed, resumed = (_count_events(server, kind) for kind in ("dream_failed", "dream_taken"))
     number = max(1, len(by_stream))
     rate = len(by_stream) / drained.seconds
     rows = [
         Row(
             what="dreamt exactly once",
-            measured=f"{once:,} of {many:,}",
+            measured=f"{once:,} of {dreams:,}",
             bar="all",
-            met=once == many == len(by_stream),
-            figures={"once": once, "twice": len(by_stream) - once, "never": many - len(by_stream)},
+            met=once == dreams == len(by_stream),
+            figures={"once": once, "twice": len(by_stream) - once, "never": dreams - len(by_stream)},
         ),
         Row(
             what="dreams a second",
@@ -187,33 +197,33 @@ def _rows(there: Ground, drained: Drained, many: int, stub: Stub | None) -> list
         ),
         Row(
             what="workers killed",
-            measured=f"{drained.kills}; {taken} dreams that they were in the middle of were gone on with by others",
+            measured=f"{drained.kills}; {resumed} dreams that they were in the middle of were gone on with by others",
             bar="some",
-            met=taken > 0,
-            figures={"kills": drained.kills, "taken": taken},
+            met=resumed > 0,
+            figures={"kills": drained.kills, "taken": resumed},
         ),
         Row(
             what="for each dream",
-            measured=f"{spoken(drained.workers / number)} computed by workers, their starts included, "
-            f"{spoken(drained.server / number)} by the server; {drained.kept / number:,.0f} bytes kept, with the index",
+            measured=f"{format_duration(drained.worker_seconds / number)} computed by workers, their starts included, "
+            f"{format_duration(drained.server_seconds / number)} by the server; {drained.data_bytes / number:,.0f} bytes kept, with the index",
             figures={
-                "workers": drained.workers / number,
-                "server": drained.server / number,
-                "kept": drained.kept / number,
+                "workers": drained.worker_seconds / number,
+                "server": drained.server_seconds / number,
+                "kept": drained.data_bytes / number,
             },
         ),
         Row(what="dreams that failed", measured=f"{failed:,}", bar="0", met=not failed, figures={"failed": failed}),
     ]
     if stub is not None:
-        asked = Counter(stub.asked)
-        again = sum(number - 1 for number in asked.values())
+        requests = Counter(stub.requests)
+        repeated = sum(number - 1 for number in requests.values())
         rows.append(
             Row(
                 what="questions to the model",
-                measured=f"{sum(asked.values()):,} for {len(asked):,} dreams; {again} anew, after a kill",
-                bar=f"<= {many:,} and one for each kill",
-                met=len(asked) == many and again <= drained.kills,
-                figures={"asked": sum(asked.values()), "again": again},
+                measured=f"{sum(requests.values()):,} for {len(requests):,} dreams; {repeated} anew, after a kill",
+                bar=f"<= {dreams:,} and one for each kill",
+                met=len(requests) == dreams and repeated <= drained.kills,
+                figures={"asked": sum(requests.values()), "again": repeated},
             )
         )
     return rows
@@ -221,13 +231,13 @@ def _rows(there: Ground, drained: Drained, many: int, stub: Stub | None) -> list
 
 # -- a model that counts ----------------------------------------------------------------------------------------
 
-_WHO = re.compile(r"r-\d{7}")
+_RESOURCE = re.compile(r"r-\d{7}")
 
 
 @dataclass(slots=True)
 class Stub:
     url: str
-    asked: list[str] = field(default_factory=list[str])
+    requests: list[str] = field(default_factory=list[str])
 
 
 @contextmanager
@@ -239,7 +249,7 @@ def _stub() -> Generator[Stub]:
         def do_POST(self) -> None:  # noqa: N802 -- as http.server calls it
             body = self.rfile.read(int(self.headers["Content-Length"])).decode()
             with lock:
-                stub.asked.append(_WHO.findall(body)[0])
+                stub.requests.append(_RESOURCE.findall(body)[0])
             choice = {"message": {"role": "assistant", "content": '{"edits": []}'}, "finish_reason": "stop"}
             usage = {"prompt_tokens": 1_000, "completion_tokens": 10}
             answer = json.dumps({"choices": [choice], "usage": usage}).encode()

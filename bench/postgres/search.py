@@ -15,11 +15,11 @@ from random import Random
 from statistics import mean
 from time import monotonic, perf_counter
 
-from bench.postgres.client_processes import Together, crowd
-from bench.postgres.dataset import FILLERS, filled, lines, question, resource_named
-from bench.postgres.server import Ground, ground, sized
+from bench.postgres.client_processes import Barrier, run_clients
+from bench.postgres.dataset import FILL_PROCESSES, fill_database, lines, question_about, resource_name
+from bench.postgres.server import BenchServer, choose_size, start_server
 from bench.table import Row, Table
-from bench.timing import Race, spoken
+from bench.timing import Timings, format_duration
 from inmind import Memory
 from inmind.search.crystal_texts import message_reader
 from inmind.search.embedders import create_embedder
@@ -29,47 +29,59 @@ from inmind.search.index.postgres import PostgresIndex
 from inmind.session.tools.registry import is_memory_tool
 from inmind.store.postgres import PostgresStore
 
-RESOURCES = sized(1_000, 50)
-SIZES = sized((100_000, 1_000_000), (5_000,))
-QUESTIONS = sized(300, 30)
-PATIENCE = sized(600.0, 60.0)
+RESOURCES = choose_size(1_000, 50)
+SIZES = choose_size((100_000, 1_000_000), (5_000,))
+QUESTIONS = choose_size(300, 30)
+INDEX_SECONDS = choose_size(600.0, 60.0)
 """Seconds for the index, and for vectors. What is reached by then is what is searched."""
 
-LENGTH = mean(len(line) for line in islice(lines("anybody"), 1_000))
+MEAN_LINE_CHARACTERS = mean(len(line) for line in islice(lines("anybody"), 1_000))
 
 
 def run() -> list[Table]:
     sizes = [int(size) for size in os.environ.get("INMIND_BENCH_SIZES", "").split(",") if size] or SIZES
-    return [_searched(size) for size in sizes]
+    return [_search_table(size) for size in sizes]
 
 
-def _searched(size: int) -> Table:
-    each = size // RESOURCES
-    with ground() as there:
-        begun = perf_counter()
-        filled(there.tenant, "talk", RESOURCES, each)
-        adopted = perf_counter() - begun
-        journal = there.room
-        done = _through(there, "index")
-        rows = [_speed("taken in, as an import does", size, adopted), _speed("indexed", len(done) * each, done.seconds)]
-        there.settle()
-        rows += _asked(there, done, each, "by words", None)
-        if (by_meaning := _embedder()) is not None and there.ask("SELECT 1 FROM pg_extension WHERE extname = 'vector'"):
-            embedded = _through(there, "embed")
-            rows.append(_speed("embedded, the embedder's own time included", len(embedded) * each, embedded.seconds))
-            there.settle()
-            rows += _asked(there, embedded, each, f"with vectors of {by_meaning.name}", by_meaning)
-        rows += _room(there, journal, len(done) * each)
-        notes = [f"Lines of {LENGTH:.0f} characters on average, {each:,} in each resource.", there.said]
-        if len(done) < RESOURCES:
-            notes.insert(0, f"Time ran out: {len(done) * each:,} crystals of {len(done)} resources were indexed.")
+def _search_table(size: int) -> Table:
+    per_resource = size // RESOURCES
+    with start_server() as server:
+        started = perf_counter()
+        fill_database(server.tenant, "talk", RESOURCES, per_resource)
+        import_seconds = perf_counter() - started
+        journal_bytes = server.data_bytes
+        indexed = _process_resources(server, "index")
+        rows = [
+            _rate_row("taken in, as an import does", size, import_seconds),
+            _rate_row("indexed", len(indexed) * per_resource, indexed.seconds),
+        ]
+        server.finish_background_work()
+        rows += _search_rows(server, indexed, per_resource, "by words", None)
+        if (embedder := _embedder()) is not None and server.query(
+            "SELECT 1 FROM pg_extension WHERE extname = 'vector'"
+        ):
+            embedded = _process_resources(server, "embed")
+            rows.append(
+                _rate_row("embedded, the embedder's own time included", len(embedded) * per_resource, embedded.seconds)
+            )
+            server.finish_background_work()
+            rows += _search_rows(server, embedded, per_resource, f"with vectors of {embedder.name}", embedder)
+        rows += _size_rows(server, journal_bytes, len(indexed) * per_resource)
+        notes = [
+            f"Lines of {MEAN_LINE_CHARACTERS:.0f} characters on average, {per_resource:,} in each resource.",
+            server.description,
+        ]
+        if len(indexed) < RESOURCES:
+            notes.insert(
+                0, f"Time ran out: {len(indexed) * per_resource:,} crystals of {len(indexed)} resources were indexed."
+            )
     return Table(f"search among {size:,} crystals of {RESOURCES:,} resources, in PostgreSQL", rows, notes)
 
 
 # -- filling ----------------------------------------------------------------------------------------------------
 
 
-class Done:
+class ProcessedResources:
     """Resources that were gone through, and how long that took."""
 
     def __init__(self, resources: Sequence[int], seconds: float) -> None:
@@ -79,35 +91,35 @@ class Done:
         return len(self.resources)
 
 
-def _through(there: Ground, what: str) -> Done:
-    begun = perf_counter()
-    gone = crowd(FILLERS, {"index": _index, "embed": _embed}[what], there.tenant)
-    return Done([resource for many in gone for resource in many], perf_counter() - begun)
+def _process_resources(server: BenchServer, what: str) -> ProcessedResources:
+    started = perf_counter()
+    resources = run_clients(FILL_PROCESSES, {"index": _index, "embed": _embed}[what], server.tenant)
+    return ProcessedResources([resource for part in resources for resource in part], perf_counter() - started)
 
 
-def _index(number: int, together: Together, url: str) -> list[int]:
+def _index(number: int, barrier: Barrier, url: str) -> list[int]:
     with Memory.open(url, embedder=None) as memory:
-        return _go_through(number, together, lambda resource: memory.resource(resource).search("news"))
+        return _process_share(number, barrier, lambda resource: memory.resource(resource).search("news"))
 
 
-def _embed(number: int, together: Together, url: str) -> list[int]:
+def _embed(number: int, barrier: Barrier, url: str) -> list[int]:
     store, read = PostgresStore.open(url), message_reader(is_memory_tool)
-    deep = SearchEngine(PostgresIndex(store, read), store, read, lambda: datetime.now(UTC), _embedder())
+    engine = SearchEngine(PostgresIndex(store, read), store, read, lambda: datetime.now(UTC), _embedder())
     try:
-        return _go_through(number, together, lambda resource: deep.embed([resource]))
+        return _process_share(number, barrier, lambda resource: engine.embed([resource]))
     finally:
         store.close()
 
 
-def _go_through(number: int, together: Together, do: Callable[[str], object]) -> list[int]:
+def _process_share(number: int, barrier: Barrier, do: Callable[[str], object]) -> list[int]:
     """Its share of the resources, as far as time allows."""
     done: list[int] = []
-    together.wait()
-    until = monotonic() + PATIENCE
-    for resource in range(number, RESOURCES, FILLERS):
+    barrier.wait()
+    until = monotonic() + INDEX_SECONDS
+    for resource in range(number, RESOURCES, FILL_PROCESSES):
         if monotonic() > until:
             break
-        do(resource_named(resource))
+        do(resource_name(resource))
         done.append(resource)
     return done
 
@@ -120,59 +132,63 @@ def _embedder() -> Embedder | None:
 # -- asking -----------------------------------------------------------------------------------------------------
 
 
-def _asked(there: Ground, done: Done, each: int, how: str, by_meaning: Embedder | None) -> list[Row]:
+def _search_rows(
+    server: BenchServer, indexed: ProcessedResources, per_resource: int, how: str, embedder: Embedder | None
+) -> list[Row]:
     random = Random(23)
-    chosen = random.sample(done.resources, min(QUESTIONS, len(done)))
-    asking: list[tuple[str, str, str]] = []
+    chosen = random.sample(indexed.resources, min(QUESTIONS, len(indexed)))
+    searches: list[tuple[str, str, str]] = []
     for number in chosen:
-        resource = resource_named(number)
-        line = next(islice(lines(resource), random.randrange(each), None))
-        asking.append((resource, question(line), line))
+        resource = resource_name(number)
+        line = next(islice(lines(resource), random.randrange(per_resource), None))
+        searches.append((resource, question_about(line), line))
     rows: list[Row] = []
     for state in ("cold", "warm"):
-        if state == "cold" and not there.chill():
+        if state == "cold" and not server.drop_caches():
             continue
-        race, found = _race(there.tenant, asking, by_meaning)
+        timings, found = _time_searches(server.tenant, searches, embedder)
         rows.append(
             Row(
                 what=f"search {how}, {state}",
-                measured=f"{spoken(race.median('search'))} p50, {spoken(race.p99('search'))} p99 (found {found:.0%})",
-                figures={"p50": race.median("search"), "p99": race.p99("search"), "found": found},
+                measured=f"{format_duration(timings.median('search'))} p50, {format_duration(timings.p99('search'))} p99 (found {found:.0%})",
+                figures={"p50": timings.median("search"), "p99": timings.p99("search"), "found": found},
             )
         )
     return rows
 
 
-def _race(url: str, asking: Sequence[tuple[str, str, str]], by_meaning: Embedder | None) -> tuple[Race, float]:
+def _time_searches(
+    url: str, searches: Sequence[tuple[str, str, str]], embedder: Embedder | None
+) -> tuple[Timings, float]:
     """Each question once. The first resource is asked before: whoever searches has been connected for a while."""
-    race, found = Race(), 0
-    with Memory.open(url, embedder=by_meaning) as memory:
-        memory.resource(asking[0][0]).search("anything")
-        for resource, asked, line in asking[1:]:
-            begun = perf_counter()
-            hits = memory.resource(resource).search(asked, limit=10)
-            race.enter("search", perf_counter() - begun)
+    timings, found = Timings(), 0
+    with Memory.open(url, embedder=embedder) as memory:
+        memory.resource(searches[0][0]).search("anything")
+        for resource, query, line in searches[1:]:
+            started = perf_counter()
+            hits = memory.resource(resource).search(query, limit=10)
+            timings.add_sample("search", perf_counter() - started)
             found += any(hit.crystal.text == line for hit in hits)
-    return race, found / (len(asking) - 1)
+    return timings, found / (len(searches) - 1)
 
 
 # -- room -------------------------------------------------------------------------------------------------------
 
 
-def _room(there: Ground, journal: int, crystals: int) -> list[Row]:
-    sizes = there.sizes()
+def _size_rows(server: BenchServer, journal_bytes: int, crystals: int) -> list[Row]:
+    sizes = server.sizes()
     largest = sorted(sizes.items(), key=lambda item: -(item[1][0] + item[1][1]))[:6]
-    total = there.room
+    total = server.data_bytes
     rows = [
         Row(
             what="journal with its indexes",
-            measured=f"{journal / 1e6:,.0f} MB, {journal / crystals:,.0f} bytes a message",
-            figures={"bytes": journal, "each": journal / crystals},
+            measured=f"{journal_bytes / 1e6:,.0f} MB, {journal_bytes / crystals:,.0f} bytes a message",
+            figures={"bytes": journal_bytes, "each": journal_bytes / crystals},
         ),
         Row(
             what="index of deep memory, with vectors where they are",
-            measured=f"{(total - journal) / 1e6:,.0f} MB, {(total - journal) / crystals:,.0f} bytes a crystal",
-            figures={"bytes": total - journal, "each": (total - journal) / crystals},
+            measured=f"{(total - journal_bytes) / 1e6:,.0f} MB, {(total - journal_bytes) / crystals:,.0f} bytes a crystal",
+            figures={"bytes": total - journal_bytes, "each": (total - journal_bytes) / crystals},
         ),
     ]
     for name, (table, indexes, _) in largest:
@@ -186,9 +202,9 @@ def _room(there: Ground, journal: int, crystals: int) -> list[Row]:
     return rows
 
 
-def _speed(what: str, number: int, seconds: float) -> Row:
+def _rate_row(what: str, number: int, seconds: float) -> Row:
     return Row(
         what=what,
-        measured=f"{number / seconds:,.0f} a second ({number:,} in {seconds:,.0f} s, {FILLERS} processes)",
+        measured=f"{number / seconds:,.0f} a second ({number:,} in {seconds:,.0f} s, {FILL_PROCESSES} processes)",
         figures={"rate": number / seconds, "seconds": seconds},
     )

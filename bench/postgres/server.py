@@ -31,38 +31,38 @@ SETTINGS = {
     "maintenance_work_mem": "512MB",
     "dynamic_shared_memory_type": "posix",
 }
-SEGMENT = 16
+WAL_SEGMENT_MEGABYTES = 16
 
 
-def sized(usual: T, quick: T) -> T:
+def choose_size(full: T, quick: T) -> T:
     """A size as it is measured, or as it is tried."""
-    return quick if QUICK else usual
+    return quick if QUICK else full
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class BenchServer:
     """A server with one fresh tenant."""
 
     admin: str
     tenant: str
     server: postgres.Server | None
 
-    def ask(self, query: str, *values: object) -> list[tuple[Any, ...]]:
+    def query(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
         """As the superuser, who sees everything."""
         with psycopg.connect(self.admin, autocommit=True) as connection:
-            return connection.execute(query.encode(), values or None).fetchall()
+            return connection.execute(statement.encode(), values or None).fetchall()
 
     @property
     def schema(self) -> str:
         return str(conninfo_to_dict(self.tenant)["user"])
 
-    def settle(self) -> None:
+    def finish_background_work(self) -> None:
         """Until nothing of what has been done so far goes on in the background of what is measured next."""
         with psycopg.connect(self.admin, autocommit=True) as connection:
             connection.execute("VACUUM ANALYZE")
             connection.execute("CHECKPOINT")
 
-    def chill(self) -> bool:
+    def drop_caches(self) -> bool:
         """Leave nothing of the data in memory, neither the server's nor the system's. False where nobody can."""
         if self.server is None or not hasattr(os, "posix_fadvise"):
             return False
@@ -78,62 +78,64 @@ class Ground:
 
     def sizes(self) -> dict[str, tuple[int, int, int]]:
         """Bytes of each table of the tenant, of its indexes, and its rows."""
-        return {name: (table, indexes, rows) for name, table, indexes, rows in self.ask(_SIZES, self.schema)}
+        return {name: (table, indexes, rows) for name, table, indexes, rows in self.query(_SIZES, self.schema)}
 
     @property
-    def room(self) -> int:
+    def data_bytes(self) -> int:
         """Bytes of all tables of the tenant with their indexes."""
         return sum(table + indexes for table, indexes, _ in self.sizes().values())
 
     @property
-    def logged(self) -> int:
+    def wal_bytes(self) -> int:
         """Bytes that the server's log has had so far."""
-        return int(self.ask("SELECT pg_current_wal_lsn() - '0/0'::pg_lsn")[0][0])
+        return int(self.query("SELECT pg_current_wal_lsn() - '0/0'::pg_lsn")[0][0])
 
     @property
-    def spent(self) -> float | None:
+    def cpu_seconds(self) -> float | None:
         """Seconds that the server's processes have computed so far, those that have ended among them."""
         if self.server is None or self.server.pid is None or sys.platform != "linux":
             return None
         ticks = 0
         for stat in Path("/proc").glob("[0-9]*/stat"):
             with suppress(OSError):
-                told = stat.read_text().rpartition(") ")[2].split()
+                fields = stat.read_text().rpartition(") ")[2].split()
                 if int(stat.parent.name) == self.server.pid:
-                    ticks += sum(map(int, told[11:15]))
-                elif int(told[1]) == self.server.pid:
-                    ticks += sum(map(int, told[11:13]))
+                    ticks += sum(map(int, fields[11:15]))
+                elif int(fields[1]) == self.server.pid:
+                    ticks += sum(map(int, fields[11:13]))
         return ticks / os.sysconf("SC_CLK_TCK")
 
     def count(self, table: str) -> int:
-        return self.ask(f"SELECT count(*) FROM {self.schema}.{table}")[0][0]
+        return self.query(f"SELECT count(*) FROM {self.schema}.{table}")[0][0]
 
     @property
-    def said(self) -> str:
+    def description(self) -> str:
         """What the numbers were measured on, for a note."""
-        version = self.ask("SHOW server_version")[0][0]
-        where = f"started for this, data in {_file_system()}" if self.server else f"given by ${postgres.GIVEN}"
-        told = f"PostgreSQL {version}, {where}, fsync and synchronous_commit on; {os.cpu_count()} cores for all of it."
-        return f"{told} Tried in small sizes: no result." if QUICK else told
+        version = self.query("SHOW server_version")[0][0]
+        source = f"started for this, data in {_file_system()}" if self.server else f"given by ${postgres.GIVEN}"
+        description = (
+            f"PostgreSQL {version}, {source}, fsync and synchronous_commit on; {os.cpu_count()} cores for all of it."
+        )
+        return f"{description} Tried in small sizes: no result." if QUICK else description
 
 
 @contextmanager
-def ground() -> Generator[Ground]:
-    if given := os.environ.get(postgres.GIVEN):
-        with closing(postgres.Tenants(given)) as tenants, tenants.fresh() as url:
-            yield Ground(given, url, None)
+def start_server() -> Generator[BenchServer]:
+    if admin_url := os.environ.get(postgres.GIVEN):
+        with closing(postgres.Tenants(admin_url)) as tenants, tenants.fresh() as tenant_url:
+            yield BenchServer(admin_url, tenant_url, None)
         return
     run = postgres.Run.begin(on_disk=True)
-    run.segment = SEGMENT
+    run.segment = WAL_SEGMENT_MEGABYTES
     try:
         with run.server(**SETTINGS) as server:
             server.start()
-            yield Ground(server.url(), _tenant(server), server)
+            yield BenchServer(server.url(), _create_tenant(server), server)
     finally:
         run.end()
 
 
-def _tenant(server: postgres.Server) -> str:
+def _create_tenant(server: postgres.Server) -> str:
     """One that goes with its server, which may be restarted in between."""
     with psycopg.connect(server.url(), autocommit=True) as connection:
         connection.execute(f"CREATE ROLE bench LOGIN PASSWORD '{postgres.PASSWORD}'".encode())
