@@ -54,7 +54,7 @@ def test_the_status_tells_what_is_done_what_waits_and_what_was_given_up(tenant_u
     assert (found.queue.waiting, found.queue.running, found.queue.workers) == (2, 0, 0)
     (dream,) = found.dreams
     assert (dream.resource, dream.stage, dream.trigger, dream.holds) == ("ada", "gathered", "asked", True)
-    assert [(use.name, use.used, use.most) for use in found.limits] == [
+    assert [(use.name, use.used, use.limit) for use in found.limits] == [
         ("price_per_day", 0.0, 1.5),
         ("dreams_per_hour", 0.0, 3.0),
     ]
@@ -169,11 +169,11 @@ def test_the_command_ends_in_good_order(tenant_url: str, which: signal.Signals) 
         process.send_signal(which)
         rest, complaints = process.communicate(timeout=SECONDS)
     assert said[0].startswith("Running upkeep on postgresql://")
-    assert "2 notes taken in" in said[1]
+    assert "2 notes merged" in said[1]
     assert (process.returncode, rest, complaints) == (0, "Stopped.\n", "")
 
 
-AWAY, BACK = "inmind: WARNING: waiting for the database: ", "inmind: WARNING: the database is back, after "
+AWAY, BACK = "inmind: WARNING: waiting for the database: ", "inmind: WARNING: the database is available again after "
 
 
 class Commanded:

@@ -32,7 +32,10 @@ def status(as_json: JsonOption = False) -> None:
             jobs = job_queue(upkeep)
         found = get_status(upkeep, jobs)
         if as_json:
-            return print_json({"place": memory.location, **asdict(found)})
+            limits = [
+                {"name": use.name, "used": use.used, "most": use.limit, "until": use.resets_at} for use in found.limits
+            ]
+            return print_json({"place": memory.location, **asdict(found), "limits": limits})
         print_text(memory.location)
         print_lines(_describe_status(found))
     return None
