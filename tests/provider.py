@@ -52,7 +52,7 @@ class Says:
     short: bool = False
     """A stream that ends properly, but without the mark that says so: a proxy that gave up."""
     gate: threading.Event | None = None
-    """Nothing goes out behind the text until somebody opens this."""
+    """Nothing after the text is sent until this is set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def asks(name: str, arguments: Mapping[str, Any] | str | None = None, *, id: str
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ReceivedRequest:
     """A request as it arrived."""
 
     path: str
@@ -94,7 +94,7 @@ class Provider:
     """Serves from construction to `close`. One script for all protocols: the next request gets the next answer."""
 
     def __init__(self) -> None:
-        self.asked: list[Asked] = []
+        self.asked: list[ReceivedRequest] = []
         self.failures: list[BaseException] = []
         """What went wrong in here, which no client can see."""
         self._script: deque[Answer | Callable[[Json], Answer]] = deque()
@@ -182,7 +182,9 @@ class _Handler(BaseHTTPRequestHandler):
         if protocol is None:
             self._send(200, {"object": "list", "data": [], "model": "model-1", "input_tokens": 1})
             return
-        self._provider.asked.append(Asked(path, body, {name.lower(): value for name, value in self.headers.items()}))
+        self._provider.asked.append(
+            ReceivedRequest(path, body, {name.lower(): value for name, value in self.headers.items()})
+        )
         wrong = protocol.faults(body)
         if wrong:
             self._send(400, protocol.error("invalid_request_error", "; ".join(wrong)))
@@ -219,7 +221,7 @@ class _Handler(BaseHTTPRequestHandler):
             before, behind = (before + behind)[: len(before + behind) // 2], ""
         self._write(before)
         if answer.gate is not None and not answer.gate.wait(timeout=20):
-            raise TimeoutError("nobody has opened the gate: what came before it was held back")
+            raise TimeoutError("the gate was not opened: the text before it was held back")
         self._write(behind)
         if answer.torn:
             self._tear()

@@ -245,7 +245,7 @@ def test_a_merge_is_undone_as_one_change(memory: Memory) -> None:
 def test_a_session_that_is_not_a_child_is_rejected(memory: Memory) -> None:
     parent = parent_of(memory)
     stranger = memory.session("stranger", resource="ada")
-    for wrong in ("stranger", stranger, "nobody", "parent"):
+    for wrong in ("stranger", stranger, "missing", "parent"):
         with pytest.raises(InvalidInput, match="a child session of parent"):
             parent.merge_back(wrong)
     with pytest.raises(InvalidInput, match="a child of this session"):
@@ -260,7 +260,7 @@ def test_a_session_that_is_not_a_child_is_rejected(memory: Memory) -> None:
 def test_looking_for_an_unknown_child_creates_no_stream(memory: Memory) -> None:
     parent = parent_of(memory)
     with pytest.raises(InvalidInput):
-        parent.merge_back("nobody")
+        parent.merge_back("missing")
     assert os.listdir(home_of(memory) / "sessions" / "--website--") == ["parent"]
 
 
@@ -282,10 +282,10 @@ def test_rewritten_texts_conflict_and_additions_are_combined(memory: Memory) -> 
     one, other = parent.spawn(policy="fork"), parent.spawn(policy="fork")
     one.scratchpad.update("one's", append=True)
     other.scratchpad.update("rewritten")
-    parent.scratchpad.update("begun anew\nthe parent's")
+    parent.scratchpad.update("started over\nthe parent's")
     assert parent.merge_back(one).combined == ("working-memory",)
     assert [clash.path for clash in parent.merge_back(other).conflicts] == ["working-memory"]
-    assert parent.scratchpad.snapshot == "begun anew\nthe parent's\none's"
+    assert parent.scratchpad.snapshot == "started over\nthe parent's\none's"
 
 
 @pytest.mark.both_stores

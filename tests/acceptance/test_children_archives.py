@@ -42,7 +42,7 @@ def index(session: Session) -> list[str]:
     return re.findall(r"^- (\S+) \(\d+ KB\)", read_section(session.overview, "Detail and archive"), re.MULTILINE)
 
 
-def stubs_lead_where_they_say(session: Session) -> bool:
+def check_stub_references(session: Session) -> bool:
     """Each stub names lines of a page, and the archived text is there."""
     said = "\n".join(str(message.get("content")) for message in session.prepare().messages)
     named = re.findall(r": (archive/\S+) from_line (\d+)", said)
@@ -60,8 +60,8 @@ def test_archives_with_one_name_and_two_texts_are_both_kept(memory: Memory) -> N
     assert (report.taken, report.combined, report.conflicts) == (("archive/002-outputs-of-search.md",), (), ())
     assert archives(parent) == {FIRST: ours, "archive/002-outputs-of-search.md": theirs}
     assert archives(child) == {FIRST: theirs}
-    assert stubs_lead_where_they_say(parent)
-    assert stubs_lead_where_they_say(child)
+    assert check_stub_references(parent)
+    assert check_stub_references(child)
 
 
 @pytest.mark.spec("C8", "F3")

@@ -81,7 +81,7 @@ def view_of(session: Session) -> list[Mapping[str, Any]]:
     return list(session.state.history.sent.wires)
 
 
-def line_of(session: Session) -> list[Mapping[str, Any]]:
+def conversation_of(session: Session) -> list[Mapping[str, Any]]:
     """The conversation as the host has it."""
     return list(session.state.conversation.wires)
 
@@ -125,7 +125,7 @@ def asking(talk: Sequence[Message]) -> Iterator[list[Message]]:
             yield list(talk[:place])
 
 
-def must_stand_in(talk: Sequence[Message]) -> list[str]:
+def check_required_texts(talk: Sequence[Message]) -> list[str]:
     """The texts that every prompt must have: the goal, the rules so far, the last request."""
     said = [words_of(message) for message in talk if message["role"] == "user"]
     return [*(words for words in (GOAL, RULE, CHINESE_RULE) if words in said), said[-1]]
@@ -142,7 +142,7 @@ def test_300_turns_fit_a_small_window_and_undo_restores_the_messages(home: Home)
             whole = [*view_of(session), *talk[len(session.state.conversation) :]]
             prompt = session.prepare(talk)
             said = all_words(prompt)
-            assert [words for words in must_stand_in(talk) if words not in said] == []
+            assert [words for words in check_required_texts(talk) if words not in said] == []
             assert faults("openai", prompt.messages) == []
             assert prompt.report.tokens_used <= SPENDABLE
             if prompt.report.compacted:
@@ -151,13 +151,13 @@ def test_300_turns_fit_a_small_window_and_undo_restores_the_messages(home: Home)
                     break
         assert compacted > 5
         assert len(view_of(session)) < len(before)
-        assert line_of(session) == talk
+        assert conversation_of(session) == talk
     ran = inmind("undo", "long", home=home)
     assert (ran.returncode, ran.stderr) == (0, "")
     with Memory.open(home) as memory:
         session = memory.session("long", window=WINDOW)
         assert view_of(session) == before
-        assert line_of(session) == talk
+        assert conversation_of(session) == talk
 
 
 @pytest.mark.embedded
@@ -211,8 +211,8 @@ def test_with_a_maintained_overview_the_active_and_last_turns_are_sent(
     grown_cold(clock)
     prompt = session.prepare(wordy)
     assert (prompt.report.compacted, asked_in(prompt.messages)) == ("the overview covers it", stay)
-    assert [words for words in must_stand_in(wordy) if words not in all_words(prompt)] == []
-    assert line_of(session) == wordy
+    assert [words for words in check_required_texts(wordy) if words not in all_words(prompt)] == []
+    assert conversation_of(session) == wordy
 
 
 @pytest.mark.spec("E2")
@@ -350,19 +350,19 @@ def test_in_one_long_turn_old_rounds_are_archived_and_the_request_stays(
     assert "order-199" in all_words(prompt)
     assert faults("openai", prompt.messages) == []
     session.undo_compaction()
-    assert view_of(session) == line_of(session)
+    assert view_of(session) == conversation_of(session)
 
 
 # -- whence it came ------------------------------------------------------------------------------------------------
 
 
-def named_by(event: Event) -> set[int]:
+def source_seqs(event: Event) -> set[int]:
     """Numbers of the session events in the sources of an event."""
     runs = [source.rpartition("#")[2].partition("-") for source in event.sources]
     return {number for first, _, last in runs for number in range(int(first), int(last or first) + 1)}
 
 
-def told_of(session: Session) -> dict[str, Event]:
+def newest_events(session: Session) -> dict[str, Event]:
     """The newest event of each page, and of each compaction or overview event."""
     events = session.events()
     pages = {event.payload.path: event for event in events if isinstance(event.payload, DocumentWritten)}
@@ -383,7 +383,7 @@ def test_events_of_a_compaction_name_their_messages(
             recorded(session, "compact_history", keep_recent=keep, **to)
         else:
             session.compact(keep_recent=keep, **to)
-        told = told_of(session)
+        told = newest_events(session)
         stubs = [stub for what in compactions(session)[-1:] for stub in what.stubs]
         left = {
             entry.seq
@@ -393,14 +393,14 @@ def test_events_of_a_compaction_name_their_messages(
             if a <= entry.seq <= b
         }
         for event in (told["compacted"], told["occurred"], told["overview.md"]):
-            assert left <= named_by(event), event.kind
+            assert left <= source_seqs(event), event.kind
         calls += [event for event in session.events() if event.kind == "message" and event.origin == "assistant"][-1:]
-        assert (calls[-1].seq in named_by(told["compacted"])) == by_model
+        assert (calls[-1].seq in source_seqs(told["compacted"])) == by_model
     first, second = [event for event in session.events() if event.kind == "compacted"]
     pages = [event for event in session.events() if getattr(event.payload, "path", "") == "detail/log.md"]
-    assert left <= named_by(pages[0]) | named_by(pages[1])
-    assert pages[0].seq in named_by(pages[1])
-    assert first.seq in named_by(second), "what must survive is handed on from one to the next"
+    assert left <= source_seqs(pages[0]) | source_seqs(pages[1])
+    assert pages[0].seq in source_seqs(pages[1])
+    assert first.seq in source_seqs(second), "what must survive is handed on from one to the next"
 
 
 @pytest.mark.spec("J5")
@@ -536,12 +536,12 @@ def test_the_largest_of_the_old_outputs_leave_first_and_no_more_than_needed(sess
     [
         pytest.param([user(f"{GOAL} {'word ' * 40_000}")], id="a request larger than the window"),
         pytest.param([*a_talk(3), assistant("word " * 40_000), user("How is order-4?")], id="an answer as large"),
-        pytest.param([*a_talk(3), *a_turn(4, output="word " * 40_000)[1:3]], id="an output nobody has read"),
+        pytest.param([*a_talk(3), *a_turn(4, output="word " * 40_000)[1:3]], id="an unread output"),
         pytest.param([*a_turn(0, output="x" * 900_000), user("How is order-1?")], id="an output of one endless word"),
         pytest.param(a_talk(500), id="2,001 messages"),
         pytest.param([user(GOAL), *(m for n in range(100) for m in a_turn(n)[1:3])], id="one turn of 100 rounds"),
         pytest.param([user(CHINESE_RULE * 3_000)], id="a large request in Chinese"),
-        pytest.param([assistant("word " * 40_000)], id="nobody has asked anything"),
+        pytest.param([assistant("word " * 40_000)], id="no request"),
     ],
 )
 def test_an_overfull_prompt_is_made_to_fit_in_one_pass(session: Session, talk: list[Message]) -> None:
@@ -550,7 +550,7 @@ def test_an_overfull_prompt_is_made_to_fit_in_one_pass(session: Session, talk: l
     assert prompt.report.tokens_used <= SPENDABLE
     assert faults("openai", prompt.messages) == []
     assert len(compactions(session)) == 1
-    assert line_of(session) == talk
+    assert conversation_of(session) == talk
     requests = [words_of(message) for message in talk if message["role"] == "user"]
     if requests:
         assert requests[-1][:100] in all_words(prompt)
@@ -827,7 +827,7 @@ def test_undoing_a_compaction_keeps_later_messages(session: Session, talk: list[
         str(lifted)
         == f"Sent again: {lifted.messages} messages, {lifted.tokens:,} tokens, of {lifted.removed[0]} (removed)."
     )
-    assert view_of(session) == line_of(session) == [*talk, *later]
+    assert view_of(session) == conversation_of(session) == [*talk, *later]
     assert [path for path in session.documents() if path.startswith("archive/")] == []
     assert "archive/" not in session.overview.replace(overview, "")
     with pytest.raises(NotFound):
@@ -921,7 +921,7 @@ def test_a_host_that_continues_with_the_prepared_list_loses_and_doubles_nothing(
     for told in asking(talk):
         theirs = session.prepare([*theirs, *told[known:]]).messages
         known = len(told)
-        assert line_of(session) == told
+        assert conversation_of(session) == told
     assert len(compactions(session)) > 1
 
 
@@ -944,7 +944,7 @@ def test_a_host_may_continue_with_an_older_view(
     meanwhile(session)
     later = [assistant("Fine."), user("How is order-13?")]
     session.prepare([*theirs, *later])
-    assert line_of(session) == [*talk, *later]
+    assert conversation_of(session) == [*talk, *later]
 
 
 @pytest.mark.spec("E9", "E5")
@@ -954,7 +954,7 @@ def test_a_host_with_its_own_list_need_not_compact_it(session: Session) -> None:
     events = len(session.events())
     session.prepare(talk)
     assert not [event for event in session.events(after=events) if event.kind in ("message", "spliced")]
-    assert line_of(session) == talk
+    assert conversation_of(session) == talk
 
 
 @pytest.mark.spec("E9")
@@ -963,7 +963,7 @@ def test_an_edit_after_a_compaction_keeps_the_compaction(session: Session, talk:
     session.compact("conversation", keep_recent=3)
     edited = [*talk[:-1], user("How is order-77?")]
     assert asked_in(session.prepare(edited).messages) == [9, 10, 11, 77]
-    assert line_of(session) == edited
+    assert conversation_of(session) == edited
 
 
 @pytest.mark.spec("E9")
@@ -972,7 +972,7 @@ def test_an_edit_of_compacted_messages_undoes_the_compaction(session: Session, t
     session.compact("conversation", keep_recent=3)
     edited = [*talk[:20], user("How is order-55?")]
     prompt = session.prepare(edited)
-    assert line_of(session) == edited
+    assert conversation_of(session) == edited
     assert asked_in(prompt.messages)[-1] == 55
     assert faults("openai", prompt.messages) == []
 
@@ -1088,7 +1088,7 @@ def test_a_damaged_overview_is_reported_and_compaction_continues(
     assert any("overview.md" in notice for notice in prompt.report.notices)
     assert "- a fact" in session.overview
     assert report.archives[0] in session.overview
-    assert line_of(session) == talk
+    assert conversation_of(session) == talk
 
 
 # -- the host's own file tools -------------------------------------------------------------------------------------

@@ -354,7 +354,7 @@ def test_a_snapshot_of_another_stream_is_not_used(snapshotted: Path) -> None:
 # -- the journal -------------------------------------------------------------------------------------------
 
 SPOILT: dict[str, tuple[str, object]] = {
-    "origin": ("UPDATE events SET origin = ?", "nobody"),
+    "origin": ("UPDATE events SET origin = ?", "unknown"),
     "trust": ("UPDATE events SET trust = ?", 9),
     "sources that are no JSON": ("UPDATE events SET sources = ?", "[broken"),
     "sources that are no list": ("UPDATE events SET sources = ?", '"abc"'),

@@ -412,7 +412,7 @@ def test_without_the_library_front_matter_is_text_until_it_is_read(
         _ = session.front_matter
 
 
-class Looked(InMemoryStore):
+class CountingStore(InMemoryStore):
     """A store that counts reads of published versions."""
 
     looks = 0
@@ -426,7 +426,7 @@ class Looked(InMemoryStore):
 @pytest.mark.spec("B45")
 def test_hundreds_of_pages_are_synced_with_few_reads_of_published_versions(home: Path) -> None:
     """Each read returns one row per page."""
-    store = Looked()
+    store = CountingStore()
     session = Memory(FolderBackend(home, store)).session("s", cwd="/w")
     for number in range(200):
         (home / f"sessions/--w--/s/working-memory/detail/{number}.md").write_text(f"page {number}")

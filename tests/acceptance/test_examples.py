@@ -158,7 +158,7 @@ The helper comes home: completed_steps joined, 0 conflicts
 }
 """,
     "async_agent": """\
-The English page greets nobody by name.
+The English page greets no one by name.
 The Chinese page has no title.
 In mind: page-1, page-2
 The user gives up, and asks again: Both pages need work: a greeting in English, a title in Chinese.

@@ -265,7 +265,7 @@ def test_the_same_key_adds_an_event_once(session: Session) -> None:
     assert under(session, "Key decisions") == []
 
 
-# -- what is noted is a fold, whoever decides and however often
+# -- lines are a fold, however often a decision is computed
 
 
 @pytest.mark.spec("A1", "F5", "J5")
@@ -351,7 +351,7 @@ def test_concurrent_writers_lose_no_finished_task(memory: Memory) -> None:
     assert sorted(noted) == [f"task {worker}-{step}" for worker in range(3) for step in range(4)]
 
 
-# -- the page is everybody's
+# -- several writers of the page
 
 
 @pytest.mark.spec("F5", "A3")

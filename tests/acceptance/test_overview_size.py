@@ -12,7 +12,7 @@ pytestmark = pytest.mark.spec("F1", "D4")
 
 WARNING = "over the goal of 5 KB"
 LINE = "- a fact that is known\n"
-MOST = SIZE_GOAL_BYTES // len(LINE)
+MAX_TOKENS = SIZE_GOAL_BYTES // len(LINE)
 HISTORY = turns(60)
 """Enough messages that the prefix stays and changes go into the tail."""
 
@@ -32,9 +32,9 @@ def asked(session: Session, page: str) -> tuple[str, str]:
 
 
 def test_a_too_large_overview_is_reported_in_the_next_prompt(session: Session) -> None:
-    prefix, tail = asked(session, a_page(MOST - 1))
+    prefix, tail = asked(session, a_page(MAX_TOKENS - 1))
     assert WARNING not in prefix + tail
-    now, tail = asked(session, a_page(MOST + 1))
+    now, tail = asked(session, a_page(MAX_TOKENS + 1))
     assert now == prefix
     assert tail.count(WARNING) == 1
 
@@ -47,17 +47,17 @@ def test_a_cut_overview_is_reported_although_its_visible_part_is_the_same(sessio
 
 
 def test_a_growing_overview_is_reported_once(session: Session) -> None:
-    prefix, _ = asked(session, a_page(MOST + 1))
+    prefix, _ = asked(session, a_page(MAX_TOKENS + 1))
     assert prefix.count(WARNING) == 1
     for more in range(2, 6):
-        prefix, tail = asked(session, a_page(MOST + more))
+        prefix, tail = asked(session, a_page(MAX_TOKENS + more))
         assert (prefix.count(WARNING), tail.count(WARNING)) == (1, 0)
 
 
 def test_the_report_disappears_when_the_page_is_small_again(session: Session) -> None:
-    prefix, _ = asked(session, a_page(MOST + 1))
+    prefix, _ = asked(session, a_page(MAX_TOKENS + 1))
     assert WARNING in prefix
-    _, tail = asked(session, a_page(MOST - 20))
+    _, tail = asked(session, a_page(MAX_TOKENS - 20))
     assert f"- overview.md is {WARNING}" in tail
 
 

@@ -47,7 +47,7 @@ def test_a_preview_includes_a_due_compaction(memory: Memory) -> None:
 def test_a_preview_does_not_change_later_prompts(memory: Memory, new_home: Callable[[], Home]) -> None:
     session = memory.session("s", cwd="/website")
     kept = [user("Create a page"), assistant("Done")]
-    session.preview([*kept, user("Delete it all " * 50)], system="Somebody else's")
+    session.preview([*kept, user("Delete it all " * 50)], system="Another prompt")
     with Memory.open(new_home()) as other:
         fresh = other.session("s", cwd="/website").prepare([*kept, user("Add a hero")], system=SYSTEM)
     prompt = session.prepare([*kept, user("Add a hero")], system=SYSTEM)

@@ -330,11 +330,11 @@ def test_one_section_is_replaced_and_the_others_stay(session: Session) -> None:
 @pytest.mark.spec("K17")
 def test_a_page_that_changed_since_the_model_saw_it_is_not_overwritten(session: Session, memory: Memory) -> None:
     session.prepare([user("hi")])
-    memory.session("support-42").write("overview.md", "# By somebody else\n")
+    memory.session("support-42").write("overview.md", "# By another writer\n")
     mine = {"path": "overview.md", "text": "# Mine\n"}
     answer = only_result(session.record(chat(("1", "memory_write", mine))))
-    assert "# By somebody else" in answer
-    assert session.overview == "# By somebody else\n"
+    assert "# By another writer" in answer
+    assert session.overview == "# By another writer\n"
     session.record(chat(("2", "memory_write", mine), id="chatcmpl-fedcba9876543210"))
     assert session.overview == "# Mine\n"
 

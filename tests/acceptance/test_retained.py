@@ -63,7 +63,7 @@ def test_a_rule_of_a_user_can_be_released(session: Session) -> None:
     session.compact("conversation", keep_recent=1)
     assert RULE not in block(session.prepare())
     with pytest.raises(NotFound):
-        session.release("Nobody said this.")
+        session.release("This is not an item.")
 
 
 @pytest.mark.spec("E8", "A4")

@@ -257,7 +257,7 @@ def test_checking_for_a_session_does_not_create_it(three: Memory, home: Path) ->
     assert len(three.sessions()) == 4
 
 
-class Uncounted(InMemoryStore):
+class NoCountingStore(InMemoryStore):
     """A store that refuses to count a whole stream."""
 
     counting = True
@@ -268,7 +268,7 @@ class Uncounted(InMemoryStore):
 
 
 def test_listing_does_not_read_journals_of_up_to_date_folders(home: Path) -> None:
-    store = Uncounted()
+    store = NoCountingStore()
     memory = Memory(FolderBackend(home, store))
     for n in range(20):
         session = memory.session(f"s{n}")

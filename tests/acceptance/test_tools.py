@@ -61,7 +61,7 @@ def test_every_tool_returns_text_and_content_in_its_schema(session: Session) -> 
 
 @pytest.mark.spec("J2", "C5")
 def test_only_tools_with_shows_pages_show_pages(memory: Memory) -> None:
-    session = lived_in(memory, "thread")
+    session = busy_session(memory, "thread")
     showing: set[str] = set()
     for tool, arguments, _ in KEYED.values():
         seen = {**known(session), **read(session, "overview.md").seen}
@@ -146,9 +146,9 @@ def test_an_unseen_page_cannot_be_overwritten(session: Session) -> None:
     assert "one\ntwo" in blind.text
     read = session.call_tool("memory_read", {"path": path})
     assert read.seen == blind.seen
-    session.write(path, "somebody else's")
+    session.write(path, "another writer's")
     assert session.call_tool("memory_write", new, seen=read.seen).error
-    assert session.read(path) == "somebody else's"
+    assert session.read(path) == "another writer's"
     fresh = session.call_tool("memory_read", {"path": path}).seen
     written = session.call_tool("memory_write", new, seen=fresh)
     assert not written.error
@@ -241,7 +241,7 @@ CHANGING = {tool.wire_name for tool in TOOLS if not tool.read_only} | {"updateWo
 each_call = pytest.mark.parametrize(("tool", "arguments", "scope"), KEYED.values(), ids=KEYED)
 
 
-def lived_in(memory: Memory, scope: Scope) -> Session:
+def busy_session(memory: Memory, scope: Scope) -> Session:
     """A session in which every call of KEYED has something to change or show."""
     session = memory.session("keyed", resource="ada", layers=default_layers(ScratchpadLayer(scope=scope)))
     if PLAN not in session.documents():
@@ -266,11 +266,13 @@ def read(session: Session, path: str) -> ToolResult:
 
 def stored(memory: Memory) -> tuple[int, int]:
     """The lengths of the streams of the session and its resource."""
-    here, abroad = (memory._context.store.version(name) for name in ("session/keyed", "resource/ada"))  # pyright: ignore[reportPrivateUsage]
-    return here, abroad
+    session_length, resource_length = (
+        memory._context.store.version(name) for name in ("session/keyed", "resource/ada")
+    )  # pyright: ignore[reportPrivateUsage]
+    return session_length, resource_length
 
 
-def as_told(called: ToolResult) -> ToolResult:
+def result_fields(called: ToolResult) -> ToolResult:
     return replace(called, repeated=False)
 
 
@@ -285,7 +287,7 @@ def test_a_repeated_call_runs_once_with_the_same_result(
     memory: Memory, tool: str, arguments: dict[str, Any], scope: Scope
 ) -> None:
     """Whatever its caller has seen in between."""
-    session = lived_in(memory, scope)
+    session = busy_session(memory, scope)
     seen = known(session)
     first = session.call_tool(tool, arguments, seen=seen, key="k")
     assert (first.error, first.repeated) == (False, False)
@@ -293,7 +295,7 @@ def test_a_repeated_call_runs_once_with_the_same_result(
     for moved_on in (seen, {**seen, **first.seen}):
         again = session.call_tool(tool, arguments, seen=moved_on, key="k")
         assert (again.error, again.repeated) == (False, True)
-        assert as_told(again) == first or tool == "memory_search"  # it changes the rank of earlier hits
+        assert result_fields(again) == first or tool == "memory_search"  # it changes the rank of earlier hits
     assert stored(memory) == before
 
 
@@ -302,14 +304,14 @@ def test_another_process_returns_the_same_result_later(home: Home, clock: Manual
     first: dict[str, ToolResult] = {}
     with Memory.open(home, clock=clock) as memory:
         for key, (tool, arguments, scope) in KEYED.items():
-            session = lived_in(memory, scope)
+            session = busy_session(memory, scope)
             first[key] = session.call_tool(tool, arguments, seen=known(session), key=key)
             session.write(PLAN, PAGES, base=session.documents()[PLAN])
             session.scratchpad.update("theirs")
         before = stored(memory)
     with Memory.open(home, clock=clock) as memory:
         for key, (tool, arguments, scope) in KEYED.items():
-            again = lived_in(memory, scope).call_tool(tool, arguments, key=key)
+            again = busy_session(memory, scope).call_tool(tool, arguments, key=key)
             assert (again.repeated, again.error) == (True, False), key
             if tool in CHANGING:
                 assert (again.text, again.content) == (first[key].text, first[key].content), key
@@ -321,13 +323,13 @@ def test_another_process_returns_the_same_result_later(home: Home, clock: Manual
 def test_a_repeated_call_does_not_add_unseen_pages(memory: Memory, which: str) -> None:
     """A caller that appended to an unseen page and read it later does not know the result of appending."""
     tool, arguments, scope = KEYED[which]
-    session = lived_in(memory, scope)
+    session = busy_session(memory, scope)
     first = session.call_tool(tool, arguments, key="k")
-    session.write(PLAN, "somebody else's", base=session.documents()[PLAN])
-    session.scratchpad.update("somebody else's")
+    session.write(PLAN, "another writer's", base=session.documents()[PLAN])
+    session.scratchpad.update("another writer's")
     again = session.call_tool(tool, arguments, seen=known(session), key="k")
-    assert (as_told(again), again.repeated, again.seen) == (first, True, {})
-    assert session.read(PLAN) == session.scratchpad.snapshot == "somebody else's"
+    assert (result_fields(again), again.repeated, again.seen) == (first, True, {})
+    assert session.read(PLAN) == session.scratchpad.snapshot == "another writer's"
 
 
 @pytest.mark.spec("K25", "J2")
@@ -336,7 +338,7 @@ def test_a_repeated_call_does_not_add_unseen_pages(memory: Memory, which: str) -
 )
 def test_a_refused_call_can_be_retried_with_its_key(memory: Memory, which: str) -> None:
     tool, arguments, scope = KEYED[which]
-    session = lived_in(memory, scope)
+    session = busy_session(memory, scope)
     before = stored(memory)
     refused = session.call_tool(tool, arguments, key="k")
     assert "It is now:" in refused.text
@@ -353,7 +355,7 @@ def test_a_refused_call_can_be_retried_with_its_key(memory: Memory, which: str) 
 def test_an_invalid_call_does_not_consume_its_key(
     memory: Memory, tool: str, arguments: dict[str, Any], scope: Scope
 ) -> None:
-    session = lived_in(memory, scope)
+    session = busy_session(memory, scope)
     nonsense = session.call_tool(tool, {"txt": 7}, key="k")
     assert nonsense.error or nonsense.text.startswith("Dropped.")
     done = session.call_tool(tool, arguments, seen=known(session), key="k")
@@ -365,7 +367,7 @@ def test_an_invalid_call_does_not_consume_its_key(
 def test_an_undone_call_runs_again_but_changes_the_resource_once(
     memory: Memory, tool: str, arguments: dict[str, Any], scope: Scope
 ) -> None:
-    session = lived_in(memory, scope)
+    session = busy_session(memory, scope)
     seen, (before, _) = known(session), stored(memory)
     session.call_tool(tool, arguments, seen=seen, key="k")
     session.rename("something to take back, whatever the call has done")
@@ -411,9 +413,9 @@ def test_a_call_refused_while_another_process_runs_it_returns_that_result(home: 
 
     clock, (tool, arguments, scope) = Meanwhile(), KEYED["page"]
     with Memory.open(home, clock=clock) as memory, Memory.open(home) as another:
-        session, elsewhere = lived_in(memory, scope), lived_in(another, scope)
+        session, elsewhere = busy_session(memory, scope), busy_session(another, scope)
         seen, done = known(session), list[ToolResult]()
         clock.happens = lambda: done.append(elsewhere.call_tool(tool, arguments, seen=seen, key="k"))
         again = session.call_tool(tool, arguments, key="k")
-        assert [as_told(again)] == done
+        assert [result_fields(again)] == done
         assert again.repeated

@@ -18,7 +18,7 @@ import anthropic
 import openai
 import pytest
 from openai.types.chat import ChatCompletion
-from provider import Asked, Fails, Provider, Says, asks, says
+from provider import Fails, Provider, ReceivedRequest, Says, asks, says
 from pydantic import BaseModel
 
 from inmind import Memory, Session, default_layers
@@ -82,7 +82,7 @@ def an_anthropic(provider: Provider) -> Generator[anthropic.Anthropic]:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class ReceivedReply:
     """A reply as the host got it."""
 
     text: str
@@ -95,7 +95,7 @@ class Heard:
     whole: bool
 
     @classmethod
-    def of(cls, reply: Any, format: str, kept: Sequence[Any] | None = None) -> Heard:
+    def of(cls, reply: Any, format: str, kept: Sequence[Any] | None = None) -> ReceivedReply:
         """The reply so far, also of a stream that stopped."""
         came = read_partial_reply(reply, format=format) if is_list(reply) else read_reply(reply, format=format)
         read = came or Reply(format=format, wires=(), is_complete=False)
@@ -124,22 +124,22 @@ class Host:
             self.options["max_tokens"] = 100
         self._provider, self._session, self._format, self._way = provider, session, format, way
 
-    def says(self, text: str) -> Heard:
+    def says(self, text: str) -> ReceivedReply:
         self.list.append(person(text))
         return self.asks()
 
-    def answers(self, text: str) -> Heard:
+    def answers(self, text: str) -> ReceivedReply:
         """Give this result to each call."""
         result = Message("tool", tuple(Result(call.id, (Text(text),)) for call in self._heard.calls))
         self.list += FORMATS[self._format].write([result])
         return self.asks()
 
-    def asks(self) -> Heard:
+    def asks(self) -> ReceivedReply:
         self._heard = asyncio.run(self._awaited()) if self._way.startswith("async") else self._waited()
         self.list += self._heard.kept
         return self._heard
 
-    def _waited(self) -> Heard:
+    def _waited(self) -> ReceivedReply:
         kind = anthropic.Anthropic if self._format == ANTHROPIC else openai.OpenAI
         with kind(base_url=self._url, api_key="none", max_retries=0) as client:
             asked = self._resource(wrap(client, self._session))
@@ -147,11 +147,11 @@ class Host:
                 return self._whole(asked.create(**self._arguments))
             if self._way == "stream":
                 with asked.create(**self._arguments, stream=True) as stream:
-                    return Heard.of(list(stream), self._format)
+                    return ReceivedReply.of(list(stream), self._format)
             with asked.stream(**self._arguments) as stream:
                 return self._whole(self._final(stream)())
 
-    async def _awaited(self) -> Heard:
+    async def _awaited(self) -> ReceivedReply:
         kind = anthropic.AsyncAnthropic if self._format == ANTHROPIC else openai.AsyncOpenAI
         async with kind(base_url=self._url, api_key="none", max_retries=0) as client:
             asked = self._resource(wrap(client, self._session))
@@ -159,7 +159,7 @@ class Host:
                 return self._whole(await asked.create(**self._arguments))
             if self._way == "async stream":
                 async with await asked.create(**self._arguments, stream=True) as stream:
-                    return Heard.of([chunk async for chunk in stream], self._format)
+                    return ReceivedReply.of([chunk async for chunk in stream], self._format)
             async with asked.stream(**self._arguments) as stream:
                 return self._whole(await self._final(stream)())
 
@@ -180,16 +180,16 @@ class Host:
         names = {CHAT: "get_final_completion", RESPONSES: "get_final_response", ANTHROPIC: "get_final_message"}
         return getattr(stream, names[self._format])
 
-    def _whole(self, reply: Any) -> Heard:
+    def _whole(self, reply: Any) -> ReceivedReply:
         kept = {
             CHAT: lambda: [reply.choices[0].message],
             RESPONSES: lambda: reply.output,
             ANTHROPIC: lambda: [{"role": "assistant", "content": reply.content}],
         }[self._format]()
-        return Heard.of(reply, self._format, kept)
+        return ReceivedReply.of(reply, self._format, kept)
 
 
-def grows(asked: Iterable[Asked]) -> bool:
+def grows(asked: Iterable[ReceivedRequest]) -> bool:
     """Whether each request starts with the one before, except for the last message with the tail."""
     return all(
         after.body.get("system") == before.body.get("system")
@@ -199,7 +199,7 @@ def grows(asked: Iterable[Asked]) -> bool:
     )
 
 
-def _without_marks(asked: Asked) -> Asked:
+def _without_marks(asked: ReceivedRequest) -> ReceivedRequest:
     """The request without cache marks, which move with the conversation."""
 
     def unmarked(value: Any) -> Any:
@@ -207,7 +207,7 @@ def _without_marks(asked: Asked) -> Asked:
             return {key: unmarked(item) for key, item in value.items() if key != "cache_control"}  # pyright: ignore[reportUnknownVariableType]
         return [unmarked(item) for item in value] if isinstance(value, list) else value  # pyright: ignore[reportUnknownVariableType]
 
-    return Asked(asked.path, unmarked(asked.body), asked.headers)
+    return ReceivedRequest(asked.path, unmarked(asked.body), asked.headers)
 
 
 def bare(text: str) -> str:
@@ -215,7 +215,7 @@ def bare(text: str) -> str:
     return "".join(text.split())
 
 
-def told(asked: Asked) -> str:
+def told(asked: ReceivedRequest) -> str:
     return json.dumps(asked.body)
 
 
@@ -1192,7 +1192,7 @@ def test_with_the_journals_tools_an_unknown_tool_is_answered_without_the_host(
     with an_openai(provider) as client:
         create: Any = wrap(client, session).responses.create
         reply = list(create(model="m", stream=True)) if way == "stream" else create(model="m")
-        heard = Heard.of(reply, RESPONSES)
+        heard = ReceivedReply.of(reply, RESPONSES)
     assert provider.asked[1].tools[0] == "get_page"
     assert (heard.calls, heard.text) == ([], "There is no such tool.")
 
@@ -1248,13 +1248,13 @@ def test_beta_methods_have_memory_too(provider: Provider, session: Session) -> N
     provider.will(says("", NOTE), says("Noted."))
     with an_openai(provider) as client:
         answered = wrap(client, session).beta.responses.create(model="m", input="Note this.")
-        assert Heard.of(answered, RESPONSES).text == "Noted."
+        assert ReceivedReply.of(answered, RESPONSES).text == "Noted."
     provider.will(says("", NOTE), says("Noted."), says("", NOTE), says("Noted again."))
     talk: Any = {"model": "m", "max_tokens": 9, "messages": [person("Note this.")]}
     with an_anthropic(provider) as client:
         wrapped = wrap(client, session)
         reply = wrapped.beta.messages.create(**talk)  # pyright: ignore[reportUnknownVariableType] -- its tools are generic
-        assert Heard.of(reply, ANTHROPIC).text == "Noted."
+        assert ReceivedReply.of(reply, ANTHROPIC).text == "Noted."
         with wrapped.beta.messages.stream(**talk) as stream:
             assert stream.get_final_text() == "Noted again."
     assert len(provider.asked) == 6
@@ -1384,7 +1384,7 @@ def test_a_reply_belongs_to_its_call_if_others_run_meanwhile(provider: Provider,
         begun = next(stream)
         create(messages=[person("Hi.")], tools=other)
         gate.set()
-        heard = Heard.of([begun, *stream], ANTHROPIC)
+        heard = ReceivedReply.of([begun, *stream], ANTHROPIC)
     assert [call.name for call in heard.calls] == ["get_page"]
     assert provider.unused == 1
     usages = [event.payload for event in session.events() if isinstance(event.payload, UsageReported)]

@@ -60,7 +60,7 @@ CHILDREN = st.sampled_from(["one", "other"])
 
 
 @dataclass(frozen=True)
-class Home:
+class MergedChild:
     """A child when it was merged: its number of changes, its state, and the report."""
 
     changes: int
@@ -69,12 +69,12 @@ class Home:
 
 
 @dataclass(frozen=True)
-class Known:
+class ScratchpadState:
     """The scratchpad from some event on, and the merged children."""
 
     seq: int = 0
     pad: State = field(default_factory=dict[str, Any])
-    home: dict[str, Home] = field(default_factory=dict[str, Home])
+    home: dict[str, MergedChild] = field(default_factory=dict[str, MergedChild])
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class AnySession(RuleBasedStateMachine):
         self.page = ""
         self.sent: list[str] = []
         self.said = ""
-        self.known = [Known()]
+        self.known = [ScratchpadState()]
         self.replies: list[tuple[int, Reply]] = []
         self.undone: list[Reply] = []
         self.saved: list[tuple[int, str]] = []
@@ -194,13 +194,13 @@ class AnySession(RuleBasedStateMachine):
         assert child.scratchpad.snapshot == after
 
     @rule(id=CHILDREN)
-    def child_comes_home(self, id: str) -> None:
+    def merge_child(self, id: str) -> None:
         report = self.session.merge_back(self._child(id))
-        last = self.known[-1].home.get(id, Home(-1, self.born[id]))
+        last = self.known[-1].home.get(id, MergedChild(-1, self.born[id]))
         changes, theirs = self.children[id]
         assert report.repeated == (last.changes == changes)
         pad, conflicts = merge_child(last.pad, self.pad, theirs)
-        came = last if report.repeated else Home(changes, theirs, frozenset(conflicts))
+        came = last if report.repeated else MergedChild(changes, theirs, frozenset(conflicts))
         assert {clash.path for clash in report.conflicts} == came.conflicts
         self._now(pad, self.known[-1].home | {id: came})
 
@@ -242,7 +242,7 @@ class AnySession(RuleBasedStateMachine):
         assert self.session.explain(call).call == call
 
     @invariant()
-    def the_session_is_what_the_model_says(self) -> None:
+    def matches_the_model(self) -> None:
         assert self.session.read("overview.md") == self.page
         assert self.session.state.conversation.wires == self.talk
         assert self.session.state.prompt.calls == len(self.sent)
@@ -257,8 +257,8 @@ class AnySession(RuleBasedStateMachine):
     def pad(self) -> State:
         return self.known[-1].pad
 
-    def _now(self, pad: State, home: dict[str, Home] | None = None) -> None:
-        self.known.append(Known(self.session.state.seq, pad, self.known[-1].home if home is None else home))
+    def _now(self, pad: State, home: dict[str, MergedChild] | None = None) -> None:
+        self.known.append(ScratchpadState(self.session.state.seq, pad, self.known[-1].home if home is None else home))
 
     def _open(self) -> None:
         self.memory = Memory.open(self.home, clock=self.clock)

@@ -23,7 +23,7 @@ NAME = "session/s"
 EVERY = 10
 
 
-class Kept:
+class SessionFolder:
     """A stream of a session and its folder."""
 
     def __init__(self, folder: Path) -> None:
@@ -56,12 +56,12 @@ class Kept:
 
 
 @pytest.fixture
-def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kept:
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SessionFolder:
     monkeypatch.setattr("inmind.session.meta_file.MIN_EVENTS_BETWEEN_WRITES", EVERY)
-    return Kept(tmp_path / "s")
+    return SessionFolder(tmp_path / "s")
 
 
-def test_the_file_has_the_fields_that_lists_show(kept: Kept) -> None:
+def test_the_file_has_the_fields_that_lists_show(kept: SessionFolder) -> None:
     kept.say(user("Where is my order?"), assistant("On its way."))
     kept.opened()
     now = kept.clock.now.isoformat()
@@ -70,7 +70,7 @@ def test_the_file_has_the_fields_that_lists_show(kept: Kept) -> None:
     )
 
 
-def test_the_file_is_stale_after_a_new_title_or_many_events(kept: Kept) -> None:
+def test_the_file_is_stale_after_a_new_title_or_many_events(kept: SessionFolder) -> None:
     meta = kept.opened()
     assert not meta.is_stale(kept.stream.state)
     kept.say(user("Where is my order?"))
@@ -82,7 +82,7 @@ def test_the_file_is_stale_after_a_new_title_or_many_events(kept: Kept) -> None:
     assert meta.is_stale(kept.stream.state)
 
 
-def test_a_long_session_is_written_less_often(kept: Kept) -> None:
+def test_a_long_session_is_written_less_often(kept: SessionFolder) -> None:
     kept.say(user("Go"), *[assistant("…")] * (EVERY * WRITE_EVERY_NTH_PART * 2))
     meta = kept.opened()
     kept.say(*[assistant("…")] * (EVERY * 2 - 1))
@@ -91,14 +91,14 @@ def test_a_long_session_is_written_less_often(kept: Kept) -> None:
     assert meta.is_stale(kept.stream.state)
 
 
-def test_an_up_to_date_file_is_not_rewritten(kept: Kept) -> None:
+def test_an_up_to_date_file_is_not_rewritten(kept: SessionFolder) -> None:
     kept.opened()
     before = kept.file.stat()
     kept.opened()
     assert kept.file.stat().st_ino == before.st_ino
 
 
-def test_a_failed_write_is_reported_and_not_retried_at_every_call(kept: Kept) -> None:
+def test_a_failed_write_is_reported_and_not_retried_at_every_call(kept: SessionFolder) -> None:
     kept.file.parent.mkdir()
     kept.file.mkdir()
     meta = MetaFile(kept.folder, kept.stream, kept.store)
@@ -107,7 +107,7 @@ def test_a_failed_write_is_reported_and_not_retried_at_every_call(kept: Kept) ->
 
 
 @pytest.mark.spec("E1")
-def test_a_title_written_into_the_file_becomes_the_title_of_the_session(kept: Kept) -> None:
+def test_a_title_written_into_the_file_becomes_the_title_of_the_session(kept: SessionFolder) -> None:
     kept.say(user("Where is my order?"))
     kept.opened()
     kept.edit(title="  Order of\n the lamp ", calls=77)
@@ -118,7 +118,7 @@ def test_a_title_written_into_the_file_becomes_the_title_of_the_session(kept: Ke
 
 
 @pytest.mark.spec("E1")
-def test_a_stale_file_does_not_count_as_edited(kept: Kept) -> None:
+def test_a_stale_file_does_not_count_as_edited(kept: SessionFolder) -> None:
     """Its writer was killed, so it has an old title."""
     kept.opened()
     kept.say(user("Where is my order?"))
@@ -128,7 +128,7 @@ def test_a_stale_file_does_not_count_as_edited(kept: Kept) -> None:
     assert (kept.stream.state.title, kept.said["title"]) == ("The lamp", "The lamp")
 
 
-def test_a_title_edited_in_a_stale_file_is_used(kept: Kept) -> None:
+def test_a_title_edited_in_a_stale_file_is_used(kept: SessionFolder) -> None:
     kept.say(user("Where is my order?"))
     kept.opened()
     kept.call_it("The lamp")
@@ -137,7 +137,7 @@ def test_a_title_edited_in_a_stale_file_is_used(kept: Kept) -> None:
     assert kept.stream.state.title == "The chair"
 
 
-def test_a_title_edited_while_the_session_is_open_is_read_at_the_next_opening(kept: Kept) -> None:
+def test_a_title_edited_while_the_session_is_open_is_read_at_the_next_opening(kept: SessionFolder) -> None:
     kept.say(user("Where is my order?"))
     meta = kept.opened()
     kept.edit(title="The lamp")
@@ -150,7 +150,7 @@ def test_a_title_edited_while_the_session_is_open_is_read_at_the_next_opening(ke
 
 
 @pytest.mark.spec("E1")
-def test_renaming_an_open_session_wins_over_the_file(kept: Kept) -> None:
+def test_renaming_an_open_session_wins_over_the_file(kept: SessionFolder) -> None:
     kept.say(user("Where is my order?"))
     meta = kept.opened()
     kept.edit(title="The lamp")
@@ -162,7 +162,7 @@ def test_renaming_an_open_session_wins_over_the_file(kept: Kept) -> None:
 
 
 @pytest.mark.spec("E1")
-def test_editing_the_file_of_a_renamed_session_wins(kept: Kept) -> None:
+def test_editing_the_file_of_a_renamed_session_wins(kept: SessionFolder) -> None:
     meta = kept.opened()
     kept.call_it("The chair")
     meta.write(kept.stream.state)
@@ -175,7 +175,7 @@ def test_editing_the_file_of_a_renamed_session_wins(kept: Kept) -> None:
 
 
 @pytest.mark.spec("E1")
-def test_first_words_are_not_a_given_title(kept: Kept) -> None:
+def test_first_words_are_not_a_given_title(kept: SessionFolder) -> None:
     """They are the title of a session without a name, and do not override a rename."""
     meta = kept.opened()
     kept.edit(title="The lamp")
@@ -185,7 +185,7 @@ def test_first_words_are_not_a_given_title(kept: Kept) -> None:
 
 
 @pytest.mark.parametrize("title", ["", " ", 7, None, ["x"], "\ud800"])
-def test_an_invalid_title_is_ignored(kept: Kept, title: Any) -> None:
+def test_an_invalid_title_is_ignored(kept: SessionFolder, title: Any) -> None:
     kept.say(user("Where is my order?"))
     kept.opened()
     kept.edit(title=title)
@@ -194,7 +194,7 @@ def test_an_invalid_title_is_ignored(kept: Kept, title: Any) -> None:
 
 
 @pytest.mark.parametrize("version", [0, -1, 10**6, "2", None, True])
-def test_a_title_without_a_valid_version_is_ignored(kept: Kept, version: Any) -> None:
+def test_a_title_without_a_valid_version_is_ignored(kept: SessionFolder, version: Any) -> None:
     kept.say(user("Where is my order?"))
     kept.opened()
     kept.edit(title="The chair", version=version)

@@ -27,13 +27,13 @@ NOTE = asks("memory_write", id="note")
 PAGE = asks("get_page", id="page")
 
 
-def said(text: str, *calls: Asks, **more: Any) -> Json:
+def a_reply(text: str, *calls: Asks, **more: Any) -> Json:
     """A reply with calls, as in the journal."""
     made = [{"id": c.id, "type": "function", "function": {"name": c.name, "arguments": c.arguments}} for c in calls]
     return {"role": "assistant", "content": text or None, **({"tool_calls": made} if made else {}), **more}
 
 
-def a_line(wires: Sequence[Json], format: str = "openai") -> Conversation:
+def a_conversation(wires: Sequence[Json], format: str = "openai") -> Conversation:
     """A conversation in which memory answered the named calls."""
     return grown(Conversation(), wires, format)
 
@@ -47,10 +47,10 @@ def grown(line: Conversation, wires: Sequence[Json], format: str = "openai") -> 
 
 
 def whole(line: list[Json], theirs: list[Any]) -> list[Any]:
-    return HiddenRounds().restore(a_line(line), theirs, CHAT)
+    return HiddenRounds().restore(a_conversation(line), theirs, CHAT)
 
 
-NOTED = [user("Note this."), said("", NOTE), a_result("note"), assistant("Noted.")]
+NOTED = [user("Note this."), a_reply("", NOTE), a_result("note"), assistant("Noted.")]
 
 
 def test_a_hidden_round_is_restored_before_the_reply_after_it() -> None:
@@ -58,8 +58,8 @@ def test_a_hidden_round_is_restored_before_the_reply_after_it() -> None:
 
 
 def test_the_hidden_call_of_a_mixed_reply_and_its_answer_are_restored() -> None:
-    line = [user("Both."), said("Well.", NOTE, PAGE), a_result("note")]
-    theirs = [user("Both."), said("Well.", PAGE), a_result("page", "About Us")]
+    line = [user("Both."), a_reply("Well.", NOTE, PAGE), a_result("note")]
+    theirs = [user("Both."), a_reply("Well.", PAGE), a_result("page", "About Us")]
     assert whole(line, theirs) == [*line, a_result("page", "About Us")]
 
 
@@ -77,9 +77,9 @@ def test_the_hidden_call_of_a_mixed_reply_and_its_answer_are_restored() -> None:
 def test_a_reply_is_recognized_in_every_form_a_host_may_keep(kept: Json) -> None:
     line = [
         user("Do it."),
-        said("One moment.", NOTE),
+        a_reply("One moment.", NOTE),
         a_result("note"),
-        said("Done, as you asked.", reasoning_content="It was easy."),
+        a_reply("Done, as you asked.", reasoning_content="It was easy."),
     ]
     assert whole(line, [line[0], kept, user("Thanks.")]) == [*line, user("Thanks.")]
 
@@ -96,7 +96,7 @@ def test_a_complete_list_is_unchanged() -> None:
         [user("Note this."), assistant("I have noted it."), user("Thanks.")],
         [user("Note this."), assistant("Noted. And more."), user("Thanks.")],
         [user("Note this."), user("Never mind.")],
-        [user("Note this."), said("Noted.", PAGE), a_result("page")],
+        [user("Note this."), a_reply("Noted.", PAGE), a_result("page")],
         [user("Note this.")],
         [],
     ],
@@ -107,7 +107,7 @@ def test_a_changed_reply_is_the_hosts_own(theirs: list[Json]) -> None:
 
 
 def test_an_edit_keeps_the_rounds_before_it() -> None:
-    line = [*NOTED, user("And this."), said("", NOTE), a_result("note"), assistant("Noted too.")]
+    line = [*NOTED, user("And this."), a_reply("", NOTE), a_result("note"), assistant("Noted too.")]
     theirs = [user("Note this."), assistant("Noted."), user("And that.")]
     assert whole(line, theirs) == [*NOTED, user("And that.")]
 
@@ -117,7 +117,7 @@ def test_an_edit_keeps_the_rounds_before_it() -> None:
 
 def test_a_call_that_memory_did_not_answer_is_the_hosts_whatever_its_name() -> None:
     call = asks("memory_write", id="theirs")
-    line = [user("Write."), said("", call), a_result("theirs", "a secret"), assistant("Written.")]
+    line = [user("Write."), a_reply("", call), a_result("theirs", "a secret"), assistant("Written.")]
     cleared = [*line[:2], a_result("theirs", "(cleared)"), line[3], user("Thanks.")]
     assert whole(line, cleared) == cleared
     assert whole(line, [line[0], line[3], user("Thanks.")]) == [line[0], line[3], user("Thanks.")]
@@ -127,11 +127,11 @@ def test_call_ids_that_restart_in_every_reply_are_understood() -> None:
     again = asks("get_page", id="note")
     line = [
         user("Both."),
-        said("", NOTE),
+        a_reply("", NOTE),
         a_result("note"),
-        said("Well.", again),
+        a_reply("Well.", again),
     ]
-    theirs = [user("Both."), said("Well.", again), a_result("note", "About Us")]
+    theirs = [user("Both."), a_reply("Well.", again), a_result("note", "About Us")]
     assert whole(line, theirs) == [*line, a_result("note", "About Us")]
 
 
@@ -141,14 +141,14 @@ def test_call_ids_that_restart_in_every_reply_are_understood() -> None:
 @pytest.mark.parametrize("then", [[], [user("Are you there?")]], ids=["asked again", "asked on"])
 def test_a_failed_call_continues_from_its_last_round(then: list[Json]) -> None:
     """The note is stored: a model that does not see that would write it again."""
-    line = [user("Note this."), said("", NOTE), a_result("note")]
+    line = [user("Note this."), a_reply("", NOTE), a_result("note")]
     assert whole(line, [user("Note this."), *then]) == [*line, *then]
     later = [*line, user("Are you there?"), assistant("Yes.")]
     assert whole(later, [user("Note this."), *later[3:], user("Good.")]) == [*later, user("Good.")]
 
 
 def test_a_round_of_a_failed_call_belongs_to_its_question() -> None:
-    line = [user("Go on."), said("", NOTE), a_result("note"), user("Stop."), assistant("Yes.")]
+    line = [user("Go on."), a_reply("", NOTE), a_result("note"), user("Stop."), assistant("Yes.")]
     assert whole(line, [user("Go on.")]) == [user("Go on.")]
 
 
@@ -163,7 +163,7 @@ def test_a_round_of_a_failed_call_belongs_to_its_question() -> None:
     ids=["behind the words", "the first words", "the host's own words", "nothing yet"],
 )
 def test_a_stream_closed_in_a_later_round_continues_from_that_round(words: str, kept: str, rest: list[Json]) -> None:
-    line = [user("Note this."), said(words, NOTE), a_result("note")]
+    line = [user("Note this."), a_reply(words, NOTE), a_result("note")]
     theirs = [user("Note this."), assistant(kept), user("Go on.")]
     full = [*line, *rest, user("Go on.")]
     assert whole(line, theirs) == full
@@ -176,20 +176,20 @@ def test_a_stream_closed_in_a_later_round_continues_from_that_round(words: str, 
 )
 def test_the_beginning_of_a_reply_keeps_the_rounds_before_it(kept: str, told: str) -> None:
     """The user interrupted, and the rest was never received."""
-    line = [user("Do it."), said("One moment.", NOTE), a_result("note"), assistant("Done, as you asked.")]
+    line = [user("Do it."), a_reply("One moment.", NOTE), a_result("note"), assistant("Done, as you asked.")]
     theirs = [line[0], assistant(kept), user("Wait.")]
     assert whole(line, theirs) == [*line[:3], *([assistant(told)] if told else []), user("Wait.")]
 
 
 def test_a_mixed_reply_that_the_host_dropped_stays_dropped() -> None:
-    line = [user("Both."), said("Well.", NOTE, PAGE), a_result("note")]
+    line = [user("Both."), a_reply("Well.", NOTE, PAGE), a_result("note")]
     assert whole(line, [user("Both.")]) == [user("Both.")]
 
 
 # -- the host's own messages -------------------------------------------------------------------------------
 
 
-CUT = [user("Look."), said("", NOTE), a_result("note"), said("I look.", PAGE)]
+CUT = [user("Look."), a_reply("", NOTE), a_result("note"), a_reply("I look.", PAGE)]
 
 
 @pytest.mark.parametrize(
@@ -206,11 +206,11 @@ def test_a_reply_without_its_call_keeps_the_rounds_before_it(kept: list[Json], t
 
 
 def test_a_dropped_reply_with_only_a_call_keeps_the_rounds_before_it() -> None:
-    line = [*CUT[:3], said("", PAGE)]
+    line = [*CUT[:3], a_reply("", PAGE)]
     assert whole(line, [line[0], user("Go on.")]) == [*CUT[:3], user("Go on.")]
 
 
-@pytest.mark.parametrize("kept", [assistant("I will not."), said("I look.", asks("deploy", id="other"))])
+@pytest.mark.parametrize("kept", [assistant("I will not."), a_reply("I look.", asks("deploy", id="other"))])
 def test_a_reply_that_replaces_one_with_a_call_is_the_hosts_own(kept: Json) -> None:
     theirs = [CUT[0], kept, *([a_result("other")] if "tool_calls" in kept else []), user("Go on.")]
     assert whole(CUT, theirs) == theirs
@@ -247,9 +247,9 @@ def test_messages_of_the_host_keep_their_form() -> None:
 def test_cleared_results_stay_cleared_and_the_rounds_after_them_are_restored() -> None:
     line = [
         user("Both."),
-        said("", PAGE),
+        a_reply("", PAGE),
         a_result("page", "a long page"),
-        said("", NOTE),
+        a_reply("", NOTE),
         a_result("note"),
         assistant("Noted."),
     ]
@@ -271,7 +271,7 @@ def test_an_image_cleared_from_a_result_keeps_the_rounds_after_it() -> None:
     line = [user("Click."), call, seen, *noted, assistant("Clicked.")]
     cleared = {**seen, "output": {"image_url": ""}}
     theirs = [user("Click."), call, cleared, assistant("Clicked."), user("Thanks.")]
-    full = HiddenRounds().restore(a_line(line, "responses"), theirs, FORMATS["responses"])
+    full = HiddenRounds().restore(a_conversation(line, "responses"), theirs, FORMATS["responses"])
     assert full == [user("Click."), call, cleared, *noted, *theirs[3:]]
 
 
@@ -288,7 +288,7 @@ def test_another_image_is_another_message() -> None:
 
 def test_an_audio_reply_is_recognized_by_its_id() -> None:
     heard = {"role": "assistant", "content": None, "audio": {"id": "aud_1", "data": "c291bmQ=", "transcript": "Hello."}}
-    line = [user("Say it."), said("", NOTE), a_result("note"), heard]
+    line = [user("Say it."), a_reply("", NOTE), a_result("note"), heard]
     kept: Json = {"role": "assistant", "audio": {"id": "aud_1"}}
     assert whole(line, [user("Say it."), kept, user("Again.")]) == [*line, user("Again.")]
 
@@ -298,14 +298,16 @@ def test_an_item_without_a_role_is_not_the_assistants() -> None:
     call = {"type": "function_call", "call_id": "note", "name": "memory_write", "arguments": "{}"}
     line = [user("Drop it."), asked, call, {"type": "function_call_output", "call_id": "note", "output": "Written."}]
     consent = {"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": True}
-    full = HiddenRounds().restore(a_line(line, "responses"), [user("Drop it."), asked, consent], FORMATS["responses"])
+    full = HiddenRounds().restore(
+        a_conversation(line, "responses"), [user("Drop it."), asked, consent], FORMATS["responses"]
+    )
     assert full == [*line, consent]
 
 
 # -- lists that begin elsewhere ----------------------------------------------------------------------------
 
 HELLO = [user("Hello."), assistant("Hi.")]
-MORE = [user("And this."), said("", asks("memory_write", id="note-2")), a_result("note-2"), assistant("Noted too.")]
+MORE = [user("And this."), a_reply("", asks("memory_write", id="note-2")), a_result("note-2"), assistant("Noted too.")]
 SUMMARY = [user("Before this: a greeting."), assistant("I see.")]
 
 
@@ -347,7 +349,7 @@ def test_the_same_text_after_another_question_is_another_reply() -> None:
 def test_of_several_matches_the_longest_run_is_used() -> None:
     def turn(number: int) -> list[Json]:
         call = asks("memory_read", id=f"note-{number}")
-        return [user("Go on."), said("", call), a_result(call.id), assistant("Yes.")]
+        return [user("Go on."), a_reply("", call), a_result(call.id), assistant("Yes.")]
 
     line = [*turn(1), *HELLO, *turn(2), *turn(3), *turn(4)]
     heard = [user("Go on."), assistant("Yes.")]
@@ -360,13 +362,13 @@ def test_of_several_matches_the_longest_run_is_used() -> None:
 
 def test_a_conversation_in_another_format_continues_unchanged() -> None:
     theirs = [user("Note this."), {"role": "assistant", "content": [{"type": "text", "text": "Noted."}]}, user("Hm.")]
-    assert HiddenRounds().restore(a_line(NOTED), theirs, FORMATS["anthropic"]) == [*NOTED, user("Hm.")]
+    assert HiddenRounds().restore(a_conversation(NOTED), theirs, FORMATS["anthropic"]) == [*NOTED, user("Hm.")]
 
 
 def test_results_match_in_one_message_or_in_several() -> None:
     pages = [asks("get_page", {"id": name}, id=name) for name in ("page-1", "page-2")]
     results = [a_result(page.id, f"This is {page.id}.") for page in pages]
-    line = [user("Both."), said("", NOTE, *pages), a_result("note"), *results, assistant("Read."), *MORE]
+    line = [user("Both."), a_reply("", NOTE, *pages), a_result("note"), *results, assistant("Read."), *MORE]
     used: list[Json] = [
         {"type": "tool_use", "id": page.id, "name": "get_page", "input": {"id": page.id}} for page in pages
     ]
@@ -380,9 +382,9 @@ def test_results_match_in_one_message_or_in_several() -> None:
         MORE[3],
         user("Thanks."),
     ]
-    assert HiddenRounds().restore(a_line(line), theirs, FORMATS["anthropic"]) == [*line, user("Thanks.")]
+    assert HiddenRounds().restore(a_conversation(line), theirs, FORMATS["anthropic"]) == [*line, user("Thanks.")]
     given[0] = {**given[0], "content": "(cleared)"}
-    assert HiddenRounds().restore(a_line(line), theirs, FORMATS["anthropic"]) == theirs
+    assert HiddenRounds().restore(a_conversation(line), theirs, FORMATS["anthropic"]) == theirs
 
 
 def test_an_edited_list_is_valid_in_its_format() -> None:
@@ -392,7 +394,7 @@ def test_an_edited_list_is_valid_in_its_format() -> None:
         "role": "user",
         "content": [{"type": "tool_result", "tool_use_id": "note-2", "content": "Written."}],
     }
-    line = grown(a_line(NOTED), [MORE[0], reply, answer, MORE[3]], "anthropic")
+    line = grown(a_conversation(NOTED), [MORE[0], reply, answer, MORE[3]], "anthropic")
     theirs = [*SUMMARY, NOTED[0], NOTED[3], MORE[0], MORE[3], user("Hm.")]
     full = HiddenRounds().restore(line, theirs, FORMATS["anthropic"])
     assert full == [*SUMMARY, NOTED[0], NOTED[3], MORE[0], reply, answer, MORE[3], user("Hm.")]
@@ -400,11 +402,11 @@ def test_an_edited_list_is_valid_in_its_format() -> None:
 
 def test_arguments_match_as_text_or_object() -> None:
     call = asks("get_page", '{"id":"page-1"}', id="page")
-    line = [user("Both."), said("", NOTE, call), a_result("note")]
+    line = [user("Both."), a_reply("", NOTE, call), a_result("note")]
     used = {"type": "tool_use", "id": "page", "name": "get_page", "input": {"id": "page-1"}}
     result = {"type": "tool_result", "tool_use_id": "page", "content": "About Us"}
     theirs = [user("Both."), {"role": "assistant", "content": [used]}, {"role": "user", "content": [result]}]
-    assert HiddenRounds().restore(a_line(line), theirs, FORMATS["anthropic"]) == [*line, theirs[-1]]
+    assert HiddenRounds().restore(a_conversation(line), theirs, FORMATS["anthropic"]) == [*line, theirs[-1]]
 
 
 # -- one list after the other ------------------------------------------------------------------------------
@@ -414,7 +416,7 @@ def test_an_invalid_message_is_rejected_with_its_index() -> None:
     with pytest.raises(InvalidInput, match=r"messages\[1\]\.role"):
         whole(NOTED, [user("Note this."), {"role": "robot", "content": "Noted."}])
     with pytest.raises(InvalidInput, match=r"messages\[3\]\.role"):
-        HiddenRounds().restore(a_line(NOTED), [NOTED[0], {"role": "robot", "content": "Noted."}], CHAT, lead=2)
+        HiddenRounds().restore(a_conversation(NOTED), [NOTED[0], {"role": "robot", "content": "Noted."}], CHAT, lead=2)
 
 
 def test_a_list_that_starts_with_the_conversation_is_unchanged() -> None:
@@ -444,13 +446,13 @@ def test_messages_of_the_previous_list_are_not_parsed_again() -> None:
         full = rounds.restore(line, theirs, reading)
         assert full == [*line.wires, theirs[-1]]
         assert reading.read_so_far - before <= 3
-        line = grown(line, [theirs[-1], said("", call), a_result(call.id), assistant(f"Answer {number}.")])
+        line = grown(line, [theirs[-1], a_reply("", call), a_result(call.id), assistant(f"Answer {number}.")])
         theirs.append(assistant(f"Answer {number}."))
 
 
 def test_a_change_in_place_is_noticed() -> None:
     rounds = HiddenRounds()
-    line = a_line([*NOTED, *MORE])
+    line = a_conversation([*NOTED, *MORE])
     theirs = [user("Note this."), assistant("Noted."), user("And this.")]
     assert rounds.restore(line, theirs, CHAT) == [*NOTED, MORE[0]]
     theirs[0]["content"] = "(cleared)"
@@ -459,7 +461,7 @@ def test_a_change_in_place_is_noticed() -> None:
 
 def test_a_failed_call_continues_in_the_next_list_too() -> None:
     rounds = HiddenRounds()
-    line = a_line(NOTED)
+    line = a_conversation(NOTED)
     theirs = [NOTED[0], NOTED[3], user("And this.")]
     line = grown(line, rounds.restore(line, theirs, CHAT)[len(line) :])
     line = grown(line, MORE[1:3])
@@ -486,14 +488,14 @@ def talks(draw: st.DrawFn) -> tuple[list[Json], list[Json]]:
         for number in range(draw(st.integers(0, 3))):
             call = asks("memory_read", id=f"note-{turn}-{number}")
             text = draw(words | st.just(""))
-            line += [said(text, call), a_result(call.id)]
+            line += [a_reply(text, call), a_result(call.id)]
             heard += text
         answer = draw(words)
         if draw(st.booleans()):
             page = asks("get_page", id=f"page-{turn}")
             both = [asks("memory_read", id=f"note-{turn}-both")] if draw(st.booleans()) else []
-            line += [said(answer, *both, page), *(a_result(call.id) for call in both), a_result(page.id, "About Us")]
-            host += [said((heard if all_rounds else "") + answer, page), a_result(page.id, "About Us")]
+            line += [a_reply(answer, *both, page), *(a_result(call.id) for call in both), a_result(page.id, "About Us")]
+            host += [a_reply((heard if all_rounds else "") + answer, page), a_result(page.id, "About Us")]
             answer, heard = draw(words), ""
         line.append(assistant(answer))
         host.append(assistant((heard if all_rounds else "") + answer))
@@ -576,4 +578,4 @@ def test_a_list_without_its_beginning_has_all_its_rounds(
 
 
 def test_the_builders_agree_with_the_format() -> None:
-    assert said("", NOTE) == a_call("note", "memory_write")
+    assert a_reply("", NOTE) == a_call("note", "memory_write")

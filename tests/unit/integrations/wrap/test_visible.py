@@ -33,14 +33,14 @@ def is_hidden(name: str) -> bool:
     return name.startswith("memory_")
 
 
-def showing(format: str) -> VisibleReply:
+def visible_reply(format: str) -> VisibleReply:
     kinds = {"openai": OpenAIVisibleReply, "responses": ResponsesVisibleReply, "anthropic": AnthropicVisibleReply}
     return kinds[format](is_hidden)
 
 
-def shown(format: str, rounds: Sequence[Says], **body: Any) -> list[Json]:
+def visible_stream(format: str, rounds: Sequence[Says], **body: Any) -> list[Json]:
     """The stream that a host sees of these rounds."""
-    stage, seen = showing(format), list[Json]()
+    stage, seen = visible_reply(format), list[Json]()
     for number, reply in enumerate(rounds, start=1):
         if number > 1:
             stage.next_round()
@@ -51,9 +51,9 @@ def shown(format: str, rounds: Sequence[Says], **body: Any) -> list[Json]:
     return seen + stage.end()
 
 
-def shown_whole(format: str, rounds: Sequence[Says], **body: Any) -> Json:
+def visible_complete(format: str, rounds: Sequence[Says], **body: Any) -> Json:
     """The reply that a host gets of these rounds without streaming."""
-    stage, reply = showing(format), Json()
+    stage, reply = visible_reply(format), Json()
     for number, said in enumerate(rounds, start=1):
         if number > 1:
             stage.next_round()
@@ -64,7 +64,7 @@ def shown_whole(format: str, rounds: Sequence[Says], **body: Any) -> Json:
     return reply
 
 
-def told(format: str, seen: Sequence[Json]) -> tuple[list[str], list[tuple[str, str]]]:
+def texts_and_calls(format: str, seen: Sequence[Json]) -> tuple[list[str], list[tuple[str, str]]]:
     """The texts and calls of a stream, as a client collects them."""
     parts = [part for wire in read_reply(seen, format=format).wires for part in FORMATS[format].read(wire).parts]
     words = [word for part in parts if isinstance(part, Text) for word in part.text.split()]
@@ -120,7 +120,7 @@ def a_likely(word: str) -> Json:
 def test_text_in_the_last_chunk_keeps_its_logprobs_and_usage(last: Json) -> None:
     named: Json = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "model-1"}
     usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
-    stage, seen = showing("openai"), list[Json]()
+    stage, seen = visible_reply("openai"), list[Json]()
     for delta, word, end in (({"role": "assistant", "content": "Hel"}, "Hel", None), (last, "lo", "stop")):
         choice = {"index": 0, "delta": delta, "logprobs": a_likely(word), "finish_reason": end}
         seen += stage.add_chunk({**named, "choices": [choice], "usage": usage if end else None})
@@ -133,7 +133,7 @@ def test_text_in_the_last_chunk_keeps_its_logprobs_and_usage(last: Json) -> None
 
 def test_a_held_back_call_carries_no_logprobs_of_later_text() -> None:
     named: Json = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "model-1"}
-    stage, seen = showing("openai"), list[Json]()
+    stage, seen = visible_reply("openai"), list[Json]()
     opened = {"index": 0, "id": "a", "type": "function", "function": {"name": "get_page", "arguments": ""}}
     argued = {"index": 0, "function": {"arguments": "{}"}}
     for calls, word in (([opened], None), ([argued], "Now")):
@@ -166,9 +166,9 @@ def conversations(draw: st.DrawFn, arguments: st.SearchStrategy[str] = arguments
 @FORMAT
 @given(rounds=conversations())
 def test_several_rounds_are_one_valid_stream_with_all_text_and_no_hidden_call(format: str, rounds: list[Says]) -> None:
-    seen = shown(format, rounds)
+    seen = visible_stream(format, rounds)
     assert faults(format, seen) == []
-    words, made = told(format, seen)
+    words, made = texts_and_calls(format, seen)
     assert "".join(words) == "".join("".join(reply.text.split()) for reply in rounds)
     asked = [call for reply in rounds for call in reply.calls if not is_hidden(call.name)]
     assert [name for name, _ in made] == [call.name for call in asked]
@@ -179,7 +179,7 @@ def test_several_rounds_are_one_valid_stream_with_all_text_and_no_hidden_call(fo
 @FORMAT
 @given(rounds=conversations())
 def test_text_is_shown_at_once(format: str, rounds: list[Says]) -> None:
-    stage = showing(format)
+    stage = visible_reply(format)
     for number, reply in enumerate(rounds, start=1):
         if number > 1:
             stage.next_round()
@@ -200,7 +200,7 @@ def _word(format: str, chunk: Json) -> str | None:
 @given(rounds=conversations(arguments=st.just('{"id": "page-1"}')))
 def test_a_streamed_and_a_complete_reply_are_the_same(format: str, rounds: list[Says]) -> None:
     body = {"stream_options": {"include_usage": True}}
-    at_once, streamed = shown_whole(format, rounds, **body), shown(format, rounds, **body)
+    at_once, streamed = visible_complete(format, rounds, **body), visible_stream(format, rounds, **body)
     assert heard(format, at_once) == heard(format, streamed)
     last: list[Json] = [chunk for chunk in streamed if chunk.get("choices") != []]
     ends = {
@@ -221,7 +221,7 @@ def heard(format: str, said: Json | Sequence[Json]) -> tuple[Any, ...]:
 def test_usage_is_the_sum_of_all_rounds(format: str, rounds: list[Says]) -> None:
     """Each round costs 100 tokens, of which 80 are cached, and 10 for the answer."""
     body = {"stream_options": {"include_usage": True}}
-    for reply in (shown_whole(format, rounds, **body), shown(format, rounds, **body)):
+    for reply in (visible_complete(format, rounds, **body), visible_stream(format, rounds, **body)):
         usage = read_reply(reply, format=format).usage
         assert usage is not None
         each = (usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens)
@@ -230,7 +230,7 @@ def test_usage_is_the_sum_of_all_rounds(format: str, rounds: list[Says]) -> None
 
 @pytest.mark.parametrize("format", ["openai", "responses"])
 def test_details_of_usage_are_added_too(format: str) -> None:
-    usage = shown_whole(format, [says("", NOTE), says("Done.")])["usage"]
+    usage = visible_complete(format, [says("", NOTE), says("Done.")])["usage"]
     assert usage["total_tokens"] == 220
     [(_, details)] = [
         (name, value) for name, value in usage.items() if name in ("prompt_tokens_details", "input_tokens_details")
@@ -247,7 +247,7 @@ def test_only_numbers_are_added() -> None:
 
 
 def test_missing_usage_and_keep_alive_events_pass_through() -> None:
-    stage = showing("anthropic")
+    stage = visible_reply("anthropic")
     assert stage.add_chunk({"type": "ping"}) == [{"type": "ping"}]
     begun: Json = {"type": "message_start", "message": {"id": "msg_1", "content": []}}
     ended: Json = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}}
@@ -258,10 +258,10 @@ def test_missing_usage_and_keep_alive_events_pass_through() -> None:
 
 def test_texts_of_rounds_are_joined_with_a_blank_line() -> None:
     rounds = [says("Let me note that.", NOTE), says("", LOOK), says("Done."), says("And more.")]
-    seen = shown("openai", rounds)
+    seen = visible_stream("openai", rounds)
     content = "".join(chunk["choices"][0]["delta"].get("content") or "" for chunk in seen)
     assert content == "Let me note that.\n\nDone.\n\nAnd more."
-    assert shown_whole("openai", rounds)["choices"][0]["message"]["content"] == content
+    assert visible_complete("openai", rounds)["choices"][0]["message"]["content"] == content
 
 
 def test_citations_point_to_their_text() -> None:
@@ -269,7 +269,7 @@ def test_citations_point_to_their_text() -> None:
         place = {"start_index": 0, "end_index": len(text), "url": "https://example.com", "title": "Example"}
         return {"content": text, "annotations": [{"type": "url_citation", "url_citation": place}]}
 
-    at_once, stage, seen = showing("openai"), showing("openai"), list[Json]()
+    at_once, stage, seen = visible_reply("openai"), visible_reply("openai"), list[Json]()
     message = Json()
     for text in ("Here it says so.", "And here."):
         choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", **cited(text)}}
@@ -290,13 +290,13 @@ def test_citations_point_to_their_text() -> None:
 def test_a_stream_without_memory_calls_is_unchanged(format: str) -> None:
     reply = says("One moment.", PAGE, asks("get_page", {"id": "page-2"}), thinking="Two pages.")
     sent = chunks(format, reply, stream_options={"include_usage": True})
-    seen = shown(format, [reply], stream_options={"include_usage": True})
+    seen = visible_stream(format, [reply], stream_options={"include_usage": True})
     assert seen == sent
 
 
 @FORMAT
 def test_without_visible_calls_the_stop_reason_is_not_a_tool_call(format: str) -> None:
-    end = shown(format, [says("Still noting.", NOTE)])[-1 if format != "anthropic" else -2]
+    end = visible_stream(format, [says("Still noting.", NOTE)])[-1 if format != "anthropic" else -2]
     reason = {
         "openai": lambda: end["choices"][0]["finish_reason"],
         "responses": lambda: [item["type"] for item in end["response"]["output"]],
@@ -319,7 +319,7 @@ def functions(seen: Sequence[Json]) -> list[tuple[int, Json]]:
 
 
 def test_a_call_is_held_back_until_its_name_is_complete() -> None:
-    stage = showing("openai")
+    stage = visible_reply("openai")
     assert stage.add_chunk(piece(id="call_1", arguments="")) == []
     assert stage.add_chunk(piece(arguments='{"id":')) == []
     assert functions(stage.add_chunk(piece(name="get_page", arguments=""))) == [
@@ -339,7 +339,7 @@ def test_a_call_is_held_back_until_its_name_is_complete() -> None:
     ],
 )
 def test_a_call_is_hidden_by_its_complete_name(names: list[str], hidden: bool) -> None:
-    stage = showing("openai")
+    stage = visible_reply("openai")
     for name in names:
         assert stage.add_chunk(piece(name=name, arguments="")) == []
     named = [(0, {"name": name, "arguments": ""}) for name in names]
@@ -347,7 +347,7 @@ def test_a_call_is_hidden_by_its_complete_name(names: list[str], hidden: bool) -
 
 
 def test_a_call_without_arguments_is_shown_when_the_next_starts_or_the_reply_ends() -> None:
-    stage = showing("openai")
+    stage = visible_reply("openai")
     assert stage.add_chunk(piece(id="a", name="get_page")) == []
     assert functions(stage.add_chunk(piece(id="b", index=1, name="deploy"))) == [(0, {"name": "get_page"})]
     assert functions(stage.add_chunk(piece(ends=True))) == [(1, {"name": "deploy"})]
@@ -359,7 +359,7 @@ def test_calls_without_index_are_distinguished() -> None:
         made = {"index": 0, "id": id, "function": {"name": name, "arguments": "{}"}}
         return {"id": "c", "choices": [{"index": 0, "delta": {"tool_calls": [made]}}]}
 
-    stage = showing("openai")
+    stage = visible_reply("openai")
     seen = [
         out
         for id, name in [("a", "memory_read"), ("b", "get_page"), ("c", "deploy")]
@@ -372,15 +372,15 @@ def test_calls_without_index_are_distinguished() -> None:
 def test_a_custom_call_is_the_hosts_whatever_its_name() -> None:
     made = {"index": 0, "id": "a", "type": "custom", "custom": {"name": "memory_read", "input": "x"}}
     chunk = {"id": "c", "choices": [{"index": 0, "delta": {"tool_calls": [made]}}]}
-    assert showing("openai").add_chunk(chunk) == [chunk]
+    assert visible_reply("openai").add_chunk(chunk) == [chunk]
     item = {"type": "custom_tool_call", "call_id": "a", "name": "memory_read", "input": "x"}
     added = {"type": "response.output_item.added", "output_index": 0, "item": item}
-    assert showing("responses").add_chunk(added) == [added]
+    assert visible_reply("responses").add_chunk(added) == [added]
 
 
 def test_text_in_the_last_chunk_is_shown_before_the_end() -> None:
     choice = {"index": 0, "delta": {"content": "Done."}, "finish_reason": "stop"}
-    stage = showing("openai")
+    stage = visible_reply("openai")
     [seen] = stage.add_chunk({"id": "c", "choices": [choice]})
     assert seen["choices"][0] == {**choice, "finish_reason": None}
     [end] = stage.end()
@@ -388,19 +388,19 @@ def test_text_in_the_last_chunk_is_shown_before_the_end() -> None:
 
 
 def test_filter_results_are_shown_before_the_reply() -> None:
-    stage = showing("openai")
+    stage = visible_reply("openai")
     found: Json = {"id": "", "choices": [], "prompt_filter_results": []}
     assert stage.add_chunk(found) == [found]
     assert stage.end() == []
 
 
 def test_usage_is_shown_once_and_last() -> None:
-    seen = shown("openai", [says("", NOTE), says("Done.")], stream_options={"include_usage": True})
+    seen = visible_stream("openai", [says("", NOTE), says("Done.")], stream_options={"include_usage": True})
     assert [bool(chunk["usage"]) for chunk in seen] == [False] * (len(seen) - 1) + [True]
 
 
 def test_a_failed_response_has_the_id_of_the_first() -> None:
-    stage = showing("responses")
+    stage = visible_reply("responses")
     for chunk in chunks("responses", says("", NOTE)):
         stage.add_chunk(chunk)
     stage.next_round()
@@ -415,7 +415,7 @@ def test_a_failed_response_has_the_id_of_the_first() -> None:
 
 
 def test_events_without_an_item_pass_and_are_numbered() -> None:
-    stage = showing("responses")
+    stage = visible_reply("responses")
     for chunk in chunks("responses", says("", NOTE)):
         stage.add_chunk(chunk)
     stage.next_round()
@@ -434,4 +434,4 @@ def test_a_complete_reply_is_the_same_object_unless_a_call_is_hidden(format: str
         "responses": {"output": [{"type": "function_call", "call_id": "1", "name": "get_page", "arguments": "{}"}]},
         "anthropic": {"content": [{"type": "tool_use", "id": "1", "name": "get_page", "input": {}}]},
     }
-    assert showing(format).complete_reply(whole[format]) is whole[format]
+    assert visible_reply(format).complete_reply(whole[format]) is whole[format]
