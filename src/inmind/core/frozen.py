@@ -36,7 +36,7 @@ def frozen(cls: type[V] | None = None, /, *, kw_only: bool = False) -> type[V] |
 
 
 def _lazy_method(cls: type[Any], name: str, missing: list[str]) -> Callable[..., Any]:
-    """A placeholder that, when called, replaces itself and the other missing methods by the generated ones."""
+    """Return a placeholder that generates all missing methods of the class when it is called."""
 
     def first(self: object, *others: object) -> Any:
         alike = [(one.name, one.type, field(compare=one.compare, hash=one.hash, repr=one.repr)) for one in fields(cls)]

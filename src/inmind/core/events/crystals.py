@@ -40,7 +40,7 @@ class NoteAdded(EventPayload):
 
 @frozen
 class NoteWithdrawn(EventPayload):
-    """A note was withdrawn: it left the notes page and search. With `withdrawn=False` it came back."""
+    """A note was removed from the notes page and search, or restored (`withdrawn=False`)."""
 
     kind = "note_withdrawn"
     note: str

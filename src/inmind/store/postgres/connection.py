@@ -7,6 +7,8 @@ session. All settings apply to one transaction.
 from __future__ import annotations
 
 import math
+import random
+import re
 import select
 import time
 from collections.abc import Generator
@@ -151,6 +153,19 @@ def quote_identifier(name: str) -> str:
     return sql.Identifier(name).as_string(None)
 
 
+def with_schema(statement: str, schema: str) -> str:
+    """Replace `tenant.` in a statement by the schema's name.
+
+    The name may contain characters that would end an identifier, a text or a function body.
+    """
+    name, delimiter = quote_identifier(schema), "$inmind$"
+    while delimiter in name:
+        delimiter = f"{delimiter[:-1]}_$"
+    in_text = name.replace("'", "''")
+    replacements = {"$$": delimiter, "'tenant.": f"'{in_text}.", "tenant.": f"{name}."}
+    return re.sub(r"\$\$|'?\btenant\.", lambda match: replacements[match[0]], statement)
+
+
 def run_script(connection: Connection, statements: str) -> None:
     """Run several statements without parameters, sent as one text."""
     psycopg.ClientCursor(cast("psycopg.Connection[Any]", connection)).execute(statements.encode())
@@ -164,3 +179,12 @@ def with_identifiers(statement: str, *names: str) -> sql.Composed:
 def with_literal(statement: str, name: str, text: str) -> sql.Composed:
     """Insert an identifier and append a quoted literal."""
     return with_identifiers(statement, name) + sql.SQL(" ") + sql.Literal(text)
+
+
+def two_thirds_until(until: float) -> float:
+    """Return a deadline after two thirds of the time, so that another attempt fits in."""
+    return until - (until - time.monotonic()) / 3
+
+
+def sleep_before_retry(tries: int) -> None:
+    time.sleep(min(0.5, 0.002 * 2**tries) * random.random())  # noqa: S311 -- only to spread retries

@@ -7,8 +7,6 @@ search path.
 
 from __future__ import annotations
 
-import random
-import re
 import threading
 import time
 from collections.abc import Callable, Generator
@@ -32,7 +30,16 @@ from inmind.errors import (
     UnsafeStorage,
 )
 from inmind.store.named_sql import load_queries, load_script
-from inmind.store.postgres.connection import Connection, connect, conninfo_for, quote_identifier, run_script
+from inmind.store.postgres.connection import (
+    Connection,
+    connect,
+    conninfo_for,
+    quote_identifier,
+    run_script,
+    sleep_before_retry,
+    two_thirds_until,
+    with_schema,
+)
 from inmind.store.postgres.errors import (
     MISSING_OBJECT_STATES,
     READ_ONLY_STATE,
@@ -77,7 +84,6 @@ class Database:
         self, url: str, *, seconds: float | None = None, max_connections: int | None = None, create: bool = True
     ) -> None:
         """`seconds` (timeout of a call) and `max_connections` override the URL.
-
         `create`: create a missing schema instead of raising NotFound.
         """
         self._conninfo, self.place = conninfo_for(url), redact_url(url)
@@ -110,16 +116,8 @@ class Database:
         return statement
 
     def in_schema(self, statement: str) -> str:
-        """Insert the schema's name into a statement.
-
-        The name may contain characters that would end an identifier, a text or a function body.
-        """
-        name, around = quote_identifier(self.schema), "$inmind$"
-        while around in name:
-            around = f"{around[:-1]}_$"
-        in_a_text = name.replace("'", "''")
-        instead = {"$$": around, "'tenant.": f"'{in_a_text}.", "tenant.": f"{name}."}
-        return re.sub(r"\$\$|'?\btenant\.", lambda found: instead[found[0]], statement)
+        """Insert the schema's name into a statement."""
+        return with_schema(statement, self.schema)
 
     # -- queries -------------------------------------------------------------------------------------------
 
@@ -129,7 +127,7 @@ class Database:
         for tries in range(_MAX_READS):
             is_last = tries == _MAX_READS - 1
             try:
-                return self._run_query(query, until=until if tries else _two_thirds_until(until))
+                return self._run_query(query, until=until if tries else two_thirds_until(until))
             except (ConnectionLost, StoreBusy) as error:
                 if is_last or self._is_out_of_time(until):
                     raise public_error(error) from error.__cause__
@@ -146,7 +144,7 @@ class Database:
         unknown: OutcomeUnknown | None = None
         for tries in range(_MAX_WRITES):
             try:
-                allowed = until if tries or not retryable else _two_thirds_until(until)
+                allowed = until if tries or not retryable else two_thirds_until(until)
                 return self._run_query(query, writing=True, until=allowed)
             except TransactionRetry as again:
                 if tries == _MAX_WRITES - 1 or self._is_out_of_time(until):
@@ -159,7 +157,7 @@ class Database:
                 may_try = unknown or (retryable and not tries and isinstance(error, ConnectionLost | StoreBusy))
                 if not may_try or self._is_out_of_time(until):
                     raise unknown or public_error(error) from error.__cause__
-            _sleep_before_retry(tries)
+            sleep_before_retry(tries)
         raise unknown or AssertionError("the last attempt returns or raises")
 
     @contextmanager
@@ -382,7 +380,7 @@ class Database:
                 except (psycopg.errors.LockNotAvailable, *_CREATED_CONCURRENTLY):
                     if self._is_out_of_time(until):
                         raise
-                    _sleep_before_retry(tries)
+                    sleep_before_retry(tries)
         self.check_schema_version(have)
 
     def check_schema_version(self, have: int) -> None:
@@ -395,10 +393,8 @@ class Database:
     def _run_migration(self, connection: Connection, have: int) -> None:
         """Run a migration unless another process has.
 
-        The lock timeout is short, since others queue up after it.
-
-        All locks are on objects of the schema, which no other tenant can lock. If several processes create the schema,
-        the first table's name decides which one succeeds.
+        The lock timeout is short, since others queue up after it. All locks are on objects of the schema, which no other
+        tenant can lock. If several processes create the schema, the first table's name decides which one succeeds.
         """
         with connection.transaction():
             connection.execute(f"SET LOCAL lock_timeout = '{_LOCK_TIMEOUT}'")
@@ -441,15 +437,6 @@ class Database:
                 reason = f"role {self.schema!r} has no schema and cannot create one: run `inmind tenant create`"
                 raise UnsafeStorage(place=self.place, reason=reason) from error
         run_script(connection, self.in_schema(load_script("steps", package=_PACKAGE)))
-
-
-def _two_thirds_until(until: float) -> float:
-    """Return a deadline after two thirds of the time, so that another attempt fits in."""
-    return until - (until - time.monotonic()) / 3
-
-
-def _sleep_before_retry(tries: int) -> None:
-    time.sleep(min(0.5, 0.002 * 2**tries) * random.random())  # noqa: S311 -- only to spread retries
 
 
 _CREATED_CONCURRENTLY = tuple(psycopg.errors.lookup(state) for state in ("42P06", "42P07", "42710", "23505"))
