@@ -393,8 +393,9 @@ class Database:
     def _run_migration(self, connection: Connection, have: int) -> None:
         """Run a migration unless another process has.
 
-        The lock timeout is short, since others queue up after it. All locks are on objects of the schema, which no other
-        tenant can lock. If several processes create the schema, the first table's name decides which one succeeds.
+        The lock timeout is short, since others queue up after it. All locks are on objects of the schema, which no
+        other tenant can lock. If several processes create the schema, the first table's name decides which one
+        succeeds.
         """
         with connection.transaction():
             connection.execute(f"SET LOCAL lock_timeout = '{_LOCK_TIMEOUT}'")
