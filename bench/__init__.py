@@ -1,1 +1,1 @@
-"""The numbers inmind is held to, measured beside what they are compared with, in one run."""
+"""Benchmarks: inmind's numbers, each measured in the same run as the number it is compared with."""

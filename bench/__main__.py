@@ -1,6 +1,6 @@
-"""`python -m bench [name …] [--json FILE]`: measures, and prints each number beside its bar.
+"""`python -m bench [name …] [--json FILE]`: run benchmarks and print each number with its bar.
 
-A missed bar is a result and not a failure, so it does not fail the run; a benchmark that crashed does.
+A missed bar does not fail the run; a benchmark that crashes does.
 """
 
 from __future__ import annotations
@@ -64,13 +64,17 @@ BENCHES: dict[str, Callable[[], list[Table]]] = {
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m bench", description="Measure inmind, each number beside its bar.")
-    parser.add_argument("names", nargs="*", metavar="name", help=f"which to run, all by default: {', '.join(BENCHES)}")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there as well")
+    parser = argparse.ArgumentParser(
+        prog="python -m bench", description="Measure inmind and print each number with its bar."
+    )
+    parser.add_argument(
+        "names", nargs="*", metavar="name", help=f"benchmarks to run, by default all: {', '.join(BENCHES)}"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to FILE")
     options = parser.parse_args()
     unknown = [name for name in options.names if name not in BENCHES]
     if unknown:
-        parser.error(f"no benchmark is called {unknown[0]}: choose from {', '.join(BENCHES)}")
+        parser.error(f"unknown benchmark {unknown[0]}: choose from {', '.join(BENCHES)}")
 
     tables: dict[str, list[Table]] = {}
     crashed: list[str] = []

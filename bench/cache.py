@@ -1,7 +1,7 @@
-"""How much of each prompt a provider has seen before, byte for byte, when memory changes during the conversation.
+"""Share of each prompt that equals the previous one byte for byte, while memory changes.
 
-Nothing here asks inmind what it thinks is cached. Each request is written out in the order in which a provider reads
-it and compared with the one before; inmind's own report is then held against that.
+The measurement does not use inmind's report. Each request is written out in the order in which a provider reads it and
+compared with the previous one; then inmind's report is compared with the result.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ TURNS = 200
 TURNS_PER_CHANGE = 3
 MIN_SHARE_OF_BARE = 0.90
 READ, WRITE, PLAIN = 0.1, 1.25, 1.0
-"""Prices of a token served from the cache, written to it, and sent past it."""
+"""Prices of a token read from the cache, written to it, and sent without it."""
 
 MAX_OVERSTATEMENT = 0.02
-"""Of a prompt. Our report counts whole blocks and estimates tokens, so a little apart is no mistake."""
+"""Share of a prompt. The report counts whole blocks and estimates tokens, so small differences are no error."""
 
 SECONDS_BETWEEN_CALLS = 20.0
 _count = counter("o200k")
@@ -45,7 +45,7 @@ class SentPrompt:
     tail: int = 0
     """Tokens at the end that change with every call and are not worth writing to the cache."""
     reported: float = 0.0
-    """What share of it equals the request before, as inmind says."""
+    """The share that equals the previous request, according to inmind."""
 
     @property
     def tokens(self) -> int:
@@ -54,7 +54,7 @@ class SentPrompt:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """A conversation's prompts, token by token: served from the cache, written to it, sent past it."""
+    """Tokens of all prompts of a conversation: cached tokens of each, total, and tails."""
 
     cached: tuple[int, ...]
     total: int
@@ -87,9 +87,9 @@ def run() -> list[Table]:
             f"prompt cache, {TURNS} turns, overview.md changes every {TURNS_PER_CHANGE} turns",
             rows,
             (
-                "Cached: leading tokens (o200k) that equal the previous request's, in the provider's order; the bar "
-                "is on the share, as part of what the bare history gets. As reported: cached_prefix_tokens. Without "
-                "anchoring: the prefix shows every change at once. Price, against the bare history's: "
+                "Cached: leading tokens (o200k) equal to those of the previous request, in the provider's order; the "
+                "bar is on this share relative to the bare history. As reported: cached_prefix_tokens. Without "
+                "anchoring: the prefix shows every change at once. Price, relative to the bare history: "
                 f"{READ:g} read, {WRITE:g} written, {PLAIN:g} for the tail of changes and meter.",
             ),
         )
@@ -138,7 +138,7 @@ def _cost(prompts: Sequence[SentPrompt]) -> Cost:
 
 
 def _shared_tokens(before: Sequence[str], now: Sequence[str]) -> int:
-    """Leading tokens of a request that are the same as in the one before."""
+    """Return the number of leading tokens that both requests share."""
     tokens = 0
     for old, new in zip(before, now, strict=False):
         if old != new:
@@ -148,13 +148,13 @@ def _shared_tokens(before: Sequence[str], now: Sequence[str]) -> int:
 
 
 def _common_prefix(old: str, new: str) -> str:
-    """What both texts begin with."""
+    """Return the common prefix of both texts."""
     pairs = enumerate(zip(old, new, strict=False))
     return new[: next((at for at, (a, b) in pairs if a != b), min(len(old), len(new)))]
 
 
 def _pieces(request: dict[str, Any]) -> tuple[str, ...]:
-    """Tools, then messages; a text is one piece whether it stands alone or as the only part of a list."""
+    """Tools, then messages. A text is one piece, alone or as the only part of a list."""
     pieces = [json.dumps(request["tools"])] if request.get("tools") else []
     for message in request["messages"]:
         content: Any = message["content"]
@@ -170,7 +170,10 @@ def _bare_prompts(dialogue: Sequence[tuple[Message, Message]]) -> list[SentPromp
 def _prompts_with_memory(
     dialogue: Sequence[tuple[Message, Message]], pages: Pages, *, anchored: bool
 ) -> tuple[list[SentPrompt], int]:
-    """The same conversation with memory. A cache that is never warm gives an anchor no reason to stay."""
+    """Return the prompts of the conversation with memory, and how often the anchor moved.
+
+    Without anchoring, the cache never counts as warm, so every change moves the anchor.
+    """
     clock, page, prompts, anchor_moves = ManualClock(), pages(), list[SentPrompt](), 0
     with TemporaryDirectory() as folder, Memory(FolderBackend(Path(folder), InMemoryStore()), clock=clock) as memory:
         session = memory.session("bench", cwd="/bench", cache_seconds=CACHE_SECONDS if anchored else 0.0)
@@ -187,7 +190,7 @@ def _prompts_with_memory(
 
 
 def _host_lists(dialogue: Sequence[tuple[Message, Message]]) -> Iterator[list[Message]]:
-    """The host's list as it stands at each call."""
+    """The host's list at each call."""
     messages: list[Message] = [{"role": "system", "content": SYSTEM}]
     for question, answer in dialogue:
         messages.append(question)
@@ -195,7 +198,7 @@ def _host_lists(dialogue: Sequence[tuple[Message, Message]]) -> Iterator[list[Me
         messages.append(answer)
 
 
-# -- pages: each yields overview.md as it reads after one more change ------------------------------------------
+# -- pages: each yields overview.md after one more change ------------------------------------------
 
 Pages = Callable[[], Iterator[str]]
 
@@ -220,7 +223,7 @@ def _line_replaced() -> Iterator[str]:
 
 
 def _section_rewritten() -> Iterator[str]:
-    """About a third of the page at once."""
+    """Change about a third of the page at once."""
     page, random = _first_page()
     while True:
         page["Known facts"] = [prose(random, 80) for _ in page["Known facts"]]

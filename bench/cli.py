@@ -1,4 +1,4 @@
-"""What a person or a program waits for at the doors: each command in a process of its own, from start to end."""
+"""Time of each CLI command in a fresh process, from start to exit."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _SESSIONS = 20
 _COMMAND = Path(sys.executable).with_name("inmind")
 _BARE = "an interpreter that does nothing"
 _HELP = "inmind --help"
-_NOTE = "inmind note, in a home that is there"
+_NOTE = "inmind note, in an existing home"
 _LIST = f"inmind sessions, of {_SESSIONS}"
-_MCP = "inmind mcp, until its first answer"
+_MCP = "inmind mcp, until its first response"
 _BARS = {_HELP: MAX_HELP_SECONDS, _NOTE: MAX_NOTE_SECONDS}
 
 
@@ -53,9 +53,9 @@ def run() -> list[Table]:
             "The command line, in fresh processes",
             [_row(timings, what) for what in (*timed_calls, _MCP)],
             (
-                f"Medians of {_SAMPLES}, taking turns; in brackets, how many interpreters that do nothing would have "
-                "come and gone meanwhile. The bars are meant for an idle machine; on a busy one the ratios hold. A "
-                "note is durable when its process ends.",
+                f"Medians of {_SAMPLES}, interleaved; in brackets, multiples of an interpreter that does "
+                "nothing. The bars are for an idle machine; on a busy one compare the ratios. A note is durable when "
+                "its process ends.",
             ),
         )
     ]
@@ -91,7 +91,7 @@ def _process(environment: Mapping[str, str], *command: str | Path) -> None:
 
 
 def _time_first_response(environment: Mapping[str, str]) -> float:
-    """Seconds until a client that greets a new server over stdio is greeted back; its end is not waited for in them."""
+    """Return the seconds until a new stdio server answers `initialize`, without its shutdown."""
     started = perf_counter()
     with subprocess.Popen(
         [_COMMAND, "mcp"], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8"

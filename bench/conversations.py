@@ -1,4 +1,4 @@
-"""Conversations to measure on: made up, alike on every machine and in every run."""
+"""Generated conversations to measure on, the same on every machine and in every run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SYSTEM = (
 
 
 def prose(random: Random, characters: int) -> str:
-    """Words up to a length in ASCII, so that a character is a byte."""
+    """Return random words of this length in ASCII, so that a character is a byte."""
     text = ""
     while len(text) < characters:
         text += random.choice(_WORDS) + (". " if random.random() < 0.08 else " ")
@@ -32,23 +32,24 @@ def prose(random: Random, characters: int) -> str:
 
 
 def conversation(messages: int) -> list[Message]:
-    """That many messages (an even number) of an agent at work: asked, it calls a tool, reads the result and answers.
+    """Return an even number of messages of an agent: request, tool call, result, answer.
 
-    A number that is not whole turns of four begins with an exchange of words, so that no call is left open.
+    If the number is not a multiple of four, the conversation starts with an exchange without tools, so that no call
+    stays open.
     """
     opening = next(exchanges(question_length=90, answer_length=200))[: messages % 4]
     return [*opening, *islice(_agent_turns(Random(7)), messages - len(opening))]
 
 
 def questions() -> Iterator[Message]:
-    """New messages from the user, without end: a conversation may be continued with one at any point."""
+    """Endless new user messages. A conversation can be continued with one at any point."""
     random = Random(11)
     while True:
         yield {"role": "user", "content": prose(random, random.randint(60, 240))}
 
 
 def exchanges(*, question_length: int, answer_length: int) -> Iterator[tuple[Message, Message]]:
-    """Turns of a plain chat, without end, with texts of exactly these lengths."""
+    """Endless turns of a plain chat, with texts of exactly these lengths."""
     random = Random(13)
     while True:
         yield (

@@ -1,4 +1,4 @@
-"""What importing `inmind` costs a program that starts, and what it drags in."""
+"""Time of `import inmind`, and the packages that it loads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bench.timing import TimedCall, Timings, format_duration
 
 MAX_IMPORT_SECONDS = 0.120
 ALLOWED_PACKAGES = {"apsw"}
-"""The one dependency that is not optional."""
+"""The required dependencies."""
 
 _SAMPLES = 40
 _SOURCE = Path(__file__).parents[1] / "src"
@@ -37,7 +37,8 @@ def run() -> list[Table]:
             [
                 Row(
                     what="from inmind import Memory, less an interpreter that does nothing",
-                    measured=f"{format_duration(import_seconds)} ({format_duration(timings.median('inmind'))} - {format_duration(timings.median('bare'))})",
+                    measured=f"{format_duration(import_seconds)} "
+                    f"({format_duration(timings.median('inmind'))} - {format_duration(timings.median('bare'))})",
                     bar=f"<= {format_duration(MAX_IMPORT_SECONDS)}",
                     met=import_seconds <= MAX_IMPORT_SECONDS,
                     figures={
@@ -60,15 +61,15 @@ def run() -> list[Table]:
                 ),
             ],
             (
-                "Compiled beforehand, into a folder of its own. What is imported late is part of the first turn. "
-                "Medians, taking turns.",
+                "Compiled beforehand, into a separate folder. Late imports are part of the first turn. "
+                "Medians, interleaved.",
             ),
         )
     ]
 
 
 _IMPORT = "from inmind import Memory"
-"""Names are loaded when they are asked for, and this is the one that everybody asks for."""
+"""Names are loaded on first use, and nearly every program uses this one."""
 
 _FIRST_TURN = """
 import os
@@ -82,7 +83,7 @@ _PROGRAMS = {"inmind": _IMPORT, "first turn": _FIRST_TURN, "bare": "pass"}
 
 
 def _environment(folder: Path) -> dict[str, str]:
-    """As ours, but compiled files and memory go elsewhere, and the source beside us is what is imported."""
+    """The current environment, with separate folders for compiled files and memory, and this source."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     path = os.pathsep.join(part for part in (str(_SOURCE), environment.get("PYTHONPATH", "")) if part)
     overrides = {
@@ -98,7 +99,7 @@ def _start_interpreter(code: str, environment: dict[str, str]) -> TimedCall:
 
 
 def _imported_packages(code: str, environment: dict[str, str]) -> set[str]:
-    """Top-level names of every module that a fresh interpreter has loaded after this."""
+    """Return the top-level names of all modules loaded in a fresh interpreter after `code`."""
     program = f"{code}\nimport sys\nprint(*sys.modules, sep='\\n')"
     process = subprocess.run(
         [sys.executable, "-c", program], env=environment, check=True, capture_output=True, encoding="utf-8"

@@ -1,11 +1,10 @@
-"""Long conversations with questions about them, and which messages each question is answered by.
+"""Long conversations with questions, and the messages that answer each question.
 
-Three sets that others have published. LoCoMo: two people chat for months, in short messages. LongMemEval: people and an
-assistant, with long answers; the sessions of all its questions are pooled into one haystack, each session once. BEAM:
-one person and an assistant at work on one subject, in very long messages. Only questions that name their evidence
-count.
+Three published datasets. LoCoMo: two people chat for months, in short messages. LongMemEval: people and an assistant,
+with long answers; the sessions of all questions are pooled into one haystack, each session once. BEAM: one person and
+an assistant work on one subject, in very long messages. Only questions that name their evidence count.
 
-They are not part of this project: INMIND_DATA names the folder that holds locomo, longmemeval and beam.
+The datasets are not part of this project: INMIND_DATA names the folder that contains locomo, longmemeval and beam.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _LOCOMO_ID = re.compile(r"D\d+:\d+")
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One message. Where people talk to each other both are users, and go by their names."""
+    """One message. If people talk to each other, both are users and have names."""
 
     role: str
     text: str
@@ -33,13 +32,13 @@ class Turn:
 
     @property
     def line(self) -> str:
-        """As a store that knows neither roles nor names is given it."""
+        """The text for stores that know neither roles nor names."""
         return f"{self.name or self.role}: {self.text}"
 
 
 @dataclass(frozen=True, slots=True)
 class ChatSession:
-    """What was said at one time."""
+    """The messages of one date."""
 
     at: datetime
     turns: Sequence[Turn]
@@ -50,14 +49,14 @@ class Question:
     text: str
     kind: str
     evidence: frozenset[int]
-    """Which messages answer it, counted through all sittings from 0."""
+    """The messages that answer it, numbered through all sessions from 0."""
     at: datetime
-    """When it is asked: at the end, unless the set says when."""
+    """When the question is asked: at the end, unless the dataset has a date."""
 
 
 @dataclass(frozen=True, slots=True)
 class Haystack:
-    """One memory, and what it is asked."""
+    """One memory and its questions."""
 
     name: str
     chat_sessions: Sequence[ChatSession]
@@ -69,9 +68,9 @@ class Haystack:
 
 
 def load_haystacks(data: Path, name: str) -> list[Haystack]:
-    """Those of one set; none where the folder does not have it."""
+    """Return the haystacks of a dataset; none if the folder does not contain it."""
     from inmind.apps.replay.files import (
-        read_content,  # only here: a peer's process has these values, and must not have inmind
+        read_content,  # imported here: the processes of peers import this module without inmind
     )
 
     read = {"locomo": _locomo, "longmemeval": _longmemeval, "beam": _beam}[name]
@@ -101,7 +100,7 @@ def _locomo(items: Sequence[Any]) -> Iterator[Haystack]:
 
 
 def _dialogue_ids(evidence: Sequence[str]) -> Iterator[str]:
-    """Some strings of the set hold two ids, or one with something around it."""
+    """Some strings of the dataset contain two ids, or one with text around it."""
     return (id for text in evidence for id in _LOCOMO_ID.findall(text))
 
 
@@ -156,12 +155,12 @@ def _beam(items: Sequence[Any]) -> Iterator[Haystack]:
 def _parse_anchor(anchor: str | None) -> datetime | None:
     try:
         return datetime.strptime(anchor or "", "%B-%d-%Y").replace(tzinfo=UTC)
-    except ValueError:  # not every message has one, and not every one is a date
+    except ValueError:  # some messages have none, and some are not a date
         return None
 
 
 def _flatten_ids(value: Any) -> Iterator[int]:
-    """The ids of a question's sources stand in lists or in maps of lists, by what they are for."""
+    """Source ids are in lists, or in maps of lists by purpose."""
     if isinstance(value, Mapping):
         value = list(cast(Mapping[str, Any], value).values())
     if isinstance(value, list):

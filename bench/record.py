@@ -1,4 +1,4 @@
-"""What `record` costs a turn, beside one bare commit of the same bytes; and what a call of memory adds to it."""
+"""Time of `record` against one bare commit of the same bytes, with and without a call of a memory tool."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ def run() -> list[Table]:
             "record, by messages in history, against a bare SQLite commit of the same bytes",
             [_against_commit(timings, what, size) for size, timings in races.items() for what in _CASES],
             (
-                "Measured is the end of a turn whose beginning, a message and prepare, is not. Bare: as for prepare, "
-                "with the events that this record has just stored, in both streams where it changed both. There is no "
-                f"bar; prepare, which is one commit as well, has {MAX_COMMIT_RATIO:g}x. Medians, taking turns.",
+                "Only record is measured, not the message and prepare before it. Bare: as for prepare, with the events "
+                "that this record has just stored, of both streams if it changed both. There is no bar; prepare, which "
+                f"is also one commit, has {MAX_COMMIT_RATIO:g}x. Medians, interleaved.",
             ),
         )
     ]
@@ -120,7 +120,7 @@ def _bare_name(what: str) -> str:
 
 
 def _replies(*, calls: bool) -> Iterator[Message]:
-    """Replies of OpenAI chat, without end: words, and where asked for a call that rewrites the scratchpad."""
+    """Endless replies of OpenAI chat: text, and on request a call that rewrites the scratchpad."""
     random = Random(19)
     for number in count(1):
         message: Message = {"role": "assistant", "content": prose(random, random.randint(120, 600))}

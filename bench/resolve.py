@@ -117,13 +117,13 @@ def run(data: Path | None = None) -> list[Table]:
 def measure(data: Path) -> list[Row]:
     rows: list[Row] = []
     for name, tasks in _sets(data).items():
-        strategies = _STRATEGIES_WITH_CONTEXT if name.endswith("hearing") else _STRATEGIES
+        strategies = _STRATEGIES_WITH_CONTEXT if name.endswith("with context") else _STRATEGIES
         for half in ("even", "odd"):
             selected = [task for task in tasks if task.half == half]
             tallies = {strategy: _tally(selected, answer) for strategy, answer in strategies.items()}
             resolver, recent = tallies["resolver"], tallies["most recent"]
             for strategy, tally in tallies.items():
-                ours = strategy == "resolver" and name != "sgd blind"
+                ours = strategy == "resolver" and name != "sgd without context"
                 rows.append(
                     Row(
                         what=f"{name}, {half} dialogues: {strategy}",
@@ -144,7 +144,7 @@ def calibrate(data: Path) -> list[Row]:
     """Of the references in the odd dialogues that were resolved with a confidence, how many were right."""
     by_confidence: dict[float, Tally] = {}
     for name, tasks in _sets(data).items():
-        strategies = _STRATEGIES_WITH_CONTEXT if name.endswith("hearing") else _STRATEGIES
+        strategies = _STRATEGIES_WITH_CONTEXT if name.endswith("with context") else _STRATEGIES
         for task in tasks:
             answer, confidence = strategies["resolver"](task)
             if task.half == "odd" and answer in ("right", "wrong"):
@@ -167,7 +167,7 @@ def _tally(tasks: Iterable[Task], strategy: Strategy) -> Tally:
 
 def _sets(data: Path) -> dict[str, list[Task]]:
     offers, objects = list(_sgd_tasks(data / "sgd")), list(_simmc_tasks(data / "simmc2"))
-    sets = {"sgd blind": offers, "sgd hearing": offers, "simmc2": objects}
+    sets = {"sgd without context": offers, "sgd with context": offers, "simmc2": objects}
     return {name: tasks for name, tasks in sets.items() if tasks}
 
 

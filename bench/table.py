@@ -1,4 +1,4 @@
-"""What a benchmark answers with, and how it is printed: what | measured | bar | verdict."""
+"""The result of a benchmark and its printed form: what | measured | bar | verdict."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _HEADINGS = ("what", "measured", "bar", "verdict")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One number. Without a bar it is there to be read beside the others, and has no verdict."""
+    """One number. Without a bar it has no verdict and is printed for comparison."""
 
     what: str
     measured: str
     bar: str = ""
     met: bool | None = None
     figures: Mapping[str, float | str] = field(default_factory=dict[str, float | str])
-    """The same, bare, for whoever compares two runs."""
+    """The same as plain numbers, for comparing two runs."""
 
     @property
     def verdict(self) -> str:
@@ -40,7 +40,7 @@ class Table:
     title: str
     rows: Sequence[Row]
     notes: Sequence[str] = ()
-    """What a reader has to know to trust the numbers: what they were measured on."""
+    """How the numbers were measured, and on what."""
 
     def __str__(self) -> str:
         cells = [_HEADINGS, *((row.what, row.measured, row.bar, row.verdict) for row in self.rows)]

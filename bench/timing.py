@@ -1,8 +1,8 @@
-"""The one way of measuring here: contenders take turns, and the median counts.
+"""Interleaved timing: all calls run in turn, and the median counts.
 
-A machine gets faster and slower while a benchmark runs, and never for one contender alone if they alternate:
-A, B, A, B. So a ratio of two medians out of one race holds on a busy machine, where either number alone does not.
-The garbage collector is off inside, since whose turn it would interrupt is chance.
+A machine gets faster and slower while a benchmark runs. Interleaved calls (A, B, A, B) are affected alike, so a ratio
+of two medians of one run holds on a busy machine, and either number alone does not. The garbage collector is off, since
+it would interrupt calls at random.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def _nothing() -> None:
 
 @dataclass(frozen=True, slots=True)
 class TimedCall:
-    """What is measured, and what has to happen before each time without being measured."""
+    """The call to measure, and the setup that runs before each call without being measured."""
 
     run: Callable[[], object]
     before: Callable[[], object] = _nothing
@@ -28,7 +28,7 @@ class TimedCall:
 
 @dataclass(slots=True)
 class Timings:
-    """Samples by name, in seconds. It may be run several times, so that one course can be laid out anew in between."""
+    """Samples by name, in seconds. `run` can be called several times, with new calls each time."""
 
     samples: dict[str, list[float]] = field(default_factory=dict[str, list[float]])
 
@@ -43,14 +43,14 @@ class Timings:
                     started = perf_counter_ns()
                     result = call.run()
                     nanoseconds = perf_counter_ns() - started
-                    del result  # after the clock has stopped: freeing a big answer is not the contender's work
+                    del result  # after the clock has stopped: freeing a large result is not part of the call
                     self.add_sample(name, nanoseconds / 1e9)
         finally:
             if enabled:
                 gc.enable()
 
     def add_sample(self, name: str, seconds: float) -> None:
-        """One more sample, for contenders that live in other processes and have their own clocks."""
+        """Add a sample that was measured elsewhere, for example in another process."""
         self.samples.setdefault(name, []).append(seconds)
 
     def median(self, name: str) -> float:
@@ -67,7 +67,7 @@ class Timings:
 
 
 def format_duration(seconds: float) -> str:
-    """A duration in the unit a person would use."""
+    """Return a duration in a readable unit."""
     if seconds < 1e-3:
         return f"{seconds * 1e6:.0f} µs"
     return f"{seconds * 1e3:.2f} ms" if seconds < 1e-2 else f"{seconds * 1e3:.0f} ms"

@@ -1,4 +1,4 @@
-"""The real tokenizers that estimates are held against. They come with their vocabularies, so nothing is fetched."""
+"""The real tokenizers that estimates are compared with. Their vocabularies are installed, so nothing is downloaded."""
 
 from __future__ import annotations
 
@@ -22,5 +22,5 @@ def tokenizer(family: str) -> _Tokenizer:
 
 @cache
 def counter(family: str) -> Callable[[str], int]:
-    """One that remembers: a prompt repeats nearly all of the one before."""
+    """Return a cached token counter: a prompt repeats nearly all of the previous one."""
     return lru_cache(maxsize=None)(tokenizer(family).count)

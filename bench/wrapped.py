@@ -1,4 +1,4 @@
-"""What memory adds to a request: a host's own client, with it and without, against a provider on loopback."""
+"""Overhead of memory per request: a wrapped client against the bare client, with a provider on loopback."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bench.table import Row, Table
 from bench.timing import TimedCall, Timings, format_duration
 from inmind import Memory, wrap
 
-sys.path.append(str(Path(__file__).parents[1] / "tests"))  # its provider is what client libraries are tested against
+sys.path.append(str(Path(__file__).parents[1] / "tests"))  # for its provider, which the tests use too
 from provider import Provider, says
 
 
@@ -29,9 +29,9 @@ def run() -> list[Table]:
             "a request of OpenAI chat through a wrapped client, by messages in history, against the bare client's",
             [_added_time(timings, size) for size, timings in races.items()],
             (
-                "Wrapped: prepare, the request with memory and its tools, the reply recorded; two commits. The "
-                "provider is on loopback, in this process, and answers at once: a real one takes its second in both. "
-                "The host's list has a reply and a message more each time. Medians, taking turns.",
+                "Wrapped: prepare, the request with memory and its tools, record; two commits. The provider is on "
+                "loopback, in this process, and answers at once. The host's list grows by a reply and a message each "
+                "time. Medians, interleaved.",
             ),
         )
     ]
@@ -41,7 +41,8 @@ def _added_time(timings: Timings, size: int) -> Row:
     wrapped, bare = timings.median("wrapped"), timings.median("bare")
     return Row(
         what=f"{size:>5,}: what memory adds",
-        measured=f"{format_duration(wrapped - bare)}, {wrapped / bare:.2f}x ({format_duration(wrapped)} / {format_duration(bare)})",
+        measured=f"{format_duration(wrapped - bare)}, {wrapped / bare:.2f}x "
+        f"({format_duration(wrapped)} / {format_duration(bare)})",
         figures={"added": wrapped - bare, "wrapped": wrapped, "p95": timings.p95("wrapped"), "bare": bare},
     )
 

@@ -27,9 +27,9 @@ def load_embedder(name: str, *, cache_path: Path | None = None) -> Embedder | No
     """One of inmind's own, or none for no name. With a file, nothing that was embedded once is embedded again."""
     if not name:
         return None
-    from inmind.search.embedders import create_embedder as named
+    from inmind.search.embedders import create_embedder
 
-    created = named(name)
+    created = create_embedder(name)
     return CachedEmbedder(created, cache_path) if created and cache_path else created
 
 

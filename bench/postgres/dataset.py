@@ -81,7 +81,7 @@ def _note_events(resource: str, count: int) -> Iterator[tuple[str, Origin, Event
         yield f"resource/{resource}", Origin.USER, NoteAdded(text=text, importance=0.6)
 
 
-EVENTS_BY_KIND = {"talk": _message_events, "notes": _note_events}
+EVENTS_BY_KIND = {"messages": _message_events, "notes": _note_events}
 
 
 def _fill(number: int, barrier: Barrier, url: str, kind: str, resources: int, count: int) -> None:

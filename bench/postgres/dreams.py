@@ -25,7 +25,7 @@ from threading import Lock
 from time import monotonic, sleep
 
 from bench.postgres.dataset import fill_database
-from bench.postgres.server_seconds import BenchServer, choose_size, start_server
+from bench.postgres.server import BenchServer, choose_size, start_server
 from bench.table import Row, Table
 from bench.timing import format_duration
 from inmind import Memory

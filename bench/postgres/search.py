@@ -47,7 +47,7 @@ def _search_table(size: int) -> Table:
     per_resource = size // RESOURCES
     with start_server() as server:
         started = perf_counter()
-        fill_database(server.tenant, "talk", RESOURCES, per_resource)
+        fill_database(server.tenant, "messages", RESOURCES, per_resource)
         import_seconds = perf_counter() - started
         journal_bytes = server.data_bytes
         indexed = _process_resources(server, "index")

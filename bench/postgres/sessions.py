@@ -30,7 +30,7 @@ PREVIOUS_TURNS = 10
 
 KINDS = {
     "held": "sessions held open",
-    "anew": "stateless: opened anew, by another process each time",
+    "reopened": "stateless: reopened by another process each time",
 }
 
 
@@ -128,7 +128,7 @@ def _host(number: int, barrier: Barrier, url: str, kind: str, processes: int) ->
         turns = _turns("anybody", 2_000)
 
         def session(place: int) -> Session:
-            if kind == "anew":
+            if kind == "reopened":
                 return _open_session(memory, kind, processes, place)
             if place not in open_sessions:
                 open_sessions[place] = _open_session(memory, kind, processes, place)
