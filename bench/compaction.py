@@ -1,12 +1,12 @@
-"""What compaction keeps, what it costs and what it saves, on recorded runs and in windows that are too small for them.
+"""What compaction keeps, costs and saves, on recorded runs in windows that are too small for them.
 
-Each run is played call by call. Of every prompt it is checked, from the request alone, that it fits its window, that no
-call is parted from its result, and that what must survive stands in it; of every id that the agent then used, that it
-stands there if it ever had. Prices are against full history: every message on every call, append-only, the best that a
-provider's cache can meet and more than most models take.
+Each run is replayed call by call. Every prompt is checked, from the request alone: it fits its window, no call is
+separated from its result, and all retained items are in it. Every id that the agent then used must be in the prompt if
+it was ever mentioned. Prices are relative to full history: every message in every call, append-only, which is the best
+case for a provider's cache and more than most models accept.
 
-The recordings are not part of this project: INMIND_DATA names the folder that holds taubench, tau2bench, sweagent and
-beam, and without it only the times are measured. INMIND_BENCH_FULL plays all recordings of each file.
+The recordings are not part of this project: INMIND_DATA names the folder that contains taubench, tau2bench, sweagent and
+beam; without it only the times are measured. INMIND_BENCH_FULL replays all recordings of each file.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from inmind.types import Rates
 WINDOWS = (4_000, 8_000, 16_000)
 SETS = ("taubench", "tau2bench", "sweagent")
 RECORDINGS_PER_FILE = 30
-"""Recordings of each file, unless all are asked for."""
+"""Unless INMIND_BENCH_FULL is set."""
 
 RATES = Rates()
 WHEN_IT_PAYS = CompressionPolicy.when_it_pays(RATES)
@@ -46,7 +46,7 @@ MAX_SHORT_RATIO = 1.15
 
 MESSAGES = 2_000
 MAX_COMPACTION_SECONDS = 0.050
-"""Seconds, beside the commit."""
+"""Without the commit."""
 MAX_INJECTION_SECONDS = 0.010
 PAGE_BYTES = 5 * 1024
 
@@ -62,7 +62,7 @@ def run() -> list[Table]:
     return [_retention_table(Path(folder)), _price_table(Path(folder)), _time_table()]
 
 
-# -- what is kept --------------------------------------------------------------------------------------------------
+# -- retention --------------------------------------------------------------------------------------------------
 
 
 def _retention_table(data: Path) -> Table:
@@ -71,11 +71,10 @@ def _retention_table(data: Path) -> Table:
         "compaction, in windows that are too small",
         rows,
         (
-            "Over: prompts with more tokens than the window takes less the room for an answer, counted anew from the "
-            "request. Parted: calls and results that do not stand together. Lost: ids in the agent's calls that had "
-            "been said and stand nowhere in its prompt. Missing: goals, rules, decisions and requests that had to be "
-            "in a prompt and were not; no room: those of which the prompt itself says so. Unsent: calls for which no "
-            "prompt could be made.",
+            "Over: prompts with more tokens than the window without the reserve, counted from the request. Parted: "
+            "calls separated from their results. Lost: ids in the agent's calls that had been mentioned and are not in "
+            "the prompt. Missing: goals, rules, decisions and requests that should be in a prompt and are not; no "
+            "room: those that the prompt reports as omitted. Unsent: calls without a prompt that fits.",
         ),
     )
 
@@ -106,7 +105,7 @@ def _retention_row(name: str, window: int, data: Path) -> Row:
     )
 
 
-# -- what it costs -------------------------------------------------------------------------------------------------
+# -- price -------------------------------------------------------------------------------------------------
 
 
 def _price_table(data: Path) -> Table:
@@ -114,9 +113,9 @@ def _price_table(data: Path) -> Table:
         "price with memory, against full history",
         list(_price_rows(data)),
         (
-            f"Read {RATES.cached:g}, written {RATES.written:g}, past the cache {RATES.uncached:g}; uncached: all "
-            "tokens at full price. When it pays: compacted as soon as the prices say that it is cheaper than to go on; "
-            "only when full: as a session does by itself.",
+            f"Read {RATES.cached:g}, written {RATES.written:g}, not cached {RATES.uncached:g}; uncached: all "
+            "tokens at full price. When it pays: compacted as soon as that is cheaper; only when full: the default of "
+            "a session.",
         ),
     )
 
@@ -163,7 +162,7 @@ def _recordings(folder: Path) -> Iterable[Recording]:
         yield from read_recordings(str(path), limit=limit)
 
 
-# -- how long it takes ---------------------------------------------------------------------------------------------
+# -- time ---------------------------------------------------------------------------------------------
 
 
 def _time_table() -> Table:
@@ -171,10 +170,10 @@ def _time_table() -> Table:
         f"compaction of {MESSAGES:,} messages, and an overview of {PAGE_BYTES // 1024} KB, in time",
         [*_compaction_rows(), _injection_row()],
         (
-            "The window is full with the last message: prepare compacts, archives and commits. Of that, compaction is "
-            "what it takes longer than a prepare that has to lay out as long a history anew, since the host dropped "
-            "its first turn. Commit: a bare one of the same bytes, as for prepare. Injection: prepare with the page in "
-            "the prompt, less prepare with none, each with its commit. Medians, taking turns.",
+            "The last message fills the window: prepare compacts, archives and commits. The time of compaction is the "
+            "difference to a prepare that rebuilds a history of the same length because the host dropped its first "
+            "turn. Commit: a bare one of the same bytes, as for prepare. Injection: prepare with the page in the "
+            "prompt, minus prepare without it, each with its commit. Medians, interleaved.",
         ),
     )
 
@@ -204,7 +203,7 @@ def _compaction_rows() -> list[Row]:
 
 
 def _compaction_calls(memory: Memory, bare: BareJournal) -> dict[str, TimedCall]:
-    """Each time another session, whose window is as good as full of the same history."""
+    """Each call uses a new session whose window is nearly full with the same history."""
     history, numbers = conversation(MESSAGES), count()
     window = _full_window(memory, history)
     session: Session | None = None
@@ -257,7 +256,7 @@ _LAST_MESSAGES: list[Message] = [
 
 
 def _full_window(memory: Memory, history: list[Message]) -> int:
-    """A window that the history fills to just below where it is compacted."""
+    """Return a window that the history fills to just below the compaction threshold."""
     used = memory.session("measured", window=4_000_000, cwd="/bench").prepare(history).report.tokens_used
     return DEFAULT_RESERVE + int(used / (COMPACTION_THRESHOLD - 0.01) / (1 - SAFETY_MARGIN))
 
@@ -270,7 +269,8 @@ def _injection_row() -> Row:
     took = timings.median("with") - timings.median("without")
     return Row(
         what=f"injection of an overview of {PAGE_BYTES // 1024} KB",
-        measured=f"{took / MAX_INJECTION_SECONDS:.2f}x ({1e3 * took:.2f} ms / {format_duration(MAX_INJECTION_SECONDS)})",
+        measured=f"{took / MAX_INJECTION_SECONDS:.2f}x "
+        f"({1e3 * took:.2f} ms / {format_duration(MAX_INJECTION_SECONDS)})",
         bar=f"<= {format_duration(MAX_INJECTION_SECONDS)}",
         met=took <= MAX_INJECTION_SECONDS,
         figures={"seconds": took, "with": timings.median("with"), "without": timings.median("without")},

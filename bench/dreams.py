@@ -1,9 +1,9 @@
-"""Dreams: what one takes in time and memory, what it costs those who work meanwhile, and what a month of them keeps.
+"""Dreams: their time and memory, their cost for concurrent work, and the results of a month.
 
-The month is made of conversations that others have published (see `evidence`): every sitting is a day, each of its
-messages a note of the agent's, and every day ends with a dream by rules. At the end each note is looked for by its own
-words, and of each question it is asked whether its evidence can be reached from MEMORY.md: as a line that was made of
-it, or by searching for the keywords of a pointer.
+The month uses published conversations (see `question_sets`): every session is a day, each of its messages is a note of
+the agent, and every day ends with a dream by rules. At the end each note is searched by its own words. For each question
+it is checked if its evidence can be reached from MEMORY.md: as a line made from it, or by searching for the keywords of
+a pointer.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def run() -> list[Table]:
     return tables
 
 
-# -- how long, and how much ---------------------------------------------------------------------------------
+# -- time and memory ---------------------------------------------------------------------------------
 
 
 def _large_dream_table() -> Table:
@@ -74,7 +74,7 @@ def _large_dream_table() -> Table:
                 figures={"megabytes": megabytes},
             ),
         ],
-        [f"In a process of its own, the index current, without an embedder: {done}."],
+        [f"In a separate process, with a current index, without an embedder: {done}."],
     )
 
 
@@ -118,7 +118,7 @@ def _dream_in_process(home: Path) -> tuple[float, float, str]:
     return float(seconds), float(megabytes), done
 
 
-# -- what it costs those who work meanwhile -----------------------------------------------------------------
+# -- cost for concurrent work -----------------------------------------------------------------
 
 
 def _concurrent_table() -> Table:
@@ -138,10 +138,10 @@ def _concurrent_table() -> Table:
             )
         )
     note = (
-        f"Dreams one after the other over {NOTES:,} notes and {CRYSTALS:,} crystals, each taken back; prepare with its "
-        "commit, in a session of another resource, whose prompt no dream changes."
+        f"Consecutive dreams over {NOTES:,} notes and {CRYSTALS:,} crystals, each undone; prepare with its commit, in a "
+        "session of another resource, whose prompt no dream changes."
     )
-    return Table("Working while somebody dreams", rows, [note])
+    return Table("Prepare during dreams", rows, [note])
 
 
 _DREAMS = """
@@ -237,7 +237,7 @@ def _month_table(haystacks: list[Haystack]) -> Table:
     growth = [month.sizes[-1] / mean(month.sizes[len(month.sizes) // 2 :]) for month in months]
     over = sum(size > MAX_PAGE_CHARACTERS for size in sizes)
     return Table(
-        f"A month of dreams by rules, {len(haystacks)} conversations of LoCoMo, one dream a sitting",
+        f"A month of dreams by rules, {len(haystacks)} conversations of LoCoMo, one dream per session",
         [
             Row(
                 what="notes that a search for their own words finds",

@@ -1,6 +1,6 @@
-"""What a memory tool costs over MCP, beside the library call and beside a tool that only echoes over the same pipe.
+"""Time of a memory tool over MCP, against the library call and against an echo tool over the same pipe.
 
-`python -m bench.mcp` is that tool's server.
+`python -m bench.mcp` is the server of the echo tool.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from inmind.apps.mcp.stdio import serve_stdio
 MAX_LIBRARY_RATIO = 1.5
 REPETITIONS = 150
 NOTES = 200
-"""That are there to be found."""
+"""Notes in memory before the search."""
 
 _SESSION = {"session": "bench"}
 
@@ -45,10 +45,10 @@ def run() -> list[Table]:
             "one MCP tool call over stdio, against the library call and the transport",
             [_against_library(timings, what) for what in ("note", "search")],
             (
-                "Transport: a tool with the schemas of a note that only echoes, in a server of its own, over the same "
-                "kind of pipe; the client checks its answers as it does ours. What is left of a call without it is "
-                "compared with the library's: session.note, session.search. In process: the official client and the "
-                "server in one, without a pipe. Medians, taking turns.",
+                "Transport: an echo tool with the schemas of a note, in a separate server, over the same kind of pipe; "
+                "the client validates its results as it does ours. The time of a call minus the transport is compared "
+                "with the library call: session.note, session.search. In process: the official client and the server "
+                "in one process, without a pipe. Medians, interleaved.",
             ),
         )
     ]

@@ -1,4 +1,4 @@
-"""What `prepare` costs a turn: beside writing the prompt as JSON, and beside one commit of the same bytes."""
+"""Time of `prepare`, against writing the prompt as JSON and against one commit of the same bytes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ WINDOW = 4_000_000
 """Large enough that 2,000 messages leave it nearly empty."""
 
 SETTLE_SECONDS = 2 * MIN_SIGNATURE_AGE_NANOSECONDS / 1e9
-"""Seconds after which a live file is past doubt. Any model takes longer to answer; a younger one is read each time."""
+"""Seconds after which the signature of a live file is trusted; a younger file is read each time.
+
+Any model takes longer to answer."""
 
 _SAMPLES = 240
 _JSON = "json.dumps"
@@ -42,7 +44,7 @@ _CASES = {
 }
 _EXTRAS = {
     "turn, borrowed": "host's list, a reply and a message more",
-    "loaded, borrowed": "host's list, a message more, loaded anew",
+    "loaded, borrowed": "host's list, a message more, reloaded",
     "half full, borrowed": "host's list, a message more, window half full",
     "open call, borrowed": "host's list, a message more, an open call",
 }
@@ -76,7 +78,7 @@ def _without_commit() -> Table:
         (
             "Without the commit: the journal is inmind.testing.InMemoryStore. The live files are on disk as always, so "
             "appending to messages.jsonl is included. Warm: the session has prepared the list before. Medians, "
-            "taking turns. An open call: one at the beginning of the history was never answered.",
+            "interleaved. An open call: one at the beginning of the history was never answered.",
         ),
     )
 
@@ -130,7 +132,7 @@ def _session(home: Path, *, window: int = WINDOW) -> Session:
 
 
 def _prepare_growing(session: Session, history: Sequence[Message], *, with_reply: bool = False) -> TimedCall:
-    """The host keeps the list, and hands in the same one every time, longer."""
+    """The host keeps the list and passes the same object each time, longer."""
     messages, new = list(history), questions()
 
     def grow() -> None:
@@ -151,7 +153,7 @@ def _prepare_unchanged(session: Session, history: Sequence[Message]) -> TimedCal
 
 
 def _prepare_reloaded(session: Session, history: Sequence[Message]) -> TimedCall:
-    """The host keeps its list in a database: equal messages every time, and never the same objects."""
+    """The host keeps its list in a database: equal messages each time, but new objects."""
     messages, new = list(history), questions()
     reloaded: list[Message] = []
 
@@ -178,7 +180,7 @@ def _with_commit() -> Table:
         timings = Timings()
         with TemporaryDirectory() as folder, Memory.open(Path(folder) / "home") as memory:
             bare = BareJournal(Path(folder) / "bare.db")
-            for number in range(setup_count(size)):  # in one database: its log is warm from the second course on
+            for number in range(setup_count(size)):  # in one database: its log is warm after the first time
                 timings.run(_commit_calls(memory, f"bench-{number}", bare, size), repetitions=samples_per_setup(size))
             bare.close()
         ratio = timings.ratio("prepare", "bare")
@@ -203,14 +205,14 @@ def _with_commit() -> Table:
         rows,
         (
             "Bare: WAL, synchronous=FULL, BEGIN IMMEDIATE, the events that this prepare has just stored inserted as "
-            "text into a table without an index, COMMIT; same library, same file system. The live files are past "
-            "doubt, as they are when a model has taken a moment to answer. Medians, taking turns.",
+            "text into a table without an index, COMMIT; same library, same file system. The signatures of the live "
+            "files are trusted, as they are after the reply of a model. Medians, interleaved.",
         ),
     )
 
 
 class BareJournal:
-    """The least that SQLite can be asked to do to keep the same bytes as safe."""
+    """The minimum of SQLite work that stores the same bytes equally safely."""
 
     def __init__(self, path: Path) -> None:
         self._connection: Any = apsw.Connection(str(path))
@@ -250,7 +252,7 @@ def _commit_calls(memory: Memory, id: str, bare: BareJournal, size: int) -> dict
 
 
 def samples_per_setup(size: int) -> int:
-    """Each course is run for a few messages only and then laid out anew, so that the history keeps its size."""
+    """Return how many samples to take before a new setup: few, so that the history keeps its size."""
     return min(30, max(4, size // 20))
 
 

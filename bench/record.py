@@ -74,7 +74,7 @@ def _time_size(size: int) -> Timings:
         home, bare = Path(folder), BareJournal(Path(folder) / "bare.db")
         store = SqliteStore(home / DATABASE)
         with Memory(FolderBackend(home, store)) as memory:
-            for number in range(setup_count(size)):  # in one database: its log is warm from the second course on
+            for number in range(setup_count(size)):  # in one database: its log is warm after the first time
                 timed_calls = dict[str, TimedCall]()
                 for what in _CASES:
                     timed_calls |= _record_calls(memory, store, bare, what, number, size)

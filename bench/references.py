@@ -1,16 +1,16 @@
-"""Which ids agents really used, and whether memory held them at that moment.
+"""Ids that agents used, and whether memory had them in the prompt at that moment.
 
-Recorded runs of tool-using agents are told to a session message by message, as a host would tell them. Right before
-each call of the agent, every id among its arguments that had been said before must stand in the [WORKING MEMORY] block
-of that moment, cut to its budget. What counts as an id here is decided by this file, from the arguments alone: a value
-under a key that ends in id, number, code or the like, or a word with letters and digits in it. Emails and file names
-are counted apart, since a person may write them for the first time. The library's own notion of an id is not asked.
+Recorded runs of tool-using agents are added to a session message by message. Right before each call of the agent, every
+id among its arguments that was mentioned before must be in the [WORKING MEMORY] block, cut to its budget. This file
+decides from the arguments alone what counts as an id: a value under a key that ends in id, number, code or similar, or a
+word with letters and digits. Emails and file names are counted separately, since a person may write them for the first
+time. The library's definition of an id is not used.
 
-False ids are numbers, dates, times, prices, sizes and telephone numbers that memory took for ids though no key,
-anywhere in the set, says that they are.
+False ids are numbers, dates, times, prices, sizes and telephone numbers that memory extracted as ids although no key in
+the dataset marks them as ids.
 
-The recordings are not part of this project: INMIND_DATA names the folder that holds taubench, tau2bench, agentdojo,
-tooltalk and bfcl, and without it there is nothing to measure.
+The recordings are not part of this project: INMIND_DATA names the folder that contains taubench, tau2bench, agentdojo,
+tooltalk and bfcl; without it only the speed is measured.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _HANDLE = re.compile(r"[\w.+-]+@[\w-]+\.[\w.]+|[\w./-]+\.(?:txt|md|pdf|docx?|xls
 
 @dataclass
 class Tally:
-    """What one set of recordings came to."""
+    """Counts over one dataset."""
 
     runs: int = 0
     used: int = 0
@@ -70,7 +70,7 @@ class Tally:
     blocks: list[int] = field(default_factory=list[int])
     extracted: set[str] = field(default_factory=set[str])
     key_ids: set[str] = field(default_factory=set[str])
-    """Values that some key calls an id."""
+    """Values under a key that marks an id."""
 
     @property
     def false(self) -> list[str]:
@@ -94,8 +94,8 @@ def measure_sets(data: Path) -> Table:
         if (data / name).is_dir():
             rows += _rows(name, measure(conversations(data / name)))
     notes = [
-        f"Window of {EntityRules().window} things, block of at most {BUDGET} tokens by the library's estimate.",
-        "Held: of the id arguments of all calls that a user or a tool had said before, those that stand in the block.",
+        f"Window of {EntityRules().window} entities, block of at most {BUDGET} tokens by the library's estimate.",
+        "Held: share of the id arguments, mentioned before by a user or a tool, that are in the block.",
     ]
     return Table("Ids held at the moment of use", rows, notes)
 
@@ -123,13 +123,13 @@ def _rows(name: str, tally: Tally) -> Iterator[Row]:
         yield Row(what=f"{name}: emails and files held, {tally.handles}", measured=f"{handles:.1%}")
     false = tally.false
     yield Row(
-        what=f"{name}: false ids among {len(tally.extracted)} taken",
+        what=f"{name}: false ids among {len(tally.extracted)} extracted",
         measured=f"{len(false) / len(tally.extracted) if tally.extracted else 0:.2%}",
         figures={"false": len(false), "examples": ", ".join(false[:5])},
     )
     without_key = len(tally.extracted - tally.key_ids) / len(tally.extracted) if tally.extracted else 0.0
-    yield Row(what=f"{name}: taken by shape or name, no key says so", measured=f"{without_key:.0%}")
-    yield Row(what=f"{name}: ids that came from nowhere", measured=str(tally.invented))
+    yield Row(what=f"{name}: extracted by shape or name, without a key", measured=f"{without_key:.0%}")
+    yield Row(what=f"{name}: ids never mentioned before", measured=str(tally.invented))
 
 
 def measure(runs: Iterable[Conversation]) -> Tally:
@@ -172,7 +172,7 @@ def _count_ids(arguments: str, before: str, block: str, tally: Tally) -> None:
 
 
 def _ids(value: Any, key: str = "") -> Iterator[tuple[str, bool]]:
-    """The ids among arguments, each with whether it is one and not an email or a file."""
+    """Yield the ids among arguments; False marks an email or a file name."""
     if isinstance(value, dict):
         for name, item in cast(dict[str, Any], value).items():
             yield from _ids(item, name)
@@ -226,7 +226,7 @@ def _occurs_in(id: str, text: str) -> bool:
 
 
 def conversations(folder: Path) -> Iterator[Conversation]:
-    """Every recorded run of a set, as messages of OpenAI's chat."""
+    """Yield every recorded run of a dataset, as messages of OpenAI chat."""
     for path in sorted(folder.glob("*.json.zst")):
         if folder.name == "tooltalk":
             yield from _tooltalk(read_content(str(path)).values[0].value)
@@ -238,7 +238,7 @@ def conversations(folder: Path) -> Iterator[Conversation]:
 
 
 def _tooltalk(recorded: Any) -> Iterator[Conversation]:
-    """Its calls stand inside the assistant's turns, with their answers."""
+    """Calls are inside the assistant's turns, with their results."""
     for dialogue in recorded["dialogues"]:
         messages: list[Mapping[str, Any]] = []
         for turn in dialogue["conversation"]:
@@ -255,7 +255,7 @@ def _tooltalk(recorded: Any) -> Iterator[Conversation]:
 
 
 def _bfcl(recorded: Any) -> Iterator[Conversation]:
-    """User turns with the calls that they should lead to; what the tools answered was not recorded."""
+    """User turns with the expected calls. Tool results were not recorded."""
     for item in recorded:
         messages: list[Mapping[str, Any]] = []
         for turn, calls in zip(item["question"], item["ground_truth"], strict=False):
@@ -286,9 +286,9 @@ def _tool_exchange(id: str, name: str, arguments: Any, answer: str) -> list[Mapp
 
 
 def measure_speed() -> Table:
-    """A result of 20 KB in several shapes, and whether a session that has seen much gets slower."""
+    """Time a result of 20 KB in several shapes, and check if a long session gets slower."""
     rows = [_observe_row(name, result) for name, result in _results().items()]
-    return Table("Taking in a tool's result", [*rows, _growth_row()], ["Each with its commit, on the embedded store."])
+    return Table("Observing a tool result", [*rows, _growth_row()], ["Each with its commit, on the embedded store."])
 
 
 def _results() -> dict[str, Any]:
@@ -351,7 +351,7 @@ def _observe_row(name: str, result: Any, rounds: int = 200) -> Row:
 
 
 def _growth_row(rounds: int = 100) -> Row:
-    """The same work at the beginning of a session and after 20,000 ids."""
+    """Compare the same work at the beginning of a session and after 20,000 ids."""
     with TemporaryDirectory() as home, Memory.open(home) as memory:
         session = memory.session("growth")
         early = median(_time_call(lambda n=n: _observe_page(session, n)) for n in range(rounds))

@@ -1,25 +1,24 @@
-"""`python -m bench.resolve DIR`: does the resolver find what people meant, on recorded dialogues?
+"""`python -m bench.resolve DIR`: how often the resolver is right, on recorded dialogues.
 
-Nobody annotated these dialogues for us, so the references are derived, and this is how.
+The dialogues have no annotated references, so the references are derived as follows.
 
-Schema-Guided Dialogue (`sgd/`). A search's results enter the window as a tool's result does: the first few as things
-in their order, the rest beside the first. A thing's type is what its tool's name says, its name is the offered slot
-that tells the results best apart. The system then speaks of one result (its OFFER acts say of which). A user's turn
-that wants to act on it (an INFORM_INTENT that is no search), asks about it (REQUEST) or accepts it (SELECT), in words
-that point ("that", "the house", "it", the name), refers to the result that this service offered last. Turns without
-such words ("Sounds good!", and "That's great.", which praises a state of affairs) are no references and are not
-counted. The window alone cannot know which of its results
-the assistant spoke of, so this is measured twice: blind, and hearing, with the assistant's last message at hand, as a
-session has it. Blind there is no bar: what would have to be known is not there.
+Schema-Guided Dialogue (`sgd/`). The results of a search enter the window like a tool result: the first few as entities
+in their order, the rest as parts of the first. The type of an entity comes from the name of its tool; its name is the
+offered slot that best distinguishes the results. The system then talks about one result, named by its OFFER acts. A
+user turn that wants to act on it (an INFORM_INTENT that is no search), asks about it (REQUEST) or accepts it (SELECT),
+in words that refer ("that", "the house", "it", the name), refers to the result that this service offered last. Turns
+without such words ("Sounds good!", "That's great.") are not counted. The window alone cannot know which of its results
+the assistant talked about, so this is measured twice: without context, and with the assistant's last message as
+context, as in a session. Without context there is no bar, since the necessary information is missing.
 
-SIMMC 2.0 (`simmc2/`). Every turn names the objects it is about. The objects of a system's turn enter the window
-together, with the type that the annotation says and, where the sentence has as many descriptions ("a brown, and a
-grey and brown") as there are objects, with those as names, in that order. The scenes are not here, so of many objects
-nothing but the type is known; a description of such a one cannot be resolved by anybody who has not seen the shop. A
-user's turn with objects that were all mentioned before refers to exactly those objects.
+SIMMC 2.0 (`simmc2/`). Every turn names its objects. The objects of a system turn enter the window together, with the
+annotated type. If the sentence has as many descriptions ("a brown, and a grey and brown") as objects, these are the
+names, in that order. The scenes are not available, so only the type of many objects is known; a description of such an
+object cannot be resolved. A user turn whose objects were all mentioned before refers to exactly those objects.
 
-Right is all of what was meant and nothing else. The rules and the confidences were fitted to the even dialogues: only
-their failures were read. The odd ones were counted along the way, so they are a check and no blind test.
+An answer is right if it has all expected entities and no others. The rules and the confidences were fitted to the even
+dialogues: only their failures were read. The odd ones were counted during that work, so they are a check but not a blind
+test.
 """
 
 from __future__ import annotations
@@ -48,28 +47,28 @@ from inmind.entities.references.result import Resolution
 from inmind.entities.window import Entities
 
 DATA_VARIABLE = "INMIND_DATA"
-"""The environment variable that says where the dialogues are."""
+"""The environment variable with the folder of the dialogues."""
 
 Answer = Literal["right", "wrong", "asked", "none"]
 KINDS = ("name", "ordinal", "plural", "typed", "pronoun")
 MAX_WRONG_RATIO = 0.5
-"""Of the wrong answers of always taking the most recent."""
+"""Relative to the wrong answers of always choosing the most recent entity."""
 
 _NOTES = [
-    "Derived from Schema-Guided Dialogue and SIMMC 2.0 as the docstring says. The rules were fitted to the even "
-    "dialogues. 'Asked' is a question to the user, which is better than a wrong answer."
+    "Derived from Schema-Guided Dialogue and SIMMC 2.0 as described in bench/resolve.py. The rules were fitted to the "
+    "even dialogues. 'Asked' is a question to the user, which is better than a wrong answer."
 ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """A reference: what was in mind, what was said, and what was meant."""
+    """A reference: the window, the text, and the expected entities."""
 
     set: str
     dialogue: int
     text: str
     previous_text: str
-    """What the assistant said right before."""
+    """The assistant's previous message."""
     entities: Entities
     expected: frozenset[str]
     kind: str
@@ -96,7 +95,7 @@ class Tally:
 
 
 Strategy = Callable[[Task], tuple[Answer, float]]
-"""A way to answer: what came of it, and how sure it was."""
+"""Returns the answer and its confidence."""
 
 
 def run(data: Path | None = None) -> list[Table]:
@@ -104,13 +103,11 @@ def run(data: Path | None = None) -> list[Table]:
     rows = measure(folder)
     if not rows:
         return [
-            Table(
-                "what references mean", [], [f"no dialogues in {str(folder)!r}: say where they are by {DATA_VARIABLE}"]
-            )
+            Table("resolved references", [], [f"no dialogues in {str(folder)!r}: set {DATA_VARIABLE} to their folder"])
         ]
     return [
-        Table("what references mean", rows, _NOTES),
-        Table("what confidence means, odd dialogues", calibrate(folder)),
+        Table("resolved references", rows, _NOTES),
+        Table("calibration of confidence, odd dialogues", calibrate(folder)),
     ]
 
 
@@ -141,7 +138,7 @@ def measure(data: Path) -> list[Row]:
 
 
 def calibrate(data: Path) -> list[Row]:
-    """Of the references in the odd dialogues that were resolved with a confidence, how many were right."""
+    """Return the share of right answers by confidence, over the resolved references of the odd dialogues."""
     by_confidence: dict[float, Tally] = {}
     for name, tasks in _sets(data).items():
         strategies = _STRATEGIES_WITH_CONTEXT if name.endswith("with context") else _STRATEGIES
@@ -171,7 +168,7 @@ def _sets(data: Path) -> dict[str, list[Task]]:
     return {name: tasks for name, tasks in sets.items() if tasks}
 
 
-# -- ways to answer ---------------------------------------------------------------------------------------------
+# -- strategies ---------------------------------------------------------------------------------------------
 
 
 def _judge(task: Task, answer: Resolution) -> tuple[Answer, float]:
@@ -194,7 +191,7 @@ def _most_recent(task: Task) -> tuple[Answer, float]:
 
 
 def _last_named(task: Task) -> tuple[Answer, float]:
-    """What the assistant named last, else the most recent."""
+    """Choose the entity that the assistant named last, or the most recent one."""
     places = [(task.previous_text.rfind(entity.name), entity) for entity in task.entities]
     place, named = max(places, key=lambda pair: pair[0])
     return _judge_entities(task, [named]) if place >= 0 else _most_recent(task)
@@ -222,11 +219,11 @@ _STRATEGIES_WITH_CONTEXT: dict[str, Strategy] = {
 }
 
 
-# -- what was in mind -------------------------------------------------------------------------------------------
+# -- the entity window -------------------------------------------------------------------------------------------
 
 
 class _EntityWindow:
-    """A window that events come into, as they do in a session."""
+    """An entity window that is updated by events, as in a session."""
 
     def __init__(self) -> None:
         self.entities = Entities()
@@ -247,7 +244,7 @@ class _EntityWindow:
 
 
 def _list_sightings(type: str, results: Sequence[tuple[str, str]]) -> list[EntitySighting]:
-    """Ids and names as the extractor takes in a list: the first few are things, the rest ride with the first."""
+    """Return a list as the extractor does: the first few as entities, the rest as parts of the first."""
     how = "listed" if len(results) > 1 else "seen"
     rest = tuple(EntityPart(type, id, name, True) for id, name in results[DEFAULT_MAX_PER_LIST:])
     return [
@@ -268,7 +265,7 @@ def _sgd_tasks(folder: Path) -> Iterator[Task]:
 def _sgd_dialogue_tasks(number: int, turns: Sequence[dict[str, Any]]) -> Iterator[Task]:
     window = _EntityWindow()
     offered: dict[str, tuple[str, str]] = {}
-    """By service, the id and name of the result that was offered last."""
+    """By service: the id and name of the last offered result."""
     name_slots: dict[str, str] = {}
     types: dict[str, str] = {}
     searches: set[str] = set()
@@ -310,7 +307,7 @@ def _sgd_dialogue_tasks(number: int, turns: Sequence[dict[str, Any]]) -> Iterato
 
 
 def _referenced_service(frames: Sequence[dict[str, Any]], searches: set[str]) -> str:
-    """The service whose offer a turn is most about: one that it wants to act on, or asks about, or else accepts."""
+    """Return the service a turn is about: it acts on its offer, asks about it, or accepts it."""
     acts = [(frame["service"], action) for frame in frames for action in frame["actions"]]
     for act in ("INFORM_INTENT", "REQUEST", "SELECT"):
         for service, action in acts:
@@ -324,7 +321,7 @@ def _offered_slots(frame: dict[str, Any]) -> dict[str, str]:
 
 
 def _naming_slot(offers: dict[str, str], results: Sequence[dict[str, str]]) -> str:
-    """The offered slot that tells the results best apart, and holds words."""
+    """Return the offered slot with words that best distinguishes the results."""
 
     def distinctness(slot: str) -> tuple[int, int]:
         values = {result.get(slot, "") for result in results}
@@ -395,7 +392,7 @@ _DESCRIPTION = re.compile(
 
 
 def _descriptions(text: str) -> list[str]:
-    """The colours that a sentence gives its objects, one description for each."""
+    """Return the colour descriptions of the objects in a sentence."""
     return [match[0].lower() for match in _DESCRIPTION.finditer(text)]
 
 
@@ -418,7 +415,10 @@ _NOT_REFERENCES = re.compile(
 
 
 def _reference_kind(text: str, type: str, names: Sequence[str]) -> str:
-    """How a turn refers, by its words alone and not by what the resolver reads into them; empty if it does not."""
+    """Return the kind of reference by the words alone; empty if there is none.
+
+    The resolver's reading of the words is not used.
+    """
     text = _NOT_REFERENCES.sub(" ", text)
     folded = text.lower()
     if any(name and name.lower() in folded for name in names):

@@ -1,12 +1,12 @@
-"""How well rules and decisions are told from everything else that people say.
+"""Precision and recall of extracting rules and decisions from user messages.
 
-tests/golden/retention.jsonl holds utterances as agents hear them, in English and Chinese, each with what of it would
-have to survive a compaction: rules, decisions, and facts about the speaker that bind like a rule. They were labelled
-before anybody looked at what the library makes of them. The `dev` half is there to learn from; only the `held-out` half
-says how far the forms reach, so none is mended by looking at it.
+tests/golden/retention.jsonl contains utterances to agents, in English and Chinese, each with the spans that must survive
+a compaction: rules, decisions, and facts about the speaker that bind like a rule. They were labelled before the output
+of the library was known. The `dev` half is for development. Only the `held-out` half measures how general the patterns
+are, so patterns must not be changed after looking at it.
 
-An item is right if it says a labelled span of its kind or is part of one, and a span is kept if such an item is there.
-Facts are looked for among the rules, since they have no kind of their own.
+An item is right if it contains a labelled span of its kind or is part of one. A span is kept if there is such an item.
+Facts are searched among the rules, since the library has no separate kind for them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _REPETITIONS = 15
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Utterance:
-    """What a user said, perhaps to something that an assistant had said, and which words have to survive."""
+    """A user message, the assistant message before it if any, and the spans that must survive."""
 
     text: str
     before: str
@@ -48,7 +48,7 @@ class Utterance:
         )
 
     def items(self) -> list[tuple[str, str]]:
-        """What the library keeps of it, by kind."""
+        """Return the items that the library extracts, with their kinds."""
         messages = [
             TurnMessage(seq=1, speaker="assistant", text=self.before),
             TurnMessage(seq=2, speaker="user", text=self.text),
@@ -60,7 +60,7 @@ class Utterance:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Of the items of a kind those that are right; of the spans of a kind those that are kept."""
+    """Right items and kept spans of one kind, with their totals."""
 
     right: int
     items: int
@@ -99,7 +99,7 @@ def measure_half(half: str) -> Table:
     ]
     both = [utterance for code in LANGUAGES for utterance in load_utterances(half, code)]
     rows += _rows("both", both, has_bar=half == "held-out")
-    return Table(f"Rules and decisions told apart, {half} half", rows, [f"{len(both)} utterances."])
+    return Table(f"Rules and decisions extracted, {half} half", rows, [f"{len(both)} utterances."])
 
 
 def measure_speed() -> Table:
@@ -116,7 +116,7 @@ def measure_speed() -> Table:
         repetitions=_REPETITIONS,
     )
     return Table(
-        "Time to find them",
+        "Time of extraction",
         [
             Row(
                 what=f"{MESSAGES:,} messages, {name}",

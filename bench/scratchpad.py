@@ -1,4 +1,4 @@
-"""What a scratchpad costs: an update beside a copy of the state and one commit, and reopening after a thousand."""
+"""Time of a scratchpad update, against a copy of the state and one commit, and of reopening after 1,000 updates."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ _SCHEMA = {
 
 
 def _record_state() -> dict[str, Any]:
-    """As an agent's notes are: steps, and facts by name."""
+    """State like an agent's notes: steps, and facts by name."""
     state: dict[str, Any] = {
         "goal": "Move the shop to the new host.",
         "owner": {"name": "Mei", "mail": "m@example.com"},
@@ -83,7 +83,7 @@ def _record_state() -> dict[str, Any]:
 
 
 def _text_state() -> dict[str, Any]:
-    """A few long texts, which `deepcopy` does not copy at all."""
+    """A few long texts, which `deepcopy` does not copy."""
     return {"goal": "Move the shop.", "facts": {f"page-{n}": "word " * 500 for n in range(STATE_BYTES // 2_500)}}
 
 
@@ -100,11 +100,13 @@ def run() -> list[Table]:
             ],
             (
                 f"The bar is {MAX_COPIES:g} x copy.deepcopy of the state plus one bare SQLite commit of the event's "
-                "bytes (WAL, synchronous FULL), all three taking turns.",
+                "bytes (WAL, synchronous FULL), all three interleaved.",
             ),
         ),
         Table(
-            f"opening a session after {UPDATES} updates", _reopen_rows(), ("Medians of a home opened anew each time.",)
+            f"opening a session after {UPDATES} updates",
+            _reopen_rows(),
+            ("Medians. The home is opened again each time.",),
         ),
     ]
 
@@ -177,7 +179,7 @@ def _open_session(home: Path) -> None:
 
 
 def _read_snapshot(home: Path) -> object:
-    """The home opened, and its snapshot read, but nothing folded on top."""
+    """Open the home and read its snapshot without folding events."""
     with Memory.open(home) as memory:
         snapshot = memory._context.store.snapshot("session/bench", fold_version=SessionFold.version)  # pyright: ignore[reportPrivateUsage]
         assert snapshot is not None

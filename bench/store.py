@@ -1,5 +1,4 @@
-"""What keeping everything costs: bytes on disk for each byte of text, whether a turn gets dearer with time, and a note
-beside the one durable write that it cannot do without."""
+"""Bytes on disk per byte of text, the growth of a turn's time, and a note against a bare durable insert."""
 
 from __future__ import annotations
 
@@ -40,19 +39,21 @@ def run() -> list[Table]:
     ]
     return [
         Table(
-            f"bytes under the home folder after {TURNS} turns, for each byte of text said",
+            f"bytes under the home folder after {TURNS} turns, for each byte of text",
             [row for rows in sizes for row in rows],
-            ("The home is closed first: everything in it counts, the journal and the files beside it.",),
+            ("All files of the closed home count: the journal and the live files.",),
         ),
         Table(
             f"a turn at turn {LATE} against one at turn {EARLY}",
             growth,
-            ("Two sessions of those lengths take turns. Without the commit: inmind.testing.InMemoryStore.",),
+            ("Two sessions of those lengths, interleaved. Without the commit: inmind.testing.InMemoryStore.",),
         ),
         Table(
             "a durable note against a bare insert",
             [_note_row()],
-            ("Bare: the same text into one table of its own file, WAL, synchronous=FULL, same library. Taking turns.",),
+            (
+                "Bare: the same text into one table of a separate file, WAL, synchronous=FULL, same library. Interleaved.",
+            ),
         ),
     ]
 
@@ -106,7 +107,8 @@ def _growth_row(what: str, *, owned: bool, durable: bool = True) -> Row:
     ratio = timings.ratio("late", "early")
     return Row(
         what=what,
-        measured=f"{ratio:.2f}x ({format_duration(timings.median('late'))} / {format_duration(timings.median('early'))})",
+        measured=f"{ratio:.2f}x "
+        f"({format_duration(timings.median('late'))} / {format_duration(timings.median('early'))})",
         bar=f"<= {MAX_GROWTH:g}x" if durable else "",
         met=ratio <= MAX_GROWTH if durable else None,
         figures={"ratio": ratio, "early": timings.median("early"), "late": timings.median("late")},
@@ -128,7 +130,8 @@ def _note_row() -> Row:
     ratio = timings.ratio("note", "insert")
     return Row(
         what="session.note",
-        measured=f"{ratio:.2f}x ({format_duration(timings.median('note'))} / {format_duration(timings.median('insert'))})",
+        measured=f"{ratio:.2f}x "
+        f"({format_duration(timings.median('note'))} / {format_duration(timings.median('insert'))})",
         bar=f"<= {MAX_NOTE_RATIO:g}x",
         met=ratio <= MAX_NOTE_RATIO,
         figures={"ratio": ratio, "note": timings.median("note"), "insert": timings.median("insert")},
@@ -136,7 +139,7 @@ def _note_row() -> Row:
 
 
 def _turn_call(memory: Memory, turns: int, *, owned: bool) -> TimedCall:
-    """One more turn of a conversation that has had so many: what the model said and what it is asked next."""
+    """One more turn of a conversation with this many turns: the model's answer and the next question."""
     session = memory.session("bench", window=WINDOW, cwd="/bench")
     dialogue = exchanges(question_length=200, answer_length=824)
     messages = [message for exchange in islice(dialogue, turns) for message in exchange]

@@ -1,7 +1,6 @@
-"""How far the token estimate is off, by kind of text.
+"""Error of the token estimate, by kind of text.
 
-The texts are whatever is installed here anyway: nothing is copied into the project, and the table says what it
-was measured on.
+The texts come from installed packages: nothing is copied into the project, and the table names its sources.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from inmind.core.tokens import estimator
 
 MAX_ERROR = 0.15
 CHUNK_CHARACTERS = 1_500
-"""Characters: about a message."""
+"""About the length of a message."""
 
 _MAX_CHARACTERS = 600_000
 _TRANSCRIPTS = Path(__file__).parents[2] / "shared" / "data" / "taubench"
@@ -83,7 +82,7 @@ def _code() -> Corpus:
 
 
 def _json() -> Corpus:
-    """Records compact and indented, and what real tools answered where recorded transcripts lie beside the project."""
+    """Compact and indented records, and real tool results if recorded transcripts are available."""
     compact = (json.dumps(_signatures(tree), separators=(",", ":")) for tree in _parse_sources())
     indented = (json.dumps(_signatures(tree), indent=2) for tree in _parse_sources(start=1))
     third = _MAX_CHARACTERS // 3
@@ -101,7 +100,7 @@ def _answers() -> Iterator[str]:
 
 
 def _chinese() -> Corpus:
-    """The type checker's messages: the one longer Chinese text among the packages that the benchmarks need anyway."""
+    """Messages of the type checker, the only longer Chinese text among the installed packages."""
     found = find_spec("pyright")
     bundle = Path(found.origin).parent / "dist" / "dist" / "pyright-internal.js" if found and found.origin else None
     texts: list[str] = []
@@ -111,14 +110,14 @@ def _chinese() -> Corpus:
             if _is_chinese(text):
                 texts.append(text)
     if not texts:
-        raise LookupError("no Chinese text is installed: the type checker's messages are not where they were")
+        raise LookupError("no Chinese text found: the type checker's messages have moved")
     text = "\n".join(texts)
     source = f"messages of the type checker, simplified and traditional, {_han(text) / len(text):.0%} Han characters"
     return Corpus("Chinese", source, text)
 
 
 def _is_chinese(text: str) -> bool:
-    """Mostly Han characters, and hardly any of the scripts that Japanese and Korean write beside them."""
+    """Mostly Han characters, and hardly any kana or hangul."""
     han = _han(text)
     others = len(re.findall(r"[\u3040-\u30ff\uac00-\ud7af]", text))
     return han > len(text) / 4 and others < han / 100
@@ -129,7 +128,7 @@ def _han(text: str) -> int:
 
 
 def _unquote(literal: str) -> str:
-    """The text of a JavaScript literal in single quotes."""
+    """Return the text of a JavaScript literal in single quotes."""
     escapes = {"n": "\n", "t": "\t", "r": "\r"}
     return re.sub(
         r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|(.))",
@@ -147,7 +146,7 @@ def _strings(value: _Json) -> Iterator[str]:
 
 
 def _join_up_to(characters: int, texts: Iterable[str]) -> str:
-    """The texts one after another, none of them alone more than a tenth of the whole."""
+    """Join texts up to a length, each at most a tenth of it."""
     kept: list[str] = []
     for text in texts:
         room = characters - sum(map(len, kept))
@@ -163,7 +162,7 @@ def _distributions() -> list[Any]:
 
 
 def _sources(start: int = 0) -> Iterator[str]:
-    """Every third module, so that a few long ones at the beginning of the alphabet are not the whole text."""
+    """Every third module, so that a few long ones at the start of the alphabet do not dominate."""
     library = Path(sysconfig.get_paths()["stdlib"])
     for file in sorted(library.glob("*.py"))[start::3]:
         yield file.read_text("utf-8", "replace")
