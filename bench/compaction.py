@@ -5,8 +5,8 @@ separated from its result, and all retained items are in it. Every id that the a
 it was ever mentioned. Prices are relative to full history: every message in every call, append-only, which is the best
 case for a provider's cache and more than most models accept.
 
-The recordings are not part of this project: INMIND_DATA names the folder that contains taubench, tau2bench, sweagent and
-beam; without it only the times are measured. INMIND_BENCH_FULL replays all recordings of each file.
+The recordings are not part of this project: INMIND_DATA names the folder that contains taubench, tau2bench, sweagent
+and beam; without it only the times are measured. INMIND_BENCH_FULL replays all recordings of each file.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Dreams: their time and memory, their cost for concurrent work, and the results of a month.
 
 The month uses published conversations (see `question_sets`): every session is a day, each of its messages is a note of
-the agent, and every day ends with a dream by rules. At the end each note is searched by its own words. For each question
-it is checked if its evidence can be reached from MEMORY.md: as a line made from it, or by searching for the keywords of
-a pointer.
+the agent, and every day ends with a dream by rules. At the end each note is searched by its own words. For each
+question it is checked if its evidence can be reached from MEMORY.md: as a line made from it, or by searching for the
+keywords of a pointer.
 """
 
 from __future__ import annotations
@@ -138,8 +138,8 @@ def _concurrent_table() -> Table:
             )
         )
     note = (
-        f"Consecutive dreams over {NOTES:,} notes and {CRYSTALS:,} crystals, each undone; prepare with its commit, in a "
-        "session of another resource, whose prompt no dream changes."
+        f"Repeated dreams over {NOTES:,} notes and {CRYSTALS:,} crystals, each undone; prepare with its commit, in a
+        " "session of another resource, whose prompt no dream changes."
     )
     return Table("Prepare during dreams", rows, [note])
 

@@ -17,8 +17,8 @@ names, in that order. The scenes are not available, so only the type of many obj
 object cannot be resolved. A user turn whose objects were all mentioned before refers to exactly those objects.
 
 An answer is right if it has all expected entities and no others. The rules and the confidences were fitted to the even
-dialogues: only their failures were read. The odd ones were counted during that work, so they are a check but not a blind
-test.
+dialogues: only their failures were read. The odd ones were counted during that work, so they are a check but not a
+blind test.
 """
 
 from __future__ import annotations

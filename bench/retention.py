@@ -1,9 +1,9 @@
 """Precision and recall of extracting rules and decisions from user messages.
 
-tests/golden/retention.jsonl contains utterances to agents, in English and Chinese, each with the spans that must survive
-a compaction: rules, decisions, and facts about the speaker that bind like a rule. They were labelled before the output
-of the library was known. The `dev` half is for development. Only the `held-out` half measures how general the patterns
-are, so patterns must not be changed after looking at it.
+tests/golden/retention.jsonl contains utterances to agents, in English and Chinese, each with the spans that must
+survive a compaction: rules, decisions, and facts about the speaker that bind like a rule. They were labelled before the
+output of the library was known. The `dev` half is for development. Only the `held-out` half measures how general the
+patterns are, so patterns must not be changed after looking at it.
 
 An item is right if it contains a labelled span of its kind or is part of one. A span is kept if there is such an item.
 Facts are searched among the rules, since the library has no separate kind for them.

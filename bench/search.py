@@ -1,16 +1,16 @@
-"""How well deep memory finds the line that answers a question, how fast, and beside whom.
+"""Recall and speed of search, compared with FTS5 and peers.
 
-Everybody is told the same conversations and asked the same questions, in the same run: inmind without vectors and with
-each embedder that is installed, SQLite's FTS5 as anybody would use it, and peers, which the benchmark installs into an
-environment of its own. Those that need vectors get MiniLM's, the same for all. Recall is the share of a question's
-evidence among the first that are found, as a mean over questions; MRR goes by the first of it within the first 20.
+All systems get the same conversations and questions in the same run: inmind without vectors and with each installed
+embedder, plain SQLite FTS5, and peers, which the benchmark installs into a separate environment. Systems that need
+vectors get those of MiniLM. Recall is the share of a question's evidence among the first hits, as a mean over
+questions; MRR uses the first evidence within the first 20.
 
-Speed is measured on the same words: messages of the three sets, cut short, and beyond them sentences put together
-anew. There all vectors are wordllama's, computed while one searches, since a transformer would hide the search.
+Speed is measured on messages of the three datasets, shortened, and then on random combinations of their sentences.
+There all vectors are wordllama's, computed during the search, since a transformer would dominate the time.
 
-The conversations are not part of this project: INMIND_DATA names the folder that holds locomo, longmemeval and beam,
-and without it there is nothing to measure. INMIND_BENCH_PEERS=0 leaves the peers out and installs nothing;
-INMIND_BENCH_SIZES=1000,10000 says how many messages are searched.
+The conversations are not part of this project: INMIND_DATA names the folder that contains locomo, longmemeval and beam;
+without it nothing is measured. INMIND_BENCH_PEERS=0 omits the peers and installs nothing;
+INMIND_BENCH_SIZES=1000,10000 sets the numbers of messages.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from bench.timing import Timings, format_duration
 MIN_RECALL_WITH_VECTORS = {"locomo": 0.77, "longmemeval": 0.73, "beam": 0.57}
 MIN_RECALL_WITHOUT = {"locomo": 0.73, "longmemeval": 0.69, "beam": 0.50}
 MAX_SEARCH_RATIO = 1.0
-"""Times the bare FTS5 query, at the largest size: where there is little, every query is quick enough."""
+"""Against the bare FTS5 query, at the largest size: among few messages every query is fast enough."""
 
 DEPTHS = (5, 10, 20)
 SIZES = (1_000, 10_000, 100_000)
@@ -51,15 +51,15 @@ RECALL_EMBEDDER, SPEED_EMBEDDER = "minilm", "wordllama"
 _MAX_CHARACTERS = 400
 _SESSION_MESSAGES = 250
 _MAX_SECONDS = 30.0
-"""Seconds for one contender and one size; who is slower is asked fewer questions."""
+"""For one setup and one size; a slower setup gets fewer questions."""
 _MIN_QUESTIONS = 10
-"""Questions that everybody answers, however slowly."""
+"""Questions for each setup, even if it is slow."""
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 
 
 @dataclass(frozen=True, slots=True)
 class SearchSetup:
-    """A finder, with an embedder or without."""
+    """A search system, with or without an embedder."""
 
     name: str
     system: str
@@ -76,7 +76,7 @@ class SearchSetup:
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """Where they run: which Python has them, and the folder that they may fill."""
+    """The Python with the systems, and a folder for their files."""
 
     python: Path
     folder: Path
@@ -121,14 +121,14 @@ def _peers(embedder: str) -> list[SearchSetup]:
     return [SearchSetup("bm25s", "bm25s"), *(SearchSetup(name, name, embedder) for name in names)]
 
 
-# -- what is found -------------------------------------------------------------------------------------------------
+# -- recall -------------------------------------------------------------------------------------------------
 
 METRICS = (*(f"@{depth}" for depth in DEPTHS), "MRR")
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """What one question came to, by metric."""
+    """The metrics of one question."""
 
     kind: str
     figures: Mapping[str, float]
@@ -193,7 +193,7 @@ def _share(value: float) -> str:
     return f"{value:.3f}".removeprefix("0")
 
 
-# -- how fast ------------------------------------------------------------------------------------------------------
+# -- speed ------------------------------------------------------------------------------------------------------
 
 
 def _speed(sets: Sets, setups: Sequence[SearchSetup], workspace: Workspace) -> Table:
@@ -213,13 +213,13 @@ def _speed(sets: Sets, setups: Sequence[SearchSetup], workspace: Workspace) -> T
     ]
     slow = [f"{name} {len(taken)}" for name, taken in searching.samples.items() if len(taken) < len(questions)]
     notes = [
-        "Times are milliseconds, and what is kept is MB, of the whole process and of its files. They take turns "
-        "with the same question, each in a process of its own with one thread; time is taken in there, with the "
-        "embedding. Add: one message, durable; bm25s makes its index anew. Bare: an insert, WAL, synchronous FULL.",
-        f"Asked fewer than {len(questions)} questions in {sizes[-1]:,}, being slow: {', '.join(slow) or 'nobody'}.",
+        "Times are in milliseconds, memory of the process and size of its files in MB. All get the same question in "
+        "turn, each in a separate process with one thread; the time is taken there and includes the embedding. Add: "
+        "one message, durable; bm25s rebuilds its index. Bare: an insert, WAL, synchronous FULL.",
+        f"Fewer than {len(questions)} questions in {sizes[-1]:,}, because slow: {', '.join(slow) or 'none'}.",
         *_rank_notes(matrix, lt),
     ]
-    return Table("search and add, by how much there is", [*bars, *_rank_rows(matrix, lt), *matrix.rows], notes)
+    return Table("search and add, by number of messages", [*bars, *_rank_rows(matrix, lt), *matrix.rows], notes)
 
 
 def _measure_size(
@@ -231,7 +231,7 @@ def _measure_size(
     at = (chat_sessions[-1].at + timedelta(days=1)).isoformat()
     requests = [{"query": question, "limit": 10, "at": at} for question in questions]
     searchers = {setup: process for setup, process in processes.items() if setup != BARE}
-    _time_requests(searchers, "search", requests[:_MIN_QUESTIONS])  # until everything that is read once has been read
+    _time_requests(searchers, "search", requests[:_MIN_QUESTIONS])  # warms the caches
     searching = _time_requests(searchers, "search", requests)
     sizes_by_setup = {setup: process.ask("measure_size")[0] for setup, process in searchers.items()}
     adding = _time_requests(processes, "add", [{"text": turn.line} for turn in islice(messages, ADDED)])
@@ -255,7 +255,7 @@ def _fill(process: Process, chat_sessions: Sequence[ChatSession]) -> float:
 
 
 def _time_requests(processes: Mapping[SearchSetup, Process], do: str, requests: Sequence[Mapping[str, Any]]) -> Timings:
-    """Ours with what they are held to, and then the others: a big one leaves caches and disk busy for the next."""
+    """Time ours with the baselines, then the others: a large one keeps caches and disk busy."""
     timings = Timings()
     first = {setup: process for setup, process in processes.items() if setup.ours or setup in BASELINES}
     rest = {setup: process for setup, process in processes.items() if setup not in first}
@@ -267,7 +267,7 @@ def _time_requests(processes: Mapping[SearchSetup, Process], do: str, requests: 
 def _interleave(
     timings: Timings, processes: Mapping[SearchSetup, Process], do: str, requests: Sequence[Mapping[str, Any]]
 ) -> None:
-    """In another order each time, so that nobody always comes after the same one."""
+    """In random order each time, so that no setup always runs after the same one."""
     spent, order, random = dict.fromkeys(processes, 0.0), list(processes), Random(3)
     for turn, asked in enumerate(requests):
         random.shuffle(order)
@@ -282,7 +282,8 @@ def _ratio_row(timings: Timings, ours: SearchSetup, other: str, what: str, limit
     times = timings.ratio(ours.name, other)
     return Row(
         what=f"{ours.full_name}: {what}, against {other}",
-        measured=f"{times:.2f}x ({format_duration(timings.median(ours.name))} / {format_duration(timings.median(other))})",
+        measured=f"{times:.2f}x "
+        f"({format_duration(timings.median(ours.name))} / {format_duration(timings.median(other))})",
         bar=f"<= {limit:g}x" if limit else "",
         met=times <= limit if limit else None,
         figures={"ratio": times, "seconds": timings.median(ours.name), other: timings.median(other)},
@@ -290,7 +291,7 @@ def _ratio_row(timings: Timings, ours: SearchSetup, other: str, what: str, limit
 
 
 def _messages(sets: Sets) -> Iterator[Turn]:
-    """First what was said, in any order, and then without end what might have been, in equally frequent words."""
+    """First the messages of the datasets in random order, then endless combinations of their sentences."""
     random = Random(5)
     turns = [turn for haystacks in sets.values() for haystack in haystacks for turn in haystack.turns]
     random.shuffle(turns)
@@ -315,14 +316,14 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
-# -- side by side --------------------------------------------------------------------------------------------------
+# -- comparison --------------------------------------------------------------------------------------------------
 
 
 Better = Callable[[float, float], bool]
 
 
 class Matrix:
-    """A figure for each contender in one row, under their names."""
+    """Rows with one figure for each setup."""
 
     def __init__(self, setups: Sequence[SearchSetup]) -> None:
         self.setups = setups
@@ -338,7 +339,7 @@ class Matrix:
         return " ".join(cells.get(setup, "-").rjust(max(len(setup.name), 6)) for setup in self.setups)
 
     def better_peers(self, ours: SearchSetup, better: Better) -> dict[str, list[str]]:
-        """Who is better than one of ours, and in which rows."""
+        """Return the peers that are better than one of ours, with the rows."""
         peers = [setup for setup in self.setups if not setup.ours and setup != BARE]
         found = {
             peer.name: [what for what, row in self.figures.items() if peer in row and better(row[peer], row[ours])]
@@ -351,7 +352,7 @@ def _rank_rows(matrix: Matrix, better: Better) -> Iterator[Row]:
     for ours in (setup for setup in matrix.setups if setup.ours):
         better_peers = {row for rows in matrix.better_peers(ours, better).values() for row in rows}
         yield Row(
-            what=f"{ours.full_name}: behind nobody",
+            what=f"{ours.full_name}: at least as good as all peers",
             measured=f"in {len(matrix.figures) - len(better_peers)} of {len(matrix.figures)} rows",
             bar="in all",
             met=not better_peers,

@@ -1,12 +1,12 @@
-"""Which way to the nearest vectors: ours, brute force in numpy, usearch or sqlite-vec, all in one race.
+"""Nearest vector search: ours, brute force in numpy, usearch and sqlite-vec, timed in one run.
 
-Texts gather around subjects, and vectors of random numbers do not, so these are wordllama's, of one to three sentences
-in a row out of real conversations; where those run out, points between two that were said close to each other, a little
-off the line. Asked are the questions that come with the conversations. Of 384 dimensions is such a vector with half of
-its neighbour's behind it. Random numbers are there once, as the worst that can happen: everything is equally far apart.
+Texts cluster by subject, and random vectors do not. So the vectors are wordllama's, of one to three consecutive
+sentences of real conversations; if there are too few, points between two neighbouring sentences are added, with a small
+random offset. The queries are the questions of the conversations. A vector of 384 dimensions is one of 256 with half of
+its neighbour's appended. Random vectors are measured once, as the worst case: all distances are about equal.
 
-The conversations are not part of this project: INMIND_DATA names the folder that holds locomo, longmemeval and beam.
-INMIND_BENCH_SIZES=10000,100000 says how many vectors there are. usearch and sqlite-vec are in the race where installed.
+The conversations are not part of this project: INMIND_DATA names the folder that contains locomo, longmemeval and beam.
+INMIND_BENCH_SIZES=10000,100000 sets the numbers of vectors. usearch and sqlite-vec are measured if installed.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ from inmind.search.nearest import MAX_EXACT, NearestVectors
 SIZES = (10_000, 100_000, 1_000_000)
 MIN_RECALL = 0.97
 MAX_VECTOR_BYTES = 400
-"""For each vector of 256 dimensions, where there are more than are kept whole."""
+"""For each vector of 256 dimensions, above the size that is kept exactly."""
 MAX_GRAPH_SIZE = 100_000
-"""A larger one takes longer to build than all the rest of this."""
+"""A larger graph takes longer to build than all other measurements."""
 
 QUERIES = 100
 _MAX_TIMING_SECONDS = 120.0
 _MAX_RECALL_SECONDS = 20.0
-"""Seconds. Where everybody, or somebody, is slow, fewer questions are asked."""
+"""If methods are slow, fewer queries are measured."""
 _DEPTHS = (10, 100)
 _BATCH_SIZE = 16_384
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
@@ -56,9 +56,9 @@ _MIN_SENTENCE_CHARACTERS = 12
 
 Vectors = NDArray[np.float32]
 Search = Callable[[Vectors, int], Sequence[int]]
-"""The keys that are nearest to a query, so many of them."""
+"""Returns the keys of the nearest vectors, at most `limit`."""
 Method = Callable[[Vectors, Path], Search]
-"""Takes the vectors in, with a folder for what it keeps on disk; they are numbered through."""
+"""Stores numbered vectors, with a folder for its files, and returns the search."""
 
 
 def run() -> list[Table]:
@@ -86,8 +86,8 @@ def run() -> list[Table]:
     ).items()
     rows_without_bar = [replace(row, bar="", met=None) for row in rows]
     notes = (
-        "Found: of the exact 10 and 100 nearest. Each process has one thread of BLAS; 'two threads' halves the rows. "
-        f"No graph of more than {MAX_GRAPH_SIZE:,}. Medians, taking turns.",
+        "Found: of the exact 10 and 100 nearest. Each process has one BLAS thread; 'two threads' splits the rows in
+        half. " f"No graph above {MAX_GRAPH_SIZE:,}. Medians, interleaved.",
     )
     return [*tables, Table(f"the nearest of {size:,} vectors, 256 random numbers", rows_without_bar, notes)]
 
@@ -129,7 +129,7 @@ def _normalize(vectors: Vectors) -> Vectors:
     return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.finfo(np.float32).tiny)
 
 
-# -- the ways ----------------------------------------------------------------------------------------------
+# -- methods ----------------------------------------------------------------------------------------------
 
 
 def _methods(count: int) -> Mapping[str, Method]:
@@ -239,11 +239,11 @@ def _batches(count: int) -> Iterator[slice]:
     return (slice(begin, begin + _BATCH_SIZE) for begin in range(0, count, _BATCH_SIZE))
 
 
-# -- the race ----------------------------------------------------------------------------------------------
+# -- timing ----------------------------------------------------------------------------------------------
 
 
 def _measure_sizes(vectors: Vectors, queries: Vectors, sizes: Sequence[int]) -> Mapping[int, list[Row]]:
-    """Each in a process of its own, so that memory is what these take, and BLAS has the threads that it is told."""
+    """Measure each size in a separate process, for its memory use and its BLAS threads."""
     order = np.random.default_rng(1)
     with TemporaryDirectory() as folder:
         np.save(Path(folder) / "vectors.npy", order.permutation(vectors))
@@ -276,7 +276,7 @@ def _measure_size(folder: Path, size: int) -> list[Row]:
                 "bytes on disk": sum(file.stat().st_size for file in method_folder.iterdir()) / size,
             }
         timed_calls = {name: _search_call(search, queries) for name, search in searches.items()}
-        timings.run(timed_calls, repetitions=1)  # to touch everything once
+        timings.run(timed_calls, repetitions=1)  # warm-up
         timings.samples.clear()
         end = perf_counter() + _MAX_TIMING_SECONDS
         for _ in queries:

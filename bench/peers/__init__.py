@@ -1,1 +1,1 @@
-"""What inmind is measured beside: installed apart from it, each in its own process, all asked in the same words."""
+"""Systems that inmind is compared with: installed separately, each in its own process, with the same calls."""

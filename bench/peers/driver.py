@@ -1,8 +1,8 @@
-"""The other end of `process.py`: one finder, told in JSON lines what to do, and timed where the work is done.
+"""The process of one search system: runs commands from JSON lines and times them.
 
-It runs in the environment that the peers are installed in. Time is taken around the finder's own call, so that no pipe
-counts; memory is that of this process, which holds nothing beside the finder. No connection leaves it: whoever would
-phone home, or fetch a model, fails here instead of being measured by it.
+It runs in the environment of the peers. The time is taken around the system's call, so the pipe does not count; the
+memory is that of this process, which holds only the system. Network connections are blocked: telemetry or a model
+download fails instead of affecting the measurement.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Driver:
     @property
     def system(self) -> SearchSystem:
         if self._system is None:
-            raise RuntimeError("nothing is open yet")
+            raise RuntimeError("no system is open")
         return self._system
 
     def open(self, *, folder: str) -> None:
@@ -61,7 +61,7 @@ class Driver:
             self._system.close()
 
     def measure_size(self) -> dict[str, int]:
-        """Bytes in memory and on disk."""
+        """Return the bytes in memory and on disk."""
         files = (path.stat().st_size for path in self._folder.rglob("*") if path.is_file())
         return {"memory": _resident(), "disk": sum(files)}
 
@@ -77,7 +77,7 @@ def _resident() -> int:
 
 def _block_network() -> None:
     def refuse(_: socket.socket, address: object) -> NoReturn:
-        raise ConnectionRefusedError(f"nothing is reached from a benchmark: {address}")
+        raise ConnectionRefusedError(f"network is blocked in benchmarks: {address}")
 
     socket.socket.connect = refuse
     socket.socket.connect_ex = refuse
@@ -85,7 +85,7 @@ def _block_network() -> None:
 
 def main() -> None:
     output = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what peers print must not stand between the answers
+    os.dup2(2, 1)  # output of the peers must not mix with the responses
     _block_network()
     driver = Driver(*sys.argv[1:])
     for line in sys.stdin:

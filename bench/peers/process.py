@@ -1,7 +1,7 @@
-"""A finder in a process of its own, and the environment that those processes run in.
+"""A search system in a separate process, and the environment of these processes.
 
-The environment is made by the benchmark itself, outside of the checkout, once for each list of requirements. It goes
-through pip for the same reason as the Makefile: pip reads the machine's own settings.
+The benchmark creates the environment outside of the checkout, once for each list of requirements. It uses pip, like the
+Makefile, because pip reads the settings of the machine.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ _VARIABLES = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
 }
-"""Nobody reports home. One thread each: with two, whoever comes second in a race pays for the first one's threads."""
+"""No telemetry. One thread each: with two, a call may wait for the threads of the previous one."""
 
 _BATCH_SIZE = 1_000
 
 
 def cache_folder() -> Path:
-    """Where the environment and the vectors stay from one run to the next."""
+    """Return the folder that keeps the environment and the vectors between runs."""
     place = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "inmind-bench"
     place.mkdir(parents=True, exist_ok=True)
     return place
 
 
 def environment() -> Path:
-    """The Python of the environment that has the peers, which is made if it is not there yet."""
+    """Return the Python of the peers' environment, which is created if missing."""
     wanted = f"{sys.version_info[:2]} {_REQUIREMENTS.read_text('utf-8')} {_WEIGHTS.read_text('utf-8')}"
     place = cache_folder() / sha256(wanted.encode()).hexdigest()[:16]
     python, finished = place / "bin" / "python", place / "finished"
@@ -59,7 +59,7 @@ def environment() -> Path:
 
 
 def installed_embedders(python: Path) -> list[str]:
-    """Those that inmind finds in that environment."""
+    """Return the embedders that inmind finds in that environment."""
     command = [str(python), "-m", "bench.peers.vectors"]
     return subprocess.run(
         command, env=_process_environment(), check=True, capture_output=True, encoding="utf-8"
@@ -67,12 +67,12 @@ def installed_embedders(python: Path) -> list[str]:
 
 
 def _process_environment(**variables: str) -> dict[str, str]:
-    """Our environment with this checkout in it, as those processes are to have it."""
+    """The current environment variables, with this checkout on the path."""
     return {**os.environ, **_VARIABLES, "PYTHONPATH": os.pathsep.join([str(_ROOT), str(_ROOT / "src")]), **variables}
 
 
 class Process:
-    """One finder. It may be opened several times: each time empty, in another folder. Use it as a context manager."""
+    """One search system, as a context manager. Each `open` starts empty in a new folder."""
 
     def __init__(
         self, system: str, *, python: Path, folder: Path, embedder: str = "", cache_vectors: bool = False
@@ -96,7 +96,7 @@ class Process:
         self.ask("open", folder=str(self._folder / f"{self._opened}"))
 
     def fill(self, chat_sessions: Sequence[ChatSession]) -> float:
-        """With all of it, until all of it can be found. How many seconds that took."""
+        """Add all messages, wait until they can be found, and return the seconds."""
         seconds, batch, size = 0.0, list[Any](), 0
         for chat_session in chat_sessions:
             batch.append(
@@ -111,7 +111,7 @@ class Process:
         return seconds + self.ask("wait_until_ready")[1]
 
     def ask(self, do: str, **arguments: Any) -> tuple[Any, float]:
-        """The answer, and how many seconds the finder took for it."""
+        """Run a command and return its result and its seconds."""
         assert self._process.stdin
         assert self._process.stdout
         try:

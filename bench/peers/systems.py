@@ -1,8 +1,8 @@
-"""Everything that is measured, ours among them, behind the same few methods.
+"""All compared search systems, inmind among them, with the same methods.
 
-Each is set up as its own documentation does it, and gets what makes it find more without a language model. A message
-is one entry everywhere: whole, behind the name of who said it. Ours gets the same messages by its own door, as sessions
-on their dates.
+Each is set up as in its documentation, with everything that improves recall without a language model. A message is one
+entry, complete, after the name of its speaker. inmind gets the same messages through its API, as sessions on their
+dates.
 """
 
 from __future__ import annotations
@@ -38,29 +38,29 @@ STOP_WORDS = frozenset(
 
 
 class SearchSystem(ABC):
-    """Somewhere to keep messages and to find them again. What it is filled with is numbered from 0."""
+    """Stores messages and searches them. Filled messages are numbered from 0."""
 
     @abstractmethod
     def fill(self, chat_sessions: Sequence[ChatSession]) -> None:
-        """Many at once, in whichever way is quickest."""
+        """Add many messages, in the fastest way."""
 
     @abstractmethod
     def search(self, query: str, limit: int, at: datetime) -> list[int]:
-        """The numbers of the best, best first."""
+        """Return the numbers of the best messages, best first."""
 
     @abstractmethod
     def add(self, text: str) -> None:
-        """One more, which is on disk when this returns."""
+        """Add one message, which is on disk on return."""
 
     def wait_until_ready(self) -> None:  # noqa: B027 -- most are ready at once
-        """Return when everything that it was filled with can be found."""
+        """Return when all filled messages can be found."""
 
-    def close(self) -> None:  # noqa: B027 -- most have nothing open that would disturb the next one
-        """Leave it, and what it does in the background."""
+    def close(self) -> None:  # noqa: B027 -- most have nothing to close
+        """Close it and stop its background work."""
 
 
 class Inmind(SearchSystem):
-    """As a host uses it: a session for each sitting, all of one resource."""
+    """Used as by a host: one session per chat session, all of one resource."""
 
     def __init__(self, folder: Path, embedder: Embedder | None = None) -> None:
         from inmind import Memory
@@ -83,9 +83,9 @@ class Inmind(SearchSystem):
             self._numbers |= {id: len(self._numbers) + place for place, id in enumerate(ids)}
 
     def wait_until_ready(self) -> None:
-        """With all vectors, or it fails: searching with half of them would be measured in silence."""
+        """Wait for all vectors, or fail: a search without some of them would go unnoticed."""
         self._memory.flush()
-        assert self._memory._context.search_engine().embed()  # pyright: ignore[reportPrivateUsage] -- no host has to wait for this
+        assert self._memory._context.search_engine().embed()  # pyright: ignore[reportPrivateUsage] -- hosts need not wait for this
         self.search("ready?", 1, self._clock.now)
 
     def search(self, query: str, limit: int, at: datetime) -> list[int]:
@@ -107,7 +107,7 @@ def _as_message(turn: Turn) -> dict[str, str]:
 
 
 class Bare(SearchSystem):
-    """The least that SQLite can be asked to keep a text as safe. It finds nothing."""
+    """The minimum of SQLite work that stores a text equally safely. It cannot search."""
 
     def __init__(self, folder: Path, embedder: Embedder | None = None) -> None:
         from bench.prepare import BareJournal
@@ -126,7 +126,7 @@ class Bare(SearchSystem):
 
 
 class Fts5(SearchSystem):
-    """SQLite's own full text search, stemmed: any of the words of the query that are no stop words."""
+    """SQLite's full text search with stemming: any word of the query except stop words."""
 
     def __init__(self, folder: Path, embedder: Embedder | None = None) -> None:
         del embedder
@@ -160,7 +160,7 @@ class Fts5(SearchSystem):
 
 
 class Bm25s(SearchSystem):
-    """An index in numpy, which has to be made anew for each message that is added."""
+    """An index in numpy that is rebuilt for each added message."""
 
     def __init__(self, folder: Path, embedder: Embedder | None = None) -> None:
         del embedder
@@ -190,7 +190,7 @@ class Bm25s(SearchSystem):
 
 
 class Chroma(SearchSystem):
-    """A persistent collection by cosine, with the vectors handed in."""
+    """A persistent collection with cosine distance and given vectors."""
 
     _BATCH_SIZE = 5_000
 
@@ -218,7 +218,7 @@ class Chroma(SearchSystem):
 
 
 class LangGraph(SearchSystem):
-    """Its store on SQLite, indexed by an embedding function: the one that outlives the process."""
+    """Its persistent store on SQLite, indexed by an embedding function."""
 
     _BATCH_SIZE = 500
     _NAMESPACE = ("bench", "talk")
@@ -230,7 +230,7 @@ class LangGraph(SearchSystem):
         base = import_module("langgraph.store.base")
         self._put: Callable[..., Any] = base.PutOp
         connection = sqlite3.connect(str(folder / "store.db"), check_same_thread=False, isolation_level=None)
-        # Its documentation says "fields", which this one of its stores does not read: it would embed the JSON.
+        # Its documentation says "fields", which this store ignores: it would embed the JSON.
         index = {"dims": embedder.dimensions, "embed": as_lists(embedder), "text_fields": ["text"]}
         self._store: Any = import_module("langgraph.store.sqlite").SqliteStore(connection, index=index)
         self._store.setup()
@@ -249,7 +249,7 @@ class LangGraph(SearchSystem):
 
 
 class Mem0(SearchSystem):
-    """Messages as they are (infer=False), in the local qdrant that it sets up by itself."""
+    """Messages unchanged (infer=False), in its default local qdrant."""
 
     _USER: Mapping[str, str] = {"user_id": "bench"}
 
@@ -276,12 +276,12 @@ class Mem0(SearchSystem):
         self._numbers = count()
 
     def _keywords(self, folder: Path) -> Any:
-        """Its mark for "there are none": the extra that brings them is not installed with mem0."""
+        """Return its marker for "no keywords": the extra for them is not installed with mem0."""
         del folder
         return False
 
     def fill(self, chat_sessions: Sequence[ChatSession]) -> None:
-        """By way of its vector store, as `add` does after embedding; and the disk is not waited for, point by point."""
+        """Insert into its vector store, as `add` does after embedding, without a sync per point."""
         self._wait_for_disk(False)
         lemmatize = import_module("mem0.utils.lemmatization").lemmatize_for_bm25
         identify = import_module("uuid").uuid4
@@ -311,7 +311,7 @@ class Mem0(SearchSystem):
 
 
 class Mem0WithKeywords(Mem0):
-    """The same with its extra for keywords, and with the stop words that this would fetch."""
+    """Mem0 with its extra for keywords, and with given stop words instead of a download."""
 
     def _keywords(self, folder: Path) -> Any:
         model = import_module("fastembed.sparse.bm25")
@@ -319,7 +319,7 @@ class Mem0WithKeywords(Mem0):
 
 
 class _Mem0Embedder:
-    """What mem0 expects of an embedding model."""
+    """The interface of mem0's embedding models."""
 
     def __init__(self, embedder: Embedder) -> None:
         self._embed = as_lists(embedder)

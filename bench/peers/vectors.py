@@ -1,6 +1,6 @@
-"""The embedder that everybody is given, and slow vectors, kept from one run to the next.
+"""The embedders of all systems, and a cache of slow vectors between runs.
 
-Nothing is imported before it is needed: who searches by words alone is weighed without numpy and without inmind.
+Imports are late: the memory of systems that search by words alone is measured without numpy and inmind.
 """
 
 from __future__ import annotations
@@ -20,11 +20,14 @@ if TYPE_CHECKING:
     from inmind.search.embedders import Embedder
 
 NAMES = ("wordllama", "minilm")
-"""Those of inmind's embedders that come with their weights."""
+"""The embedders of inmind that include their weights."""
 
 
 def load_embedder(name: str, *, cache_path: Path | None = None) -> Embedder | None:
-    """One of inmind's own, or none for no name. With a file, nothing that was embedded once is embedded again."""
+    """Return an embedder of inmind, or None for an empty name.
+
+    With a cache file no text is embedded twice.
+    """
     if not name:
         return None
     from inmind.search.embedders import create_embedder
@@ -34,27 +37,27 @@ def load_embedder(name: str, *, cache_path: Path | None = None) -> Embedder | No
 
 
 def installed() -> list[str]:
-    """The names of those that are there."""
+    """Return the names of the installed embedders."""
     from inmind.errors import InvalidInput
 
     def is_installed(name: str) -> bool:
         try:
             return load_embedder(name) is not None
-        except InvalidInput:  # which says what to install
+        except InvalidInput:  # not installed
             return False
 
     return [name for name in NAMES if is_installed(name)]
 
 
 def as_lists(embedder: Embedder) -> Callable[[Sequence[str]], list[list[float]]]:
-    """As most peers want it: plain lists of floats."""
+    """Return the embedding function as most peers need it: plain lists of floats."""
     import numpy as np
 
     return lambda texts: np.asarray(embedder.embed(texts)).tolist()
 
 
 class CachedEmbedder:
-    """An embedder like the one inside, which is only asked for what is not in the file yet."""
+    """An embedder that computes only vectors that are not in its file."""
 
     def __init__(self, inner: Embedder, path: Path) -> None:
         self._inner = inner

@@ -1,6 +1,6 @@
-"""What a memory in PostgreSQL costs and carries. Each part measures one thing, and can be run alone.
+"""Costs and limits of a memory in PostgreSQL. Each part can be run alone.
 
-A server is started for each part, on a disk, with everything flushed that is said to be kept: TMPDIR says on which.
-$INMIND_TEST_POSTGRES names another by a superuser's URL; what has to restart a server is left out there.
-INMIND_BENCH_QUICK=1 tries everything in small sizes: those numbers are no results, and their tables say so.
+A server is started for each part, with its data on a disk and full durability; TMPDIR sets the disk.
+$INMIND_TEST_POSTGRES names another server by a superuser's URL; measurements that restart a server are omitted then.
+INMIND_BENCH_QUICK=1 runs everything in small sizes: those numbers are no results, and their tables say so.
 """

@@ -1,7 +1,7 @@
-"""What an append costs beside the one commit that it cannot do without: the same bytes into a bare table.
+"""Time of an append, against a bare INSERT of the same bytes.
 
-Bare is a table with a number and a text, on the same server, by the same driver: INSERT, which is its own transaction.
-Like ours it prepares nothing, as behind a transaction pooler; how much that would save stands beside it.
+Bare is a table with a number and a text, on the same server, with the same driver: INSERT in autocommit. Like ours it
+does not use prepared statements, as with a transaction pooler; the time with them is shown too.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from inmind.core.events.session import MessageAdded
 from inmind.store.postgres import PostgresStore
 
 MAX_RATIO = 1.5
-"""Times a bare commit, at the median and at p99."""
+"""Against a bare commit, at the median and at p99."""
 
 CLIENTS = 8
 REPETITIONS = choose_size(2_000, 100)
@@ -46,7 +46,7 @@ def run() -> list[Table]:
 
 
 class StoreAppend:
-    """Appends to the stream of a resource, one event after the other."""
+    """Appends single events to the stream of a resource."""
 
     def __init__(self, store: PostgresStore, resource: str, payload: EventPayload) -> None:
         self._store, self._stream, self._drafts = (
@@ -62,7 +62,7 @@ class StoreAppend:
 
 
 class BareInsert:
-    """The least that the server can be asked to do to keep the same bytes as safe."""
+    """The minimum of server work that stores the same bytes equally safely."""
 
     def __init__(self, url: str, what: EventPayload, *, prepared: bool = False) -> None:
         self._connection = psycopg.connect(url, autocommit=True, prepare_threshold=0 if prepared else None)
@@ -109,7 +109,7 @@ def _single_client_table(server: BenchServer) -> Table:
     store.close()
     rows.append(_note_row(server))
     notes = [
-        "append: `Store.append` of one event. session.note: all that a host waits for. Taking turns.",
+        "append: `Store.append` of one event. session.note: the whole call. Interleaved.",
         server.description,
     ]
     return Table(f"an append against a bare INSERT of the same bytes, 1 client, {REPETITIONS:,} of each", rows, notes)
@@ -125,7 +125,7 @@ def _note_row(server: BenchServer) -> Row:
 
 
 def _run(timings: Timings, timed_calls: dict[str, TimedCall]) -> None:
-    Timings().run(timed_calls, repetitions=20)  # until connections are open and plans are known
+    Timings().run(timed_calls, repetitions=20)  # warm-up: connections and plans
     timings.run(timed_calls, repetitions=REPETITIONS)
 
 
@@ -133,7 +133,7 @@ def _run(timings: Timings, timed_calls: dict[str, TimedCall]) -> None:
 
 
 def _many_clients_table(server: BenchServer) -> Table:
-    """In rounds: everybody appends, then everybody inserts. Nobody of one kind has to wait for the other."""
+    """In rounds: all clients append, then all insert, so that the two never wait for each other."""
     timings, spans = Timings(), dict[str, list[float]]()
     for samples, durations in run_clients(CLIENTS, _client, server.tenant):
         for name, taken in samples.items():
@@ -150,14 +150,17 @@ def _many_clients_table(server: BenchServer) -> Table:
             figures={"append": rates["append"], "bare": rates["bare"]},
         ),
     ]
-    note = f"A process each, in {ROUNDS} rounds: all append {ROUND_SIZE} notes, then all insert as many. {server.description}"
+    note = (
+        f"One process each, in {ROUNDS} rounds: all append {ROUND_SIZE} notes, then all insert as many. "
+        f"{server.description}"
+    )
     return Table(
         f"an append against a bare INSERT of the same bytes, {CLIENTS} clients, {total:,} of each", rows, [note]
     )
 
 
 def _client(number: int, barrier: Barrier, url: str) -> tuple[dict[str, list[float]], dict[str, float]]:
-    """Its samples, and how long it was at them."""
+    """Return the samples, and the total seconds of each kind."""
     payload = SIZES["a note of 90 bytes"]
     store, bare = PostgresStore.open(url), BareInsert(url, payload)
     store_append = StoreAppend(store, f"client {number}", payload)

@@ -1,4 +1,4 @@
-"""Clients that share a server and nothing else: a process each, as on as many machines."""
+"""Clients that share only a server: one process each, as on separate machines."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 T = TypeVar("T")
 
 _TIMEOUT_SECONDS = 3_600.0
-"""After which whoever waits for others gives up: one of them has died."""
+"""For waiting at the barrier: by then another client has died."""
 
 
 class Barrier(Protocol):
@@ -20,7 +20,7 @@ class Barrier(Protocol):
 
 
 def run_clients(count: int, client: Callable[..., T], *arguments: object) -> list[T]:
-    """What each client answers, called with its number, a place to wait for the others, and what all are given."""
+    """Run `client(number, barrier, *arguments)` in `count` processes and return the results."""
     context = multiprocessing.get_context("spawn")
     barrier = context.Barrier(count, timeout=_TIMEOUT_SECONDS)
     started: list[tuple[Any, Connection[Any, Any]]] = []

@@ -1,8 +1,8 @@
-"""Memories of many, put into a database quickly: real events with times of their own, adopted as an import does.
+"""Fast filling of a database with many resources: real events with their own times, imported in bulk.
 
-What is said is made up, of words that come up as often as in conversations: some 450 different ones in the first 10,000
-characters and 1,450 in 60,000, like LongMemEval has. So an index of them is as large as it would be, and a question for
-the rarer ones of a line has one best answer.
+The texts are generated from words with the frequencies of conversations: about 450 different words in the first 10,000
+characters and 1,450 in 60,000, as in LongMemEval. So the index has a realistic size, and a question with the rarer
+words of a line has one best answer.
 """
 
 from __future__ import annotations
@@ -24,14 +24,13 @@ FILL_PROCESSES = 2
 WORDS, WORDS_IN_A_LINE = 30_000, (8, 28)
 START = datetime(2026, 1, 5, 8, tzinfo=UTC)
 _RESOURCES_PER_TRANSACTION = 10
-"""Resources of one transaction."""
 
 ResourceEvents = Callable[[str], Iterator[tuple[str, Origin, EventPayload]]]
-"""What happened to a resource: in which stream, by whom, what."""
+"""Yields stream, origin and payload of each event of a resource."""
 
 
 def fill_database(url: str, kind: str, resources: int, count: int) -> None:
-    """Give so many resources their memories, each of so many lines."""
+    """Create resources with this many lines each."""
     PostgresStore.open(url).close()  # makes the schema
     run_clients(FILL_PROCESSES, _fill, url, kind, resources, count)
 
@@ -41,7 +40,7 @@ def resource_name(number: int) -> str:
 
 
 def lines(resource: str) -> Iterator[str]:
-    """What is said to, by and of a resource: without end, and the same whenever it is asked for."""
+    """Endless lines of a resource, the same in each call."""
     random = Random(resource)
     words, weights = _vocabulary()
     while True:
@@ -50,7 +49,7 @@ def lines(resource: str) -> Iterator[str]:
 
 
 def texts(resource: str, *lengths: int) -> Iterator[str]:
-    """The same, in texts of these lengths, over and over."""
+    """The lines as endless texts of these lengths, in rotation."""
     line_source, rest = lines(resource), ""
     while True:
         for length in lengths:
@@ -61,7 +60,7 @@ def texts(resource: str, *lengths: int) -> Iterator[str]:
 
 
 def question_about(line: str) -> str:
-    """A few of its rarest words."""
+    """Return a question with the rarest words of a line."""
     rank = _ranks()
     rarest = sorted({*line.rstrip(".").lower().split()}, key=lambda word: -rank[word])
     return f"What about {' '.join(rarest[:4])}?"
@@ -105,7 +104,7 @@ def _events(events: Iterator[tuple[str, Origin, EventPayload]]) -> Iterator[Even
 
 @cache
 def _vocabulary() -> tuple[list[str], list[float]]:
-    """Made-up words, the most frequent first, and how much of all that is said they are together with those before."""
+    """Return made-up words, most frequent first, and their cumulative weights."""
     random, syllables = Random(1), [a + b for a in "bcdfghklmnprstvwz" for b in ("a", "e", "i", "o", "u", "ai", "ou")]
     seen = dict[str, None]()
     while len(seen) < WORDS:

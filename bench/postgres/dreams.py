@@ -1,10 +1,9 @@
-"""Ten thousand dreams that are due, drained by four workers of which one is killed every few seconds.
+"""Ten thousand due dreams, drained by four workers of which one is killed every few seconds.
 
-Workers are `inmind worker` as anybody starts it, and die by SIGKILL, whatever they are at; another takes each one's
-place. What is counted is what the journal says in the end: each resource dreamt of exactly once, whoever began it. With
-a model, a stub on the loopback counts who asks: a worker that is killed while it waits for an answer has to ask again,
-and nobody else may. By rules there are fewer: what is done for a dream is the same but for the model.
-INMIND_BENCH_DREAMS=1000 says how many there are with a model.
+Workers are `inmind worker` processes and are killed by SIGKILL at any point; each is replaced. The journal must have
+exactly one dream per resource at the end. With a model, a stub on loopback counts requests: only a worker killed while
+it waits for a reply may cause a repeated request. By rules there are fewer dreams: apart from the model the work is the
+same. INMIND_BENCH_DREAMS=1000 sets the number with a model.
 """
 
 from __future__ import annotations
@@ -30,14 +29,13 @@ from bench.table import Row, Table
 from bench.timing import format_duration
 from inmind import Memory
 
-import loopback  # isort: skip -- of the tests, which `ground` has put on the path
+import loopback  # isort: skip -- of the tests, which `server` has put on the path
 
 DREAMS, RULE_DREAMS = choose_size(10_000, 60), choose_size(1_000, 60)
 NOTES = 6
-"""Of each resource, which is what makes its dream due."""
+"""For each resource: enough to make its dream due."""
 WORKERS = 4
 SECONDS_BETWEEN_KILLS = choose_size(5.0, 5.0)
-"""Seconds."""
 TIMEOUT_SECONDS = choose_size(3_600.0, 300.0)
 
 _INMIND = "from inmind.apps.cli import main; main()"
@@ -48,7 +46,7 @@ min_crystals = 5
 [worker]
 tries = 100
 """
-"""Whoever is killed on purpose is not to be taken for a job that kills its workers."""
+"""Many tries: a job must not be blamed for the workers that are killed on purpose."""
 _WITH_MODEL = """
 [model]
 provider = "openai"
@@ -72,7 +70,7 @@ def _drain_table(how: str, dreams: int) -> Table:
         drained = _drain(server, Path(folder), dreams)
         rows = _rows(server, drained, dreams, stub if how == "with a model" else None)
         notes = [
-            f"`inmind worker`, {WORKERS} processes; one is killed every {SECONDS_BETWEEN_KILLS:g} s, and replaced. Each "
+            f"`inmind worker`, {WORKERS} processes; one is killed every {SECONDS_BETWEEN_KILLS:g} s and replaced. Each "
             f"resource has {NOTES} notes and no dream yet. Time: from the start of the first worker to the last dream.",
             server.description,
         ]
@@ -87,10 +85,10 @@ class DrainResult:
     seconds: float = 0.0
     kills: int = 0
     data_bytes: int = 0
-    """Bytes more in the tenant's tables and indexes, that of deep memory among them."""
+    """Growth of the tenant's tables and indexes, including the search index."""
     worker_seconds: float = 0.0
     server_seconds: float = 0.0
-    """Seconds for which they have computed."""
+    """CPU seconds, like those of the workers."""
 
 
 def _drain(server: BenchServer, folder: Path, dreams: int) -> DrainResult:
@@ -113,7 +111,7 @@ def _drain(server: BenchServer, folder: Path, dreams: int) -> DrainResult:
             assert not workers[-1].has_exited, workers[-1].log.read_text()[-2_000:]
             sleep(1)
         result.seconds = monotonic() - started
-        while _pending_jobs(server) and monotonic() - started < TIMEOUT_SECONDS:  # what is left could dream once more
+        while _pending_jobs(server) and monotonic() - started < TIMEOUT_SECONDS:  # a pending job could dream again
             sleep(1)
     finally:
         for worker in workers:
@@ -132,7 +130,7 @@ def _children_cpu_seconds() -> float:
 
 
 class Worker:
-    """`inmind worker`, as anybody starts it."""
+    """An `inmind worker` process."""
 
     def __init__(self, url: str, log: Path) -> None:
         self.log = log
@@ -146,7 +144,7 @@ class Worker:
 
     @property
     def has_output(self) -> bool:
-        """It has something to say: who is killed before that is killed while it is loaded, which proves nothing."""
+        """Whether it has written to its log: before that a kill would only hit its start."""
         return self.log.stat().st_size > 0
 
     @property
@@ -159,7 +157,7 @@ class Worker:
 
 
 def _pending_jobs(server: BenchServer) -> int:
-    """Jobs that are to be done, or are being done, or whose workers are dead."""
+    """Count the jobs that are queued, running, or left by dead workers."""
     statement = f"SELECT count(*) FROM {server.schema}.procrastinate_jobs WHERE status IN ('todo', 'doing')"
     return server.query(statement)[0][0]
 
@@ -172,7 +170,7 @@ def _count_events(server: BenchServer, kind: str) -> int:
     return server.query(f"SELECT count(*) FROM {server.schema}.events WHERE kind = %s", kind)[0][0]
 
 
-# -- what came of it --------------------------------------------------------------------------------------------
+# -- results --------------------------------------------------------------------------------------------
 
 
 def _rows(server: BenchServer, drained: DrainResult, dreams: int, stub: Stub | None) -> list[Row]:
@@ -197,7 +195,7 @@ def _rows(server: BenchServer, drained: DrainResult, dreams: int, stub: Stub | N
         ),
         Row(
             what="workers killed",
-            measured=f"{drained.kills}; {resumed} dreams that they were in the middle of were gone on with by others",
+            measured=f"{drained.kills}; {resumed} unfinished dreams resumed by other workers",
             bar="some",
             met=resumed > 0,
             figures={"kills": drained.kills, "taken": resumed},
@@ -205,7 +203,8 @@ def _rows(server: BenchServer, drained: DrainResult, dreams: int, stub: Stub | N
         Row(
             what="for each dream",
             measured=f"{format_duration(drained.worker_seconds / number)} computed by workers, their starts included, "
-            f"{format_duration(drained.server_seconds / number)} by the server; {drained.data_bytes / number:,.0f} bytes kept, with the index",
+            f"{format_duration(drained.server_seconds / number)} by the server; "
+            f"{drained.data_bytes / number:,.0f} bytes stored, with the index",
             figures={
                 "workers": drained.worker_seconds / number,
                 "server": drained.server_seconds / number,
@@ -220,7 +219,7 @@ def _rows(server: BenchServer, drained: DrainResult, dreams: int, stub: Stub | N
         rows.append(
             Row(
                 what="questions to the model",
-                measured=f"{sum(requests.values()):,} for {len(requests):,} dreams; {repeated} anew, after a kill",
+                measured=f"{sum(requests.values()):,} for {len(requests):,} dreams; {repeated} repeated after a kill",
                 bar=f"<= {dreams:,} and one for each kill",
                 met=len(requests) == dreams and repeated <= drained.kills,
                 figures={"asked": sum(requests.values()), "again": repeated},
@@ -229,7 +228,7 @@ def _rows(server: BenchServer, drained: DrainResult, dreams: int, stub: Stub | N
     return rows
 
 
-# -- a model that counts ----------------------------------------------------------------------------------------
+# -- the stub of a model ----------------------------------------------------------------------------------------
 
 _RESOURCE = re.compile(r"r-\d{7}")
 
@@ -242,7 +241,7 @@ class Stub:
 
 @contextmanager
 def _stub() -> Generator[Stub]:
-    """Answers at once, with no edits of its own."""
+    """Answers at once, without edits."""
     lock = Lock()
 
     class Handler(loopback.QuietHandler):

@@ -1,8 +1,8 @@
-"""What a search takes among the crystals of a thousand resources, and how much room the index has.
+"""Time of a search among the crystals of a thousand resources, and the size of the index.
 
-The index is the real one: it follows events that were adopted, resource by resource, as a search does which finds news.
-Cold: the server was restarted, and nothing of its files is in the system's memory; each question goes to another
-resource. Warm: the same questions again. INMIND_BENCH_SIZES=100000 says how many crystals there are.
+The index is the real one: it follows imported events resource by resource, as the first search of a resource does.
+Cold: the server was restarted and its files are not in the system's cache; each question goes to another resource.
+Warm: the same questions again. INMIND_BENCH_SIZES=100000 sets the number of crystals.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ RESOURCES = choose_size(1_000, 50)
 SIZES = choose_size((100_000, 1_000_000), (5_000,))
 QUESTIONS = choose_size(300, 30)
 INDEX_SECONDS = choose_size(600.0, 60.0)
-"""Seconds for the index, and for vectors. What is reached by then is what is searched."""
+"""Limit for the index and for the vectors. Only resources processed by then are searched."""
 
 MEAN_LINE_CHARACTERS = mean(len(line) for line in islice(lines("anybody"), 1_000))
 
@@ -52,7 +52,7 @@ def _search_table(size: int) -> Table:
         journal_bytes = server.data_bytes
         indexed = _process_resources(server, "index")
         rows = [
-            _rate_row("taken in, as an import does", size, import_seconds),
+            _rate_row("imported", size, import_seconds),
             _rate_row("indexed", len(indexed) * per_resource, indexed.seconds),
         ]
         server.finish_background_work()
@@ -82,7 +82,7 @@ def _search_table(size: int) -> Table:
 
 
 class ProcessedResources:
-    """Resources that were gone through, and how long that took."""
+    """The processed resources, and the seconds it took."""
 
     def __init__(self, resources: Sequence[int], seconds: float) -> None:
         self.resources, self.seconds = sorted(resources), seconds
@@ -112,7 +112,7 @@ def _embed(number: int, barrier: Barrier, url: str) -> list[int]:
 
 
 def _process_share(number: int, barrier: Barrier, do: Callable[[str], object]) -> list[int]:
-    """Its share of the resources, as far as time allows."""
+    """Process a share of the resources until the time limit."""
     done: list[int] = []
     barrier.wait()
     until = monotonic() + INDEX_SECONDS
@@ -125,7 +125,7 @@ def _process_share(number: int, barrier: Barrier, do: Callable[[str], object]) -
 
 
 def _embedder() -> Embedder | None:
-    """The one that the extra `vectors` brings."""
+    """The embedder of the extra `vectors`."""
     return create_embedder("auto")
 
 
@@ -150,7 +150,8 @@ def _search_rows(
         rows.append(
             Row(
                 what=f"search {how}, {state}",
-                measured=f"{format_duration(timings.median('search'))} p50, {format_duration(timings.p99('search'))} p99 (found {found:.0%})",
+                measured=f"{format_duration(timings.median('search'))} p50, "
+                f"{format_duration(timings.p99('search'))} p99 (found {found:.0%})",
                 figures={"p50": timings.median("search"), "p99": timings.p99("search"), "found": found},
             )
         )
@@ -160,7 +161,7 @@ def _search_rows(
 def _time_searches(
     url: str, searches: Sequence[tuple[str, str, str]], embedder: Embedder | None
 ) -> tuple[Timings, float]:
-    """Each question once. The first resource is asked before: whoever searches has been connected for a while."""
+    """Search each question once, after one search that opens the connection."""
     timings, found = Timings(), 0
     with Memory.open(url, embedder=embedder) as memory:
         memory.resource(searches[0][0]).search("anything")
@@ -186,8 +187,9 @@ def _size_rows(server: BenchServer, journal_bytes: int, crystals: int) -> list[R
             figures={"bytes": journal_bytes, "each": journal_bytes / crystals},
         ),
         Row(
-            what="index of deep memory, with vectors where they are",
-            measured=f"{(total - journal_bytes) / 1e6:,.0f} MB, {(total - journal_bytes) / crystals:,.0f} bytes a crystal",
+            what="search index, with vectors if there are any",
+            measured=f"{(total - journal_bytes) / 1e6:,.0f} MB, "
+            f"{(total - journal_bytes) / crystals:,.0f} bytes a crystal",
             figures={"bytes": total - journal_bytes, "each": (total - journal_bytes) / crystals},
         ),
     ]

@@ -1,4 +1,4 @@
-"""The server that is measured: one of its own for each part, on a disk, set up as a small one is in production."""
+"""The measured server: a new one for each part, on a disk, configured like a small production server."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-sys.path.append(str(Path(__file__).parents[2] / "tests"))  # its servers are those that the tests run against
+sys.path.append(str(Path(__file__).parents[2] / "tests"))  # for the servers of the tests
 
 import postgres
 import psycopg
@@ -35,20 +35,20 @@ WAL_SEGMENT_MEGABYTES = 16
 
 
 def choose_size(full: T, quick: T) -> T:
-    """A size as it is measured, or as it is tried."""
+    """Return the full size, or the quick one if INMIND_BENCH_QUICK is set."""
     return quick if QUICK else full
 
 
 @dataclass(frozen=True, slots=True)
 class BenchServer:
-    """A server with one fresh tenant."""
+    """A server with one new tenant."""
 
     admin: str
     tenant: str
     server: postgres.Server | None
 
     def query(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
-        """As the superuser, who sees everything."""
+        """Run a query as the superuser."""
         with psycopg.connect(self.admin, autocommit=True) as connection:
             return connection.execute(statement.encode(), values or None).fetchall()
 
@@ -57,13 +57,13 @@ class BenchServer:
         return str(conninfo_to_dict(self.tenant)["user"])
 
     def finish_background_work(self) -> None:
-        """Until nothing of what has been done so far goes on in the background of what is measured next."""
+        """Vacuum and checkpoint, so that earlier work does not affect the next measurement."""
         with psycopg.connect(self.admin, autocommit=True) as connection:
             connection.execute("VACUUM ANALYZE")
             connection.execute("CHECKPOINT")
 
     def drop_caches(self) -> bool:
-        """Leave nothing of the data in memory, neither the server's nor the system's. False where nobody can."""
+        """Drop the data from the caches of server and system. Return False if that is impossible."""
         if self.server is None or not hasattr(os, "posix_fadvise"):
             return False
         self.server.stop()
@@ -77,7 +77,7 @@ class BenchServer:
         return True
 
     def sizes(self) -> dict[str, tuple[int, int, int]]:
-        """Bytes of each table of the tenant, of its indexes, and its rows."""
+        """Return the bytes of each table of the tenant, of its indexes, and its rows."""
         return {name: (table, indexes, rows) for name, table, indexes, rows in self.query(_SIZES, self.schema)}
 
     @property
@@ -87,12 +87,12 @@ class BenchServer:
 
     @property
     def wal_bytes(self) -> int:
-        """Bytes that the server's log has had so far."""
+        """Bytes written to the WAL so far."""
         return int(self.query("SELECT pg_current_wal_lsn() - '0/0'::pg_lsn")[0][0])
 
     @property
     def cpu_seconds(self) -> float | None:
-        """Seconds that the server's processes have computed so far, those that have ended among them."""
+        """CPU seconds of all server processes so far, including those that have ended."""
         if self.server is None or self.server.pid is None or sys.platform != "linux":
             return None
         ticks = 0
@@ -110,13 +110,13 @@ class BenchServer:
 
     @property
     def description(self) -> str:
-        """What the numbers were measured on, for a note."""
+        """The server, its storage and its cores, for a note."""
         version = self.query("SHOW server_version")[0][0]
         source = f"started for this, data in {_file_system()}" if self.server else f"given by ${postgres.GIVEN}"
         description = (
             f"PostgreSQL {version}, {source}, fsync and synchronous_commit on; {os.cpu_count()} cores for all of it."
         )
-        return f"{description} Tried in small sizes: no result." if QUICK else description
+        return f"{description} Small sizes: no result." if QUICK else description
 
 
 @contextmanager
@@ -136,7 +136,7 @@ def start_server() -> Generator[BenchServer]:
 
 
 def _create_tenant(server: postgres.Server) -> str:
-    """One that goes with its server, which may be restarted in between."""
+    """Create a tenant that lives as long as its server, which may be restarted."""
     with psycopg.connect(server.url(), autocommit=True) as connection:
         connection.execute(f"CREATE ROLE bench LOGIN PASSWORD '{postgres.PASSWORD}'".encode())
         connection.execute("GRANT CREATE ON DATABASE postgres TO bench")

@@ -1,8 +1,8 @@
-"""How many turns a second any number of processes take through one database: prepare, and record of the reply.
+"""Turns per second through one database, by number of processes: prepare, and record of the reply.
 
-Two kinds of hosts. One holds its sessions open. The other is stateless: each turn opens its session anew, and the next
-turn of that session is taken by another process. Sessions have had ten turns, each belongs to a resource of its own,
-and no two processes are at the same one at the same time.
+There are two kinds of hosts. One keeps its sessions open. The other is stateless: each turn opens its session again, in
+another process than the last turn. Each session has ten previous turns and its own resource, and no two processes use a
+session at the same time.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SECONDS = choose_size(8.0, 1.5)
 SIZE_TURNS, SIZE_SESSIONS = choose_size(50, 5), choose_size(20, 4)
 TEXT_LENGTHS = (200, 800)
 PREVIOUS_TURNS = 10
-"""Turns that each session has had."""
+"""Of each session."""
 
 KINDS = {
     "held": "sessions held open",
@@ -56,7 +56,8 @@ def _rate_table(server: BenchServer) -> Table:
             rows.append(
                 Row(
                     what=f"{what}: {processes}",
-                    measured=f"{rate:,.0f} a second{times} (a turn {format_duration(p50)} p50, {format_duration(p99)} p99)",
+                    measured=f"{rate:,.0f} a second{times} "
+                    f"(a turn {format_duration(p50)} p50, {format_duration(p99)} p99)",
                     figures={"rate": rate, "against_one": rate / single_rate, "p50": p50, "p99": p99},
                 )
             )
@@ -65,8 +66,8 @@ def _rate_table(server: BenchServer) -> Table:
                 cpu_rows.append(_cpu_row(kind, hosts / turns, (server.cpu_seconds - before) / turns))
     title = f"turns a second through one database, by processes, {SESSIONS} sessions, {SECONDS:g} s each"
     note = (
-        f"A turn: prepare with {PREVIOUS_TURNS} turns and more of 1 KB in the host's list and a message more, record of the "
-        "reply. The server and all processes share this machine's cores, and that is where it levels off."
+        f"A turn: prepare with at least {PREVIOUS_TURNS} turns of 1 KB in the host's list and a new message, then
+        record. " "The server and all processes share the cores of one machine, which limits the rate."
     )
     return Table(title, [*rows, *cpu_rows], [note, server.description])
 
@@ -80,7 +81,7 @@ def _cpu_row(kind: str, host: float, server: float) -> Row:
 
 
 def _size_table(server: BenchServer) -> Table:
-    """What a turn leaves behind: in tables, and in the log that goes to backups and standbys."""
+    """Bytes stored by a turn: in tables, and in the WAL that goes to backups and standbys."""
     with Memory.open(server.tenant, embedder=None) as memory:
         sessions = [_open_session(memory, "weighed", 1, place) for place in range(SIZE_SESSIONS)]
         turns = {session.id: _turns(session.id, SIZE_TURNS + 1) for session in sessions}
@@ -122,7 +123,7 @@ def _hot_update_row(server: BenchServer, table: str) -> Row:
 
 
 def _host(number: int, barrier: Barrier, url: str, kind: str, processes: int) -> tuple[list[float], float]:
-    """Seconds of each turn that it has taken, and those for which it has computed."""
+    """Return the seconds of each turn, and the CPU seconds of the process."""
     with Memory.open(url, embedder=None) as memory:
         open_sessions: dict[int, Session] = {}
         turns = _turns("anybody", 2_000)
