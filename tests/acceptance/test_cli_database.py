@@ -132,7 +132,7 @@ def test_a_database_is_named_before_or_behind_a_command_or_by_the_environment(
     assert "elsewhere" in inmind("--home", str(home), "sessions").stdout
     monkeypatch.setenv("INMIND_HOME", str(home))
     assert inmind("--db", db, "sessions").stdout == wanted
-    assert in_one_line(inmind("sessions")).startswith("inmind: INVALID_INPUT: $INMIND_DB: expected nothing beside $INM")
+    assert in_one_line(inmind("sessions")).startswith("inmind: INVALID_INPUT: $INMIND_DB: expected only one of $INM")
 
 
 @pytest.mark.spec("I2", "J3")
@@ -143,7 +143,7 @@ def test_a_demonstration_plays_nowhere_else(named: list[str], tmp_path: Path) ->
         said = in_one_line(ran)
         assert (ran.exit_code, ran.stdout) == (2, "")
         assert named[0] in said
-        assert "a folder of its own" in said
+        assert "the demo uses a temporary folder" in said
         assert "secret" not in said
     assert not list(tmp_path.iterdir())
 
@@ -226,7 +226,7 @@ def test_a_parameter_that_is_mistyped_is_named(asked: str, said: str, monkeypatc
     )
     assert f"--db: expected known parameters: {said}" in in_one_line(inmind("tenant", "list", "--db", url))
     monkeypatch.setenv("INMIND_DB", url)
-    assert "INVALID_INPUT: $INMIND_DB: expected parameters" in in_one_line(inmind("sessions"))
+    assert "INVALID_INPUT: $INMIND_DB: expected known parameters" in in_one_line(inmind("sessions"))
 
 
 def test_a_module_is_the_command_too() -> None:
@@ -253,7 +253,7 @@ def test_without_its_extra_a_database_says_what_to_install(monkeypatch: pytest.M
     said = in_one_line(inmind("--db", "postgresql://ada:hunter2@there/db", "sessions"))
     assert 'pip install "inmind[postgres]"' in said
     assert "INVALID_INPUT" in said
-    assert 'mend: `pip install "inmind[postgres]"`' in inmind("doctor", "--db", "postgresql://there/db").stdout
+    assert 'fix: `pip install "inmind[postgres]"`' in inmind("doctor", "--db", "postgresql://there/db").stdout
 
 
 def test_names_are_completed_from_a_database(db: str) -> None:
@@ -305,7 +305,7 @@ def test_a_doctor_looks_at_a_database_and_makes_nothing_there(tenant_url: str) -
     told = findings(ran)
     assert (ran.exit_code, {verdict for verdict, _ in told.values()}) == (0, {"ok"})
     assert told["durability"][1] == "fsync on, full_page_writes on, synchronous_commit on"
-    assert "lets t_" in told["connection"][1]
+    assert "connected as t_" in told["connection"][1]
     assert json.loads(ran.stdout)["home"] == redact_url(tenant_url)
 
 
@@ -345,7 +345,7 @@ def test_a_mistyped_name_is_answered_with_the_nearest(db: str, arguments: list[s
 def test_a_resource_that_begins_with_a_page_is_said_to_be_new(db: str) -> None:
     edit = ["--db", db, "edit", "MEMORY.md", "--resource", "ned"]
     said = [inmind(*edit, stdin=text).stdout for text in ("# A\n", "# B\n")]
-    assert said == ["MEMORY.md is written. ned is a new resource.\n", "MEMORY.md is written.\n"]
+    assert said == ["MEMORY.md was saved. ned is a new resource.\n", "MEMORY.md was saved.\n"]
 
 
 def test_a_doctor_says_what_keeps_a_database_from_being_one(postgres_run: Run) -> None:
@@ -431,7 +431,7 @@ def test_a_home_moves_into_a_database_and_back(home: Path, tenant_url: str, tmp_
 
 def test_what_comes_in_a_pipe_is_written(where: list[str]) -> None:
     ran = inmind(*where, "edit", "overview.md", "--session", "support-42", stdin="# Mine\n")
-    assert (ran.exit_code, ran.stdout) == (0, "overview.md is written.\n"), ran.stderr
+    assert (ran.exit_code, ran.stdout) == (0, "overview.md was saved.\n"), ran.stderr
     assert inmind(*where, "show", "page", "overview.md").stdout == "# Mine\n"
     again = inmind(*where, "edit", "overview.md", "--session", "support-42", stdin="# Mine\n")
     assert again.stdout == "Unchanged: nothing was written.\n"
@@ -455,7 +455,7 @@ def test_what_comes_in_a_pipe_is_written(where: list[str]) -> None:
         (["overview.md", "--session", "nobody"], "x", "NOT_FOUND: no session 'nobody'"),
         (["elsewhere.md", "--session", "support-42"], "x", "INVALID_PATH"),
         (["overview.md", "--session", "support-42", "--resource", "ada"], "x", "INVALID_INPUT: --resource: expected"),
-        (["overview.md", "--resource", "ada"], "x", "INVALID_INPUT: --session: expected the session whose overview.md"),
+        (["overview.md", "--resource", "ada"], "x", "INVALID_INPUT: --session: expected the session that overview.md"),
         (["overview.md", "--session", "support-42", "--from", "gone"], "", "INVALID_INPUT: --from: expected a file"),
         (["config.toml", "--resource", "ada"], "x", "INVALID_INPUT"),
     ],
@@ -537,7 +537,7 @@ def test_an_editor_gets_the_page_and_what_it_saves_is_written(where: list[str], 
     code, said = person.edits(
         *where, "edit", "overview.md", editor='echo "$1" > named; cp "$1" was; echo "- and more" >> "$1"'
     )
-    assert (code, said) == (0, "overview.md is written.")
+    assert (code, said) == (0, "overview.md was saved.")
     assert (Path("was").read_text(), Path("named").read_text().strip()[-12:]) == ("# Mine\n- a fact\n", "/overview.md")
     assert inmind(*where, "show", "page", "overview.md").stdout == "# Mine\n- a fact\n- and more\n"
     assert not Path(Path("named").read_text().strip()).parent.exists()
@@ -548,7 +548,7 @@ def test_an_editor_that_changes_nothing_or_fails_writes_nothing(where: list[str]
     assert person.edits(*where, "edit", "overview.md", editor=":") == (0, "Unchanged: nothing was written.")
     code, said = person.edits(*where, "edit", "overview.md", editor='echo x > "$1"; exit 3')
     assert code == 1
-    assert re.match(r"inmind: FAILED: sh \S+ ended with 3: nothing was written; your text is in \S+/overview.md$", said)
+    assert re.match(r"inmind: FAILED: sh \S+ exited with 3: nothing was written; your text is in \S+/overview.md$", said)
     code, said = person.edits(*where, "edit", "overview.md", editor=': > "$1"')
     assert (code, "expected a text" in said) == (2, True)
     assert inmind(*where, "show", "journal", "support-42", "--json").stdout == before
@@ -565,10 +565,10 @@ def test_a_faster_writer_is_not_overwritten_and_no_text_is_lost(where: list[str]
         "support-42",
         editor=f'echo "# Mine" > "$1"; echo "# Theirs" | {other} > other',
     )
-    assert Path("other").read_text() == "overview.md is written.\n"
+    assert Path("other").read_text() == "overview.md was saved.\n"
     assert (code, said.startswith("inmind: CONFLICT: overview.md is at version ")) == (4, True), said
     assert kept_in(f"{said} ", "your text is").read_text() == "# Mine\n"
-    assert kept_in(f"{said} ", "theirs").read_text() == "# Theirs\n"
+    assert kept_in(f"{said} ", "the other version").read_text() == "# Theirs\n"
     assert inmind(*where, "show", "page", "overview.md").stdout == "# Theirs\n"
 
 

@@ -153,7 +153,7 @@ def test_an_admitted_tenant_is_told_which_password_is_valid(server: Server, tmp_
     first = here("move", "ada", "--keep", "--to", url, "--home", homes.place)
     assert ("password" in first.stderr, bool(urlsplit(first.stdout.split()[0]).password)) == (False, True)
     again = here("move", "ada", "--to", url, "--home", homes.place)
-    assert "its password is the one that was printed then" in again.stderr
+    assert "its password is the one printed then" in again.stderr
     lived(first.stdout.split()[0], session="later")
     with TenantRoles(url) as roles:
         roles.erase("ada")
@@ -165,7 +165,7 @@ def test_a_move_within_a_server_says_which_way_there_is(server: Server, tmp_path
     with TenantRoles(url) as roles, TenantRoles(server.url(database="elsewhere", tcp=True)) as others:
         lived(made(roles, "ada"))
         to = ["--to", server.url(database="elsewhere", tcp=True)]
-        assert "is moved into a folder first" in refused(here("move", "ada", *to, "--db", url))
+        assert "move a tenant of another database on it to a folder first" in refused(here("move", "ada", *to, "--db", url))
         assert here("move", "ada", "--to", str(tmp_path / "homes"), "--db", url).exit_code == 0
         assert here("move", "ada", *to, "--home", str(tmp_path / "homes")).exit_code == 0
         others.erase("ada")
@@ -205,7 +205,7 @@ def test_a_person_is_asked_and_told_what_there_is(at: tuple[list[str], Tenants],
     lived(made(tenants, "ada"))
     said = typed(answer, "tenant", "erase", "ada", *where)
     assert "Erase tenant 'ada' in " in said
-    assert ": 2 streams, 6 events, ? [y/N]" in said
+    assert " permanently (2 streams, 6 events)? [y/N]" in said
     assert ("Nothing is left of it." in said) == (not left)
     assert [one.name for one in tenants.list_all()] == left
 
@@ -276,9 +276,9 @@ def test_nothing_that_is_said_has_an_operators_password_in_it(server: Server) ->
 def test_the_usual_home_is_no_folder_of_homes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever names none has forgotten to: tenants would lie in somebody's own memory."""
     for arguments in (["list"], ["create", "ada"], ["list", "--home", str(tmp_path / "somebody" / ".inmind")]):
-        assert "a folder of homes, which the usual home is not" in refused(here(*arguments))
+        assert "a folder of homes, not the default home" in refused(here(*arguments))
     monkeypatch.setenv("INMIND_HOME", str(tmp_path / "mine"))
-    assert "usual home" in refused(here("create", "ada"))
+    assert "default home" in refused(here("create", "ada"))
     assert not (tmp_path / "mine").exists()
 
 
@@ -290,7 +290,7 @@ def test_an_operators_url_can_be_in_the_environment(server: Server, monkeypatch:
 
 def test_a_place_that_is_none_is_said_of_the_option_that_named_it(tmp_path: Path) -> None:
     lived(tmp_path / "home")
-    assert "--home: expected a folder that homes are in" in refused(here("list", "--home", str(tmp_path / "home")))
+    assert "--home: expected a folder of homes" in refused(here("list", "--home", str(tmp_path / "home")))
     made(TenantHomes(tmp_path / "homes"), "ada")
     where = ["--home", str(tmp_path / "homes")]
     assert "--to: " in refused(here("move", "ada", "--to", str(tmp_path / "home"), *where))

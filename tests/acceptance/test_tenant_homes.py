@@ -40,7 +40,7 @@ def test_homes_are_for_their_owner_alone(homes: TenantHomes, folder: Path) -> No
 def test_a_home_is_no_folder_of_homes(homes: TenantHomes, folder: Path) -> None:
     """A tenant in another's home would be erased with it, and could be read there."""
     made(homes, "ada")
-    with pytest.raises(InvalidInput, match="not a home itself"):
+    with pytest.raises(InvalidInput, match="not a home"):
         TenantHomes(folder / "ada")
 
 
@@ -82,7 +82,7 @@ def test_a_database_of_another_program_is_not_erased(homes: TenantHomes, folder:
     connection: Any = apsw.Connection(str(folder / "shop" / DATABASE))
     connection.execute("CREATE TABLE orders (id)")
     connection.close()
-    with pytest.raises(UnsafeStorage, match="another program"):
+    with pytest.raises(UnsafeStorage, match="another application"):
         homes.erase("shop")
     assert (folder / "shop" / DATABASE).stat().st_size > 0
 
