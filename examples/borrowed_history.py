@@ -73,7 +73,7 @@ def main() -> None:
         print(f"  {answer(session, messages, script)}")
 
         kept = sum(event.kind == "message" for event in session.events())
-        print(f"{len(session.state.conversation)} messages in the conversation, {kept} in the journal")
+        print(f"{len(session.messages)} messages in the conversation, {kept} in the journal")
         print(f"Served from cache: {session.usage.cached_share:.0%}")
 
 

@@ -86,7 +86,7 @@ def talk(agent: Agent, text: str) -> None:
         tell("agent", agent.answer(text))
 
 
-def called(call: HostCall, result: str) -> None:
+def print_call(call: HostCall, result: str) -> None:
     tell("tool", format_call(call))
     told = json.loads(result)
     if not told["success"]:
@@ -118,7 +118,7 @@ def main() -> None:
         Memory.open(home, embedder=None) as memory,
     ):
         session = memory.session("site", resource="ada")
-        agent = Agent(session=session, model=model, system=SYSTEM, tools=cms.tools(), on_result=called)
+        agent = Agent(session=session, model=model, system=SYSTEM, tools=cms.tools(), on_result=print_call)
         for text in STORY:
             talk(agent, text)
         agree = compare(session, cms)

@@ -24,7 +24,7 @@ from pydantic import BaseModel
 from world.loop import Agent, Tool, arguments_of
 from world.model import Provider, open_model
 from world.project import Project
-from world.scripted import Move, calls, found, says
+from world.scripted import Move, calls, match, says
 
 from inmind import HostCall, Memory, Prompt, Session, Usage, default_layers
 from inmind.apps.replay import Recording, replay
@@ -48,7 +48,7 @@ class Plan(BaseModel):
     causes: dict[str, str] = {}
 
 
-def planned(**update: Any) -> Move:
+def update_plan(**update: Any) -> Move:
     return calls("working_memory_update", **update)
 
 
@@ -60,8 +60,8 @@ def edits(path: str, old: str, new: str) -> Move:
     return calls("edit_file", path=path, old=old, new=new)
 
 
-def mended(module: str, cause: str) -> Move:
-    return planned(modules={module: "mended"}, causes={module: cause})
+def mark_mended(module: str, cause: str) -> Move:
+    return update_plan(modules={module: "mended"}, causes={module: cause})
 
 
 RUNS_TESTS = calls("run_tests")
@@ -70,7 +70,7 @@ FAILED = r"FAILED \(failures=\d+, errors=\d+\)"
 SCRIPT = (
     calls("list_files"),
     RUNS_TESTS,
-    planned(goal="All tests pass", modules=dict.fromkeys(("money", "dates", "rows", "totals", "report"), "open")),
+    update_plan(goal="All tests pass", modules=dict.fromkeys(("money", "dates", "rows", "totals", "report"), "open")),
     reads("tests/test_money.py"),
     reads("tally/money.py"),
     edits("tally/money.py", "float(text) * 100", 'float(text.replace(",", "")) * 100'),
@@ -90,14 +90,14 @@ SCRIPT = (
         'f"{amount // 100}.{amount % 100:02}"',
         "f\"{'-' if amount < 0 else ''}{abs(amount) // 100:,}.{abs(amount) % 100:02}\"",
     ),
-    mended("money", "Amounts went through floats, and neither commas nor signs were thought of."),
+    mark_mended("money", "Amounts went through floats, and neither commas nor signs were thought of."),
     RUNS_TESTS,
     reads("tests/test_dates.py"),
     reads("tally/dates.py"),
     edits("tally/dates.py", 'month, number, year = text.split(".")', 'number, month, year = text.split(".")'),
     edits("tally/dates.py", "Q{when.month // 3}", "Q{(when.month + 2) // 3}"),
     RUNS_TESTS,
-    mended("dates", "With points the day comes first, and March was in the second quarter."),
+    mark_mended("dates", "With points the day comes first, and March was in the second quarter."),
     calls("search_files", words="import"),
     reads("tests/test_rows.py"),
     reads("tally/rows.py"),
@@ -109,7 +109,7 @@ SCRIPT = (
     ),
     edits("tally/rows.py", "from collections.abc", "import csv\nfrom collections.abc"),
     RUNS_TESTS,
-    mended("rows", "It split at commas inside of quotes, and took headings and blank lines for expenses."),
+    mark_mended("rows", "It split at commas inside of quotes, and took headings and blank lines for expenses."),
     reads("tests/test_totals.py"),
     reads("tally/totals.py"),
     edits(
@@ -119,7 +119,7 @@ SCRIPT = (
         "        totals[name] = totals.get(name, 0) + row.amount",
     ),
     RUNS_TESTS,
-    mended("totals", "Only the last row of a month counted, whatever the year."),
+    mark_mended("totals", "Only the last row of a month counted, whatever the year."),
     reads("tests/test_report.py"),
     reads("tally/report.py"),
     edits("tally/report.py", "100 * amount // whole for", "round(100 * amount / whole) if whole else 0 for"),
@@ -134,9 +134,9 @@ SCRIPT = (
         '    return "\\n".join([*lines[:-1], "-" * (names + 2 + amounts), lines[-1]])',
     ),
     RUNS_TESTS,
-    mended("report", "Columns had no width, and shares were cut instead of rounded."),
+    mark_mended("report", "Columns had no width, and shares were cut instead of rounded."),
     says("All tests pass. No test was changed."),
-    calls("memory_read", path=found(r"archive/001[-\w]*\.md")),
+    calls("memory_read", path=match(r"archive/001[-\w]*\.md")),
     says(lambda sent: f"It ended with {sent.find(FAILED)}."),
 )
 
@@ -149,7 +149,7 @@ def describe_call(call: HostCall, result: str) -> None:
     print(f"  {call.name} {ended[0] if ended else about}".rstrip())
 
 
-def prepared(prompt: Prompt) -> None:
+def show_compactions(prompt: Prompt) -> None:
     for one in prompt.report.compactions:
         left = f"{one.messages} of its messages, {one.tokens:,} tokens"
         print(f"  -- call {prompt.call}: {one.reason}. {left}: now in {', '.join(one.archives)}")
@@ -186,8 +186,8 @@ def results_in(prompt: Prompt) -> int:
 
 def show_price(session: Session, provider: Provider, tools: Sequence[Tool]) -> None:
     """The cost of this run, and the cost of the same conversation without memory."""
-    messages = without_memory_messages([entry.wire for entry in session.state.conversation], provider)
-    declared = [tool.declared(provider) for tool in tools]
+    messages = without_memory_messages(session.messages, provider)
+    declared = [tool.declaration(provider) for tool in tools]
     recording = Recording(name=session.id, format=provider, messages=messages, system=SYSTEM, tools=declared)
     (other,) = replay([recording], window=WINDOW)
     calls, bare = other.full.usage.calls, other.bare
@@ -222,12 +222,17 @@ def main() -> None:
         tempfile.TemporaryDirectory() as home,
         Memory.open(home, embedder=None) as memory,
     ):
-        project = Project.begun(Path(folder))
+        project = Project.create(Path(folder))
         tools = project.tools()
         layers = default_layers(ScratchpadLayer(schema=Plan))
         session = memory.session("tally", resource="ada", layers=layers, window=WINDOW, reserve=RESERVE)
         agent = Agent(
-            session=session, model=model, system=SYSTEM, tools=tools, on_prompt=prepared, on_result=describe_call
+            session=session,
+            model=model,
+            system=SYSTEM,
+            tools=tools,
+            on_prompt=show_compactions,
+            on_result=describe_call,
         )
         for text in (TASK, QUESTION):
             print(text)
@@ -236,11 +241,11 @@ def main() -> None:
         show_price(session, model.provider, tools)
         undo_last_compaction(memory.session("tally", layers=layers, window=128_000), model.provider)
         passed, untouched = project.run_tests().endswith("exit code 0"), project.tests_are_untouched()
-    print(f"\nThe tests pass: {said(passed)}. No test was changed: {said(untouched)}.")
+    print(f"\nThe tests pass: {yes_or_no(passed)}. No test was changed: {yes_or_no(untouched)}.")
     sys.exit(not (passed and untouched))
 
 
-def said(fact: bool) -> str:
+def yes_or_no(fact: bool) -> str:
     return "yes" if fact else "no"
 
 

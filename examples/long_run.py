@@ -31,7 +31,7 @@ def work(session: Session, moves: Iterable[str]) -> None:
     for move in moves:
         prompt = session.prepare(tools=TOOLS)
         if prompt.report.compacted:
-            print(f"Call {prompt.call}: {prompt.report.compacted}. {sent(session, prompt)}")
+            print(f"Call {prompt.call}: {prompt.report.compacted}. {count_outputs(session, prompt)}")
             print(stub(prompt))
         recorded = session.record(reply(prompt, move))
         for result in recorded.results:
@@ -81,8 +81,8 @@ def stub(prompt: Prompt) -> str:
     return next((text for text in said if text.startswith("<compacted_history>")), "")
 
 
-def sent(session: Session, prompt: Prompt) -> str:
-    there = sum(entry.wire["role"] == "tool" for entry in session.state.conversation)
+def count_outputs(session: Session, prompt: Prompt) -> str:
+    there = sum(message["role"] == "tool" for message in session.messages)
     return f"{len(outputs(prompt))} of {there} outputs are sent."
 
 
@@ -93,7 +93,7 @@ def main() -> None:
         roomy = memory.session("login", window=128_000)
         for _ in roomy.state.history.compactions:
             roomy.undo_compaction()
-        print(f"Taken back in a larger window: {sent(roomy, roomy.prepare(tools=TOOLS))}")
+        print(f"Taken back in a larger window: {count_outputs(roomy, roomy.prepare(tools=TOOLS))}")
 
 
 if __name__ == "__main__":

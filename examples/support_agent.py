@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from pydantic import BaseModel
 from world.loop import TEXT, Agent, Json, Tool, format_call
 from world.model import Model, open_model
-from world.scripted import Request, calls, found, says
+from world.scripted import Request, calls, match, says
 from world.shop import Shop
 
 from inmind import HostCall, Memory, Session, default_layers
@@ -73,7 +73,7 @@ UPDATE, NOTE = "working_memory_update", "working_memory_note"
 REFUND = r"rf-\d+"
 
 
-def refunded(sent: Request) -> str:
+def refund_note(sent: Request) -> str:
     return f"Ada's broken teapot of order W2041 is paid back by refund {sent.find(REFUND)}: 38.00."
 
 
@@ -84,20 +84,20 @@ SCRIPT = (
     calls("consult", orders="Where are ada's mugs?", refunds="The teapot of W2041 came broken. Pay it back."),
     # orders
     calls("list_orders", customer="ada"),
-    calls("track_parcel", order_id=found(r'"id": "(W\d+)", "customer": "ada", "item": "two mugs"')),
+    calls("track_parcel", order_id=match(r'"id": "(W\d+)", "customer": "ada", "item": "two mugs"')),
     calls(UPDATE, facts=["W2057, the mugs, is in customs"], next_step="Write to her when customs are through."),
     says("The mugs of W2057 are in customs."),
     # refunds, with one digit too many at first
-    calls("create_refund", order_id=found(r"teapot of (W\d+)"), amount=380.0),
-    calls("create_refund", order_id=found(r"teapot of (W\d+)"), amount=38.0),
+    calls("create_refund", order_id=match(r"teapot of (W\d+)"), amount=380.0),
+    calls("create_refund", order_id=match(r"teapot of (W\d+)"), amount=38.0),
     calls(UPDATE, facts=["W2041, the teapot, is paid back"], next_step="Tell her that her money is on its way."),
-    calls(NOTE, note=refunded),
+    calls(NOTE, note=refund_note),
     says(lambda sent: f"Paid back, by {sent.find(REFUND)}."),
     # the desk again
     calls(UPDATE, next_step="Tell her that her money is on its way; write to her when customs are through."),
     says("Your 38.00 are on their way. Your mugs are in customs; we will write, and not phone, when they are through."),
     # Friday, another conversation
-    calls("get_refund", refund_id=found(REFUND)),
+    calls("get_refund", refund_id=match(REFUND)),
     says("Yes: the 38.00 for your teapot have arrived. We will write about the mugs."),
 )
 
@@ -110,7 +110,7 @@ class Desk:
         tasks = {name: {**TEXT, "description": "what you want to know or have done"} for name in SPECIALISTS}
         consult = Tool("consult", "Ask all specialists at once.", tasks, self.consult)
         tools = [consult, *shop.tools("list_orders", "track_parcel", "get_refund")]
-        self._agent = Agent(session=session, model=model, system=SYSTEM, tools=tools, on_result=called)
+        self._agent = Agent(session=session, model=model, system=SYSTEM, tools=tools, on_result=print_call)
 
     def answer(self, text: str) -> None:
         print(f"customer  {text}")
@@ -129,7 +129,7 @@ class Desk:
         }
         reports = [self._session.merge_back(child) for child in children.values()]
         for report in reports:
-            show(report)
+            print_merge(report)
         to_settle = [
             f"{clash.path}: {clash.ours!r} or {clash.theirs!r}" for report in reports for clash in report.conflicts
         ]
@@ -139,20 +139,20 @@ class Desk:
         print(f"  to {name}: {task}")
         told = SPECIALISTS[name]
         tools = self._shop.tools(*told.tools)
-        agent = Agent(session=child, model=self._model, system=told.system, tools=tools, on_result=called)
+        agent = Agent(session=child, model=self._model, system=told.system, tools=tools, on_result=print_call)
         answer = agent.answer(task)
         print(f"  from {name}: {answer}")
         return answer
 
 
-def called(call: HostCall, result: str) -> None:
+def print_call(call: HostCall, result: str) -> None:
     if call.name == "consult":
         return
     told = json.loads(result)
     print(f"    {format_call(call)}" + ("" if told["success"] else f": refused, {told['error']}"))
 
 
-def show(report: MergeReport) -> None:
+def print_merge(report: MergeReport) -> None:
     brought, joined = ", ".join(report.taken) or "nothing", ", ".join(report.combined) or "nothing"
     print(f"  {report.child} comes home: brought {brought}, joined {joined}, in conflict {len(report.conflicts)}")
     for clash in report.conflicts:
@@ -160,7 +160,7 @@ def show(report: MergeReport) -> None:
         print(f"      the desk's stays: {clash.ours!r}\n      the child has:    {clash.theirs!r}")
 
 
-def at_night(memory: Memory, session: Session) -> None:
+def dream_overnight(memory: Memory, session: Session) -> None:
     notes = session.read(SCRATCH) if SCRATCH in session.documents() else ""
     print("\nNotes about the customer, until a dream takes them in:")
     print(*(f"  {line}" for line in notes.splitlines() if line.startswith("- ")), sep="\n")
@@ -183,7 +183,7 @@ def main() -> None:
         Desk(session, model, shop).answer(MONDAY)
         print("the case  " + json.dumps(session.scratchpad.snapshot, indent=2).replace("\n", "\n" + " " * 10))
         clock.advance(seconds=DAY / 2)
-        at_night(memory, session)
+        dream_overnight(memory, session)
         clock.advance(seconds=3.5 * DAY)
         print(f"\n{clock.now:%A, %d %B}, another conversation: what it knows of her is MEMORY.md")
         Desk(memory.session("ticket-2", resource=CUSTOMER, layers=layers), model, shop).answer(FRIDAY)

@@ -11,7 +11,7 @@ from typing import Any
 
 from inmind import Memory, Session
 
-TOLD: list[tuple[str, dict[str, Any], Any]] = [
+TOOL_CALLS: list[tuple[str, dict[str, Any], Any]] = [
     ("cms_createPage", {"title": "About Us"}, {"success": True, "page": {"id": "page-123", "title": "About Us"}}),
     ("cms_createPage", {"title": "Contact"}, {"success": True, "page": {"id": "page-124", "title": "Contact"}}),
     (
@@ -24,8 +24,8 @@ TOLD: list[tuple[str, dict[str, Any], Any]] = [
 ]
 
 
-def tell(session: Session, number: int) -> None:
-    tool, arguments, result = TOLD[number]
+def observe(session: Session, number: int) -> None:
+    tool, arguments, result = TOOL_CALLS[number]
     session.observe(tool, arguments, result)
     print(f"[{tool}]")
 
@@ -37,15 +37,15 @@ def ask(session: Session, text: str) -> None:
 def main() -> None:
     with tempfile.TemporaryDirectory() as home, Memory.open(home) as memory:
         session = memory.session("site", resource="ada")
-        tell(session, 0)
+        observe(session, 0)
         ask(session, "add a hero section to it")
-        tell(session, 1)
+        observe(session, 1)
         ask(session, "now the other one")
-        tell(session, 2)
+        observe(session, 2)
         ask(session, "take the second image")
-        tell(session, 3)
+        observe(session, 3)
         ask(session, "open the about page")
-        tell(session, 4)
+        observe(session, 4)
         ask(session, "rename it")
         ask(session, "restore the deleted page")
         print(session.check_call("cms_updatePage", {"pageId": "page-213", "imageId": "img-2"}))

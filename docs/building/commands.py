@@ -17,49 +17,49 @@ def commands_page() -> str:
     for subject, commands in COMMANDS.items():
         parts.append(f"## {subject}")
         for name in commands:
-            parts += [part for path, command in walked(name, loaded(name)) for part in told(path, command)]
+            parts += [part for path, command in walk(name, load_command(name)) for part in command_entry(path, command)]
     return "\n\n".join(parts) + "\n"
 
 
 def options_by_path() -> dict[str, set[str]]:
     """What each command can be told, by the words that call it, groups opened: `dream run`."""
     names = [name for commands in COMMANDS.values() for name in commands]
-    found = [one for name in names for one in walked(name, loaded(name)) if not subcommands(one[1])]
+    found = [one for name in names for one in walk(name, load_command(name)) if not subcommands(one[1])]
     return {path: {option for one in command.params for option in one.opts} for path, command in found}
 
 
-def loaded(name: str) -> Any:
+def load_command(name: str) -> Any:
     group: Any = typer.main.get_command(app)
     return group.get_command(None, name)
 
 
-def walked(path: str, command: Any) -> Iterator[tuple[str, Any]]:
+def walk(path: str, command: Any) -> Iterator[tuple[str, Any]]:
     yield path, command
     for name, below in subcommands(command).items():
-        yield from walked(f"{path} {name}", below)
+        yield from walk(f"{path} {name}", below)
 
 
 def subcommands(command: Any) -> dict[str, Any]:
     return dict(getattr(command, "commands", {}))
 
 
-def told(path: str, command: Any) -> Iterator[str]:
+def command_entry(path: str, command: Any) -> Iterator[str]:
     if subcommands(command):
         yield f"### `inmind {path}`"
         yield prose(command.help or "")
         return
     places = [one for one in command.params if one.param_type_name == "argument"]
     options = [one for one in command.params if one.param_type_name == "option" and not one.hidden]
-    shown = " ".join(_place(one) for one in places)
+    shown = " ".join(_argument(one) for one in places)
     yield f"### `inmind {path}{' ' + shown if shown else ''}`"
     yield prose(command.help or "")
-    rows = [_row(_place(one), one) for one in places if getattr(one, "help", None)]
+    rows = [_row(_argument(one), one) for one in places if getattr(one, "help", None)]
     rows += [_row(_option(one), one) for one in options if one.name != "help"]
     if rows:
         yield "\n".join(["| | |", "| --- | --- |", *rows])
 
 
-def _place(argument: Any) -> str:
+def _argument(argument: Any) -> str:
     name = argument.metavar or argument.name.upper()
     name += "…" if argument.nargs == -1 and "…" not in name and "..." not in name else ""
     return name if argument.required or name.startswith("[") else f"[{name}]"

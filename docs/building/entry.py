@@ -8,9 +8,9 @@ from typing import Any
 
 from griffe import ParameterKind
 
-from docs.building.source import HELD, docstring_of, fields_of, members_of
+from docs.building.source import HOST_OBJECTS, docstring_of, fields_of, members_of
 
-LINE = 100
+MAX_SIGNATURE_CHARACTERS = 100
 """Characters of a signature; a longer one has a line for each parameter."""
 
 STARS = {ParameterKind.var_positional: "*", ParameterKind.var_keyword: "**"}
@@ -18,11 +18,11 @@ STARS = {ParameterKind.var_positional: "*", ParameterKind.var_keyword: "**"}
 
 def entry(found: Any, path: str) -> str:
     short = path.rpartition(".")[2]
-    parts = [f"## `{short}`", code(declared(found, path)), prose(docstring_of(found))]
+    parts = [f"## `{short}`", code(declaration(found, path)), prose(docstring_of(found))]
     if found.is_class:
         parts.append("\n".join(field_line(name, field) for name, field in fields_of(found)))
         for name, member in members_of(found):
-            parts += [f"### `{short}.{name}`", code(declared(member, name)), prose(docstring_of(member))]
+            parts += [f"### `{short}.{name}`", code(declaration(member, name)), prose(docstring_of(member))]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -33,26 +33,34 @@ def field_line(name: str, field: Any) -> str:
     return f"- `{name}`{kind}{default}{said}"
 
 
-def declared(found: Any, path: str) -> str:
+def declaration(found: Any, path: str) -> str:
     if found.is_function:
-        return called(found, path)
+        return signature(found, path)
     if not found.is_class:
         return f"{path}: {found.annotation}" if found.annotation else path
     bases = ", ".join(str(base) for base in found.bases)
-    made = "" if is_handed_out(found) or "__init__" not in found.members else called(found.members["__init__"], path)
+    made = (
+        ""
+        if is_constructed_by_inmind(found) or "__init__" not in found.members
+        else signature(found.members["__init__"], path)
+    )
     return "\n\n".join(part for part in (f"class {path}({bases})" if bases else f"class {path}", made) if part)
 
 
-def is_handed_out(found: Any) -> bool:
+def is_constructed_by_inmind(found: Any) -> bool:
     """Whether we make it and not the caller: what hosts hold, and errors."""
-    return found.name in HELD or "InmindError" in {found.name, *(base.name for base in found.mro())}
+    return found.name in HOST_OBJECTS or "InmindError" in {found.name, *(base.name for base in found.mro())}
 
 
-def called(found: Any, path: str) -> str:
+def signature(found: Any, path: str) -> str:
     given = list(_parameters(found))
     answer = f" -> {found.returns}" if found.returns and found.name != "__init__" else ""
     line = f"{path}({', '.join(given)}){answer}"
-    return line if len(line) <= LINE else "\n".join([f"{path}(", *(f"    {one}," for one in given), f"){answer}"])
+    return (
+        line
+        if len(line) <= MAX_SIGNATURE_CHARACTERS
+        else "\n".join([f"{path}(", *(f"    {one}," for one in given), f"){answer}"])
+    )
 
 
 def code(text: str) -> str:
@@ -61,7 +69,7 @@ def code(text: str) -> str:
 
 def prose(text: str) -> str:
     """A docstring as Markdown: it is nearly that, but for tags, which a browser would take for its own."""
-    return "\n".join(line if line.startswith("    ") else _untagged(line) for line in text.strip().splitlines())
+    return "\n".join(line if line.startswith("    ") else _escape_tags(line) for line in text.strip().splitlines())
 
 
 def _parameters(found: Any) -> Iterator[str]:
@@ -75,5 +83,5 @@ def _parameters(found: Any) -> Iterator[str]:
         yield f"{STARS.get(one.kind, '')}{one.name}{annotated}{default}"
 
 
-def _untagged(line: str) -> str:
+def _escape_tags(line: str) -> str:
     return "".join(part if part.startswith("`") else part.replace("<", "&lt;") for part in re.split(r"(`[^`]*`)", line))

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from docs.building.entry import code, declared, entry, field_line, prose
-from docs.building.source import HELD, docstring_of, fields_of, members_of, module, names_of, public
+from docs.building.entry import code, declaration, entry, field_line, prose
+from docs.building.source import HOST_OBJECTS, docstring_of, fields_of, members_of, module, names_of, public
 
 ASYNC = "inmind.memory.aio"
 
@@ -107,7 +107,7 @@ def async_page() -> str:
     parts = ["# Async", prose(docstring_of(module(ASYNC))), "## Every async class"]
     parts += [field_line(name, field) for name, field in fields_of(wrapper)]
     for name, member in members_of(wrapper):
-        parts += [f"### `await {name}(…)`", code(declared(member, name)), prose(docstring_of(member))]
+        parts += [f"### `await {name}(…)`", code(declaration(member, name)), prose(docstring_of(member))]
     for name in PAGES["async"].names:
         sync = name.removeprefix("Async")
         parts += [f"## `{name}`", f"As [`{sync}`]({page_of(sync)}.md#{sync.lower()}), awaited."]
@@ -120,7 +120,9 @@ def undocumented() -> list[str]:
     listed = [public_path(name) for page in PAGES.values() for name in page.names]
     listed += [f"{page.module}.{name}" for page in PAGES.values() if page.module for name in names_of(page.module)]
     silent = [path for path in listed if not public(path).docstring]
-    held = [(holder, name, member) for holder in HELD for name, member in members_of(public(public_path(holder)))]
+    held = [
+        (holder, name, member) for holder in HOST_OBJECTS for name, member in members_of(public(public_path(holder)))
+    ]
     return silent + [f"{holder}.{name}" for holder, name, member in held if not docstring_of(member)]
 
 

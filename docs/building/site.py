@@ -16,7 +16,7 @@ from pathlib import Path
 
 from docs.building.reference import reference
 
-WRITTEN = ("README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "GLOSSARY.md", "docs", "examples")
+SOURCES = ("README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "GLOSSARY.md", "docs", "examples")
 CONFIG, STAGE, SITE = "zensical.toml", "stage", "site"
 
 # Code first: `calls[name](given)` is no link.
@@ -27,8 +27,8 @@ CODE_OR_LINK = re.compile(
 RUN_MARK = re.compile(r"^(?P<fence>`{3,}python) no-run$", re.MULTILINE)
 
 # What a browser fetches by itself; a link that somebody has to click may lead anywhere.
-FETCHED = {"img": "src", "script": "src", "link": "href", "iframe": "src", "source": "src"}
-NOT_FETCHED = {"canonical", "next", "prev", "alternate", "edit"}
+FETCH_ATTRIBUTES = {"img": "src", "script": "src", "link": "href", "iframe": "src", "source": "src"}
+LINK_RELATIONS = {"canonical", "next", "prev", "alternate", "edit"}
 
 
 def build(project: Path, into: Path) -> int:
@@ -39,7 +39,7 @@ def build(project: Path, into: Path) -> int:
     shutil.rmtree(into / SITE, ignore_errors=True)
     making = [sys.executable, "-m", "zensical", "build", "--strict", "--clean", "--config-file", CONFIG]
     made = subprocess.run(making, cwd=into, check=False)  # noqa: S603 -- nothing of it comes from outside
-    complaints = [*missing(into / SITE, {*pages, *listed(project)}), *fetched_from_outside(into / SITE)]
+    complaints = [*missing_pages(into / SITE, {*pages, *menu_pages(project)}), *external_fetches(into / SITE)]
     for complaint in complaints:
         print(complaint, file=sys.stderr)
     print(f"{len(pages)} pages: {into / SITE / 'index.html'}")
@@ -48,11 +48,11 @@ def build(project: Path, into: Path) -> int:
 
 def staged_pages(project: Path) -> dict[str, str]:
     """Every page by its path: those that somebody wrote, and the reference."""
-    written = {str(path.relative_to(project)): path.read_text("utf-8") for path in _written(project)}
-    return {path: for_the_site(text) for path, text in written.items()} | dict(reference())
+    written = {str(path.relative_to(project)): path.read_text("utf-8") for path in _source_files(project)}
+    return {path: strip_for_site(text) for path, text in written.items()} | dict(reference())
 
 
-def for_the_site(text: str) -> str:
+def strip_for_site(text: str) -> str:
     """What only the tests read in a fence goes, and what leads to no page is text: the site has pages only."""
     return CODE_OR_LINK.sub(_code_or_link, RUN_MARK.sub(lambda mark: mark["fence"], text))
 
@@ -72,12 +72,12 @@ def stage(pages: Mapping[str, str], folder: Path) -> None:
         place.write_text(text, "utf-8")
 
 
-def listed(project: Path) -> Iterator[str]:
+def menu_pages(project: Path) -> Iterator[str]:
     """The pages that the site's menu names, which zensical passes over where there is none."""
     yield from re.findall(r"=\s*\"([^\"]+\.md)\"", (project / CONFIG).read_text("utf-8"))
 
 
-def missing(site: Path, pages: Iterable[str]) -> Iterator[str]:
+def missing_pages(site: Path, pages: Iterable[str]) -> Iterator[str]:
     """Pages that should be in the site and are not."""
     for path in sorted(pages):
         page = Path(path)
@@ -86,10 +86,10 @@ def missing(site: Path, pages: Iterable[str]) -> Iterator[str]:
             yield f"{path} is not in the site"
 
 
-def fetched_from_outside(site: Path) -> Iterator[str]:
+def external_fetches(site: Path) -> Iterator[str]:
     """Whatever a browser would fetch from another host than the one that the site is on."""
     for path in sorted(site.rglob("*.html")):
-        reader = _Fetches()
+        reader = _FetchParser()
         reader.feed(path.read_text("utf-8"))
         yield from (f"{path.relative_to(site)} fetches {address}" for address in reader.outside)
     for path in sorted(site.rglob("*.css")):
@@ -97,19 +97,19 @@ def fetched_from_outside(site: Path) -> Iterator[str]:
         yield from (f"{path.relative_to(site)} fetches {address}" for address in found)
 
 
-class _Fetches(HTMLParser):
+class _FetchParser(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
         self.outside: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = dict(attrs)
-        address = given.get(FETCHED.get(tag, "")) or ""
-        if re.match(r"(https?:)?//", address) and given.get("rel") not in NOT_FETCHED:
+        address = given.get(FETCH_ATTRIBUTES.get(tag, "")) or ""
+        if re.match(r"(https?:)?//", address) and given.get("rel") not in LINK_RELATIONS:
             self.outside.append(address)
 
 
-def _written(project: Path) -> Iterator[Path]:
-    for name in WRITTEN:
+def _source_files(project: Path) -> Iterator[Path]:
+    for name in SOURCES:
         place = project / name
         yield from sorted(place.rglob("*.md")) if place.is_dir() else [place]

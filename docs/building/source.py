@@ -11,10 +11,10 @@ import griffe
 
 SOURCE = Path(__file__).parents[2] / "src"
 
-HELD = ("Memory", "Resource", "Session", "Scratchpad", "Affect", "Economics")
+HOST_OBJECTS = ("Memory", "Resource", "Session", "Scratchpad", "Affect", "Economics")
 """The objects that hosts hold: everything on them is theirs to call, and has to say what it does."""
 
-OURS = ("after_fork",)
+INTERNAL_METHODS = ("after_fork",)
 """What is called by the interpreter, on an object that hosts hold."""
 
 
@@ -52,7 +52,7 @@ def members_of(found: Any) -> Iterator[tuple[str, Any]]:
     """What can be called, or read as if it were there: what says nothing of itself is not meant for callers."""
     for name, member in _own(found):
         asked = member.is_function or "property" in member.labels
-        if asked and name not in OURS and (docstring_of(member) or found.name in HELD):
+        if asked and name not in INTERNAL_METHODS and (docstring_of(member) or found.name in HOST_OBJECTS):
             yield name, member
 
 

@@ -27,7 +27,7 @@ def tools_page() -> str:
     """Each memory tool with its arguments; then what `inmind mcp` has beside them."""
     parts = ["# Tools", "What a model is told that it may call, by the layers that a session has by default."]
     for tool in tool_schemas(default_layers(), "mcp"):
-        parts += told(tool)
+        parts += tool_entry(tool)
     parts += ["# Over MCP", OVER_MCP]
     attached = [(one.uri_template, one.description or "") for one in resources.list_templates()]
     parts.append(_table("Resource", [(resources.SESSIONS, "Every session of this home, as JSON."), *attached]))
@@ -35,7 +35,7 @@ def tools_page() -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def told(tool: Mapping[str, Any]) -> Iterator[str]:
+def tool_entry(tool: Mapping[str, Any]) -> Iterator[str]:
     yield f"## `{tool['name']}`"
     yield prose(str(tool["description"]))
     if hints := [said for hint, said in HINTS.items() if tool.get("annotations", {}).get(hint)]:
@@ -47,9 +47,9 @@ def told(tool: Mapping[str, Any]) -> Iterator[str]:
         yield _table("Argument", given)
 
 
-def _kind(told: Mapping[str, Any]) -> str:
-    values = told.get("enum") or told.get("items", {}).get("enum")
-    return ", ".join(f"`{value}`" for value in values) if values else str(told.get("type", "any"))
+def _kind(schema: Mapping[str, Any]) -> str:
+    values = schema.get("enum") or schema.get("items", {}).get("enum")
+    return ", ".join(f"`{value}`" for value in values) if values else str(schema.get("type", "any"))
 
 
 def _table(head: str, rows: Sequence[tuple[str, str]]) -> str:

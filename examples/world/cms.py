@@ -63,38 +63,38 @@ class Cms:
         return _ok(self._make("page", title))
 
     def get_page(self, page: str) -> Json:
-        shown = _ok(self._the("page", page))
+        shown = _ok(self._require("page", page))
         return {**shown, "sections": [_public(section) for section in self._sections_of(page)]}
 
     def update_page(self, page: str, title: str) -> Json:
-        self._the("page", page)["title"] = title
+        self._require("page", page)["title"] = title
         return _ok(self.things[page])
 
     def delete_page(self, page: str) -> Json:
-        gone = self._the("page", page)
+        gone = self._require("page", page)
         for section in list(self._sections_of(page)):
             del self.things[section["id"]]
         del self.things[page]
         return _ok(gone)
 
     def add_section(self, page: str, heading: str) -> Json:
-        self._the("page", page)
+        self._require("page", page)
         return _ok(self._make("section", heading, pageId=page))
 
     def get_section(self, section: str) -> Json:
-        return _ok(self._the("section", section))
+        return _ok(self._require("section", section))
 
     def search_images(self, query: str) -> Json:
         images = (thing for thing in self.things.values() if thing["kind"] == "image")
         return {"success": True, "matches": [_public(one) for one in images if query.lower() in one["filename"]]}
 
     def set_image(self, section: str, image: str) -> Json:
-        self._the("image", image)
-        self._the("section", section)["imageId"] = image
+        self._require("image", image)
+        self._require("section", section)["imageId"] = image
         return _ok(self.things[section])
 
     def delete_image(self, image: str) -> Json:
-        gone = self._the("image", image)
+        gone = self._require("image", image)
         for thing in self.things.values():
             if thing.get("imageId") == image:
                 raise ToolFailed(f"{gone['filename']} is shown in the section {thing['heading']!r} ({thing['id']})")
@@ -105,11 +105,11 @@ class Cms:
         return _ok(self._make("collection", name))
 
     def create_entry(self, collection: str, title: str) -> Json:
-        self._the("collection", collection)
+        self._require("collection", collection)
         return _ok(self._make("entry", title, collectionId=collection, status="draft"))
 
     def publish_entry(self, entry: str) -> Json:
-        self._the("entry", entry)["status"] = "published"
+        self._require("entry", entry)["status"] = "published"
         return _ok(self.things[entry])
 
     def _make(self, kind: str, name: str, **more: str) -> Json:
@@ -118,7 +118,7 @@ class Cms:
         self.things[id] = {"kind": kind, "id": id, NAME_FIELDS[kind]: name, **more}
         return self.things[id]
 
-    def _the(self, kind: str, id: str) -> Json:
+    def _require(self, kind: str, id: str) -> Json:
         thing = self.things.get(id)
         if thing is None or thing["kind"] != kind:
             raise ToolFailed(f"there is no {kind} {id!r}")

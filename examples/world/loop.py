@@ -36,14 +36,14 @@ class Tool:
     parameters: Mapping[str, Json]
     run: Callable[..., Any]
 
-    def declared(self, provider: Provider) -> Json:
+    def declaration(self, provider: Provider) -> Json:
         schema = {"type": "object", "properties": dict(self.parameters), "required": list(self.parameters)}
         if provider == "anthropic":
             return {"name": self.name, "description": self.description, "input_schema": schema}
         function = {"name": self.name, "description": self.description, "parameters": schema}
         return {"type": "function", "function": function}
 
-    def carry_out(self, call: HostCall) -> Any:
+    def execute(self, call: HostCall) -> Any:
         given = arguments_of(call)
         for name, schema in self.parameters.items():
             if not isinstance(given.get(name), _KINDS[schema["type"]]):
@@ -82,7 +82,7 @@ class Agent:
     def answer(self, request: str) -> str:
         """One turn: from a user message to its answer."""
         self._keep({"role": "user", "content": request})
-        tools = [tool.declared(self.model.provider) for tool in self.tools]
+        tools = [tool.declaration(self.model.provider) for tool in self.tools]
         for _ in range(MAX_ROUNDS):
             prompt = self.session.prepare(system=self.system, tools=tools, format=self.model.provider)
             self.on_prompt(prompt)
@@ -112,7 +112,7 @@ class Agent:
             return failure("; ".join(str(each) for each in check.findings if each.status in ("unknown", "deleted")))
         tool = next(tool for tool in self.tools if tool.name == call.name)
         try:
-            result = tool.carry_out(call)
+            result = tool.execute(call)
         except ToolFailed as error:
             return failure(str(error))
         return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)

@@ -25,7 +25,7 @@ class Project:
     root: Path
 
     @classmethod
-    def begun(cls, root: Path) -> Project:
+    def create(cls, root: Path) -> Project:
         for path, source in FILES.items():
             place = root / path
             place.parent.mkdir(exist_ok=True)

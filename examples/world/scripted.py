@@ -72,7 +72,7 @@ def id_of(name: str) -> Callable[[Request], str]:
     return lambda sent: sent.id_of(name)
 
 
-def found(pattern: str) -> Callable[[Request], str]:
+def match(pattern: str) -> Callable[[Request], str]:
     return lambda sent: sent.find(pattern)
 
 

@@ -44,10 +44,10 @@ class Shop:
         return {"success": True, "orders": theirs}
 
     def track_parcel(self, order_id: str) -> Json:
-        return {"success": True, "order": self._the_order(order_id)}
+        return {"success": True, "order": self._order(order_id)}
 
     def create_refund(self, order_id: str, amount: float) -> Json:
-        order = self._the_order(order_id)
+        order = self._order(order_id)
         back = sum(refund["amount"] for refund in self.refunds.values() if refund["order_id"] == order_id)
         if not 0 < amount <= order["paid"] - back:
             raise ToolFailed(f"{order['paid'] - back:.2f} of {order_id} can be paid back, and not {amount:.2f}")
@@ -62,7 +62,7 @@ class Shop:
         status = "arrived" if self.clock() - refund["since"] >= TRANSFER else "on its way"
         return {"success": True, "refund": {**refund, "since": f"{refund['since']:%Y-%m-%d}", "status": status}}
 
-    def _the_order(self, order_id: str) -> Json:
+    def _order(self, order_id: str) -> Json:
         order = self.orders.get(order_id)
         if order is None:
             raise ToolFailed(f"there is no order {order_id!r}")

@@ -266,10 +266,8 @@ def read(session: Session, path: str) -> ToolResult:
 
 def stored(memory: Memory) -> tuple[int, int]:
     """The lengths of the streams of the session and its resource."""
-    session_length, resource_length = (
-        memory._context.store.version(name) for name in ("session/keyed", "resource/ada")
-    )  # pyright: ignore[reportPrivateUsage]
-    return session_length, resource_length
+    store = memory._context.store  # pyright: ignore[reportPrivateUsage]
+    return store.version("session/keyed"), store.version("resource/ada")
 
 
 def result_fields(called: ToolResult) -> ToolResult:
