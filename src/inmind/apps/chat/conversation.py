@@ -7,7 +7,6 @@ tools are recorded before they are shown, because showing them can fail.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import closing, suppress
 from dataclasses import replace
@@ -17,18 +16,27 @@ from typing import Any, NamedTuple
 
 from inmind.apps.chat.endpoint import ChatEndpoint
 from inmind.apps.chat.file_tools import TOOLS, FileTools, ToolOutput
-from inmind.apps.chat.turn import STOPPED_REASON, ChatExchange, ChatListener, ChatToolUse, ChatTurn, OtherChanges
+from inmind.apps.chat.turn import (
+    STOPPED_REASON,
+    ChatExchange,
+    ChatListener,
+    ChatToolUse,
+    ChatTurn,
+    OtherChanges,
+    call_usage,
+    sum_usage,
+)
 from inmind.apps.signals import InterruptHandler
 from inmind.core.http import HttpEndpoint, Json, RequestRefused
 from inmind.core.messages import FORMATS
 from inmind.core.messages.model import Call, Message, Result, Text
-from inmind.core.messages.replies import Reply, ReplyUsage, read_partial_reply
+from inmind.core.messages.replies import Reply, read_partial_reply
 from inmind.core.messages.replies.reply import is_error
 from inmind.core.pricing import Usage
 from inmind.errors import InvalidInput, ModelFailed, NotFound, short_repr
 from inmind.history.conversation import ConversationEntry
 from inmind.memory.session_opener import DEFAULT_RESERVE
-from inmind.prompt.report import Prompt, Report
+from inmind.prompt.report import Prompt
 from inmind.session.recorded import Recorded
 from inmind.session.session import Session
 
@@ -200,7 +208,7 @@ class ChatConversation:
                 text="\n".join(one.recorded.text for one in rounds if one.recorded.text),
                 report=rounds[-1].prompt.report,
                 notices=tuple(notice for one in rounds for notice in one.notices),
-                usage=_sum_usage(one.usage for one in rounds),
+                usage=sum_usage(one.usage for one in rounds),
                 tools=tuple(used for one in rounds for used in one.tools),
                 end_reason=end_reason,
             )
@@ -234,7 +242,7 @@ class ChatConversation:
         if error is not None and not isinstance(error, KeyboardInterrupt):
             raise error
         notices = (*prompt.report.notices, *map(str, prompt.report.compactions), *self._truncation_warning(prompt.call))
-        usage = _call_usage(prompt.report, reply and reply.usage)
+        usage = call_usage(prompt.report, reply and reply.usage)
         return _Round(prompt, recorded, usage, tool_uses, notices, error is not None, cut_reason)
 
     def _prepare(self, branch: Sequence[ConversationEntry] | None) -> Prompt:
@@ -428,28 +436,3 @@ def _append_text(content: Any, mark: str) -> Any:
 
 def _seqs(entries: Iterable[ConversationEntry]) -> Set[int]:
     return frozenset(entry.seq for entry in entries)
-
-
-def _call_usage(report: Report, usage: ReplyUsage | None) -> Usage:
-    """Usage of one call, estimated and as reported.
-
-    The session's usage includes calls of other processes.
-    """
-    cached = 0 if report.cold else report.cached_prefix_tokens
-    estimated = Usage(calls=1, cached=cached, uncached=report.tokens_used - cached)
-    if usage is None:
-        return estimated
-    return replace(
-        estimated,
-        reported_calls=1,
-        reported_prompt=usage.prompt_tokens,
-        reported_cached=usage.cached_tokens,
-        completion=usage.completion_tokens,
-    )
-
-
-def _sum_usage(usages: Iterable[Usage]) -> Usage:
-    total: Counter[str] = Counter()
-    for ledger in usages:
-        total.update(ledger.freeze())
-    return Usage(**total)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Protocol
 
 from inmind.apps.chat.file_tools import ToolOutput
 from inmind.apps.chat.providers import StreamPiece
 from inmind.core.frozen import frozen
+from inmind.core.messages.replies import ReplyUsage
 from inmind.core.pricing import Usage
 from inmind.prompt.report import Report
 
@@ -90,3 +94,28 @@ class OtherChanges:
 
 
 STOPPED_REASON = "stopped"
+
+
+def call_usage(report: Report, usage: ReplyUsage | None) -> Usage:
+    """Usage of one call, estimated and as reported.
+
+    The session's usage includes calls of other processes.
+    """
+    cached = 0 if report.cold else report.cached_prefix_tokens
+    estimated = Usage(calls=1, cached=cached, uncached=report.tokens_used - cached)
+    if usage is None:
+        return estimated
+    return replace(
+        estimated,
+        reported_calls=1,
+        reported_prompt=usage.prompt_tokens,
+        reported_cached=usage.cached_tokens,
+        completion=usage.completion_tokens,
+    )
+
+
+def sum_usage(usages: Iterable[Usage]) -> Usage:
+    total: Counter[str] = Counter()
+    for ledger in usages:
+        total.update(ledger.freeze())
+    return Usage(**total)
