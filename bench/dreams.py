@@ -138,8 +138,8 @@ def _concurrent_table() -> Table:
             )
         )
     note = (
-        f"Repeated dreams over {NOTES:,} notes and {CRYSTALS:,} crystals, each undone; prepare with its commit, in a
-        " "session of another resource, whose prompt no dream changes."
+        f"Repeated dreams over {NOTES:,} notes and {CRYSTALS:,} crystals, each undone; prepare with its commit, in "
+        "a session of another resource, whose prompt no dream changes."
     )
     return Table("Prepare during dreams", rows, [note])
 

@@ -52,8 +52,8 @@ def run() -> list[Table]:
             "a durable note against a bare insert",
             [_note_row()],
             (
-                "Bare: the same text into one table of a separate file, WAL, synchronous=FULL, same library.
-                Interleaved.",
+                "Bare: the same text into one table of a separate file, WAL, synchronous=FULL, same library. "
+                "Interleaved.",
             ),
         ),
     ]

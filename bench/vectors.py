@@ -86,8 +86,8 @@ def run() -> list[Table]:
     ).items()
     rows_without_bar = [replace(row, bar="", met=None) for row in rows]
     notes = (
-        "Found: of the exact 10 and 100 nearest. Each process has one BLAS thread; 'two threads' splits the rows in
-        half. " f"No graph above {MAX_GRAPH_SIZE:,}. Medians, interleaved.",
+        "Found: of the exact 10 and 100 nearest. Each process has one BLAS thread; 'two threads' splits the rows "
+        f"in half. No graph above {MAX_GRAPH_SIZE:,}. Medians, interleaved.",
     )
     return [*tables, Table(f"the nearest of {size:,} vectors, 256 random numbers", rows_without_bar, notes)]
 

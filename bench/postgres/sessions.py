@@ -66,8 +66,8 @@ def _rate_table(server: BenchServer) -> Table:
                 cpu_rows.append(_cpu_row(kind, hosts / turns, (server.cpu_seconds - before) / turns))
     title = f"turns a second through one database, by processes, {SESSIONS} sessions, {SECONDS:g} s each"
     note = (
-        f"A turn: prepare with at least {PREVIOUS_TURNS} turns of 1 KB in the host's list and a new message, then
-        record. " "The server and all processes share the cores of one machine, which limits the rate."
+        f"A turn: prepare with at least {PREVIOUS_TURNS} turns of 1 KB in the host's list and a new message, "
+        "then record. The server and all processes share the cores of one machine, which limits the rate."
     )
     return Table(title, [*rows, *cpu_rows], [note, server.description])
 
