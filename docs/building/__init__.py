@@ -1,1 +1,1 @@
-"""What makes a site of the pages: `make docs`, which is `python -m docs.building`."""
+"""The generator of the documentation site: `make docs`, which runs `python -m docs.building`."""

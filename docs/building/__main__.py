@@ -1,4 +1,4 @@
-"""Makes the site: `python -m docs.building`."""
+"""Build the site: `python -m docs.building`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reference of the command line, out of the table of commands."""
+"""The reference of the command line, generated from the table of commands."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from inmind.apps.cli.app import COMMANDS, app
 
 def commands_page() -> str:
     """Every command with its arguments and options, in the order of `inmind --help`."""
-    parts = ["# Every option", "As `--help` has them. [Commands](../commands.md) has what they print and how they end."]
+    parts = ["# Every option", "The text of `--help`. [Commands](../commands.md) describes output and exit codes."]
     for subject, commands in COMMANDS.items():
         parts.append(f"## {subject}")
         for name in commands:
@@ -22,7 +22,7 @@ def commands_page() -> str:
 
 
 def options_by_path() -> dict[str, set[str]]:
-    """What each command can be told, by the words that call it, groups opened: `dream run`."""
+    """Return the options of each command by its full name, with groups expanded: `dream run`."""
     names = [name for commands in COMMANDS.values() for name in commands]
     found = [one for name in names for one in walk(name, load_command(name)) if not subcommands(one[1])]
     return {path: {option for one in command.params for option in one.opts} for path, command in found}

@@ -1,4 +1,4 @@
-"""One name as Markdown: how it is called, what it says of itself, and what it has."""
+"""One name as Markdown: its signature, its docstring and its members."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from griffe import ParameterKind
 from docs.building.source import HOST_OBJECTS, docstring_of, fields_of, members_of
 
 MAX_SIGNATURE_CHARACTERS = 100
-"""Characters of a signature; a longer one has a line for each parameter."""
+"""A longer signature has one line per parameter."""
 
 STARS = {ParameterKind.var_positional: "*", ParameterKind.var_keyword: "**"}
 
@@ -48,7 +48,7 @@ def declaration(found: Any, path: str) -> str:
 
 
 def is_constructed_by_inmind(found: Any) -> bool:
-    """Whether we make it and not the caller: what hosts hold, and errors."""
+    """Whether inmind and not the caller creates it: host objects and errors."""
     return found.name in HOST_OBJECTS or "InmindError" in {found.name, *(base.name for base in found.mro())}
 
 
@@ -68,7 +68,7 @@ def code(text: str) -> str:
 
 
 def prose(text: str) -> str:
-    """A docstring as Markdown: it is nearly that, but for tags, which a browser would take for its own."""
+    """Return a docstring as Markdown, with `<` escaped so that browsers do not read it as a tag."""
     return "\n".join(line if line.startswith("    ") else _escape_tags(line) for line in text.strip().splitlines())
 
 

@@ -102,7 +102,7 @@ def names_page(page: Page) -> str:
 
 
 def async_page() -> str:
-    """The async classes: what all have, the sync class of each, and which of its names are awaited."""
+    """The async classes: common names, the sync class of each, and which names are awaited."""
     wrapper = public(f"{ASYNC}.wrapper.AsyncWrapper")
     parts = ["# Async", prose(docstring_of(module(ASYNC))), "## Every async class"]
     parts += [field_line(name, field) for name, field in fields_of(wrapper)]

@@ -16,12 +16,12 @@ FOLDER = "docs/reference/names"
 
 def reference() -> Iterator[tuple[str, str]]:
     """Each page of the reference by its path."""
-    index = ["# Every name", "", "Made of the docstrings, by `make docs`.", ""]
+    index = ["# Every name", "", "Generated from the docstrings by `make docs`.", ""]
     for name, page in PAGES.items():
         index.append(f"- [{page.title}]({name}.md): {page.about}")
         yield f"{FOLDER}/{name}.md", async_page() if name == "async" else names_page(page)
     index.append("- [Every option](commands.md): the command line, command by command.")
-    index.append("- [Tools](tools.md): what a model may call, by itself or over MCP.")
+    index.append("- [Tools](tools.md): the tools of the model, in a session and over MCP.")
     yield f"{FOLDER}/commands.md", commands_page()
     yield f"{FOLDER}/tools.md", tools_page()
     yield f"{FOLDER}/README.md", "\n".join(index) + "\n"

@@ -1,7 +1,7 @@
-"""The site: what is written, and what is generated, laid out as in the repository.
+"""The site: written and generated pages, in the layout of the repository.
 
-A page stands in the site where it stands in the repository, so that a link that works in one works in the other. The
-pages are copied to a stage, since the reference is made there beside them and must not be committed.
+A page has the same path in the site as in the repository, so that links work in both. The pages are copied to a staging
+folder, because the generated reference is added there and must not be committed.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ CODE_OR_LINK = re.compile(
 )
 RUN_MARK = re.compile(r"^(?P<fence>`{3,}python) no-run$", re.MULTILINE)
 
-# What a browser fetches by itself; a link that somebody has to click may lead anywhere.
+# Attributes that a browser fetches without a click. Links that a reader clicks may lead to any host.
 FETCH_ATTRIBUTES = {"img": "src", "script": "src", "link": "href", "iframe": "src", "source": "src"}
 LINK_RELATIONS = {"canonical", "next", "prev", "alternate", "edit"}
 
 
 def build(project: Path, into: Path) -> int:
-    """Stage all pages, let zensical make a site of them, and look whether it is whole and needs nobody else."""
+    """Stage all pages, run zensical, and check that no page is missing and no other host is used."""
     pages = staged_pages(project)
     stage(pages, into / STAGE)
-    shutil.copy(project / CONFIG, into / CONFIG)  # beside the stage: zensical keeps its cache where its settings are
+    shutil.copy(project / CONFIG, into / CONFIG)  # next to the stage: zensical keeps its cache with its settings
     shutil.rmtree(into / SITE, ignore_errors=True)
     making = [sys.executable, "-m", "zensical", "build", "--strict", "--clean", "--config-file", CONFIG]
-    made = subprocess.run(making, cwd=into, check=False)  # noqa: S603 -- nothing of it comes from outside
+    made = subprocess.run(making, cwd=into, check=False)  # noqa: S603 -- no outside input
     complaints = [*missing_pages(into / SITE, {*pages, *menu_pages(project)}), *external_fetches(into / SITE)]
     for complaint in complaints:
         print(complaint, file=sys.stderr)
@@ -47,18 +47,18 @@ def build(project: Path, into: Path) -> int:
 
 
 def staged_pages(project: Path) -> dict[str, str]:
-    """Every page by its path: those that somebody wrote, and the reference."""
+    """Return all pages by path: written pages and the reference."""
     written = {str(path.relative_to(project)): path.read_text("utf-8") for path in _source_files(project)}
     return {path: strip_for_site(text) for path, text in written.items()} | dict(reference())
 
 
 def strip_for_site(text: str) -> str:
-    """What only the tests read in a fence goes, and what leads to no page is text: the site has pages only."""
+    """Remove test markers from code fences, and replace links that lead to no page by their text."""
     return CODE_OR_LINK.sub(_code_or_link, RUN_MARK.sub(lambda mark: mark["fence"], text))
 
 
 def _code_or_link(found: re.Match[str]) -> str:
-    """A link to a program, a licence or a folder is right in the repository alone."""
+    """Links to programs, licences and folders work only in the repository."""
     if found["code"] or found["to"].startswith(("https://", "http://", "#")):
         return found[0]
     return found[0] if found["to"].partition("#")[0].endswith(".md") else found["text"]
@@ -73,12 +73,12 @@ def stage(pages: Mapping[str, str], folder: Path) -> None:
 
 
 def menu_pages(project: Path) -> Iterator[str]:
-    """The pages that the site's menu names, which zensical passes over where there is none."""
+    """Yield the pages of the site's menu. zensical ignores missing ones."""
     yield from re.findall(r"=\s*\"([^\"]+\.md)\"", (project / CONFIG).read_text("utf-8"))
 
 
 def missing_pages(site: Path, pages: Iterable[str]) -> Iterator[str]:
-    """Pages that should be in the site and are not."""
+    """Report pages that are not in the site."""
     for path in sorted(pages):
         page = Path(path)
         name = "index.html" if page.name == "README.md" else f"{page.stem}.html"
@@ -87,7 +87,7 @@ def missing_pages(site: Path, pages: Iterable[str]) -> Iterator[str]:
 
 
 def external_fetches(site: Path) -> Iterator[str]:
-    """Whatever a browser would fetch from another host than the one that the site is on."""
+    """Report everything that a browser would fetch from another host."""
     for path in sorted(site.rglob("*.html")):
         reader = _FetchParser()
         reader.feed(path.read_text("utf-8"))

@@ -1,4 +1,4 @@
-"""The source as the reference sees it: read and not run, so that annotations and defaults are as they are written."""
+"""The source as the reference reads it: parsed, not imported, so annotations and defaults stay as written."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import griffe
 SOURCE = Path(__file__).parents[2] / "src"
 
 HOST_OBJECTS = ("Memory", "Resource", "Session", "Scratchpad", "Affect", "Economics")
-"""The objects that hosts hold: everything on them is theirs to call, and has to say what it does."""
+"""The objects that hosts use. All their members are public and need a docstring."""
 
 INTERNAL_METHODS = ("after_fork",)
-"""What is called by the interpreter, on an object that hosts hold."""
+"""Methods of host objects that only the interpreter calls."""
 
 
 @cache
@@ -28,28 +28,28 @@ def module(path: str) -> griffe.Module:
 
 
 def public(path: str) -> Any:
-    """What a public name stands for, wherever that is defined."""
+    """Return the definition of a public name."""
     found: Any = package()[path.removeprefix("inmind.")]
     found = found.final_target if found.is_alias else found
-    return found.members[found.name] if found.is_module else found  # a module that is called like what it has
+    return found.members[found.name] if found.is_module else found  # a module with the name of its member
 
 
 def names_of(path: str) -> list[str]:
-    """The public names of a module: those in its __all__, or else the classes that are defined there."""
+    """Return the public names of a module: its __all__, or the classes defined in it."""
     found = module(path)
     own = [name for name, one in found.members.items() if not (name.startswith("_") or one.is_alias) and one.is_class]
     return [str(name) for name in found.exports or own]
 
 
 def fields_of(found: Any) -> Iterator[tuple[str, Any]]:
-    """The values that an object is made of."""
+    """Yield the fields of a class."""
     for name, member in _own(found):
         if member.is_attribute and "property" not in member.labels:
             yield name, member
 
 
 def members_of(found: Any) -> Iterator[tuple[str, Any]]:
-    """What can be called, or read as if it were there: what says nothing of itself is not meant for callers."""
+    """Yield methods and properties. Members without a docstring are not for callers."""
     for name, member in _own(found):
         asked = member.is_function or "property" in member.labels
         if asked and name not in INTERNAL_METHODS and (docstring_of(member) or found.name in HOST_OBJECTS):
@@ -57,7 +57,7 @@ def members_of(found: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _own(found: Any) -> Iterator[tuple[str, Any]]:
-    """What a class has beside its public bases, which have entries of their own."""
+    """Yield the members of a class except those of its public bases, which have their own entries."""
     exported = {*names_of("inmind"), *names_of("inmind.layers"), *names_of("inmind.types")}
     above = {name for base in found.mro() if base.name in exported for name in base.members}
     for name, member in found.all_members.items():
@@ -66,7 +66,10 @@ def _own(found: Any) -> Iterator[tuple[str, Any]]:
 
 
 def docstring_of(found: Any) -> str:
-    """Its docstring, or that of what it overrides; layers answer a protocol that they need not inherit."""
+    """Return its docstring, or that of the overridden member.
+
+    Layers implement a protocol that they need not inherit.
+    """
     if found.docstring:
         return str(found.docstring.value)
     holder = found.parent

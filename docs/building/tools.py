@@ -1,4 +1,4 @@
-"""The reference of the tools: what a model may call, and what an MCP client is offered beside them."""
+"""The reference of the tools: memory tools, and the resources and prompts of the MCP server."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from inmind.session.tools.registry import tool_schemas
 HINTS = {
     "readOnlyHint": "reads only",
     "destructiveHint": "can overwrite",
-    "idempotentHint": "twice is once",
-    "openWorldHint": "reaches outside",
+    "idempotentHint": "idempotent",
+    "openWorldHint": "uses the network",
 }
 
 OVER_MCP = (
-    "Each tool also takes `session` and `resource`, which say what a call is about and whose a new session is; the "
-    "filter of a search by session is `within` there. Those that overwrite take `seen`, which answers about pages have."
+    "Each tool also takes `session` and `resource`: the session of the call, and the resource of a new session. The "
+    "session filter of a search is `within`. Tools that overwrite take `seen`, which is part of results with pages."
 )
 
 
 def tools_page() -> str:
-    """Each memory tool with its arguments; then what `inmind mcp` has beside them."""
-    parts = ["# Tools", "What a model is told that it may call, by the layers that a session has by default."]
+    """Each memory tool with its arguments, then the resources and prompts of `inmind mcp`."""
+    parts = ["# Tools", "The tools that a model is offered by the default layers of a session."]
     for tool in tool_schemas(default_layers(), "mcp"):
         parts += tool_entry(tool)
     parts += ["# Over MCP", OVER_MCP]

@@ -33,7 +33,7 @@ class Model:
     server: HttpEndpoint
 
     def ask(self, prompt: Prompt) -> dict[str, Any]:
-        """The provider's reply as it came, which is what `session.record` takes."""
+        """Return the provider's unchanged reply, as `session.record` takes it."""
         if self.provider == "anthropic":
             body = {"model": self.name, "max_tokens": MAX_TOKENS, **prompt.request}
             return self.server.request("v1/messages", body, headers=_anthropic, seconds=TIMEOUT_SECONDS)
@@ -64,14 +64,14 @@ def _options(about: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=about.partition("\n")[0],
         epilog="Without --model its replies are scripted, and nothing leaves this machine. Keys are read from "
-        "OPENAI_API_KEY and ANTHROPIC_API_KEY; a server of your own may need none.",
+        "OPENAI_API_KEY and ANTHROPIC_API_KEY; a local server may need none.",
     )
-    parser.add_argument("--model", metavar="NAME", help="ask this model instead of the script")
-    parser.add_argument("--base-url", metavar="URL", help="where: any server that speaks like OpenAI's, or Anthropic's")
-    parser.add_argument("--provider", choices=("openai", "anthropic"), help="by default, told by the model's name")
+    parser.add_argument("--model", metavar="NAME", help="use this model instead of the script")
+    parser.add_argument("--base-url", metavar="URL", help="a server with the API of OpenAI or Anthropic")
+    parser.add_argument("--provider", choices=("openai", "anthropic"), help="by default chosen by the model's name")
     options = parser.parse_args()
     if options.model is None and (options.base_url or options.provider):
-        parser.error("say which model, with --model")
+        parser.error("--base-url and --provider need --model")
     return options
 
 

@@ -36,15 +36,15 @@ class Request:
         return "\n".join(_texts(self.body["messages"]))
 
     def id_of(self, name: str) -> str:
-        """By which id a thing goes: as memory lists it, or as a tool has answered with it; the last word counts."""
+        """Return the last id of a thing in the prompt, as memory lists it or as a tool returned it."""
         said = json.dumps(name, ensure_ascii=False)
         return self.find(rf'(?:"id": "(?=[^"]+", "\w+": {re.escape(said)})|{re.escape(said)} \()([^")]+)')
 
     def find(self, pattern: str) -> str:
-        """The last thing that fits: a group of the pattern, or all of it."""
+        """Return the last match: a group of the pattern, or all of it."""
         found = [match[match.re.groups] for match in re.finditer(pattern, self.text)]
         if not found:
-            raise Missing(f"the prompt says nothing like {pattern}")
+            raise Missing(f"the prompt has no match of {pattern}")
         return found[-1]
 
 
@@ -92,7 +92,7 @@ def serve_script(script: Sequence[Move]) -> Generator[str]:
             server.shutdown()
             thread.join()
     if left := sum(1 for _ in moves):
-        raise ModelFailed(reason=f"{left} of its {len(script)} moves were never asked for")
+        raise ModelFailed(reason=f"{left} of its {len(script)} moves were not requested")
 
 
 def _handler(moves: Iterator[tuple[int, Move]]) -> type[BaseHTTPRequestHandler]:
@@ -108,7 +108,7 @@ def _handler(moves: Iterator[tuple[int, Move]]) -> type[BaseHTTPRequestHandler]:
             self.wfile.write(said)
 
         def log_message(self, format: str, *args: Any) -> None:
-            """Nothing: the story is told elsewhere."""
+            """Log nothing."""
 
     return Handler
 

@@ -29,7 +29,7 @@ class Shop:
     refunds: dict[str, Json] = field(default_factory=dict[str, Json])
 
     def tools(self, *names: str) -> list[Tool]:
-        """Those of these names: not everybody may pay money back."""
+        """Return the tools with these names: not every agent may refund money."""
         part = {"order_id": TEXT, "amount": NUMBER}
         all_tools = [
             Tool("list_orders", "The orders of a customer.", {"customer": TEXT}, self.list_orders),

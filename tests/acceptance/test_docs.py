@@ -22,8 +22,8 @@ from provider import Provider, Says, asks, says
 import inmind
 from docs.building.commands import options_by_path
 from docs.building.names import PAGES, async_page, public_path, undocumented
-from docs.building.site import SITE, build, fetched_from_outside, for_the_site, missing, staged_pages
-from docs.building.source import HELD, members_of, public
+from docs.building.site import SITE, build, external_fetches, missing_pages, staged_pages, strip_for_site
+from docs.building.source import HOST_OBJECTS, members_of, public
 from inmind import layers, types
 from inmind.apps.cli.exit_codes import EXIT_CODE_HELP, EXIT_CODES
 from inmind.core.settings import Settings
@@ -205,7 +205,7 @@ def test_everything_that_a_host_can_call_is_in_the_table_of_calls() -> None:
     for holder in ("Scratchpad", "Affect", "Economics"):  # each has one row, which says what it has
         [has] = [does for _, does in rows if f"`{holder}`:" in does]
         told |= {f"{holder}.{name}" for name in re.findall(r"`(\w+)", has)}
-    called = [f"{holder}.{name}" for holder in HELD for name, _ in members_of(public(public_path(holder)))]
+    called = [f"{holder}.{name}" for holder in HOST_OBJECTS for name, _ in members_of(public(public_path(holder)))]
     assert [one for one in called if one not in told] == []
     exported = {*inmind.__all__, *layers.__all__, *types.__all__}
     assert [name for name in sorted(exported) if f"`{name}`" not in table] == []
@@ -272,7 +272,7 @@ def test_whatever_a_browser_would_fetch_from_elsewhere_is_found(tmp_path: Path) 
         '<img src="b.png">'
     )
     (tmp_path / "b.css").write_text('@import "https://fonts.example/c.css"; body { background: url(d.png) }')
-    assert list(fetched_from_outside(tmp_path)) == [
+    assert list(external_fetches(tmp_path)) == [
         "a.html fetches //cdn.example/x.css",
         "a.html fetches https://cdn.example/x.js",
         "b.css fetches https://fonts.example/c.css",
@@ -281,15 +281,15 @@ def test_whatever_a_browser_would_fetch_from_elsewhere_is_found(tmp_path: Path) 
 
 def test_a_page_that_did_not_get_into_the_site_is_missed(tmp_path: Path) -> None:
     (tmp_path / "index.html").touch()
-    assert list(missing(tmp_path, ["README.md", "docs/gone.md"])) == ["docs/gone.md is not in the site"]
+    assert list(missing_pages(tmp_path, ["README.md", "docs/gone.md"])) == ["docs/gone.md is not in the site"]
 
 
 def test_a_link_to_what_is_no_page_is_text_in_the_site() -> None:
     links = "[a](b.md) [c](d.md#e) [f](#g) [h](https://i.example/j) [k](examples) [l](LICENSE)"
-    assert for_the_site(links) == "[a](b.md) [c](d.md#e) [f](#g) [h](https://i.example/j) k l"
+    assert strip_for_site(links) == "[a](b.md) [c](d.md#e) [f](#g) [h](https://i.example/j) k l"
     code = "`run[a](b)` and\n```python\nrun[a](b)\n```\nthen "
-    assert for_the_site(f"{code}[k](examples)") == f"{code}k"
-    assert for_the_site("```python no-run\nrun()\n```") == "```python\nrun()\n```"
+    assert strip_for_site(f"{code}[k](examples)") == f"{code}k"
+    assert strip_for_site("```python no-run\nrun()\n```") == "```python\nrun()\n```"
 
 
 def json_in(name: str) -> Any:
