@@ -125,7 +125,7 @@ class Backend(Protocol):
         ...
 
     def has_resource_files(self, resource: str) -> bool:
-        """Whether files of a resource exist; the journal may not know the resource yet."""
+        """True if files of a resource exist; the journal may not know the resource yet."""
         ...
 
     def legacy_sessions(self, id: str) -> list[LegacySession]:

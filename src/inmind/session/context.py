@@ -37,7 +37,7 @@ class SessionConfig:
     compression: CompressionPolicy = DEFAULT_POLICY
     summarizer: Summarizer | None = None
     affect: bool = True
-    """Whether messages and tool results change the affect of the resource."""
+    """True if messages and tool results change the affect of the resource."""
 
 
 @frozen(kw_only=True)

@@ -115,6 +115,6 @@ def _merge_dream(path: str, base: str, theirs: str, dreamt: str) -> str:
 
 
 def _is_closer(text: str, first: str, second: str) -> bool:
-    """Whether a text shares more lines with only `first` than with only `second`."""
+    """True if a text shares more lines with only `first` than with only `second`."""
     lines, in_first, in_second = (set(page.split("\n")) for page in (text, first, second))
     return len(lines & (in_first - in_second)) > len(lines & (in_second - in_first))

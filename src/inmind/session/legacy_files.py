@@ -135,7 +135,7 @@ def _session_info(line: bytes) -> dict[str, Any] | None:
 
 
 def _is_object(line: bytes) -> bool:
-    """Whether a line looks like a JSON object. A line cut off by a crash has no end."""
+    """True if a line looks like a JSON object. A line cut off by a crash has no end."""
     said = line.removeprefix(BOM_UTF8).strip()
     return said.startswith(b"{") and said.endswith(b"}")
 

@@ -434,7 +434,7 @@ def _not_a_page_reason(path: str, kind: str) -> str:
 
 
 def _is_document(path: str) -> bool:
-    """Whether a path is that of a document. A damaged file that was set aside is not."""
+    """True if a path is that of a document. A damaged file that was set aside is not."""
     if DAMAGED_SUFFIX in path:
         return False
     try:

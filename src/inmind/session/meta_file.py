@@ -128,7 +128,7 @@ class MetaFile:
         return ""
 
     def _was_renamed(self) -> bool:
-        """Whether the session was renamed since the file was last written."""
+        """True if the session was renamed since the file was last written."""
         return self._version > 0 and bool(
             self._store.read(self._stream.name, after=self._version, kind=SessionTitled.kind)
         )

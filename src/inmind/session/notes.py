@@ -97,7 +97,7 @@ class NoteWithdrawals:
         return self._stream.commit(decide, key=checked_key, companion=self._resource).events
 
     def revert_drafts(self, state: SessionState, target: int) -> list[Draft]:
-        """Events for the resource's stream that make its notes as they were when the session was at `target`."""
+        """Events for the resource that restore its notes as of `target` in the session."""
         events = self._store.read(self._stream.name, kind=NoteWithdrawn.kind)
         if self._anonymous or not events:
             return []
@@ -126,7 +126,10 @@ def find_note(store: Store, stream: str, id: str) -> Event:
 
 
 def withdrawal_drafts(state: NotesState, note: Event) -> list[Draft]:
-    """Events that withdraw a note and remove it from the notes page; none if it is withdrawn already."""
+    """Events that withdraw a note and remove it from the notes page.
+
+    None if it is withdrawn already.
+    """
     if note.id in state.withdrawn_notes:
         return []
     page, line = state.documents.by_path.get(NOTES_PAGE_PATH), _page_note(note)

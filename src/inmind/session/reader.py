@@ -41,7 +41,7 @@ class SessionReader:
 
     @property
     def memory_tools(self) -> bool:
-        """Whether memory tools are offered to the model and executed."""
+        """True if memory tools are offered to the model and executed."""
         return self._config.memory_tools
 
     def tools(self, format: str = "openai") -> list[dict[str, Any]]:

@@ -242,7 +242,7 @@ class ReplyExecutor:
         return key, undone
 
     def _is_undone(self, append: AppendResult) -> bool:
-        """Whether an append is reverted.
+        """True if an append is reverted.
 
         An undo may itself be undone, by going back to an event after it.
         """
@@ -269,7 +269,7 @@ class ReplyExecutor:
 
 
 def _reply_key(reply: Reply, call: int, conversation: Conversation) -> Key:
-    """Identify a reply by the provider's id, or else by the call, the last message and its content."""
+    """Identify a reply by the provider's id, or else by call, last message and content."""
     name = reply.id
     if len(name) < MIN_REPLY_ID_LENGTH:
         newest_first = reversed(conversation[:])

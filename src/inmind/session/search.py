@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class SessionSearch:
-    """Searches the crystals of the session's resource; an anonymous session searches only itself."""
+    """Searches the session's resource; an anonymous session searches only itself."""
 
     def __init__(self, context: SessionContext, view: ViewBuilder) -> None:
         self._context, self._stream, self._view = context, context.stream, view

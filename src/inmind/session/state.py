@@ -304,7 +304,7 @@ def _is_overview_upkeep(event: Event) -> bool:
 
 
 def is_file_edit(event: Event) -> bool:
-    """Whether a person saved a page in its file."""
+    """True if a person saved a page in its file."""
     return isinstance(event.payload, DocumentWritten) and event.origin is Origin.FILE
 
 

@@ -92,7 +92,7 @@ class TranscriptFile:
             size *= 4
 
     def _is_ours(self, file: AppendFile, length: int, position: tuple[int, int]) -> bool:
-        """Whether the file has only lines that we wrote.
+        """True if the file has only lines that we wrote.
 
         The end is checked always. The lines are counted only when the file is first read or has become shorter:
         counting them whenever another process has added some would cost too much.
@@ -140,7 +140,7 @@ def _render_line(event: Event) -> str:
 
 
 def _is_partial_line(end: bytes) -> bool:
-    """Whether the end of the file is empty or the beginning of one of our lines."""
+    """True if the end of the file is empty or the beginning of one of our lines."""
     ours = b'{"seq":'
     return end[: len(ours)] == ours[: len(end)]
 

@@ -271,7 +271,7 @@ class _CallRouter:
         )
 
     def may_hide(self) -> bool:
-        """Whether any call could be hidden, of a tool in the prompt or of an unknown tool."""
+        """True if any call could be hidden, of a tool in the prompt or of an unknown tool."""
         return bool(self.prompt_tools) and any(map(self.is_hidden, [*tool_names(self.prompt_tools), "no tool"]))
 
     def _tools_added(self) -> bool:
@@ -279,7 +279,7 @@ class _CallRouter:
 
 
 def _needs_host(wires: Sequence[Wire], fmt: Format) -> bool:
-    """Whether a reply has requests that only the host can answer, such as approvals."""
+    """True if a reply has requests that only the host can answer, such as approvals."""
     parts = [part for wire in wires for part in fmt.read(wire).parts if isinstance(part, Opaque)]
     return not {part.request_id for part in parts} <= {"", *(part.answered_id for part in parts)}
 

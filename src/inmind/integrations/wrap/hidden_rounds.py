@@ -133,7 +133,7 @@ class MatchedRun:
 
 
 def _starts_with_conversation(conversation: Conversation, messages: Sequence[Any]) -> bool:
-    """Whether a list starts with the whole conversation, ignoring cache marks."""
+    """True if a list starts with the whole conversation, ignoring cache marks."""
     return find_appended(conversation, _without_marks(messages)) is not None
 
 
@@ -198,7 +198,7 @@ def _match_run(journal: Sequence[SpeakerTurn], host: Sequence[SpeakerTurn], star
 
 
 def _is_skipped(host_turn: SpeakerTurn | None, later: Sequence[SpeakerTurn]) -> bool:
-    """Whether the host's list continues like the journal but without a reply."""
+    """True if the host's list continues like the journal but without a reply."""
     if host_turn is None or host_turn.is_reply:
         return host_turn is None and not later
     return not later or host_turn.key == later[0].key
@@ -256,7 +256,7 @@ def _merge_plain_reply(journal: SpeakerTurn, host: SpeakerTurn) -> list[Any] | N
 
 
 def _has_same_letters(texts: Sequence[str], joined: str) -> bool:
-    """Whether `joined` is these texts, with at most spaces between them."""
+    """True if `joined` is these texts, with at most spaces between them."""
     rest = joined
     for index, text in enumerate(texts):
         before, found, rest = rest.partition(text)

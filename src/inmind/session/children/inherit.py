@@ -71,7 +71,7 @@ def copy_draft(what: EventPayload, sources: Sequence[str], trust: Trust) -> Draf
 
 
 def keeps_documents(layer: Layer) -> bool:
-    """Whether a layer stores documents. A host's layers do."""
+    """True if a layer stores documents. A host's layers do."""
     return not isinstance(layer, ScratchpadLayer | EntityLayer | ViewLayer)
 
 

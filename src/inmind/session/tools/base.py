@@ -63,7 +63,7 @@ class ToolContext:
     memory_view: Callable[[], MemoryView]
 
     def knows(self, path: str) -> bool:
-        """Whether the model has seen the current version of a page in full."""
+        """True if the model has seen the current version of a page in full."""
         page = self.state.documents.by_path.get(path)
         stream = f"{self.state.stream}#"
         seen = (int(id.removeprefix(stream)) for id in self.seen.get(path, ()) if id.startswith(stream))
@@ -84,7 +84,7 @@ class ToolContext:
 
     @property
     def is_anonymous(self) -> bool:
-        """Whether the session was opened without a resource."""
+        """True if the session was opened without a resource."""
         return self.state.opened is not None and self.state.opened.resource == ANONYMOUS
 
     def page_text(self, path: str) -> str | None:
@@ -106,7 +106,7 @@ class ToolAnswer:
     about: str = ""
     """Path of the page that the answer shows or the call has written, or `SCRATCHPAD`."""
     complete: bool = False
-    """Whether the answer shows all of that page, or the call has written all of it."""
+    """True if the answer shows all of that page, or the call has written all of it."""
     shows: ShownVersions = ()
     """Other pages that the answer shows in full, with the events that wrote them."""
     tagged: bool = False
@@ -118,7 +118,7 @@ class ToolAnswer:
 
     @property
     def refused(self) -> bool:
-        """Whether the call had no effect.
+        """True if the call had no effect.
 
         Under a tool's legacy name a refusal is not an error, only a diagnostic.
         """
@@ -163,7 +163,7 @@ class MemoryTool:
     scope: Callable[[Layer, bool], Scope] = lambda _, __: "thread"
     """Returns the stream that the tool writes to, given the layer and whether the session is anonymous."""
     offered_by: Callable[[Layer], bool]
-    """Whether a layer offers this tool."""
+    """True if a layer offers this tool."""
     declare: Callable[[Layer], ToolDeclaration | None]
     """Returns the declaration for a layer, or None if the tool is not advertised there. A call is still executed."""
     run: Callable[[ToolContext, Layer, dict[str, Any]], ToolAnswer]

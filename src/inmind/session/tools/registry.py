@@ -64,7 +64,7 @@ def route_call(
 
 
 def adds_tools(messages: Iterable[Message]) -> bool:
-    """Whether messages of the conversation add tools to those passed with the request."""
+    """True if messages of the conversation add tools to those passed with the request."""
     parts = (part for message in messages for part in message.parts)
     return any(isinstance(part, Opaque) and part.kind in _TOOL_ADDING_PARTS for part in parts)
 
@@ -195,7 +195,7 @@ _TOOL_ADDING_PARTS = frozenset({"additional_tools", "tool_addition"})
 
 
 def _is_function(tool: Mapping[str, Any]) -> bool:
-    """Whether a tool definition, in any provider's format, is a single named function."""
+    """True if a tool definition, in any provider's format, is a single named function."""
     return tool.get("type", "function") in ("function", "custom") and bool(tool_names([tool]))
 
 

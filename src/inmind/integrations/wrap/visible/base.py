@@ -17,7 +17,7 @@ from inmind.core.json import is_object
 from inmind.core.messages.replies.reply import peek
 
 IsHidden = Callable[[str], bool]
-"""Whether calls of a tool are answered without the host."""
+"""True if calls of a tool are answered without the host."""
 
 
 class VisibleReply(Protocol):
@@ -27,7 +27,7 @@ class VisibleReply(Protocol):
     """Usage of all rounds so far, in the provider's form; None if there is none."""
 
     def is_failure(self, said: Any) -> bool:
-        """Whether this reply or chunk says that there will be no reply. The host gets it unchanged."""
+        """True if this reply or chunk says that there will be no reply. The host gets it unchanged."""
         ...
 
     def complete_reply(self, reply: Any) -> Any:

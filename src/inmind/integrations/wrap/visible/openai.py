@@ -167,7 +167,7 @@ class OpenAIVisibleReply:
         return [with_fields(piece, index=call.index) for piece in waiting]
 
     def _is_hidden(self, call: Any) -> bool:
-        """Whether a call is hidden. A custom call is always the host's."""
+        """True if a call is hidden. A custom call is always the host's."""
         return bool(peek(call, "function")) and self._hidden(_name(call))
 
     def _call_of(self, delta: Any) -> _PartialCall:
@@ -192,12 +192,12 @@ def _name(call: Any) -> str:
 
 
 def _is_text_field(name: str, said: Any) -> bool:
-    """Whether a field is text: content, a refusal, or reasoning."""
+    """True if a field is text: content, a refusal, or reasoning."""
     return isinstance(said, str) and bool(said) and name != "role"
 
 
 def _join_rounds(before: Any, now: Any) -> Any:
-    """Join two rounds: texts with a blank line, lists in order, other fields from the later one."""
+    """Join two rounds: texts with a blank line, lists in order, the rest from the later one."""
     if before is None or now is None:
         return before if now is None else now
     fields: dict[str, Any] = {}
