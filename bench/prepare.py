@@ -252,7 +252,7 @@ def _commit_calls(memory: Memory, id: str, bare: BareJournal, size: int) -> dict
 
 
 def samples_per_setup(size: int) -> int:
-    """Return how many samples to take before a new setup: few, so that the history keeps its size."""
+    """Return the samples per setup: few, so that the history keeps its size."""
     return min(30, max(4, size // 20))
 
 

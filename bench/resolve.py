@@ -138,7 +138,10 @@ def measure(data: Path) -> list[Row]:
 
 
 def calibrate(data: Path) -> list[Row]:
-    """Return the share of right answers by confidence, over the resolved references of the odd dialogues."""
+    """Return the share of right answers by confidence, for resolved references.
+
+    Only the odd dialogues count.
+    """
     by_confidence: dict[float, Tally] = {}
     for name, tasks in _sets(data).items():
         strategies = _STRATEGIES_WITH_CONTEXT if name.endswith("with context") else _STRATEGIES
@@ -244,7 +247,7 @@ class _EntityWindow:
 
 
 def _list_sightings(type: str, results: Sequence[tuple[str, str]]) -> list[EntitySighting]:
-    """Return a list as the extractor does: the first few as entities, the rest as parts of the first."""
+    """Return a list like the extractor: the first few as entities, the rest as parts."""
     how = "listed" if len(results) > 1 else "seen"
     rest = tuple(EntityPart(type, id, name, True) for id, name in results[DEFAULT_MAX_PER_LIST:])
     return [

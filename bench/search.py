@@ -291,7 +291,7 @@ def _ratio_row(timings: Timings, ours: SearchSetup, other: str, what: str, limit
 
 
 def _messages(sets: Sets) -> Iterator[Turn]:
-    """First the messages of the datasets in random order, then endless combinations of their sentences."""
+    """First the messages in random order, then endless combinations of their sentences."""
     random = Random(5)
     turns = [turn for haystacks in sets.values() for haystack in haystacks for turn in haystack.turns]
     random.shuffle(turns)

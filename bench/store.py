@@ -140,7 +140,7 @@ def _note_row() -> Row:
 
 
 def _turn_call(memory: Memory, turns: int, *, owned: bool) -> TimedCall:
-    """One more turn of a conversation with this many turns: the model's answer and the next question."""
+    """One more turn after this many: the model's answer and the next question."""
     session = memory.session("bench", window=WINDOW, cwd="/bench")
     dialogue = exchanges(question_length=200, answer_length=824)
     messages = [message for exchange in islice(dialogue, turns) for message in exchange]

@@ -82,7 +82,7 @@ def _code() -> Corpus:
 
 
 def _json() -> Corpus:
-    """Compact and indented records, and real tool results if recorded transcripts are available."""
+    """Compact and indented records, and real tool results if transcripts are available."""
     compact = (json.dumps(_signatures(tree), separators=(",", ":")) for tree in _parse_sources())
     indented = (json.dumps(_signatures(tree), indent=2) for tree in _parse_sources(start=1))
     third = _MAX_CHARACTERS // 3

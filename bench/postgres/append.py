@@ -133,7 +133,7 @@ def _run(timings: Timings, timed_calls: dict[str, TimedCall]) -> None:
 
 
 def _many_clients_table(server: BenchServer) -> Table:
-    """In rounds: all clients append, then all insert, so that the two never wait for each other."""
+    """In rounds: all clients append, then all insert. So the two never wait for each other."""
     timings, spans = Timings(), dict[str, list[float]]()
     for samples, durations in run_clients(CLIENTS, _client, server.tenant):
         for name, taken in samples.items():

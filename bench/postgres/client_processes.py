@@ -14,7 +14,7 @@ _TIMEOUT_SECONDS = 3_600.0
 
 
 class Barrier(Protocol):
-    """Where clients wait for each other."""
+    """The part of a barrier that clients use."""
 
     def wait(self, timeout: float | None = None) -> int: ...
 

@@ -68,7 +68,7 @@ def code(text: str) -> str:
 
 
 def prose(text: str) -> str:
-    """Return a docstring as Markdown, with `<` escaped so that browsers do not read it as a tag."""
+    """Return a docstring as Markdown, with `<` escaped so that it is not read as a tag."""
     return "\n".join(line if line.startswith("    ") else _escape_tags(line) for line in text.strip().splitlines())
 
 

@@ -32,7 +32,7 @@ LINK_RELATIONS = {"canonical", "next", "prev", "alternate", "edit"}
 
 
 def build(project: Path, into: Path) -> int:
-    """Stage all pages, run zensical, and check that no page is missing and no other host is used."""
+    """Stage all pages, run zensical, and report missing pages and uses of other hosts."""
     pages = staged_pages(project)
     stage(pages, into / STAGE)
     shutil.copy(project / CONFIG, into / CONFIG)  # next to the stage: zensical keeps its cache with its settings
@@ -53,7 +53,7 @@ def staged_pages(project: Path) -> dict[str, str]:
 
 
 def strip_for_site(text: str) -> str:
-    """Remove test markers from code fences, and replace links that lead to no page by their text."""
+    """Remove test markers from code fences, and unlink what leads to no page."""
     return CODE_OR_LINK.sub(_code_or_link, RUN_MARK.sub(lambda mark: mark["fence"], text))
 
 

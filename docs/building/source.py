@@ -57,7 +57,7 @@ def members_of(found: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _own(found: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the members of a class except those of its public bases, which have their own entries."""
+    """Yield the members of a class except those of its public bases."""
     exported = {*names_of("inmind"), *names_of("inmind.layers"), *names_of("inmind.types")}
     above = {name for base in found.mro() if base.name in exported for name in base.members}
     for name, member in found.all_members.items():

@@ -162,7 +162,7 @@ FILES = {
 
 
         def rows(sheet: str) -> Iterator[Row]:
-            """Behind a line of headings: day, what it was for, amount. Blank lines are nobody's expense."""
+            """After a line of headings: day, what it was for, amount. Blank lines are not taken as rows."""
             for line in sheet.split("\\n"):
                 when, what, amount = line.split(",")
                 yield Row(day(when), what, cents(amount))

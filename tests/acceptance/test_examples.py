@@ -350,7 +350,7 @@ def test_an_agent_that_is_refused_its_model_says_so_in_a_line(tmp_path: Path) ->
 
 def test_an_address_without_a_model_is_bad_usage(tmp_path: Path) -> None:
     done = run("support_agent", tmp_path, "--base-url", "http://127.0.0.1:9/v1")
-    assert done.stderr.endswith("error: say which model, with --model\n")
+    assert done.stderr.endswith("error: --base-url and --provider need --model\n")
     assert (done.stdout, done.returncode) == ("", 2)
 
 
