@@ -108,7 +108,7 @@ def test_all_of_a_tenant_is_there_and_nothing_of_it_here(at: Opening, here: str,
         assert [message.wire for message in session.state.conversation] == before
         assert [session.read(path) for path in ("detail/harbour.md", "overview.md")] == texts
         assert memory.settings.search.sources == ("memory",)
-        assert session.add([{"role": "user", "content": "Where is the harbour of shop?"}], key="asked") is not None
+        session.add([{"role": "user", "content": "Where is the harbour of shop?"}], key="asked")  # a repeated key
         assert len(session.state.conversation) == len(before)
 
 

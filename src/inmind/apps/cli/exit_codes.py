@@ -105,7 +105,7 @@ def print_error(code: str, message: str) -> None:
 
 
 def guard_output() -> None:
-    """Escape characters that stdout and stderr cannot encode, and record failures to write stdout."""
+    """Escape characters that stdout and stderr cannot encode, and record write failures."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

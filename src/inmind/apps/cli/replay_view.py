@@ -78,7 +78,7 @@ def replay_files(
 
 
 def _read_all(paths: Sequence[str], limit: int | None) -> Iterator[tuple[str, list[Recording]]]:
-    """Read all files before the replay, so that broken files are reported at once, each by name."""
+    """Read all files before the replay, so that broken files are reported at once."""
     broken: list[InmindError] = []
     for path in paths:
         try:

@@ -93,7 +93,7 @@ def _next_prompt(memory: Memory, session: Session) -> PromptPreview:
 
 @show.command("entities")
 def show_entities(session: SessionArgument, as_json: JsonOption = False) -> None:
-    """Show the entities in the window, as the model reads them. --json prints an export of them."""
+    """Show the entities in the window, as the model reads them. --json prints all."""
     with open_existing_session(session) as opened:
         if as_json:
             return print_json(opened.export_entities())

@@ -164,5 +164,8 @@ def _silence_libraries() -> None:
 
 
 def _stop(*_: object) -> NoReturn:
-    """Treat SIGTERM like Ctrl-C: a running dream records that it was stopped and changes nothing."""
+    """Treat SIGTERM like Ctrl-C.
+
+    A running dream records that it was stopped and changes nothing.
+    """
     raise KeyboardInterrupt("the worker was stopped")

@@ -119,7 +119,10 @@ class SessionPool:
         return None
 
     def _is_unclaimed(self, id: str, resource: str) -> bool:
-        """True for a legacy session file without an owner, which would belong to the first one to open it."""
+        """True for a legacy session file without an owner.
+
+        It would belong to the first process that opens it.
+        """
         home = self.memory.home
         return (
             home is not None

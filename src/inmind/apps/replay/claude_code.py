@@ -122,7 +122,10 @@ def _result_ids(line: Line) -> list[str]:
 
 
 def _merge_lines(lines: Sequence[Line]) -> list[Wire]:
-    """Merge the blocks of one answer, and adjacent user messages, which are one turn for the model."""
+    """Merge the blocks of one answer, and adjacent user messages.
+
+    Adjacent user messages are one turn for the model.
+    """
     merged: list[tuple[str, list[Block]]] = []
     streamed: dict[str | None, list[Block]] = {}
     for line in lines:

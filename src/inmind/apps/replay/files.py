@@ -175,7 +175,7 @@ def _parse_value(text: str, name: str, first: int) -> Any:
 
 @frozen(kw_only=True)
 class Recording:
-    """A recorded conversation of a user, an agent and its tools, in a format that a session accepts."""
+    """A recorded conversation in a format that a session accepts."""
 
     name: str
     format: str

@@ -46,7 +46,7 @@ class TokenSizes:
         return self._sums[stop] - self._sums[start]
 
     def first_within(self, tokens: int, stop: int) -> int:
-        """Index of the first message from which everything up to `stop` has at most this many tokens."""
+        """First index from which everything up to `stop` has at most this many tokens."""
         return bisect_left(self._sums, self._sums[stop] - tokens, 0, stop)
 
 

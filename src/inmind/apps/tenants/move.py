@@ -253,7 +253,10 @@ def _missing_settings(target: Memory, texts: Mapping[str, str]) -> tuple[str, ..
 
 
 def _is_significant(name: str) -> bool:
-    """False for config.toml and for backups of pages from before the first dream, which are also in the journal."""
+    """False for config.toml and for backups of pages from before the first dream.
+
+    These backups are also in the journal.
+    """
     return name != CONFIG and not name.rpartition("/")[2].startswith(SEED_BACKUP)
 
 

@@ -105,7 +105,10 @@ class DatabaseWorker:
         work.scan(every)
 
     def _scan_loop(self, work: WorkerTasks, every: float) -> None:
-        """Recover jobs and scan for due work in a thread, so that problems of the queue cannot prevent it."""
+        """Recover jobs and scan for due work in a separate thread.
+
+        Problems of the queue cannot stop it.
+        """
         next_scan = time.monotonic()
         while not self._stopping.is_set():
             self._try("sweep", lambda: work.recover_jobs(self._worker))
