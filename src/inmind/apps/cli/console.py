@@ -220,8 +220,8 @@ def progress_bar(description: str) -> Generator[Callable[[int, int], None]]:
 def _complete_names(context: typer.Context, names: Callable[[Memory], Iterable[str]], incomplete: str) -> list[str]:
     """Completions for a shell; empty if the memory cannot be opened.
 
-    No error can be shown there. The shell inserts a completion as is, so names with shell syntax are left out: names come
-    from outside, and `$(…)` in one would be executed.
+    No error can be shown there. The shell inserts a completion as is, so names with shell syntax are left out: names
+    come from outside, and `$(…)` in one would be executed.
     """
     params = context.find_root().params
     home = params.get("home")

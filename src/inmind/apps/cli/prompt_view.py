@@ -242,7 +242,8 @@ def report_json(report: Report) -> dict[str, Any]:
 def scale_to_width(sizes: Sequence[int], width: int) -> list[int]:
     """Distribute `width` cells over sizes, to scale.
 
-    Each non-zero size gets at least one cell if possible: a tail of 60 tokens after a history of 60,000 must stay visible.
+    Each non-zero size gets at least one cell if possible: a tail of 60 tokens after a history of 60,000 must stay
+    visible.
     """
     total = sum(sizes)
     if not total:
