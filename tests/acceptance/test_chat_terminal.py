@@ -13,11 +13,12 @@ from threading import Event
 
 import pytest
 from chat_terminal import CTRL_D, PATIENCE, AtTerminal, environment
+from fork_server import text as decode
 from local_model import local_model
 from loopback import QuietHandler, listening
 from model_server import Said, model_server
 from provider import Fails, Provider, asks, says
-from terminal import at_once, command
+from terminal import INMIND, at_once, command, warm_inmind, where
 
 from inmind import Memory, Session
 from inmind.apps.chat.conversation import STOPPED_MARK
@@ -51,16 +52,9 @@ def work(tmp_path: Path) -> Path:
 
 
 def piped(said: str, *arguments: str, home: Path, work: Path, **keys: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command("chat", *arguments, home=home),
-        input=said,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        cwd=work,
-        env=environment(**keys),
-    )
+    line = [*where(home), "chat", *arguments]
+    ran = warm_inmind().run(INMIND, *line, stdin=said.encode(), cwd=work, env=environment(**keys))
+    return subprocess.CompletedProcess(ran.args, ran.returncode, decode(ran.stdout), decode(ran.stderr))
 
 
 def only_session(memory: Memory) -> Session:

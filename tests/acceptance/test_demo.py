@@ -75,7 +75,6 @@ def test_it_is_read_in_a_minute_and_needs_no_colour(in_a_pipe: subprocess.Comple
     assert "\x1b" not in in_a_pipe.stdout
 
 
-@pytest.mark.exhaustive
 @pytest.mark.spec("B3")
 def test_references_are_understood_or_asked_about(
     in_a_pipe: subprocess.CompletedProcess[str], facts: dict[str, Any]

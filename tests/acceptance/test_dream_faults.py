@@ -740,7 +740,6 @@ def kept_up(memory: Memory, clock: ManualClock, *, hours: float, times: int) -> 
         memory.run_upkeep()
 
 
-@pytest.mark.both_stores
 @pytest.mark.spec("B47", "G3")
 def test_however_often_upkeep_is_called_there_are_no_more_dreams_than_configured(
     home: Home, passing: ManualClock

@@ -31,8 +31,6 @@ from inmind.search import consolidate
 from inmind.search.crystal import Crystal
 from inmind.testing import ManualClock
 
-pytestmark = pytest.mark.both_stores
-
 NOON = datetime(2026, 3, 12, 12, tzinfo=UTC)
 
 
@@ -64,6 +62,7 @@ def without_header(text: str) -> list[str]:
     return [line for line in text.splitlines() if not line.startswith("_Last dream")]
 
 
+@pytest.mark.both_stores
 @pytest.mark.spec("G1", "G3", "G4", "G7", "G12")
 def test_a_dream_takes_the_notes_into_a_page_of_seven_sections(memory: Memory) -> None:
     ids = noted(memory, "Ada prefers tabs over spaces", "The API migration is due on 20 March 2026")
@@ -92,6 +91,7 @@ def test_the_next_prompt_has_the_state_and_no_longer_the_notes(memory: Memory) -
     assert "prefers tabs over spaces" in after
 
 
+@pytest.mark.both_stores
 @pytest.mark.spec("G7")
 def test_what_a_dream_has_taken_in_is_found_by_search_as_ever(memory: Memory) -> None:
     (id,) = noted(memory, "The staging password hint is blue heron")
@@ -111,6 +111,7 @@ def test_dreaming_twice_with_nothing_new_changes_no_byte_but_the_header(memory: 
     assert first != second
 
 
+@pytest.mark.both_stores
 @pytest.mark.spec("G7")
 @pytest.mark.parametrize("phase", ["gather", "propose", "check", "commit", "index"])
 def test_a_note_that_is_taken_during_a_dream_survives_it(memory: Memory, phase: str) -> None:
@@ -132,6 +133,7 @@ def test_a_note_that_is_taken_during_a_dream_survives_it(memory: Memory, phase: 
     assert "Ben is on holiday" in state_of(memory)
 
 
+@pytest.mark.both_stores
 @pytest.mark.spec("G7", "K20")
 def test_a_second_dream_fails_at_once_while_one_is_running(memory: Memory, home: Home, clock: ManualClock) -> None:
     noted(memory, "Ada prefers tabs over spaces")
@@ -150,6 +152,7 @@ def test_a_second_dream_fails_at_once_while_one_is_running(memory: Memory, home:
     assert [error.code for error in refused] == ["DREAM_RUNNING"]
 
 
+@pytest.mark.both_stores
 @pytest.mark.spec("G7")
 @pytest.mark.parametrize(("seconds", "statuses"), [(120, ["done"]), (86_400, ["done", "abandoned"])])
 def test_one_that_was_overtaken_changes_nothing(
@@ -173,6 +176,7 @@ def test_one_that_was_overtaken_changes_nothing(
     assert [dream.status for dream in memory.resource("ada").dreams()] == statuses
 
 
+@pytest.mark.both_stores
 def test_one_that_is_called_off_changes_nothing_and_says_so(memory: Memory) -> None:
     noted(memory, "Ada prefers tabs over spaces")
 
@@ -186,6 +190,7 @@ def test_one_that_is_called_off_changes_nothing_and_says_so(memory: Memory) -> N
     assert not memory.resource("ada").cancel_dream()
 
 
+@pytest.mark.both_stores
 @pytest.mark.spec("G13")
 def test_every_dream_is_in_the_journal_with_what_it_did_and_why(memory: Memory) -> None:
     noted(memory, "Ada prefers tabs over spaces")
@@ -200,6 +205,7 @@ def test_every_dream_is_in_the_journal_with_what_it_did_and_why(memory: Memory) 
     assert dream.inputs is not None
 
 
+@pytest.mark.both_stores
 @pytest.mark.spec("G13")
 def test_undoing_a_dream_brings_page_and_notes_back(memory: Memory) -> None:
     noted(memory, "Ada prefers tabs over spaces")
@@ -266,6 +272,7 @@ def test_a_page_that_was_written_by_hand_is_backed_up_and_kept_word_for_word_at_
     assert "quails" in state_of(memory)
 
 
+@pytest.mark.both_stores
 @pytest.mark.spec("G7")
 def test_what_a_person_types_into_the_page_of_notes_is_taken_in_and_found(memory: Memory) -> None:
     noted(memory, "Ada prefers tabs over spaces")
@@ -316,6 +323,7 @@ def test_dreams_can_be_switched_off(home: Home, clock: ManualClock) -> None:
         assert memory.dream("ada").status == "done"
 
 
+@pytest.mark.both_stores
 @pytest.mark.spec("G15")
 def test_search_looks_where_the_settings_say(home: Home) -> None:
     with Memory.open(home, embedder=None, settings={"search.sources": ["memory"]}) as memory:
@@ -326,6 +334,7 @@ def test_search_looks_where_the_settings_say(home: Home) -> None:
         assert {hit.crystal.source for hit in session.search("heron", sources="sessions")} == {"sessions"}
 
 
+@pytest.mark.both_stores
 def test_the_same_key_is_the_same_dream(memory: Memory) -> None:
     noted(memory, "Ada prefers tabs over spaces")
     first = memory.dream("ada", key="tonight")
@@ -445,6 +454,7 @@ def gathering_of(memory: Memory, **more: Any) -> Gatherer:
     return Gatherer(resource="ada", stream=stream, store=store, search=deep, clock=lambda: NOON, **more)
 
 
+@pytest.mark.both_stores
 @pytest.mark.spec("G8")
 def test_a_pointer_has_to_find_what_those_find_who_search(memory: Memory) -> None:
     session = memory.session("shop", resource="ada")
@@ -518,6 +528,7 @@ def test_undo_works_after_a_user_changed_a_line_of_the_dream(memory: Memory) -> 
     assert "Ada prefers tabs over spaces" in notes_of(memory)
 
 
+@pytest.mark.both_stores
 @pytest.mark.spec("G7")
 def test_an_undo_ends_the_dream_that_is_going_on_so_that_no_note_is_doubled(memory: Memory) -> None:
     ids = noted(memory, "Ada prefers tabs over spaces")

@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from fork_server import text
 from provider import Fails, Provider, Says, asks, says
+from terminal import warm_inmind
 
 from inmind.core.http import HttpEndpoint, RequestRefused, bearer
 from inmind.errors import ModelFailed
@@ -377,15 +379,15 @@ def test_a_script_that_is_not_played_to_its_end_is_a_failure(monkeypatch: pytest
 
 
 def run(name: str, folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-W", "error", EXAMPLES / f"{name}.py", *arguments],
-        cwd=folder,
-        env={**os.environ, **environment},
-        capture_output=True,
-        encoding="utf-8",
-        timeout=120,
-        check=False,
+    path = EXAMPLES / f"{name}.py"
+    code = (
+        "import runpy, sys, warnings\n"
+        "warnings.simplefilter('error')\n"
+        f"sys.argv[0], sys.path[0] = {str(path)!r}, {str(EXAMPLES)!r}\n"
+        f"runpy.run_path({str(path)!r}, run_name='__main__')\n"
     )
+    ran = warm_inmind().run(code, *arguments, cwd=folder, env={**os.environ, **environment})
+    return subprocess.CompletedProcess(ran.args, ran.returncode, text(ran.stdout), text(ran.stderr))
 
 
 def by_anthropic(move: Callable[[Any], dict[str, Any]]) -> Callable[[dict[str, Any]], Says]:

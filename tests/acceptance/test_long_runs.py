@@ -41,7 +41,7 @@ def by_fences(step: int) -> list[Message]:
 
 @pytest.mark.spec("E5", "E6", "E8")
 @pytest.mark.parametrize("window", [4_000, pytest.param(8_000, marks=pytest.mark.exhaustive)])
-@pytest.mark.parametrize("asks", [False, True])
+@pytest.mark.parametrize("asks", [pytest.param(False, marks=pytest.mark.exhaustive), True])
 @pytest.mark.parametrize("work", [by_tools, by_text, by_fences])
 def test_a_long_task_always_fits_and_keeps_its_goal(memory: Memory, work: Any, asks: bool, window: int) -> None:
     session = memory.session("s", window=window, reserve=500, memory_tools=work is by_tools)

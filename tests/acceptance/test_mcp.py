@@ -31,8 +31,6 @@ from inmind.apps.mcp.tools import error_result, mcp_tools
 from inmind.errors import InvalidInput, NotFound
 from inmind.session.tools.registry import TOOLS
 
-pytestmark = pytest.mark.both_stores
-
 Task = Callable[[Client], Awaitable[Any]]
 
 
@@ -79,6 +77,7 @@ def test_every_memory_tool_is_offered_with_what_a_client_needs_to_know(
     assert len(INSTRUCTIONS) < 500  # it stands in every prompt of every client
 
 
+@pytest.mark.both_stores
 @pytest.mark.spec("I3")
 @pytest.mark.parametrize("mode", MODES)
 def test_an_agent_keeps_and_finds_what_it_needs(memory: Memory, tmp_path: Path, mode: Mode) -> None:
@@ -132,6 +131,7 @@ def test_what_a_tool_refuses_a_model_can_read_with_its_code(memory: Memory, tmp_
     assert "nobody-knows" not in memory
 
 
+@pytest.mark.both_stores
 @pytest.mark.spec("I3")
 def test_two_projects_of_one_name_share_nothing(memory: Memory, tmp_path: Path) -> None:
     async def note(client: Client) -> None:
@@ -357,6 +357,7 @@ def test_names_that_others_have_chosen_are_inert_wherever_they_are_told(memory: 
     assert not any(evil in one for one in said)
 
 
+@pytest.mark.both_stores
 @pytest.mark.spec("A6", "K25", "I3")
 def test_a_call_that_is_sent_again_under_its_key_is_done_once(memory: Memory, tmp_path: Path) -> None:
     async def work(client: Client) -> Any:
@@ -371,6 +372,7 @@ def test_a_call_that_is_sent_again_under_its_key_is_done_once(memory: Memory, tm
     assert odd.startswith("INVALID_INPUT: key")
 
 
+@pytest.mark.both_stores
 @pytest.mark.spec("I3")
 @pytest.mark.parametrize("mode", MODES)
 def test_pages_of_memory_are_resources_and_reading_them_begins_nothing(

@@ -18,8 +18,6 @@ from inmind.session.state import SessionFold, SessionState
 from inmind.store.in_memory import InMemoryStore
 from inmind.store.stream import SNAPSHOT_INTERVAL_EVENTS
 
-pytestmark = pytest.mark.both_stores
-
 
 def fifty_calls(session: Session) -> list[str]:
     """A conversation with changes of memory, edited messages and changing host tools."""
@@ -37,6 +35,7 @@ def fifty_calls(session: Session) -> list[str]:
     return sent
 
 
+@pytest.mark.both_stores
 @pytest.mark.spec("A4")
 def test_any_prompt_of_a_fifty_call_session_is_rebuilt_byte_for_byte_after_reopening(home: Home) -> None:
     with Memory.open(home) as memory:
@@ -74,6 +73,7 @@ def test_a_prompt_that_cannot_be_rebuilt_exactly_raises(session: Session, monkey
     assert caught.value.call == 1
 
 
+@pytest.mark.both_stores
 @pytest.mark.spec("A2")
 def test_reopening_restores_the_same_state(home: Home) -> None:
     with Memory.open(home) as memory:
@@ -86,6 +86,7 @@ def test_reopening_restores_the_same_state(home: Home) -> None:
         assert json.dumps(SessionFold("session/s").freeze(session.state)) == before
 
 
+@pytest.mark.both_stores
 @pytest.mark.spec("A2")
 def test_the_state_is_the_same_without_a_snapshot(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     with Memory.open(home) as memory:
@@ -109,6 +110,7 @@ def test_many_short_processes_still_write_snapshots(home: Path) -> None:
     assert store.version("session/s") - snapshot.seq < 50
 
 
+@pytest.mark.both_stores
 @pytest.mark.spec("A4")
 def test_state_at_returns_any_past_state(session: Session) -> None:
     versions: dict[int, str] = {}
@@ -118,6 +120,7 @@ def test_state_at_returns_any_past_state(session: Session) -> None:
     assert {seq: session.state_at(seq).documents.text("overview.md") for seq in versions} == versions
 
 
+@pytest.mark.both_stores
 @pytest.mark.spec("A4")
 def test_undo_appends_an_event_and_goes_back_step_by_step(session: Session) -> None:
     session.write("overview.md", "one")
@@ -146,6 +149,7 @@ def test_a_change_after_an_undo_continues_from_there(session: Session) -> None:
     assert len(session.state.conversation) == 0
 
 
+@pytest.mark.both_stores
 def test_reopening_folds_each_event_once_however_often_undo_was_used(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:

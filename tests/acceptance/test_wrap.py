@@ -43,7 +43,7 @@ ways = pytest.mark.parametrize(
     "way", ["create", "stream", *(pytest.param(way, marks=pytest.mark.exhaustive) for way in WAYS[2:])]
 )
 some_ways = pytest.mark.parametrize(
-    "way", ["create", pytest.param("helper", marks=pytest.mark.exhaustive), "async stream"]
+    "way", ["create", *(pytest.param(way, marks=pytest.mark.exhaustive) for way in ("helper", "async stream"))]
 )
 
 NOTE = asks("working_memory_update", {"text": "Ada wants the page About Us."})
