@@ -171,7 +171,7 @@ def test_commands_of_the_chat_show_and_change_memory_and_nothing_stored_can_act(
             "/note": "expected TEXT",
             "/nope": "one of /show /note",
             "/help": "/retry",
-            "/undo": "Hello\nThe conversation goes on before it.",
+            "/undo": "Hello\nFiles, notes and pages that were written are not changed.",
         }.items():
             person.says(asked)
             person.sees(answered)
