@@ -18,8 +18,8 @@ from urllib.parse import quote
 from psycopg.conninfo import conninfo_to_dict
 
 Where = Literal["connect", "before", "after", "reply"]
-"""`connect`: no connection is accepted. For a statement: `before` the server gets it; `after` it was forwarded, with any
-outcome; `reply`: it is committed and the reply is lost."""
+"""`connect`: no connection is accepted. For a statement: `before` the server gets it; `after` it was forwarded, with
+any outcome; `reply`: it is committed and the reply is lost."""
 
 How = Literal["closed", "reset", "silence"]
 """The connection is closed, reset, or stays open and forwards nothing."""

@@ -548,7 +548,8 @@ def test_an_editor_that_changes_nothing_or_fails_writes_nothing(where: list[str]
     assert person.edits(*where, "edit", "overview.md", editor=":") == (0, "Unchanged: nothing was written.")
     code, said = person.edits(*where, "edit", "overview.md", editor='echo x > "$1"; exit 3')
     assert code == 1
-    assert re.match(r"inmind: FAILED: sh \S+ exited with 3: nothing was written; your text is in \S+/overview.md$", said)
+    failure = r"inmind: FAILED: sh \S+ exited with 3: nothing was written; your text is in \S+/overview.md$"
+    assert re.match(failure, said)
     code, said = person.edits(*where, "edit", "overview.md", editor=': > "$1"')
     assert (code, "expected a text" in said) == (2, True)
     assert inmind(*where, "show", "journal", "support-42", "--json").stdout == before

@@ -317,8 +317,8 @@ def test_a_dream_that_another_has_taken_over_meanwhile_says_so(noted: Home, whil
     ((said, complaint),) = ended
     if while_it_goes_on:
         assert (process.returncode, complaint.count("\n")) == (4, 1)
-        told = f"inmind: DREAM_OVERTAKEN: another process took the dream over: Dream {dream.id} of ada has been running since "
-        assert complaint.startswith(told)
+        reason = f"another process took the dream over: Dream {dream.id} of ada has been running since "
+        assert complaint.startswith(f"inmind: DREAM_OVERTAKEN: {reason}")
     else:
         assert (process.returncode, complaint) == (0, "")
         assert f"Dream {dream.id} of ada is done, by rules in " in said

@@ -165,7 +165,8 @@ def test_a_move_within_a_server_says_which_way_there_is(server: Server, tmp_path
     with TenantRoles(url) as roles, TenantRoles(server.url(database="elsewhere", tcp=True)) as others:
         lived(made(roles, "ada"))
         to = ["--to", server.url(database="elsewhere", tcp=True)]
-        assert "move a tenant of another database on it to a folder first" in refused(here("move", "ada", *to, "--db", url))
+        complaint = refused(here("move", "ada", *to, "--db", url))
+        assert "move a tenant of another database on it to a folder first" in complaint
         assert here("move", "ada", "--to", str(tmp_path / "homes"), "--db", url).exit_code == 0
         assert here("move", "ada", *to, "--home", str(tmp_path / "homes")).exit_code == 0
         others.erase("ada")

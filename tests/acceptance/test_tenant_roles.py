@@ -258,7 +258,7 @@ def test_roles_that_are_no_tenants_are_none(roles: TenantRoles, admin: str) -> N
     for name in ("postgres", "app", "plain", "lonely"):
         with pytest.raises(InmindError):
             roles.erase(name)
-        with pytest.raises(InvalidInput, match="a name that no|does not exist yet"):
+        with pytest.raises(InvalidInput, match=r"a name that no|does not exist yet"):
             made(roles, name)
     assert ask(admin, "SELECT count(*) FROM app.orders") == [(0,)]
 
