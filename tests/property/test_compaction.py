@@ -362,9 +362,13 @@ class AnyCompaction(RuleBasedStateMachine):
 
 
 def request_in(line: Sequence[ConversationEntry]) -> ConversationEntry | None:
-    """The last message of a user's that answers no command."""
-    ran = [False, *(str(one.wire.get("content")).endswith(FENCE) for one in line)]
-    asked = (one for one, answers in zip(reversed(line), reversed(ran[:-1]), strict=True) if not answers)
+    """The last message of a user's that answers no command. An agent with more calls than commands gets no answers so."""
+    ran = [False, *(str(one.wire.get("content")).endswith(FENCE) for one in line)][: len(line)]
+    messages = [FORMATS[one.format].read(one.wire) for one in line]
+    calls = sum(call.name != "compact_history" for message in messages for call in message.calls)
+    if calls >= sum(ran):
+        return next((one for one in reversed(line) if one.wire.get("role") == "user"), None)
+    asked = (one for one, answers in zip(reversed(line), reversed(ran), strict=True) if not answers)
     return next((one for one in asked if one.wire.get("role") == "user" and not is_screen(one.wire)), None)
 
 
