@@ -298,6 +298,7 @@ def test_hostile_bodies_are_refused_without_harm(listening: Listening) -> None:
 
 
 @pytest.mark.spec("N63")
+@pytest.mark.exhaustive  # it waits until a server gives up
 def test_a_slow_client_is_dropped_and_blocks_no_one(listening: Listening) -> None:
     """One says nothing, one sends half a head, one begins another after a whole request, one never ends its body."""
     lines = "\r\n".join(f"{name}: {value}" for name, value in headers(listening).items())
