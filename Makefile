@@ -25,10 +25,10 @@ run: .venv/.run ## play the demonstration in this terminal
 	@.venv/bin/inmind demo $(ARGS)
 
 test: .venv/.dev ## run the tests, at most five minutes (ARGS="-k journal" selects)
-	@.venv/bin/python -m pytest -n 2 --dist worksteal -q -rs $(ARGS)
+	@.venv/bin/python -m pytest -n 3 --dist worksteal -q -rs $(ARGS)
 
 test-all: .venv/.dev .venv/.model ## run all tests on both stores, with more examples for each property
-	@HYPOTHESIS_PROFILE=all .venv/bin/python -m pytest -n 2 --dist worksteal -q -rs -m "not torture" --all-stores $(ARGS)
+	@HYPOTHESIS_PROFILE=all .venv/bin/python -m pytest -n 3 --dist worksteal -q -rs -m "not torture" --all-stores $(ARGS)
 
 check: .venv/.dev ## lint, format and types, as CI runs them
 	@.venv/bin/ruff check .

@@ -101,7 +101,7 @@ def _there(there: bool, code: str, what: str) -> None:
 def test_a_sync_that_fails_once_stops_all_writing_until_reopened(tmp_path: Path) -> None:
     """C06, J1: and no retry reports a false success."""
     need_strace()
-    fail_at_calls(tmp_path, SYNCS, number=10, dice=seeded_random())
+    fail_at_calls(tmp_path, SYNCS, number=24, dice=seeded_random())
 
 
 @pytest.mark.exhaustive
