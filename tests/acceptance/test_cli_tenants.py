@@ -207,7 +207,7 @@ def test_a_person_is_asked_and_told_what_there_is(at: tuple[list[str], Tenants],
     said = typed(answer, "tenant", "erase", "ada", *where)
     assert "Erase tenant 'ada' in " in said
     assert " permanently (2 streams, 6 events)? [y/N]" in said
-    assert ("Nothing is left of it." in said) == (not left)
+    assert ("Erased tenant 'ada'" in said) == (not left)
     assert [one.name for one in tenants.list_all()] == left
 
 
