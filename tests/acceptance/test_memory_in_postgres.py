@@ -19,7 +19,7 @@ from inmind.core.events.dreams import DreamCommitted, PageAdopted
 from inmind.core.events.session import MessageAdded
 from inmind.core.paths import DATABASE
 from inmind.core.settings import Settings
-from inmind.core.streams import SETTINGS_STREAM
+from inmind.core.stream_names import SETTINGS_STREAM
 from inmind.errors import Conflict, InvalidInput, InvalidPath, NotFound
 from inmind.memory.documents import Page
 from inmind.memory.postgres_backend import PostgresBackend

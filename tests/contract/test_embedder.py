@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from profiles import examples
 
 from inmind.search.embedders import FunctionEmbedder, create_embedder, http_embedder
-from inmind.search.embedders.base import Embedder, Rows
-from inmind.search.embedders.installed import are_installed
+from inmind.search.embedders.base import Embedder, Rows, are_installed
 
 pytestmark = pytest.mark.spec("H4")
 

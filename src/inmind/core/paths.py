@@ -20,7 +20,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 from inmind.core.encoding import digest
 from inmind.core.events.base import Event
-from inmind.core.streams import ANONYMOUS, RESOURCE_PREFIX, SESSION_PREFIX, opened_by, resource_of
+from inmind.core.stream_names import ANONYMOUS, RESOURCE_PREFIX, SESSION_PREFIX, opened_by, resource_of
 from inmind.errors import InvalidInput
 
 DATABASE = "inmind.db"

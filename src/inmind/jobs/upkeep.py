@@ -18,7 +18,7 @@ from typing import Protocol
 from inmind.core.fork import register_after_fork
 from inmind.core.frozen import frozen
 from inmind.core.settings import Settings
-from inmind.core.streams import ANONYMOUS, PRIVATE
+from inmind.core.stream_names import ANONYMOUS, PRIVATE
 from inmind.core.text import count_noun
 from inmind.dreams.affect.auto_notes import due_notes
 from inmind.dreams.affect.state import is_strong_affect

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 from inmind.core.background import BackgroundQueue
 from inmind.core.fork import register_after_fork
 from inmind.core.settings import SOURCES
-from inmind.core.streams import RESOURCE_PREFIX, SESSION_PREFIX
+from inmind.core.stream_names import RESOURCE_PREFIX, SESSION_PREFIX
 from inmind.errors import Closed, InvalidInput, ModelFailed
 from inmind.session.backend import Backend, DocumentFiles
 from inmind.session.state import ResourceFold, ResourceState, SessionFold, SessionState

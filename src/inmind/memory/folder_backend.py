@@ -21,7 +21,7 @@ from inmind.core.paths import (
     stream_folder,
     to_file_name,
 )
-from inmind.core.streams import SESSION_PREFIX
+from inmind.core.stream_names import SESSION_PREFIX
 from inmind.documents.document import MAX_DOCUMENT_BYTES, RESOURCE_PATHS, Document, validate_text
 from inmind.errors import Conflict, InvalidInput, NotFound, UnsafeStorage
 from inmind.session.backend import SessionFiles

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from inmind.core.frozen import frozen
 from inmind.core.paths import cwd_folder_name, require_resource
-from inmind.core.streams import ANONYMOUS, PRIVATE, SESSION_PREFIX, opened_by
+from inmind.core.stream_names import ANONYMOUS, PRIVATE, SESSION_PREFIX, opened_by
 from inmind.errors import InvalidInput
 from inmind.session.backend import Backend
 from inmind.session.legacy_files import LegacySession

@@ -20,7 +20,7 @@ from inmind.core.paths import (
     require_resource,
     working_directory,
 )
-from inmind.core.streams import SESSION_PREFIX
+from inmind.core.stream_names import SESSION_PREFIX
 from inmind.core.tokens import Counter
 from inmind.entities.config import DEFAULT_RULES, EntityRules
 from inmind.entities.serialize import deserialize

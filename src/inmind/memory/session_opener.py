@@ -14,7 +14,7 @@ from inmind.core.events.base import Draft, Origin
 from inmind.core.events.documents import DocumentWritten
 from inmind.core.events.session import SessionImported, SessionOpened, SessionTitled
 from inmind.core.paths import check_name, working_directory
-from inmind.core.streams import ANONYMOUS, owner_of
+from inmind.core.stream_names import ANONYMOUS, owner_of
 from inmind.core.tokens import Counter, estimator
 from inmind.documents.document import OVERVIEW_PATH
 from inmind.documents.overview import LANGUAGES, template
@@ -27,8 +27,8 @@ from inmind.prompt.layers.base import Layer, check_layers
 from inmind.prompt.layers.builtin import DocumentLayer, EntityLayer, NotesLayer, StateLayer
 from inmind.prompt.plan import WindowLimits
 from inmind.session.context import SessionConfig, SessionContext
+from inmind.session.entities import SiblingEntities
 from inmind.session.legacy_files import LegacySession, read_messages
-from inmind.session.sibling_entities import SiblingEntities
 from inmind.session.state import SessionState
 from inmind.store.stream import Decision, Stream
 

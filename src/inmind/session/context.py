@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from inmind.core.frozen import frozen
-from inmind.core.streams import ANONYMOUS
+from inmind.core.stream_names import ANONYMOUS
 from inmind.core.tokens import Counter
 from inmind.entities.config import EntityRules
 from inmind.errors import InvalidInput

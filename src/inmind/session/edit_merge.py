@@ -106,7 +106,7 @@ class EditMerger(Generic[S]):
 def _merge_dream(path: str, base: str, theirs: str, dreamt: str) -> str:
     """The person's page with the changes of a dream: its removals and its additions."""
     if path == MEMORY_PAGE_PATH:
-        from inmind.dreams.page.merge import merge_pages  # needed only if a dream ran meanwhile
+        from inmind.dreams.page.draft import merge_pages  # needed only if a dream ran meanwhile
 
         return merge_pages(base, theirs, dreamt)
     notes = (set(parse_notes(base)) - set(parse_notes(dreamt))).intersection(parse_notes(theirs))

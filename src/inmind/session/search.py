@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from inmind.core.events.base import Draft, Origin
 from inmind.core.events.crystals import SearchRecorded
-from inmind.core.streams import owner_of
+from inmind.core.stream_names import owner_of
 from inmind.history.view import ViewBuilder
 from inmind.session.context import SessionContext
 from inmind.store.stream import key_for

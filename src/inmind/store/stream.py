@@ -15,8 +15,7 @@ from datetime import datetime
 from typing import Any, Generic, TypeVar
 
 from inmind.core.encoding import digest, to_json
-from inmind.core.events.base import Draft, Event
-from inmind.core.events.fold import Fold
+from inmind.core.events.base import Draft, Event, Fold
 from inmind.core.events.session import Reverted
 from inmind.core.fork import register_after_fork
 from inmind.core.frozen import frozen

@@ -15,12 +15,11 @@ from urllib.parse import urlsplit
 
 from inmind.apps.chat.providers import PROVIDERS, ChatProtocol
 from inmind.core.frozen import frozen
-from inmind.core.http import HttpEndpoint, Json, RequestRefused
+from inmind.core.http import HttpEndpoint, Json, RequestRefused, object_field, object_list
 from inmind.core.settings import ModelSettings
 from inmind.dreams.models.anthropic import DEFAULT_URL as ANTHROPIC_URL
 from inmind.dreams.models.anthropic import KEY_ENV as ANTHROPIC_KEY
 from inmind.dreams.models.openai import KEY_ENV as OPENAI_KEY
-from inmind.dreams.models.response import object_field, object_list
 from inmind.errors import InmindError, InvalidInput, ModelFailed
 from inmind.memory.session_opener import DEFAULT_WINDOW, MIN_WINDOW
 

@@ -9,9 +9,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from inmind.core.frozen import frozen
-from inmind.core.http import Json, bearer
+from inmind.core.http import Json, bearer, object_field, object_list
 from inmind.dreams.models.anthropic import auth_headers
-from inmind.dreams.models.response import object_field, object_list
 from inmind.prompt.report import Prompt
 
 

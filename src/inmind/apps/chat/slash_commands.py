@@ -13,7 +13,7 @@ from inmind.apps.cli.resource_commands import show_state
 from inmind.apps.cli.show import show_entities, show_overview, show_prompt, show_scratchpad
 from inmind.core.events.base import Origin
 from inmind.core.frozen import frozen
-from inmind.core.streams import ANONYMOUS
+from inmind.core.stream_names import ANONYMOUS
 from inmind.core.text import count_noun, shorten
 from inmind.documents.notes_page import format_timestamp
 from inmind.errors import InvalidInput, NotFound

@@ -19,7 +19,7 @@ from inmind.apps.worker.status import MAX_COUNT, DreamStatus, WorkerStatus, get_
 from inmind.core.text import count_noun
 from inmind.documents.notes_page import format_timestamp
 from inmind.memory.memory import upkeep_runner_of
-from inmind.store.job_status import QueueStatus
+from inmind.store.protocol import QueueStatus
 
 
 def status(as_json: JsonOption = False) -> None:

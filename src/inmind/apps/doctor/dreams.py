@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from inmind.apps.doctor.result import Check, DoctorFinding, FixHints, Subject
 from inmind.apps.doctor.streams import CheckedStream
 from inmind.core.events.dreams import DreamCommitted, DreamFailed
-from inmind.core.streams import ANONYMOUS
+from inmind.core.stream_names import ANONYMOUS
 from inmind.core.text import count_noun
 from inmind.documents.document import NOTES_PAGE_PATH
 from inmind.documents.notes_page import PageNote, parse_notes

@@ -21,7 +21,7 @@ from inmind.apps.doctor.sqlite_readonly import ReadMode, ReadOnlyStore, read_und
 from inmind.apps.doctor.streams import CheckedStream
 from inmind.core.frozen import frozen
 from inmind.core.paths import DATABASE, check_database_url, default_home, default_place, is_database
-from inmind.core.streams import RESOURCE_PREFIX, SESSION_PREFIX
+from inmind.core.stream_names import RESOURCE_PREFIX, SESSION_PREFIX
 from inmind.core.text import count_noun
 from inmind.errors import StoreBusy, StoreError
 from inmind.search.embedders.base import Embedder

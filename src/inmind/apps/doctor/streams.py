@@ -8,11 +8,10 @@ from typing import Any, Generic, TypeVar
 
 from inmind.apps.doctor.result import Check, DoctorFinding, FixHints, Subject
 from inmind.apps.doctor.sqlite_readonly import ReadOnlyStore
-from inmind.core.events.base import Event
-from inmind.core.events.fold import Fold
+from inmind.core.events.base import Event, Fold
 from inmind.core.frozen import frozen
 from inmind.core.paths import DATABASE
-from inmind.core.streams import SESSION_PREFIX
+from inmind.core.stream_names import SESSION_PREFIX
 from inmind.errors import Damaged
 from inmind.session.state import ResourceFold, SessionFold
 from inmind.store.protocol import Clock

@@ -20,7 +20,7 @@ from urllib.request import url2pathname
 
 from inmind.core.frozen import frozen
 from inmind.core.paths import check_name, require_resource
-from inmind.core.streams import ANONYMOUS
+from inmind.core.stream_names import ANONYMOUS
 from inmind.errors import InvalidInput, NotFound
 
 MAX_NAME_BYTES = 48

@@ -20,7 +20,7 @@ from mcp_types import GetPromptResult, Prompt, PromptArgument, PromptMessage, Re
 
 from inmind.apps.mcp.project import Project, ServerDefaults, SessionTarget
 from inmind.apps.mcp.session_pool import SessionPool
-from inmind.core.streams import ANONYMOUS
+from inmind.core.stream_names import ANONYMOUS
 from inmind.core.text import escape_markup
 from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH
 from inmind.entities.render import BANNER, render_block

@@ -21,7 +21,7 @@ from inmind.core.events.dreams import RecordsReadPosition
 from inmind.core.frozen import frozen
 from inmind.core.paths import CONFIG, DATABASE
 from inmind.core.settings import Settings
-from inmind.core.streams import SETTINGS_STREAM, owner_from_first_event
+from inmind.core.stream_names import SETTINGS_STREAM, owner_from_first_event
 from inmind.core.timestamps import to_microseconds
 from inmind.errors import Conflict, Damaged, InvalidInput, NotFound
 from inmind.memory.bundle.export_bundle import write_bundle

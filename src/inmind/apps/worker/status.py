@@ -11,7 +11,7 @@ from inmind.dreams.schedule import FAILURES_BEFORE_BACKOFF
 from inmind.dreams.state import ActiveDream
 from inmind.jobs.rate_limits import DREAMS, MODEL_CALLS, LimitUsage
 from inmind.jobs.upkeep import UpkeepScheduler, is_maintained
-from inmind.store.job_status import QueueStatus
+from inmind.store.protocol import QueueStatus
 
 if TYPE_CHECKING:
     from inmind.store.postgres.jobs import Jobs

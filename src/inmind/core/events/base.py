@@ -1,11 +1,11 @@
-"""Base types of events: payload, origin, trust, draft and event."""
+"""Base types of events: payload, origin, trust, draft, event, and the protocol of folds over them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from enum import IntEnum, StrEnum
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from inmind.core.encoding import decode_fields
 from inmind.core.frozen import frozen
@@ -115,3 +115,29 @@ def nested_value(kind: type[V], value: V | Mapping[str, Any]) -> V:
 def named_tuple(kind: type[V], values: Sequence[Any]) -> V:
     """Build a named tuple from a JSON list, with inner lists as tuples."""
     return kind(*(tuple(value) if isinstance(value, list) else value for value in values))  # pyright: ignore[reportUnknownArgumentType] -- a JSON list
+
+
+S = TypeVar("S")
+
+
+class Fold(Protocol[S]):
+    """Computes a state from the events of one stream.
+
+    `apply` is pure: same state and event, same result.
+    """
+
+    version: int
+    """Raised when the format of the state changes. Snapshots of another version are ignored, not migrated."""
+
+    def initial(self) -> S: ...
+    def apply(self, state: S, event: Event) -> S: ...
+
+    def revert(self, past: S, present: S, event: Event) -> S:
+        """Return the state after an undo: `past`, but with values that an undo keeps (money spent)."""
+        ...
+
+    def freeze(self, state: S) -> dict[str, Any]:
+        """Return the state for a snapshot, without the messages, which the journal already holds."""
+        ...
+
+    def thaw(self, frozen: Mapping[str, Any], messages: Iterable[Event]) -> S: ...

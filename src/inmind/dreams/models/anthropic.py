@@ -7,9 +7,8 @@ from collections.abc import Callable
 from typing import Final
 
 from inmind.core.encoding import to_json
-from inmind.core.http import HttpEndpoint, Json
+from inmind.core.http import HttpEndpoint, Json, object_list, usage_tokens
 from inmind.dreams.model import ModelReply, Question
-from inmind.dreams.models.response import count_tokens, object_list
 from inmind.errors import ModelFailed, short_repr
 
 KEY_ENV = "ANTHROPIC_API_KEY"
@@ -70,6 +69,6 @@ def _parse_reply(answer: Json) -> ModelReply:
     read = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
     return ModelReply(
         text=inputs[0] if inputs else "".join(texts),
-        tokens=count_tokens(answer, read, ("output_tokens",)),
+        tokens=usage_tokens(answer, read, ("output_tokens",)),
         truncated=ended == "max_tokens",
     )

@@ -5,9 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from inmind.core.http import HttpEndpoint, Json, RequestRefused, bearer
+from inmind.core.http import HttpEndpoint, Json, RequestRefused, bearer, object_field, object_list, usage_tokens
 from inmind.dreams.model import ModelReply, Question
-from inmind.dreams.models.response import count_tokens, object_field, object_list
 from inmind.errors import ModelFailed, short_repr
 
 KEY_ENV = "OPENAI_API_KEY"
@@ -82,7 +81,7 @@ def _parse_reply(answer: Json) -> ModelReply:
         raise ModelFailed(reason="the provider filtered the answer")
     return ModelReply(
         text=_text(message.get("content"), answer),
-        tokens=count_tokens(answer, ("prompt_tokens",), ("completion_tokens",)),
+        tokens=usage_tokens(answer, ("prompt_tokens",), ("completion_tokens",)),
         truncated=ended == "length",
     )
 

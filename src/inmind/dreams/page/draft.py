@@ -1,6 +1,8 @@
 """MEMORY.md while a dream rewrites it: all seven sections in order, and the text of users around them.
 
-PageDraft is mutable. Lines are added and removed by their text; everything else stays where it was.
+PageDraft is mutable. Lines are added and removed by their text; everything else stays where it was. If a user edited
+the page meanwhile, `merge_pages` merges by entries, without conflicts: the user's text stays, and the dream's lines are
+added to their sections.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from inmind.dreams.page.page import (
     entry_text,
     heading_level,
     parse_page,
+    render_page,
     split_blocks,
     split_parts,
 )
@@ -277,3 +280,24 @@ def _emptied_headings(lines: Sequence[str], blocks: Iterable[Block], removed: Co
 
 def _block_text(lines: Sequence[str], block: Block) -> str:
     return entry_text("\n".join(line.rstrip("\r") for line in lines[block.start : block.end]))
+
+
+def merge_pages(base: str, theirs: str, dreamt: str) -> str:
+    """The user's page with the changes that a dream made to their common base."""
+    before, after = ({text for _, text in parse_page(page).all_entries()} for page in (base, dreamt))
+    draft = PageDraft(theirs, {})
+    removed = [text for text in draft if text in before and text not in after]
+    dream = parse_page(dreamt)
+    added = [
+        (part.section, entry)
+        for part in dream.parts
+        for entry in part.entries
+        if entry_text(entry) not in before and entry_text(entry) not in draft
+    ]
+    if not removed and not added:
+        return theirs
+    for text in removed:
+        draft.remove(text)
+    for section, entry in added:
+        draft.append_entry(section or Section.ACTIVE, entry)
+    return render_page(draft.to_page(dream.header))

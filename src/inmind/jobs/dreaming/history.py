@@ -32,7 +32,7 @@ from inmind.core.frozen import frozen
 from inmind.core.text import count_noun
 from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH
 from inmind.documents.notes_page import PageNote, format_timestamp, parse_notes, prepend_notes, to_page_note
-from inmind.dreams.page.merge import merge_pages
+from inmind.dreams.page.draft import merge_pages
 from inmind.dreams.state import PHASE_AFTER
 from inmind.errors import DreamOvertaken, InvalidInput, NotFound
 from inmind.session.state import ResourceState

@@ -21,7 +21,7 @@ from typing import BinaryIO, NoReturn
 from inmind.core.events.base import Event
 from inmind.core.events.dreams import RecordsReadPosition
 from inmind.core.frozen import frozen
-from inmind.core.streams import RESOURCE_PREFIX, SESSION_PREFIX, SETTINGS_STREAM
+from inmind.core.stream_names import RESOURCE_PREFIX, SESSION_PREFIX, SETTINGS_STREAM
 from inmind.errors import Damaged, InvalidInput
 from inmind.memory.bundle import manifest
 from inmind.memory.bundle.event_lines import encode_event_line, encode_receipt_line

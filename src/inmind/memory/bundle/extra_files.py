@@ -24,7 +24,7 @@ from typing import Protocol
 from inmind.core.events.base import Draft, Event, Origin
 from inmind.core.events.documents import SettingsWritten
 from inmind.core.paths import CONFIG, stream_folder
-from inmind.core.streams import SETTINGS_STREAM
+from inmind.core.stream_names import SETTINGS_STREAM
 from inmind.documents.document import validate_text
 from inmind.errors import BundleDiverged, Conflict, UnsafeStorage
 from inmind.session.backend import Backend

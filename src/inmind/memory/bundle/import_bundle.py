@@ -23,7 +23,7 @@ from inmind.core.events.codec import DECODE_ERRORS
 from inmind.core.events.dreams import RecordsReadPosition
 from inmind.core.events.session import SessionOpened
 from inmind.core.frozen import frozen
-from inmind.core.streams import RESOURCE_PREFIX, SESSION_PREFIX
+from inmind.core.stream_names import RESOURCE_PREFIX, SESSION_PREFIX
 from inmind.errors import BundleDiverged, Conflict, InmindError, InvalidInput, NotFound, StoreError
 from inmind.memory.bundle.extra_files import extra_file_writer
 from inmind.memory.bundle.manifest import JOURNAL, bundle_error

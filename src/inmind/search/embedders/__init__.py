@@ -14,10 +14,9 @@ No text leaves the machine unless an endpoint is named. Only fastembed and model
 from __future__ import annotations
 
 from inmind.errors import InvalidInput
-from inmind.search.embedders.base import Embedder
+from inmind.search.embedders.base import Embedder, are_installed
 from inmind.search.embedders.function import FunctionEmbedder
 from inmind.search.embedders.http import http_embedder, parse_http_embedder
-from inmind.search.embedders.installed import are_installed
 from inmind.search.embedders.libraries import fastembed, model2vec
 from inmind.search.embedders.minilm import PACKAGES as FOR_MINILM
 from inmind.search.embedders.minilm import minilm

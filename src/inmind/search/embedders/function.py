@@ -10,8 +10,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any
 
 from inmind.errors import InmindError, InvalidInput, ModelFailed
-from inmind.search.embedders.base import Rows
-from inmind.search.embedders.installed import require_packages
+from inmind.search.embedders.base import Rows, require_packages
 
 if TYPE_CHECKING:
     import numpy as np

@@ -8,8 +8,8 @@ from importlib import import_module
 from typing import Any
 
 from inmind.errors import InvalidInput
+from inmind.search.embedders.base import require_packages
 from inmind.search.embedders.function import FunctionEmbedder
-from inmind.search.embedders.installed import require_packages
 
 
 def fastembed(model: str) -> FunctionEmbedder:

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
+from inmind.search.embedders.base import INSTALL_VECTORS, package_folder, require_packages
 from inmind.search.embedders.function import FunctionEmbedder
-from inmind.search.embedders.installed import INSTALL_VECTORS, package_folder, require_packages
 
 if TYPE_CHECKING:
     import numpy as np

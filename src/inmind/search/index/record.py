@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, NamedTuple, cast
 
 from inmind.core.events.base import Origin, Trust
-from inmind.core.streams import ANONYMOUS, PRIVATE
+from inmind.core.stream_names import ANONYMOUS, PRIVATE
 from inmind.core.timestamps import from_microseconds, to_microseconds
 from inmind.search.crystal import HIDDEN_LIFECYCLES, Crystal
 from inmind.search.extract import ENTITY_SERIES

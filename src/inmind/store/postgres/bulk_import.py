@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from inmind.core.events.base import Event
-from inmind.core.streams import owner_from_first_event
+from inmind.core.stream_names import owner_from_first_event
 from inmind.core.timestamps import to_microseconds
 from inmind.errors import Conflict
 from inmind.store.postgres.connection import Connection, Cursor

@@ -15,10 +15,10 @@ import psycopg
 from inmind.core.frozen import frozen
 from inmind.core.timestamps import from_microseconds, to_microseconds
 from inmind.errors import ReadOnly
-from inmind.store.job_status import QueueStatus
 from inmind.store.named_sql import load_script
 from inmind.store.postgres.connection import Connection
 from inmind.store.postgres.database import Database
+from inmind.store.protocol import QueueStatus
 
 MIGRATIONS = ("jobs_0001",)
 """Named migrations, appended and never edited."""

@@ -17,7 +17,7 @@ import psycopg
 
 from inmind.core.encoding import to_json
 from inmind.core.events.base import Draft, Event
-from inmind.core.streams import owner_from_first_event
+from inmind.core.stream_names import owner_from_first_event
 from inmind.core.timestamps import from_microseconds, to_microseconds
 from inmind.errors import Conflict, KeyReused, ReadOnly
 from inmind.store.postgres.bulk_import import PostgresImport

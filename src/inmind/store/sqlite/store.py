@@ -24,7 +24,7 @@ import apsw
 from inmind.core.encoding import to_json
 from inmind.core.events.base import Draft, Event
 from inmind.core.fork import SqliteConnectionOwner
-from inmind.core.streams import owner_from_first_event
+from inmind.core.stream_names import owner_from_first_event
 from inmind.core.timestamps import from_microseconds, to_microseconds
 from inmind.errors import (
     Closed,

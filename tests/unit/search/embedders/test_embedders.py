@@ -12,7 +12,7 @@ from tables import each_row
 
 from inmind.errors import InvalidInput
 from inmind.search.embedders import create_embedder
-from inmind.search.embedders.installed import are_installed
+from inmind.search.embedders.base import are_installed
 
 pytestmark = pytest.mark.spec("H4")
 

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from profiles import examples
 
 from inmind.search.embedders import create_embedder
+from inmind.search.embedders.base import are_installed
 from inmind.search.embedders.bert_numpy import HEAD_WIDTH, Encoder, erf
-from inmind.search.embedders.installed import are_installed
 
 pytestmark = pytest.mark.spec("H4")
 

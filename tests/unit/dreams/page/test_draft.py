@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inmind.dreams.page.merge import merge_pages
+from inmind.dreams.page.draft import merge_pages
 from inmind.dreams.page.page import parse_page
 from inmind.dreams.page.sections import Section
 
