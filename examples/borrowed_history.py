@@ -38,7 +38,7 @@ def answer(session: Session, messages: list[Message], script: Iterator[Message])
     while True:
         prompt = session.prepare(messages, tools=TOOLS)
         report = prompt.report
-        print(f"  call {prompt.call}: {report.tokens_used} tokens, {report.cached_prefix_tokens} of them as before")
+        print(f"  call {prompt.call}: {report.tokens_used} tokens, {report.cached_prefix_tokens} of them cached")
         reply = model(prompt, script)
         messages.append(reply)
         if not reply.get("tool_calls"):

@@ -154,7 +154,7 @@ def print_call(call: HostCall, result: str) -> None:
 
 def print_merge(report: MergeReport) -> None:
     brought, joined = ", ".join(report.taken) or "nothing", ", ".join(report.combined) or "nothing"
-    print(f"  {report.child} comes home: brought {brought}, joined {joined}, in conflict {len(report.conflicts)}")
+    print(f"  merged {report.child}: taken {brought}, combined {joined}, {len(report.conflicts)} conflicts")
     for clash in report.conflicts:
         print(f"    {clash.path} was {clash.base!r}")
         print(f"      the desk's stays: {clash.ours!r}\n      the child has:    {clash.theirs!r}")

@@ -93,7 +93,7 @@ def main() -> None:
         ask(session, "Mei says yes.", iter(APPROVED))
 
         report = session.merge_back(helper)
-        print(f"The helper comes home: {', '.join(report.combined)} joined, {len(report.conflicts)} conflicts")
+        print(f"Merged the helper: {', '.join(report.combined)} combined, {len(report.conflicts)} conflicts")
         print(json.dumps(session.scratchpad.snapshot, indent=2))
 
 

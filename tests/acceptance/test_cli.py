@@ -163,7 +163,8 @@ def test_a_name_that_is_mistyped_is_not_an_empty_answer(used: Home, arguments: l
 def test_a_mistyped_name_suggests_the_nearest_one(used: Home, arguments: list[str], said: str) -> None:
     ran = at_once(*arguments, home=used)
     assert (ran.exit_code, ran.stdout) == (3, "")
-    assert ran.stderr == f"inmind: NOT_FOUND: {said}`inmind sessions` lists all\n"
+    listed = "there is ada" if "resource" in said else "`inmind sessions` lists all"
+    assert ran.stderr == f"inmind: NOT_FOUND: {said}{listed}\n"
 
 
 def test_a_session_of_another_resource_is_an_error(used: Home) -> None:
@@ -435,7 +436,8 @@ def test_a_compaction_is_taken_back_by_its_own_option_and_by_undo(talked: Home) 
     ran = inmind("compact", "long", "--undo", home=talked)
     assert ran.returncode == 0
     assert re.fullmatch(
-        r"Sent again: 10 messages, \d+ tokens, of archive/001-move-the-shop-.*\.md \(removed\)\.\n", ran.stdout
+        r"Restored to the prompt: 10 messages, \d+ tokens, of archive/001-move-the-shop-.*\.md \(removed\)\.\n",
+        ran.stdout,
     )
     assert sent() == whole
     inmind("compact", "long", "--archive-to", "detail/early.md", home=talked)
@@ -449,7 +451,7 @@ def test_a_compaction_is_taken_back_by_its_own_option_and_by_undo(talked: Home) 
     assert 0 < shown["reverted_to"] < again["event"] < shown["version"]
     inmind("compact", "long", home=talked)
     first, *told = inmind("undo", "long", home=talked).stdout.splitlines()
-    assert first.startswith("Reverted to the state after event ")
+    assert first.startswith("Undone: events ")
     assert told == [ran.stdout.strip(), "Restored: overview.md."]
     assert sent() == whole
 

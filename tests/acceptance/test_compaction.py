@@ -823,10 +823,8 @@ def test_undoing_a_compaction_keeps_later_messages(session: Session, talk: list[
     session.add(later)
     lifted = session.undo_compaction()
     assert (lifted.messages, lifted.tokens, lifted.removed) == (report.messages, report.tokens, report.archives)
-    assert (
-        str(lifted)
-        == f"Sent again: {lifted.messages} messages, {lifted.tokens:,} tokens, of {lifted.removed[0]} (removed)."
-    )
+    size = f"{lifted.messages} messages, {lifted.tokens:,} tokens"
+    assert str(lifted) == f"Restored to the prompt: {size}, of {lifted.removed[0]} (removed)."
     assert view_of(session) == conversation_of(session) == [*talk, *later]
     assert [path for path in session.documents() if path.startswith("archive/")] == []
     assert "archive/" not in session.overview.replace(overview, "")

@@ -156,8 +156,9 @@ def test_nothing_is_found_wrong_with_a_sound_home_and_every_check_says_so(used: 
     assert (found.verdict, found.home) == (OK, used)
     assert {finding.check for finding in found.findings} >= {
         "home", "permissions", "writing", "files", "file system", "free space", "size", "config.toml", "database",
-        "schema", "events", "snapshots", "clock", "pages", "kept aside", "scratchpads", "leftovers", "leases",
-        "failures", "notes", "index", "passed over", "embedder", "vectors", "endpoint", "versions", "extras", "SQLite",
+        "schema", "events", "snapshots", "clock", "pages", "damaged files", "scratchpads", "leftovers", "leases",
+        "failures", "notes", "index", "unreadable messages", "embedder", "vectors", "endpoint", "versions", "extras",
+        "SQLite",
     }  # fmt: skip
 
 
@@ -674,7 +675,7 @@ def test_a_message_that_search_passes_over_is_told(used: Path, role: str) -> Non
         memory.session("odd", resource="ada").add([user("a title"), user("who said this?")])
     by_sql(used, "UPDATE events SET body = json_set(body, '$.wire.role', json(?)) WHERE body LIKE '%who said%'", role)
     finding = only(used, embedder=None)
-    assert (finding.check, finding.verdict) == ("passed over", WARNING)
+    assert (finding.check, finding.verdict) == ("unreadable messages", WARNING)
     assert finding.message.startswith("session/odd#")
 
 
@@ -804,7 +805,7 @@ def test_a_damaged_page_is_restored_and_its_bytes_are_kept(used: Path, page: str
     assert f"{page} is damaged" in finding.message
     carry_out(finding)
     aside = only(used)
-    assert (aside.check, aside.verdict) == ("kept aside", WARNING)
+    assert (aside.check, aside.verdict) == ("damaged files", WARNING)
     assert (used / aside.message.partition(":")[0]).read_bytes() == left
     carry_out(aside)
     assert wrong(used) == []

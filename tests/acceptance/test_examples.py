@@ -52,14 +52,14 @@ images:
 """,
     "borrowed_history": """\
 Where is order 118?
-  call 1: 270 tokens, 0 of them as before
-  call 2: 322 tokens, 210 of them as before
+  call 1: 270 tokens, 0 of them cached
+  call 2: 322 tokens, 210 of them cached
   It is packed.
 What is in it?
-  call 3: 338 tokens, 262 of them as before
+  call 3: 338 tokens, 262 of them cached
   It holds tea and two mugs.
 The user wants that answer again.
-  call 4: 338 tokens, 278 of them as before
+  call 4: 338 tokens, 278 of them cached
   Tea, two mugs.
 6 messages in the conversation, 7 in the journal
 Served from cache: 59%
@@ -147,7 +147,7 @@ Mei says yes.
   memory: Updated: blockers.
   memory: Updated: completed_steps.
   Then production is next.
-The helper comes home: completed_steps joined, 0 conflicts
+Merged the helper: completed_steps combined, 0 conflicts
 {
   "current_goal": "Deploy v2",
   "completed_steps": [
@@ -257,8 +257,8 @@ customer  The teapot of my order W2041 came broken, and where are my mugs? Pleas
     create_refund(order_id="W2041", amount=380.0): refused, 38.00 of W2041 can be paid back, and not 380.00
     create_refund(order_id="W2041", amount=38.0)
   from refunds: Paid back, by rf-701.
-  ticket-1.orders-3 comes home: brought next_step, facts, joined nothing, in conflict 0
-  ticket-1.refunds-3 comes home: brought nothing, joined facts, in conflict 1
+  merged ticket-1.orders-3: taken next_step, facts, combined nothing, 0 conflicts
+  merged ticket-1.refunds-3: taken nothing, combined facts, 1 conflicts
     next_step was 'Consult both.'
       the desk's stays: 'Write to her when customs are through.'
       the child has:    'Tell her that her money is on its way.'

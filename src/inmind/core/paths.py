@@ -154,7 +154,11 @@ def require_resource(resource: object) -> str:
     """Check the name of a resource, which must not be the default one: its sessions share nothing."""
     name = check_name(resource, "resource")
     if name == ANONYMOUS:
-        raise InvalidInput(field="resource", value=resource, expected="a named resource, not the default one")
+        raise InvalidInput(
+            field="resource",
+            value=resource,
+            expected="a named resource, as in memory.session(id, resource=NAME)",
+        )
     return name
 
 

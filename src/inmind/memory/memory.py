@@ -141,7 +141,7 @@ class Memory:
 
     @property
     def settings(self) -> Settings:
-        """The settings in force."""
+        """The current settings."""
         return self._context.settings
 
     # -- sessions and resources ----------------------------------------------------------------------------

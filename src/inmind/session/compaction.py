@@ -135,7 +135,11 @@ class Compactor:
 
         def decide(state: SessionState, _: datetime) -> Decision[SessionState, bool]:
             if not state.history.compactions:
-                raise NotFound(what="compaction to undo in", name=self._stream.name, hint="none is in force")
+                raise NotFound(
+                    what="compaction to undo in",
+                    name=self._stream.name,
+                    hint="every compaction has been undone, or there was none",
+                )
             last = state.history.compactions[-1]
             return Decision(self._undo_drafts(state, last.seq, last.payload), True)
 
@@ -171,7 +175,7 @@ class Compactor:
         return undone
 
     def automatic_since(self, history: History, *, since: int) -> list[Compacted]:
-        """Automatic compactions in force that were made after event `since`."""
+        """Active automatic compactions that were made after event `since`."""
         return [
             compaction.payload
             for compaction in history.compactions

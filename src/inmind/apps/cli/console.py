@@ -115,7 +115,7 @@ def check_exists(memory: Memory, *, session: str | None = None, resource: str | 
     if session is not None and session not in memory:
         raise not_found_error("session", session, suggest_name(memory, session, nearest_session))
     if resource is not None and not memory.has_resource(resource) and not memory.sessions(resource=resource, limit=1):
-        raise not_found_error("resource", resource, suggest_name(memory, resource, nearest_resource))
+        raise unknown_resource(memory, resource)
     if session is not None and resource is not None and (owner := memory.session(session).resource) != resource:
         raise InvalidInput(field="--resource", value=resource, expected=f"{owner!r}, the owner of session {session!r}")
 
@@ -126,18 +126,28 @@ def not_found_error(what: str, name: str, near: str) -> NotFound:
     return NotFound(what=what, name=name, hint=f"{suggestion}`inmind sessions` lists all")
 
 
+def unknown_resource(memory: Memory, name: str) -> NotFound:
+    near, names = suggest_name(memory, name, nearest_resource), memory.resources()
+    suggestion = f"did you mean {near!r}? " if near else ""
+    return NotFound(what="resource", name=name, hint=f"{suggestion}there is {_list_names(names) if names else 'none'}")
+
+
+def _list_names(names: Sequence[str]) -> str:
+    more = f" or {len(names) - _MAX_NAMES:,} more" if len(names) > _MAX_NAMES else ""
+    return f"{', '.join(names[:_MAX_NAMES])}{more}"
+
+
 def resolve_resource(memory: Memory, name: str | None) -> str:
     """The named resource if it exists; without a name, the only resource of the memory."""
     if name is not None:
         if not memory.has_resource(name):
-            raise not_found_error("resource", name, suggest_name(memory, name, nearest_resource))
+            raise unknown_resource(memory, name)
         return name
     names = memory.resources()
     if len(names) == 1:
         return names[0]
     if names:
-        more = f" or {len(names) - _MAX_NAMES:,} more" if len(names) > _MAX_NAMES else ""
-        raise InvalidInput(field="RESOURCE", expected=f"one of {', '.join(names[:_MAX_NAMES])}{more}")
+        raise InvalidInput(field="RESOURCE", expected=f"the name of a resource: {_list_names(names)}")
     raise NotFound(what="resource in", name=memory.location, hint="no session names one yet")
 
 
@@ -272,9 +282,7 @@ SessionOption = Annotated[
 ]
 ResourceArgument = Annotated[
     str,
-    typer.Argument(
-        metavar="RESOURCE", help="Resource, as listed by `inmind sessions`.", autocompletion=complete_resources
-    ),
+    typer.Argument(metavar="RESOURCE", help="Name of a resource.", autocompletion=complete_resources),
 ]
 OptionalResourceArgument = Annotated[
     str | None,

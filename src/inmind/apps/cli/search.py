@@ -36,7 +36,7 @@ def search(
         typer.Option(
             "--kind",
             metavar="|".join(KINDS),
-            help="Only crystals of this kind.",
+            help="Only entries of this kind.",
             autocompletion=complete_choices(KINDS),
         ),
     ] = None,
@@ -51,7 +51,7 @@ def search(
     ] = None,
     since: Annotated[str | None, typer.Option(metavar="DAY", help="Only since this day or time.")] = None,
     until: Annotated[str | None, typer.Option(metavar="DAY", help="Only until this day or time.")] = None,
-    as_of: Annotated[str | None, typer.Option(metavar="DAY", help="Only facts valid on this date.")] = None,
+    as_of: Annotated[str | None, typer.Option(metavar="DAY", help="What was known on this date.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Search everything that was said, noted or seen."""

@@ -126,7 +126,7 @@ def show_scratchpad(session: SessionArgument, as_json: JsonOption = False) -> No
 
 @show.command("overview")
 def show_overview(session: SessionArgument, as_json: JsonOption = False) -> None:
-    """Show overview.md, as in the next prompt."""
+    """Show overview.md. Prompts leave out the comments of its template."""
     with open_existing_session(session) as opened:
         text = opened.overview
         if as_json:

@@ -23,7 +23,7 @@ def undo(session: SessionArgument, as_json: JsonOption = False) -> None:
         summary = _UndoSummary.of(before, after)
         if as_json:
             return print_json({"reverted_to": reverted_to, "version": after.seq, **asdict(summary)})
-        print_text(f"Reverted to the state after event {reverted_to}; the undo is event {after.seq}.")
+        print_text(f"Undone: events {reverted_to + 1} to {before.seq}. The undo itself is event {after.seq}.")
         for line in summary.describe():
             print_text(line)
     return None
@@ -36,7 +36,7 @@ class _UndoSummary:
     sent_again: tuple[CompactionUndoReport, ...]
     """Compactions that were undone."""
     archived_again: tuple[CompactionUndoReport, ...]
-    """Compactions that are in force again."""
+    """Compactions that are active again."""
     messages: int
     """Number of messages removed from the conversation."""
     as_before: tuple[str, ...]

@@ -49,7 +49,9 @@ def play(stage: DemoContext) -> DemoAct:
     morning = memory.session("next-morning", resource=RESOURCE, cwd="/website")
     prompt = morning.prepare([user("Add a picture of the lake.")], system=EDITOR.system, tools=EDITOR.tools)
     state = next((passage.text for passage in prompt_texts(prompt) if passage.part == "memory:state"), "")
-    next_day = f"the first prompt of a new session contains it: s, {prompt.report.tokens.get('memory:state', 0)} tokens"
+    next_day = (
+        f"the first prompt of a new session contains it as part s, {prompt.report.tokens.get('memory:state', 0)} tokens"
+    )
     return DemoAct(
         lines=[
             label_line("the day", "a call fails, the next one works, the user is happy"),

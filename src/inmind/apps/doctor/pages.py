@@ -22,7 +22,7 @@ from inmind.store.atomic_files import DAMAGED_SUFFIX, Folder
 from inmind.store.protocol import Store
 
 PAGES = Check(Subject.PAGES, "pages")
-DAMAGED_COPIES = Check(Subject.PAGES, "kept aside")
+DAMAGED_COPIES = Check(Subject.PAGES, "damaged files")
 SCRATCHPADS = Check(Subject.PAGES, "scratchpads")
 LEFTOVERS = Check(Subject.PAGES, "leftovers")
 

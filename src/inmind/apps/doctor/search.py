@@ -25,7 +25,7 @@ from inmind.session.tools.registry import is_memory_tool
 INDEXED = Check(Subject.SEARCH, "index")
 EMBEDDER = Check(Subject.SEARCH, "embedder")
 VECTORS = Check(Subject.SEARCH, "vectors")
-SKIPPED = Check(Subject.SEARCH, "passed over")
+SKIPPED = Check(Subject.SEARCH, "unreadable messages")
 
 _read = message_reader(is_memory_tool)
 """Reads messages like the index does."""

@@ -57,7 +57,7 @@ class ReferenceBuilder:
 
     @property
     def where(self) -> str:
-        return "in deep memory" if self.from_search else "in the window"
+        return "outside the window" if self.from_search else "in the window"
 
     def resolved(
         self, entities: Sequence[Entity], confidence: float, why: str, *, others: Sequence[Entity] = ()

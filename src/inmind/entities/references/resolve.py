@@ -141,7 +141,7 @@ def resolve(
 
 def _unresolved_reason(text: str) -> str:
     strange = _UNKNOWN_ID.search(text)
-    return f"{strange[0]} was never seen" if strange else "nothing in it refers to an entity"
+    return f"{strange[0]} was never seen" if strange else "no reference to an entity"
 
 
 # -- finding references -----------------------------------------------------------------------------------------

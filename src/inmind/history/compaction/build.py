@@ -93,7 +93,7 @@ def build_compaction(
 
 
 _COMPLETED = {
-    "en": "archived {} about {}: {}",
+    "en": 'archived {} about "{}": {}',
     "zh": "已归档 {}（{}）：{}",
 }
 

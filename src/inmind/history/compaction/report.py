@@ -106,7 +106,7 @@ class CompactionUndoReport:
     def __str__(self) -> str:
         pages = ", ".join((*(f"{path} (removed)" for path in self.removed), *self.stay))
         of = f", of {pages}" if pages else ""
-        return f"Sent again: {count_noun(self.messages, 'message')}, {self.tokens:,} tokens{of}."
+        return f"Restored to the prompt: {count_noun(self.messages, 'message')}, {self.tokens:,} tokens{of}."
 
 
 def _count_kinds(items: Sequence[KeptItem | RetainedItem]) -> list[str]:

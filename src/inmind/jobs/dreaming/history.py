@@ -176,7 +176,7 @@ class DreamHistory:
     def _find_undoable(self, id: int | None) -> Dream:
         done = [dream for dream in self.all() if dream.status == "done"]
         if not done:
-            raise NotFound(what="dream to undo of", name=self._resource, hint="no dream has changed anything")
+            raise NotFound(what="dream to undo of", name=self._resource, hint="no dream is left to undo")
         if id is not None and id != done[0].id:
             self.get(id)
             raise InvalidInput(field="dream", value=id, expected=f"{done[0].id}: the last dream is undone first")

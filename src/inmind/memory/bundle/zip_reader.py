@@ -130,16 +130,14 @@ def _check_directory_size(file: BinaryIO, size: int) -> None:
     end = _read_from_end(file, size, _END.size)
     if end is None or end[:4] != b"PK\x05\x06":
         raise bundle_error(
-            "", value="no end record of a zip file", expected="a complete bundle written by `inmind export`"
+            "", value="a file that is no zip archive", expected="a complete bundle written by `inmind export`"
         )
     directory = _END.unpack(end)[5]
     locator = _read_from_end(file, size, _LOCATOR_64.size, before=_END.size)
     if locator is not None and locator[:4] == b"PK\x06\x07":
         long = _read_from_end(file, size, _END_64.size, before=_END.size + _LOCATOR_64.size)
         if long is None or long[:4] != b"PK\x06\x06":
-            raise bundle_error(
-                "", value="no end record of a zip64 file", expected="a bundle written by `inmind export`"
-            )
+            raise bundle_error("", value="a broken zip archive", expected="a bundle written by `inmind export`")
         directory = max(_END_64.unpack(long)[8], directory if directory != 0xFFFFFFFF else 0)
     if directory > MAX_DIRECTORY_BYTES:
         raise bundle_error(

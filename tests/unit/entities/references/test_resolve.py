@@ -681,7 +681,7 @@ class TestSearchedEntities:
         assert answer.entity is not None
         assert answer.entity.id == "p9"
         assert answer.confidence < 0.9
-        assert "deep memory" in answer.why
+        assert "outside the window" in answer.why
 
     def test_a_description_is_searched_before_asking(self) -> None:
         deep = [Entity("p9", "page", "Pricing")]
@@ -696,7 +696,7 @@ class TestSearchedEntities:
             answer = resolve(text, entities, searched=deep)
             assert answer.verdict == "ambiguous"
             assert [candidate.entity for candidate in answer.candidates] == deep
-            assert "deep memory" in answer.why
+            assert "outside the window" in answer.why
             assert "in the window" not in answer.why
 
     @pytest.mark.parametrize("text", ["restore it", "restore the deleted page"])
@@ -712,7 +712,7 @@ class TestSearchedEntities:
 
 def test_a_resolution_reads_as_a_sentence() -> None:
     assert str(resolve("open Contact", SITE)) == 'page:Contact, "Contact" (90%: "Contact" is its name)'
-    assert str(resolve("hello", SITE)) == "nothing (nothing in it refers to an entity)"
+    assert str(resolve("hello", SITE)) == "nothing (no reference to an entity)"
 
 
 SCRAPS = st.sampled_from(
