@@ -163,7 +163,7 @@ def test_a_name_that_is_mistyped_is_not_an_empty_answer(used: Home, arguments: l
 def test_a_mistyped_name_suggests_the_nearest_one(used: Home, arguments: list[str], said: str) -> None:
     ran = at_once(*arguments, home=used)
     assert (ran.exit_code, ran.stdout) == (3, "")
-    listed = "there is ada" if "resource" in said else "`inmind sessions` lists all"
+    listed = "there is ada" if said.startswith("no resource '") else "`inmind sessions` lists all"
     assert ran.stderr == f"inmind: NOT_FOUND: {said}{listed}\n"
 
 

@@ -174,7 +174,10 @@ def test_a_resource_need_not_be_named_where_there_is_only_one(noted: Home) -> No
     with Memory.open(noted) as memory:
         memory.session("two", resource="bob").note("Bob is vegan.")
     for command_ in (["dream", "run"], ["affect"], ["show", "state"]):
-        assert refusal(*command_, home=noted) == "inmind: INVALID_INPUT: RESOURCE: expected the name of a resource: ada, bob\n"
+        assert (
+            refusal(*command_, home=noted)
+            == "inmind: INVALID_INPUT: RESOURCE: expected the name of a resource: ada, bob\n"
+        )
 
 
 def test_a_home_whose_sessions_name_no_resource_has_none(home: Home) -> None:
