@@ -9,41 +9,28 @@ one commit. Each stage before that is an event too, so another process can resum
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING
 
 from inmind.core import metrics
-from inmind.core.events.base import Draft, EventPayload, Origin, Trust
+from inmind.core.events.base import Draft, EventPayload, Origin
 from inmind.core.events.crystals import CrystalCreated
-from inmind.core.events.documents import DocumentWritten
-from inmind.core.events.dreams import DreamAnswered, DreamCommitted, DreamUnderway, PageAdopted
+from inmind.core.events.dreams import DreamAnswered, PageAdopted
 from inmind.core.text import count_noun
-from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH
-from inmind.documents.notes_page import remove_pieces
-from inmind.dreams.material import DreamMaterial, PendingNote
+from inmind.documents.document import MEMORY_PAGE_PATH
+from inmind.dreams.material import DreamMaterial
 from inmind.dreams.page.adopt_existing import split_chunks
-from inmind.dreams.page.edits import Edit, Proposal
+from inmind.dreams.page.edits import Proposal
 from inmind.dreams.page.eviction import USER_LINE_IMPORTANCE
-from inmind.dreams.page.page import parse_page
-from inmind.dreams.page.rewrite import RewriteContext, RewriteResult, rewrite_page
-from inmind.dreams.page.sections import section_weights
 from inmind.dreams.propose_by_rules import propose_by_rules
 from inmind.dreams.state import RULES
 from inmind.errors import DreamOvertaken, DreamRejected, ModelFailed, StoreError
-from inmind.jobs.dreaming.commit import (
-    DreamResult,
-    insight_events,
-    rename_sources,
-    required_lines,
-    typed_note_events,
-    user_line_events,
-)
-from inmind.jobs.dreaming.gather import NEW_ID_PREFIX, GatheredInput, Gatherer
+from inmind.jobs.dreaming.commit import DreamCommitter, failed_guards
+from inmind.jobs.dreaming.gather import GatheredInput, Gatherer
 from inmind.jobs.dreaming.lease import DreamLease, LeaseReleased, ProgressCallback, ResumePoint, error_code
-from inmind.search.crystal import Crystal
 from inmind.search.engine import SearchEngine
 from inmind.session.backend import DocumentFiles
 from inmind.session.state import ResourceState
@@ -80,6 +67,7 @@ class Dreamer:
         """
         self._resource, self._stream, self._files, self._save_backup = resource, stream, files, save_backup
         self._store, self._search, self._clock = store, search, clock
+        self._committer = DreamCommitter(stream, store)
         self._gatherer = Gatherer(
             resource=resource, stream=stream, store=store, search=search, clock=clock, sources=sources
         )
@@ -133,9 +121,9 @@ class Dreamer:
         lease.enter_phase("check", f"{count_noun(len(proposal.edits), 'edit')} by {proposal.by}")
         self._files.read_edits()
         gathered = _with_cached_search(gathered)
-        self._check(lease, gathered, proposal)
+        self._committer.check(lease, gathered, proposal)
         lease.enter_phase("commit")
-        self._commit_dream(lease, gathered, proposal)
+        self._committer.commit(lease, gathered, proposal)
 
     def _gather(self, lease: DreamLease) -> tuple[GatheredInput, ResumePoint | None]:
         """Gather the input.
@@ -234,8 +222,8 @@ class Dreamer:
         from inmind.jobs.dreaming.model_call import DreamModel
 
         def check(proposal: Proposal) -> list[str]:
-            result = self._rewrite_page(self._stream.state, proposal.edits, material)
-            return [] if result.passed else _failed_guards(result)
+            result = self._committer.rewrite(self._stream.state, proposal.edits, material)
+            return [] if result.passed else failed_guards(result)
 
         seconds = model_options.timeout_seconds if model_options else 0.0
         try:
@@ -248,139 +236,6 @@ class Dreamer:
             )
             price = model_options.price(error.tokens) if model_options else 0.0
             return replace(propose_by_rules(material), fell_back=error.reason, tokens=error.tokens, price=price)
-
-    # -- check and commit ----------------------------------------------------------------------------------
-
-    def _check(self, lease: DreamLease, gathered: GatheredInput, proposal: Proposal) -> None:
-        """Run the guards on the page as it is now. The commit runs them again."""
-        self._apply_verdicts(
-            lease, proposal, self._rewrite_page(self._stream.refresh(), proposal.edits, gathered.material)
-        )
-        lease.record_checked()
-
-    def _commit_dream(self, lease: DreamLease, gathered: GatheredInput, proposal: Proposal) -> None:
-        """Commit the dream, its crystals and both pages as one batch, if the lease is still held."""
-
-        def decide(state: ResourceState, _: datetime) -> Decision[ResourceState, None]:
-            lease.assert_held(state)
-            result = self._build_result(state, gathered, proposal)
-            self._apply_verdicts(lease, proposal, result.page)
-            return Decision(self._build_events(state, gathered, proposal, result, lease), None)
-
-        self._stream.commit(decide)
-
-    def _apply_verdicts(self, lease: DreamLease, proposal: Proposal, page: RewriteResult) -> None:
-        lease.verdicts, lease.refused = page.verdicts, (*proposal.refused, *page.refused)
-        if not page.passed:
-            raise DreamRejected(reasons=_failed_guards(page))
-
-    def _build_result(self, state: ResourceState, gathered: GatheredInput, proposal: Proposal) -> DreamResult:
-        """The rewritten page, with event ids of this commit instead of temporary ids."""
-        first = self._stream.version + 2
-        names = {
-            f"{NEW_ID_PREFIX}{number}": f"{self._stream.name}#{first + number}"
-            for number in range(len(gathered.typed_notes))
-        }
-        edits = tuple(rename_sources(edit, names) for edit in proposal.edits)
-        page = self._rewrite_page(state, edits, gathered.material, names=names)
-        known = {*state.dreams.lines, *state.dreams.user_lines, *page.dream_lines}
-        entries = [entry for _, entry in parse_page(page.text).all_entries() if entry not in known]
-        seq = first + len(gathered.typed_notes)
-        return DreamResult(
-            page, tuple(names.values()), {entry: seq + offset for offset, entry in enumerate(dict.fromkeys(entries))}
-        )
-
-    def _rewrite_page(
-        self,
-        state: ResourceState,
-        edits: tuple[Edit, ...],
-        material: DreamMaterial,
-        names: Mapping[str, str] | None = None,
-    ) -> RewriteResult:
-        known: dict[str, PendingNote | Crystal | None] = {crystal.id: crystal for crystal in material.crystals}
-        known |= {(names or {}).get(note.id, note.id): note for note in material.notes}
-
-        def source(id: str) -> PendingNote | Crystal | None:
-            if id not in known:
-                known[id] = material.get_crystal(id)
-            return known[id]
-
-        def source_text(id: str) -> str:
-            found = source(id)
-            return found.text if found else ""
-
-        def source_trust(id: str) -> Trust:
-            found = source(id)
-            return found.trust if found else Trust.DATA
-
-        context = RewriteContext(
-            now=material.now,
-            mood=material.mood,
-            dream_lines=state.dreams.lines,
-            user_lines=state.dreams.user_lines,
-            adopted_entries=state.dreams.adopted_entries,
-            weights=section_weights(material.levels),
-            search=material.search,
-            source_text=source_text,
-            source_trust=source_trust,
-            required_lines=tuple(required_lines(material.notes, names or {})),
-        )
-        return rewrite_page(state.documents.text(MEMORY_PAGE_PATH), edits, context)
-
-    def _build_events(
-        self, state: ResourceState, gathered: GatheredInput, proposal: Proposal, result: DreamResult, lease: DreamLease
-    ) -> list[Draft]:
-        """Events of the commit: the dream, the crystals in the order of their ids, the pages."""
-        material = gathered.material
-        committed = DreamCommitted(
-            dream=lease.dream,
-            proposer=proposal.by,
-            last_seq=gathered.last_seq,
-            journal_position=gathered.journal_position,
-            notes=(*gathered.note_ids, *result.typed_ids),
-            lines=result.page.changed_lines,
-            gaps=material.gaps,
-            skills=material.skills,
-            user_lines=tuple((entry, f"{self._stream.name}#{seq}") for entry, seq in result.user_line_seqs.items()),
-            replayed=gathered.accessed_crystals,
-            insights=tuple(insight.key for insight in material.insights),
-            verdicts=lease.verdicts,
-            refused=lease.refused,
-            inputs={
-                "crystals": gathered.crystal_counts,
-                "levels": {name: round(level, 3) for name, level in material.levels.by_name.items()},
-                "rebased": self._is_rebased(gathered),
-            },
-            mood=material.mood,
-            fallback_reason=proposal.fell_back,
-            tokens=lease.tokens,
-            price=lease.price,
-            seconds=lease.seconds,
-        )
-        crystals = (*typed_note_events(gathered, state), *user_line_events(result, state), *insight_events(material))
-        dream = Draft(payload=committed, origin=Origin.DREAM, sources=committed.notes)
-        return [dream, *crystals, *self._page_events(state, gathered, result)]
-
-    def _is_rebased(self, gathered: GatheredInput) -> bool:
-        """True if anything but progress of this dream was written since the input was gathered."""
-        since = self._store.read(self._stream.name, after=gathered.last_seq, until=self._stream.version)
-        return not all(isinstance(event.payload, DreamUnderway) for event in since)
-
-    def _page_events(self, state: ResourceState, gathered: GatheredInput, result: DreamResult) -> Iterator[Draft]:
-        """MEMORY.md and the notes page without the notes taken in.
-
-        MEMORY.md is left out if there is no page yet and it would be empty.
-        """
-        commit_id = f"{self._stream.name}#{self._stream.version + 1}"
-        if MEMORY_PAGE_PATH in state.documents.by_path or any(parse_page(result.page.text).all_entries()):
-            trust = min((Trust(line.trust) for line in result.page.dream_lines.values()), default=Trust.AGENT)
-            page = DocumentWritten(path=MEMORY_PAGE_PATH, text=result.page.text)
-            yield Draft(payload=page, origin=Origin.DREAM, sources=(commit_id,), trust=trust)
-        notes = state.documents.by_path.get(NOTES_PAGE_PATH)
-        remaining = remove_pieces(notes.text, gathered.page_notes, gathered.remarks) if notes else ""
-        if notes is not None and remaining != notes.text:
-            payload = DocumentWritten(path=NOTES_PAGE_PATH, text=remaining)
-            yield Draft(payload=payload, origin=Origin.DREAM, sources=(commit_id,), trust=notes.trust)
 
 
 def _record_metrics(lease: DreamLease, trigger: str, error: BaseException | None = None) -> None:
@@ -400,7 +255,3 @@ def _record_metrics(lease: DreamLease, trigger: str, error: BaseException | None
 def _with_cached_search(gathered: GatheredInput) -> GatheredInput:
     """Cache searches: they are slow, and the commit repeats those of the check."""
     return replace(gathered, material=replace(gathered.material, search=cache(gathered.material.search)))
-
-
-def _failed_guards(result: RewriteResult) -> list[str]:
-    return [f"{verdict.guard}: {verdict.detail}" for verdict in result.verdicts if not verdict.passed]
