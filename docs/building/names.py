@@ -32,7 +32,7 @@ PAGES: Mapping[str, Page] = {
         "An open memory, and its resources.",
         (
             *("Memory", "Resource", "SessionInfo", "Page", "ResourceState", "SessionState", "Event", "Settings"),
-            *("Exported", "Imported"),
+            *("Exported", "Imported", "Clock"),
         ),
     ),
     "session": Page(
@@ -45,7 +45,7 @@ PAGES: Mapping[str, Page] = {
         "The prompt, the recorded reply, and their cost.",
         (
             *("Prompt", "PromptPreview", "Report", "Explanation", "Usage", "Rates", "Recorded", "HostCall"),
-            *("ToolResult", "wrap"),
+            *("ToolResult", "Wire", "Counter", "wrap"),
         ),
     ),
     "layers": Page(
@@ -65,7 +65,7 @@ PAGES: Mapping[str, Page] = {
     "compaction": Page(
         "Compaction",
         "What leaves a long conversation, and what survives.",
-        ("CompressionPolicy", "CompactionReport", "KeptItem", "CompactionUndoReport", "RetainedItem"),
+        ("CompressionPolicy", "CompactionReport", "KeptItem", "CompactionUndoReport", "RetainedItem", "Summarizer"),
     ),
     "deep-memory": Page(
         "Notes, hits, crystals",
@@ -76,7 +76,7 @@ PAGES: Mapping[str, Page] = {
     "dreams": Page(
         "Dreams, affect, economics",
         "Updates of MEMORY.md, affect levels, income and spending.",
-        ("Dream", "Upkeep", "Affect", "Levels", "Economics", "CurrencyTotals"),
+        ("Dream", "Upkeep", "Affect", "Levels", "Economics", "CurrencyTotals", "Model"),
         "inmind.dreams.models",
     ),
     "async": Page(

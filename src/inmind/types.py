@@ -8,12 +8,16 @@ if TYPE_CHECKING:
     from inmind.core.events.base import Event
     from inmind.core.events.entities import EntityPart
     from inmind.core.events.session import RetainedItem, ToolObserved
+    from inmind.core.messages.model import Wire
     from inmind.core.pricing import Rates
+    from inmind.core.tokens import Counter
     from inmind.documents.scratchpad.merge3 import MergeConflict
     from inmind.dreams.affect.levels import Levels
     from inmind.dreams.economics import CurrencyTotals
+    from inmind.dreams.model import Model
     from inmind.entities.config import EntityRules
     from inmind.entities.window import Entities
+    from inmind.history.compaction.policy import Summarizer
     from inmind.history.compaction.report import CompactionReport, CompactionUndoReport, KeptItem
     from inmind.jobs.consolidation import Consolidation
     from inmind.jobs.upkeep import Upkeep
@@ -31,15 +35,18 @@ if TYPE_CHECKING:
     from inmind.session.economics import Economics
     from inmind.session.scratchpad import Scratchpad, SetAside
     from inmind.session.state import ResourceState, SessionState
+    from inmind.store.protocol import Clock
 
 __all__ = [
     "Affect",
     "AsyncAffect",
     "AsyncEconomics",
     "AsyncScratchpad",
+    "Clock",
     "CompactionReport",
     "CompactionUndoReport",
     "Consolidation",
+    "Counter",
     "CurrencyTotals",
     "Economics",
     "Embedder",
@@ -54,6 +61,7 @@ __all__ = [
     "Levels",
     "MergeConflict",
     "MergeReport",
+    "Model",
     "Page",
     "PromptPreview",
     "Rates",
@@ -64,8 +72,10 @@ __all__ = [
     "SessionInfo",
     "SessionState",
     "SetAside",
+    "Summarizer",
     "ToolObserved",
     "Upkeep",
+    "Wire",
 ]
 
 if not TYPE_CHECKING:  # a type checker would accept any name
@@ -75,12 +85,16 @@ if not TYPE_CHECKING:  # a type checker would accept any name
             "inmind.core.events.base": ["Event"],
             "inmind.core.events.entities": ["EntityPart"],
             "inmind.core.events.session": ["RetainedItem", "ToolObserved"],
+            "inmind.core.messages.model": ["Wire"],
             "inmind.core.pricing": ["Rates"],
+            "inmind.core.tokens": ["Counter"],
             "inmind.documents.scratchpad.merge3": ["MergeConflict"],
             "inmind.dreams.affect.levels": ["Levels"],
             "inmind.dreams.economics": ["CurrencyTotals"],
+            "inmind.dreams.model": ["Model"],
             "inmind.entities.config": ["EntityRules"],
             "inmind.entities.window": ["Entities"],
+            "inmind.history.compaction.policy": ["Summarizer"],
             "inmind.history.compaction.report": ["CompactionReport", "CompactionUndoReport", "KeptItem"],
             "inmind.jobs.consolidation": ["Consolidation"],
             "inmind.jobs.upkeep": ["Upkeep"],
@@ -98,5 +112,6 @@ if not TYPE_CHECKING:  # a type checker would accept any name
             "inmind.session.economics": ["Economics"],
             "inmind.session.scratchpad": ["Scratchpad", "SetAside"],
             "inmind.session.state": ["ResourceState", "SessionState"],
+            "inmind.store.protocol": ["Clock"],
         },
     )

@@ -211,6 +211,20 @@ def test_everything_that_a_host_can_call_is_in_the_table_of_calls() -> None:
     assert [name for name in sorted(exported) if f"`{name}`" not in table] == []
 
 
+def test_fields_in_the_table_of_calls_exist() -> None:
+    """A row names the fields of what a call returns as "a `Recorded`: `text`, `results`"."""
+    values = {name: getattr(module, name) for module in (types, inmind) for name in module.__all__}
+    listed = re.findall(r"`(\w+)`s?: ((?:`\w+(?:\([^`]*\))?`(?:, | and |,? and )?)+)", page("reference/calls.md"))
+    assert len(listed) > 8
+    fields = [(name, field) for name, names in listed for field in re.findall(r"`(\w+)", names)]
+    instance_only = {("Affect", "enabled")}
+    assert [(n, f) for n, f in fields if not has_member(values[n], f) and (n, f) not in instance_only] == []
+
+
+def has_member(value: type, name: str) -> bool:
+    return hasattr(value, name) or name in getattr(value, "__dataclass_fields__", {})
+
+
 def test_every_command_is_documented() -> None:
     table = page("reference/commands.md")
     assert [path for path in options_by_path() if f"`inmind {path}" not in table] == []

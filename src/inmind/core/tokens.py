@@ -14,6 +14,7 @@ from inmind.core.frozen import frozen
 from inmind.errors import InvalidInput
 
 Counter = Callable[[str], int]
+"""Counts the tokens of a text."""
 
 _LETTERS = bytes(range(65, 91)) + bytes(range(97, 123))
 _DIGITS = b"0123456789"

@@ -49,6 +49,9 @@ class CurrencyTotals:
     days: tuple[Decimal, ...] = ()
     """Earned on each of the last seven days, the oldest first."""
 
+    def __str__(self) -> str:
+        return f"earned {self.earned} {self.currency}, spent {self.spent}; {self.week} in the last seven days"
+
 
 def summarize_trades(trades: Iterable[Event], now: datetime) -> tuple[CurrencyTotals, ...]:
     """Totals of each currency, the one with the most trades first."""

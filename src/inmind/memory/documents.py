@@ -42,6 +42,9 @@ class Page:
     resource: str = ""
     """The owner: a session or a resource; neither for settings."""
 
+    def __str__(self) -> str:
+        return self.text
+
 
 class PageEditor:
     """Reads and writes the documents of one memory."""

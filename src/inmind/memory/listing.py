@@ -10,6 +10,7 @@ from pathlib import Path
 from inmind.core.frozen import frozen
 from inmind.core.paths import cwd_folder_name, require_resource
 from inmind.core.stream_names import ANONYMOUS, PRIVATE, SESSION_PREFIX, opened_by
+from inmind.core.text import count_noun
 from inmind.errors import InvalidInput
 from inmind.session.backend import Backend
 from inmind.session.legacy_files import LegacySession
@@ -38,6 +39,11 @@ class SessionInfo:
     """A single-file session of an older version. Opening it imports it."""
     parent: str = ""
     """The id of the parent session; empty for a session that was not spawned."""
+
+    def __str__(self) -> str:
+        title = f" {self.title!r}" if self.title else ""
+        size = f"{count_noun(self.messages, 'message')}, {count_noun(self.calls, 'call')}"
+        return f"{self.id}{title} of {self.resource}: {size}, updated {self.updated[:16]}"
 
 
 RECENT_SESSIONS = 200

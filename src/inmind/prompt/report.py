@@ -50,6 +50,10 @@ class Report:
     def tokens_percent(self) -> float:
         return 100 * self.tokens_used / self.tokens_max
 
+    def __str__(self) -> str:
+        size = f"{self.tokens_used:,} of {self.tokens_max:,} tokens, {self.band}"
+        return f"call {self.call}: {size}, {self.cached_prefix_tokens:,} in the cached prefix"
+
 
 @frozen(kw_only=True)
 class Prompt:
@@ -74,6 +78,9 @@ class Prompt:
     def system(self) -> Any:
         """The system prompt outside of the messages (Anthropic `system`, Responses `instructions`)."""
         return self.request.get("instructions" if self.format == "responses" else "system")
+
+    def __str__(self) -> str:
+        return f"{self.format} request of {count_noun(len(self.messages), 'message')}, {self.report}"
 
 
 @frozen(kw_only=True)

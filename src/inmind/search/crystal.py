@@ -71,3 +71,6 @@ class Crystal:
     merged_into: str = ""
     """Id of the crystal that says the same in nearly the same words."""
     lifecycle: Lifecycle = "generated"
+
+    def __str__(self) -> str:
+        return f"{self.at:%Y-%m-%d} {self.kind}: {self.text}"

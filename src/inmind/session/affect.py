@@ -97,6 +97,10 @@ class Affect:
         """The levels in words."""
         return describe_mood(self.levels)
 
+    def __str__(self) -> str:
+        levels = self.levels
+        return f"{describe_mood(levels)}: {levels}"
+
     def spike(self, spike: str, why: str = "", *, key: str | None = None) -> bool:
         """Raise a level: reward, error, social, achievement, urgency, sale, recall or missed.
 

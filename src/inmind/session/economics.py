@@ -95,6 +95,9 @@ class Economics:
         appended = self._stream.commit(decide, key=key_for(key, "record", _request(trade))).appended
         return f"{self._stream.name}#{appended.first}"
 
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.report())) or "no earnings or spending"
+
     def report(self) -> tuple[CurrencyTotals, ...]:
         """Totals for each currency, the most used first."""
         return summarize_trades(trades(self._store, self._stream.name), self._clock())

@@ -46,7 +46,7 @@ class HostInput:
         return self._stream.commit(decide, key=checked_key, companion=self._resource).events
 
     def observe(
-        self, tool: str, arguments: Any, result: Any, *, error: bool, id: str, origin: Origin, key: str | None
+        self, tool: str, arguments: Any, result: Any, *, error: bool, id: str | None, origin: Origin, key: str | None
     ) -> Sequence[Event]:
         if origin not in (Origin.TOOL, Origin.WEB):
             raise InvalidInput(field="origin", value=origin, expected="Origin.TOOL or Origin.WEB")
@@ -57,7 +57,7 @@ class HostInput:
             arguments=copy_json_value(arguments, "arguments"),
             result=copy_json_value(result, "result"),
             error=error,
-            call_id=validate_text(id, field="id"),
+            call_id=validate_text("" if id is None else id, field="id"),
         )
         if id:
             checked_key = key_for(f"observed:{digest(id)}", "observed", id)

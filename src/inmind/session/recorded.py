@@ -13,6 +13,7 @@ from inmind.core.events.session import MessageAdded
 from inmind.core.frozen import frozen
 from inmind.core.messages import FORMATS
 from inmind.core.messages.model import Call, Wire
+from inmind.core.text import count_noun
 from inmind.history.view import deep_copy
 
 
@@ -54,6 +55,11 @@ class Recorded:
     """False if the provider cut the reply off, by length or by a filter; its memory tools were not run."""
     repeated: bool = False
     """The reply had been recorded before; nothing was done again."""
+
+    def __str__(self) -> str:
+        calls = [f"{call.name}({call.text})" for call in self.host_calls]
+        results = [f"[{count_noun(len(self.results), 'result')} to send back]"] if self.results else []
+        return "\n".join(filter(None, [self.text, *calls, *results]))
 
 
 def record_result(

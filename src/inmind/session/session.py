@@ -166,7 +166,7 @@ class Session(SessionReader):
         result: Any,
         *,
         error: bool = False,
-        id: str = "",
+        id: str | None = None,
         origin: Origin = Origin.TOOL,
         key: str | None = None,
     ) -> None:

@@ -25,7 +25,7 @@ from inmind.core.events.session import (
 )
 from inmind.core.frozen import frozen
 from inmind.core.messages import FORMATS
-from inmind.core.text import shorten
+from inmind.core.text import count_noun, shorten
 from inmind.documents.document import OVERVIEW_PATH, Documents
 from inmind.documents.overview import is_maintained, written_lines
 from inmind.documents.overview.event_log import OverviewLog
@@ -90,6 +90,9 @@ class SessionState:
     """The title: the last rename, or the first words of the user."""
     model: str = ""
     """The model that answered last, as the provider names it."""
+
+    def __str__(self) -> str:
+        return f"{self.stream} after event {self.seq}: {count_noun(len(self.conversation), 'message')}"
 
     @property
     def language(self) -> str:
@@ -230,6 +233,10 @@ class ResourceState:
     """The state of its dreams."""
     withdrawn_notes: frozenset[str] = frozenset()
     """Ids of its notes that were withdrawn."""
+
+    def __str__(self) -> str:
+        pages = ", ".join(sorted(self.documents.by_path)) or "no pages"
+        return f"{pages}; {self.affect.levels}"
 
 
 class ResourceFold:

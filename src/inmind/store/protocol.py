@@ -15,6 +15,7 @@ from inmind.core.frozen import frozen
 from inmind.core.timestamps import to_microseconds
 
 Clock = Callable[[], datetime]
+"""Returns the current time, with a time zone."""
 
 
 @frozen

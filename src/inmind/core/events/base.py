@@ -103,6 +103,9 @@ class Event:
     def kind(self) -> str:
         return self.payload.kind
 
+    def __str__(self) -> str:
+        return f"{self.id} {self.at:%Y-%m-%d %H:%M:%S} {self.kind} ({self.origin})"
+
 
 V = TypeVar("V")
 

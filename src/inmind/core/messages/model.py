@@ -20,6 +20,7 @@ OPENING_TEXT = "(The conversation begins with the assistant.)"
 _DATA_URL = re.compile(r"data:([^;,]+);base64,(.*)", re.DOTALL)
 
 Wire = Mapping[str, Any]
+"""A message in the JSON form of its provider."""
 Role = Literal["system", "developer", "user", "assistant", "tool"]
 
 

@@ -70,6 +70,9 @@ class Levels:
         )
         return Levels(**dict(zip(self.by_name, values, strict=True)), at=now)
 
+    def __str__(self) -> str:
+        return ", ".join(f"{name} {level:.2f}" for name, level in self.by_name.items())
+
     @property
     def by_name(self) -> dict[str, float]:
         return {"dopamine": self.dopamine, "cortisol": self.cortisol, "oxytocin": self.oxytocin}

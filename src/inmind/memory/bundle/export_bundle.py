@@ -22,6 +22,7 @@ from inmind.core.events.base import Event
 from inmind.core.events.dreams import RecordsReadPosition
 from inmind.core.frozen import frozen
 from inmind.core.stream_names import RESOURCE_PREFIX, SESSION_PREFIX, SETTINGS_STREAM
+from inmind.core.text import count_noun
 from inmind.errors import Damaged, InvalidInput
 from inmind.memory.bundle import manifest
 from inmind.memory.bundle.event_lines import encode_event_line, encode_receipt_line
@@ -53,6 +54,10 @@ class Exported:
     left_out: tuple[str, ...] = ()
     """Files that were not exported: too large, or with a name that some file systems cannot distinguish from another.
     """
+
+    def __str__(self) -> str:
+        owners = f"{count_noun(self.sessions, 'session')} and {count_noun(self.resources, 'resource')}"
+        return f"exported {owners} with {count_noun(self.events, 'event')} to {self.path}, {self.bytes:,} bytes"
 
 
 def write_bundle(

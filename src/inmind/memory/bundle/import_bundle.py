@@ -24,6 +24,7 @@ from inmind.core.events.dreams import RecordsReadPosition
 from inmind.core.events.session import SessionOpened
 from inmind.core.frozen import frozen
 from inmind.core.stream_names import RESOURCE_PREFIX, SESSION_PREFIX
+from inmind.core.text import count_noun
 from inmind.errors import BundleDiverged, Conflict, InmindError, InvalidInput, NotFound, StoreError
 from inmind.memory.bundle.extra_files import extra_file_writer
 from inmind.memory.bundle.manifest import JOURNAL, bundle_error
@@ -57,6 +58,11 @@ class Imported:
     """Files that were written besides the journal."""
     left_out: tuple[str, ...]
     """Files that were not imported: a database has no place for them."""
+
+    def __str__(self) -> str:
+        streams = f"{self.added} added, {self.extended} extended, {self.unchanged} unchanged"
+        return f"imported {count_noun(self.events, 'event')}; streams: {streams}"
+
     missing_sources: int
     """Number of new events whose source events are neither here nor in the bundle."""
     bytes: int

@@ -16,6 +16,7 @@ from inmind.core.events.documents import DocumentWritten, OverviewEvent
 from inmind.core.events.entities import EntitySighting
 from inmind.core.events.session import ChildMerged
 from inmind.core.frozen import frozen
+from inmind.core.text import count_noun
 from inmind.documents.document import ARCHIVE_PREFIX, OVERVIEW_PATH, Document
 from inmind.documents.overview.event_log import OverviewLine, OverviewLog, with_log_lines
 from inmind.documents.overview.maintain import overview_updates, with_pending_writes, without_generated_lines
@@ -55,6 +56,12 @@ class MergeReport:
     @property
     def ok(self) -> bool:
         return not self.conflicts
+
+    def __str__(self) -> str:
+        changes = (
+            f"{len(self.taken)} taken, {len(self.combined)} combined, {count_noun(len(self.conflicts), 'conflict')}"
+        )
+        return f"merged {self.child}: {changes}, entities added: {self.entities}"
 
     @classmethod
     def of(cls, merged: ChildMerged, *, repeated: bool = False) -> MergeReport:
