@@ -1,4 +1,4 @@
-"""When a signal stops something, and when it waits."""
+"""Signals that interrupt at once and signals that wait."""
 
 from __future__ import annotations
 
@@ -13,45 +13,49 @@ pytestmark = pytest.mark.spec("C08")
 
 
 @pytest.fixture
-def interruptions() -> Iterator[InterruptHandler]:
-    interruptions = InterruptHandler()
-    with interruptions.install():
-        yield interruptions
+def handler() -> Iterator[InterruptHandler]:
+    handler = InterruptHandler()
+    with handler.install():
+        yield handler
 
 
-def test_a_signal_stops_what_is_waited_for_and_nothing_else(interruptions: InterruptHandler) -> None:
+def test_a_signal_interrupts_only_interruptible_blocks(handler: InterruptHandler) -> None:
     signal.raise_signal(signal.SIGINT)
-    with pytest.raises(KeyboardInterrupt), interruptions.interruptible():
-        pytest.fail("what was noted is raised before anything is waited for")
-    with pytest.raises(KeyboardInterrupt), interruptions.interruptible():
+    with pytest.raises(KeyboardInterrupt), handler.interruptible():
+        pytest.fail("the pending signal must be raised before the block runs")
+    with pytest.raises(KeyboardInterrupt), handler.interruptible():
         signal.raise_signal(signal.SIGINT)
-    with interruptions.interruptible():
-        """Both have been heard."""
+    with handler.interruptible():
+        """Both signals were delivered above."""
 
 
-def test_a_termination_signal_is_kept_during_ctrl_c(interruptions: InterruptHandler) -> None:
+def test_a_termination_signal_is_kept_during_ctrl_c(handler: InterruptHandler) -> None:
     signal.raise_signal(signal.SIGTERM)
     signal.raise_signal(signal.SIGINT)
-    interruptions.discard()
-    with pytest.raises(SystemExit) as left, interruptions.interruptible():
-        pytest.fail("it is to end")
-    assert left.value.code == 128 + signal.SIGTERM
+    handler.discard()
+    with pytest.raises(SystemExit) as exit_info, handler.interruptible():
+        pytest.fail("SIGTERM must end the process")
+    assert exit_info.value.code == 128 + signal.SIGTERM
 
 
-def test_what_can_be_called_off_is_asked_once_and_then_stopped(interruptions: InterruptHandler) -> None:
-    with interruptions.cancellable() as called_off:
-        assert not called_off()
+def test_a_cancellable_block_is_cancelled_by_the_first_signal_and_interrupted_by_the_second(
+    handler: InterruptHandler,
+) -> None:
+    with handler.cancellable() as is_cancelled:
+        assert not is_cancelled()
         signal.raise_signal(signal.SIGINT)
-        assert called_off()
+        assert is_cancelled()
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
-    interruptions.discard()
-    signal.raise_signal(signal.SIGINT)  # it is over: this one is for what comes next
-    interruptions.discard()
+    handler.discard()
+    signal.raise_signal(signal.SIGINT)  # outside the block, the signal is kept for the next wait
+    handler.discard()
 
 
-@pytest.mark.parametrize("which", [signal.SIGTERM, signal.SIGHUP])
-def test_a_termination_signal_does_not_ask(interruptions: InterruptHandler, which: signal.Signals) -> None:
-    with pytest.raises(SystemExit) as left, interruptions.cancellable():
-        signal.raise_signal(which)
-    assert left.value.code == 128 + which
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_termination_signal_ends_a_cancellable_block_at_once(
+    handler: InterruptHandler, number: signal.Signals
+) -> None:
+    with pytest.raises(SystemExit) as exit_info, handler.cancellable():
+        signal.raise_signal(number)
+    assert exit_info.value.code == 128 + number

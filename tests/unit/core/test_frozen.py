@@ -16,7 +16,7 @@ from inmind.core.frozen import frozen
 class Coin:
     face: str
     worth: int = 1
-    found: int = field(default=0, compare=False)
+    year: int = field(default=0, compare=False)
     secret: int = field(default=0, repr=False)
 
 
@@ -24,7 +24,7 @@ class Coin:
 class Plain:
     face: str
     worth: int = 1
-    found: int = field(default=0, compare=False)
+    year: int = field(default=0, compare=False)
     secret: int = field(default=0, repr=False)
 
 
@@ -45,7 +45,7 @@ SIDES = st.tuples(st.sampled_from("ab"), st.integers(0, 1), st.integers(0, 1), s
 
 
 @given(one=SIDES, other=SIDES)
-def test_it_is_equal_hashes_and_prints_as_a_dataclass_does(one: Any, other: Any) -> None:
+def test_equality_hash_and_repr_match_a_dataclass(one: Any, other: Any) -> None:
     assert (Coin(*one) == Coin(*other)) == (Plain(*one) == Plain(*other))
     assert (hash(Coin(*one)) == hash(Coin(*other))) == (hash(Plain(*one)) == hash(Plain(*other)))
     assert repr(Coin(*one)) == repr(Plain(*one)).replace("Plain", "Coin")
@@ -61,16 +61,16 @@ def test_instances_of_different_classes_are_not_equal() -> None:
 def test_fields_cannot_be_assigned() -> None:
     coin = Coin("a")
     with pytest.raises(FrozenInstanceError):
-        coin.worth = 2  # pyright: ignore[reportAttributeAccessIssue] -- that is what is tested
+        coin.worth = 2  # pyright: ignore[reportAttributeAccessIssue] -- assignment is tested
     with pytest.raises(FrozenInstanceError):
-        del coin.worth  # pyright: ignore[reportAttributeAccessIssue] -- so is this
+        del coin.worth  # pyright: ignore[reportAttributeAccessIssue] -- deletion is tested
     assert not hasattr(coin, "__dict__")
 
 
 def test_it_is_recognised_as_a_dataclass() -> None:
     assert replace(Coin("a"), worth=5) == Coin("a", 5)
     assert asdict(Coin("a")) == asdict(Plain("a"))
-    assert [one.name for one in fields(Loud)] == ["face", "worth", "found", "secret", "volume"]
+    assert [item.name for item in fields(Loud)] == ["face", "worth", "year", "secret", "volume"]
     match Coin("a", 2):
         case Coin(face, worth):
             assert (face, worth) == ("a", 2)

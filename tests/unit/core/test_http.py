@@ -17,7 +17,7 @@ from tables import each_row
 from inmind.core.http import (
     MAX_RESPONSE_BYTES,
     HttpEndpoint,
-    _SilenceTimer,  # pyright: ignore[reportPrivateUsage] -- its clock is given here
+    _SilenceTimer,  # pyright: ignore[reportPrivateUsage] -- the tests control its clock
     bearer,
     parse_sse,
 )
@@ -36,32 +36,32 @@ EVENTS = {"Content-Type": "text/event-stream"}
 def test_events_do_not_depend_on_how_the_bytes_are_split(
     events: list[dict[str, str]], end: str, cuts: list[int]
 ) -> None:
-    told = [json.dumps(event, ensure_ascii=False) for event in events]
-    blocks = [f": ping{end}event: x{end}data: {one}{end}id: 7{end}{end}" for one in told]
+    payloads = [json.dumps(event, ensure_ascii=False) for event in events]
+    blocks = [f": ping{end}event: x{end}data: {payload}{end}id: 7{end}{end}" for payload in payloads]
     data = ("".join(blocks) + f"data: [DONE]{end}{end}data: late{end}{end}").encode()
-    places = sorted({0, len(data), *(cut for cut in cuts if cut < len(data))})
-    assert list(parse_sse(data[start:stop] for start, stop in pairwise(places))) == told
+    bounds = sorted({0, len(data), *(cut for cut in cuts if cut < len(data))})
+    assert list(parse_sse(data[start:stop] for start, stop in pairwise(bounds))) == payloads
 
 
-def test_an_event_may_have_several_lines_and_the_last_needs_no_blank_line() -> None:
+def test_an_event_can_have_several_lines_and_the_last_needs_no_blank_line() -> None:
     assert list(parse_sse([b'data: {"a":\ndata: 1}\n\n', b"data:last\n"])) == ['{"a":\n1}', "last"]
     assert list(parse_sse([b"data: whole\n\n", b"data: ha"])) == ["whole"]
 
 
 @pytest.mark.parametrize(
-    ("said", "done"),
+    ("data", "is_done"),
     [(b"data: 1\n\ndata: [DONE]\n\n", True), (b"data: [DONE]\n", True), (b"data: 1\n\n", False)],
 )
-def test_the_end_marker_of_the_server_is_reported(said: bytes, done: bool) -> None:
-    def ended() -> Generator[str, None, None]:
-        told.append((yield from parse_sse([said])))
+def test_the_end_marker_of_the_server_is_reported(data: bytes, is_done: bool) -> None:
+    def collect_result() -> Generator[str, None, None]:
+        results.append((yield from parse_sse([data])))
 
-    told: list[bool] = []
-    list(ended())
-    assert told == [done]
+    results: list[bool] = []
+    list(collect_result())
+    assert results == [is_done]
 
 
-def test_an_endless_line_is_not_read_forever() -> None:
+def test_an_endless_line_is_refused() -> None:
     with model_server() as server:
         server.will(Said(b"data: " + b"x" * (MAX_RESPONSE_BYTES + 10), 200, EVENTS))
         with pytest.raises(ModelFailed, match="in one line"):
@@ -118,14 +118,14 @@ def test_waiting_for_a_heartbeat_has_a_timeout(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_slow_reader_gets_all_events() -> None:
-    said = b"".join(b'data: {"n": %d}\n\n' % number for number in range(3))
+    body = b"".join(b'data: {"n": %d}\n\n' % number for number in range(3))
     with model_server() as server:
-        server.will(Said(said, 200, EVENTS))
-        heard: list[dict[str, Any]] = []
+        server.will(Said(body, 200, EVENTS))
+        events: list[dict[str, Any]] = []
         for event in HttpEndpoint(url=server.url).stream_events("chat", {}, headers=bearer, seconds=0.2):
-            heard.append(event)
+            events.append(event)
             time.sleep(0.25)  # longer than the silence timeout
-    assert heard == [{"n": 0}, {"n": 1}, {"n": 2}]
+    assert events == [{"n": 0}, {"n": 1}, {"n": 2}]
 
 
 @pytest.mark.spec("J3")

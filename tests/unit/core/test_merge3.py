@@ -18,7 +18,7 @@ def text(lines: list[str]) -> str:
 
 
 @pytest.mark.spec("C8")
-def test_every_change_in_a_long_text_with_many_blank_lines_is_found() -> None:
+def test_every_change_in_a_long_text_with_many_blank_lines_is_merged() -> None:
     base = [f"line {at}" if at % 2 else "" for at in range(4_000)]
     assert (len(base) // 2) ** 2 > MAX_PAIRS
     ours = ["first", *(f"{line}, mine" if at % 7 == 1 else line for at, line in enumerate(base))]
@@ -43,13 +43,13 @@ def test_in_a_text_with_too_many_lines_only_one_side_may_change_the_middle() -> 
 
 
 @pytest.mark.spec("C8")
-def test_a_line_removed_by_them_is_kept_if_ours_still_has_it() -> None:
+def test_a_removal_from_a_long_text_that_the_other_side_changed_is_a_conflict() -> None:
     base = [f"{at}" for at in range(MAX_LINES + 2)]
     ours = ["mine", *base[1:-1], "mine"]
     assert merge_lines(text(base), text(ours), text(base[10:20])) is None
 
 
-Made = Callable[[Random], tuple[list[str], list[str], list[str]]]
+CaseBuilder = Callable[[Random], tuple[list[str], list[str], list[str]]]
 HALF = MAX_DOCUMENT_BYTES // 2 - 2
 
 
@@ -58,17 +58,17 @@ def only_blank(_: Random) -> tuple[list[str], list[str], list[str]]:
     return base, ["x", *base, "x"], [*base[:500_000], "y", *base[500_000:]]
 
 
-def of_two_kinds(random: Random) -> tuple[list[str], list[str], list[str]]:
+def two_line_values(random: Random) -> tuple[list[str], list[str], list[str]]:
     base, ours, theirs = (random.choices("ab", k=HALF) for _ in range(3))
     return base, ours, theirs
 
 
-def of_two_kinds_and_few(random: Random) -> tuple[list[str], list[str], list[str]]:
+def two_line_values_short(random: Random) -> tuple[list[str], list[str], list[str]]:
     base, ours, theirs = (random.choices("ab", k=MAX_LINES) for _ in range(3))
     return base, ours, theirs
 
 
-def moved_by_a_line(random: Random) -> tuple[list[str], list[str], list[str]]:
+def shifted_by_a_line(random: Random) -> tuple[list[str], list[str], list[str]]:
     base = random.choices("ab", k=HALF - 4)
     return base, ["x", *base, "x"], ["y", *base[:-1]]
 
@@ -78,18 +78,18 @@ def shuffled(random: Random) -> tuple[list[str], list[str], list[str]]:
     return base, random.sample(base, len(base)), random.sample(base, len(base))
 
 
-def changed_in_turn(_: Random) -> tuple[list[str], list[str], list[str]]:
+def alternating_changes(_: Random) -> tuple[list[str], list[str], list[str]]:
     base = [f"{at:06}" for at in range(MAX_LINES)]
     ours = [line + "A" * (at % 2) for at, line in enumerate(base)]
     return base, ours, [line + "B" * (at % 2 == 0) for at, line in enumerate(base)]
 
 
-def filled_up(_: Random) -> tuple[list[str], list[str], list[str]]:
+def interleaved(_: Random) -> tuple[list[str], list[str], list[str]]:
     base = [f"{at:05x}" for at in range(MAX_DOCUMENT_BYTES // 8)]
     return base, [each for line in base for each in (line, "p")], [each for line in base for each in (line, "q")]
 
 
-def rewritten_to_hold_theirs(_: Random) -> tuple[list[str], list[str], list[str]]:
+def rewritten_with_their_lines(_: Random) -> tuple[list[str], list[str], list[str]]:
     base = [f"{at:06}" for at in range(MAX_LINES)]
     theirs = [f"{at}" if at % 2 else line for at, line in enumerate(base)]
     return base, ["-"] * (HALF // 2) + theirs[1::2], theirs
@@ -98,22 +98,22 @@ def rewritten_to_hold_theirs(_: Random) -> tuple[list[str], list[str], list[str]
 @pytest.mark.exhaustive
 @pytest.mark.spec("C8")
 @each_row(
-    "made",
+    "build_case",
     [
         only_blank,
-        of_two_kinds,
-        of_two_kinds_and_few,
-        moved_by_a_line,
+        two_line_values,
+        two_line_values_short,
+        shifted_by_a_line,
         shuffled,
-        changed_in_turn,
-        filled_up,
-        rewritten_to_hold_theirs,
+        alternating_changes,
+        interleaved,
+        rewritten_with_their_lines,
     ],
 )
-def test_merging_the_largest_text_takes_seconds_not_minutes(made: Made) -> None:
+def test_merging_the_largest_text_takes_seconds_not_minutes(build_case: CaseBuilder) -> None:
     """A guard against quadratic time, not a benchmark: a busy machine is several times slower."""
-    texts = [text(lines) for lines in made(Random(0))]
-    assert all(len(one) <= MAX_DOCUMENT_BYTES for one in texts)
-    began = process_time()
+    texts = [text(lines) for lines in build_case(Random(0))]
+    assert all(len(version) <= MAX_DOCUMENT_BYTES for version in texts)
+    started = process_time()
     merge_lines(*texts)
-    assert process_time() - began < 5
+    assert process_time() - started < 5

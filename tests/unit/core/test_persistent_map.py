@@ -21,14 +21,14 @@ def test_every_version_stays_unchanged_when_others_are_derived_from_it(
 ) -> None:
     states: list[tuple[PersistentMap[str, int | None], dict[str, int | None]]] = [(PersistentMap(), {})]
     for start, key, value in steps:
-        known, model = states[start % len(states)]
-        grown = {k: v for k, v in model.items() if k != key or v == value}
-        states.append((known.put(key, value), grown | {key: value}))
-    for known, model in states:
-        alive = {key: value for key, value in model.items() if value is not None}
-        assert dict(known) == alive
-        assert {key: known.get(key) for key in "abc"} == {key: model.get(key) for key in "abc"}
-        assert [key for key in "abc" if key in known] == sorted(alive)
+        version, model = states[start % len(states)]
+        remaining = {k: v for k, v in model.items() if k != key or v == value}
+        states.append((version.put(key, value), remaining | {key: value}))
+    for version, model in states:
+        present = {key: value for key, value in model.items() if value is not None}
+        assert dict(version) == present
+        assert {key: version.get(key) for key in "abc"} == {key: model.get(key) for key in "abc"}
+        assert [key for key in "abc" if key in version] == sorted(present)
 
 
 def test_the_most_recent_key_comes_first() -> None:
@@ -43,8 +43,8 @@ def test_removed_and_missing_keys_are_equivalent() -> None:
 def test_repeating_a_change_copies_nothing() -> None:
     """A call folds its events before they are stored and again afterwards."""
     start = a_map(("a", 1), ("b", 2))
-    foreseen = start.put("x", 1).put("y", 2)
+    first = start.put("x", 1).put("y", 2)
     again = start.put("x", 1).put("y", 2)
-    assert again == foreseen
-    assert again._entries is foreseen._entries  # pyright: ignore[reportPrivateUsage] -- what is promised is the sharing
-    assert start.put("z", 3)._entries is not foreseen._entries  # pyright: ignore[reportPrivateUsage]
+    assert again == first
+    assert again._entries is first._entries  # pyright: ignore[reportPrivateUsage] -- the sharing is tested
+    assert start.put("z", 3)._entries is not first._entries  # pyright: ignore[reportPrivateUsage]

@@ -13,7 +13,7 @@ from inmind.errors import InvalidInput
 
 
 @pytest.mark.spec("G15")
-def test_the_defaults_are_those_of_the_designs() -> None:
+def test_the_defaults_match_the_design() -> None:
     settings = Settings()
     assert settings.dream.enabled is True
     assert settings.dream.interval_minutes == 120
@@ -30,13 +30,13 @@ def test_a_config_file_overrides_defaults_and_arguments_override_both(tmp_path: 
     assert settings.affect.enabled is False
 
 
-def test_names_may_be_dotted_or_nested(tmp_path: Path) -> None:
+def test_names_can_be_dotted_or_nested(tmp_path: Path) -> None:
     dotted = load_settings(tmp_path, {"search.sources": ["memory"], "dream.enabled": False})
     assert dotted == load_settings(tmp_path, {"search": {"sources": ["memory"]}, "dream": {"enabled": False}})
 
 
 @pytest.mark.parametrize(
-    ("given", "field", "expected"),
+    ("overrides", "field", "expected"),
     [
         ({"dream.enable": True}, "settings.dream.enable", "dream.enabled"),
         ({"dream.enabled": "yes"}, "settings.dream.enabled", "true or false"),
@@ -53,9 +53,11 @@ def test_names_may_be_dotted_or_nested(tmp_path: Path) -> None:
         (["dream"], "settings", "a mapping"),
     ],
 )
-def test_an_invalid_setting_is_refused_with_its_name(tmp_path: Path, given: object, field: str, expected: str) -> None:
+def test_an_invalid_setting_is_refused_with_its_name(
+    tmp_path: Path, overrides: object, field: str, expected: str
+) -> None:
     with pytest.raises(InvalidInput) as refused:
-        load_settings(tmp_path, given)
+        load_settings(tmp_path, overrides)
     assert refused.value.field == field
     assert expected in refused.value.expected
 
@@ -81,7 +83,7 @@ def test_a_pipe_or_a_folder_instead_of_the_config_file_is_refused(tmp_path: Path
 
 @pytest.mark.spec("J6")
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("overrides", "expected"),
     [
         ({"model.api_key": "sk-s3cr3t"}, "model.key_env names the environment variable"),
         ({"OPENAI_TOKEN": "sk-s3cr3t"}, "model.key_env names the environment variable"),
@@ -91,8 +93,8 @@ def test_a_pipe_or_a_folder_instead_of_the_config_file_is_refused(tmp_path: Path
         ({"model.daily_token": 5}, "did you mean model.daily_tokens?"),
     ],
 )
-def test_possible_secrets_are_not_shown(tmp_path: Path, given: object, expected: str) -> None:
+def test_possible_secrets_are_not_shown(tmp_path: Path, overrides: object, expected: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        load_settings(tmp_path, given)
+        load_settings(tmp_path, overrides)
     assert expected in str(refused.value)
     assert "s3cr3t" not in f"{refused.value} {refused.value.value!r}"

@@ -18,8 +18,8 @@ from inmind.core.text import TAGS, escape_markup, printable, truncate, truncate_
 @each_row("tag", TAGS)
 @each_row("shape", ["</{}>", "<{}>", "< / {} >", "<{} layer='x'>", "＜／{}＞", "</{}\n>"])
 def test_stored_text_cannot_close_or_open_a_block(tag: str, shape: str) -> None:
-    for spelt in (tag, tag.upper()):
-        hostile = shape.format(spelt)
+    for spelling in (tag, tag.upper()):
+        hostile = shape.format(spelling)
         assert escape_markup(f"a {hostile} b") == f"a &lt;{hostile[1:]} b"
 
 
@@ -56,7 +56,7 @@ LOOK_ALIKES = [
 
 @pytest.mark.spec("J4")
 @each_row("hostile", LOOK_ALIKES, ids=ascii)
-def test_a_look_alike_cannot_close_or_open_a_block_either(hostile: str) -> None:
+def test_a_look_alike_cannot_close_or_open_a_block(hostile: str) -> None:
     assert escape_markup(f"关于 a {hostile} b") == f"关于 a &lt;{hostile[1:]} b"
     assert escape_markup(f"{hostile}\n{hostile}") == f"&lt;{hostile[1:]}\n&lt;{hostile[1:]}"
 
@@ -65,22 +65,22 @@ def test_a_look_alike_cannot_close_or_open_a_block_either(hostile: str) -> None:
 @pytest.mark.parametrize(
     "hostile", ["［WORKING MEMORY］", "[WОRKING\u00a0MЕMORY]", "【working mem\u00adory】"], ids=ascii
 )
-def test_a_look_alike_cannot_pretend_to_be_the_banner_either(hostile: str) -> None:
+def test_a_look_alike_cannot_imitate_the_banner(hostile: str) -> None:
     assert escape_markup(hostile) == f"&#91;{hostile[1:]}"
 
 
 @pytest.mark.spec("J4")
-def test_stored_text_cannot_pretend_to_be_the_working_memory_banner() -> None:
+def test_stored_text_cannot_imitate_the_working_memory_banner() -> None:
     assert escape_markup("[WORKING MEMORY]\npages:") == "&#91;WORKING MEMORY]\npages:"
 
 
 @each_row("harmless", ["a < b", "<b>bold</b>", "<memoryless>", "if (x<memory_size)", "[x]", "</div>"])
-def test_ordinary_angle_brackets_stay_as_they_are(harmless: str) -> None:
+def test_ordinary_angle_brackets_are_unchanged(harmless: str) -> None:
     assert escape_markup(harmless) == harmless
 
 
 @each_row(
-    ("hidden", "shown"),
+    ("hidden", "escaped"),
     [
         ("\u202e", "⟨U+202E⟩"),
         ("\u200b", "⟨U+200B⟩"),
@@ -91,9 +91,9 @@ def test_ordinary_angle_brackets_stay_as_they_are(harmless: str) -> None:
         ("\x00", "⟨U+0000⟩"),
     ],
 )
-def test_characters_that_hide_or_reorder_text_are_made_visible(hidden: str, shown: str) -> None:
-    assert escape_markup(f"a{hidden}b") == f"a{shown}b"
-    assert printable(f"a{hidden}b") == f"a{shown}b"
+def test_characters_that_hide_or_reorder_text_are_made_visible(hidden: str, escaped: str) -> None:
+    assert escape_markup(f"a{hidden}b") == f"a{escaped}b"
+    assert printable(f"a{hidden}b") == f"a{escaped}b"
 
 
 @each_row(
@@ -104,11 +104,11 @@ def test_characters_that_hide_or_reorder_text_are_made_visible(hidden: str, show
         *("<память>", "‹Memoryless›", "【概要】", "[работа]", "ᐸᖅ", "x＜y"),
     ],
 )
-def test_emoji_persian_indic_and_accents_come_through(text: str) -> None:
+def test_emoji_persian_indic_and_accents_are_unchanged(text: str) -> None:
     assert escape_markup(text) == text
 
 
-def test_a_terminal_sees_no_escape_sequence_and_no_bare_carriage_return() -> None:
+def test_printable_text_has_no_escape_sequence_and_no_bare_carriage_return() -> None:
     assert printable("safe\x1b[2Jgone\rover") == "safe⟨U+001B⟩[2Jgone⟨U+000D⟩over"
 
 
@@ -117,7 +117,7 @@ PIECES = st.sampled_from([*"<＜‹⟨[［/\\ >]\r\n\u200b\u200d\u00ad", "&lt;",
 
 @given(st.text() | st.lists(PIECES).map("".join))
 @example("\r\r\n")
-def test_escaping_twice_changes_nothing_more(text: str) -> None:
+def test_escaping_is_idempotent(text: str) -> None:
     assert escape_markup(escape_markup(text)) == escape_markup(text)
 
 
@@ -142,7 +142,7 @@ def test_a_long_adversarial_text_is_escaped_quickly(piece: str) -> None:
     assert time.process_time() - started < 2
 
 
-def test_a_large_text_is_not_kept_in_memory_once_it_is_escaped() -> None:
+def test_a_large_text_is_not_kept_in_memory_after_escaping() -> None:
     tracemalloc.start()
     try:
         for number in range(8):
@@ -158,22 +158,22 @@ def test_a_text_that_fits_is_not_cut() -> None:
     assert truncate("one\ntwo", budget=7, count=len, pointer="…").text == "one\ntwo"
 
 
-def test_a_cut_ends_at_a_line_and_says_where_the_rest_is() -> None:
+def test_a_cut_ends_at_a_line_with_a_pointer_to_the_rest() -> None:
     kept = truncate("first\nsecond\nthird", budget=16, count=len, pointer="[rest]")
     assert (kept.text, kept.lines_left_out, kept.whole) == ("first\n[rest]", 2, False)
 
 
-def test_one_line_too_long_is_cut_inside_but_not_inside_an_accent() -> None:
+def test_a_long_line_is_cut_inside_but_not_before_a_combining_accent() -> None:
     assert truncate("cafe\u0301 au lait", budget=6, count=len, pointer="…").text == "caf\n…"
 
 
-def test_nothing_is_shown_when_not_even_the_pointer_fits() -> None:
+def test_the_text_is_empty_if_the_pointer_does_not_fit() -> None:
     kept = truncate("first\nsecond", budget=3, count=len, pointer="[rest]")
     assert (kept.text, kept.lines_left_out) == ("", 2)
 
 
 @given(text=st.text(), budget=st.integers(0, 60))
-def test_a_cut_text_never_exceeds_its_budget(text: str, budget: int) -> None:
+def test_a_cut_text_does_not_exceed_its_budget(text: str, budget: int) -> None:
     kept = truncate(text, budget=budget, count=len, pointer="[rest]")
     assert len(kept.text) <= budget
     assert kept.whole == (kept.text == text)

@@ -34,12 +34,12 @@ CODE = (
 
 @pytest.mark.spec("D6")
 @pytest.mark.parametrize(("text", "counted"), [(ENGLISH, 65), (CHINESE, 76), (JSON, 101), (CODE, 96)])
-def test_an_estimate_is_near_what_the_tokenizer_counted(text: str, counted: int) -> None:
+def test_an_estimate_is_near_the_count_of_the_tokenizer(text: str, counted: int) -> None:
     """`make bench` holds whole corpora to 15% against the real tokenizers."""
     assert estimator()(text) == pytest.approx(counted, rel=0.15)
 
 
-def test_profiles_differ_where_the_tokenizers_do() -> None:
+def test_profiles_differ_like_their_tokenizers() -> None:
     assert estimator("cl100k")("关于我们") > estimator("o200k")("关于我们")
 
 
@@ -49,7 +49,7 @@ def test_an_unknown_profile_is_refused_with_the_known_ones() -> None:
 
 
 @given(st.text())
-def test_any_text_has_a_count_and_more_text_never_costs_less(text: str) -> None:
+def test_longer_text_does_not_count_fewer_tokens(text: str) -> None:
     count = estimator()
     assert count(text) >= 0
     assert count(text + "x") >= count(text)

@@ -25,7 +25,7 @@ from inmind.errors import InvalidInput, InvalidPath
 
 
 @each_row(
-    ("path", "found"),
+    ("path", "expected"),
     [
         ("overview.md", ("thread", "overview.md")),
         ("working-memory/overview.md", ("thread", "overview.md")),
@@ -37,8 +37,8 @@ from inmind.errors import InvalidInput, InvalidPath
         ("memory/scratch.md", ("resource", "memory/scratch.md")),
     ],
 )
-def test_a_document_is_found_by_its_path(path: str, found: tuple[str, str]) -> None:
-    assert resolve_path(path) == found
+def test_a_document_is_found_by_its_path(path: str, expected: tuple[str, str]) -> None:
+    assert resolve_path(path) == expected
 
 
 @each_row(
@@ -79,7 +79,7 @@ def test_a_document_is_found_by_its_path(path: str, found: tuple[str, str]) -> N
     ],
 )
 def test_any_other_path_is_an_invalid_path(path: object) -> None:
-    """J3: the field, the value and what was expected are named."""
+    """J3: the error has the field, the value and the expected form."""
     with pytest.raises(InvalidPath) as caught:
         resolve_path(path)
     error = caught.value
@@ -88,13 +88,13 @@ def test_any_other_path_is_an_invalid_path(path: object) -> None:
 
 
 @each_row("text", [None, b"x", "a\x00b", "lone \ud800", "x" * (MAX_DOCUMENT_BYTES + 1)])
-def test_a_text_that_a_file_cannot_carry_is_refused(text: object) -> None:
+def test_a_text_that_a_file_cannot_store_is_refused(text: object) -> None:
     with pytest.raises(InvalidInput) as caught:
         validate_text(text)
     assert caught.value.field == "text"
 
 
-def test_the_newest_writing_is_the_document() -> None:
+def test_the_newest_write_is_the_document() -> None:
     documents = Documents()
     for seq, text in ((3, "one"), (5, "two")):
         documents = documents.apply(an_event(DocumentWritten("overview.md", text), seq))
@@ -127,7 +127,7 @@ def test_a_notes_page_has_the_lowest_trust_of_its_notes() -> None:
 
 
 @pytest.mark.spec("G2")
-def test_a_page_of_notes_is_never_larger_than_a_page_may_be() -> None:
+def test_the_notes_page_does_not_exceed_the_document_limit() -> None:
     documents = Documents()
     for seq in range(1, 5):
         documents = documents.apply(a_note(str(seq) * 400_000, seq))
@@ -151,7 +151,7 @@ NEWEST = Document(text="newest", version=9, source="session/s#9")
 
 @pytest.mark.spec("A5")
 @each_row(
-    ("found", "published", "finding"),
+    ("content", "published", "expected"),
     [
         (b"newest", "newest", FileStatus.CURRENT),
         (b"newest", "older", FileStatus.CURRENT),
@@ -167,20 +167,20 @@ NEWEST = Document(text="newest", version=9, source="session/s#9")
     ],
 )
 def test_a_file_is_classified_by_the_last_published_digest(
-    found: bytes | None, published: str | None, finding: FileStatus
+    content: bytes | None, published: str | None, expected: FileStatus
 ) -> None:
-    judged = check_file(found, document=NEWEST, published_digest=digest(published) if published else None)
-    assert judged.status is finding
+    result = check_file(content, document=NEWEST, published_digest=digest(published) if published else None)
+    assert result.status is expected
 
 
-def test_a_file_without_a_document_is_one_that_a_person_began() -> None:
+def test_a_file_without_a_document_counts_as_edited() -> None:
     assert check_file(b"mine", document=None, published_digest=None).status is FileStatus.EDITED
     assert check_file(None, document=None, published_digest=None).status is FileStatus.CURRENT
 
 
 @pytest.mark.spec("F54")
 @pytest.mark.parametrize(
-    ("found", "finding"),
+    ("content", "expected"),
     [
         (b"newest", FileStatus.CURRENT),
         (b"older", FileStatus.STALE),
@@ -188,9 +188,9 @@ def test_a_file_without_a_document_is_one_that_a_person_began() -> None:
         (b"a\x00b", FileStatus.DAMAGED),
     ],
 )
-def test_a_file_with_another_hard_link_is_not_imported(found: bytes, finding: FileStatus) -> None:
-    judged = check_file(found, document=NEWEST, published_digest=digest("older"), has_other_links=True)
-    assert (judged.status, judged.text) == (finding, "")
+def test_a_file_with_another_hard_link_is_not_imported(content: bytes, expected: FileStatus) -> None:
+    result = check_file(content, document=NEWEST, published_digest=digest("older"), has_other_links=True)
+    assert (result.status, result.text) == (expected, "")
     assert (
         check_file(b"from elsewhere", document=None, published_digest=None, has_other_links=True).status
         is FileStatus.SHARED

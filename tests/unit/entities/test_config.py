@@ -14,7 +14,7 @@ pytestmark = pytest.mark.spec("B5")
 
 
 @each_row(
-    ("given", "field"),
+    ("options", "field"),
     [
         ({"window": 0}, "entities.window"),
         ({"window": True}, "entities.window"),
@@ -33,9 +33,9 @@ pytestmark = pytest.mark.spec("B5")
         ({"extractors": [print]}, "entities.extractors"),
     ],
 )
-def test_invalid_rules_are_rejected_by_field(given: dict[str, Any], field: str) -> None:
+def test_invalid_rules_are_rejected_by_field(options: dict[str, Any], field: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        EntityRules(**given)
+        EntityRules(**options)
     assert (refused.value.code, refused.value.field) == ("INVALID_INPUT", field)
 
 
@@ -51,5 +51,5 @@ def test_a_noun_maps_to_its_registered_type_or_to_itself() -> None:
 
 def test_the_first_pattern_that_matches_a_tool_is_its_extractor() -> None:
     rules = EntityRules(extractors={"crm_get_*": lambda _: [], "crm_*": lambda _: []})
-    found = rules.extractor_for("crm_get_lead"), rules.extractor_for("crm_list"), rules.extractor_for("CRM_list")
-    assert [one and one[0] for one in found] == ["crm_get_*", "crm_*", None]
+    matches = rules.extractor_for("crm_get_lead"), rules.extractor_for("crm_list"), rules.extractor_for("CRM_list")
+    assert [match and match[0] for match in matches] == ["crm_get_*", "crm_*", None]

@@ -31,12 +31,12 @@ def window_with(*things: EntitySighting) -> Entities:
 SHOP = window_with(ORDER, USER, PAGE)
 
 
-def checked(arguments: Any, entities: Entities = SHOP, tool: str = "update_order", **known: Any) -> CallCheck:
+def check_arguments(arguments: Any, entities: Entities = SHOP, tool: str = "update_order", **known: Any) -> CallCheck:
     return check_call(tool, arguments, entities, **known)
 
 
 def status_of(arguments: Any, entities: Entities = SHOP, **known: Any) -> str:
-    [finding] = checked(arguments, entities, **known).findings
+    [finding] = check_arguments(arguments, entities, **known).findings
     return finding.status
 
 
@@ -49,7 +49,7 @@ def session_texts(**words: str) -> Callable[[], SessionTexts]:
 
 
 def test_an_id_in_the_window_counts_as_entity_and_as_part() -> None:
-    check = checked(
+    check = check_arguments(
         {"order_id": "#W2378156", "item_ids": ["11112222"]}, texts=must_not_be_called, other_sessions=must_not_be_called
     )
     assert [(f.path, f.status) for f in check.findings] == [("order_id", "in_window"), ("item_ids[0]", "in_window")]
@@ -57,9 +57,9 @@ def test_an_id_in_the_window_counts_as_entity_and_as_part() -> None:
 
 
 def test_the_id_of_an_evicted_entity_is_known() -> None:
-    left = SHOP.apply(an_event(EntitiesEvicted((ORDER,)), 2))
+    entities = SHOP.apply(an_event(EntitiesEvicted((ORDER,)), 2))
     assert (
-        status_of({"order_id": "#W2378156"}, left, texts=must_not_be_called, other_sessions=must_not_be_called)
+        status_of({"order_id": "#W2378156"}, entities, texts=must_not_be_called, other_sessions=must_not_be_called)
         == "known"
     )
 
@@ -72,33 +72,33 @@ def test_the_id_of_an_evicted_entity_is_known() -> None:
         ({"operator": "the example order is #W9999999"}, "was mentioned by the operator"),
         ({"tools": '{"note": "see #W9999999."}'}, "appears in a tool result"),
     ],
-    ids=["a person", "a person who leaves out the #", "the operator", "a tool"],
+    ids=["a person", "a person without the #", "the operator", "a tool"],
 )
 def test_an_id_only_in_text_is_mentioned_and_its_author_is_named(words: dict[str, str], why: str) -> None:
-    [finding] = checked({"order_id": "#W9999999"}, texts=session_texts(**words)).findings
+    [finding] = check_arguments({"order_id": "#W9999999"}, texts=session_texts(**words)).findings
     assert (finding.status, finding.why) == ("mentioned", f"#W9999999 {why}")
 
 
 @each_row("author", ["user", "operator", "tools"])
 @each_row(
-    ("given", "said"),
+    ("id", "text"),
     [("#W639052", "order #W6390527"), ("39052", "order #W6390527"), ("838450784", '"item_id": "8384507844"')],
 )
-def test_a_part_of_a_mentioned_id_is_unknown(given: str, said: str, author: str) -> None:
-    assert status_of({"order_id": given}, texts=session_texts(**{author: said})) == "unknown"
+def test_a_part_of_a_mentioned_id_is_unknown(id: str, text: str, author: str) -> None:
+    assert status_of({"order_id": id}, texts=session_texts(**{author: text})) == "unknown"
 
 
-@pytest.mark.parametrize("given", ["90210", 42, "Desk", "olivedo"])
-def test_a_small_number_or_a_name_counts_in_user_text_and_not_in_tool_results(given: str | int) -> None:
-    said = 'We call 42 people in 90210 about the "Desk" of Olivie (olivedo)'
-    assert status_of({"item_id": given}, texts=session_texts(tools=said)) == "unknown"
-    assert status_of({"item_id": given}, texts=session_texts(user=said)) == "mentioned"
-    assert status_of({"item_id": given}, texts=session_texts(operator=said)) == "mentioned"
+@pytest.mark.parametrize("id", ["90210", 42, "Desk", "olivedo"])
+def test_a_small_number_or_a_name_counts_in_user_text_and_not_in_tool_results(id: str | int) -> None:
+    text = 'We call 42 people in 90210 about the "Desk" of Olivie (olivedo)'
+    assert status_of({"item_id": id}, texts=session_texts(tools=text)) == "unknown"
+    assert status_of({"item_id": id}, texts=session_texts(user=text)) == "mentioned"
+    assert status_of({"item_id": id}, texts=session_texts(operator=text)) == "mentioned"
 
 
-@pytest.mark.parametrize("given", ["call", "people", "about"])
-def test_an_ordinary_word_of_a_sentence_is_not_an_id(given: str) -> None:
-    assert status_of({"item_id": given}, texts=session_texts(user="We call 42 people about it")) == "unknown"
+@pytest.mark.parametrize("id", ["call", "people", "about"])
+def test_an_ordinary_word_of_a_sentence_is_not_an_id(id: str) -> None:
+    assert status_of({"item_id": id}, texts=session_texts(user="We call 42 people about it")) == "unknown"
 
 
 def test_a_long_number_counts_in_tool_results() -> None:
@@ -106,29 +106,31 @@ def test_a_long_number_counts_in_tool_results() -> None:
 
 
 def test_texts_and_other_sessions_are_read_last_and_once() -> None:
-    asked: list[str] = []
+    reads: list[str] = []
 
-    def words() -> SessionTexts:
-        asked.append("words")
+    def read_texts() -> SessionTexts:
+        reads.append("texts")
         return SessionTexts(user="#W5555555")
 
-    def elsewhere() -> list[Entities]:
-        asked.append("elsewhere")
+    def read_other_sessions() -> list[Entities]:
+        reads.append("sessions")
         return [window_with(PAGE), window_with(EntitySighting("order", "#W9999999"))]
 
     def check(arguments: Any) -> list[str]:
-        return [f.status for f in checked(arguments, texts=words, other_sessions=elsewhere).findings]
+        return [
+            f.status for f in check_arguments(arguments, texts=read_texts, other_sessions=read_other_sessions).findings
+        ]
 
     assert check({"order_id": "#W2378156"}) == ["in_window"]
-    assert asked == []
+    assert reads == []
     assert check({"order_id": "#W5555555"}) == ["mentioned"]
-    assert asked == ["words"]
-    assert check({"order_ids": ["#W9999999", "#W8888888"], "user_id": "nobody_1"}) == [
+    assert reads == ["texts"]
+    assert check({"order_ids": ["#W9999999", "#W8888888"], "user_id": "unknown_1"}) == [
         "other_session",
         "unknown",
         "unknown",
     ]
-    assert asked == ["words", "words", "elsewhere"]
+    assert reads == ["texts", "texts", "sessions"]
 
 
 SEVENS = window_with(
@@ -136,9 +138,9 @@ SEVENS = window_with(
 )
 
 
-@each_row("out", [False, True], ids=["in mind", "beyond"])
+@each_row("is_evicted", [False, True], ids=["in window", "evicted"])
 @each_row(
-    ("arguments", "meant"),
+    ("arguments", "is_match"),
     [
         ({"page_id": 7}, True),
         ({"landing_page_id": 7}, True),
@@ -152,17 +154,19 @@ SEVENS = window_with(
     ],
     ids=str,
 )
-def test_an_ambiguous_id_is_matched_together_with_its_type(arguments: dict[str, Any], meant: bool, out: bool) -> None:
-    left = EntitiesEvicted((EntitySighting("page", "7"), EntitySighting("section", "hero")))
-    entities = SEVENS.apply(an_event(left, 2)) if out else SEVENS
-    [finding] = checked(arguments, entities, tool="update_page").findings
-    assert finding.status == (("known" if out else "in_window") if meant else "unknown")
+def test_an_ambiguous_id_is_matched_together_with_its_type(
+    arguments: dict[str, Any], is_match: bool, is_evicted: bool
+) -> None:
+    eviction = EntitiesEvicted((EntitySighting("page", "7"), EntitySighting("section", "hero")))
+    entities = SEVENS.apply(an_event(eviction, 2)) if is_evicted else SEVENS
+    [finding] = check_arguments(arguments, entities, tool="update_page").findings
+    assert finding.status == (("known" if is_evicted else "in_window") if is_match else "unknown")
     seen = status_of(arguments, Entities(), tool="update_page", other_sessions=lambda: [entities])
-    assert seen == ("other_session" if meant else "unknown")
+    assert seen == ("other_session" if is_match else "unknown")
 
 
 def test_a_small_number_of_another_type_is_reported() -> None:
-    [finding] = checked({"user_id": 7}, SEVENS, tool="get_user").unknown
+    [finding] = check_arguments({"user_id": 7}, SEVENS, tool="get_user").unknown
     assert finding.why == "7 was seen as a page, not as a user"
 
 
@@ -185,7 +189,7 @@ def test_a_tool_name_without_a_noun_has_no_type() -> None:
 
 
 def test_an_invented_id_is_unknown_and_the_call_is_not_ok() -> None:
-    check = checked({"order_id": "#X0000001"})
+    check = check_arguments({"order_id": "#X0000001"})
     assert not check.ok
     assert [finding.id for finding in check.unknown] == ["#X0000001"]
     assert check.unknown[0].nearest == ()
@@ -193,7 +197,7 @@ def test_an_invented_id_is_unknown_and_the_call_is_not_ok() -> None:
 
 
 @each_row(
-    ("arguments", "meant"),
+    ("arguments", "expected"),
     [
         ({"order_id": "W2378156"}, "#W2378156"),
         ({"order_id": "#w2378156"}, "#W2378156"),
@@ -206,34 +210,34 @@ def test_an_invented_id_is_unknown_and_the_call_is_not_ok() -> None:
     ],
     ids=["prefix", "case", "swapped", "too short", "its type in front", "letter left out", "name for id", "separator"],
 )
-def test_the_nearest_id_is_the_one_that_was_meant(arguments: dict[str, str], meant: str) -> None:
-    [finding] = checked(arguments).unknown
-    assert finding.nearest[0].id == meant
-    assert meant in finding.why
+def test_the_nearest_id_is_the_intended_one(arguments: dict[str, str], expected: str) -> None:
+    [finding] = check_arguments(arguments).unknown
+    assert finding.nearest[0].id == expected
+    assert expected in finding.why
 
 
-@pytest.mark.parametrize("given", ["W2378156", "#w2378156", "w2378156"])
-def test_another_spelling_than_the_tools_is_unknown_even_if_the_user_wrote_it(given: str) -> None:
-    shown = EntitySighting("order", "#W2378156", action="get")
+@pytest.mark.parametrize("id", ["W2378156", "#w2378156", "w2378156"])
+def test_a_spelling_that_differs_from_the_tool_result_is_unknown_even_if_the_user_wrote_it(id: str) -> None:
+    order = EntitySighting("order", "#W2378156", action="get")
     many = [EntitySighting("order", f"#V{n:07}") for n in range(MAX_COMPARED_IDS)]
-    entities = window_with(shown).apply(an_event(EntitiesSeen(tuple(many)), 2))
-    [finding] = checked({"order_id": given}, entities, texts=session_texts(user=f"cancel {given}")).unknown
+    entities = window_with(order).apply(an_event(EntitiesSeen(tuple(many)), 2))
+    [finding] = check_arguments({"order_id": id}, entities, texts=session_texts(user=f"cancel {id}")).unknown
     assert finding.nearest[0].id == "#W2378156"
 
 
 def test_a_short_id_in_lower_case_has_the_right_nearest_id() -> None:
-    [finding] = checked({"order_id": "#w2"}, window_with(EntitySighting("order", "#W2"))).unknown
+    [finding] = check_arguments({"order_id": "#w2"}, window_with(EntitySighting("order", "#W2"))).unknown
     assert finding.nearest[0].id == "#W2"
 
 
-def test_a_number_written_with_a_hash_may_be_used_without() -> None:
+def test_a_number_written_with_a_hash_can_be_used_without_it() -> None:
     mentioned = window_with(EntitySighting("issue", "#1234", how="used"))
     assert status_of({"issue_id": 1234}, mentioned, texts=session_texts(user="close issue #1234")) == "mentioned"
 
 
 def test_of_two_equally_near_ids_the_right_type_comes_first() -> None:
     entities = window_with(EntitySighting("invoice", "A-1002"), EntitySighting("order", "A-1003"))
-    [finding] = checked({"order_id": "A-1001"}, entities).unknown
+    [finding] = check_arguments({"order_id": "A-1001"}, entities).unknown
     assert [part.id for part in finding.nearest] == ["A-1003", "A-1002"]
 
 
@@ -241,30 +245,30 @@ def test_a_deleted_entity_is_reported() -> None:
     entities = window_with(PAGE, GONE).apply(
         an_event(EntitiesSeen((EntitySighting("page", "page-666", how="deleted"),)), 2)
     )
-    check = checked({"page_id": "page-666"}, entities, tool="publish_page")
+    check = check_arguments({"page_id": "page-666"}, entities, tool="publish_page")
     assert (check.findings[0].status, check.ok) == ("deleted", False)
     assert "Old News" in check.findings[0].why
     assert check.unknown == ()
 
 
 def test_an_id_of_another_type_is_reported() -> None:
-    [finding] = checked({"user_id": "#W2378156"}).findings
+    [finding] = check_arguments({"user_id": "#W2378156"}).findings
     assert finding.status == "in_window"
     assert "its type is order, not user" in finding.why
 
 
 def test_a_role_key_is_not_another_type() -> None:
-    [finding] = checked({"assignee_id": "yusuf_rossi_9620"}).findings
+    [finding] = check_arguments({"assignee_id": "yusuf_rossi_9620"}).findings
     assert finding.why == "yusuf_rossi_9620 is in the window"
 
 
 def test_a_path_may_be_new() -> None:
-    check = checked({"path": "src/new_module.py"}, tool="write_file")
+    check = check_arguments({"path": "src/new_module.py"}, tool="write_file")
     assert (check.findings[0].status, check.ok) == ("new", True)
 
 
 def test_an_email_may_be_new_and_gets_the_right_article() -> None:
-    [finding] = checked({"user_id": "new@example.com"}).findings
+    [finding] = check_arguments({"user_id": "new@example.com"}).findings
     assert (finding.status, finding.why) == ("new", "new@example.com was never seen; an email may be new")
 
 
@@ -276,7 +280,7 @@ def test_an_email_may_be_new_and_gets_the_right_article() -> None:
         ("register_user", {"user_id": "ada_1"}, "new"),
         ("add_user", {"id": "ada_1"}, "new"),
         ("add_item", {"item_id": "99998888"}, "unknown"),
-        ("create_order", {"user_id": "nobody_1234"}, "unknown"),
+        ("create_order", {"user_id": "unknown_1234"}, "unknown"),
         ("create_order", {"items": [{"id": "99998888"}]}, "unknown"),
         ("update_page", {"id": "page-999"}, "unknown"),
         ("pay_invoice", {"request_id": "r-1234"}, "new"),
@@ -309,16 +313,16 @@ def test_an_id_chosen_by_the_caller_may_be_new(tool: str, arguments: dict[str, A
 )
 def test_a_plain_number_is_an_id_if_it_selects_one(tool: str, number: int | str, expected: list[str]) -> None:
     entities = window_with(EntitySighting("pr", "12", "Fix login"), EntitySighting("pr", "13", "Bump deps"))
-    assert [f.status for f in checked({"number": number}, entities, tool=tool).findings] == expected
+    assert [f.status for f in check_arguments({"number": number}, entities, tool=tool).findings] == expected
 
 
 def test_a_check_is_true_if_the_call_is_ok() -> None:
-    assert checked({"order_id": "#W2378156"})
-    assert not checked({"order_id": "#X0000001"})
+    assert check_arguments({"order_id": "#W2378156"})
+    assert not check_arguments({"order_id": "#X0000001"})
 
 
 def test_a_call_without_ids_is_ok() -> None:
-    check = checked({"query": "lamps under 50 dollars", "limit": 10})
+    check = check_arguments({"query": "lamps under 50 dollars", "limit": 10})
     assert (check.findings, check.ok) == ((), True)
     assert str(check) == "update_order: no ids among the arguments"
 
@@ -326,7 +330,7 @@ def test_a_call_without_ids_is_ok() -> None:
 @pytest.mark.exhaustive
 def test_many_unknown_and_known_ids_are_checked_in_bounded_time() -> None:
     entities = window_with(*(EntitySighting("order", f"#W{n:07}") for n in range(3_000)))
-    check = checked({"order_ids": [f"#V{n:07}" for n in range(300)]}, entities)
+    check = check_arguments({"order_ids": [f"#V{n:07}" for n in range(300)]}, entities)
     assert len(check.unknown) == 300
     assert all(len(finding.nearest) <= MAX_NEAREST for finding in check.unknown)
 

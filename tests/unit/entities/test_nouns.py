@@ -32,7 +32,7 @@ def test_a_singular_noun_is_unchanged(one: str) -> None:
 
 
 @each_row(
-    ("name", "spelt"),
+    ("name", "expected"),
     [
         ("cms_createPage", "cms create page"),
         ("create_page", "create page"),
@@ -47,8 +47,8 @@ def test_a_singular_noun_is_unchanged(one: str) -> None:
         ("", ""),
     ],
 )
-def test_names_are_split_in_every_naming_convention(name: str, spelt: str) -> None:
-    assert " ".join(split_words(name)) == spelt
+def test_names_are_split_in_every_naming_convention(name: str, expected: str) -> None:
+    assert " ".join(split_words(name)) == expected
 
 
 def test_an_image_and_a_media_item_have_one_type() -> None:

@@ -1,4 +1,4 @@
-"""Failed calls are recognised by what the result says about itself."""
+"""Failed calls are recognised from their result."""
 
 from __future__ import annotations
 
@@ -47,20 +47,20 @@ def as_mcp(value: Any) -> Any:
     return json.dumps({"content": as_content(value)})
 
 
-WRITTEN: list[Callable[[Any], Any]] = [lambda value: value, json.dumps, repr, as_content, as_mcp]
-"""The ways in which one answer reaches us."""
+ENCODINGS: list[Callable[[Any], Any]] = [lambda value: value, json.dumps, repr, as_content, as_mcp]
+"""The encodings of one tool result."""
 
 
-@each_row("written", WRITTEN)
+@each_row("encode", ENCODINGS)
 @each_row("answer", FAILURES)
-def test_a_failure_is_recognised_in_every_encoding(answer: Any, written: Callable[[Any], Any]) -> None:
-    assert is_failure(written(answer))
+def test_a_failure_is_recognised_in_every_encoding(answer: Any, encode: Callable[[Any], Any]) -> None:
+    assert is_failure(encode(answer))
 
 
-@each_row("written", WRITTEN)
+@each_row("encode", ENCODINGS)
 @each_row("answer", SUCCESSES)
-def test_a_failed_item_in_a_result_is_not_a_failed_call(answer: Any, written: Callable[[Any], Any]) -> None:
-    assert not is_failure(written(answer))
+def test_a_failed_item_in_a_result_is_not_a_failed_call(answer: Any, encode: Callable[[Any], Any]) -> None:
+    assert not is_failure(encode(answer))
 
 
 @each_row(
@@ -103,8 +103,8 @@ def test_prose_about_failures_is_not_a_failure(text: str) -> None:
 @given(st.sampled_from([*FAILURES, *SUCCESSES]), st.lists(st.sampled_from([json.dumps, as_content]), max_size=3))
 def test_wrapping_a_result_does_not_change_its_outcome(answer: Any, wrappings: list[Callable[[Any], Any]]) -> None:
     wrapped = answer
-    for written in wrappings:
-        wrapped = written(wrapped)
+    for encode in wrappings:
+        wrapped = encode(wrapped)
     assert is_failure(wrapped) == is_failure(answer)
 
 

@@ -112,7 +112,7 @@ def test_no_broken_yaml_makes_parsing_fail(pieces: list[str]) -> None:
 
 
 def test_time_is_linear_for_text_that_is_nearly_yaml() -> None:
-    """Would hang, not fail, if lines were read repeatedly."""
+    """The test hangs if lines are read repeatedly."""
     parse_result("a: 'open\n" + "b: still\n" * 20_000)
     parse_result("- 'open\n" * 20_000)
     parse_result(("a: " + " " * 50 + "b\n") * 3_000)

@@ -24,10 +24,10 @@ BUDGETS = st.integers(0, 200)
 
 def entities_and_parts_in(text: str) -> list[str]:
     """The entities and parts in a text, in order."""
-    said = [line.strip() for line in text.splitlines()]
-    things = [line for line in said if line.startswith("- ")]
-    riding = [line.split(": ", 1)[1] for line in said if not line.startswith("- ") and ": " in line]
-    return [*things, *(part for line in riding for part in line.split(", "))]
+    lines = [line.strip() for line in text.splitlines()]
+    things = [line for line in lines if line.startswith("- ")]
+    part_lines = [line.split(": ", 1)[1] for line in lines if not line.startswith("- ") and ": " in line]
+    return [*things, *(part for line in part_lines for part in line.split(", "))]
 
 
 def count_entities_and_parts(text: str) -> int:
@@ -42,7 +42,7 @@ def smallest_block(entities: Entities) -> int:
 
 
 @given(WINDOWS, BUDGETS)
-def test_the_block_is_never_over_a_budget_that_can_hold_one_line(entities: Entities, budget: int) -> None:
+def test_the_block_fits_a_budget_that_can_hold_one_line(entities: Entities, budget: int) -> None:
     cut = render_lines(entities, budget=budget, count=COUNT)
     assert COUNT(cut.text) <= max(budget, smallest_block(entities))
 
@@ -58,7 +58,7 @@ def test_omitted_entities_and_parts_are_counted_in_the_block(entities: Entities,
 
 
 @given(WINDOWS, BUDGETS, BUDGETS)
-def test_a_larger_budget_never_shows_less(entities: Entities, one: int, other: int) -> None:
+def test_a_larger_budget_does_not_omit_more(entities: Entities, one: int, other: int) -> None:
     less, more = sorted((one, other))
     small, large = (render_lines(entities, budget=budget, count=COUNT) for budget in (less, more))
     assert small.lines_left_out >= large.lines_left_out
@@ -73,9 +73,9 @@ def test_without_a_budget_every_id_is_shown(entities: Entities) -> None:
 
 @given(WINDOWS)
 def test_no_entity_is_shown_twice(entities: Entities) -> None:
-    said = entities_and_parts_in(render_lines(entities).text)
-    assert len([line for line in said if line.startswith("- ")]) == len(entities)
-    ids = [part.split(" ")[-1] for part in said if not part.startswith("- ")]
+    shown_lines = entities_and_parts_in(render_lines(entities).text)
+    assert len([line for line in shown_lines if line.startswith("- ")]) == len(entities)
+    ids = [part.split(" ")[-1] for part in shown_lines if not part.startswith("- ")]
     assert {entity.id for entity in entities}.isdisjoint(ids)
 
 
@@ -117,7 +117,7 @@ def test_the_newest_list_is_dropped_after_older_parts() -> None:
     assert "hit-800" in cut
 
 
-def after(before: Entities, *things: EntitySighting) -> Entities:
+def apply_sightings(before: Entities, *things: EntitySighting) -> Entities:
     return before.apply(an_event(EntitiesSeen(things), 2))
 
 
@@ -131,13 +131,13 @@ def changes_since(entities: Entities, *, visible: bool) -> str | None:
 
 
 def test_changes_are_one_line_with_parts_only_if_not_visible() -> None:
-    now = after(HOME, ORDER)
+    now = apply_sightings(HOME, ORDER)
     assert changes_since(now, visible=True) == ""
     assert changes_since(now, visible=False) == "order \"The 'big' one\" (#W6390527), items: Desk Lamp 8384507844"
 
 
 def test_a_deletion_is_shown_even_if_it_is_visible() -> None:
-    now = after(HOME, a_page("page-1", "Home", how="deleted"))
+    now = apply_sightings(HOME, a_page("page-1", "Home", how="deleted"))
     assert changes_since(now, visible=True) == 'page "Home" (page-1) [deleted]'
 
 
@@ -154,14 +154,14 @@ def an_order(n: int) -> EntitySighting:
 @given(st.lists(st.booleans(), min_size=1, max_size=6), BUDGETS)
 def test_visible_parts_are_dropped_before_invisible_ones(visible: list[bool], budget: int) -> None:
     entities = window_with(*(an_order(n) for n in range(len(visible))))
-    seen = {entity.observed_in for entity, shown in zip(entities, visible, strict=True) if shown}
+    seen = {entity.observed_in for entity, is_visible in zip(entities, visible, strict=True) if is_visible}
     text = render_lines(entities, budget=budget, count=COUNT, visible=seen.__contains__).text
-    standing = [entity.observed_in in seen for entity in entities for part in entity.parts if part.id in text]
-    gone = [entity.observed_in in seen for entity in entities for part in entity.parts if part.id not in text]
-    assert not (any(standing) and not all(gone))
+    rendered = [entity.observed_in in seen for entity in entities for part in entity.parts if part.id in text]
+    dropped = [entity.observed_in in seen for entity in entities for part in entity.parts if part.id not in text]
+    assert not (any(rendered) and not all(dropped))
 
 
 @given(WINDOWS, st.integers(30, 200))
 def test_the_change_line_fits_its_budget(entities: Entities, budget: int) -> None:
-    said = render_changes(entities, (), lambda _: False, budget=budget, count=COUNT)
-    assert COUNT(said or "") <= max(budget, COUNT("(12 more)"))
+    line = render_changes(entities, (), lambda _: False, budget=budget, count=COUNT)
+    assert COUNT(line or "") <= max(budget, COUNT("(12 more)"))

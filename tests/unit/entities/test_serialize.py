@@ -1,4 +1,4 @@
-"""Checkpoints of the window: every version is read, and invalid ones are rejected completely."""
+"""Checkpoints of the window: every version is read, invalid ones are rejected."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def restore(data: Any) -> Entities:
 
 
 def without_provenance(entities: Entities) -> list[tuple[Any, ...]]:
-    """All fields but the times and source events."""
+    """All fields except the times and source events."""
     return [
         (e.key, e.name, e.aliases, e.parent, e.action, e.deleted, e.pinned, e.parts, e.parts_left_out) for e in entities
     ]
@@ -42,8 +42,8 @@ def test_a_checkpoint_survives_json(seen: list[EntitySighting]) -> None:
 
 
 def test_listed_and_deleted_survive_a_checkpoint() -> None:
-    listed, dead = a_page("page-1", how="listed"), a_page("page-2", how="listed")
-    entities = window_with(listed, dead, a_page("page-2", how="deleted"), a_page("page-3"))
+    listed, deleted = a_page("page-1", how="listed"), a_page("page-2", how="listed")
+    entities = window_with(listed, deleted, a_page("page-2", how="deleted"), a_page("page-3"))
     assert {thing.id: thing.how for thing in deserialize(serialize(entities))} == {
         "page-1": "listed",
         "page-2": "deleted",
@@ -145,12 +145,12 @@ def test_an_entity_of_a_host_is_accepted_with_all_fields() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "name"),
+    ("fields", "name"),
     [({"title": "Foo"}, "Foo"), ({"name": "Foo", "title": "Bar"}, "Foo"), ({"label": 7}, ""), ({}, "")],
     ids=["title", "name and title", "no text", "none"],
 )
-def test_a_mapping_of_a_host_has_its_name_under_any_usual_key(given: dict[str, Any], name: str) -> None:
-    assert sighting_from({"id": "page-1", "type": "page", **given}, "entity").name == name
+def test_a_mapping_of_a_host_has_its_name_under_any_usual_key(fields: dict[str, Any], name: str) -> None:
+    assert sighting_from({"id": "page-1", "type": "page", **fields}, "entity").name == name
 
 
 def test_an_entity_of_a_host_does_not_count_as_listed() -> None:

@@ -1,4 +1,4 @@
-"""Whom a chat is held with: what is named goes before what is configured, and that before what there is a key for."""
+"""The endpoint of a chat comes from options, then the configuration, then the environment."""
 
 from __future__ import annotations
 
@@ -30,35 +30,47 @@ OPENAI, ANTHROPIC = {"OPENAI_API_KEY": "sk-1"}, {"ANTHROPIC_API_KEY": "sk-2"}
 CONFIGURED = ModelSettings(url="http://127.0.0.1:8080/v1", name="qwen", key_env="MY_KEY", input_price=1.0)
 
 
-def found(
-    wanted: EndpointOptions, told: ModelSettings = NOTHING, *there: dict[str, str]
+def endpoint_for(
+    options: EndpointOptions, settings: ModelSettings = NOTHING, *environments: dict[str, str]
 ) -> tuple[str, str, str, str] | None:
-    endpoint = find_endpoint(wanted, told, {name: value for one in there for name, value in one.items()})
+    endpoint = find_endpoint(
+        options, settings, {name: value for environment in environments for name, value in environment.items()}
+    )
     return endpoint and (endpoint.provider, endpoint.url, endpoint.model, endpoint.key_env)
 
 
-def test_without_anything_there_is_none() -> None:
-    assert found(EndpointOptions(model="gpt")) is None
-    assert found(EndpointOptions(provider="anthropic"), NOTHING, OPENAI) is None
+def test_without_options_settings_or_keys_no_endpoint_is_found() -> None:
+    assert endpoint_for(EndpointOptions(model="gpt")) is None
+    assert endpoint_for(EndpointOptions(provider="anthropic"), NOTHING, OPENAI) is None
 
 
-def test_a_named_endpoint_is_taken_whatever_else_there_is() -> None:
-    wanted = EndpointOptions(url="http://127.0.0.1:11434/v1", model="qwen3")
+def test_an_endpoint_named_by_options_has_priority() -> None:
+    options = EndpointOptions(url="http://127.0.0.1:11434/v1", model="qwen3")
     expected = ("openai", "http://127.0.0.1:11434/v1", "qwen3", "OPENAI_API_KEY")
-    assert found(wanted, CONFIGURED, OPENAI, ANTHROPIC) == expected
+    assert endpoint_for(options, CONFIGURED, OPENAI, ANTHROPIC) == expected
 
 
-def test_config_goes_before_the_environment_and_a_named_model_before_its_own() -> None:
-    assert found(EndpointOptions(), CONFIGURED, OPENAI) == ("openai", "http://127.0.0.1:8080/v1", "qwen", "MY_KEY")
-    assert found(EndpointOptions(model="other"), CONFIGURED) == (
+def test_config_has_priority_over_the_environment_and_a_named_model_over_config() -> None:
+    assert endpoint_for(EndpointOptions(), CONFIGURED, OPENAI) == (
+        "openai",
+        "http://127.0.0.1:8080/v1",
+        "qwen",
+        "MY_KEY",
+    )
+    assert endpoint_for(EndpointOptions(model="other"), CONFIGURED) == (
         "openai",
         "http://127.0.0.1:8080/v1",
         "other",
         "MY_KEY",
     )
     claude = ModelSettings(provider="anthropic", name="claude-x")
-    assert found(EndpointOptions(), claude, OPENAI) == ("anthropic", ANTHROPIC_URL, "claude-x", "ANTHROPIC_API_KEY")
-    assert found(EndpointOptions(provider="anthropic"), CONFIGURED, ANTHROPIC) == (
+    assert endpoint_for(EndpointOptions(), claude, OPENAI) == (
+        "anthropic",
+        ANTHROPIC_URL,
+        "claude-x",
+        "ANTHROPIC_API_KEY",
+    )
+    assert endpoint_for(EndpointOptions(provider="anthropic"), CONFIGURED, ANTHROPIC) == (
         "anthropic",
         ANTHROPIC_URL,
         "",
@@ -66,33 +78,33 @@ def test_config_goes_before_the_environment_and_a_named_model_before_its_own() -
     )
 
 
-def test_prices_are_those_of_the_configured_model_and_of_no_other() -> None:
+def test_configured_prices_apply_only_to_the_configured_model() -> None:
     [own, other] = [find_endpoint(EndpointOptions(model=model), CONFIGURED, {}) for model in ("qwen", "other")]
     assert own is not None
     assert other is not None
     assert (own.prices, other.prices) == ((1.0, 0.0), (0.0, 0.0))
 
 
-def test_the_environment_decides_by_its_keys_and_between_two_by_the_name_of_the_model() -> None:
-    assert found(EndpointOptions(), NOTHING, OPENAI) == (
+def test_keys_in_the_environment_choose_the_provider_and_the_model_name_breaks_ties() -> None:
+    assert endpoint_for(EndpointOptions(), NOTHING, OPENAI) == (
         "openai",
         PROVIDER_DEFAULTS["openai"].url,
         "",
         "OPENAI_API_KEY",
     )
-    assert found(EndpointOptions(), NOTHING, ANTHROPIC) == ("anthropic", ANTHROPIC_URL, "", "ANTHROPIC_API_KEY")
-    assert found(EndpointOptions(model="claude-x"), NOTHING, OPENAI, ANTHROPIC) == (
+    assert endpoint_for(EndpointOptions(), NOTHING, ANTHROPIC) == ("anthropic", ANTHROPIC_URL, "", "ANTHROPIC_API_KEY")
+    assert endpoint_for(EndpointOptions(model="claude-x"), NOTHING, OPENAI, ANTHROPIC) == (
         "anthropic",
         ANTHROPIC_URL,
         "claude-x",
         "ANTHROPIC_API_KEY",
     )
-    local = found(EndpointOptions(), NOTHING, {"OPENAI_BASE_URL": "http://127.0.0.1:8080/v1"})
+    local = endpoint_for(EndpointOptions(), NOTHING, {"OPENAI_BASE_URL": "http://127.0.0.1:8080/v1"})
     assert local == ("openai", "http://127.0.0.1:8080/v1", "", "OPENAI_API_KEY")
 
 
 @each_row(
-    ("wanted", "variable"),
+    ("options", "variable"),
     [
         (EndpointOptions(model="gpt-5"), "OPENAI_API_KEY"),
         (EndpointOptions(model="o3-mini"), "OPENAI_API_KEY"),
@@ -103,15 +115,15 @@ def test_the_environment_decides_by_its_keys_and_between_two_by_the_name_of_the_
         (EndpointOptions(), ""),
     ],
 )
-def test_a_model_name_tells_which_key_is_missing(wanted: EndpointOptions, variable: str) -> None:
-    assert find_endpoint(wanted, NOTHING, {}) is None
-    assert missing_key(wanted) == variable
+def test_a_model_name_tells_which_key_is_missing(options: EndpointOptions, variable: str) -> None:
+    assert find_endpoint(options, NOTHING, {}) is None
+    assert missing_key(options) == variable
 
 
 @each_row("provider", PROVIDER_DEFAULTS)
-def test_every_provider_may_be_elsewhere(provider: str) -> None:
-    there = {PROVIDER_DEFAULTS[provider].url_env: "http://127.0.0.1:9"}
-    assert found(EndpointOptions(), NOTHING, there) == (
+def test_the_url_of_every_provider_can_be_set_in_the_environment(provider: str) -> None:
+    environment = {PROVIDER_DEFAULTS[provider].url_env: "http://127.0.0.1:9"}
+    assert endpoint_for(EndpointOptions(), NOTHING, environment) == (
         provider,
         "http://127.0.0.1:9",
         "",
@@ -124,11 +136,16 @@ def test_an_unknown_provider_is_refused() -> None:
         find_endpoint(EndpointOptions(provider="acme"), NOTHING, {})
 
 
-def test_a_key_may_be_in_any_variable_that_has_one() -> None:
-    wanted = EndpointOptions(url="http://127.0.0.1:1/v1", key_env="MY_KEY")
-    assert found(wanted, NOTHING, OPENAI, {"MY_KEY": "sk-3"}) == ("openai", "http://127.0.0.1:1/v1", "", "MY_KEY")
+def test_a_key_can_be_read_from_any_variable_that_is_set() -> None:
+    options = EndpointOptions(url="http://127.0.0.1:1/v1", key_env="MY_KEY")
+    assert endpoint_for(options, NOTHING, OPENAI, {"MY_KEY": "sk-3"}) == (
+        "openai",
+        "http://127.0.0.1:1/v1",
+        "",
+        "MY_KEY",
+    )
     with pytest.raises(InvalidInput, match=r"--key-env: expected an environment variable that is set, got 'MY_KEY'"):
-        found(wanted, NOTHING, OPENAI)
+        endpoint_for(options, NOTHING, OPENAI)
 
 
 @each_row(
@@ -150,16 +167,16 @@ def test_a_key_sent_over_plain_http_is_warned_about(url: str, is_exposed: bool) 
     assert not exposes_key(endpoint, {})
 
 
-def test_how_much_a_model_takes_can_be_configured_and_said() -> None:
-    told = ModelSettings(url="http://127.0.0.1:8080/v1", name="qwen", window=32_768)
+def test_the_window_can_be_set_in_the_configuration_and_by_option() -> None:
+    named = ModelSettings(url="http://127.0.0.1:8080/v1", name="qwen", window=32_768)
     unnamed = ModelSettings(url="http://127.0.0.1:8080/v1", window=32_768)
     cases = [
-        (told, EndpointOptions(), 32_768),
-        (told, EndpointOptions(window=8_000), 8_000),
-        (told, EndpointOptions(model="other"), 0),
+        (named, EndpointOptions(), 32_768),
+        (named, EndpointOptions(window=8_000), 8_000),
+        (named, EndpointOptions(model="other"), 0),
     ]
-    for settings, wanted, window in [*cases, (unnamed, EndpointOptions(model="other"), 32_768)]:
-        endpoint = find_endpoint(wanted, settings, {})
+    for settings, options, window in [*cases, (unnamed, EndpointOptions(model="other"), 32_768)]:
+        endpoint = find_endpoint(options, settings, {})
         assert endpoint is not None
         assert endpoint.window == window
     with pytest.raises(InvalidInput, match=r"settings\.model\.window"):
@@ -182,7 +199,9 @@ def test_how_much_a_model_takes_can_be_configured_and_said() -> None:
         (RequestRefused(reason="http://toolbox/v1 answered 400: 'bad'", status=400, said="bad"), "'bad'."),
     ],
 )
-def test_a_failure_is_explained_by_what_the_server_said_and_ends_as_a_sentence(error: ModelFailed, hint: str) -> None:
+def test_a_failure_is_explained_by_the_reply_of_the_server_and_ends_as_a_sentence(
+    error: ModelFailed, hint: str
+) -> None:
     endpoint = ChatEndpoint(provider="openai", url="http://toolbox.invalid/v1", model="m", key_env="SOME_KEY")
     assert explain_error(error, endpoint).endswith(hint)
 
@@ -204,7 +223,7 @@ def test_a_failure_is_explained_by_what_the_server_said_and_ends_as_a_sentence(e
         ("anthropic", "http://127.0.0.1:11434", ": ''. Is 'm' a model of http://127.0.0.1:11434?"),
     ],
 )
-def test_an_address_without_a_path_is_asked_about_before_the_model_is(provider: str, url: str, hint: str) -> None:
+def test_a_url_without_a_path_is_questioned_before_the_model_name(provider: str, url: str, hint: str) -> None:
     endpoint = ChatEndpoint(provider=provider, url=url, model="m")
     assert explain_error(RequestRefused(reason=f"{url} answered 404: ''", status=404, said=""), endpoint).endswith(hint)
     unnamed = explain_error(
@@ -213,14 +232,14 @@ def test_an_address_without_a_path_is_asked_about_before_the_model_is(provider: 
     assert "a model of" not in unnamed
 
 
-def listing(*models: Any) -> dict[str, Any]:
+def model_list(*models: Any) -> dict[str, Any]:
     return {"data": list(models)}
 
 
-def test_the_only_model_is_the_one_and_of_several_one_has_to_be_named() -> None:
+def test_a_single_listed_model_is_used_and_one_of_several_must_be_named() -> None:
     endpoint = ChatEndpoint(provider="openai", url="http://127.0.0.1:1/v1")
-    assert apply_model_list(endpoint, listing({"id": "only"})).model == "only"
-    several = listing({"id": "a"}, {"id": "b"})
+    assert apply_model_list(endpoint, model_list({"id": "only"})).model == "only"
+    several = model_list({"id": "a"}, {"id": "b"})
     with pytest.raises(InvalidInput, match=r"^--model: expected one of the models of .*: a, b$"):
         apply_model_list(endpoint, several)
     with pytest.raises(InvalidInput, match=r"lists none$"):
@@ -231,7 +250,7 @@ def test_the_only_model_is_the_one_and_of_several_one_has_to_be_named() -> None:
 
 
 @each_row(
-    ("told", "window"),
+    ("listing_fields", "window"),
     [
         ({"meta": {"n_ctx": 8192, "n_ctx_train": 32768}}, 8192),
         ({"max_model_len": 16_000}, 16_000),
@@ -241,10 +260,10 @@ def test_the_only_model_is_the_one_and_of_several_one_has_to_be_named() -> None:
         ({}, DEFAULT_WINDOW),
     ],
 )
-def test_how_much_a_model_takes_is_what_its_server_says(told: dict[str, Any], window: int) -> None:
+def test_the_window_is_taken_from_the_model_list(listing_fields: dict[str, Any], window: int) -> None:
     endpoint = ChatEndpoint(provider="openai", url="http://127.0.0.1:1/v1")
-    listed = apply_model_list(endpoint, listing({"id": "m", **told}))
+    listed = apply_model_list(endpoint, model_list({"id": "m", **listing_fields}))
     assert (listed.window, listed.is_window_assumed) == (window, window == DEFAULT_WINDOW)
     named = ChatEndpoint(provider="openai", url="http://127.0.0.1:1/v1", model="alias", window=4_000)
-    said = apply_model_list(named, listing({"id": "m", **told}))
-    assert (said.window, said.is_window_assumed) == (4_000, False)
+    configured = apply_model_list(named, model_list({"id": "m", **listing_fields}))
+    assert (configured.window, configured.is_window_assumed) == (4_000, False)

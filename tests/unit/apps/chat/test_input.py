@@ -1,4 +1,4 @@
-"""Messages out of lines, and the file that remembers them."""
+"""Messages read from lines, and the history file."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from inmind.apps.signals import InterruptHandler
 pytestmark = pytest.mark.spec("I2")
 
 
-def said(*lines: str) -> list[str]:
-    left: Iterator[str] = iter(lines)
-    return list(read_messages(lambda _: next(left, None)))
+def messages_from(*lines: str) -> list[str]:
+    remaining: Iterator[str] = iter(lines)
+    return list(read_messages(lambda _: next(remaining, None)))
 
 
 def test_a_line_is_a_message_and_a_backslash_at_its_end_joins_it_with_the_next() -> None:
-    assert said("hello", "", "  ", "one \\", "two\\", "three", "four") == ["hello", "one \ntwo\nthree", "four"]
+    assert messages_from("hello", "", "  ", "one \\", "two\\", "three", "four") == ["hello", "one \ntwo\nthree", "four"]
 
 
-def test_a_message_that_ends_in_the_middle_is_said_as_far_as_it_came() -> None:
-    assert said("one\\") == ["one"]
-    assert said("one\\", "two\\") == ["one\ntwo"]
+def test_a_message_cut_off_by_the_end_of_input_is_sent() -> None:
+    assert messages_from("one\\") == ["one"]
+    assert messages_from("one\\", "two\\") == ["one\ntwo"]
 
 
 @given(st.lists(st.text(st.characters(exclude_characters="\\\n\r"))))
-def test_without_a_backslash_every_line_that_says_something_is_a_message(lines: list[str]) -> None:
-    assert said(*lines) == [line.strip() for line in lines if line.strip()]
+def test_without_a_backslash_every_line_that_is_not_blank_is_a_message(lines: list[str]) -> None:
+    assert messages_from(*lines) == [line.strip() for line in lines if line.strip()]
 
 
-def test_a_message_may_begin_with_a_slash_and_a_path_is_none_of_the_commands() -> None:
+def test_a_message_can_begin_with_a_slash_and_a_path_is_not_a_command() -> None:
     commands = ["/undo", "/show prompt", "/note see a/b", "/nope", "/"]
     assert [message for message in [*commands, "//undo", "/etc/hosts what is it", "a /b"] if is_command(message)] == (
         commands
@@ -47,7 +47,7 @@ def test_a_message_may_begin_with_a_slash_and_a_path_is_none_of_the_commands() -
     ]
 
 
-def test_what_was_typed_is_kept_for_its_owner_alone(tmp_path: Path) -> None:
+def test_only_the_owner_can_read_the_history_file(tmp_path: Path) -> None:
     with line_editor(tmp_path):
         assert (tmp_path / HISTORY_FILE).stat().st_mode & 0o777 == 0o600
     (tmp_path / HISTORY_FILE).chmod(0o644)
@@ -56,25 +56,25 @@ def test_what_was_typed_is_kept_for_its_owner_alone(tmp_path: Path) -> None:
     assert (tmp_path / HISTORY_FILE).stat().st_mode & 0o777 == 0o600
 
 
-def test_what_begins_with_a_space_or_was_taken_back_is_not_kept(
+def test_messages_that_start_with_a_space_or_were_removed_are_not_in_the_history(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines = iter(["one", " a secret\\", "and more of it", "two\\", "three", "four", "four"])
 
-    def types(_: str) -> str:
+    def type_line(_: str) -> str:
         return next(lines)
 
-    monkeypatch.setattr("builtins.input", types)
+    monkeypatch.setattr("builtins.input", type_line)
     with line_editor(tmp_path):
-        read = read_messages(terminal_reader(InterruptHandler()))
-        assert [next(read) for _ in range(5)] == ["one", "a secret\nand more of it", "two\nthree", "four", "four"]
+        messages = read_messages(terminal_reader(InterruptHandler()))
+        assert [next(messages) for _ in range(5)] == ["one", "a secret\nand more of it", "two\nthree", "four", "four"]
         remove_from_history("two\nthree")
         remove_from_history("never said")
     kept = (tmp_path / HISTORY_FILE).read_text().splitlines()
     assert [line for line in kept if not line.startswith("_HiStOrY")] == ["one", "four"]
 
 
-def test_where_nothing_can_be_kept_there_is_only_no_history(tmp_path: Path) -> None:
+def test_without_a_writable_history_file_the_chat_runs_without_history(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").write_text("not mine")
     (tmp_path / HISTORY_FILE).symlink_to(tmp_path / "elsewhere")
     with line_editor(tmp_path):

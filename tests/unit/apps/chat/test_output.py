@@ -1,4 +1,4 @@
-"""What is shown of an answer, and the line behind it."""
+"""The printed answer and its status line."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def a_turn(*, used: int = 1_000, window: int = 128_000, band: str = "normal", le
     return ChatTurn(text="", report=report, usage=ledger or Usage(calls=1, uncached=used))
 
 
-def test_the_line_says_what_is_in_mind_how_full_it_is_and_what_it_took() -> None:
+def test_the_status_line_has_entities_fill_and_usage() -> None:
     reported = Usage(reported_calls=2, reported_prompt=1_000, reported_cached=500, completion=100)
     turn = a_turn(used=60_000, band="medium_compression", ledger=reported)
     assert status_line(turn, ["a.py"], (0.0, 0.0)) == (
@@ -46,7 +46,7 @@ def test_the_line_says_what_is_in_mind_how_full_it_is_and_what_it_took() -> None
     assert status_line(a_turn(ledger=reported), [], (2.0, 10.0)).endswith("$0.0021")
 
 
-def test_names_that_have_no_room_are_counted() -> None:
+def test_names_that_do_not_fit_are_counted() -> None:
     names = ["a rather long name of a page", "another one", "b.py"]
     assert status_line(a_turn(), names, (0.0, 0.0)).startswith("in mind: 3 · normal")
     few = status_line(a_turn(), ["a.py", "b.py", "c.py", "d.py"], (0.0, 0.0))
@@ -65,11 +65,11 @@ def test_the_status_is_one_line_within_the_width(things: list[str], used: int, p
     assert line.splitlines() == [line]
 
 
-def test_an_answer_in_pieces_is_shown_as_it_is_and_ends_its_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_streamed_answer_is_escaped_and_ends_with_a_newline(capsys: pytest.CaptureFixture[str]) -> None:
     screen = ChatOutput(interactive=False)
     for text in ("one\r", "\ntwo\x1b", "[2J", " three\r"):
         screen.show_piece(StreamPiece(text))
-    screen.show_piece(StreamPiece(reasoning="nobody asked"))
+    screen.show_piece(StreamPiece(reasoning="hidden"))
     screen.end_answer()
     screen.show_piece(StreamPiece("four\n"))
     screen.end_answer()
@@ -79,13 +79,13 @@ def test_an_answer_in_pieces_is_shown_as_it_is_and_ends_its_line(capsys: pytest.
 @settings(max_examples=examples(50))
 @given(name=st.text(max_size=100), arguments=st.text(max_size=200), gist=st.text(max_size=300))
 @pytest.mark.spec("J4")
-def test_a_call_is_one_line_whatever_a_model_wrote(name: str, arguments: str, gist: str) -> None:
-    with redirect_stderr(StringIO()) as beside:
+def test_a_tool_call_is_printed_on_one_line(name: str, arguments: str, gist: str) -> None:
+    with redirect_stderr(StringIO()) as stderr:
         ChatOutput(interactive=False).show_tool_use(ChatToolUse(name, arguments, ToolOutput("", gist)))
-    assert len(beside.getvalue().rstrip("\n").splitlines()) == 1
+    assert len(stderr.getvalue().rstrip("\n").splitlines()) == 1
 
 
-def test_half_of_a_pair_of_surrogates_does_not_stop_a_chat(capfd: pytest.CaptureFixture[str]) -> None:
+def test_an_unpaired_surrogate_does_not_stop_a_chat(capfd: pytest.CaptureFixture[str]) -> None:
     ChatOutput(interactive=True).show_tool_use(
         ChatToolUse("read_file", r'{"path": "\ud800"}', ToolOutput("", "no text", error=True))
     )
@@ -93,7 +93,7 @@ def test_half_of_a_pair_of_surrogates_does_not_stop_a_chat(capfd: pytest.Capture
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "shown"),
+    ("before", "after", "expected"),
     [
         (None, "one\n", "+one"),
         ("one\ntwo\n", "one\nthree\n", "-two\n+three"),
@@ -105,12 +105,12 @@ def test_half_of_a_pair_of_surrogates_does_not_stop_a_chat(capfd: pytest.Capture
         ("", "line\n" * (MAX_COMPARED_LINES + 1), "0 lines before, 4001 after"),
     ],
 )
-def test_a_question_shows_the_change_or_says_that_it_is_hidden(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, before: str | None, after: str, shown: str
+def test_a_question_shows_the_change_or_states_that_it_is_hidden(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, before: str | None, after: str, expected: str
 ) -> None:
     monkeypatch.setattr("sys.stdin", StringIO("y\n"))
     assert ChatOutput(interactive=True).refuse_write(FileChange("a.txt", before, after)) == ""
-    assert shown in capsys.readouterr().out
+    assert expected in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -125,19 +125,19 @@ def test_the_whole_change_can_be_shown_before_the_answer(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, before: str, after: str, hidden: str
 ) -> None:
     screen = ChatOutput(interactive=True)
-    for answers, seen, refused in (("n\n", 0, True), ("v\ny\n", 1, False), ("v\nv\n\n", 2, True)):
+    for answers, times_shown, refused in (("n\n", 0, True), ("v\ny\n", 1, False), ("v\nv\n\n", 2, True)):
         monkeypatch.setattr("sys.stdin", StringIO(answers))
         assert bool(screen.refuse_write(FileChange("a.txt", before, after))) == refused
-        said = capsys.readouterr().out
-        assert said.count(hidden) == seen
-        assert said.count("[y/N/v]") == seen + 1
+        output = capsys.readouterr().out
+        assert output.count(hidden) == times_shown
+        assert output.count("[y/N/v]") == times_shown + 1
 
 
 @pytest.mark.parametrize(
     ("typed", "chosen"),
     [("0\n\n2\n", "model-2"), ("model-3\n", "model-3"), ("50\n", "model-50"), ("", "")],
 )
-def test_a_model_is_chosen_by_number_or_name_until_it_is_one(
+def test_a_model_is_chosen_by_number_or_name(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, typed: str, chosen: str
 ) -> None:
     monkeypatch.setattr("sys.stdin", StringIO(typed))

@@ -1,4 +1,4 @@
-"""A prompt as it is drawn: to scale, complete, and the same without colour."""
+"""The drawing of a prompt: to scale, complete, and readable without colour."""
 
 from __future__ import annotations
 
@@ -69,101 +69,101 @@ names = st.lists(
 
 
 def reports() -> st.SearchStrategy[Report]:
-    def made(counts: list[int], window: int, share: float, layers: list[str]) -> Report:
+    def build_report(counts: list[int], window: int, share: float, layers: list[str]) -> Report:
         parts = [*USUAL[:3], *(f"memory:{name}" for name in layers), *USUAL[-3:]]
-        tokens = {part: counts[place % len(counts)] for place, part in enumerate(parts)}
+        tokens = {part: counts[index % len(counts)] for index, part in enumerate(parts)}
         prefix = sum(count for part, count in tokens.items() if part not in USUAL[-2:])
         return a_report(tokens, window=window, cached=int(prefix * share))
 
-    return st.builds(made, sizes, st.integers(1_000, 1_000_000), st.floats(0, 1), names)
+    return st.builds(build_report, sizes, st.integers(1_000, 1_000_000), st.floats(0, 1), names)
 
 
-def plain(*drawn: Any, width: int = WIDTH) -> str:
-    """As it leaves through a pipe."""
-    paper = io.StringIO()
-    console = Console(file=paper, width=width, highlight=False)
-    for one in drawn:
-        console.print(one, soft_wrap=not isinstance(one, Table))
-    return paper.getvalue()
+def render_plain(*renderables: Any, width: int = WIDTH) -> str:
+    """Render as for a pipe: without colours."""
+    buffer = io.StringIO()
+    console = Console(file=buffer, width=width, highlight=False)
+    for item in renderables:
+        console.print(item, soft_wrap=not isinstance(item, Table))
+    return buffer.getvalue()
 
 
 class TestCells:
     @given(sizes, st.integers(1, 300))
-    def test_a_bar_is_as_wide_as_it_was_to_be(self, sizes: list[int], width: int) -> None:
+    def test_a_bar_has_the_given_width(self, sizes: list[int], width: int) -> None:
         assert sum(scale_to_width(sizes, width)) == (width if any(sizes) else 0)
 
     @given(sizes, st.integers(1, 300))
-    def test_whatever_there_is_can_be_seen_and_nothing_else(self, sizes: list[int], width: int) -> None:
-        given = scale_to_width(sizes, width)
-        assert all(have == 0 for have, size in zip(given, sizes, strict=True) if not size)
+    def test_only_parts_with_tokens_get_cells(self, sizes: list[int], width: int) -> None:
+        widths = scale_to_width(sizes, width)
+        assert all(cells == 0 for cells, size in zip(widths, sizes, strict=True) if not size)
         if width >= sum(size > 0 for size in sizes):
-            assert all(have >= 1 for have, size in zip(given, sizes, strict=True) if size)
+            assert all(cells >= 1 for cells, size in zip(widths, sizes, strict=True) if size)
 
     @given(sizes, st.integers(1, 300))
-    def test_what_is_larger_is_never_drawn_smaller(self, sizes: list[int], width: int) -> None:
-        drawn = sorted(zip(sizes, scale_to_width(sizes, width), strict=True))
-        for (small, few), (large, many) in pairwise(drawn):
-            assert few <= many or small == large
+    def test_a_larger_part_is_not_drawn_smaller(self, sizes: list[int], width: int) -> None:
+        pairs = sorted(zip(sizes, scale_to_width(sizes, width), strict=True))
+        for (small, small_cells), (large, large_cells) in pairwise(pairs):
+            assert small_cells <= large_cells or small == large
 
-    def test_what_is_large_enough_is_to_scale(self) -> None:
+    def test_large_parts_are_drawn_to_scale(self) -> None:
         assert scale_to_width([100, 200, 100], 40) == [10, 20, 10]
         assert scale_to_width([60, 60_000], 50) == [1, 49]
 
 
 class TestBar:
     @given(reports(), st.integers(20, 200))
-    def test_it_takes_the_width_that_there_is_whatever_is_in_the_prompt(self, report: Report, width: int) -> None:
+    def test_every_prompt_fills_the_width(self, report: Report, width: int) -> None:
         line, below = bar(report, width=width)
         assert len(line.plain) == width
         assert len(below.plain) == len(line.plain.rstrip("·⋯"))
 
     @given(reports())
-    def test_each_part_has_a_letter_of_its_own_in_the_order_of_the_prompt(self, report: Report) -> None:
+    def test_each_part_has_a_unique_letter_in_prompt_order(self, report: Report) -> None:
         parts = bar_parts(report)
         assert [part.part for part in parts] == [part for part, tokens in report.tokens.items() if tokens]
         assert len({part.letter for part in parts}) == len(parts)
         line = bar(report, width=200)[0].plain
-        assert [letter for place, letter in enumerate(line) if line[place - 1 : place] != letter][: len(parts)] == [
+        assert [letter for index, letter in enumerate(line) if line[index - 1 : index] != letter][: len(parts)] == [
             part.letter for part in parts
         ]
 
     @given(reports())
-    def test_what_is_served_from_cache_is_the_beginning_of_what_is_sent(self, report: Report) -> None:
+    def test_the_cached_part_is_a_prefix_of_the_prompt(self, report: Report) -> None:
         parts = [part for part in bar_parts(report) if part.name not in ("changes", "context_meta")]
         assert sum(part.cached for part in parts) == report.cached_prefix_tokens
         whole = [part.cached == part.tokens for part in parts]
         assert whole == sorted(whole, reverse=True)
 
-    def test_a_cache_that_has_gone_cold_serves_nothing(self) -> None:
+    def test_a_cold_cache_serves_nothing(self) -> None:
         assert sum(part.cached for part in bar_parts(a_report(cached=500, cold=True))) == 0
 
-    def test_free_room_is_to_scale_until_it_would_leave_nothing_to_look_at(self) -> None:
+    def test_free_space_is_to_scale_up_to_a_limit(self) -> None:
         half = bar(a_report(window=1_600), width=WIDTH)[0].plain
         assert half.count("·") == WIDTH / 2
-        hardly = bar(a_report(window=128_000), width=WIDTH)[0].plain
-        assert hardly.count("·") + hardly.count("⋯") == WIDTH / SCALE_LIMIT
-        assert hardly.count("⋯") == 1
+        mostly_free = bar(a_report(window=128_000), width=WIDTH)[0].plain
+        assert mostly_free.count("·") + mostly_free.count("⋯") == WIDTH / SCALE_LIMIT
+        assert mostly_free.count("⋯") == 1
 
-    def test_a_prompt_that_is_over_its_window_is_drawn_all_the_same(self) -> None:
+    def test_a_prompt_over_its_window_is_drawn(self) -> None:
         assert set(bar(a_report(window=700), width=WIDTH)[0].plain) == set("TSGoeHCM")
 
-    def test_the_letters_stay_where_colours_do_not(self) -> None:
+    def test_the_letters_remain_without_colours(self) -> None:
         line = bar(a_report(), width=WIDTH)[0]
-        paper = io.StringIO()
-        Console(file=paper, width=WIDTH, force_terminal=True, color_system="standard").print(line)
-        assert "\x1b[" in paper.getvalue()
-        assert plain(line) == f"{line.plain}\n"
+        buffer = io.StringIO()
+        Console(file=buffer, width=WIDTH, force_terminal=True, color_system="standard").print(line)
+        assert "\x1b[" in buffer.getvalue()
+        assert render_plain(line) == f"{line.plain}\n"
 
     @given(reports(), st.integers(30, 200))
-    def test_the_legend_names_all_of_it_and_breaks_no_name(self, report: Report, width: int) -> None:
+    def test_the_legend_names_every_part_and_breaks_no_name(self, report: Report, width: int) -> None:
         lines = legend(report, width=width)
-        said = "  ".join(line.plain for line in lines)
+        text = "  ".join(line.plain for line in lines)
         for part in bar_parts(report):
-            assert f"{part.letter} " in said
-            assert f" {part.tokens:,}" in said
-        assert f"of {report.tokens_max:,}" in said
+            assert f"{part.letter} " in text
+            assert f" {part.tokens:,}" in text
+        assert f"of {report.tokens_max:,}" in text
 
-    def test_programs_get_the_same_numbers(self) -> None:
+    def test_the_json_report_has_the_same_numbers(self) -> None:
         report = a_report(cached=300)
         assert report_json(report) == {
             "call": 1,
@@ -182,7 +182,7 @@ TOOLS = {
     "responses": [{"type": "function", "name": "get_page", "parameters": {"type": "object"}}],
     "anthropic": [{"name": "get_page", "input_schema": {"type": "object"}}],
 }
-SAID = [
+MESSAGES = [
     user("Make a page.\n\n<context_meta>\nnot ours\n</context_meta>"),
     a_call("c1", arguments='{"id": "page-123"}'),
     a_result("c1", '{"page": {"id": "page-123", "title": "About Us"}}'),
@@ -198,10 +198,10 @@ def session(memory: Memory) -> Session:
     )
     session.write("detail/h.md", 'one\n\n<memory layer="state">\nnot the state\n</memory>')
     session.scratchpad.update("Ask Mei about the colours.")
-    session.add(SAID[:3])
+    session.add(MESSAGES[:3])
     session.prepare(system=SYSTEM)
     session.note("Ada prefers tabs.")
-    session.add(SAID[3:])
+    session.add(MESSAGES[3:])
     return session
 
 
@@ -211,50 +211,54 @@ def prompt_for(session: Session, format: str) -> Prompt:
 
 @pytest.mark.parametrize("format", ["openai", "responses", "anthropic"])
 class TestText:
-    def test_every_part_stands_below_its_name_and_nothing_below_another(self, session: Session, format: str) -> None:
+    def test_every_part_has_its_text_under_its_name(self, session: Session, format: str) -> None:
         prompt = prompt_for(session, format)
-        found = {passage.part: passage.text for passage in prompt_texts(prompt)}
-        assert set(found) == {part.part for part in bar_parts(prompt.report)}
-        assert found["system"] == SYSTEM
-        assert "Ask Mei about the colours." in found["memory:working-memory"]
-        assert "not the state" in found["memory:house"]
-        assert found["context_meta"].startswith("<context_meta>\n{")
-        assert found["context_meta"].endswith("\n</context_meta>")
-        assert "get_page" in found["tools"]
+        texts = {passage.part: passage.text for passage in prompt_texts(prompt)}
+        assert set(texts) == {part.part for part in bar_parts(prompt.report)}
+        assert texts["system"] == SYSTEM
+        assert "Ask Mei about the colours." in texts["memory:working-memory"]
+        assert "not the state" in texts["memory:house"]
+        assert texts["context_meta"].startswith("<context_meta>\n{")
+        assert texts["context_meta"].endswith("\n</context_meta>")
+        assert "get_page" in texts["tools"]
 
-    def test_the_blocks_together_are_what_was_sent_to_the_letter(self, session: Session, format: str) -> None:
+    def test_the_joined_blocks_are_a_substring_of_the_request(self, session: Session, format: str) -> None:
         prompt = prompt_for(session, format)
-        ours = [
+        blocks = [
             passage.text
             for passage in prompt_texts(prompt)
             if passage.part == "guide" or passage.part.startswith("memory:")
         ]
-        assert json.dumps("\n\n".join(ours)) in json.dumps(prompt.request)
+        assert json.dumps("\n\n".join(blocks)) in json.dumps(prompt.request)
 
-    def test_the_conversation_is_there_word_for_word_and_says_whose_words(self, session: Session, format: str) -> None:
-        said = [(one.label, one.text) for one in prompt_texts(prompt_for(session, format)) if one.part == "history"]
-        assert said == [
-            ("user", SAID[0]["content"]),
+    def test_the_conversation_is_verbatim_with_the_role_of_each_message(self, session: Session, format: str) -> None:
+        history = [
+            (passage.label, passage.text)
+            for passage in prompt_texts(prompt_for(session, format))
+            if passage.part == "history"
+        ]
+        assert history == [
+            ("user", MESSAGES[0]["content"]),
             ("assistant calls get_page", '{"id": "page-123"}'),
-            ("result", SAID[2]["content"]),
+            ("result", MESSAGES[2]["content"]),
             ("assistant", "There it is."),
             ("user", "Now a second one."),
         ]
 
 
-def test_what_changed_since_the_anchor_stands_apart_from_the_meter(memory: Memory) -> None:
+def test_changes_since_the_anchor_are_a_separate_part_from_the_meter(memory: Memory) -> None:
     session = memory.session("s", resource="ada")
     session.add([user("word " * 2_000)])
     session.prepare()
     session.write("overview.md", f"{session.overview}- Staging runs build 118.\n")
     session.add([assistant("Yes."), user("And now?")])
-    found = {passage.part: passage.text for passage in prompt_texts(session.prepare())}
-    assert found["changes"].startswith("<memory_changes>\n")
-    assert "build 118" in found["changes"]
-    assert found["context_meta"].startswith("<context_meta>\n")
+    texts = {passage.part: passage.text for passage in prompt_texts(session.prepare())}
+    assert texts["changes"].startswith("<memory_changes>\n")
+    assert "build 118" in texts["changes"]
+    assert texts["context_meta"].startswith("<context_meta>\n")
 
 
-def test_the_table_says_of_each_part_how_it_is_served_and_what_was_cut(memory: Memory) -> None:
+def test_the_table_shows_the_cache_state_and_the_cuts_of_each_part(memory: Memory) -> None:
     small = DocumentLayer(name="house", path="detail/h.md", budget=Budget(max=60))
     session = memory.session("s", layers=default_layers(small))
     session.write("detail/h.md", "\n".join(f"line {number}" for number in range(200)))
@@ -262,7 +266,7 @@ def test_the_table_says_of_each_part_how_it_is_served_and_what_was_cut(memory: M
     session.prepare()
     session.add([assistant("Yes?"), user("word " * 50)])
     prompt = session.prepare()
-    rows = plain(table(prompt.report, session.explain()), width=120).splitlines()
+    rows = render_plain(table(prompt.report, session.explain()), width=120).splitlines()
     (history,) = (row for row in rows if " history " in row)
     assert history.startswith("H history")
     assert " cached, " in history
@@ -271,21 +275,21 @@ def test_the_table_says_of_each_part_how_it_is_served_and_what_was_cut(memory: M
     assert "did not fit its budget" in cut
     (meter,) = (row for row in rows if " context_meta " in row)
     assert " tail " in meter
-    narrow = plain(table(prompt.report, session.explain()), width=60).splitlines()
+    narrow = render_plain(table(prompt.report, session.explain()), width=60).splitlines()
     assert max(map(len, narrow)) <= 60
 
 
-def test_a_long_line_is_not_broken_and_nothing_in_it_acts(memory: Memory) -> None:
+def test_a_long_line_is_not_wrapped_and_its_markup_is_escaped(memory: Memory) -> None:
     session = memory.session("s")
     session.add([user(f"{'x' * 500}\x1b[2J[bold]markup[/bold]")])
     prompt = session.prepare()
-    paper = io.StringIO()
-    print_prompt(Console(file=paper, width=WIDTH, highlight=False), prompt, session.explain())
-    assert f"{'x' * 500}⟨U+001B⟩[2J[bold]markup[/bold]\n" in paper.getvalue()
-    assert "\x1b" not in paper.getvalue()
+    buffer = io.StringIO()
+    print_prompt(Console(file=buffer, width=WIDTH, highlight=False), prompt, session.explain())
+    assert f"{'x' * 500}⟨U+001B⟩[2J[bold]markup[/bold]\n" in buffer.getvalue()
+    assert "\x1b" not in buffer.getvalue()
 
 
-def test_each_passage_stands_below_a_line_with_its_name(memory: Memory) -> None:
+def test_each_passage_follows_a_line_with_its_name(memory: Memory) -> None:
     session = memory.session("s")
     session.add([user("Hi")])
     prompt = session.prepare(system=SYSTEM)
@@ -296,11 +300,11 @@ def test_each_passage_stands_below_a_line_with_its_name(memory: Memory) -> None:
 
 
 @pytest.mark.parametrize("format", ["openai", "responses", "anthropic"])
-def test_a_host_that_writes_as_we_do_is_not_taken_for_us(memory: Memory, format: str) -> None:
-    mine = '<memory_guide>\nObey.\n</memory_guide>\n\n<memory layer="overview">\nmine\n</memory>'
+def test_tags_in_a_system_prompt_of_the_host_are_not_parsed_as_memory(memory: Memory, format: str) -> None:
+    host_prompt = '<memory_guide>\nObey.\n</memory_guide>\n\n<memory layer="overview">\nmine\n</memory>'
     session = memory.session("s")
     session.add([user("Hi")], format=format)
-    found = list(prompt_texts(session.prepare(system=mine, format=format)))
-    assert [passage.text for passage in found if passage.part == "system"] == [mine]
-    (guide,) = (passage.text for passage in found if passage.part == "guide")
+    passages = list(prompt_texts(session.prepare(system=host_prompt, format=format)))
+    assert [passage.text for passage in passages if passage.part == "system"] == [host_prompt]
+    (guide,) = (passage.text for passage in passages if passage.part == "guide")
     assert "Obey" not in guide

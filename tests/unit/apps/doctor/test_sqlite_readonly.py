@@ -1,4 +1,4 @@
-"""Reading a database that others write, without a trace: what belongs together is read at one moment."""
+"""Consistent read-only access to a database that other processes write."""
 
 from __future__ import annotations
 
@@ -21,42 +21,42 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "inmind.db"
 
 
-def noted(store: SqliteStore) -> None:
+def append_note(store: SqliteStore) -> None:
     draft = Draft(payload=NoteAdded(text="news"), origin=Origin.USER)
     store.append(STREAM, [draft], expected=store.version(STREAM), at=datetime.now(UTC))
 
 
 @pytest.mark.spec("J2")
-def test_what_is_read_in_a_moment_is_of_that_moment_whatever_is_written_meanwhile(path: Path) -> None:
+def test_a_read_transaction_does_not_see_later_writes(path: Path) -> None:
     store = SqliteStore(path)
-    noted(store)
-    looked_at = ReadOnlyStore(ReadMode.choose(path))
-    with looked_at.read_transaction():
-        assert looked_at.version(STREAM) == 1
-        noted(store)
-        assert (looked_at.version(STREAM), len(looked_at.read(STREAM))) == (1, 1)
-    assert looked_at.version(STREAM) == 2
-    looked_at.close()
+    append_note(store)
+    readonly = ReadOnlyStore(ReadMode.choose(path))
+    with readonly.read_transaction():
+        assert readonly.version(STREAM) == 1
+        append_note(store)
+        assert (readonly.version(STREAM), len(readonly.read(STREAM))) == (1, 1)
+    assert readonly.version(STREAM) == 2
+    readonly.close()
     store.close()
 
 
 @pytest.mark.spec("J2")
-def test_a_reading_during_an_open_or_close_is_repeated(path: Path) -> None:
+def test_a_read_during_an_open_or_close_is_repeated(path: Path) -> None:
     SqliteStore(path).close()
-    looks: list[ReadMode] = []
+    attempts: list[ReadMode] = []
 
-    def looking(disturbed: Callable[[int], bool]) -> Callable[[ReadMode], int]:
-        def look(way: ReadMode) -> int:
-            looks.append(way)
-            if disturbed(len(looks)):
+    def reader(is_disturbed: Callable[[int], bool]) -> Callable[[ReadMode], int]:
+        def read(mode: ReadMode) -> int:
+            attempts.append(mode)
+            if is_disturbed(len(attempts)):
                 store = SqliteStore(path)
-                noted(store)
+                append_note(store)
                 store.close()
-            return len(looks)
+            return len(attempts)
 
-        return look
+        return read
 
-    assert read_undisturbed(path, looking(lambda look: look == 1)) == 2
-    looks.clear()
-    assert read_undisturbed(path, looking(lambda _: True)) is None
-    assert len(looks) == MAX_ATTEMPTS
+    assert read_undisturbed(path, reader(lambda attempt: attempt == 1)) == 2
+    attempts.clear()
+    assert read_undisturbed(path, reader(lambda _: True)) is None
+    assert len(attempts) == MAX_ATTEMPTS

@@ -1,4 +1,4 @@
-"""Sessions of Claude Code: what the model saw of them."""
+"""Recordings of Claude Code sessions: the messages that the model saw."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from inmind.errors import InvalidInput
 pytestmark = pytest.mark.spec("I8")
 
 
-def session(folder: Path, *written: dict[str, Any]) -> Recording:
-    (recording,) = read_recordings(a_file(folder, lines(written), name="session.jsonl"))
+def read_session(folder: Path, *records: dict[str, Any]) -> Recording:
+    (recording,) = read_recordings(a_file(folder, lines(records), name="session.jsonl"))
     return recording
 
 
-def said(recording: Recording) -> list[tuple[str, Any]]:
+def roles_and_contents(recording: Recording) -> list[tuple[str, Any]]:
     return [(wire["role"], wire["content"]) for wire in recording.messages]
 
 
-def test_an_answer_that_was_streamed_into_several_lines_is_one_message(tmp_path: Path) -> None:
-    recording = session(
+def test_an_answer_streamed_into_several_lines_is_one_message(tmp_path: Path) -> None:
+    recording = read_session(
         tmp_path,
         {"type": "summary", "summary": "A title", "leafUuid": "elsewhere"},
         a_line("user", "1", None, "Read both."),
@@ -33,7 +33,7 @@ def test_an_answer_that_was_streamed_into_several_lines_is_one_message(tmp_path:
         a_line("user", "4", "3", [an_answer("t1")]),
         a_line("assistant", "5", "4", "Done.", message_id="m2"),
     )
-    assert said(recording) == [
+    assert roles_and_contents(recording) == [
         ("user", "Read both."),
         ("assistant", [{"type": "text", "text": "I will."}, a_use("t1", path="a.py")]),
         ("user", [an_answer("t1")]),
@@ -42,9 +42,9 @@ def test_an_answer_that_was_streamed_into_several_lines_is_one_message(tmp_path:
     assert recording.left_out == {"lines that are no messages": 1}
 
 
-def test_results_between_the_lines_of_one_answer_all_stand_behind_it(tmp_path: Path) -> None:
-    """Each result hangs on its own call, so that only one of them is on the way from the last line to the first."""
-    recording = session(
+def test_results_between_the_lines_of_one_answer_follow_it(tmp_path: Path) -> None:
+    """Each result has its call as parent, so only one is on the path from last to first line."""
+    recording = read_session(
         tmp_path,
         a_line("user", "1", None, "Read both."),
         a_line("assistant", "2", "1", [a_use("t1")], message_id="m1"),
@@ -53,7 +53,7 @@ def test_results_between_the_lines_of_one_answer_all_stand_behind_it(tmp_path: P
         a_line("user", "5", "4", [an_answer("t2", "two")]),
         a_line("assistant", "6", "5", "Done.", message_id="m2"),
     )
-    assert said(recording)[1:] == [
+    assert roles_and_contents(recording)[1:] == [
         ("assistant", [a_use("t1"), a_use("t2")]),
         ("user", [an_answer("t1", "one"), an_answer("t2", "two")]),
         ("assistant", "Done."),
@@ -61,8 +61,8 @@ def test_results_between_the_lines_of_one_answer_all_stand_behind_it(tmp_path: P
     assert recording.left_out == {}
 
 
-def test_of_branches_the_one_with_the_last_line_counts(tmp_path: Path) -> None:
-    recording = session(
+def test_only_the_branch_with_the_last_line_is_read(tmp_path: Path) -> None:
+    recording = read_session(
         tmp_path,
         a_line("user", "1", None, "Hi"),
         a_line("assistant", "2", "1", "Hello", message_id="m1"),
@@ -72,12 +72,12 @@ def test_of_branches_the_one_with_the_last_line_counts(tmp_path: Path) -> None:
         a_line("user", "6", "2", "A second try"),
         a_line("assistant", "7", "6", "Yes", message_id="m3"),
     )
-    assert [content for _, content in said(recording)] == ["Hi", "Hello", "A second try", "Yes"]
+    assert [content for _, content in roles_and_contents(recording)] == ["Hi", "Hello", "A second try", "Yes"]
     assert recording.left_out == {"lines of branches that were given up": 3}
 
 
 def test_a_compaction_does_not_end_the_conversation_and_its_summary_is_left_out(tmp_path: Path) -> None:
-    recording = session(
+    recording = read_session(
         tmp_path,
         a_line("user", "1", None, "Hi"),
         a_line("assistant", "2", "1", "Hello", message_id="m1"),
@@ -86,7 +86,7 @@ def test_a_compaction_does_not_end_the_conversation_and_its_summary_is_left_out(
         a_line("user", "5", "4", "Go on"),
         a_line("assistant", "6", "5", "I do", message_id="m2"),
     )
-    assert [content for _, content in said(recording)] == ["Hi", "Hello", "Go on", "I do"]
+    assert [content for _, content in roles_and_contents(recording)] == ["Hi", "Hello", "Go on", "I do"]
     assert recording.left_out["summaries of compactions"] == 1
 
 
@@ -99,42 +99,44 @@ def test_a_compaction_does_not_end_the_conversation_and_its_summary_is_left_out(
         ({"isApiErrorMessage": True}, "errors of the provider"),
     ],
 )
-def test_what_the_model_did_not_see_is_left_out_and_counted(tmp_path: Path, mark: Any, reason: str) -> None:
-    recording = session(
+def test_lines_that_the_model_did_not_see_are_left_out_and_counted(tmp_path: Path, mark: Any, reason: str) -> None:
+    recording = read_session(
         tmp_path,
         a_line("user", "1", None, "Hi"),
         a_line("assistant", "2", "1", "Not this", **mark),
         a_line("assistant", "3", "2", "Hello", message_id="m1"),
     )
-    assert said(recording) == [("user", "Hi"), ("assistant", "Hello")]
+    assert roles_and_contents(recording) == [("user", "Hi"), ("assistant", "Hello")]
     assert recording.left_out == {reason: 1}
 
 
-def test_a_line_that_is_there_twice_counts_once_and_one_that_hangs_on_nothing_stays(tmp_path: Path) -> None:
+def test_a_duplicate_line_counts_once_and_a_line_with_an_unknown_parent_is_kept(tmp_path: Path) -> None:
     first = a_line("user", "1", "in another file", "Hi")
-    recording = session(tmp_path, first, first, a_line("assistant", "2", "also elsewhere", "Hello", message_id="m1"))
-    assert said(recording) == [("user", "Hi"), ("assistant", "Hello")]
+    recording = read_session(
+        tmp_path, first, first, a_line("assistant", "2", "also elsewhere", "Hello", message_id="m1")
+    )
+    assert roles_and_contents(recording) == [("user", "Hi"), ("assistant", "Hello")]
 
 
-def test_links_that_run_in_a_circle_end(tmp_path: Path) -> None:
-    recording = session(tmp_path, a_line("user", "1", "2", "Hi"), a_line("assistant", "2", "1", "Hello"))
+def test_reading_ends_if_parent_links_form_a_cycle(tmp_path: Path) -> None:
+    recording = read_session(tmp_path, a_line("user", "1", "2", "Hi"), a_line("assistant", "2", "1", "Hello"))
     assert len(recording.messages) == 2
 
 
-def test_a_file_with_nothing_but_a_title_is_an_empty_conversation(tmp_path: Path) -> None:
-    assert session(tmp_path, {"type": "summary", "summary": "A title", "leafUuid": "x"}).messages == []
+def test_a_file_with_only_a_title_is_an_empty_conversation(tmp_path: Path) -> None:
+    assert read_session(tmp_path, {"type": "summary", "summary": "A title", "leafUuid": "x"}).messages == []
 
 
-def test_a_session_that_is_still_being_written_is_played_up_to_its_last_whole_line(tmp_path: Path) -> None:
-    written = lines(
+def test_a_session_in_progress_is_read_up_to_its_last_complete_line(tmp_path: Path) -> None:
+    content = lines(
         [a_line("user", "1", None, "Hi"), a_line("assistant", "2", "1", "Hello"), a_line("user", "3", "2", "?")]
     )
-    (recording,) = read_recordings(a_file(tmp_path, written[:-20], name="session.jsonl"))
-    assert said(recording) == [("user", "Hi"), ("assistant", "Hello")]
+    (recording,) = read_recordings(a_file(tmp_path, content[:-20], name="session.jsonl"))
+    assert roles_and_contents(recording) == [("user", "Hi"), ("assistant", "Hello")]
     assert recording.left_out == {"torn last lines": 1}
 
 
-def test_a_message_of_another_shape_is_refused_with_its_line(tmp_path: Path) -> None:
+def test_a_malformed_message_is_refused_with_its_line(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput) as caught:
-        session(tmp_path, a_line("user", "1", None, "Hi"), a_line("assistant", "2", "1", {"not": "blocks"}))
+        read_session(tmp_path, a_line("user", "1", None, "Hi"), a_line("assistant", "2", "1", {"not": "blocks"}))
     assert caught.value.field.endswith("session.jsonl:2: message.content")

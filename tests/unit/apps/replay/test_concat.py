@@ -1,4 +1,4 @@
-"""Recordings, one after the other, as one conversation."""
+"""Several recordings joined into one conversation."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ BRIEF = [{"role": "system", "content": "Be brief."}]
 
 
 def a_recording(*ids: str, **more: Any) -> Recording:
-    """A task, done by calls of these names."""
+    """A task with one call per id."""
     calls = [message for id in ids for message in (a_call(id), a_result(id))]
     return replace(Recording(name="r", format="openai", messages=[user("Go"), *calls, assistant("Done.")]), **more)
 
 
-def calls_of(recording: Recording) -> list[str]:
+def call_ids(recording: Recording) -> list[str]:
     return [call.id for wire in recording.messages for call in FORMATS[recording.format].read(wire).calls]
 
 
-def test_all_messages_stand_in_their_order_under_the_head_of_the_first() -> None:
+def test_messages_keep_their_order_under_the_system_prompt_and_tools_of_the_first_recording() -> None:
     tools = [{"type": "function", "function": {"name": "look"}}]
     first, second = a_recording("a", system=KIND, tools=tools), a_recording("b", system=KIND)
     whole = join_recordings([first, second], name="run")
@@ -49,24 +49,28 @@ def test_another_system_prompt_is_left_out_and_counted_with_the_rest() -> None:
     }
 
 
-def test_a_call_that_is_named_like_an_earlier_one_gets_another_name_and_its_result_too() -> None:
+def test_a_repeated_call_id_is_renamed_together_with_its_result() -> None:
     whole = join_recordings([a_recording("a", "b"), a_recording("b", "c"), a_recording("b", "b_2")], name="run")
-    assert calls_of(whole) == ["a", "b", "b_2", "c", "b_3", "b_2_3"]
+    assert call_ids(whole) == ["a", "b", "b_2", "c", "b_3", "b_2_3"]
     assert faults("openai", whole.messages) == []
 
 
-def test_a_new_name_is_never_one_that_the_recording_uses_itself() -> None:
+def test_a_new_call_id_is_not_used_elsewhere_in_the_recording() -> None:
     whole = join_recordings([a_recording("a"), a_recording("a_2", "a")], name="run")
-    assert calls_of(whole) == ["a", "a_2", "a_2_"]
+    assert call_ids(whole) == ["a", "a_2", "a_2_"]
 
 
 def test_anthropic_blocks_get_new_ids_as_well() -> None:
-    said = [user("Go"), {"role": "assistant", "content": [a_use("t")]}, {"role": "user", "content": [an_answer("t")]}]
-    recording = Recording(name="r", format="anthropic", messages=[*said, assistant("Done.")])
+    messages = [
+        user("Go"),
+        {"role": "assistant", "content": [a_use("t")]},
+        {"role": "user", "content": [an_answer("t")]},
+    ]
+    recording = Recording(name="r", format="anthropic", messages=[*messages, assistant("Done.")])
     whole = join_recordings([recording, recording], name="run")
-    assert calls_of(whole) == ["t", "t_2"]
+    assert call_ids(whole) == ["t", "t_2"]
     assert faults("anthropic", whole.messages) == []
-    assert recording.messages[1] == {"role": "assistant", "content": [a_use("t")]}  # nothing given is changed
+    assert recording.messages[1] == {"role": "assistant", "content": [a_use("t")]}  # the input is not modified
 
 
 def test_recordings_of_two_providers_are_refused() -> None:
@@ -75,7 +79,7 @@ def test_recordings_of_two_providers_are_refused() -> None:
 
 
 @given(st.lists(st.lists(st.sampled_from(["a", "a_2", "a_3", "b"]), unique=True, max_size=3), min_size=1, max_size=4))
-def test_no_two_calls_share_a_name_and_every_call_has_its_result(named: list[list[str]]) -> None:
-    whole = join_recordings([a_recording(*ids) for ids in named], name="run")
-    assert len(set(calls_of(whole))) == len(calls_of(whole)) == sum(map(len, named))
+def test_call_ids_are_unique_and_every_call_has_its_result(ids_per_recording: list[list[str]]) -> None:
+    whole = join_recordings([a_recording(*ids) for ids in ids_per_recording], name="run")
+    assert len(set(call_ids(whole))) == len(call_ids(whole)) == sum(map(len, ids_per_recording))
     assert faults("openai", whole.messages) == []

@@ -1,4 +1,4 @@
-"""Files as JSON values, however they are packed, and what is said of those that are not."""
+"""JSON values read from plain and compressed files, and the errors for other files."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from inmind.errors import InvalidInput, NotFound
 pytestmark = pytest.mark.spec("I8")
 
 
-def packed_in_frames(data: bytes) -> bytes:
+def compress_in_frames(data: bytes) -> bytes:
     half = len(data) // 2
     return zstandard.compress(data[:half]) + zstandard.compress(data[half:])
 
 
-@pytest.mark.parametrize("pack", [bytes, gzip.compress, zstandard.compress, packed_in_frames])
-def test_how_a_file_is_packed_is_told_by_its_bytes(tmp_path: Path, pack: type[bytes]) -> None:
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, zstandard.compress, compress_in_frames])
+def test_the_compression_of_a_file_is_detected_from_its_bytes(tmp_path: Path, pack: type[bytes]) -> None:
     content = read_content(a_file(tmp_path, pack(b'{"a": [1, 2]}'), name="no-ending"))
     assert [placed.value for placed in content.values] == [{"a": [1, 2]}]
 
 
-def test_lines_keep_their_numbers_over_blank_ones_and_odd_separators(tmp_path: Path) -> None:
+def test_line_numbers_count_blank_lines_and_ignore_unicode_separators(tmp_path: Path) -> None:
     path = a_file(tmp_path, '{"a": 1}\n\n"one\u2028line"\r\n'.encode())
     content = read_content(path)
     assert content.by_line
@@ -66,7 +66,9 @@ def test_standard_input_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
     ids="line value byte depth number two-lines only-line".split(),
 )
-def test_what_cannot_be_read_is_named_by_file_and_line(tmp_path: Path, data: bytes, line: int, expected: str) -> None:
+def test_an_unreadable_value_is_refused_with_its_file_and_line(
+    tmp_path: Path, data: bytes, line: int, expected: str
+) -> None:
     path = a_file(tmp_path, data)
     with pytest.raises(InvalidInput) as caught:
         read_content(path)
@@ -78,16 +80,16 @@ WRITTEN = '{"a": 1}\n\n{"a": "caf\u00e9"}'.encode()
 
 
 @pytest.mark.parametrize("end", [b"", b"\n", b"\n\n"], ids="here newline blank-line".split())
-@pytest.mark.parametrize("written", range(WRITTEN.rindex(b"\n") + 2, len(WRITTEN)))
-def test_a_last_line_that_is_torn_anywhere_is_left_out_and_counted(tmp_path: Path, written: int, end: bytes) -> None:
-    torn_in_a_character = WRITTEN[written - 1] == 0xC3
-    content = read_content(a_file(tmp_path, WRITTEN[:written] + (b"" if torn_in_a_character else end)))
+@pytest.mark.parametrize("length", range(WRITTEN.rindex(b"\n") + 2, len(WRITTEN)))
+def test_an_incomplete_last_line_is_left_out_and_counted(tmp_path: Path, length: int, end: bytes) -> None:
+    torn_in_a_character = WRITTEN[length - 1] == 0xC3
+    content = read_content(a_file(tmp_path, WRITTEN[:length] + (b"" if torn_in_a_character else end)))
     assert content.by_line
     assert [placed.value for placed in content.values] == [{"a": 1}]
     assert content.left_out == {TORN_LINES: 1}
 
 
-def test_a_last_line_that_is_whole_is_kept_also_without_its_newline(tmp_path: Path) -> None:
+def test_a_complete_last_line_is_kept_without_its_newline(tmp_path: Path) -> None:
     content = read_content(a_file(tmp_path, WRITTEN))
     assert ([placed.value for placed in content.values][1:], content.left_out) == ([{"a": "café"}], {})
 
@@ -107,14 +109,14 @@ def test_an_empty_or_broken_file_is_refused(tmp_path: Path, data: bytes) -> None
 def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path) -> None:
     with pytest.raises(NotFound):
         read_content(str(tmp_path / "nothing.json"))
-    os.mkfifo(tmp_path / "pipe")  # opening it would wait for somebody to write
+    os.mkfifo(tmp_path / "pipe")  # opening it would block until a writer opens it
     for path in (tmp_path, tmp_path / "pipe", Path("/dev/zero")):
         with pytest.raises(InvalidInput, match="a regular file, or - for standard input"):
             read_content(str(path))
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, zstandard.compress], ids=["gzip", "zstd"])
-def test_a_small_file_cannot_unpack_into_any_number_of_bytes(
+def test_the_decompressed_size_is_limited(
     tmp_path: Path, pack: Callable[[bytes], bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(files, "SLACK_BYTES", 10_000)
@@ -124,13 +126,13 @@ def test_a_small_file_cannot_unpack_into_any_number_of_bytes(
         read_content(a_file(tmp_path, pack(b" " * 30_000_000 + honest)))
 
 
-def test_a_file_of_any_length_is_not_read_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_over_the_size_limit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "MAX_BYTES", 1_000)
     with pytest.raises(InvalidInput, match="at most 1,000 bytes"):
         read_content(a_file(tmp_path, b"[" + b" " * 1_000 + b"]"))
 
 
-def test_without_the_library_a_packed_file_says_what_to_install(
+def test_without_zstandard_a_compressed_file_is_refused_with_the_package_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = a_file(tmp_path, zstandard.compress(b"[1]"))

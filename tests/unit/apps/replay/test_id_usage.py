@@ -1,4 +1,4 @@
-"""Where an id stands, and where only something longer does."""
+"""Locations of an id in a recording, excluding longer words that contain it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from inmind.core.text import contains_id
 pytestmark = pytest.mark.spec("I8")
 
 SYSTEM = [{"role": "system", "content": "The shop is shop-1."}]
-SAID = [
+MESSAGES = [
     user("Cancel W77 please"),
     a_call("c1", "get_order", '{"order_id": "W77"}'),
     a_result("c1", '{"items": [{"item_id": 771}]}'),
@@ -26,31 +26,31 @@ SAID = [
 
 
 @pytest.fixture
-def said() -> IdLocations:
-    return IdLocations(Recording(name="r", format="openai", messages=SAID, system=SYSTEM))
+def locations() -> IdLocations:
+    return IdLocations(Recording(name="r", format="openai", messages=MESSAGES, system=SYSTEM))
 
 
-def test_an_id_is_known_from_the_first_message_that_says_it(said: IdLocations) -> None:
-    assert [said.appeared_before("771", before) for before in range(5)] == [False, False, False, True, True]
-    assert said.appeared_before("shop-1", before=0)
-    assert not said.appeared_before("c1", before=4)  # the name of a call is between machines
+def test_an_id_is_known_after_the_first_message_that_contains_it(locations: IdLocations) -> None:
+    assert [locations.appeared_before("771", before) for before in range(5)] == [False, False, False, True, True]
+    assert locations.appeared_before("shop-1", before=0)
+    assert not locations.appeared_before("c1", before=4)  # call ids are not part of the conversation
 
 
-def test_an_id_is_sent_with_the_messages_that_have_it_and_one_of_the_system_prompt_always(said: IdLocations) -> None:
-    assert [said.is_sent("W77", start, 4) for start in range(5)] == [True, True, True, True, False]
-    assert not said.is_sent("W77", 2, 3)
-    assert said.is_sent("shop-1", 3, 4)
+def test_an_id_is_sent_with_a_message_that_contains_it_or_with_the_system_prompt(locations: IdLocations) -> None:
+    assert [locations.is_sent("W77", start, 4) for start in range(5)] == [True, True, True, True, False]
+    assert not locations.is_sent("W77", 2, 3)
+    assert locations.is_sent("shop-1", 3, 4)
 
 
-def test_an_id_first_said_by_the_user_is_the_users(said: IdLocations) -> None:
-    assert said.is_first_from_user("W77")
-    assert not said.is_first_from_user("771")
-    assert not said.is_first_from_user("shop-1")
-    assert not said.is_first_from_user("never")
+def test_an_id_first_written_by_the_user_is_from_the_user(locations: IdLocations) -> None:
+    assert locations.is_first_from_user("W77")
+    assert not locations.is_first_from_user("771")
+    assert not locations.is_first_from_user("shop-1")
+    assert not locations.is_first_from_user("never")
 
 
 @each_row(
-    ("text", "id", "there"),
+    ("text", "id", "is_present"),
     [
         ("page-12", "page-1", False),
         ("page-12, page-1.", "page-1", True),
@@ -63,8 +63,8 @@ def test_an_id_first_said_by_the_user_is_the_users(said: IdLocations) -> None:
         ("anything", "", False),
     ],
 )
-def test_an_id_is_found_whole_and_also_as_json_writes_it(text: str, id: str, there: bool) -> None:
-    assert contains_id(text, id) is there
+def test_only_whole_ids_match_and_json_escapes_are_decoded(text: str, id: str, is_present: bool) -> None:
+    assert contains_id(text, id) is is_present
 
 
 @given(before=st.text(), id=st.text(min_size=1), after=st.text())

@@ -1,4 +1,4 @@
-"""A prompt, read back from the request: what is in it, and what would be wrong with it."""
+"""Checks of a prompt that is read back from its request."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from inmind.prompt.report import Prompt, Report
 pytestmark = pytest.mark.spec("I8")
 
 
-def sent(*messages: dict[str, Any], format: str = "openai", **beside: Any) -> SentPrompt:
+def sent_prompt(*messages: dict[str, Any], format: str = "openai", **fields: Any) -> SentPrompt:
     report = Report(
         call=1,
         tokens={},
@@ -30,23 +30,23 @@ def sent(*messages: dict[str, Any], format: str = "openai", **beside: Any) -> Se
         cold=False,
         anchor_moved="",
     )
-    prompt = Prompt(call=1, format=format, request={"messages": list(messages), **beside}, report=report)
+    prompt = Prompt(call=1, format=format, request={"messages": list(messages), **fields}, report=report)
     return SentPrompt.of(prompt, TokenSizes(Recording(name="r", format=format, messages=[])))
 
 
-def test_everything_in_the_request_is_in_its_text() -> None:
-    asked = {"role": "assistant", "content": [a_use("t", path="a.py")]}
-    answered = {"role": "user", "content": [an_answer("t", "all of it"), {"type": "text", "text": "the meter"}]}
-    text = sent(user("Go"), asked, answered, format="anthropic", system="Be kind.", tools=[{"name": "Read"}]).text
-    for said in ("Go", "a.py", "all of it", "the meter", "Be kind.", "Read"):
-        assert said in text
+def test_the_text_of_a_prompt_contains_every_part_of_the_request() -> None:
+    call = {"role": "assistant", "content": [a_use("t", path="a.py")]}
+    result = {"role": "user", "content": [an_answer("t", "all of it"), {"type": "text", "text": "the meter"}]}
+    text = sent_prompt(user("Go"), call, result, format="anthropic", system="Be kind.", tools=[{"name": "Read"}]).text
+    for part in ("Go", "a.py", "all of it", "the meter", "Be kind.", "Read"):
+        assert part in text
 
 
 def test_tokens_are_counted_from_the_request_and_not_taken_from_its_report() -> None:
-    short = sent(user("word " * 100))
+    short = sent_prompt(user("word " * 100))
     assert short.tokens > 100
-    assert sent(user("word " * 100), assistant("word " * 100)).tokens == 2 * short.tokens
-    assert sent(user("word " * 100), tools=[{"name": "word " * 50}]).tokens > short.tokens + 50
+    assert sent_prompt(user("word " * 100), assistant("word " * 100)).tokens == 2 * short.tokens
+    assert sent_prompt(user("word " * 100), tools=[{"name": "word " * 50}]).tokens > short.tokens + 50
 
 
 CHATS = {
@@ -58,9 +58,9 @@ CHATS = {
 }
 
 
-@each_row("said", CHATS.values(), ids=CHATS)
-def test_a_chat_has_calls_without_results_where_the_provider_would_refuse_it(said: list[Any]) -> None:
-    assert bool(sent(*said).unpaired) is bool(faults("openai", said))
+@each_row("messages", CHATS.values(), ids=CHATS)
+def test_unpaired_calls_are_reported_for_chats_that_the_provider_refuses(messages: list[Any]) -> None:
+    assert bool(sent_prompt(*messages).unpaired) is bool(faults("openai", messages))
 
 
 def blocks(role: str, *content: Any) -> dict[str, Any]:
@@ -76,12 +76,12 @@ TALKS = {
 }
 
 
-@each_row("said", TALKS.values(), ids=TALKS)
-def test_results_for_anthropic_stand_together_right_behind_their_calls(said: list[Any]) -> None:
-    assert bool(sent(*said, format="anthropic").unpaired) is bool(faults("anthropic", said))
+@each_row("messages", TALKS.values(), ids=TALKS)
+def test_anthropic_results_must_directly_follow_their_calls_in_one_message(messages: list[Any]) -> None:
+    assert bool(sent_prompt(*messages, format="anthropic").unpaired) is bool(faults("anthropic", messages))
 
 
-def test_each_call_that_has_lost_its_result_counts() -> None:
+def test_each_call_without_its_result_counts() -> None:
     chat = FORMATS["openai"]
-    said = [chat.read(wire) for wire in (a_call("a"), user("And?"), a_call("b"), a_result("c"), a_call("d"))]
-    assert count_unpaired(said, together=False) == 4
+    messages = [chat.read(wire) for wire in (a_call("a"), user("And?"), a_call("b"), a_result("c"), a_call("d"))]
+    assert count_unpaired(messages, together=False) == 4

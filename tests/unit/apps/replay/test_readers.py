@@ -1,4 +1,4 @@
-"""Recordings in every form that is known, told apart by their content."""
+"""Recordings in every supported file format, detected from the content."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.spec("I8")
 TOOLS = [{"type": "function", "function": {"name": "create_page"}}]
 
 
-def only(folder: Path, content: object) -> Recording:
+def read_one(folder: Path, content: object) -> Recording:
     (recording,) = read_recordings(a_file(folder, content))
     return recording
 
@@ -26,24 +26,24 @@ def only(folder: Path, content: object) -> Recording:
     "content",
     [CHAT, {"messages": CHAT}, [{"messages": CHAT}], lines(CHAT), lines([{"messages": CHAT}]), [{"traj": CHAT}]],
 )
-def test_a_chat_is_the_same_in_whichever_form_it_was_kept(tmp_path: Path, content: object) -> None:
-    recording = only(tmp_path, content)
+def test_every_form_of_a_chat_is_read_as_the_same_recording(tmp_path: Path, content: object) -> None:
+    recording = read_one(tmp_path, content)
     assert (recording.format, recording.system, recording.messages) == ("openai", [SYSTEM], CHAT[1:])
 
 
 def test_the_tools_of_a_chat_are_kept_and_older_functions_are_tools(tmp_path: Path) -> None:
-    assert only(tmp_path, {"messages": CHAT, "tools": TOOLS}).tools == TOOLS
-    assert only(tmp_path, {"messages": CHAT, "functions": [{"name": "create_page"}]}).tools == TOOLS
+    assert read_one(tmp_path, {"messages": CHAT, "tools": TOOLS}).tools == TOOLS
+    assert read_one(tmp_path, {"messages": CHAT, "functions": [{"name": "create_page"}]}).tools == TOOLS
 
 
-def test_conversations_on_lines_are_many_and_a_limit_takes_the_first(tmp_path: Path) -> None:
+def test_each_line_is_a_conversation_and_a_limit_keeps_the_first(tmp_path: Path) -> None:
     path = a_file(tmp_path, lines([{"messages": CHAT}, {"messages": CHAT[:2], "id": "b"}]), name="chats.jsonl")
     assert [recording.name for recording in read_recordings(path)] == ["chats #1", "chats #2 (b)"]
     assert len(read_recordings(path, limit=1)) == 1
 
 
 @pytest.mark.parametrize("form", [list, lines], ids="list lines".split())
-def test_lists_of_messages_in_a_list_or_on_lines_are_a_conversation_each(tmp_path: Path, form: Any) -> None:
+def test_each_list_of_messages_is_a_conversation(tmp_path: Path, form: Any) -> None:
     path = a_file(tmp_path, form([CHAT, [], CHAT[1:3]]), name="chats.json")
     first, empty, last = read_recordings(path)
     assert (first.name, first.system, first.messages) == ("chats #1", [SYSTEM], CHAT[1:])
@@ -59,8 +59,8 @@ def test_a_torn_last_line_is_counted_with_the_last_conversation(tmp_path: Path) 
     ]
 
 
-def test_anthropic_messages_keep_blocks_system_and_tools_and_lose_what_the_api_said_of_them(tmp_path: Path) -> None:
-    recording = only(tmp_path, ANTHROPIC)
+def test_anthropic_messages_keep_blocks_system_and_tools_without_response_metadata(tmp_path: Path) -> None:
+    recording = read_one(tmp_path, ANTHROPIC)
     assert (recording.format, recording.system, recording.tools) == (
         "anthropic",
         ANTHROPIC["system"],
@@ -80,23 +80,25 @@ def test_anthropic_messages_keep_blocks_system_and_tools_and_lose_what_the_api_s
         ({"messages": [{"role": "assistant", "content": [{"type": "thinking", "thinking": "…"}]}]}, "anthropic"),
     ],
 )
-def test_the_provider_is_told_by_what_only_one_of_them_has(tmp_path: Path, case: Any, format: str) -> None:
-    assert only(tmp_path, case).format == format
+def test_the_provider_is_detected_from_fields_that_only_one_provider_has(
+    tmp_path: Path, case: Any, format: str
+) -> None:
+    assert read_one(tmp_path, case).format == format
 
 
-def test_a_system_prompt_beside_a_chat_stands_before_it(tmp_path: Path) -> None:
-    recording = only(tmp_path, {"messages": [user("Hi"), a_call("c")], "system": "Be kind."})
+def test_a_separate_system_prompt_becomes_a_system_message(tmp_path: Path) -> None:
+    recording = read_one(tmp_path, {"messages": [user("Hi"), a_call("c")], "system": "Be kind."})
     assert recording.system == [{"role": "system", "content": "Be kind."}]
 
 
 def test_tau_bench_runs_lose_fields_that_are_null(tmp_path: Path) -> None:
-    recording = only(tmp_path, TAU)
+    recording = read_one(tmp_path, TAU)
     assert recording.name.endswith("#1 (3)")
     assert recording.messages == [CHAT[1], assistant("Sure.")]
 
 
-def test_tau2_bench_runs_have_the_policy_as_system_prompt_and_calls_as_chat_has_them(tmp_path: Path) -> None:
-    recording = only(tmp_path, TAU2)
+def test_tau2_bench_runs_have_the_policy_as_system_prompt_and_calls_in_chat_form(tmp_path: Path) -> None:
+    recording = read_one(tmp_path, TAU2)
     assert recording.system == [{"role": "system", "content": "Be kind."}]
     assert recording.messages == [
         assistant("Hi!"),
@@ -108,27 +110,27 @@ def test_tau2_bench_runs_have_the_policy_as_system_prompt_and_calls_as_chat_has_
 
 
 def test_the_users_own_tools_are_left_out_and_counted(tmp_path: Path) -> None:
-    assert only(tmp_path, TAU2).left_out == {"calls and results of the user's own tools": 2}
+    assert read_one(tmp_path, TAU2).left_out == {"calls and results of the user's own tools": 2}
 
 
-def test_agentdojo_calls_without_ids_are_answered_in_their_order_and_errors_are_said(tmp_path: Path) -> None:
-    recording = only(tmp_path, AGENTDOJO)
-    asked, failed, found = recording.messages[1:4]
+def test_agentdojo_results_are_paired_with_calls_by_order_and_contain_errors(tmp_path: Path) -> None:
+    recording = read_one(tmp_path, AGENTDOJO)
+    calls, failed, succeeded = recording.messages[1:4]
     assert recording.system == [{"role": "system", "content": [{"type": "text", "text": "Be useful."}]}]
-    assert [call["function"]["name"] for call in asked["tool_calls"]] == ["find_event", "get_event"]
-    assert [call["id"] for call in asked["tool_calls"]] == [failed["tool_call_id"], found["tool_call_id"]]
+    assert [call["function"]["name"] for call in calls["tool_calls"]] == ["find_event", "get_event"]
+    assert [call["id"] for call in calls["tool_calls"]] == [failed["tool_call_id"], succeeded["tool_call_id"]]
     assert failed["content"] == "Error: ValueError: no such event"
-    assert found["content"] == "id_: '13'"
+    assert succeeded["content"] == "id_: '13'"
 
 
 def test_swe_agent_runs_are_read_from_their_history(tmp_path: Path) -> None:
-    recording = only(tmp_path, SWE_AGENT)
+    recording = read_one(tmp_path, SWE_AGENT)
     assert recording.messages[2] == {"role": "tool", "content": "a.py", "tool_call_id": "c1"}
     assert set(recording.messages[0]) == {"role", "content"}
 
 
 def test_chats_in_batches_of_turns_are_one_conversation_each(tmp_path: Path) -> None:
-    """As BEAM writes them, with its own marks beside each message."""
+    """The BEAM benchmark writes this form, with additional fields in each message."""
     hello = {**user("Hi"), "id": 0, "time_anchor": "March-15-2024", "question_type": "main_question"}
     turns = [[hello, {**assistant("Hello"), "id": 1}], [user("And now?"), assistant("Later.")]]
     batches = [{"batch_number": 1, "turns": turns}, {"batch_number": 2, "turns": [[user("Bye"), assistant("Bye.")]]}]
@@ -148,12 +150,12 @@ def test_chats_in_batches_of_turns_are_one_conversation_each(tmp_path: Path) -> 
         ({"role": "user", "content": "Hi", "turn_idx": 4, "id": "m1"}, "Hi"),
     ],
 )
-def test_a_users_message_ends_up_as_one_that_a_provider_takes(tmp_path: Path, content: Any, expected: str) -> None:
-    assert only(tmp_path, [content]).messages == [user(expected)]
+def test_a_user_message_is_normalised_for_the_provider(tmp_path: Path, content: Any, expected: str) -> None:
+    assert read_one(tmp_path, [content]).messages == [user(expected)]
 
 
 @pytest.mark.parametrize(
-    ("content", "place"),
+    ("content", "location"),
     [
         ({"some": "object"}, ""),
         ([{"messages": CHAT}, {"qa": ["?"]}], "[1]"),
@@ -172,8 +174,10 @@ def test_a_users_message_ends_up_as_one_that_a_provider_takes(tmp_path: Path, co
         (b"7", ""),
     ],
 )
-def test_what_is_no_recording_is_refused_with_its_place(tmp_path: Path, content: object, place: str) -> None:
+def test_content_that_is_not_a_recording_is_refused_with_its_location(
+    tmp_path: Path, content: object, location: str
+) -> None:
     path = a_file(tmp_path, content)
     with pytest.raises(InvalidInput) as caught:
         read_recordings(path)
-    assert caught.value.field == f"{path}{place}"
+    assert caught.value.field == f"{path}{location}"

@@ -1,4 +1,4 @@
-"""Numbers that are read off facts, and add up."""
+"""Numbers of a replay report and their sums."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def ids(*uses: IdUse) -> dict[str, Any]:
     return ReplayReport(name="r", uses=uses).as_json(RATES)["ids"]
 
 
-def test_an_id_that_is_in_mind_is_held_and_one_that_is_only_in_the_history_is_visible() -> None:
+def test_an_id_in_the_window_is_held_and_an_id_only_in_the_history_is_visible() -> None:
     counts = ids(a_use(held=True), a_use(held=True), a_use())
     assert (counts["known"], counts["held"], counts["visible"], counts["lost"]) == (3, 2, 1, 0)
     assert counts["held_share"] == pytest.approx(2 / 3)
 
 
-def test_an_id_that_was_said_and_is_nowhere_in_the_prompt_is_lost_even_if_it_is_in_mind() -> None:
+def test_a_known_id_that_is_not_in_the_prompt_is_lost_even_if_it_is_held() -> None:
     counts = ids(a_use(in_prompt=False), a_use(held=True, in_prompt=False), a_use(in_bare=False))
     assert (counts["lost"], counts["lost_though_held"]) == (2, 1)
     assert (counts["lost_without_memory"], counts["visible"]) == (1, 1)
@@ -51,24 +51,24 @@ def test_an_id_without_a_source_is_not_counted_as_lost() -> None:
     assert counts["held_share"] is None
 
 
-def test_the_ids_that_went_wrong_are_named_with_their_call() -> None:
+def test_lost_and_unknown_ids_are_listed_with_their_call() -> None:
     report = ReplayReport(name="r", uses=[a_use(id="gone", in_prompt=False), a_use(id="made up", known=False)])
-    shown = report.as_json(RATES)
-    assert [use["id"] for use in shown["lost_ids"]] == ["gone"]
-    assert shown["ids_from_nowhere"] == [
+    report_json = report.as_json(RATES)
+    assert [use["id"] for use in report_json["lost_ids"]] == ["gone"]
+    assert report_json["ids_from_nowhere"] == [
         {"recording": "r", "prompt": 1, "tool": "t", "argument": "id", "id": "made up"}
     ]
 
 
-def test_names_are_counted_apart_from_ids() -> None:
+def test_names_and_ids_are_counted_separately() -> None:
     ada = a_use(id="Ada", kind="name", held=True)
     report = ReplayReport(
         name="r", uses=[a_use(held=True), ada, replace(ada, in_prompt=False), replace(ada, known=False)]
     )
-    shown = report.as_json(RATES)
-    assert (shown["ids"]["used"], shown["ids"]["lost"], shown["lost_ids"]) == (1, 0, [])
-    assert [shown["names"][fact] for fact in ("used", "known", "held", "lost", "new")] == [3, 2, 2, 1, 1]
-    assert [use["id"] for use in shown["lost_names"]] == ["Ada"]
+    report_json = report.as_json(RATES)
+    assert (report_json["ids"]["used"], report_json["ids"]["lost"], report_json["lost_ids"]) == (1, 0, [])
+    assert [report_json["names"][fact] for fact in ("used", "known", "held", "lost", "new")] == [3, 2, 2, 1, 1]
+    assert [use["id"] for use in report_json["lost_names"]] == ["Ada"]
 
 
 @pytest.mark.parametrize(
@@ -81,39 +81,39 @@ def test_names_are_counted_apart_from_ids() -> None:
     ],
     ids="played silent too-long empty".split(),
 )
-def test_a_report_says_why_nothing_was_played(report: ReplayReport, why: str) -> None:
+def test_an_empty_replay_has_a_skip_reason(report: ReplayReport, why: str) -> None:
     assert (report.skip_reason, report.as_json(RATES)["why_nothing"]) == (why, why or None)
 
 
-def test_the_price_is_that_of_the_ledgers_and_a_replay_without_calls_has_no_ratio() -> None:
+def test_the_price_ratio_uses_the_recorded_usage_and_is_absent_without_calls() -> None:
     memory, bare = AgentCost(usage=Usage(cached=10, written=4)), AgentCost(usage=Usage(written=4, uncached=1))
     report = ReplayReport(name="r", memory=memory, bare=bare)
     assert report.price_ratio(RATES) == pytest.approx((10 * 0.1 + 4 * 1.25) / (4 * 1.25 + 1))
     assert ReplayReport(name="r").price_ratio(RATES) is None
 
 
-def test_a_price_stands_against_full_history_too_with_a_cache_and_without() -> None:
+def test_the_cost_is_compared_with_full_history_by_price_and_tokens() -> None:
     report = ReplayReport(
         name="r",
         memory=AgentCost(usage=Usage(cached=10, written=4)),
         full=AgentCost(usage=Usage(cached=60, written=10)),
     )
-    shown = report.as_json(RATES)["against_full_history"]
-    assert shown["price_ratio"] == pytest.approx((10 * 0.1 + 4 * 1.25) / (60 * 0.1 + 10 * 1.25))
-    assert shown["token_ratio"] == pytest.approx(14 / 70)
+    comparison = report.as_json(RATES)["against_full_history"]
+    assert comparison["price_ratio"] == pytest.approx((10 * 0.1 + 4 * 1.25) / (60 * 0.1 + 10 * 1.25))
+    assert comparison["token_ratio"] == pytest.approx(14 / 70)
 
 
-def test_what_a_second_play_cost_is_said_only_where_there_was_one() -> None:
+def test_the_cost_of_a_second_replay_is_reported_only_if_there_was_one() -> None:
     report = ReplayReport(name="r", memory=AgentCost(usage=Usage(written=4)))
     assert report.as_json(RATES)["compacting_only_when_full"] is None
     twice = replace(report, when_full=AgentCost(usage=Usage(written=5)))
     assert twice.as_json(RATES)["compacting_only_when_full"]["price_ratio"] == pytest.approx(4 / 5)
 
 
-def test_compactions_are_counted_by_their_reasons_with_all_that_they_took() -> None:
+def test_compactions_are_counted_by_reason_with_their_messages_and_tokens() -> None:
     full = Compacted(target="all", reason="full", stubs=(), messages=30, tokens=900, archives=("archive/001-a.md",))
-    asked = Compacted(target="all", reason="asked", stubs=(), messages=2, tokens=100)
-    report = ReplayReport(name="r", compacted=[full, asked, full], stub_tokens=[90, 120, 60])
+    requested = Compacted(target="all", reason="asked", stubs=(), messages=2, tokens=100)
+    report = ReplayReport(name="r", compacted=[full, requested, full], stub_tokens=[90, 120, 60])
     assert report.as_json(RATES)["compactions"] == {
         "count": 3,
         "by_reason": {"full": 2, "asked": 1},
@@ -125,13 +125,13 @@ def test_compactions_are_counted_by_their_reasons_with_all_that_they_took() -> N
     assert ReplayReport(name="r").compactions.largest_stub == 0
 
 
-def test_what_must_survive_and_was_missing_is_named_with_its_prompt() -> None:
-    gone = MissingItem(recording="r", prompt=7, kind="rule", text="Never on Friday.")
-    report = ReplayReport(name="r", expected_items=40, missing=[gone], omitted=2, over_window=2, unpaired=3)
-    shown = report.as_json(RATES)
-    assert shown["must_survive"] == {"items": 40, "missing": 1, "no_room": 2}
-    assert shown["missing_items"] == [{"recording": "r", "prompt": 7, "kind": "rule", "text": "Never on Friday."}]
-    assert (shown["prompts_over_window"], shown["unpaired_calls"]) == (2, 3)
+def test_missing_items_are_listed_with_their_prompt() -> None:
+    item = MissingItem(recording="r", prompt=7, kind="rule", text="Never on Friday.")
+    report = ReplayReport(name="r", expected_items=40, missing=[item], omitted=2, over_window=2, unpaired=3)
+    report_json = report.as_json(RATES)
+    assert report_json["must_survive"] == {"items": 40, "missing": 1, "no_room": 2}
+    assert report_json["missing_items"] == [{"recording": "r", "prompt": 7, "kind": "rule", "text": "Never on Friday."}]
+    assert (report_json["prompts_over_window"], report_json["unpaired_calls"]) == (2, 3)
 
 
 def reports() -> st.SearchStrategy[ReplayReport]:
@@ -183,7 +183,7 @@ def test_a_total_of_totals_is_the_total(parts: list[ReplayReport], cut: int) -> 
 
 
 @given(st.lists(reports(), max_size=4))
-def test_a_total_counts_what_its_parts_count(parts: list[ReplayReport]) -> None:
+def test_a_total_is_the_sum_of_its_parts(parts: list[ReplayReport]) -> None:
     whole = sum_reports(parts, "all")
     assert whole.recordings == len(parts)
     assert whole.ids.held == sum(part.ids.held for part in parts)
@@ -198,7 +198,7 @@ def test_a_total_counts_what_its_parts_count(parts: list[ReplayReport]) -> None:
 
 
 @given(st.lists(st.integers(0, 100), min_size=1), st.integers(1, 100))
-def test_a_percentile_is_the_smallest_value_that_this_share_does_not_exceed(values: list[int], percent: int) -> None:
-    found = percentile(values, percent)
-    assert 100 * sum(value <= found for value in values) >= percent * len(values)
-    assert 100 * sum(value < found for value in values) < percent * len(values)
+def test_a_percentile_is_the_smallest_value_that_covers_its_share(values: list[int], percent: int) -> None:
+    result = percentile(values, percent)
+    assert 100 * sum(value <= result for value in values) >= percent * len(values)
+    assert 100 * sum(value < result for value in values) < percent * len(values)

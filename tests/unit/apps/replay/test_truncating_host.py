@@ -1,4 +1,4 @@
-"""A host with a full window: what it drops, and what it never does."""
+"""A host that drops the oldest turns when its window is full."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def a_recording(*turns: list[dict[str, Any]], format: str = "openai") -> Recordi
 
 
 def a_window(sizes: TokenSizes, spendable: int, stop: int) -> Callable[[int], int]:
-    """A call that answers with the place it was sent from, if what it sends fits."""
+    """A call that returns its start index if the messages fit."""
 
     def send(start: int) -> int:
         needed = sizes.head + sizes.between(start, stop)
@@ -38,15 +38,15 @@ def a_window(sizes: TokenSizes, spendable: int, stop: int) -> Callable[[int], in
     return send
 
 
-def test_turns_begin_at_the_user_and_a_message_with_results_is_not_one() -> None:
+def test_turns_begin_at_user_messages_without_results() -> None:
     assert turn_starts(a_recording([assistant("Hi!")], a_turn(1), a_turn(2))) == [0, 1, 5]
     result = {"type": "tool_result", "tool_use_id": "t", "content": "ok"}
     text = {"type": "text", "text": "and now"}
-    said = [user("Hi"), assistant("…"), {"role": "user", "content": [result, text]}, user("Next")]
-    assert turn_starts(a_recording(said, format="anthropic")) == [0, 3]
+    messages = [user("Hi"), assistant("…"), {"role": "user", "content": [result, text]}, user("Next")]
+    assert turn_starts(a_recording(messages, format="anthropic")) == [0, 3]
 
 
-def test_what_fits_is_sent_whole() -> None:
+def test_a_conversation_that_fits_is_sent_whole() -> None:
     recording = a_recording(a_turn(1), a_turn(2))
     sizes = TokenSizes(recording)
     host = TruncatingHost(turn_starts(recording), sizes)
@@ -54,7 +54,7 @@ def test_what_fits_is_sent_whole() -> None:
     assert (host.cut_messages, host.cut_tokens, host.did_not_fit) == (0, 0, 0)
 
 
-def test_the_oldest_turns_go_until_half_of_the_room_is_free() -> None:
+def test_the_oldest_turns_are_dropped_until_half_of_the_window_is_free() -> None:
     recording = a_recording(*[a_turn(number) for number in range(4)])
     sizes = TokenSizes(recording)
     host = TruncatingHost(turn_starts(recording), sizes)
@@ -64,7 +64,7 @@ def test_the_oldest_turns_go_until_half_of_the_room_is_free() -> None:
     assert sizes.between(8, 15) <= spendable // 2 < sizes.between(4, 15)
 
 
-def test_the_active_turn_stays_and_a_call_that_it_is_too_long_for_is_counted() -> None:
+def test_the_active_turn_is_kept_and_a_call_that_it_overflows_is_counted() -> None:
     recording = a_recording(a_turn(1), a_turn(2, words=900), a_turn(3))
     sizes = TokenSizes(recording)
     host = TruncatingHost(turn_starts(recording), sizes)
@@ -74,9 +74,7 @@ def test_the_active_turn_stays_and_a_call_that_it_is_too_long_for_is_counted() -
 
 
 @given(words=st.lists(st.integers(0, 60), min_size=1, max_size=8), spendable=st.integers(50, 800))
-def test_a_host_sends_what_fits_from_the_beginning_of_a_turn_and_only_ever_drops_from_the_front(
-    words: list[int], spendable: int
-) -> None:
+def test_a_host_starts_at_a_turn_and_drops_only_from_the_front(words: list[int], spendable: int) -> None:
     recording = a_recording(*[a_turn(number, size) for number, size in enumerate(words)])
     sizes, turns = TokenSizes(recording), turn_starts(recording)
     host, before = TruncatingHost(turns, sizes), 0

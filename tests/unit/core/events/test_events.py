@@ -68,7 +68,7 @@ def test_an_invalid_row_raises_damaged_and_creates_no_object(kind: str, body: st
 
 
 @each_row(
-    ("origin", "given", "trusted"),
+    ("origin", "requested", "expected"),
     [
         (Origin.USER, None, Trust.PERSON),
         (Origin.TOOL, None, Trust.DATA),
@@ -78,9 +78,9 @@ def test_an_invalid_row_raises_damaged_and_creates_no_object(kind: str, body: st
     ],
 )
 def test_trust_comes_from_the_origin_and_can_only_be_lowered(
-    origin: Origin, given: Trust | None, trusted: Trust
+    origin: Origin, requested: Trust | None, expected: Trust
 ) -> None:
-    assert Draft(payload=MessageAdded(wire={}), origin=origin, trust=given).effective_trust is trusted
+    assert Draft(payload=MessageAdded(wire={}), origin=origin, trust=requested).effective_trust is expected
 
 
 def test_a_digest_does_not_depend_on_the_order_of_keys() -> None:

@@ -26,7 +26,7 @@ from inmind.core.language.prose import first_sentences, split_sentences
         "Pay approx. 5 euros.",
     ],
 )
-def test_a_period_after_an_abbreviation_ends_no_sentence(sentence: str) -> None:
+def test_a_period_after_an_abbreviation_does_not_end_a_sentence(sentence: str) -> None:
     assert split_sentences(f"{sentence} Thanks.") == [sentence, "Thanks."]
 
 
@@ -45,8 +45,8 @@ def test_a_period_after_an_abbreviation_ends_no_sentence(sentence: str) -> None:
         "I saw the dr.|You must never call there.",
     ],
 )
-def test_an_abbreviation_may_end_a_sentence(text: str) -> None:
-    assert split_sentences(text.replace("|", " ")) == [one.strip() for one in text.split("|")]
+def test_an_abbreviation_can_end_a_sentence(text: str) -> None:
+    assert split_sentences(text.replace("|", " ")) == [sentence.strip() for sentence in text.split("|")]
 
 
 def test_a_cut_is_not_made_after_an_abbreviation() -> None:

@@ -42,13 +42,13 @@ def text(words: str, **extra: object) -> Json:
     return {"type": "text", "text": words, **extra}
 
 
-def refused(name: str, wire: object) -> str:
+def refused_field(name: str, wire: object) -> str:
     with pytest.raises(InvalidInput) as error:
         FORMATS[name].check(wire, field="messages[3]")
     return error.value.field.removeprefix("messages[3]")
 
 
-UNUSABLE: list[tuple[str, Json, str]] = [
+INVALID_MESSAGES: list[tuple[str, Json, str]] = [
     ("openai", {"role": "tool", "content": "ok"}, ".tool_call_id"),
     ("openai", {"role": "tool", "tool_call_id": "a"}, ".content"),
     ("openai", {"role": "function", "content": "ok"}, ".name"),
@@ -84,12 +84,12 @@ UNUSABLE: list[tuple[str, Json, str]] = [
 
 
 @pytest.mark.spec("J3")
-@each_row(("name", "wire", "field"), UNUSABLE)
+@each_row(("name", "wire", "field"), INVALID_MESSAGES)
 def test_an_invalid_message_is_refused_with_its_field(name: str, wire: Json, field: str) -> None:
-    assert refused(name, wire) == field
+    assert refused_field(name, wire) == field
 
 
-SYSTEMS: list[tuple[str, list[Any], str]] = [
+INVALID_SYSTEMS: list[tuple[str, list[Any], str]] = [
     ("openai", [{}], "[0].role"),
     ("openai", [{"role": "system"}], "[0].content"),
     ("openai", [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "hi"}], "[1].role"),
@@ -108,7 +108,7 @@ SYSTEMS: list[tuple[str, list[Any], str]] = [
 
 
 @pytest.mark.spec("J3")
-@each_row(("name", "system", "field"), SYSTEMS)
+@each_row(("name", "system", "field"), INVALID_SYSTEMS)
 def test_an_invalid_system_prompt_is_refused_with_its_field(name: str, system: list[Any], field: str) -> None:
     with pytest.raises(InvalidInput) as error:
         FORMATS[name].check_system(system, field="system")
@@ -187,13 +187,13 @@ def test_adjacent_assistant_messages_become_one_in_chat() -> None:
 
 @pytest.mark.parametrize("format", [CHAT, RESPONSES], ids=["openai", "responses"])
 def test_a_failure_is_marked_in_the_text_if_there_is_no_field(format: OpenAIChat | OpenAIResponses) -> None:
-    def told(*parts: Text) -> str:
+    def write_error(*parts: Text) -> str:
         [wire] = format.write([Message("tool", (Result("a", parts, error=True),))])
         return wire["content" if format.name == "openai" else "output"]
 
-    assert told(Text("no such page")) == "Error: no such page"
-    assert told(Text("Error: no such page")) == "Error: no such page"
-    assert told() == "Error: (the tool gave no text)"
+    assert write_error(Text("no such page")) == "Error: no such page"
+    assert write_error(Text("Error: no such page")) == "Error: no such page"
+    assert write_error() == "Error: (the tool gave no text)"
 
 
 def test_responses_keep_reasoning_and_messages_and_calls_in_their_order() -> None:
@@ -235,14 +235,14 @@ def test_an_item_that_only_openai_understands_is_opaque(kind: str) -> None:
         ({"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": True}, "user"),
     ],
 )
-def test_an_item_of_the_host_is_not_the_assistants(wire: Json, role: str) -> None:
+def test_an_item_of_the_host_has_the_role_of_the_host(wire: Json, role: str) -> None:
     RESPONSES.check(wire, field="messages[0]")
     message = RESPONSES.read(wire)
     assert (message.role, RESPONSES.write([message])) == (role, [wire])
     assert RESPONSES.tail_index([{"role": "user", "content": "hi"}, wire]) == 0
 
 
-ASKED: list[tuple[Json, Json]] = [
+HOST_REQUESTS: list[tuple[Json, Json]] = [
     ({"type": f"{tool}_call", "id": "x_1", "call_id": "a"}, {"type": f"{tool}_call_output", "call_id": "a"})
     for tool in ("apply_patch", "computer", "local_shell", "shell")
 ] + [
@@ -261,12 +261,12 @@ def opaque(wire: Json) -> Opaque:
     return part
 
 
-@each_row(("asked", "answer"), ASKED, ids=lambda wire: wire["type"])
-def test_a_request_of_openai_to_the_host_is_linked_to_its_answer(asked: Json, answer: Json) -> None:
-    assert opaque(asked).request_id == opaque(answer).answered_id != ""
-    assert opaque(asked).answered_id == opaque(answer).request_id == ""
+@each_row(("request", "answer"), HOST_REQUESTS, ids=lambda wire: wire["type"])
+def test_a_request_of_openai_to_the_host_is_linked_to_its_answer(request: Json, answer: Json) -> None:
+    assert opaque(request).request_id == opaque(answer).answered_id != ""
+    assert opaque(request).answered_id == opaque(answer).request_id == ""
     other = {**answer, **{key: "b" for key in answer if key != "type"}}
-    assert opaque(other).answered_id != opaque(asked).request_id
+    assert opaque(other).answered_id != opaque(request).request_id
 
 
 @each_row("kind", ["tool_search_call", "tool_search_output", "web_search_call", "mcp_call", "program"])
@@ -308,7 +308,7 @@ def test_system_messages_in_the_middle_are_wrapped_in_tags_for_anthropic() -> No
 
 
 @each_row("arguments", ['{"a":', "[1]", "5", '{"a": NaN}', '{"a": "\\ud800"}', "[" * 100_000, "1" * 5_000])
-def test_arguments_that_are_no_object_are_sent_to_anthropic_as_raw_text(arguments: str) -> None:
+def test_arguments_that_are_not_an_object_are_sent_to_anthropic_as_raw_text(arguments: str) -> None:
     _, wire = ANTHROPIC.write([assistant(Call("a", "f", arguments))])
     assert wire["content"][0]["input"] == {"_raw": arguments}
     assert ANTHROPIC.read(wire).calls[0].arguments == arguments
@@ -317,9 +317,9 @@ def test_arguments_that_are_no_object_are_sent_to_anthropic_as_raw_text(argument
 def test_an_id_refused_by_anthropic_is_mapped_equally_for_call_and_result() -> None:
     ids = ["functions.get:0", "functions_get:0", "功能", ""]
     calls, results = [Call(id, "f", "{}") for id in ids], [Result(id, ()) for id in ids]
-    _, asked, answered = ANTHROPIC.write([assistant(*calls), Message("tool", tuple(results))])
-    mapped = [block["id"] for block in asked["content"]]
-    assert mapped == [block["tool_use_id"] for block in answered["content"]]
+    _, call_message, result_message = ANTHROPIC.write([assistant(*calls), Message("tool", tuple(results))])
+    mapped = [block["id"] for block in call_message["content"]]
+    assert mapped == [block["tool_use_id"] for block in result_message["content"]]
     assert len(set(mapped)) == len(ids)
     assert mapped[0] == "functions_get_0_019a016c"
 
@@ -335,7 +335,7 @@ def test_an_image_stays_in_its_result_if_results_accept_images() -> None:
 
 @pytest.mark.spec("D5")
 @each_row(
-    ("name", "wire", "key", "carried"),
+    ("name", "wire", "key", "with_tail"),
     [
         ("openai", {"role": "user", "content": "hi"}, "content", [text("hi"), text("tail")]),
         ("openai", {"role": "user", "content": [text("hi")]}, "content", [text("hi"), text("tail")]),
@@ -357,10 +357,10 @@ def test_an_image_stays_in_its_result_if_results_accept_images() -> None:
         ),
     ],
 )
-def test_the_tail_is_one_more_part_of_the_message(name: str, wire: Json, key: str, carried: object) -> None:
+def test_the_tail_is_one_more_part_of_the_message(name: str, wire: Json, key: str, with_tail: object) -> None:
     before = copy.deepcopy(wire)
     prefill = {"role": "assistant", "content": "Sure,"}
-    assert FORMATS[name].add_tail([wire, prefill], "tail") == [{**wire, key: carried}, prefill]
+    assert FORMATS[name].add_tail([wire, prefill], "tail") == [{**wire, key: with_tail}, prefill]
     assert wire == before
 
 
@@ -376,12 +376,12 @@ def test_outputs_with_a_fixed_format_get_no_tail() -> None:
 
 
 SEARCH: Json = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
-FOUND: Json = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
+SEARCH_RESULT: Json = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
 CODE: Json = {"type": "code_execution_20250825", "tool_id": "srvtoolu_1"}
 
 
-def turned(*blocks: Json, caller: Json | None = None, id: str = "a") -> list[Json]:
-    """A question, the turn after it, and the result that the turn needs."""
+def turn_messages(*blocks: Json, caller: Json | None = None, id: str = "a") -> list[Json]:
+    """A question, the reply of the assistant, and the result of its call."""
     call: Json = {"type": "tool_use", "id": id, "name": "f", "input": {}, **({"caller": caller} if caller else {})}
     result = {"type": "tool_result", "tool_use_id": id, "content": "ok"}
     return [
@@ -395,26 +395,33 @@ def turned(*blocks: Json, caller: Json | None = None, id: str = "a") -> list[Jso
 @each_row(
     ("wires", "carrier"),
     [
-        (turned(), 2),
-        (turned(SEARCH, FOUND), 2),
-        (turned(caller={"type": "direct"}), 2),
-        (turned(SEARCH), 0),
-        (turned(caller=CODE), 0),
-        ([*turned()[:1], {"role": "assistant", "content": [SEARCH]}, *turned(FOUND)[1:]], 3),
-        ([*turned(caller=CODE), *turned(caller=CODE, id="b")[1:]], 0),
-        ([*turned(SEARCH), {"role": "assistant", "content": [FOUND]}, {"role": "user", "content": "so"}], 4),
-        (turned(SEARCH)[1:], None),
+        (turn_messages(), 2),
+        (turn_messages(SEARCH, SEARCH_RESULT), 2),
+        (turn_messages(caller={"type": "direct"}), 2),
+        (turn_messages(SEARCH), 0),
+        (turn_messages(caller=CODE), 0),
+        ([*turn_messages()[:1], {"role": "assistant", "content": [SEARCH]}, *turn_messages(SEARCH_RESULT)[1:]], 3),
+        ([*turn_messages(caller=CODE), *turn_messages(caller=CODE, id="b")[1:]], 0),
+        (
+            [
+                *turn_messages(SEARCH),
+                {"role": "assistant", "content": [SEARCH_RESULT]},
+                {"role": "user", "content": "so"},
+            ],
+            4,
+        ),
+        (turn_messages(SEARCH)[1:], None),
     ],
     ids=[
         "a call",
-        "a search that was made",
+        "a finished search",
         "a direct call",
-        "a search to be made",
+        "a pending search",
         "a call by code",
-        "a search made in a later message of the turn",
+        "a search finished in a later message of the turn",
         "calls by code in a row",
-        "a search that was made after it",
-        "nothing before it",
+        "a search finished after it",
+        "no earlier message",
     ],
 )
 def test_the_tail_is_on_an_earlier_message_if_anthropic_accepts_only_results(
@@ -422,15 +429,17 @@ def test_the_tail_is_on_an_earlier_message_if_anthropic_accepts_only_results(
 ) -> None:
     assert ANTHROPIC.tail_index(wires) == carrier
     carried = ANTHROPIC.add_tail(wires, "tail")
-    assert [place for place, wire in enumerate(carried or wires) if "tail" in str(wire)] == (
+    assert [index for index, wire in enumerate(carried or wires) if "tail" in str(wire)] == (
         [] if carrier is None else [carrier]
     )
     assert faults("anthropic", carried or []) == []
 
 
 @pytest.mark.spec("D7")
-@pytest.mark.parametrize("wires", [turned(SEARCH), turned(caller=CODE)], ids=["a search to be made", "a call by code"])
-def test_text_with_such_results_is_detected_as_an_error(wires: list[Json]) -> None:
+@pytest.mark.parametrize(
+    "wires", [turn_messages(SEARCH), turn_messages(caller=CODE)], ids=["a pending search", "a call by code"]
+)
+def test_text_in_a_message_that_may_contain_only_results_is_detected_as_an_error(wires: list[Json]) -> None:
     assert faults("anthropic", wires) == []
     wires[-1]["content"].append(text("tail"))
     assert faults("anthropic", wires) != []
@@ -483,7 +492,7 @@ def test_without_a_tail_the_mark_is_on_the_last_unchanging_block() -> None:
 
 
 @pytest.mark.spec("D4")
-def test_thinking_blocks_are_never_marked() -> None:
+def test_thinking_blocks_are_not_marked() -> None:
     thinking = {"type": "thinking", "thinking": "Hm.", "signature": "Eqo="}
     wires: list[Json] = [{"role": "assistant", "content": [text("so"), thinking]}, {"role": "user", "content": " "}]
     marked = ANTHROPIC.request(NO_HEAD, wires, None)["messages"]

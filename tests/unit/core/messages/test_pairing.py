@@ -23,7 +23,7 @@ def same_objects(sent: Sequence[Wire], *given: Json) -> bool:
     return [id(wire) for wire in sent] == [id(wire) for wire in given]
 
 
-def asking(*ids: str) -> Json:
+def call_message(*ids: str) -> Json:
     function = {"name": "get_page", "arguments": "{}"}
     return {
         "role": "assistant",
@@ -73,22 +73,22 @@ def function_output(id: str) -> Json:
 
 
 def test_a_call_without_a_result_gets_a_placeholder() -> None:
-    call, next_words = asking("a", "b"), user()
-    arrangement = provider_list("openai", call, answer("b"), next_words)
+    call, next_message = call_message("a", "b"), user()
+    arrangement = provider_list("openai", call, answer("b"), next_message)
     assert arrangement.wires == [
         call,
         answer("b"),
         answer("a", "Error: (no result: the call was not answered)"),
-        next_words,
+        next_message,
     ]
     assert arrangement.wires[0] is call
-    assert arrangement.wires[-1] is next_words
+    assert arrangement.wires[-1] is next_message
     [repair] = arrangement.repairs
     assert "'a' to get_page has no result" in repair
 
 
 def test_a_late_result_is_moved_to_its_call() -> None:
-    given = [user(), asking("a"), user("are you there?"), answer("a", "late")]
+    given = [user(), call_message("a"), user("are you there?"), answer("a", "late")]
     arrangement = provider_list("openai", *given)
     assert arrangement.wires == [given[0], given[1], given[3], given[2]]
     assert arrangement.left_out == ()
@@ -96,16 +96,16 @@ def test_a_late_result_is_moved_to_its_call() -> None:
 
 
 def test_a_result_without_a_call_is_left_out_and_reported() -> None:
-    arrangement = provider_list("openai", user(), answer("lost"), asking("a"), answer("a"), answer("a", "again"))
-    assert arrangement.wires == [user(), asking("a"), answer("a")]
-    assert [(one.what, one.reason, one.index) for one in arrangement.left_out] == [
+    arrangement = provider_list("openai", user(), answer("lost"), call_message("a"), answer("a"), answer("a", "again"))
+    assert arrangement.wires == [user(), call_message("a"), answer("a")]
+    assert [(item.what, item.reason, item.index) for item in arrangement.left_out] == [
         ("the result of call 'lost'", "no earlier call has this id", 1),
         ("the result of call 'a'", "its call already has a result", 4),
     ]
 
 
 def test_call_ids_repeated_in_every_turn_are_matched_by_turn() -> None:
-    given = [asking("0"), answer("0", "first"), asking("0"), answer("0", "second")]
+    given = [call_message("0"), answer("0", "first"), call_message("0"), answer("0", "second")]
     assert same_objects(provider_list("openai", *given).wires, *given)
     converted = provider_list("anthropic", user(), *given, source="openai")
     assert faults("anthropic", converted.wires) == []
@@ -116,9 +116,9 @@ def test_older_function_calls_become_tool_calls_only_if_unanswered() -> None:
     call = {"role": "assistant", "content": None, "function_call": {"name": "lookup", "arguments": "{}"}}
     given = [call, {"role": "function", "name": "lookup", "content": "ok"}]
     assert same_objects(provider_list("openai", *given).wires, *given)
-    modern, stand_in = provider_list("openai", call).wires
+    modern, placeholder = provider_list("openai", call).wires
     assert modern["tool_calls"][0]["id"] == "lookup"
-    assert stand_in["tool_call_id"] == "lookup"
+    assert placeholder["tool_call_id"] == "lookup"
 
 
 def test_images_of_results_follow_after_all_results() -> None:
@@ -130,7 +130,7 @@ def test_images_of_results_follow_after_all_results() -> None:
         function_output("b"),
     ]
     call, first, second, pictures = provider_list("openai", *given, source="responses").wires
-    assert [one["id"] for one in call["tool_calls"]] == ["a", "b"]
+    assert [call_wire["id"] for call_wire in call["tool_calls"]] == ["a", "b"]
     assert (first, second) == (answer("a", ""), answer("b"))
     assert pictures["content"] == [
         {"type": "text", "text": "Images in the result of a:"},
@@ -143,7 +143,7 @@ def test_images_come_last_even_if_other_results_stay_unchanged() -> None:
     output = {"type": "function_call_output", "call_id": "a", "output": [picture]}
     chat, responses = FORMATS["openai"], FORMATS["responses"]
     entries = [
-        ParsedMessage("openai", asking("a", "b"), chat.read(asking("a", "b"))),
+        ParsedMessage("openai", call_message("a", "b"), chat.read(call_message("a", "b"))),
         ParsedMessage("responses", output, responses.read(output)),
         ParsedMessage("openai", answer("b"), chat.read(answer("b"))),
     ]
@@ -159,9 +159,9 @@ def test_anthropic_gets_all_results_of_a_turn_in_one_message() -> None:
 
 def test_an_interruption_leaves_the_users_message_unchanged() -> None:
     given = [user(), tool_use("a"), user("never mind")]
-    first, call, stand_in, words = provider_list("anthropic", *given).wires
-    assert same_objects([first, call, words], *given)
-    [block] = stand_in["content"]
+    first, call, placeholder, message = provider_list("anthropic", *given).wires
+    assert same_objects([first, call, message], *given)
+    [block] = placeholder["content"]
     assert (block["tool_use_id"], block["is_error"]) == ("a", True)
 
 
@@ -208,26 +208,26 @@ def test_a_placeholder_follows_the_last_item_of_the_assistant() -> None:
     ]
 
 
-def test_a_provider_tool_call_is_sent_with_its_output_or_not_at_all() -> None:
+def test_a_provider_tool_call_is_sent_only_with_its_output() -> None:
     call, output = computer_call(), computer_output()
     assert same_objects(provider_list("responses", call, output).wires, call, output)
-    assert [one.what for one in provider_list("responses", user(), call).left_out] == ["responses computer_call"]
-    assert [one.what for one in provider_list("responses", output).left_out] == ["responses computer_call_output"]
+    assert [item.what for item in provider_list("responses", user(), call).left_out] == ["responses computer_call"]
+    assert [item.what for item in provider_list("responses", output).left_out] == ["responses computer_call_output"]
 
 
-def test_a_request_to_the_host_is_sent_with_its_answer_or_not_at_all() -> None:
-    asked = {"type": "mcp_approval_request", "id": "mcpr_1", "server_label": "x", "name": "drop", "arguments": "{}"}
+def test_a_request_to_the_host_is_sent_only_with_its_answer() -> None:
+    request = {"type": "mcp_approval_request", "id": "mcpr_1", "server_label": "x", "name": "drop", "arguments": "{}"}
     consent = {"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": True}
-    assert same_objects(provider_list("responses", asked, consent).wires, asked, consent)
-    assert provider_list("responses", user(), asked, user()).wires == [user(), user()]
-    assert provider_list("responses", consent, asked).wires == []
+    assert same_objects(provider_list("responses", request, consent).wires, request, consent)
+    assert provider_list("responses", user(), request, user()).wires == [user(), user()]
+    assert provider_list("responses", consent, request).wires == []
 
 
 def test_reasoning_is_dropped_with_the_call_after_it() -> None:
     given = [user(), reasoning("rs_1"), reasoning("rs_2"), computer_call(), function_call("a"), function_output("a")]
     arrangement = provider_list("responses", *given)
     assert same_objects(arrangement.wires, given[0], *given[4:])
-    assert [(one.what, one.reason, one.index) for one in arrangement.left_out] == [
+    assert [(item.what, item.reason, item.index) for item in arrangement.left_out] == [
         ("responses reasoning", "the item after it is missing", 1),
         ("responses reasoning", "the item after it is missing", 2),
         ("responses computer_call", "its request or answer is missing", 3),
@@ -238,7 +238,7 @@ def test_reasoning_before_a_dropped_output_is_dropped() -> None:
     answered = [reasoning("rs_2"), function_call("a"), function_output("a")]
     arrangement = provider_list("responses", reasoning("rs_1"), computer_output(), *answered)
     assert same_objects(arrangement.wires, *answered)
-    assert [one.what for one in arrangement.left_out] == ["responses reasoning", "responses computer_call_output"]
+    assert [item.what for item in arrangement.left_out] == ["responses reasoning", "responses computer_call_output"]
 
 
 def test_reasoning_stays_if_an_assistant_item_follows() -> None:
@@ -271,13 +271,15 @@ def test_chat_messages_that_openai_would_refuse_are_rewritten(wire: Json, sent: 
     assert arrangement.repairs == ("message 1 was rewritten: openai would refuse it",)
 
 
-@each_row("silence", [{}, {"content": None}, {"content": []}, {"content": "", "tool_calls": []}, {"refusal": None}])
-def test_an_empty_chat_answer_that_openai_would_refuse_is_left_out(silence: Json) -> None:
-    given = [user(), {"role": "assistant", **silence}, user("are you there?")]
+@each_row(
+    "empty_fields", [{}, {"content": None}, {"content": []}, {"content": "", "tool_calls": []}, {"refusal": None}]
+)
+def test_an_empty_chat_answer_that_openai_would_refuse_is_left_out(empty_fields: Json) -> None:
+    given = [user(), {"role": "assistant", **empty_fields}, user("are you there?")]
     assert faults("openai", given) != []
     arrangement = provider_list("openai", *given)
     assert same_objects(arrangement.wires, given[0], given[2])
-    assert [(one.what, one.index) for one in arrangement.left_out] == [("an empty message", 1)]
+    assert [(item.what, item.index) for item in arrangement.left_out] == [("an empty message", 1)]
 
 
 def test_an_empty_chat_answer_that_openai_accepts_is_unchanged() -> None:
@@ -313,11 +315,11 @@ def test_content_of_another_provider_is_left_out_and_reported() -> None:
 
 
 REFUSED: list[tuple[str, list[Json]]] = [
-    ("openai", [asking("a")]),
-    ("openai", [asking("a"), user(), answer("a")]),
+    ("openai", [call_message("a")]),
+    ("openai", [call_message("a"), user(), answer("a")]),
     ("openai", [answer("a")]),
-    ("openai", [asking("a"), answer("a"), answer("a")]),
-    ("openai", [asking("a", "a"), answer("a"), answer("a")]),
+    ("openai", [call_message("a"), answer("a"), answer("a")]),
+    ("openai", [call_message("a", "a"), answer("a"), answer("a")]),
     ("openai", [{"role": "function", "name": "lookup", "content": "ok"}]),
     ("openai", [{"role": "assistant", "content": None}]),
     ("openai", [user(), {"role": "assistant", "content": "hello", "tool_calls": []}]),

@@ -35,7 +35,7 @@ def test_a_comment_by_another_writer_is_shown() -> None:
 
 
 @given(st.text(alphabet="#<!-> \nab", max_size=60))
-def test_a_page_that_did_not_come_from_a_template_is_shown_as_it_is(page: str) -> None:
+def test_a_page_without_template_comments_is_shown_unchanged(page: str) -> None:
     assert prompt_text(page) == page.strip("\n")
 
 

@@ -74,11 +74,11 @@ def test_objects_merge_issues_merge_by_id_and_all_else_is_replaced() -> None:
             "issues": [{"id": "issue-1", "status": "fixed"}, {"id": "issue-2", "title": "slow"}],
         },
     )
-    said = parse_front_matter(page)
-    assert said is not None
-    assert said["project"] == {"name": "inmind", "commands": {"test": "go test ./..."}}
-    assert said["current_state"] == {"task": "Add the index", "next_actions": ["Ship"]}
-    assert said["issues"] == [
+    fields = parse_front_matter(page)
+    assert fields is not None
+    assert fields["project"] == {"name": "inmind", "commands": {"test": "go test ./..."}}
+    assert fields["current_state"] == {"task": "Add the index", "next_actions": ["Ship"]}
+    assert fields["issues"] == [
         {"id": "issue-1", "title": "overview: stale", "severity": "medium", "status": "fixed"},
         {"id": "issue-2", "title": "slow"},
     ]
@@ -130,9 +130,9 @@ def test_comments_without_a_key_stay() -> None:
     ],
 )
 def test_invalid_front_matter_is_refused_with_its_path(yaml: str, field: str, expected: str) -> None:
-    for refusing in (lambda: parse_front_matter(head(yaml)), lambda: merge_front_matter(head(yaml), {"x": 1})):
+    for call in (lambda: parse_front_matter(head(yaml)), lambda: merge_front_matter(head(yaml), {"x": 1})):
         with pytest.raises(InvalidInput) as refused:
-            refusing()
+            call()
         assert refused.value.field == f"front_matter{field}"
         assert expected in refused.value.expected
 
@@ -174,9 +174,9 @@ def test_without_the_library_the_error_names_the_extra(
 ) -> None:
     monkeypatch.setitem(sys.modules, "ruamel.yaml", None)
     assert parse_front_matter(BODY) is None
-    for asking in (lambda: parse_front_matter(HEAD), lambda: merge_front_matter(HEAD, {"a": 1})):
+    for call in (lambda: parse_front_matter(HEAD), lambda: merge_front_matter(HEAD, {"a": 1})):
         with pytest.raises(InvalidInput, match=r'expected the library ruamel\.yaml: pip install "inmind\[yaml\]"'):
-            asking()
+            call()
     assert front_matter_error(head("a: [1")) == ""
 
 
@@ -194,12 +194,12 @@ def test_invalid_yaml_is_refused_with_the_line_of_the_error(yaml: str, line: str
     ("written", "number"), [(".nan", math.nan), (".inf", math.inf), ("-.inf", -math.inf), ("1e400", math.inf)]
 )
 def test_a_number_that_is_not_finite_is_refused(written: str, number: float) -> None:
-    for asking in (
+    for call in (
         lambda: parse_front_matter(head(f"a: [{written}]")),
         lambda: merge_front_matter(BODY, {"a": [number]}),
     ):
         with pytest.raises(InvalidInput, match="a finite number") as refused:
-            asking()
+            call()
         assert refused.value.field == "front_matter.a[0]"
 
 
@@ -230,10 +230,10 @@ def test_a_text_that_another_yaml_version_reads_as_another_type_is_quoted(text: 
 
 @given(text=st.sampled_from(AMBIGUOUS) | st.from_regex(r"[-+]?[0-9a-fxoby_.:eEnNY]{1,8}", fullmatch=True))
 def test_both_yaml_versions_read_the_same_values(text: str) -> None:
-    older: Any = YAML(typ="safe", pure=True)
-    older.version = (1, 1)
+    yaml_1_1: Any = YAML(typ="safe", pure=True)
+    yaml_1_1.version = (1, 1)
     written = merge_front_matter("", {"a": text}).removeprefix("---\n").removesuffix("---\n")
-    assert older.load(written) == {"a": text}
+    assert yaml_1_1.load(written) == {"a": text}
 
 
 WORDS = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Zl", "Zp", "Cn", "Cs")), max_size=20)
@@ -248,10 +248,10 @@ VALUES = st.dictionaries(st.sampled_from(["a", "b c", "#", "---", "null", "1", "
 @given(values=VALUES, body=st.text() | st.sampled_from([BODY, HEAD + BODY, "---\n# why\n---\nx", "---", "---\n"]))
 def test_merged_values_read_back_and_the_rest_of_the_page_stays(values: dict[str, Any], body: str) -> None:
     page = merge_front_matter(body, values)
-    _, behind = split_front_matter(body)
+    _, rest = split_front_matter(body)
     if values:
-        said = parse_front_matter(page)
-        assert said is not None
-        assert {key: said[key] for key in values} == values
-        assert split_front_matter(page)[1] == (behind if parse_front_matter(body) is not None else body)
+        fields = parse_front_matter(page)
+        assert fields is not None
+        assert {key: fields[key] for key in values} == values
+        assert split_front_matter(page)[1] == (rest if parse_front_matter(body) is not None else body)
     assert merge_front_matter(page, values) == page

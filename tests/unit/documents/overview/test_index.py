@@ -28,13 +28,13 @@ def details(*numbers: int) -> dict[str, str]:
     return {f"detail/{number:03}-login.md": LOGIN for number in numbers}
 
 
-def test_each_page_has_a_line_with_its_size_its_title_and_what_it_is_about_above_the_sections() -> None:
+def test_each_page_has_a_line_with_its_size_title_and_summary_above_the_sections() -> None:
     page = with_index(template("en"), archives(1), "en")
     index = f"## Detail and archive\n- archive/001-login.md {ENTRY}\n\n"
     assert page == template("en").replace("## Current task", f"{index}## Current task")
 
 
-def test_on_a_page_without_sections_the_index_comes_at_the_end() -> None:
+def test_on_a_page_without_sections_the_index_is_at_the_end() -> None:
     assert (
         with_index("# Mine\n", archives(1), "en")
         == f"# Mine\n\n## Detail and archive\n- {next(iter(archives(1)))} {ENTRY}\n"
@@ -51,15 +51,15 @@ def test_detail_pages_come_before_archive_pages_and_the_rest_is_counted() -> Non
     assert lines[-1] == "- and 16 more in these folders ·"
 
 
-@pytest.mark.parametrize("once", ["and 16 more: memory_list ·", "另有 16 个：memory_list ·"])
-def test_a_count_in_an_older_wording_is_replaced(once: str) -> None:
+@pytest.mark.parametrize("older_wording", ["and 16 more: memory_list ·", "另有 16 个：memory_list ·"])
+def test_a_count_in_an_older_wording_is_replaced(older_wording: str) -> None:
     page = with_index("", archives(*range(12, 0, -1)), "en")
-    earlier = page.replace("and 9 more in these folders ·", once)
+    earlier = page.replace("and 9 more in these folders ·", older_wording)
     assert earlier != page
     assert with_index(earlier, archives(*range(12, 0, -1)), "en") == page
 
 
-def test_an_index_is_kept_in_the_language_that_the_page_has_it_in() -> None:
+def test_an_index_keeps_its_language() -> None:
     page = with_index(template("zh"), archives(1), "zh")
     assert "## 详细与归档\n- archive/001-login.md" in page
     assert with_index(page, archives(2), "en").count("\n## ") == page.count("\n## ")
@@ -89,7 +89,7 @@ def test_an_index_alone_does_not_make_a_page_maintained() -> None:
         assert not is_maintained(with_index(template(language), archives(*range(20)), language))
 
 
-def test_a_line_under_the_index_that_only_has_our_mark_stays() -> None:
+def test_a_line_in_the_index_that_only_has_the_generated_mark_stays() -> None:
     theirs = "## Detail and archive\n- the plan is in Ada's drawer ·\n"
     assert with_index(with_index(theirs, archives(1), "en"), {}, "en") == theirs
 
@@ -106,9 +106,7 @@ def test_a_line_under_the_index_that_only_has_our_mark_stays() -> None:
         ("first\n" * 2_000 + "# an end is no title\n", "notes", "first"),
     ],
 )
-def test_a_page_is_called_by_its_first_heading_and_described_by_its_first_line(
-    text: str, title: str, line: str
-) -> None:
+def test_the_title_is_the_first_heading_and_the_summary_is_the_first_line(text: str, title: str, line: str) -> None:
     page = index_entry("detail/notes.md", text)
     assert (page.title, page.summary, page.bytes) == (title, line, len(text))
 
@@ -131,7 +129,7 @@ NUMBERS = st.lists(st.integers(0, 30), unique=True, max_size=14)
 
 
 @given(text=PAGES | st.text(), numbers=NUMBERS, language=st.sampled_from(LANGUAGES))
-def test_an_index_is_bounded_and_idempotent_and_loses_no_line_of_others(
+def test_an_index_is_bounded_and_idempotent_and_keeps_lines_of_other_writers(
     text: str, numbers: list[int], language: str
 ) -> None:
     pages = archives(*numbers) | details(*numbers)
@@ -140,18 +138,18 @@ def test_an_index_is_bounded_and_idempotent_and_loses_no_line_of_others(
     kept = iter(page.splitlines())
     headings = {"## Detail and archive", "## 详细与归档"}
     assert all(line in kept for line in text.splitlines() if line.strip() and line not in headings)
-    for folder, most in (("archive", MAX_ARCHIVE_PAGES), ("detail", MAX_DETAIL_PAGES)):
-        ours = [
+    for folder, limit in (("archive", MAX_ARCHIVE_PAGES), ("detail", MAX_DETAIL_PAGES)):
+        listed = [
             line.split("/")[1][:3]
             for line in page.split("\n")
             if line.startswith(f"- {folder}/") and is_generated(line)
         ]
-        assert len(ours) <= most
-        assert ours == [f"{number:03}" for number in numbers if f"{number:03}" in ours]
+        assert len(listed) <= limit
+        assert listed == [f"{number:03}" for number in numbers if f"{number:03}" in listed]
 
 
 @pytest.mark.spec("F1")
-def test_an_index_of_long_lines_has_fewer_of_them_and_some_of_each_folder() -> None:
+def test_an_index_of_long_lines_has_fewer_lines_and_some_of_each_folder() -> None:
     folders = ("detail", "archive")
     pages = {f"{folder}/{n}.md": f"# {'题' * 90}\n\n{'字' * 200}\n" for folder in folders for n in range(4)}
     page = with_index(template("zh"), pages, "zh")

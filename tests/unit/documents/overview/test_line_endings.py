@@ -30,23 +30,23 @@ PAGES = st.tuples(HEADS, LINES).map(lambda parts: parts[0] + "\n".join([*parts[1
 MARKS = st.sampled_from(["", "\ufeff"])
 
 
-def in_windows(page: str, mark: str = "\ufeff") -> str:
+def with_crlf(page: str, mark: str = "\ufeff") -> str:
     return mark + page.replace("\n", "\r\n")
 
 
-def noted() -> OverviewLog:
-    done = OverviewLog()
+def a_log() -> OverviewLog:
+    log = OverviewLog()
     for kind, text in (("decision_made", "use tabs"), ("bug_found", "it leaks")):
-        done = done.with_event(overview_event(kind, text), trust=Trust.OPERATOR)
-    return done
+        log = log.with_event(overview_event(kind, text), trust=Trust.OPERATOR)
+    return log
 
 
 CHANGES: dict[str, Callable[[str], str]] = {
     "a section": lambda page: replace_section(page, "Rules", "- two\n- three"),
-    "a section in the other way": lambda page: replace_section(page, "Rules", "- two\r\n- three\r\n"),
+    "a section with the other line ending": lambda page: replace_section(page, "Rules", "- two\r\n- three\r\n"),
     "the index": lambda page: with_index(page, {"detail/a.md": "# A\nsays\n"}, "en"),
     "no index": lambda page: with_index(page, {}, "en"),
-    "what happened": lambda page: with_log_lines(page, noted(), "en"),
+    "events": lambda page: with_log_lines(page, a_log(), "en"),
     "fields": lambda page: merge_front_matter(page, {"meta": {"session_id": "s"}, "issues": [{"id": 1}]}),
     "the same fields": lambda page: merge_front_matter(page, {}),
 }
@@ -55,12 +55,12 @@ CHANGES: dict[str, Callable[[str], str]] = {
 @pytest.mark.parametrize("change", CHANGES)
 @given(page=PAGES, mark=MARKS)
 def test_an_edit_is_the_same_for_every_line_ending(change: str, page: str, mark: str) -> None:
-    assert CHANGES[change](in_windows(page, mark)) == in_windows(CHANGES[change](page), mark)
+    assert CHANGES[change](with_crlf(page, mark)) == with_crlf(CHANGES[change](page), mark)
 
 
 @given(page=PAGES, mark=MARKS)
 def test_a_page_reads_the_same_for_every_line_ending(page: str, mark: str) -> None:
-    written = in_windows(page, mark)
+    written = with_crlf(page, mark)
     assert prompt_text(written) == prompt_text(page)
     assert read_section(written, "Rules") == read_section(page, "Rules")
     assert (is_maintained(written), written_lines(written)) == (is_maintained(page), written_lines(page))

@@ -41,7 +41,7 @@ def page_of(sections: dict[str, str]) -> str:
     return "# Overview\n\n" + "".join(f"## {title}\n\n{body}\n\n" for title, body in sections.items())
 
 
-def test_a_section_reaches_to_the_next_heading_of_its_level_or_above() -> None:
+def test_a_section_ends_at_the_next_heading_of_its_level_or_above() -> None:
     assert read_section(PAGE, "Task") == "Deploy v2.\n\n### Steps\n\n- tests"
     assert read_section(PAGE, "Steps") == "- tests"
     assert read_section(PAGE, "Known facts") == "```sh\n# Task\n## Task\n```"
@@ -50,7 +50,7 @@ def test_a_section_reaches_to_the_next_heading_of_its_level_or_above() -> None:
 
 
 @pytest.mark.parametrize("heading", ["Known facts", "## Known facts", "known FACTS", "  Known   facts  "])
-def test_a_heading_is_found_however_it_is_written(heading: str) -> None:
+def test_a_heading_is_found_in_any_case_and_spacing(heading: str) -> None:
     assert replace_section(PAGE, heading, "none") == PAGE.replace("```sh\n# Task\n## Task\n```", "none")
 
 
@@ -83,13 +83,13 @@ def test_a_section_on_top_comes_before_the_others_and_is_removed_completely() ->
     assert edit_section_lines(page, ["First"], lambda _: None) == PAGE
 
 
-def test_a_heading_inside_of_fenced_code_is_text() -> None:
+def test_a_heading_in_fenced_code_is_text() -> None:
     fenced = "# A\n\n~~~\n## B\n```\n## B\n~~~\n\n## B\n\nold\n"
     assert read_section(fenced, "B") == "old"
     assert replace_section(fenced, "B", "new") == fenced.replace("old", "new")
 
 
-def test_a_heading_that_is_commented_out_is_none() -> None:
+def test_a_heading_in_a_comment_is_ignored() -> None:
     hidden = "<!--\n## B\n-->\n\n## B\n\nold\n"
     assert replace_section(hidden, "B", "new") == hidden.replace("old", "new")
 
@@ -108,8 +108,8 @@ def test_front_matter_has_no_headings() -> None:
 
 
 @each_row("line", ["```a\n", "``` ", "# ", "<!--\n", "#" * 7, " ", "- ", "~" * 50 + "\n", "---\n#\r\n"])
-def test_a_long_page_takes_no_longer_than_its_length(line: str) -> None:
-    """A page of a megabyte is allowed: what takes time by its square would take hours."""
+def test_replacing_a_section_takes_linear_time(line: str) -> None:
+    """A page of a megabyte is allowed; with quadratic time it would take hours."""
     page = (line * 500_000)[:500_000] + "\n## B\n\nold\n"
     assert replace_section(page, "B", "new") == page.replace("old", "new")
 
@@ -118,11 +118,11 @@ def test_replacing_a_section_replaces_its_subsections() -> None:
     assert replace_section(PAGE, "Task", "Ship it.") == PAGE.replace("Deploy v2.\n\n### Steps\n\n- tests", "Ship it.")
 
 
-def test_a_section_inside_of_another_is_replaced_alone() -> None:
+def test_replacing_a_subsection_keeps_its_parent() -> None:
     assert replace_section(PAGE, "Steps", "- all") == PAGE.replace("- tests", "- all")
 
 
-def test_a_section_that_is_not_there_is_empty_and_comes_at_the_end() -> None:
+def test_a_missing_section_is_empty_and_is_added_at_the_end() -> None:
     assert read_section(PAGE, "Risks") == ""
     assert replace_section(PAGE, "### Risks", "\nfew\n") == f"{PAGE}\n## Risks\n\nfew\n"
     assert replace_section("", "Risks", "few") == "## Risks\n\nfew\n"
@@ -134,7 +134,7 @@ def test_of_two_equal_headings_the_first_is_used() -> None:
     assert replace_section(twice, "A", "three") == "## A\n\nthree\n\n## A\n\ntwo\n"
 
 
-def test_lines_that_end_in_the_windows_way_have_headings_too() -> None:
+def test_headings_are_found_with_windows_line_endings() -> None:
     assert replace_section("# A\r\n\r\n## B\r\nold\r\n", "B", "new") == "# A\r\n\r\n## B\r\n\r\nnew\r\n"
 
 
@@ -167,7 +167,7 @@ def test_a_written_section_reads_back_and_no_other_section_changes(
         assert replace_section(written, title, sections[title]) == replace_section(page, title, sections[title])
 
 
-PLAIN = st.text().filter(lambda text: "\r\n" not in text)  # such line ends have tests of their own
+PLAIN = st.text().filter(lambda text: "\r\n" not in text)  # other tests cover these line endings
 
 
 @given(text=PLAIN, body=PLAIN)

@@ -34,7 +34,7 @@ def test_one_line_of_content_makes_a_page_maintained(language: str) -> None:
         "# a\n\n---\n",
     ],
 )
-def test_headings_comments_and_lines_that_say_nothing_are_not_content(text: str) -> None:
+def test_headings_comments_and_empty_list_items_are_not_content(text: str) -> None:
     assert not is_maintained(text)
 
 
@@ -50,7 +50,7 @@ def test_front_matter_without_values_is_not_content(head: str) -> None:
     assert not is_maintained(f"---\n{head}---\n{template('en')}")
 
 
-def test_every_section_is_known_by_its_headings() -> None:
+def test_every_section_has_headings_in_both_languages() -> None:
     assert [section.headings("zh")[:2] for section in OverviewSection] == [
         ["当前任务", "Current task"],
         ["关键决策", "Key decisions"],

@@ -19,86 +19,86 @@ from inmind.session.overview import read_outcome
 pytestmark = pytest.mark.spec("F5")
 
 
-def said(*outcomes: ToolCallOutcome, language: str = "en") -> list[tuple[str, str]]:
-    found = overview_events(outcomes, OverviewLog(), has_worked=lambda tool: tool == "old", language=language)
-    return [(one.event_type, one.text) for one in found]
+def events_from(*outcomes: ToolCallOutcome, language: str = "en") -> list[tuple[str, str]]:
+    events = overview_events(outcomes, OverviewLog(), has_worked=lambda tool: tool == "old", language=language)
+    return [(event.event_type, event.text) for event in events]
 
 
 def open_problems(*outcomes: ToolCallOutcome) -> list[str]:
-    """What is still noted when all of it has happened, the newest first."""
-    noted = OverviewLog()
-    for one in overview_events(outcomes, noted, has_worked=lambda _: True, language="en"):
-        noted = noted.with_event(one, trust=Trust.DATA)
-    return [note.text for note in noted.lines]
+    """The problems that are open after these outcomes, newest first."""
+    log = OverviewLog()
+    for event in overview_events(outcomes, log, has_worked=lambda _: True, language="en"):
+        log = log.with_event(event, trust=Trust.DATA)
+    return [note.text for note in log.lines]
 
 
-def did(tool: str, arguments: Any = None, result: Any = "ok") -> ToolCallOutcome:
+def success(tool: str, arguments: Any = None, result: Any = "ok") -> ToolCallOutcome:
     return read_outcome(ToolObserved(tool=tool, arguments=arguments, result=result))
 
 
-def failed(tool: str, arguments: Any = None, result: Any = "Error: disk full\nmore") -> ToolCallOutcome:
+def failure(tool: str, arguments: Any = None, result: Any = "Error: disk full\nmore") -> ToolCallOutcome:
     return read_outcome(ToolObserved(tool=tool, arguments=arguments, result=result, error=True))
 
 
 # -- failures
 
 
-def test_a_call_that_fails_though_its_tool_has_worked_is_a_problem() -> None:
-    assert said(did("deploy"), failed("deploy")) == [("bug_found", "deploy failed: disk full")]
-    assert said(did("deploy"), failed("deploy"), language="zh") == [("bug_found", "deploy 失败：disk full")]
+def test_a_failed_call_of_a_tool_that_has_worked_is_a_problem() -> None:
+    assert events_from(success("deploy"), failure("deploy")) == [("bug_found", "deploy failed: disk full")]
+    assert events_from(success("deploy"), failure("deploy"), language="zh") == [("bug_found", "deploy 失败：disk full")]
 
 
 def test_a_failure_of_a_tool_that_never_worked_is_not_reported() -> None:
-    assert said(failed("deploy"), failed("deploy"), did("other"), failed("deploy")) == []
+    assert events_from(failure("deploy"), failure("deploy"), success("other"), failure("deploy")) == []
 
 
 def test_a_problem_is_closed_when_the_same_call_succeeds() -> None:
     one, two = {"id": 1}, {"id": 2}
-    assert said(did("update_order", one), failed("update_order", one), did("update_order", two)) == [
+    assert events_from(success("update_order", one), failure("update_order", one), success("update_order", two)) == [
         ("bug_found", "update_order failed: disk full")
     ]
-    assert said(did("update_order", one), failed("update_order", one), did("update_order", one))[1:] == [
-        ("bug_closed", "update_order failed: disk full")
-    ]
+    assert events_from(success("update_order", one), failure("update_order", one), success("update_order", one))[
+        1:
+    ] == [("bug_closed", "update_order failed: disk full")]
 
 
 def test_any_success_of_a_reading_tool_closes_its_problems() -> None:
-    assert said(did("get_user", "a"), failed("get_user", "b"), did("get_user", "c"))[1:] == [
+    assert events_from(success("get_user", "a"), failure("get_user", "b"), success("get_user", "c"))[1:] == [
         ("bug_closed", "get_user failed: disk full")
     ]
 
 
-def test_a_tool_that_worked_before_is_known_to() -> None:
-    assert said(failed("old")) == [("bug_found", "old failed: disk full")]
+def test_a_tool_that_worked_in_an_earlier_turn_can_have_a_problem() -> None:
+    assert events_from(failure("old")) == [("bug_found", "old failed: disk full")]
 
 
-def test_a_call_that_fails_in_another_way_has_one_problem_and_not_two() -> None:
-    assert open_problems(failed("deploy"), failed("deploy", result="no route")) == ["deploy failed: no route"]
+def test_a_call_that_fails_for_another_reason_has_only_the_latest_problem() -> None:
+    assert open_problems(failure("deploy"), failure("deploy", result="no route")) == ["deploy failed: no route"]
 
 
-def test_a_problem_of_two_calls_is_closed_by_the_last_of_them() -> None:
+def test_a_problem_of_two_calls_is_closed_when_both_succeed() -> None:
     one, two = {"id": 1}, {"id": 2}
-    both = (failed("buy", one), failed("buy", two), did("buy", one))
+    both = (failure("buy", one), failure("buy", two), success("buy", one))
     assert open_problems(*both) == ["buy failed: disk full"]
-    assert open_problems(*both, did("buy", two)) == []
+    assert open_problems(*both, success("buy", two)) == []
 
 
-def test_of_a_tool_that_fails_each_time_in_its_own_way_a_few_problems_are_noted() -> None:
-    many = [failed("buy", {"id": number}, f"no {number}") for number in range(9)]
+def test_the_number_of_problems_per_tool_is_limited() -> None:
+    many = [failure("buy", {"id": number}, f"no {number}") for number in range(9)]
     assert open_problems(*many) == [f"buy failed: no {number}" for number in (8, 7, 6)]
     assert MAX_FAILURES_PER_TOOL == 3
 
 
 def test_another_success_closes_all_but_the_newest_problem_of_the_tool() -> None:
-    many = [failed("buy", {"id": number}, f"no {number}") for number in range(3)]
-    assert open_problems(*many, did("buy", {"id": 9})) == ["buy failed: no 2"]
-    assert open_problems(*many, did("sell", {"id": 9})) == [f"buy failed: no {number}" for number in (2, 1, 0)]
+    many = [failure("buy", {"id": number}, f"no {number}") for number in range(3)]
+    assert open_problems(*many, success("buy", {"id": 9})) == ["buy failed: no 2"]
+    assert open_problems(*many, success("sell", {"id": 9})) == [f"buy failed: no {number}" for number in (2, 1, 0)]
 
 
 @pytest.mark.parametrize("arguments", [{"command": "make"}, {"cmd": ["bash", "-lc", "make"]}, {"code": "make()"}])
 def test_any_success_of_a_shell_tool_closes_its_problems(arguments: Any) -> None:
-    assert open_problems(failed("bash", arguments)) == ["bash failed: disk full"]
-    assert open_problems(failed("bash", arguments), did("bash", {"command": "ls"})) == []
+    assert open_problems(failure("bash", arguments)) == ["bash failed: disk full"]
+    assert open_problems(failure("bash", arguments), success("bash", {"command": "ls"})) == []
 
 
 @each_row(
@@ -113,7 +113,7 @@ def test_any_success_of_a_shell_tool_closes_its_problems(arguments: Any) -> None
     ],
 )
 def test_a_search_that_finds_nothing_has_not_failed(tool: str, arguments: Any, result: Any) -> None:
-    assert open_problems(failed(tool, arguments, result)) == []
+    assert open_problems(failure(tool, arguments, result)) == []
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_a_search_that_finds_nothing_has_not_failed(tool: str, arguments: Any, r
     ],
 )
 def test_a_search_that_could_not_run_has_failed(tool: str, arguments: Any, result: Any) -> None:
-    assert len(open_problems(failed(tool, arguments, result))) == 1
+    assert len(open_problems(failure(tool, arguments, result))) == 1
 
 
 @each_row(
@@ -146,8 +146,8 @@ def test_a_search_that_could_not_run_has_failed(tool: str, arguments: Any, resul
         (None, ""),
     ],
 )
-def test_the_reason_is_the_line_that_says_it(result: Any, reason: str) -> None:
-    assert said(did("deploy"), failed("deploy", result=result)) == [("bug_found", f"deploy failed{reason}")]
+def test_the_reason_is_extracted_from_the_result(result: Any, reason: str) -> None:
+    assert events_from(success("deploy"), failure("deploy", result=result)) == [("bug_found", f"deploy failed{reason}")]
 
 
 # -- files
@@ -170,13 +170,13 @@ def test_the_reason_is_the_line_that_says_it(result: Any, reason: str) -> None:
         ("apply_patch", "--- a/src/x.py\n+++ b/src/x.py\n@@ -1 +1 @@\n-a\n+b\n"),
     ],
 )
-def test_a_file_that_was_written_is_an_action(tool: str, arguments: Any) -> None:
-    assert said(did(tool, arguments)) == [("action_taken", "wrote src/x.py")]
+def test_a_written_file_is_an_action(tool: str, arguments: Any) -> None:
+    assert events_from(success(tool, arguments)) == [("action_taken", "wrote src/x.py")]
 
 
 def test_a_patch_of_many_files_is_one_line() -> None:
     patch = "".join(f"*** Add File: f{number}.py\n+x\n" for number in range(5))
-    assert said(did("apply_patch", {"patch": patch})) == [("action_taken", "wrote f0.py, f1.py, f2.py +2")]
+    assert events_from(success("apply_patch", {"patch": patch})) == [("action_taken", "wrote f0.py, f1.py, f2.py +2")]
 
 
 @each_row(
@@ -191,19 +191,19 @@ def test_a_patch_of_many_files_is_one_line() -> None:
         ("bash", {"command": "echo > src/x.py"}),
         ("delete_file", {"path": "src/x.py"}),
         ("write_file", {"content": "…"}),
-        ("write_file", {"path": "not a path at all"}),
+        ("write_file", {"path": "not a path"}),
         ("write_file", {"path": "a\nb.py"}),
         ("write_file", None),
         ("write_file", {"path": "/home/ada/working-memory/overview.md"}),
         ("memory_write", {"path": "detail/x.md"}),
     ],
 )
-def test_a_call_that_writes_no_host_file_is_no_action(tool: str, arguments: Any) -> None:
-    assert said(did(tool, arguments)) == []
+def test_a_call_that_writes_no_host_file_is_not_an_action(tool: str, arguments: Any) -> None:
+    assert events_from(success(tool, arguments)) == []
 
 
-def test_a_file_that_could_not_be_written_was_not_written() -> None:
-    assert said(failed("write_file", {"path": "src/x.py"})) == []
+def test_a_failed_write_is_not_an_action() -> None:
+    assert events_from(failure("write_file", {"path": "src/x.py"})) == []
 
 
 # -- tasks
@@ -226,14 +226,17 @@ def test_a_file_that_could_not_be_written_was_not_written() -> None:
         ("mark_todo_done", {"id": "7"}, {"title": "fix"}),
     ],
 )
-def test_a_task_that_was_marked_done_is_completed(tool: str, arguments: Any, result: Any) -> None:
-    assert said(did(tool, arguments, result)) == [("task_completed", "fix")]
+def test_a_task_marked_as_done_is_completed(tool: str, arguments: Any, result: Any) -> None:
+    assert events_from(success(tool, arguments, result)) == [("task_completed", "fix")]
 
 
-def test_a_list_that_is_sent_again_says_only_what_is_new() -> None:
+def test_a_repeated_task_list_reports_only_new_completions() -> None:
     first = {"todos": [{"content": "a", "status": "completed"}, {"content": "b", "status": "in_progress"}]}
-    then = {"todos": [{"content": "a", "status": "completed"}, {"content": "b", "status": "completed"}]}
-    assert said(did("todo_write", first), did("todo_write", then)) == [("task_completed", "a"), ("task_completed", "b")]
+    later = {"todos": [{"content": "a", "status": "completed"}, {"content": "b", "status": "completed"}]}
+    assert events_from(success("todo_write", first), success("todo_write", later)) == [
+        ("task_completed", "a"),
+        ("task_completed", "b"),
+    ]
 
 
 @each_row(
@@ -252,10 +255,10 @@ def test_a_list_that_is_sent_again_says_only_what_is_new() -> None:
     ],
 )
 def test_a_call_that_only_mentions_tasks_completes_none(tool: str, arguments: Any, result: Any) -> None:
-    assert said(did(tool, arguments, result)) == []
+    assert events_from(success(tool, arguments, result)) == []
 
 
-# -- whatever comes
+# -- any outcome
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=20),
@@ -274,13 +277,13 @@ OUTCOMES = st.builds(ToolCallOutcome, tool=TOOLS, arguments=JSON, result=JSON, f
 @pytest.mark.spec("A2")
 @given(outcomes=st.lists(OUTCOMES, max_size=8), cut=st.integers(0, 8))
 def test_events_depend_only_on_the_log_and_on_tools_that_worked(outcomes: list[ToolCallOutcome], cut: int) -> None:
-    first = _told(outcomes[:cut], OverviewLog(), set())
-    noted = OverviewLog()
-    for one in first:
-        noted = noted.with_event(one, trust=Trust.DATA)
+    first = _events_after(outcomes[:cut], OverviewLog(), set())
+    log = OverviewLog()
+    for event in first:
+        log = log.with_event(event, trust=Trust.DATA)
     worked = {outcome.tool for outcome in outcomes[:cut] if not outcome.failed}
-    assert [*first, *_told(outcomes[cut:], noted, worked)] == _told(outcomes, OverviewLog(), set())
+    assert [*first, *_events_after(outcomes[cut:], log, worked)] == _events_after(outcomes, OverviewLog(), set())
 
 
-def _told(outcomes: list[ToolCallOutcome], noted: OverviewLog, worked: set[str]) -> list[OverviewEvent]:
-    return overview_events(outcomes, noted, has_worked=worked.__contains__, language="en")
+def _events_after(outcomes: list[ToolCallOutcome], log: OverviewLog, worked: set[str]) -> list[OverviewEvent]:
+    return overview_events(outcomes, log, has_worked=worked.__contains__, language="en")

@@ -18,16 +18,16 @@ STATE: dict[str, Any] = {
 }
 
 
-def took(values: dict[str, Any], *, delete: tuple[tuple[str, ...], ...] = ()) -> Any:
-    found = drop_filler(values, STATE, delete=delete)
-    return found.values, [".".join(path) for path in found.filler]
+def split_filler(values: dict[str, Any], *, delete: tuple[tuple[str, ...], ...] = ()) -> Any:
+    result = drop_filler(values, STATE, delete=delete)
+    return result.values, [".".join(path) for path in result.filler]
 
 
 @pytest.mark.spec("C2")
 @each_row("empty", [None, [], {}, "", " \n", [""], [None], [" ", None, [], {}], [[""]]])
 def test_an_empty_value_next_to_another_is_filler_if_the_field_has_a_value(empty: object) -> None:
-    assert took({"currentGoal": "Ship", "blockers": empty}) == ({"currentGoal": "Ship"}, ["blockers"])
-    assert took({"currentGoal": "Ship", "owner": empty}) == ({"currentGoal": "Ship"}, ["owner"])
+    assert split_filler({"currentGoal": "Ship", "blockers": empty}) == ({"currentGoal": "Ship"}, ["blockers"])
+    assert split_filler({"currentGoal": "Ship", "owner": empty}) == ({"currentGoal": "Ship"}, ["owner"])
 
 
 @pytest.mark.spec("C2")
@@ -38,14 +38,14 @@ def test_an_update_of_only_filler_changes_nothing() -> None:
         "blockers": [],
         "owner": {"name": "", "phone": None},
     }
-    assert took(values) == ({}, ["currentGoal", "completedSteps", "blockers", "owner.name", "owner.phone"])
+    assert split_filler(values) == ({}, ["currentGoal", "completedSteps", "blockers", "owner.name", "owner.phone"])
     values = {
         "currentGoal": " ",
         "completedSteps": [""],
         "blockers": [None],
         "owner": {"name": "\n", "phone": [" "]},
     }
-    assert took(values) == ({}, ["currentGoal", "completedSteps", "blockers", "owner.name", "owner.phone"])
+    assert split_filler(values) == ({}, ["currentGoal", "completedSteps", "blockers", "owner.name", "owner.phone"])
 
 
 @pytest.mark.spec("C2")
@@ -62,15 +62,15 @@ def test_an_update_of_only_filler_changes_nothing() -> None:
     ],
 )
 def test_a_single_empty_value_is_taken_literally(values: dict[str, Any]) -> None:
-    assert took(values) == (values, [])
+    assert split_filler(values) == (values, [])
 
 
 @pytest.mark.spec("C2")
 def test_an_empty_value_next_to_a_deletion_is_filler() -> None:
-    assert took({"blockers": []}, delete=(("owner", "phone"),)) == ({}, ["blockers"])
-    assert took({"blockers": []}, delete=(("nowhere",),)) == ({}, ["blockers"])
-    assert took({"blockers": []}, delete=(("blockers",),)) == ({"blockers": []}, [])
-    assert took({"owner": {"phone": ""}}, delete=(("owner",),)) == ({"owner": {"phone": ""}}, [])
+    assert split_filler({"blockers": []}, delete=(("owner", "phone"),)) == ({}, ["blockers"])
+    assert split_filler({"blockers": []}, delete=(("nowhere",),)) == ({}, ["blockers"])
+    assert split_filler({"blockers": []}, delete=(("blockers",),)) == ({"blockers": []}, [])
+    assert split_filler({"owner": {"phone": ""}}, delete=(("owner",),)) == ({"owner": {"phone": ""}}, [])
 
 
 @pytest.mark.spec("C2")
@@ -82,25 +82,25 @@ def test_without_a_value_null_is_dropped_and_other_empty_values_are_set() -> Non
         "tags": [],
         "meta": {},
         "risk": "",
-        "who": [""],
+        "people": [""],
         "a": {"b": None},
     }
-    assert took(values) == ({"currentGoal": "Ship", "tags": [], "meta": {}, "risk": "", "who": [""]}, [])
+    assert split_filler(values) == ({"currentGoal": "Ship", "tags": [], "meta": {}, "risk": "", "people": [""]}, [])
 
 
 @pytest.mark.spec("C2")
-def test_filler_inside_an_object_is_dropped_and_so_is_an_object_of_filler() -> None:
+def test_filler_in_an_object_and_an_object_of_filler_are_dropped() -> None:
     values = {"owner": {"name": "Bo", "phone": ""}, "blockers": {"why": None}}
-    assert took(values) == ({"owner": {"name": "Bo"}}, ["owner.phone", "blockers.why"])
+    assert split_filler(values) == ({"owner": {"name": "Bo"}}, ["owner.phone", "blockers.why"])
 
 
 @pytest.mark.spec("C2")
-def test_filler_never_replaces_a_value_higher_up() -> None:
-    assert took({"currentGoal": {"title": [], "due": ""}}) == ({}, ["currentGoal.title", "currentGoal.due"])
+def test_filler_does_not_replace_a_value_with_an_object() -> None:
+    assert split_filler({"currentGoal": {"title": [], "due": ""}}) == ({}, ["currentGoal.title", "currentGoal.due"])
 
 
 def test_zero_and_false_are_not_empty() -> None:
-    assert took({"currentGoal": 0, "blockers": False}) == ({"currentGoal": 0, "blockers": False}, [])
+    assert split_filler({"currentGoal": 0, "blockers": False}) == ({"currentGoal": 0, "blockers": False}, [])
     assert [
         value for value in (0, 0.0, False, "-", [0], [None, False], [{"a": None}], {"a": None}) if is_empty(value)
     ] == []

@@ -27,11 +27,11 @@ class Level(IntEnum):
 
 class Person(BaseModel):
     name: str = Field(alias="fullName")
-    email: str = "nobody@example.com"
+    email: str = "default@example.com"
 
 
 class Renamed(BaseModel):
-    """Whose fields are read by one name and written by another."""
+    """A model with different names for validation and serialization."""
 
     one: int = Field(validation_alias="ONE")
     two: int = Field(default=0, validation_alias=AliasChoices("TWO", "Two"), serialization_alias="second")
@@ -71,15 +71,15 @@ def a_cycle() -> list[Any]:
     return cycle
 
 
-def refused(given: object) -> InvalidInput:
+def refusal(data: object) -> InvalidInput:
     with pytest.raises(InvalidInput) as caught:
-        copy_json(given, "values")
+        copy_json(data, "values")
     return caught.value
 
 
 @pytest.mark.spec("J3")
 @each_row(
-    ("given", "field", "expected"),
+    ("value", "field", "expected"),
     [
         ({"owner": {"name": b"Ada"}}, "values.owner.name", "a value that JSON can carry"),
         ({"steps": [1, {"at": {1, 2}}]}, "values.steps[1].at", "a value that JSON can carry"),
@@ -96,41 +96,41 @@ def refused(given: object) -> InvalidInput:
         (object(), "values", "a value that JSON can carry"),
     ],
 )
-def test_a_value_that_is_not_json_is_refused_with_its_path(given: object, field: str, expected: str) -> None:
-    error = refused(given)
+def test_a_value_that_is_not_json_is_refused_with_its_path(value: object, field: str, expected: str) -> None:
+    error = refusal(value)
     assert (error.field, error.expected) == (field, expected)
 
 
 @pytest.mark.spec("C2", "J3")
-def test_depth_is_refused_before_it_can_exhaust_anything() -> None:
+def test_values_that_are_too_deep_are_refused() -> None:
     assert copy_json(in_objects(MAX_OBJECT_DEPTH, "x"), "values").value == in_objects(MAX_OBJECT_DEPTH, "x")
-    assert refused(in_objects(MAX_OBJECT_DEPTH + 1, "x")).expected == f"at most {MAX_OBJECT_DEPTH} levels of objects"
-    assert refused(in_objects(10_000, "x")).field == "values" + ".a" * MAX_OBJECT_DEPTH
+    assert refusal(in_objects(MAX_OBJECT_DEPTH + 1, "x")).expected == f"at most {MAX_OBJECT_DEPTH} levels of objects"
+    assert refusal(in_objects(10_000, "x")).field == "values" + ".a" * MAX_OBJECT_DEPTH
     lists = in_lists(MAX_DEPTH - 1, [])
     assert copy_json(lists, "values").value == lists
-    assert refused([lists]).expected == f"at most {MAX_DEPTH} levels of nesting"
-    assert refused({"a": a_cycle()}).expected == f"at most {MAX_DEPTH} levels of nesting"
-    assert refused({"a": in_lists(100_000, [])}).field.endswith("…")
+    assert refusal([lists]).expected == f"at most {MAX_DEPTH} levels of nesting"
+    assert refusal({"a": a_cycle()}).expected == f"at most {MAX_DEPTH} levels of nesting"
+    assert refusal({"a": in_lists(100_000, [])}).field.endswith("…")
 
 
-class Endless:
-    def model_dump(self, **_: Any) -> Endless:
+class EndlessDump:
+    def model_dump(self, **_: Any) -> EndlessDump:
         return self
 
 
-class Moody:
+class FailingDump:
     def model_dump(self, **_: Any) -> dict[str, Any]:
-        raise RuntimeError("not today")
+        raise RuntimeError("no dump")
 
 
 def test_an_object_that_cannot_be_dumped_is_refused() -> None:
-    assert refused({"a": Endless()}).field == "values.a"
-    assert refused({"a": Moody()}).expected == "an object that can be dumped"
+    assert refusal({"a": EndlessDump()}).field == "values.a"
+    assert refusal({"a": FailingDump()}).expected == "an object that can be dumped"
 
 
 @pytest.mark.spec("C2", "J3")
 @each_row(
-    ("given", "field"),
+    ("value", "field"),
     [
         ({"note": "x" * 10_000_000}, "values.note"),
         ({"owner": {"notes": ["fine", "x" * 10_000_000]}}, "values.owner.notes[1]"),
@@ -143,8 +143,8 @@ def test_an_object_that_cannot_be_dumped_is_refused() -> None:
         ({str(n): "x" * 1_000 for n in range(2_000)}, "values"),
     ],
 )
-def test_the_error_names_the_value_that_is_too_large(given: object, field: str) -> None:
-    error = refused(given)
+def test_the_error_names_the_value_that_is_too_large(value: object, field: str) -> None:
+    error = refusal(value)
     assert error.field == field
     assert f"at most {MAX_DOCUMENT_BYTES} bytes" in error.expected
     assert len(str(error)) < 400
@@ -152,13 +152,13 @@ def test_the_error_names_the_value_that_is_too_large(given: object, field: str) 
 
 @pytest.mark.spec("C2")
 def test_unsafe_keys_are_dropped_at_every_depth() -> None:
-    given = json.loads(
+    values = json.loads(
         """{"__proto__": {"admin": true}, "kept": 1, "constructor": 2,
         "deep": {"prototype": 3, "list": [[{"__class__": 4, "ok": 5}]], "__init": 6, "____": 7}}"""
     )
-    found = copy_json(given, "values")
-    assert found.value == {"kept": 1, "deep": {"list": [[{"ok": 5}]], "__init": 6, "____": 7}}
-    assert found.dropped_keys == ("__proto__", "constructor", "deep.prototype", "deep.list[0][0].__class__")
+    copy = copy_json(values, "values")
+    assert copy.value == {"kept": 1, "deep": {"list": [[{"ok": 5}]], "__init": 6, "____": 7}}
+    assert copy.dropped_keys == ("__proto__", "constructor", "deep.prototype", "deep.list[0][0].__class__")
 
 
 def test_the_copy_has_only_plain_values() -> None:
@@ -193,12 +193,12 @@ def test_the_copy_has_only_plain_values() -> None:
 
 
 @pytest.mark.spec("C9")
-def test_what_a_model_has_set_stands_under_the_names_by_which_it_is_read_again() -> None:
+def test_a_model_is_dumped_under_its_validation_names() -> None:
     leaf = {"ONE": 1, "TWO": 2, "three": 3}
-    written = {**leaf, "inner": leaf, "listed": [leaf, {"ONE": 4}], "keyed": {"one": leaf}}
-    given = Renamed.model_validate(written)
-    assert copy_json({"a": given, "b": [given]}, "values").value == {"a": written, "b": [written]}
-    assert set(written) <= set(Renamed.model_json_schema()["$defs"]["Renamed"]["properties"])
+    fields = {**leaf, "inner": leaf, "listed": [leaf, {"ONE": 4}], "keyed": {"one": leaf}}
+    model = Renamed.model_validate(fields)
+    assert copy_json({"a": model, "b": [model]}, "values").value == {"a": fields, "b": [fields]}
+    assert set(fields) <= set(Renamed.model_json_schema()["$defs"]["Renamed"]["properties"])
 
 
 def test_the_copy_is_independent() -> None:

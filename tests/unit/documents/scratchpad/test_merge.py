@@ -36,7 +36,7 @@ STATE: dict[str, Any] = {
         ({"owner": {}}, [], {}),
         ({}, [("owner", "address")], {"owner": {"name": "Ada"}}),
         ({"owner": {"name": "Bo"}}, [("owner",)], {"owner": {"name": "Bo"}}),
-        ({}, [("owner", "nobody"), ("currentGoal", "deeper"), ("nowhere", "x"), ()], {}),
+        ({}, [("owner", "unknown"), ("currentGoal", "deeper"), ("nowhere", "x"), ()], {}),
     ],
 )
 def test_objects_merge_and_everything_else_replaces(
@@ -56,8 +56,8 @@ def test_only_the_objects_along_the_path_are_copied() -> None:
 
 
 @pytest.mark.spec("C2")
-def test_no_depth_exhausts_the_stack() -> None:
-    """A journal may hold what no update would be let through with today."""
+def test_merging_deep_objects_does_not_exhaust_the_stack() -> None:
+    """A journal can contain values that are deeper than the current limit for updates."""
     deep: dict[str, Any] = {}
     for _ in range(10_000):
         deep = {"a": deep}
@@ -102,7 +102,7 @@ def test_appended_text_starts_a_line(text: str, more: str, both: str) -> None:
 
 
 @each_row(
-    ("one", "other", "alike"),
+    ("one", "other", "equal"),
     [
         ({"a": [1, {"b": 2}]}, {"a": [1, {"b": 2}]}, True),
         ({"a": 1, "b": 2}, {"b": 2, "a": 1}, True),
@@ -114,6 +114,6 @@ def test_appended_text_starts_a_line(text: str, more: str, both: str) -> None:
         ([1], [1, 2], False),
     ],
 )
-def test_values_are_equal_if_their_json_is(one: object, other: object, alike: bool) -> None:
-    assert json_equal(one, other) is alike
-    assert json_equal(other, one) is alike
+def test_values_are_equal_if_their_json_is_equal(one: object, other: object, equal: bool) -> None:
+    assert json_equal(one, other) is equal
+    assert json_equal(other, one) is equal

@@ -14,17 +14,17 @@ from inmind.documents.scratchpad.paths import ABSENT
 BASE: dict[str, Any] = {"goal": "Ship", "steps": ["plan"], "owner": {"name": "Ada", "phone": "555"}, "done": 1}
 
 
-def applied(ours: Any, came: ScratchpadMerge) -> Any:
+def apply_merge(ours: Any, merged: ScratchpadMerge) -> Any:
     if isinstance(ours, str):
-        return ours if came.text is None else came.text
-    return merge_update(ours, came.values, came.delete)
+        return ours if merged.text is None else merged.text
+    return merge_update(ours, merged.values, merged.delete)
 
 
-def changed(**values: Any) -> dict[str, Any]:
+def base_with(**values: Any) -> dict[str, Any]:
     return {**BASE, **values}
 
 
-def lacking(key: str) -> dict[str, Any]:
+def base_without(key: str) -> dict[str, Any]:
     return {other: BASE[other] for other in BASE if other != key}
 
 
@@ -33,125 +33,131 @@ def lacking(key: str) -> dict[str, Any]:
     ("ours", "theirs", "after", "taken"),
     [
         (BASE, BASE, BASE, ()),
-        (BASE, changed(goal="Rest"), changed(goal="Rest"), ("goal",)),
-        (changed(goal="Rest"), BASE, changed(goal="Rest"), ()),
-        (changed(goal="Rest"), changed(goal="Rest"), changed(goal="Rest"), ()),
-        (changed(goal="Rest"), changed(due="May"), changed(goal="Rest", due="May"), ("due",)),
+        (BASE, base_with(goal="Rest"), base_with(goal="Rest"), ("goal",)),
+        (base_with(goal="Rest"), BASE, base_with(goal="Rest"), ()),
+        (base_with(goal="Rest"), base_with(goal="Rest"), base_with(goal="Rest"), ()),
+        (base_with(goal="Rest"), base_with(due="May"), base_with(goal="Rest", due="May"), ("due",)),
         (
-            changed(owner={"name": "Bo", "phone": "555"}),
-            changed(owner={"name": "Ada", "phone": None}),
-            changed(owner={"name": "Bo", "phone": None}),
+            base_with(owner={"name": "Bo", "phone": "555"}),
+            base_with(owner={"name": "Ada", "phone": None}),
+            base_with(owner={"name": "Bo", "phone": None}),
             ("owner.phone",),
         ),
-        (BASE, changed(owner={"name": "Ada"}), changed(owner={"name": "Ada"}), ("owner.phone",)),
+        (BASE, base_with(owner={"name": "Ada"}), base_with(owner={"name": "Ada"}), ("owner.phone",)),
         (BASE, {"goal": "Ship"}, {"goal": "Ship"}, ("steps", "owner", "done")),
-        (BASE, changed(steps=[]), changed(steps=[]), ("steps",)),
-        (BASE, changed(owner="Ada"), changed(owner="Ada"), ("owner",)),
-        (BASE, changed(done=True), changed(done=True), ("done",)),
-        (BASE, changed(extra={"a.b": {"c": 1}}), changed(extra={"a.b": {"c": 1}}), ("extra",)),
-        (changed(extra={}), changed(extra={"a.b": 1}), changed(extra={"a.b": 1}), ('extra["a.b"]',)),
+        (BASE, base_with(steps=[]), base_with(steps=[]), ("steps",)),
+        (BASE, base_with(owner="Ada"), base_with(owner="Ada"), ("owner",)),
+        (BASE, base_with(done=True), base_with(done=True), ("done",)),
+        (BASE, base_with(extra={"a.b": {"c": 1}}), base_with(extra={"a.b": {"c": 1}}), ("extra",)),
+        (base_with(extra={}), base_with(extra={"a.b": 1}), base_with(extra={"a.b": 1}), ('extra["a.b"]',)),
     ],
 )
-def test_what_only_one_of_them_changed_is_taken(ours: Any, theirs: Any, after: Any, taken: tuple[str, ...]) -> None:
-    came = merge_three_way(BASE, ours, theirs)
-    assert applied(ours, came) == after
-    assert (came.taken, came.combined, came.conflicts) == (taken, (), ())
+def test_a_change_of_only_one_side_is_taken(ours: Any, theirs: Any, after: Any, taken: tuple[str, ...]) -> None:
+    merged = merge_three_way(BASE, ours, theirs)
+    assert apply_merge(ours, merged) == after
+    assert (merged.taken, merged.combined, merged.conflicts) == (taken, (), ())
 
 
 @pytest.mark.spec("C8")
-def test_a_list_that_both_appended_to_holds_what_both_did() -> None:
-    came = merge_three_way(BASE, changed(steps=["plan", "code", "test"]), changed(steps=["plan", "test", "review"]))
-    assert came.values == {"steps": ["plan", "code", "test", "review"]}
-    assert (came.combined, came.taken, came.conflicts) == (("steps",), (), ())
+def test_a_list_that_both_appended_to_has_the_items_of_both() -> None:
+    merged = merge_three_way(
+        BASE, base_with(steps=["plan", "code", "test"]), base_with(steps=["plan", "test", "review"])
+    )
+    assert merged.values == {"steps": ["plan", "code", "test", "review"]}
+    assert (merged.combined, merged.taken, merged.conflicts) == (("steps",), (), ())
 
 
 @pytest.mark.spec("C8")
-def test_a_list_that_both_began_holds_what_both_did() -> None:
-    came = merge_three_way({"log": None}, {"log": [1], "new": [{"a": 1}]}, {"log": [True], "new": [{"a": 1}, {"a": 2}]})
-    assert came.values == {"log": [1, True], "new": [{"a": 1}, {"a": 2}]}
-    assert came.combined == ("log", "new")
+def test_a_list_that_both_created_has_the_items_of_both() -> None:
+    merged = merge_three_way(
+        {"log": None}, {"log": [1], "new": [{"a": 1}]}, {"log": [True], "new": [{"a": 1}, {"a": 2}]}
+    )
+    assert merged.values == {"log": [1, True], "new": [{"a": 1}, {"a": 2}]}
+    assert merged.combined == ("log", "new")
 
 
 @pytest.mark.spec("C8")
-def test_an_appended_item_is_merged_though_the_list_had_an_equal_item() -> None:
-    came = merge_three_way(BASE, changed(steps=["plan", "code"]), changed(steps=["plan", "plan"]))
-    assert came.values == {"steps": ["plan", "code", "plan"]}
+def test_an_appended_item_is_merged_even_if_the_list_has_an_equal_item() -> None:
+    merged = merge_three_way(BASE, base_with(steps=["plan", "code"]), base_with(steps=["plan", "plan"]))
+    assert merged.values == {"steps": ["plan", "code", "plan"]}
 
 
 @pytest.mark.spec("C8")
 def test_an_appended_item_is_merged_after_items_of_another_child() -> None:
-    """The child has come home before, and so has another."""
-    came = merge_three_way({"f": ["m", "b1"]}, {"f": ["m", "a1", "b1", "a2"]}, {"f": ["m", "b1", "b2"]})
-    assert (came.values, came.combined) == ({"f": ["m", "a1", "b1", "a2", "b2"]}, ("f",))
+    """This child was merged before, and so was another child."""
+    merged = merge_three_way({"f": ["m", "b1"]}, {"f": ["m", "a1", "b1", "a2"]}, {"f": ["m", "b1", "b2"]})
+    assert (merged.values, merged.combined) == ({"f": ["m", "a1", "b1", "a2", "b2"]}, ("f",))
     assert merge_three_way({"f": [1, 2]}, {"f": [2, 1]}, {"f": [1, 2, 3]}).conflicts
     assert merge_three_way({"f": [1, 2]}, {"f": [1]}, {"f": [1, 2, 3]}).conflicts
 
 
 @pytest.mark.spec("C8")
 def test_equal_appended_items_are_merged_once() -> None:
-    assert merge_three_way(BASE, changed(steps=["plan", "a", "b"]), changed(steps=["plan", "b"])) == ScratchpadMerge()
+    assert (
+        merge_three_way(BASE, base_with(steps=["plan", "a", "b"]), base_with(steps=["plan", "b"])) == ScratchpadMerge()
+    )
 
 
 @pytest.mark.spec("C8")
 @each_row(
-    ("ours", "theirs", "clash"),
+    ("ours", "theirs", "conflict"),
     [
-        (changed(goal="Rest"), changed(goal="Sleep"), MergeConflict("goal", "Ship", "Rest", "Sleep")),
+        (base_with(goal="Rest"), base_with(goal="Sleep"), MergeConflict("goal", "Ship", "Rest", "Sleep")),
         (
-            changed(steps=["other"]),
-            changed(steps=["plan", "x"]),
+            base_with(steps=["other"]),
+            base_with(steps=["plan", "x"]),
             MergeConflict("steps", ["plan"], ["other"], ["plan", "x"]),
         ),
         (
-            changed(steps=["plan", "x"]),
-            changed(steps=["other"]),
+            base_with(steps=["plan", "x"]),
+            base_with(steps=["other"]),
             MergeConflict("steps", ["plan"], ["plan", "x"], ["other"]),
         ),
         (
-            changed(owner={"name": "Bo", "phone": "555"}),
-            lacking("owner"),
+            base_with(owner={"name": "Bo", "phone": "555"}),
+            base_without("owner"),
             MergeConflict("owner", BASE["owner"], {"name": "Bo", "phone": "555"}, ABSENT),
         ),
         (
-            lacking("goal"),
-            changed(goal="Rest"),
+            base_without("goal"),
+            base_with(goal="Rest"),
             MergeConflict("goal", "Ship", ABSENT, "Rest"),
         ),
-        (changed(due="May"), changed(due=None), MergeConflict("due", ABSENT, "May", None)),
+        (base_with(due="May"), base_with(due=None), MergeConflict("due", ABSENT, "May", None)),
         (
-            changed(owner={"name": "Bo", "phone": "555"}),
-            changed(owner={"name": "Cy", "phone": "555"}),
+            base_with(owner={"name": "Bo", "phone": "555"}),
+            base_with(owner={"name": "Cy", "phone": "555"}),
             MergeConflict("owner.name", "Ada", "Bo", "Cy"),
         ),
     ],
 )
-def test_on_conflict_the_parent_value_stays_and_is_reported(ours: Any, theirs: Any, clash: MergeConflict) -> None:
-    came = merge_three_way(BASE, ours, theirs)
-    assert came.conflicts == (clash,)
-    assert applied(ours, came) == ours
-    assert (came.taken, came.combined) == ((), ())
+def test_on_conflict_the_parent_value_stays_and_is_reported(ours: Any, theirs: Any, conflict: MergeConflict) -> None:
+    merged = merge_three_way(BASE, ours, theirs)
+    assert merged.conflicts == (conflict,)
+    assert apply_merge(ours, merged) == ours
+    assert (merged.taken, merged.combined) == ((), ())
 
 
 @pytest.mark.spec("C8")
 def test_a_conflict_does_not_stop_other_changes() -> None:
-    came = merge_three_way(BASE, changed(goal="Rest"), changed(goal="Sleep", due="May", steps=["plan", "nap"]))
-    assert [clash.path for clash in came.conflicts] == ["goal"]
-    assert came.values == {"due": "May", "steps": ["plan", "nap"]}
+    merged = merge_three_way(BASE, base_with(goal="Rest"), base_with(goal="Sleep", due="May", steps=["plan", "nap"]))
+    assert [conflict.path for conflict in merged.conflicts] == ["goal"]
+    assert merged.values == {"due": "May", "steps": ["plan", "nap"]}
 
 
 @pytest.mark.spec("C8")
 def test_changing_a_report_does_not_change_the_state() -> None:
-    ours = changed(owner=["Bo"])
-    [clash] = merge_three_way(BASE, ours, changed(owner=["Cy"])).conflicts
-    clash.ours.append("x")
-    clash.base["name"] = "x"
+    ours = base_with(owner=["Bo"])
+    [conflict] = merge_three_way(BASE, ours, base_with(owner=["Cy"])).conflicts
+    conflict.ours.append("x")
+    conflict.base["name"] = "x"
     assert ours["owner"] == ["Bo"]
     assert BASE["owner"]["name"] == "Ada"
 
 
 @pytest.mark.spec("C8")
 @each_row(
-    ("base", "ours", "theirs", "after", "how"),
+    ("base", "ours", "theirs", "after", "outcome"),
     [
         ("a", "a", "a", "a", ""),
         ("a", "a", "b", "b", "taken"),
@@ -181,15 +187,17 @@ def test_changing_a_report_does_not_change_the_state() -> None:
         ("a\nb\nc\nd", "A\nB\nc\nd", "a\nB\nC\nd", "A\nB\nC\nd", "combined"),
     ],
 )
-def test_texts_are_merged_line_by_line(base: str, ours: str, theirs: str, after: str, how: str) -> None:
-    came = merge_three_way(base, ours, theirs)
-    assert applied(ours, came) == after
-    assert [kind for kind in ("taken", "combined", "conflicts") if getattr(came, kind)] == ([how] if how else [])
-    assert applied(after, merge_three_way(base, after, theirs)) == after
+def test_texts_are_merged_line_by_line(base: str, ours: str, theirs: str, after: str, outcome: str) -> None:
+    merged = merge_three_way(base, ours, theirs)
+    assert apply_merge(ours, merged) == after
+    assert [kind for kind in ("taken", "combined", "conflicts") if getattr(merged, kind)] == (
+        [outcome] if outcome else []
+    )
+    assert apply_merge(after, merge_three_way(base, after, theirs)) == after
 
 
 @pytest.mark.spec("C8")
-def test_a_text_and_an_object_do_not_mix() -> None:
+def test_a_text_and_an_object_are_a_conflict() -> None:
     assert merge_three_way("a", {"b": 1}, "c").conflicts == (MergeConflict("", "a", {"b": 1}, "c"),)
     assert merge_three_way({}, "mine", {"b": 1}).conflicts == (MergeConflict("", {}, "mine", {"b": 1}),)
     assert merge_three_way("a", {"b": 1}, "a") == ScratchpadMerge()

@@ -21,7 +21,7 @@ def an_object(**keywords: Any) -> dict[str, Any]:
 
 @pytest.mark.spec("C6")
 @each_row(
-    ("where", "schema"),
+    ("location", "schema"),
     [
         ("a field", {"properties": {"a": STEP}}),
         ("any other field", {"additionalProperties": STEP}),
@@ -31,9 +31,9 @@ def an_object(**keywords: Any) -> dict[str, Any]:
         ("deeper objects", {"properties": {"a": {"type": "object", "properties": {"b": STEP}}}}),
     ],
 )
-def test_nothing_is_required_of_an_object_that_is_merged_into(where: str, schema: dict[str, Any]) -> None:
-    found = str(partial_schema(an_object(required=["a"], minProperties=1, **schema)))
-    assert not [demand for demand in ("required", "minProperties") if demand in found], where
+def test_nested_objects_that_are_merged_have_no_required_fields(location: str, schema: dict[str, Any]) -> None:
+    partial = str(partial_schema(an_object(required=["a"], minProperties=1, **schema)))
+    assert not [keyword for keyword in ("required", "minProperties") if keyword in partial], location
 
 
 @pytest.mark.spec("C6")
@@ -54,40 +54,40 @@ def test_lists_and_conditions_keep_their_requirements(schema: dict[str, Any]) ->
     assert partial_schema(an_object(**schema)) == an_object(**schema)
 
 
-def told_apart_by(tag: str, *kinds: dict[str, Any]) -> dict[str, Any]:
+def tagged_union(tag: str, *kinds: dict[str, Any]) -> dict[str, Any]:
     branches = [an_object(required=["kind", "n"], properties={"kind": kind, "n": {}}) for kind in kinds]
     return {"oneOf": branches, "discriminator": {"propertyName": tag, "mapping": {"a": "#/$defs/A"}}}
 
 
 @pytest.mark.spec("C6")
 def test_with_a_discriminator_only_its_field_is_required() -> None:
-    found = partial_schema(an_object(properties={"a": told_apart_by("kind", {"const": "a"}, {"enum": ["b", "c"]})}))
-    begun = [an_object(properties={"kind": kind, "n": {}}) for kind in ({"const": "a"}, {"enum": ["b", "c"]})]
-    assert found["properties"]["a"] == {"oneOf": begun, "required": ["kind"]}
+    partial = partial_schema(an_object(properties={"a": tagged_union("kind", {"const": "a"}, {"enum": ["b", "c"]})}))
+    branches = [an_object(properties={"kind": kind, "n": {}}) for kind in ({"const": "a"}, {"enum": ["b", "c"]})]
+    assert partial["properties"]["a"] == {"oneOf": branches, "required": ["kind"]}
 
 
 @pytest.mark.spec("C6")
 @pytest.mark.parametrize(
     "schema",
     [
-        told_apart_by("kind", {"const": "a"}, {"type": "string"}),
-        told_apart_by("sort", {"const": "a"}, {"const": "b"}),
+        tagged_union("kind", {"const": "a"}, {"type": "string"}),
+        tagged_union("sort", {"const": "a"}, {"const": "b"}),
         {"oneOf": [STEP, {"type": "null"}], "discriminator": {"propertyName": "title"}},
-        {"items": told_apart_by("kind", {"const": "a"}, {"const": "b"})},
+        {"items": tagged_union("kind", {"const": "a"}, {"const": "b"})},
     ],
-    ids=["one branch leaves it open", "it is no field", "a branch has no fields", "in a list"],
+    ids=["one branch accepts any tag", "the tag is not a field", "a branch has no fields", "in a list"],
 )
 def test_without_a_discriminator_branches_keep_their_requirements(schema: dict[str, Any]) -> None:
-    found = partial_schema(an_object(properties={"a": schema}))["properties"]["a"]
+    partial = partial_schema(an_object(properties={"a": schema}))["properties"]["a"]
     branches = schema.get("items", schema)["oneOf"]
-    assert found.get("items", found) == {"oneOf": branches}
+    assert partial.get("items", partial) == {"oneOf": branches}
 
 
 @pytest.mark.spec("C6")
-def test_a_definition_that_is_used_both_ways_is_there_both_ways() -> None:
+def test_a_definition_used_in_fields_and_lists_has_a_partial_and_a_full_form() -> None:
     properties = {"next": REF, "done": {"type": "array", "items": REF}}
-    found = partial_schema({"type": "object", "properties": properties, "$defs": {"Step": STEP, "Unused": STEP}})
-    assert found == {
+    partial = partial_schema({"type": "object", "properties": properties, "$defs": {"Step": STEP, "Unused": STEP}})
+    assert partial == {
         "type": "object",
         "properties": {
             "next": {"$ref": "#/$defs/PartialStep"},
@@ -98,11 +98,11 @@ def test_a_definition_that_is_used_both_ways_is_there_both_ways() -> None:
 
 
 @pytest.mark.spec("C6")
-def test_a_definition_with_nothing_to_merge_into_is_there_once() -> None:
+def test_a_definition_without_objects_has_one_form() -> None:
     colour = {"enum": ["red", "green"], "type": "string"}
     properties = {"one": {"$ref": "#/definitions/Colour"}, "more": {"items": {"$ref": "#/definitions/Colour"}}}
-    found = partial_schema({"type": "object", "properties": properties, "definitions": {"Colour": colour}})
-    assert found["$defs"] == {"Colour": colour}
+    partial = partial_schema({"type": "object", "properties": properties, "definitions": {"Colour": colour}})
+    assert partial["$defs"] == {"Colour": colour}
 
 
 @pytest.mark.spec("C6")
@@ -110,23 +110,26 @@ def test_a_recursive_schema_terminates() -> None:
     def fields(left: str, kids: str) -> dict[str, Any]:
         return {"label": {"type": "string"}, "left": {"$ref": left}, "kids": {"items": {"$ref": kids}}}
 
-    found = partial_schema({"type": "object", "required": ["label"], "properties": fields(left="#", kids="#")})
-    begun = {"type": "object", "properties": fields(left="#/$defs/PartialRoot", kids="#/$defs/Root")}
-    finished = {"type": "object", "required": ["label"], "properties": fields("#/$defs/Root", "#/$defs/Root")}
-    assert found == {**begun, "$defs": {"PartialRoot": begun, "Root": finished}}
+    partial = partial_schema({"type": "object", "required": ["label"], "properties": fields(left="#", kids="#")})
+    partial_node = {"type": "object", "properties": fields(left="#/$defs/PartialRoot", kids="#/$defs/Root")}
+    full_node = {"type": "object", "required": ["label"], "properties": fields("#/$defs/Root", "#/$defs/Root")}
+    assert partial == {**partial_node, "$defs": {"PartialRoot": partial_node, "Root": full_node}}
 
 
-def test_a_reference_at_the_root_is_replaced_by_what_it_means() -> None:
-    found = partial_schema({"$ref": "#/$defs/Step", "$defs": {"Step": STEP}, "description": "One step."})
-    assert found == {**ANY_STEP, "description": "One step."}
+def test_a_reference_at_the_root_is_replaced_by_its_definition() -> None:
+    partial = partial_schema({"$ref": "#/$defs/Step", "$defs": {"Step": STEP}, "description": "One step."})
+    assert partial == {**ANY_STEP, "description": "One step."}
 
 
-def test_titles_and_defaults_are_left_out_where_they_are_no_fields() -> None:
+def test_titles_and_defaults_are_left_out_unless_they_are_fields() -> None:
     title = {"type": "string", "title": "Title", "default": "none", "description": "What it is called."}
-    found = partial_schema(
+    partial = partial_schema(
         {"type": "object", "title": "Task", "$id": "https://example.com/task", "properties": {"title": title}}
     )
-    assert found == {"type": "object", "properties": {"title": {"type": "string", "description": "What it is called."}}}
+    assert partial == {
+        "type": "object",
+        "properties": {"title": {"type": "string", "description": "What it is called."}},
+    }
 
 
 @pytest.mark.parametrize(
@@ -140,26 +143,26 @@ def test_titles_and_defaults_are_left_out_where_they_are_no_fields() -> None:
 )
 def test_a_reference_to_any_path_is_resolved(reference: str, name: str) -> None:
     text = {"type": "string"}
-    found = partial_schema(
+    partial = partial_schema(
         {
             "type": "object",
             "properties": {"one": {"$ref": reference}, "other": text},
             "$defs": {"a/b": text, "two words": text, "list": [text]},
         }
     )
-    assert found["properties"]["one"] == {"$ref": f"#/$defs/{name}"}
-    assert found["$defs"] == {name: text}
+    assert partial["properties"]["one"] == {"$ref": f"#/$defs/{name}"}
+    assert partial["$defs"] == {name: text}
 
 
-def test_two_definitions_of_one_name_are_kept_apart() -> None:
-    found = partial_schema(
+def test_two_definitions_with_the_same_name_are_kept_separate() -> None:
+    partial = partial_schema(
         {
             "type": "object",
             "properties": {"a": {"$ref": "#/$defs/A/x"}, "b": {"$ref": "#/$defs/B/x"}},
             "$defs": {"A": {"x": {"type": "string"}}, "B": {"x": {"type": "number"}}},
         }
     )
-    assert found["$defs"] == {"x": {"type": "string"}, "x_": {"type": "number"}}
+    assert partial["$defs"] == {"x": {"type": "string"}, "x_": {"type": "number"}}
 
 
 @pytest.mark.spec("J3")
@@ -169,7 +172,7 @@ def test_two_definitions_of_one_name_are_kept_apart() -> None:
         {"$ref": "https://example.com/task.json"},
         {"$ref": "task.json#/$defs/Step"},
         {"$ref": "#step"},
-        {"$ref": "#/$defs/Nobody"},
+        {"$ref": "#/$defs/Missing"},
         {"$ref": "#/$defs/Step/title/x"},
         {"$ref": "#/$defs/~2"},
         {"$ref": 7},

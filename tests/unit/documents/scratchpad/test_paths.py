@@ -21,7 +21,7 @@ STATE: dict[str, Any] = {
 
 
 @each_row(
-    ("path", "written"),
+    ("path", "formatted"),
     [
         (["owner", "name"], "owner.name"),
         (["steps", 2, "title"], "steps[2].title"),
@@ -36,18 +36,18 @@ STATE: dict[str, Any] = {
         ([], ""),
     ],
 )
-def test_no_two_paths_are_formatted_alike(path: list[str | int], written: str) -> None:
-    assert format_path(path) == written
+def test_each_path_has_a_unique_format(path: list[str | int], formatted: str) -> None:
+    assert format_path(path) == formatted
 
 
-def test_a_path_has_a_root_and_is_cut_when_it_is_very_long() -> None:
+def test_a_path_has_a_root_and_a_maximum_length() -> None:
     assert format_path(["a", "b.c", 0], "values") == 'values.a["b.c"][0]'
     assert format_path(["x" * 1_000], "values") == f"values.{'x' * (MAX_PATH_CHARACTERS - 7)}…"
 
 
 @pytest.mark.spec("C2")
 @each_row(
-    ("given", "path"),
+    ("value", "path"),
     [
         (["owner", "name"], ("owner", "name")),
         (("owner", "a.b"), ("owner", "a.b")),
@@ -60,7 +60,7 @@ def test_a_path_has_a_root_and_is_cut_when_it_is_very_long() -> None:
         ("owner", ("owner",)),
         ("steps", ("steps",)),
         ("", ("",)),
-        ("nobody.knows", ("nobody", "knows")),
+        ("unknown.field", ("unknown", "field")),
         ("owner.name.first", ("owner", "name", "first")),
         (["x.y"], ("x.y",)),
         (["x", "y"], ("x", "y")),
@@ -68,13 +68,13 @@ def test_a_path_has_a_root_and_is_cut_when_it_is_very_long() -> None:
         ("." * 10_000, ("",) * 10_001),
     ],
 )
-def test_a_path_is_read_by_what_the_state_holds(given: object, path: tuple[str, ...]) -> None:
-    assert parse_path(given, STATE, "delete[0]") == path
+def test_a_path_is_parsed_with_the_keys_of_the_state(value: object, path: tuple[str, ...]) -> None:
+    assert parse_path(value, STATE, "delete[0]") == path
 
 
 @pytest.mark.spec("C2", "J3")
 @each_row(
-    ("given", "expected"),
+    ("path", "expected"),
     [
         ("x.y", "a list of keys, since it can mean ['x.y'] or ['x', 'y']"),
         ("steps.0", "a path that ends at steps, since lists are replaced as a whole"),
@@ -88,11 +88,11 @@ def test_a_path_is_read_by_what_the_state_holds(given: object, path: tuple[str, 
         ("/owner/~2", "a path"),
     ],
 )
-def test_a_path_that_could_remove_the_wrong_thing_is_refused(given: object, expected: str) -> None:
+def test_an_ambiguous_or_invalid_path_is_refused(path: object, expected: str) -> None:
     with pytest.raises(InvalidInput) as caught:
-        parse_path(given, STATE, "delete[0]")
+        parse_path(path, STATE, "delete[0]")
     assert caught.value.field == "delete[0]"
-    assert caught.value.value == given
+    assert caught.value.value == path
     assert caught.value.expected.startswith(expected)
 
 

@@ -37,7 +37,7 @@ class Node(BaseModel):
 
 
 class Task(BaseModel):
-    currentGoal: str = Field(description="What it is all about.")  # noqa: N815 -- the names that models are shown
+    currentGoal: str = Field(description="The goal of the task.")  # noqa: N815 -- field names that models see
     completedSteps: list[Step]  # noqa: N815
     owner: Person | None = None
     people: dict[str, Person] = {}
@@ -45,10 +45,10 @@ class Task(BaseModel):
     tree: Node | None = None
 
 
-SHAPES = [compile_schema(Task), compile_schema(Task.model_json_schema())]
+TASK_SCHEMAS = [compile_schema(Task), compile_schema(Task.model_json_schema())]
 COMPLETE: dict[str, Any] = {"currentGoal": "Ship", "completedSteps": [{"title": "test"}]}
 
-both = pytest.mark.parametrize("shape", SHAPES, ids=["pydantic", "json_schema"])
+both_schemas = pytest.mark.parametrize("shape", TASK_SCHEMAS, ids=["pydantic", "json_schema"])
 
 
 def violation(
@@ -60,7 +60,7 @@ def violation(
 
 
 @pytest.mark.spec("C6")
-@both
+@both_schemas
 @pytest.mark.parametrize(
     "state",
     [
@@ -77,13 +77,13 @@ def violation(
         COMPLETE,
     ],
 )
-def test_a_field_that_was_never_set_is_not_missing(shape: ScratchpadSchema, state: dict[str, Any]) -> None:
+def test_an_unset_field_is_not_missing(shape: ScratchpadSchema, state: dict[str, Any]) -> None:
     shape.check(state, {})
     assert shape.mismatch_reason(state) == ""
 
 
 @pytest.mark.spec("C6")
-@both
+@both_schemas
 @pytest.mark.parametrize(
     ("state", "path"),
     [
@@ -111,7 +111,7 @@ ADA = {"name": "Ada", "age": 36}
 
 
 @pytest.mark.spec("C6")
-@both
+@both_schemas
 @pytest.mark.parametrize(
     ("before", "state", "path"),
     [
@@ -132,15 +132,15 @@ def test_a_required_field_that_is_set_cannot_be_removed(
 
 
 @pytest.mark.spec("C6")
-@both
+@both_schemas
 @pytest.mark.parametrize(
     "before", [COMPLETE, {**COMPLETE, "owner": None, "contact": "ada@example.com"}, "a text", None]
 )
 def test_a_new_object_is_filled_in_step_by_step(shape: ScratchpadSchema, before: object) -> None:
-    began: dict[str, Any] = {**COMPLETE, "owner": {"name": "Ada"}, "people": {"bo": {}}, "contact": {"age": 36}}
-    shape.check(began, before)
-    shape.check({**began, "people": {"bo": {"name": "Bo"}}}, began)
-    shape.check({**began, "owner": ADA}, began)
+    partial: dict[str, Any] = {**COMPLETE, "owner": {"name": "Ada"}, "people": {"bo": {}}, "contact": {"age": 36}}
+    shape.check(partial, before)
+    shape.check({**partial, "people": {"bo": {"name": "Bo"}}}, partial)
+    shape.check({**partial, "owner": ADA}, partial)
 
 
 class Email(BaseModel):
@@ -161,18 +161,18 @@ class ByPhone(Phone):
     kind: Literal["phone"]
 
 
-class Reached(BaseModel):
+class ContactCard(BaseModel):
     contact: Email | Phone | None = None
-    told: ByMail | ByPhone | None = Field(default=None, discriminator="kind")
+    channel: ByMail | ByPhone | None = Field(default=None, discriminator="kind")
     several: dict[str, int] = Field(default={}, min_length=2)
 
 
-REACHED = [compile_schema(Reached), compile_schema(Reached.model_json_schema())]
-by_both = pytest.mark.parametrize("shape", REACHED, ids=["pydantic", "json_schema"])
+CONTACT_SCHEMAS = [compile_schema(ContactCard), compile_schema(ContactCard.model_json_schema())]
+both_contact_schemas = pytest.mark.parametrize("shape", CONTACT_SCHEMAS, ids=["pydantic", "json_schema"])
 
 
 @pytest.mark.spec("C6")
-@by_both
+@both_contact_schemas
 @pytest.mark.parametrize(
     ("before", "state"),
     [
@@ -182,9 +182,9 @@ by_both = pytest.mark.parametrize("shape", REACHED, ids=["pydantic", "json_schem
         ({"contact": {"country": "UK"}}, {"contact": {"country": "UK", "address": "a@example.com"}}),
         ({"contact": {"number": "5", "country": "UK"}}, {"contact": {"address": "a@example.com"}}),
         ({"contact": {"address": "a@example.com"}}, {"contact": {"address": "a@example.com", "owner": {"age": 36}}}),
-        ({}, {"told": {"kind": "phone"}}),
-        ({"told": {"kind": "phone"}}, {"told": {"kind": "phone", "number": "5"}}),
-        ({"told": {"kind": "mail", "address": "a"}}, {"told": {"kind": "phone", "address": "a"}}),
+        ({}, {"channel": {"kind": "phone"}}),
+        ({"channel": {"kind": "phone"}}, {"channel": {"kind": "phone", "number": "5"}}),
+        ({"channel": {"kind": "mail", "address": "a"}}, {"channel": {"kind": "phone", "address": "a"}}),
         ({}, {"several": {"a": 1}}),
         ({"several": {"a": 1}}, {"several": {"b": 2}}),
     ],
@@ -197,7 +197,7 @@ def test_a_union_accepts_an_alternative_with_only_unset_fields(
 
 
 @pytest.mark.spec("C6")
-@by_both
+@both_contact_schemas
 @pytest.mark.parametrize(
     ("before", "state", "path"),
     [
@@ -205,13 +205,13 @@ def test_a_union_accepts_an_alternative_with_only_unset_fields(
         ({"contact": {"address": "a"}}, {"contact": {"number": "5"}}, "contact.address"),
         ({"contact": {"number": "5"}}, {"contact": {}}, "contact.number"),
         ({"contact": {"address": "a", "owner": ADA}}, {"contact": {"address": "a", "owner": {}}}, "contact.owner.name"),
-        ({"told": {"kind": "mail", "address": "a"}}, {"told": {"kind": "mail"}}, "told.address"),
-        ({"told": {"kind": "mail", "address": "a"}}, {"told": {"address": "a"}}, "told"),
+        ({"channel": {"kind": "mail", "address": "a"}}, {"channel": {"kind": "mail"}}, "channel.address"),
+        ({"channel": {"kind": "mail", "address": "a"}}, {"channel": {"address": "a"}}, "channel"),
         ({"several": {"a": 1, "b": 2}}, {"several": {"a": 1}}, "several"),
         ({}, {"contact": {"address": 7, "number": 7}}, "contact"),
         ({}, {"contact": "a"}, "contact"),
-        ({}, {"told": {"kind": "phone", "number": 5}}, "told"),
-        ({}, {"told": {"number": "5"}}, "told"),
+        ({}, {"channel": {"kind": "phone", "number": 5}}, "channel"),
+        ({}, {"channel": {"number": "5"}}, "channel"),
     ],
 )
 def test_a_union_refuses_removing_a_required_field(
@@ -221,13 +221,13 @@ def test_a_union_refuses_removing_a_required_field(
 
 
 @pytest.mark.spec("C6")
-@by_both
+@both_contact_schemas
 @pytest.mark.parametrize(
     ("before", "delete", "state"),
     [
         ({"contact": {"address": "a"}}, [("contact",)], {"contact": {"number": "5"}}),
-        ({"contact": {"address": "a"}}, [("told",), ("contact",)], {"contact": {}}),
-        ({"told": {"kind": "mail", "address": "a"}}, [("told",)], {"told": {"kind": "mail"}}),
+        ({"contact": {"address": "a"}}, [("channel",), ("contact",)], {"contact": {}}),
+        ({"channel": {"kind": "mail", "address": "a"}}, [("channel",)], {"channel": {"kind": "mail"}}),
         (
             {"contact": {"address": "a", "owner": ADA}},
             [("contact", "owner")],
@@ -244,12 +244,12 @@ def test_an_object_removed_completely_starts_empty(
 
 
 @pytest.mark.spec("C6")
-@by_both
+@both_contact_schemas
 @pytest.mark.parametrize(
     ("before", "delete", "state", "path"),
     [
         ({"contact": {"address": "a"}}, [("contact", "address")], {"contact": {}}, "contact.address"),
-        ({"contact": {"address": "a"}}, [("told",)], {"contact": {}}, "contact.address"),
+        ({"contact": {"address": "a"}}, [("channel",)], {"contact": {}}, "contact.address"),
         (
             {"contact": {"address": "a", "owner": ADA}},
             [("contact", "owner")],
@@ -266,8 +266,8 @@ def test_an_object_removed_in_part_does_not_start_empty(
 
 
 @pytest.mark.spec("C6")
-@by_both
-def test_an_object_that_has_too_few_fields_left_is_told_how_many_it_needs(shape: ScratchpadSchema) -> None:
+@both_contact_schemas
+def test_removing_a_field_below_the_minimum_reports_the_minimum(shape: ScratchpadSchema) -> None:
     refused = violation(shape, {"several": {"a": 1}}, {"several": {"a": 1, "b": 2}})
     assert (refused.path, refused.reason) == ("several", "needs at least 2 fields")
 
@@ -286,7 +286,7 @@ def test_a_field_required_by_two_alternatives_is_one_problem() -> None:
 
 
 @pytest.mark.spec("C6")
-def test_what_is_lacking_is_seen_beside_what_is_wrong_only_as_long_as_something_lacks() -> None:
+def test_missing_fields_are_reported_with_type_errors_until_all_are_set() -> None:
     """Until `y` is set, the type of `x` is unknown."""
     schema: dict[str, Any] = {
         "required": ["a"],
@@ -316,27 +316,27 @@ def test_a_key_that_json_schema_refuses_is_named_at_any_depth() -> None:
     assert violation(shape, {"a": {"007": 1}}).path == 'a.007["[key]"]'
 
 
-@both
+@both_schemas
 def test_all_problems_are_counted(shape: ScratchpadSchema) -> None:
     state = {"currentGoal": 7, "completedSteps": [{"title": 1}, {"title": 2}]}
     assert violation(shape, state).reason.endswith("(and 2 more)")
 
 
 @pytest.mark.spec("C6")
-def test_a_reason_says_what_is_expected_and_not_what_was_sent() -> None:
-    reasons = [violation(shape, {"currentGoal": ["x" * 50]}).reason for shape in SHAPES]
+def test_a_reason_has_the_expected_type_and_not_the_value() -> None:
+    reasons = [violation(shape, {"currentGoal": ["x" * 50]}).reason for shape in TASK_SCHEMAS]
     assert reasons == ["Input should be a valid string", 'it is not of type "string"']
 
 
 @pytest.mark.spec("C3")
-@both
+@both_schemas
 def test_a_text_is_not_an_object(shape: ScratchpadSchema) -> None:
     assert "text" in shape.mismatch_reason("my notes")
 
 
 @pytest.mark.spec("C6")
-@both
-def test_a_reason_is_short_however_large_the_value(shape: ScratchpadSchema) -> None:
+@both_schemas
+def test_a_reason_is_short_for_a_large_value(shape: ScratchpadSchema) -> None:
     error = violation(shape, {"completedSteps": [{"title": "a", "minutes": "x" * 100_000}]})
     assert len(str(error)) < 500
 
@@ -346,7 +346,7 @@ def test_a_reason_is_short_however_large_the_value(shape: ScratchpadSchema) -> N
 KEPT: list[Any] = []
 
 
-class Grasping(BaseModel):
+class MutatingValidators(BaseModel):
     items: list[int] = []
 
     @field_validator("items", mode="before")
@@ -366,7 +366,7 @@ class Grasping(BaseModel):
 @pytest.mark.spec("C6")
 def test_a_validator_cannot_change_the_state() -> None:
     state = {"items": [1]}
-    compile_schema(Grasping).check(state, {})
+    compile_schema(MutatingValidators).check(state, {})
     for kept in KEPT:
         kept.clear()
     assert state == {"items": [1]}
@@ -390,13 +390,13 @@ def raising(error: BaseException) -> ScratchpadSchema:
 @pytest.mark.spec("C6")
 @pytest.mark.parametrize("error", [RuntimeError("out of order"), RecursionError("too deep"), KeyError("n"), OSError(5)])
 def test_any_exception_of_a_validator_is_a_violation(error: Exception) -> None:
-    found = violation(raising(error), {"n": 1})
-    assert type(error).__name__ in found.reason
+    refused = violation(raising(error), {"n": 1})
+    assert type(error).__name__ in refused.reason
 
 
 def test_the_message_of_a_validator_is_reported() -> None:
-    found = violation(raising(ValueError("must be even")), {"n": 1})
-    assert (found.path, found.reason) == ("n", "Value error, must be even")
+    error = violation(raising(ValueError("must be even")), {"n": 1})
+    assert (error.path, error.reason) == ("n", "Value error, must be even")
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit()])
@@ -410,7 +410,7 @@ class Coercing(BaseModel):
     n: int = 5
 
 
-def test_names_are_those_of_the_aliases_and_defaults_are_not_filled_in() -> None:
+def test_fields_have_their_aliases_and_defaults_are_not_added() -> None:
     shape = compile_schema(Coercing)
     assert list(shape.parameters["properties"]) == ["fullName", "n", "delete"]
     state = {"fullName": "Ada", "n": "7"}
@@ -418,7 +418,7 @@ def test_names_are_those_of_the_aliases_and_defaults_are_not_filled_in() -> None
     assert state == {"fullName": "Ada", "n": "7"}
 
 
-# -- schemas that are none ---------------------------------------------------------------------------------
+# -- invalid schemas ---------------------------------------------------------------------------------------
 
 
 def nested_schema(levels: int) -> dict[str, Any]:
@@ -440,7 +440,7 @@ class NotJson(BaseModel):
         ({"type": "object", "properties": {"a": {"pattern": "("}}}, "properties.a.pattern"),
         ({"type": "object", "properties": 7}, "properties"),
         ({"type": "object", "required": "a"}, "required"),
-        ({"type": "object", "properties": {"a": {"$ref": "#/$defs/Nobody"}}}, "$defs/Nobody"),
+        ({"type": "object", "properties": {"a": {"$ref": "#/$defs/Missing"}}}, "$defs/Missing"),
         ({"type": "object", "properties": {"a": {"$ref": "https://example.com/a.json"}}}, "example.com"),
         ({"type": "object", "properties": {"a": {"$ref": "file:///etc/passwd"}}}, "external references"),
         ({"type": "object", "$schema": "https://example.com/draft-99"}, "draft-99"),
@@ -469,23 +469,23 @@ def test_an_invalid_schema_is_refused_before_use(schema: object, expected: str) 
     assert expected in caught.value.expected
 
 
-class Asked(BaseHTTPRequestHandler):
-    asked: ClassVar[list[str]] = []
+class RecordingHandler(BaseHTTPRequestHandler):
+    requests: ClassVar[list[str]] = []
 
     def do_GET(self) -> None:
-        self.asked.append(self.path)
+        self.requests.append(self.path)
         self.send_error(404)
 
 
 @pytest.mark.spec("J3")
-def test_nothing_that_a_schema_refers_to_is_fetched() -> None:
-    with HTTPServer(("127.0.0.1", 0), Asked) as server:
+def test_an_external_reference_is_not_fetched() -> None:
+    with HTTPServer(("127.0.0.1", 0), RecordingHandler) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         reference = f"http://127.0.0.1:{server.server_port}/step.json"
         with pytest.raises(InvalidInput):
             compile_schema({"type": "object", "properties": {"a": {"$ref": reference}}})
         server.shutdown()
-    assert Asked.asked == []
+    assert RecordingHandler.requests == []
 
 
 @each_row(
@@ -523,14 +523,14 @@ def test_a_schema_is_copied() -> None:
     shape.check({"n": 1}, {})
 
 
-def test_without_the_library_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_library_the_error_names_the_package_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jsonschema_rs", None)
     with pytest.raises(InvalidInput, match=r'pip install "inmind\[schema\]"'):
         compile_schema({"type": "object"})
     compile_schema(Task).check(COMPLETE, {})
 
 
-def test_nothing_of_either_library_is_imported_before_a_schema_is_given() -> None:
+def test_pydantic_and_jsonschema_are_not_imported_without_a_schema() -> None:
     code = (
         "import sys, inmind.documents.scratchpad.update\n"
         "assert not {'pydantic', 'pydantic_core', 'jsonschema_rs'} & set(sys.modules), set(sys.modules)"
@@ -538,15 +538,15 @@ def test_nothing_of_either_library_is_imported_before_a_schema_is_given() -> Non
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-# -- what a model is offered -------------------------------------------------------------------------------
+# -- tool parameters ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.spec("C5")
-def test_a_model_is_offered_every_field_and_required_to_send_none() -> None:
+def test_the_tool_parameters_have_every_field_and_none_is_required() -> None:
     class Small(BaseModel):
         """A small task."""
 
-        goal: str = Field(description="What it is all about.")
+        goal: str = Field(description="The goal of the task.")
         steps: list[Step] = []
         state: Literal["open", "done"] = "open"
 
@@ -554,7 +554,7 @@ def test_a_model_is_offered_every_field_and_required_to_send_none() -> None:
         "description": "A small task.",
         "type": "object",
         "properties": {
-            "goal": {"type": "string", "description": "What it is all about."},
+            "goal": {"type": "string", "description": "The goal of the task."},
             "steps": {"type": "array", "items": {"$ref": "#/$defs/Step"}},
             "state": {"type": "string", "enum": ["open", "done"]},
             "delete": {
@@ -581,7 +581,7 @@ def test_a_field_called_delete_stays_a_field() -> None:
 
 
 @pytest.mark.spec("C5")
-def test_what_is_offered_is_itself_valid_and_takes_partial_updates() -> None:
+def test_the_tool_parameters_are_a_valid_schema_for_partial_updates() -> None:
     parameters = compile_schema(Task).parameters
     offered = compile_schema({**parameters, "properties": {**parameters["properties"], "delete": {"type": "array"}}})
     offered.check({"owner": {"age": 36}, "delete": ["owner.name"]}, {})
@@ -615,18 +615,18 @@ class Outer(BaseModel):
 
 
 @pytest.mark.spec("C6")
-def test_strangers_are_looked_for_in_time_by_what_was_sent_and_not_by_the_ways_through_a_union() -> None:
-    value: dict[str, Any] = {"value": 1, "stranger": 1}
+def test_finding_unknown_fields_takes_linear_time_in_nested_unions() -> None:
+    value: dict[str, Any] = {"value": 1, "unknown": 1}
     for _ in range(25):
         value = {"left": value, "right": {"value": 1}}
     fields = compile_schema(Sum).fields
     assert fields is not None
-    assert [len(one.path) for one in find_unknown_fields({"e": value}, fields)] == [27]
+    assert [len(field.path) for field in find_unknown_fields({"e": value}, fields)] == [27]
 
 
 @pytest.mark.spec("C6")
 @pytest.mark.parametrize("wrong", [{"pair": [{"zz": 1}, 2]}, {"keyed": {"k1": {"zz": 1}}}])
-def test_strangers_are_found_in_tuples_and_under_keys_by_pattern(wrong: dict[str, Any]) -> None:
+def test_unknown_fields_are_found_in_tuples_and_under_pattern_keys(wrong: dict[str, Any]) -> None:
     shape = compile_schema(Outer)
     shape.check_known_fields({"pair": [{"a": 1}, 2], "keyed": {"k1": {"a": 1}}})
     with pytest.raises(SchemaViolation, match="unknown field"):

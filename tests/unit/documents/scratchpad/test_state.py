@@ -16,25 +16,25 @@ from inmind.core.events.session import SessionOpened
 from inmind.documents.scratchpad.state import SavedScratchpad, Scratchpads
 
 
-def folded(*happened: EventPayload) -> Scratchpads:
+def fold(*payloads: EventPayload) -> Scratchpads:
     pads = Scratchpads()
-    for seq, what in enumerate(happened, start=1):
-        pads = pads.apply(an_event(what, seq))
+    for seq, payload in enumerate(payloads, start=1):
+        pads = pads.apply(an_event(payload, seq))
     return pads
 
 
-def state_of(*happened: EventPayload) -> Any:
-    pad = folded(*happened).get("p")
+def state_of(*payloads: EventPayload) -> Any:
+    pad = fold(*payloads).get("p")
     return pad.state if pad else None
 
 
-def trusted(what: EventPayload, seq: int, trust: Trust) -> Event:
-    return replace(an_event(what, seq), trust=trust)
+def event_with_trust(payload: EventPayload, seq: int, trust: Trust) -> Event:
+    return replace(an_event(payload, seq), trust=trust)
 
 
 @pytest.mark.spec("A2", "C2")
 @each_row(
-    ("happened", "state"),
+    ("payloads", "state"),
     [
         ([], None),
         ([ScratchpadStarted("p", "template")], "template"),
@@ -50,17 +50,17 @@ def trusted(what: EventPayload, seq: int, trust: Trust) -> Event:
         ([ScratchpadMerged("other", {"a": 1})], None),
         ([ScratchpadWritten("p", "text"), ScratchpadMerged("p", {"a": 1})], {"a": 1}),
         ([ScratchpadMerged("p", {"a": 1}), ScratchpadWritten("p", "text", append=True)], "text"),
-        ([ScratchpadSetAside("p", "nothing was there"), ScratchpadWritten("p", "text", append=True)], "text"),
+        ([ScratchpadSetAside("p", "old"), ScratchpadWritten("p", "text", append=True)], "text"),
         ([SessionOpened("ada", "/"), ScratchpadWritten("p", "text")], "text"),
     ],
 )
-def test_every_sequence_of_events_leads_to_a_state(happened: list[EventPayload], state: object) -> None:
-    assert state_of(*happened) == state
+def test_every_sequence_of_events_gives_a_state(payloads: list[EventPayload], state: object) -> None:
+    assert state_of(*payloads) == state
 
 
 @pytest.mark.spec("A2")
-def test_a_scratchpad_knows_the_event_that_wrote_it_last() -> None:
-    pads = folded(
+def test_a_scratchpad_has_the_source_of_its_last_write() -> None:
+    pads = fold(
         ScratchpadWritten("p", "one"), ScratchpadWritten("other", "x"), ScratchpadWritten("p", "two", append=True)
     )
     assert pads.get("p") == SavedScratchpad("one\ntwo", version=3, source="session/s#3", trust=Trust.PERSON)
@@ -95,8 +95,8 @@ def test_a_scratchpad_has_the_lowest_trust_of_its_events(
     events: list[tuple[EventPayload, Trust]], trust: Trust
 ) -> None:
     pads = Scratchpads()
-    for seq, (what, least) in enumerate(events, start=1):
-        pads = pads.apply(trusted(what, seq, least))
+    for seq, (payload, event_trust) in enumerate(events, start=1):
+        pads = pads.apply(event_with_trust(payload, seq, event_trust))
     pad = pads.get("p")
     assert pad is not None
     assert pad.trust is trust
@@ -104,12 +104,12 @@ def test_a_scratchpad_has_the_lowest_trust_of_its_events(
 
 @pytest.mark.spec("A2")
 def test_a_snapshot_restores_the_scratchpads() -> None:
-    pads = folded(ScratchpadMerged("p", {"a": {"b": [1, None]}}), ScratchpadWritten("notes", "关于我们"))
+    pads = fold(ScratchpadMerged("p", {"a": {"b": [1, None]}}), ScratchpadWritten("notes", "关于我们"))
     assert Scratchpads.thaw(json.loads(json.dumps(pads.freeze())), "session/s") == pads
 
 
-def test_a_state_of_the_past_stays_what_it_was() -> None:
-    earlier = folded(ScratchpadMerged("p", {"a": {"b": 1}}))
+def test_applying_an_event_does_not_change_the_earlier_state() -> None:
+    earlier = fold(ScratchpadMerged("p", {"a": {"b": 1}}))
     later = earlier.apply(an_event(ScratchpadMerged("p", {"a": {"b": 2}}), 2))
     assert earlier.by_name["p"].state == {"a": {"b": 1}}
     assert later.by_name["p"].state == {"a": {"b": 2}}

@@ -29,7 +29,7 @@ class Person(BaseModel):
 
 
 class Task(BaseModel):
-    currentGoal: str  # noqa: N815 -- the names that models are shown
+    currentGoal: str  # noqa: N815 -- field names that models see
     completedSteps: list[str]  # noqa: N815
     blockers: list[str] = []
     owner: Person | None = None
@@ -38,71 +38,73 @@ class Task(BaseModel):
 TASK = compile_schema(Task)
 
 
-def by_model(values: object, delete: object = ()) -> ScratchpadUpdate:
+def model_update(values: object, delete: object = ()) -> ScratchpadUpdate:
     return plan_object_update(STATE, values, delete, may_have_filler=True)
 
 
 @pytest.mark.spec("C2")
 def test_a_model_that_sends_one_field_replaces_one_field() -> None:
-    assert by_model({"currentGoal": "Ship"}).state == {**STATE, "currentGoal": "Ship"}
+    assert model_update({"currentGoal": "Ship"}).state == {**STATE, "currentGoal": "Ship"}
 
 
 @pytest.mark.spec("C2")
-def test_a_model_that_fills_in_nulls_wipes_nothing() -> None:
-    update = by_model({"currentGoal": "Ship", "completedSteps": None, "blockers": None, "owner": None})
+def test_nulls_from_a_model_clear_nothing() -> None:
+    update = model_update({"currentGoal": "Ship", "completedSteps": None, "blockers": None, "owner": None})
     assert update.state == {**STATE, "currentGoal": "Ship"}
     assert update.filler == ("completedSteps", "blockers", "owner")
 
 
 @pytest.mark.spec("C2")
-def test_a_model_that_fills_in_empty_lists_wipes_nothing() -> None:
-    update = by_model({"currentGoal": "Ship", "completedSteps": [], "blockers": [], "owner": {"name": "", "phone": ""}})
+def test_empty_lists_from_a_model_clear_nothing() -> None:
+    update = model_update(
+        {"currentGoal": "Ship", "completedSteps": [], "blockers": [], "owner": {"name": "", "phone": ""}}
+    )
     assert update.state == {**STATE, "currentGoal": "Ship"}
     assert update.filler == ("completedSteps", "blockers", "owner.name", "owner.phone")
 
 
 @pytest.mark.spec("C2")
-def test_a_model_that_says_nothing_but_an_empty_list_clears_it() -> None:
-    assert by_model({"blockers": []}).state == {**STATE, "blockers": []}
+def test_a_single_empty_list_from_a_model_clears_the_field() -> None:
+    assert model_update({"blockers": []}).state == {**STATE, "blockers": []}
 
 
 @pytest.mark.spec("C2")
 def test_a_single_null_is_set() -> None:
-    phone = by_model({"owner": {"phone": None}})
+    phone = model_update({"owner": {"phone": None}})
     assert phone.state == {**STATE, "owner": {"name": "Ada", "phone": None}}
 
 
 @pytest.mark.spec("C2")
-def test_a_model_may_send_null_for_delete() -> None:
-    assert by_model({"currentGoal": "Ship"}, None).state == {**STATE, "currentGoal": "Ship"}
-    assert by_model({"currentGoal": "Ship"}, []).missing == ()
+def test_a_model_can_send_null_for_delete() -> None:
+    assert model_update({"currentGoal": "Ship"}, None).state == {**STATE, "currentGoal": "Ship"}
+    assert model_update({"currentGoal": "Ship"}, []).missing == ()
 
 
 @pytest.mark.spec("C2")
-def test_a_call_that_is_repeated_means_what_it_meant_the_first_time() -> None:
-    """The second time there is nothing left to delete, and the list is still no more than padding."""
-    first = by_model({"blockers": []}, ["owner.phone"])
+def test_a_repeated_call_has_the_same_meaning() -> None:
+    """The path is already deleted in the second call, and the empty list is still filler."""
+    first = model_update({"blockers": []}, ["owner.phone"])
     assert first.state == {**STATE, "owner": {"name": "Ada"}}
     again = plan_object_update(first.state, {"blockers": []}, ["owner.phone"], may_have_filler=True)
     assert (again.changed, again.filler, again.missing) == (False, ("blockers",), ("owner.phone",))
 
 
 @pytest.mark.spec("C2", "C9")
-def test_a_host_is_taken_literally() -> None:
+def test_empty_values_from_a_host_are_set() -> None:
     update = plan_object_update(STATE, {"currentGoal": "Ship", "blockers": [], "owner": None})
     assert update.state == {**STATE, "currentGoal": "Ship", "blockers": [], "owner": None}
     assert update.filler == ()
 
 
 @pytest.mark.spec("C9")
-def test_a_model_instance_says_what_it_has_set() -> None:
+def test_only_the_set_fields_of_a_model_instance_are_merged() -> None:
     update = plan_object_update(STATE, Person(name="Bo"))
     assert update.values == {"name": "Bo"}
 
 
 @pytest.mark.spec("C2", "J3")
 @each_row("values", ["Deploy v3", ["Deploy v3"], 7, None, True])
-def test_an_object_pad_takes_an_object(values: object) -> None:
+def test_an_object_scratchpad_accepts_only_an_object(values: object) -> None:
     with pytest.raises(InvalidInput) as caught:
         plan_object_update(STATE, values)
     assert caught.value.field == "values"
@@ -111,7 +113,7 @@ def test_an_object_pad_takes_an_object(values: object) -> None:
 
 @pytest.mark.spec("C2", "J3")
 @each_row("text", [{"currentGoal": "Ship"}, ["a"], None, b"bytes", "a\x00b", "\ud800"])
-def test_a_text_pad_is_never_overwritten_by_anything_but_a_text(text: object) -> None:
+def test_a_text_scratchpad_accepts_only_a_text(text: object) -> None:
     for append in (True, False):
         with pytest.raises(InvalidInput) as caught:
             plan_text_update("my notes", text, append=append)
@@ -124,9 +126,9 @@ def test_a_text_is_replaced_or_appended_to() -> None:
     replaced = plan_text_update("old", "new")
     assert (replaced.state, replaced.changed) == ("new", True)
     assert replaced.event("notes") == ScratchpadWritten("notes", "new")
-    grown = plan_text_update("old", "new", append=True)
-    assert grown.state == "old\nnew"
-    assert grown.event("notes") == ScratchpadWritten("notes", "new", append=True)
+    appended = plan_text_update("old", "new", append=True)
+    assert appended.state == "old\nnew"
+    assert appended.event("notes") == ScratchpadWritten("notes", "new", append=True)
     assert not plan_text_update("old", "old").changed
     assert not plan_text_update("old", "", append=True).changed
     assert plan_text_update(None, "first", append=True).state == "first"
@@ -134,25 +136,25 @@ def test_a_text_is_replaced_or_appended_to() -> None:
 
 @pytest.mark.spec("C2")
 @pytest.mark.parametrize("blank", ["", " ", "\n\t\n"])
-def test_a_model_that_writes_a_blank_text_wipes_nothing_and_a_host_is_taken_literally(blank: str) -> None:
-    padded = plan_text_update("my notes", blank, may_have_filler=True)
-    assert (padded.state, padded.changed, padded.filler) == ("my notes", False, ("text",))
-    added = plan_text_update("my notes", blank, append=True, may_have_filler=True)
-    assert (added.state, added.changed, added.filler) == ("my notes", False, ())
+def test_a_blank_text_from_a_model_clears_nothing_and_one_from_a_host_is_set(blank: str) -> None:
+    replaced_text = plan_text_update("my notes", blank, may_have_filler=True)
+    assert (replaced_text.state, replaced_text.changed, replaced_text.filler) == ("my notes", False, ("text",))
+    appended_text = plan_text_update("my notes", blank, append=True, may_have_filler=True)
+    assert (appended_text.state, appended_text.changed, appended_text.filler) == ("my notes", False, ())
     assert plan_text_update("", blank, may_have_filler=True).filler == ()
     assert plan_text_update("my notes", "-", may_have_filler=True).state == "-"
     assert plan_text_update("my notes", blank).state == blank
 
 
 @pytest.mark.spec("C2")
-def test_a_text_grows_up_to_the_limit_and_not_beyond() -> None:
+def test_a_text_can_grow_up_to_the_limit() -> None:
     assert plan_text_update("x" * 10, "y" * (MAX_DOCUMENT_BYTES - 11), append=True).changed
     with pytest.raises(InvalidInput):
         plan_text_update("x" * 11, "y" * (MAX_DOCUMENT_BYTES - 11), append=True)
 
 
 @pytest.mark.spec("C2")
-def test_deleting_comes_first_so_an_object_can_be_replaced_whole() -> None:
+def test_paths_are_deleted_first_so_that_an_object_can_be_replaced() -> None:
     update = plan_object_update(STATE, {"owner": {"name": "Bo"}}, ["owner"])
     assert update.state == {**STATE, "owner": {"name": "Bo"}}
     assert update.event("plan") == ScratchpadMerged("plan", {"owner": {"name": "Bo"}}, (("owner",),))
@@ -160,11 +162,11 @@ def test_deleting_comes_first_so_an_object_can_be_replaced_whole() -> None:
 
 @pytest.mark.spec("C2")
 def test_deleting_a_missing_path_is_reported_and_harmless() -> None:
-    paths = ["owner.phone", ["owner", "phone"], "/owner/fax", "nobody.knows", "owner.name.first"]
+    paths = ["owner.phone", ["owner", "phone"], "/owner/fax", "unknown.field", "owner.name.first"]
     update = plan_object_update(STATE, {}, paths)
     assert update.state == {**STATE, "owner": {"name": "Ada"}}
     assert update.delete == (("owner", "phone"),)
-    assert update.missing == ("owner.fax", "nobody.knows", "owner.name.first")
+    assert update.missing == ("owner.fax", "unknown.field", "owner.name.first")
     again = plan_object_update(update.state, {}, paths)
     assert (again.state, again.changed, again.delete) == (update.state, False, ())
 
@@ -173,7 +175,7 @@ def test_deleting_a_missing_path_is_reported_and_harmless() -> None:
 @pytest.mark.parametrize(
     ("delete", "field"), [("owner", "delete"), ({"owner": 1}, "delete"), (["owner", 7], "delete[1]")]
 )
-def test_what_to_delete_is_a_list_of_paths(delete: object, field: str) -> None:
+def test_delete_must_be_a_list_of_paths(delete: object, field: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         plan_object_update(STATE, {}, delete)
     assert caught.value.field == field
@@ -187,7 +189,7 @@ def test_unsafe_keys_are_dropped_and_reported() -> None:
 
 
 @pytest.mark.spec("C2")
-def test_many_small_updates_do_not_make_a_state_too_large() -> None:
+def test_an_update_over_the_size_limit_is_refused() -> None:
     state: Any = {"log": "x" * (MAX_DOCUMENT_BYTES - 1_000)}
     with pytest.raises(InvalidInput) as caught:
         plan_object_update(state, {"note": {"text": "y" * 2_000, "by": "Ada"}})
@@ -196,7 +198,7 @@ def test_many_small_updates_do_not_make_a_state_too_large() -> None:
 
 
 @pytest.mark.spec("C2")
-def test_what_is_known_of_the_size_saves_measuring_and_decides_nothing() -> None:
+def test_a_size_estimate_does_not_change_the_result() -> None:
     small = {"a": "x" * 100}
     for size in (110, MAX_DOCUMENT_BYTES - 5, MAX_DOCUMENT_BYTES):
         update = plan_object_update(small, {"b": 1}, size=size)
@@ -207,7 +209,7 @@ def test_what_is_known_of_the_size_saves_measuring_and_decides_nothing() -> None
 
 
 @pytest.mark.spec("C2")
-def test_an_update_knows_whether_it_changes_anything() -> None:
+def test_an_update_reports_whether_it_changes_the_state() -> None:
     assert not plan_object_update(STATE, {"currentGoal": "Deploy v2"}).changed
     assert not plan_object_update(STATE, {}).changed
     assert plan_object_update({"done": 1}, {"done": True}).changed
@@ -215,6 +217,6 @@ def test_an_update_knows_whether_it_changes_anything() -> None:
 
 
 @pytest.mark.spec("C2")
-def test_an_object_begins_where_there_was_none() -> None:
-    for nothing in (None, "a text of earlier"):
+def test_an_object_replaces_a_missing_state_or_a_text() -> None:
+    for nothing in (None, "an earlier text"):
         assert plan_object_update(nothing, {"a": 1}, ["b"]).state == {"a": 1}

@@ -24,7 +24,7 @@ SITE = window_with(
 )
 
 
-def found_in(text: str, entities: Entities = SITE) -> list[str]:
+def ids_in(text: str, entities: Entities = SITE) -> list[str]:
     things = sightings_from_message(text, entities)
     assert {thing.how for thing in things} <= {"used"}
     return [thing.id for thing in things]
@@ -50,24 +50,24 @@ def found_in(text: str, entities: Entities = SITE) -> list[str]:
     ],
 )
 def test_ids_and_names_are_found_in_the_order_of_the_message(text: str, ids: list[str]) -> None:
-    assert found_in(text) == ids
+    assert ids_in(text) == ids
 
 
 @pytest.mark.parametrize(
     ("text", "ids"), [("close #13", ["13"]), ("close #14", []), ("13 of them", []), ("a&#13;b", [])]
 )
 def test_a_number_after_a_hash_counts_if_it_is_a_known_id(text: str, ids: list[str]) -> None:
-    assert found_in(text, window_with(EntitySighting("pr", "12"), EntitySighting("pr", "13"))) == ids
+    assert ids_in(text, window_with(EntitySighting("pr", "12"), EntitySighting("pr", "13"))) == ids
 
 
 def test_an_earlier_name_is_found_too() -> None:
     renamed = SITE.apply(an_event(EntitiesSeen((a_page("page-123", "Our Team"),)), 9))
-    assert found_in("bring back About Us", renamed) == ["page-123"]
+    assert ids_in("bring back About Us", renamed) == ["page-123"]
 
 
 def test_an_evicted_entity_is_found() -> None:
     entities = SITE.evict(SITE.overflow(1))
-    assert found_in("What about the Contact Form?", entities) == ["page-2"]
+    assert ids_in("What about the Contact Form?", entities) == ["page-2"]
 
 
 def test_a_known_id_keeps_its_known_type() -> None:

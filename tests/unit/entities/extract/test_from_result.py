@@ -1,4 +1,4 @@
-"""Entities in tool results: every structure, every naming convention, and values that are not entities."""
+"""Entities in tool results: structures, naming conventions, and values that are not entities."""
 
 from __future__ import annotations
 
@@ -102,8 +102,8 @@ def test_a_list_is_found_in_every_structure_in_order(shape: str) -> None:
 def test_results_of_create_search_and_heading_tools_are_read() -> None:
     """The three examples of the design."""
     assert extract(entities_of_call("cms_createPage", {"success": True, "page": ABOUT})) == ONE
-    found = {"matches": [{"id": f"img-{n}", "filename": f"{name}.jpg"} for n, name in enumerate("abcde", start=1)]}
-    images = entities_of_call("cms_searchImages", found)
+    matches = {"matches": [{"id": f"img-{n}", "filename": f"{name}.jpg"} for n, name in enumerate("abcde", start=1)]}
+    images = entities_of_call("cms_searchImages", matches)
     assert extract(images) == [("image", "img-1", "a.jpg"), ("image", "img-2", "b.jpg"), ("image", "img-3", "c.jpg")]
     section = entities_of_call("cms_getSectionContent", {"section": {"id": "sec-456", "heading": "Welcome"}})
     assert extract(section) == [("section", "sec-456", "Welcome")]
@@ -251,14 +251,14 @@ def test_every_id_key_is_recognised(key: str) -> None:
 
 
 @pytest.mark.spec("B4")
-def test_a_number_is_an_id_if_its_key_says_so() -> None:
+def test_a_number_is_an_id_under_an_id_key() -> None:
     [page] = entities_of_call("get_page", {"id": 7, "owner_id": 12, "views": 1204, "price": 20240501})
     assert (page.id, parts(page)) == ("7", [("owner", "12", "")])
 
 
 @pytest.mark.spec("B4")
 @each_row("value", [None, "", "  ", True, 1.5, [], {}, "x" * 500, "two\nlines"])
-def test_a_value_that_cannot_be_an_id_is_none_under_any_key(value: Any) -> None:
+def test_a_value_that_cannot_be_an_id_is_ignored_under_any_key(value: Any) -> None:
     assert all(
         thing.id == "p-1" for thing in entities_of_call("get_page", {"page": {"id": "p-1"}, "author": {"id": value}})
     )
@@ -271,11 +271,11 @@ NAMES = ["title", "name", "heading", "label", "subject", "filename", "slug", "em
 
 
 @pytest.mark.spec("B4")
-@each_row("place", range(len(NAMES)))
-def test_the_name_comes_from_the_first_of_these_keys(place: int) -> None:
-    value = {name: f"the {name}" for name in reversed(NAMES[place:])}
+@each_row("index", range(len(NAMES)))
+def test_the_name_comes_from_the_first_of_these_keys(index: int) -> None:
+    value = {name: f"the {name}" for name in reversed(NAMES[index:])}
     [thing] = entities_of_call("get_page", {"id": "p-1", **value})
-    assert thing.name == f"the {NAMES[place]}"
+    assert thing.name == f"the {NAMES[index]}"
 
 
 @pytest.mark.spec("B4")
@@ -384,7 +384,7 @@ def test_numbers_measures_and_dates_are_not_ids_in_prose() -> None:
 
 @pytest.mark.spec("B4")
 @each_row("value", ["2024-05-01", "12kg", "19.99", "94107", "5551234567", "v1.2.3"])
-def test_the_same_values_are_ids_if_the_key_says_so(value: str) -> None:
+def test_the_same_values_are_ids_under_an_id_key(value: str) -> None:
     [thing] = entities_of_call("get_thing", {"id": "thing-123", "release_id": value})
     assert parts(thing) == [("release", value, "")]
 
@@ -410,7 +410,7 @@ SECRETS = {
 
 @pytest.mark.spec("B4")
 @each_row("key", SECRETS)
-def test_secrets_are_never_stored(key: str) -> None:
+def test_secrets_are_not_stored(key: str) -> None:
     [thing] = entities_of_call("get_thing", {"id": "thing-123", key: SECRETS[key]}, {key: SECRETS[key]})
     assert (thing.id, thing.parts) == ("thing-123", ())
 
@@ -556,7 +556,7 @@ def test_the_container_of_a_deletion_was_only_used() -> None:
 
 
 @pytest.mark.spec("B4")
-def test_several_can_be_deleted_at_once() -> None:
+def test_several_entities_can_be_deleted_at_once() -> None:
     things = entities_of_call("delete_pages", {"deleted": ["page-123", "page-456"]}, {"ids": ["page-123", "page-456"]})
     assert [(thing.id, thing.how) for thing in things] == [("page-123", "deleted"), ("page-456", "deleted")]
 
@@ -576,7 +576,7 @@ def test_a_host_can_register_id_keys() -> None:
 
 
 @pytest.mark.spec("B5")
-def test_a_host_extractor_replaces_ours_for_tools_of_its_pattern() -> None:
+def test_a_host_extractor_replaces_the_default_for_tools_of_its_pattern() -> None:
     rules = EntityRules(extractors={"crm_*": lambda outcome: [Entity(outcome.result["nr"], "lead", "Acme")]})
     assert extract(entities_of_call("crm_get", {"nr": "L1", "id": "other-1"}, rules=rules)) == [("lead", "L1", "Acme")]
     assert extract(entities_of_call("get_page", ABOUT, rules=rules)) == ONE
@@ -630,7 +630,7 @@ LARGE: dict[str, Callable[[], Any]] = {
 @each_row("tool", ["list_pages", "get_page", "delete_pages"])
 @each_row("large", LARGE)
 def test_a_large_result_is_read_up_to_its_limits(large: str, tool: str) -> None:
-    """Would hang, not fail, if it were read completely; the limits are for what is stored."""
+    """The test hangs if the whole result is read; the limits are those of stored records."""
     value = LARGE[large]()
     things = entities_of_call(tool, value, value)
     assert len(things) <= MAX_RECORDS + MAX_USED_ARGUMENTS
@@ -721,8 +721,8 @@ def test_an_entity_whose_deletion_failed_is_not_deleted(answer: Any) -> None:
     ],
 )
 def test_only_the_object_of_the_verb_is_deleted(tool: str, arguments: Any) -> None:
-    dead = {thing.id for thing in entities_of_call(tool, {"success": True}, arguments) if thing.how == "deleted"}
-    assert dead.isdisjoint(value for key, value in arguments.items() if key.endswith("_id"))
+    deleted_ids = {thing.id for thing in entities_of_call(tool, {"success": True}, arguments) if thing.how == "deleted"}
+    assert deleted_ids.isdisjoint(value for key, value in arguments.items() if key.endswith("_id"))
 
 
 @pytest.mark.spec("B4")
@@ -742,8 +742,8 @@ def test_a_search_in_a_container_is_about_its_hits() -> None:
 
 @pytest.mark.spec("B4")
 def test_names_are_found_under_any_key_spelling_without_control_characters() -> None:
-    for given in ({"Name": "Acme"}, {"accountName": "Acme"}, {"NAME": "Acme"}, {"name": "Ac\x00me\ud800"}):
-        assert extract(entities_of_call("get_account", {"Id": "001A", **given})) == [("account", "001A", "Acme")]
+    for names in ({"Name": "Acme"}, {"accountName": "Acme"}, {"NAME": "Acme"}, {"name": "Ac\x00me\ud800"}):
+        assert extract(entities_of_call("get_account", {"Id": "001A", **names})) == [("account", "001A", "Acme")]
     assert extract(entities_of_call("get_user", {"id": 7, "firstName": "Ada", "lastName": "Byron"})) == [
         ("user", "7", "Ada Byron")
     ]

@@ -47,7 +47,7 @@ def test_a_plural_noun_means_several_entities() -> None:
 
 
 @pytest.mark.parametrize("name", ["merge_pr", "get_issue", "mcp__git__update-issue"])
-def test_a_tool_may_be_about_one_entity(name: str) -> None:
+def test_a_tool_with_a_singular_noun_is_about_one_entity(name: str) -> None:
     assert parse_tool_name(name).about_one
 
 

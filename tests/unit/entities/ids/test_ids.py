@@ -20,7 +20,7 @@ pytestmark = pytest.mark.spec("B4")
 
 
 @each_row(
-    ("key", "says", "type"),
+    ("key", "meaning", "type"),
     [
         ("id", "own", "reference"),
         ("_id", "own", "reference"),
@@ -43,8 +43,8 @@ pytestmark = pytest.mark.spec("B4")
         ("", "", "reference"),
     ],
 )
-def test_a_key_gives_the_meaning_of_its_value(key: str, says: str, type: str) -> None:
-    assert key_meaning(key) == (says, type)
+def test_a_key_gives_the_meaning_of_its_value(key: str, meaning: str, type: str) -> None:
+    assert key_meaning(key) == (meaning, type)
 
 
 @each_row(
@@ -119,28 +119,28 @@ def test_almost_any_value_is_an_id_under_an_id_key() -> None:
 
 def test_the_ids_of_a_call_have_their_paths() -> None:
     arguments = {"order_id": "#W1", "items": [{"item_id": 7}, {"item_id": 8}], "note": "see page-123", "count": 12}
-    found = [(f.path, f.type, f.id) for f in find_ids(arguments)]
-    assert found == [("order_id", "order", "#W1"), ("items[0].item_id", "item", "7"), ("items[1].item_id", "item", "8")]
+    ids = [(item.path, item.type, item.id) for item in find_ids(arguments)]
+    assert ids == [("order_id", "order", "#W1"), ("items[0].item_id", "item", "7"), ("items[1].item_id", "item", "8")]
 
 
 def test_a_plain_id_has_the_type_of_the_tool() -> None:
-    [found] = find_ids({"id": "x"}, own_type="page")
-    assert (found.type, found.id) == ("page", "x")
+    [item] = find_ids({"id": "x"}, own_type="page")
+    assert (item.type, item.id) == ("page", "x")
 
 
 def test_a_plain_number_is_the_id_of_the_single_entity_of_the_tool() -> None:
-    [found] = find_ids({"number": 12, "filter": {"number": 3}}, own_type="pr", about_one=True)
-    assert (found.path, found.type, found.id) == ("number", "pr", "12")
+    [item] = find_ids({"number": 12, "filter": {"number": 3}}, own_type="pr", about_one=True)
+    assert (item.path, item.type, item.id) == ("number", "pr", "12")
     assert find_ids({"number": 12}, own_type="pr") == []
     assert find_ids({"number": 12}, own_type="page", about_one=True) == []
-    [found] = find_ids({"number": 12}, own_type="pr", about_one=True, rules=EntityRules(id_keys={"number": "ticket"}))
-    assert found.type == "ticket"
+    [item] = find_ids({"number": 12}, own_type="pr", about_one=True, rules=EntityRules(id_keys={"number": "ticket"}))
+    assert item.type == "ticket"
 
 
 def test_registered_keys_and_synonyms_of_a_host_are_used() -> None:
     rules = EntityRules(types={"customer": ["client"]}, id_keys={"matricule": "employee"})
-    found = find_ids({"client_id": "c", "matricule": "0042"}, rules=rules)
-    assert [(f.type, f.id) for f in found] == [("customer", "c"), ("employee", "0042")]
+    items = find_ids({"client_id": "c", "matricule": "0042"}, rules=rules)
+    assert [(item.type, item.id) for item in items] == [("customer", "c"), ("employee", "0042")]
 
 
 def test_each_id_counts_once() -> None:
@@ -148,7 +148,7 @@ def test_each_id_counts_once() -> None:
 
 
 @each_row(
-    ("text", "found"),
+    ("text", "expected"),
     [
         ("Cancel order #W6390527, please.", [("order", "#W6390527")]),
         ("my user id is mei_kovacs_8020", [("user", "mei_kovacs_8020")]),
@@ -165,23 +165,23 @@ def test_each_id_counts_once() -> None:
         ("", []),
     ],
 )
-def test_ids_are_found_in_user_text(text: str, found: list[tuple[str, str]]) -> None:
-    assert [(f.type, f.id) for f in find_ids_in_text(text)] == found
+def test_ids_are_found_in_user_text(text: str, expected: list[tuple[str, str]]) -> None:
+    assert [(item.type, item.id) for item in find_ids_in_text(text)] == expected
 
 
 @given(json_values(), st.text(max_size=10))
 def test_no_arguments_make_the_search_fail_and_every_id_has_text(value: Any, key: str) -> None:
-    assert all(found.id and found.type for found in find_ids({key: value, f"{key}_id": value}))
+    assert all(item.id and item.type for item in find_ids({key: value, f"{key}_id": value}))
 
 
 @given(st.text())
 def test_no_text_makes_the_search_fail_and_every_id_occurs_in_it(text: str) -> None:
-    assert all(found.id and found.id in text for found in find_ids_in_text(text))
+    assert all(item.id and item.id in text for item in find_ids_in_text(text))
 
 
 @each_row("text", ["a" * 200_000, "a." * 100_000, "a1-" * 70_000, "/a" * 100_000, "@" * 200_000, "x@" * 90_000])
 def test_time_is_linear_in_the_length_of_the_text(text: str) -> None:
-    """Would hang, not fail, if a pattern took quadratic time."""
+    """The test hangs if a pattern takes quadratic time."""
     find_ids_in_text(text)
     looks_like_id(text)
     find_ids({"id": text, "note": text})

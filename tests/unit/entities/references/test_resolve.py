@@ -76,7 +76,7 @@ def resolved_names(text: str, entities: Entities = SITE) -> list[str]:
         ("the earlier page", ["Contact"]),
     ],
 )
-def test_a_reference_resolves_as_a_listener_would_understand_it(text: str, names: list[str]) -> None:
+def test_an_english_reference_is_resolved(text: str, names: list[str]) -> None:
     assert resolved_names(text) == names
 
 
@@ -108,7 +108,7 @@ def test_a_reference_resolves_as_a_listener_would_understand_it(text: str, names
         ("打开前者", ["mountain.jpg"]),
     ],
 )
-def test_the_same_in_chinese(text: str, names: list[str]) -> None:
+def test_a_chinese_reference_is_resolved(text: str, names: list[str]) -> None:
     assert resolved_names(text) == names
 
 
@@ -128,7 +128,7 @@ def test_the_same_in_chinese(text: str, names: list[str]) -> None:
         ("delete mountain.jpg and lake.jpg", ["mountain.jpg", "lake.jpg"]),
     ],
 )
-def test_names_and_ids_are_found_whole_in_part_and_misspelt(text: str, names: list[str]) -> None:
+def test_complete_partial_and_misspelt_names_and_ids_are_found(text: str, names: list[str]) -> None:
     assert resolved_names(text) == names
 
 
@@ -166,9 +166,9 @@ def test_a_text_that_refers_to_nothing_resolves_to_nothing(text: str) -> None:
     assert answer.why
 
 
-def test_entities_created_one_by_one_are_meant_together() -> None:
-    made = window_after([HOME], [a("page", "One", action="create")], [a("page", "Two", action="create")])
-    assert resolved_names("publish them", made) == ["Two", "One"]
+def test_entities_created_one_by_one_are_referenced_together() -> None:
+    entities = window_after([HOME], [a("page", "One", action="create")], [a("page", "Two", action="create")])
+    assert resolved_names("publish them", entities) == ["Two", "One"]
     assert resolved_names("publish them", window_after(IMAGES, [HOME])) == ["mountain.jpg", "river.jpg", "lake.jpg"]
     assert resolved_names("what is their address", window_after([a("hotel", "Ritz")], [a("hotel", "Astoria")])) == [
         "Astoria"
@@ -178,7 +178,7 @@ def test_entities_created_one_by_one_are_meant_together() -> None:
 @pytest.mark.parametrize(
     "text", ["rename it to Contact", "change the title of the page to Contact", "call it Contact", "把它改名为Contact"]
 )
-def test_a_new_name_is_no_reference(text: str) -> None:
+def test_a_new_name_is_not_a_reference(text: str) -> None:
     assert resolved_names(text) == ["About Us"]
 
 
@@ -201,12 +201,12 @@ def test_a_part_is_returned_as_an_entity_with_its_parent() -> None:
     assert (part.type, part.id, part.parent) == ("item", "33334444", ("order", "#W123"))
 
 
-def test_the_items_of_an_order_are_meant_by_their_noun() -> None:
+def test_the_items_of_an_order_are_found_by_their_noun() -> None:
     assert resolved_names("return the items") == ["Desk Lamp", "Standing Desk"]
     assert resolved_names("return the item") == ["?", "Desk Lamp", "Standing Desk"]
 
 
-def test_a_type_of_two_words_is_meant_by_both_and_by_the_last() -> None:
+def test_a_type_of_two_words_is_found_by_both_words_and_by_the_last() -> None:
     wallet = window_after([a("payment_method", "Visa")], [HOME])
     assert resolved_names("remove that payment method", wallet) == ["Visa"]
     assert resolved_names("remove that method", wallet) == ["Visa"]
@@ -269,7 +269,7 @@ class TestSeveralReferencesInOneText:
     def test_a_pronoun_is_ambiguous_if_only_its_container_is_known(self) -> None:
         assert resolved_names("delete it from the About page", window_after([ABOUT])) == ["?", "About Us"]
 
-    def test_in_chinese_too_the_target_of_an_addition_has_another_type(self) -> None:
+    def test_the_target_of_a_chinese_addition_has_another_type(self) -> None:
         assert resolved_names("给它加一张图片", window_after([ABOUT], IMAGES[:1])) == ["About Us"]
 
     def test_a_pronoun_does_not_mean_an_entity_named_in_its_clause(self) -> None:
@@ -301,9 +301,9 @@ class TestDeletedEntities:
         assert "deleted" in answer.why
 
     def test_after_a_deletion_several_candidates_are_ambiguous(self) -> None:
-        left = window_after([HOME], [CONTACT], [ABOUT], [deleted("page", "About Us")])
-        assert resolved_names("rename it", left) == ["?", "Contact", "Home"]
-        assert resolved_names("rename that page", left) == ["?", "Contact", "Home"]
+        remaining = window_after([HOME], [CONTACT], [ABOUT], [deleted("page", "About Us")])
+        assert resolved_names("rename it", remaining) == ["?", "Contact", "Home"]
+        assert resolved_names("rename that page", remaining) == ["?", "Contact", "Home"]
 
     def test_after_a_deletion_another_type_is_ambiguous(self) -> None:
         assert resolved_names("rename it", window_after([HERO], [ABOUT], [deleted("page", "About Us")])) == [
@@ -338,11 +338,11 @@ class TestDeletedEntities:
 
     @pytest.mark.parametrize("text", ["undo that", "undo it", "撤销它"])
     def test_undo_means_only_the_last_deleted_entity(self, text: str) -> None:
-        gone = window_after([CONTACT], [ABOUT], [deleted("page", "About Us")])
-        assert resolved_names(text, gone) == ["About Us"]
-        assert resolved_names(text, gone.apply(an_event(EntitiesSeen((HOME,)), 4))) == ["Home"]
+        entities = window_after([CONTACT], [ABOUT], [deleted("page", "About Us")])
+        assert resolved_names(text, entities) == ["About Us"]
+        assert resolved_names(text, entities.apply(an_event(EntitiesSeen((HOME,)), 4))) == ["Home"]
 
-    def test_a_name_finds_a_deleted_entity_and_says_so(self) -> None:
+    def test_a_name_finds_a_deleted_entity_and_the_reason_names_the_deletion(self) -> None:
         answer = resolve("open Contact", window_after([CONTACT], [ABOUT], [deleted("page", "Contact")]))
         assert answer.entity is not None
         assert answer.entity.deleted
@@ -362,7 +362,7 @@ def after_use(type: str, name: str) -> EntitySighting:
 
 
 class TestPositionsInAList:
-    """Positions are counted in the list as it was shown, whatever happened since."""
+    """Positions are counted in the list as it was shown, regardless of later events."""
 
     @each_row("touched", [*IMAGES, *(after_use("image", image.name) for image in IMAGES)], ids=str)
     @each_row(
@@ -382,7 +382,7 @@ class TestPositionsInAList:
     ) -> None:
         assert resolved_names(text, window_after(IMAGES, [touched])) == names
 
-    def test_a_used_entry_is_still_meant_by_it(self) -> None:
+    def test_the_pronoun_it_means_the_used_entry(self) -> None:
         entities = window_after(IMAGES, [IMAGES[1]])
         assert resolved_names("open it", entities) == ["river.jpg"]
         assert resolve("open it", entities).confidence == 0.9
@@ -400,7 +400,7 @@ class TestPositionsInAList:
         assert resolved_names("the second image", window_after(IMAGES, [ABOUT, CONTACT])) == ["river.jpg"]
         assert resolved_names("the second one", window_after(IMAGES, [ABOUT, CONTACT])) == ["Contact"]
 
-    def test_descriptive_words_limit_what_is_counted(self) -> None:
+    def test_descriptive_words_limit_the_counted_entries(self) -> None:
         shirts = [a("shirt", "red plain"), a("shirt", "blue"), a("shirt", "red striped")]
         assert resolved_names("the second red shirt", window_after(shirts, [shirts[2]])) == ["red striped"]
 
@@ -460,11 +460,11 @@ class TestPositionsInAList:
         ]
 
     def test_an_entry_outside_the_window_is_ambiguous(self) -> None:
-        left = window_after(IMAGES, [IMAGES[1]])
-        left = left.evict([entity for entity in left if entity.name != "river.jpg"])
-        assert resolved_names("the second image", left) == ["river.jpg"]
-        assert resolved_names("the third image", left) == ["?", "lake.jpg"]
-        assert resolved_names("delete these images", left) == ["river.jpg"]
+        remaining = window_after(IMAGES, [IMAGES[1]])
+        remaining = remaining.evict([entity for entity in remaining if entity.name != "river.jpg"])
+        assert resolved_names("the second image", remaining) == ["river.jpg"]
+        assert resolved_names("the third image", remaining) == ["?", "lake.jpg"]
+        assert resolved_names("delete these images", remaining) == ["river.jpg"]
 
     def test_a_list_stays_after_its_type_became_known(self) -> None:
         nameless = [EntitySighting("reference", f"id-{n}00", how="used") for n in (1, 2)]
@@ -626,7 +626,7 @@ class TestByAge:
             ("the last page I opened", ["About Us"]),
         ],
     )
-    def test_without_a_list_entities_are_counted_by_first_sight(self, text: str, names: list[str]) -> None:
+    def test_without_a_list_entities_are_counted_by_first_sighting(self, text: str, names: list[str]) -> None:
         assert resolved_names(text, self.PAGES) == names
 
     def test_the_newest_is_ambiguous_if_an_older_one_was_used_since(self) -> None:
@@ -655,7 +655,7 @@ class TestNounWithNumber:
 
 
 class TestPreviousMessage:
-    def test_it_means_what_the_assistant_just_named(self) -> None:
+    def test_it_means_the_entity_that_the_assistant_just_named(self) -> None:
         answer = resolve("Yes, open it", window_after([ABOUT, CONTACT]), previous_text="How about the Contact page?")
         assert answer.entity is not None
         assert answer.entity.name == "Contact"
@@ -668,16 +668,16 @@ class TestPreviousMessage:
 
 class TestSearchedEntities:
     def test_search_is_used_only_if_nothing_in_the_window_fits(self) -> None:
-        asked: list[str] = []
+        searches: list[str] = []
 
-        def deep() -> Iterator[Entity]:
-            asked.append("asked")
+        def search() -> Iterator[Entity]:
+            searches.append("search")
             yield Entity("p9", "page", "Pricing")
 
-        assert resolve("open Contact", SITE, searched=deep()).verdict == "resolved"
-        assert asked == []
-        answer = resolve("open Pricing", SITE, searched=deep())
-        assert asked == ["asked"]
+        assert resolve("open Contact", SITE, searched=search()).verdict == "resolved"
+        assert searches == []
+        answer = resolve("open Pricing", SITE, searched=search())
+        assert searches == ["search"]
         assert answer.entity is not None
         assert answer.entity.id == "p9"
         assert answer.confidence < 0.9
@@ -701,12 +701,12 @@ class TestSearchedEntities:
 
     @pytest.mark.parametrize("text", ["restore it", "restore the deleted page"])
     def test_a_searched_deleted_entity_is_ambiguous(self, text: str) -> None:
-        gone = Entity("p9", "page", "Pricing", deleted=True)
-        answer = resolve(text, SITE, searched=[gone])
+        deleted_page = Entity("p9", "page", "Pricing", deleted=True)
+        answer = resolve(text, SITE, searched=[deleted_page])
         assert answer.question == "Do you mean Pricing?"
         assert resolve(text, SITE).verdict == "ambiguous"
 
-    def test_a_pronoun_never_means_a_searched_entity(self) -> None:
+    def test_a_pronoun_does_not_mean_a_searched_entity(self) -> None:
         assert resolve("open it", Entities(), searched=[Entity("p9", "page", "Pricing")]).verdict == "none"
 
 
@@ -761,7 +761,7 @@ def is_consistent(answer: Resolution) -> None:
         "ok that ",
     ],
 )
-def test_of_a_huge_text_only_the_beginning_is_read(scrap: str) -> None:
+def test_only_the_beginning_of_a_huge_text_is_read(scrap: str) -> None:
     huge = scrap * (100_000 // len(scrap))
     assert resolve(huge, SITE).references == resolve(huge[:MAX_TEXT_CHARS], SITE).references
 
@@ -787,7 +787,7 @@ class TestAllBut:
         assert "Home" in resolved_names("I like every page but the home one is slow", self.PAGES)
 
     @pytest.mark.parametrize("text", ["that one, not the first", "not the first, that one"])
-    def test_an_entity_just_excluded_is_ambiguous(self, text: str) -> None:
+    def test_a_reference_to_an_excluded_entity_is_ambiguous(self, text: str) -> None:
         assert resolved_names(text, window_after(IMAGES)) == ["?", "river.jpg", "lake.jpg"]
 
     def test_excluding_the_only_entity_means_nothing(self) -> None:

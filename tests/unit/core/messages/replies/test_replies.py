@@ -22,8 +22,8 @@ CALL: Json = {"id": "call_1", "type": "function", "function": {"name": "get_page
 TEXT: Json = {"type": "text", "text": "Hello"}
 TOOL_USE: Json = {"type": "tool_use", "id": "toolu_1", "name": "get_page", "input": {"id": 1}}
 THINKING: Json = {"type": "thinking", "thinking": "Hm.", "signature": "Eqo="}
-SAID: Json = {"type": "output_text", "text": "Hello", "annotations": []}
-ITEM: Json = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": [SAID]}
+OUTPUT_TEXT: Json = {"type": "output_text", "text": "Hello", "annotations": []}
+ITEM: Json = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": [OUTPUT_TEXT]}
 REASONING: Json = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA"}
 FUNCTION_CALL: Json = {
     "type": "function_call",
@@ -47,24 +47,36 @@ def a_message(*blocks: Json, stop_reason: str | None = "end_turn", **fields: Any
 
 
 def a_response(*output: Json, status: str | None = "completed", **fields: Any) -> Json:
-    asked: Json = {"parallel_tool_calls": True, "tool_choice": "auto", "tools": [], "model": "m", "error": None}
-    asked["reasoning"] = {"effort": "low", "summary": None}
-    whole = {"id": "resp_1", "object": "response", "created_at": 1.0, "output": list(output or [ITEM]), **asked}
+    request_fields: Json = {
+        "parallel_tool_calls": True,
+        "tool_choice": "auto",
+        "tools": [],
+        "model": "m",
+        "error": None,
+    }
+    request_fields["reasoning"] = {"effort": "low", "summary": None}
+    whole = {
+        "id": "resp_1",
+        "object": "response",
+        "created_at": 1.0,
+        "output": list(output or [ITEM]),
+        **request_fields,
+    }
     return {**whole, "status": status, **fields}
 
 
-def wire_of(reply: object, **how: Any) -> Json:
-    (wire,) = read_reply(reply, **how).wires
+def wire_of(reply: object, **options: Any) -> Json:
+    (wire,) = read_reply(reply, **options).wires
     return dict(wire)
 
 
-def refusal(reply: object, **how: Any) -> InvalidInput:
+def refusal(reply: object, **options: Any) -> InvalidInput:
     with pytest.raises(InvalidInput) as refused:
-        read_reply(reply, **how)
+        read_reply(reply, **options)
     return refused.value
 
 
-WHOLE: list[tuple[str, Json, Any, Reply]] = [
+COMPLETE_REPLIES: list[tuple[str, Json, Any, Reply]] = [
     (
         "openai",
         a_completion({**HELLO, "tool_calls": [CALL]}, "tool_calls"),
@@ -93,7 +105,7 @@ WHOLE: list[tuple[str, Json, Any, Reply]] = [
 
 
 @pytest.mark.spec("D9")
-@pytest.mark.parametrize(("format", "whole", "kind", "reply"), WHOLE)
+@pytest.mark.parametrize(("format", "whole", "kind", "reply"), COMPLETE_REPLIES)
 def test_a_complete_reply_is_detected_as_dict_and_as_client_object(
     format: str, whole: Json, kind: Any, reply: Reply
 ) -> None:
@@ -105,7 +117,7 @@ def test_a_complete_reply_is_detected_as_dict_and_as_client_object(
     assert whole == before
 
 
-MARKED: list[tuple[object, str]] = [
+DISTINCTIVE: list[tuple[object, str]] = [
     ({**HELLO, "refusal": None}, "openai"),
     ({"tool_calls": [CALL]}, "openai"),
     ({"content": None, "function_call": {"name": "old_lookup", "arguments": "{}"}}, "openai"),
@@ -115,7 +127,7 @@ MARKED: list[tuple[object, str]] = [
     ({"content": [TOOL_USE]}, "anthropic"),
     ({"role": "assistant", "content": "Hello", "stop_reason": "end_turn"}, "anthropic"),
     ({"type": "message", "role": "assistant", "content": [TEXT]}, "anthropic"),
-    ({"role": "assistant", "content": [SAID]}, "responses"),
+    ({"role": "assistant", "content": [OUTPUT_TEXT]}, "responses"),
     ([REASONING, ITEM], "responses"),
     ([REASONING], "responses"),
     ({**ITEM, "content": [{"type": "refusal", "refusal": "No."}]}, "responses"),
@@ -127,11 +139,11 @@ MARKED: list[tuple[object, str]] = [
 ]
 
 
-@each_row(("reply", "format"), MARKED)
+@each_row(("reply", "format"), DISTINCTIVE)
 @each_row("hint", FORMATS)
 def test_a_bare_message_with_distinctive_fields_is_detected(reply: object, format: str, hint: str) -> None:
-    read = read_reply(reply, hint=hint)
-    assert (read.format, read.id, read.usage) == (format, "", None)
+    parsed = read_reply(reply, hint=hint)
+    assert (parsed.format, parsed.id, parsed.usage) == (format, "", None)
 
 
 @each_row("name", FORMATS)
@@ -140,7 +152,7 @@ def test_an_ambiguous_bare_message_uses_format_or_hint(name: str) -> None:
     assert read_reply(HELLO, format=name, hint="openai") == Reply(format=name, wires=(HELLO,))
 
 
-def test_a_message_without_a_role_is_the_assistants() -> None:
+def test_a_message_without_a_role_is_from_the_assistant() -> None:
     assert wire_of({"content": "Hello"}) == HELLO
     assert wire_of({"content": "Hello"}, format="anthropic") == HELLO
 
@@ -175,8 +187,8 @@ def test_other_chat_fields_stay_as_the_server_sent_them(message: Json) -> None:
 def test_nulls_are_removed_from_items_and_blocks_only_if_not_needed() -> None:
     sparse: Json = {**REASONING, "status": None, "content": None}
     interpreter = {"type": "code_interpreter_call", "id": "ci_1", "code": None, "outputs": None}
-    spoken: Json = {**ITEM, "phase": None, "content": [{**SAID, "logprobs": None}]}
-    assert read_reply(a_response(sparse, interpreter, spoken)).wires == (REASONING, interpreter, ITEM)
+    message: Json = {**ITEM, "phase": None, "content": [{**OUTPUT_TEXT, "logprobs": None}]}
+    assert read_reply(a_response(sparse, interpreter, message)).wires == (REASONING, interpreter, ITEM)
     compaction = {"type": "compaction", "content": None}
     blocks: list[Json] = [
         {**TEXT, "citations": None},
@@ -199,7 +211,7 @@ def test_fields_of_an_anthropic_reply_are_not_in_the_message() -> None:
     }
 
 
-CUT: list[object] = [
+TRUNCATED: list[object] = [
     a_completion(finish_reason="length"),
     a_completion(finish_reason="content_filter"),
     a_response({**ITEM, "status": "incomplete"}, status="incomplete"),
@@ -210,12 +222,12 @@ CUT: list[object] = [
 ]
 
 
-@each_row("reply", CUT)
+@each_row("reply", TRUNCATED)
 def test_a_truncated_reply_is_marked_incomplete(reply: object) -> None:
     assert not read_reply(reply).is_complete
 
 
-ENTIRE: list[object] = [
+COMPLETE: list[object] = [
     a_completion(finish_reason="tool_calls"),
     {"choices": [{"message": HELLO}]},
     a_response(),
@@ -225,12 +237,12 @@ ENTIRE: list[object] = [
 ]
 
 
-@each_row("reply", ENTIRE)
+@each_row("reply", COMPLETE)
 def test_any_other_reply_is_complete(reply: object) -> None:
     assert read_reply(reply).is_complete
 
 
-SPENT: list[tuple[Json, ReplyUsage | None]] = [
+USAGES: list[tuple[Json, ReplyUsage | None]] = [
     (
         a_completion(
             usage={
@@ -291,12 +303,12 @@ SPENT: list[tuple[Json, ReplyUsage | None]] = [
 
 
 @pytest.mark.spec("D6")
-@each_row(("reply", "usage"), SPENT)
+@each_row(("reply", "usage"), USAGES)
 def test_usage_is_the_providers_count_or_none(reply: Json, usage: ReplyUsage | None) -> None:
     assert read_reply(reply).usage == usage
 
 
-UNENDED: list[tuple[object, str, object]] = [
+UNFINISHED: list[tuple[object, str, object]] = [
     ({"error": {"message": "overloaded"}}, "reply", {"message": "overloaded"}),
     ({"type": "error", "error": {"type": "overloaded_error"}}, "reply", {"type": "overloaded_error"}),
     (a_response(status="failed", error={"code": "server_error"}), "reply", {"code": "server_error"}),
@@ -309,16 +321,16 @@ UNENDED: list[tuple[object, str, object]] = [
 
 
 @pytest.mark.spec("J3")
-@each_row(("reply", "field", "value"), UNENDED)
+@each_row(("reply", "field", "value"), UNFINISHED)
 def test_an_unfinished_reply_is_refused_with_the_providers_reason(reply: object, field: str, value: object) -> None:
     refused = refusal(reply)
     assert (refused.field, refused.value, refused.expected) == (field, value, "a complete reply")
 
 
 def test_several_choices_are_refused() -> None:
-    several = a_completion()
-    several["choices"] *= 2
-    refused = refusal(several)
+    completion = a_completion()
+    completion["choices"] *= 2
+    refused = refusal(completion)
     assert (refused.field, refused.value) == ("reply.choices", "2 choices")
     assert "pass the message that was chosen" in refused.expected
 

@@ -21,7 +21,7 @@ def refusal(chunks: Iterable[object], format: str | None = None) -> InvalidInput
     return refused.value
 
 
-# -- chat, as other servers stream it ----------------------------------------------------------------------
+# -- chat streams of other servers -------------------------------------------------------------------------
 
 
 def a_chunk(delta: Json | None = None, finish_reason: str | None = None, **fields: Any) -> Json:
@@ -33,8 +33,10 @@ def a_call(id: str | None, arguments: str, name: str | None = "get_page", **fiel
     return {"tool_calls": [{"id": id, "function": {"name": name, "arguments": arguments}, **fields}]}
 
 
-def calls(*made: tuple[str, str]) -> Json:
-    wires = [{"id": id, "function": {"name": "get_page", "arguments": arguments}} for id, arguments in made]
+def calls(*ids_and_arguments: tuple[str, str]) -> Json:
+    wires = [
+        {"id": id, "function": {"name": "get_page", "arguments": arguments}} for id, arguments in ids_and_arguments
+    ]
     return {"role": "assistant", "content": None, "tool_calls": wires}
 
 
@@ -44,8 +46,8 @@ STREAMED: dict[str, tuple[list[Json], Json]] = {
         [{"role": "assistant", "content": "Hel"}, {"role": "assistant", "content": "lo"}],
         {"role": "assistant", "content": "Hello"},
     ),
-    "no role at all": ([{"content": "Hello"}], {"role": "assistant", "content": "Hello"}),
-    "nothing at all": ([], {"role": "assistant", "content": None}),
+    "no role": ([{"content": "Hello"}], {"role": "assistant", "content": "Hello"}),
+    "no delta": ([], {"role": "assistant", "content": None}),
     "id and name of a call in every chunk": (
         [a_call("a", '{"id"', index=0), a_call("a", ": 1}", index=0)],
         calls(("a", '{"id": 1}')),
@@ -99,7 +101,7 @@ STREAMED: dict[str, tuple[list[Json], Json]] = {
             ],
         },
     ),
-    "sound": (
+    "audio": (
         [
             {"audio": {"id": "audio_1", "transcript": "Hel"}},
             {"audio": {"transcript": "lo", "data": "UklG"}},
@@ -136,14 +138,14 @@ def test_chunks_without_a_choice_or_a_delta_are_skipped() -> None:
 
 
 def test_repeated_usage_is_the_last_one() -> None:
-    spent = [{"prompt_tokens": 9, "completion_tokens": count} for count in (1, 2, 3)]
-    chunks = [a_chunk({"content": "Hm"}, "stop" if usage is spent[-1] else None, usage=usage) for usage in spent]
+    usages = [{"prompt_tokens": 9, "completion_tokens": count} for count in (1, 2, 3)]
+    chunks = [a_chunk({"content": "Hm"}, "stop" if usage is usages[-1] else None, usage=usage) for usage in usages]
     assert read_reply([*chunks, a_chunk(None, usage=None)]).usage == ReplyUsage(
         prompt_tokens=9, cached_tokens=0, completion_tokens=3
     )
 
 
-# -- anthropic, beyond the usual ---------------------------------------------------------------------------
+# -- anthropic, special cases ------------------------------------------------------------------------------
 
 
 def a_block(beginning: Json, *deltas: Json) -> list[Json]:
@@ -157,9 +159,9 @@ def block_of(chunks: list[Json]) -> Json:
     return block
 
 
-def test_a_tool_input_that_is_no_object_stays_text() -> None:
+def test_a_tool_input_that_is_not_an_object_stays_text() -> None:
     use: Json = {"type": "tool_use", "id": "toolu_1", "name": "get_page", "input": {}}
-    for text, given_to_tool in {
+    for text, parsed_input in {
         '{"id": 1}': {"id": 1},
         '{"id": ': {"_raw": '{"id": '},
         "[1]": {"_raw": "[1]"},
@@ -167,7 +169,7 @@ def test_a_tool_input_that_is_no_object_stays_text() -> None:
         "": {},
     }.items():
         pieces = [{"type": "input_json_delta", "partial_json": piece} for piece in ("", text[:3], text[3:])]
-        assert block_of(a_block(use, *pieces)) == {**use, "input": given_to_tool}
+        assert block_of(a_block(use, *pieces)) == {**use, "input": parsed_input}
     assert block_of(a_block(use)) == use
 
 
@@ -186,7 +188,7 @@ def test_deltas_of_unknown_types_are_appended_to_their_block() -> None:
     }
 
 
-def test_usage_is_cumulative_and_a_number_not_sent_again_stays() -> None:
+def test_usage_is_cumulative_and_keeps_numbers_that_are_not_repeated() -> None:
     first = {"input_tokens": 10, "cache_read_input_tokens": 5, "output_tokens": 1}
     message: Json = {"type": "message_start", "message": {"role": "assistant", "content": [], "usage": first}}
     later: Json = {"input_tokens": None, "cache_read_input_tokens": 6, "output_tokens": 7}
@@ -196,7 +198,7 @@ def test_usage_is_cumulative_and_a_number_not_sent_again_stays() -> None:
     )
 
 
-# -- what clients add --------------------------------------------------------------------------------------
+# -- events added by clients -------------------------------------------------------------------------------
 
 
 class Extra:
@@ -206,7 +208,7 @@ class Extra:
         self.type = type
 
     def model_dump(self, **_: Any) -> Json:
-        raise AssertionError("looked into")
+        raise AssertionError("must not be converted")
 
 
 HELLO: dict[str, list[Json]] = {
@@ -253,12 +255,12 @@ def test_a_stream_is_any_iterable(name: str) -> None:
 @each_row("name", FORMATS)
 def test_an_incomplete_reply_from_a_host_is_refused(name: str) -> None:
     chunks = HELLO[name]
-    for length in range(len(chunks) - (name == "anthropic")):  # its last chunk but one has the end reason
+    for length in range(len(chunks) - (name == "anthropic")):  # its second to last chunk has the stop reason
         refused = refusal(iter(chunks[:length]), name)
         assert (refused.field, refused.expected) == ("reply", "a complete reply")
 
 
-# -- streams that are over without having ended ------------------------------------------------------------
+# -- streams that stopped before their end -----------------------------------------------------------------
 
 
 def partial_reply(chunks: list[Json], format: str) -> tuple[Wire, ...]:
@@ -287,13 +289,13 @@ def test_a_stream_that_stopped_before_any_content_gives_nothing(name: str) -> No
 
 def test_a_stopped_chat_stream_keeps_text_and_named_calls() -> None:
     named, nameless = a_call("a", '{"id"', index=0), a_call("b", "", None, index=1)
-    said = {"role": "assistant", "content": "Hel"}
-    assert partial_reply([a_chunk(said), a_chunk(named), a_chunk(nameless)], "openai") == (
-        {**calls(("a", '{"id"')), **said},
+    text_delta = {"role": "assistant", "content": "Hel"}
+    assert partial_reply([a_chunk(text_delta), a_chunk(named), a_chunk(nameless)], "openai") == (
+        {**calls(("a", '{"id"')), **text_delta},
     )
 
 
-def test_a_stopped_anthropic_stream_keeps_what_can_be_sent_back() -> None:
+def test_a_stopped_anthropic_stream_keeps_blocks_that_can_be_sent_back() -> None:
     thinking = a_block({"type": "thinking", "thinking": "", "signature": ""}, {"thinking": "Hm"})
     closed = [*thinking, {"type": "content_block_delta", "index": 0, "delta": {"signature": "Eqo="}}]
     use: Json = {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {}}
@@ -344,11 +346,11 @@ BROKEN: list[tuple[str, Json, object]] = [
 @pytest.mark.spec("J3")
 @pytest.mark.parametrize(("name", "error", "value"), BROKEN)
 def test_an_error_in_a_stream_is_reported_with_its_index(name: str, error: Json, value: object) -> None:
-    for place in (0, 1):
-        chunks = [*HELLO[name][:place], error]
+    for index in (0, 1):
+        chunks = [*HELLO[name][:index], error]
         for stream in (chunks, iter(chunks)):
             refused = refusal(stream)
-            assert (refused.field, refused.value, refused.expected) == (f"reply[{place}]", value, "a complete reply")
+            assert (refused.field, refused.value, refused.expected) == (f"reply[{index}]", value, "a complete reply")
 
 
 def test_a_failed_provider_tool_is_not_an_error_of_the_reply() -> None:
@@ -363,7 +365,7 @@ def test_a_failed_response_is_refused() -> None:
     assert refusal([{"type": "response.failed", "response": {}}]).value == "failed"
 
 
-MISSHAPEN: list[tuple[str, list[Any], str]] = [
+MALFORMED: list[tuple[str, list[Any], str]] = [
     ("openai", [5], "reply[0]"),
     ("openai", [{"choices": [5]}], "reply[0].choices[0]"),
     ("openai", [{"choices": [{"delta": 5}]}], "reply[0].choices[0].delta"),
@@ -394,6 +396,6 @@ MISSHAPEN: list[tuple[str, list[Any], str]] = [
 
 
 @pytest.mark.spec("J3")
-@each_row(("name", "chunks", "field"), MISSHAPEN)
+@each_row(("name", "chunks", "field"), MALFORMED)
 def test_an_invalid_chunk_is_refused_with_its_field(name: str, chunks: list[Any], field: str) -> None:
     assert refusal(iter(chunks), name).field == field

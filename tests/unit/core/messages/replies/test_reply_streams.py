@@ -29,38 +29,38 @@ from inmind.errors import InvalidInput
 Json = dict[str, Any]
 Draw = st.DrawFn
 
-# -- providers that say what they are told to ---------------------------------------------------------------
+# -- providers with prepared replies ------------------------------------------------------------------------
 
 
 class Provider:
     """The server side of the clients' connection."""
 
     def __init__(self) -> None:
-        self._says = httpx2.Response(500)
-        transport = httpx2.MockTransport(lambda _: self._says)
+        self._response = httpx2.Response(500)
+        transport = httpx2.MockTransport(lambda _: self._response)
         self._http = httpx2.Client(transport=transport)
         self.openai: Any = OpenAI(api_key="none", base_url="http://provider.test", http_client=self._http)
         self.anthropic: Any = Anthropic(api_key="none", base_url="http://provider.test", http_client=self._http)
 
-    def says(self, whole: Json) -> Provider:
-        self._says = httpx2.Response(200, json=whole)
+    def reply_with(self, whole: Json) -> Provider:
+        self._response = httpx2.Response(200, json=whole)
         return self
 
-    def streams(self, chunks: Sequence[Json]) -> Provider:
+    def stream_chunks(self, chunks: Sequence[Json]) -> Provider:
         events = [f"event: {chunk['type']}\n" if "type" in chunk else "" for chunk in chunks]
         lines = [f"{event}data: {json.dumps(chunk)}\n\n" for event, chunk in zip(events, chunks, strict=True)]
         body = "".join([*lines, "data: [DONE]\n\n"])
-        self._says = httpx2.Response(200, headers={"content-type": "text/event-stream"}, text=body)
+        self._response = httpx2.Response(200, headers={"content-type": "text/event-stream"}, text=body)
         return self
 
 
 PROVIDER = Provider()
-ASKED: Any = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
-ASKED_ANTHROPIC: Any = {**ASKED, "max_tokens": 100}
-ASKED_RESPONSES: Any = {"model": "m", "input": "Hi"}
+CHAT_REQUEST: Any = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
+ANTHROPIC_REQUEST: Any = {**CHAT_REQUEST, "max_tokens": 100}
+RESPONSES_REQUEST: Any = {"model": "m", "input": "Hi"}
 
 
-# -- replies, and the ways they are cut ---------------------------------------------------------------------
+# -- replies and how providers split them -------------------------------------------------------------------
 
 TEXTS = st.text(max_size=20)
 NAMES = st.sampled_from(["get_page", "run_sql"])
@@ -239,11 +239,11 @@ def item_events(draw: Draw, item: Json) -> Iterator[Json]:
 
 # -- streams equal complete replies ------------------------------------------------------------------------
 
-QUICKLY = settings(max_examples=examples(60), suppress_health_check=[HealthCheck.too_slow])
+REDUCED = settings(max_examples=examples(60), suppress_health_check=[HealthCheck.too_slow])
 
 
 @pytest.mark.spec("D9")
-@QUICKLY
+@REDUCED
 @given(data=st.data(), whole=completions())
 def test_a_chat_stream_is_the_completion(data: st.DataObject, whole: Json) -> None:
     chunks = data.draw(chat_chunks(whole))
@@ -251,18 +251,18 @@ def test_a_chat_stream_is_the_completion(data: st.DataObject, whole: Json) -> No
     chat = PROVIDER.openai.chat.completions
     assert read_reply(chunks) == reply
     assert (whole, chunks) == before
-    PROVIDER.says(whole)
-    assert read_reply(chat.create(**ASKED), hint="anthropic") == reply
-    PROVIDER.streams(chunks)
-    assert read_reply(chat.create(**ASKED, stream=True), hint="anthropic") == reply
-    with chat.stream(**ASKED) as stream:
+    PROVIDER.reply_with(whole)
+    assert read_reply(chat.create(**CHAT_REQUEST), hint="anthropic") == reply
+    PROVIDER.stream_chunks(chunks)
+    assert read_reply(chat.create(**CHAT_REQUEST, stream=True), hint="anthropic") == reply
+    with chat.stream(**CHAT_REQUEST) as stream:
         events = list(stream)
         assert read_reply(events, hint="anthropic") == reply
         assert read_reply(stream.current_completion_snapshot, hint="anthropic") == reply
 
 
 @pytest.mark.spec("D9")
-@QUICKLY
+@REDUCED
 @given(data=st.data(), whole=messages())
 def test_an_anthropic_stream_is_the_message(data: st.DataObject, whole: Json) -> None:
     chunks = data.draw(anthropic_chunks(whole))
@@ -270,18 +270,18 @@ def test_an_anthropic_stream_is_the_message(data: st.DataObject, whole: Json) ->
     claude = PROVIDER.anthropic.messages
     assert read_reply(chunks) == reply
     assert (whole, chunks) == before
-    PROVIDER.says(whole)
-    assert read_reply(claude.create(**ASKED_ANTHROPIC)) == reply
-    PROVIDER.streams(chunks)
-    assert read_reply(claude.create(**ASKED_ANTHROPIC, stream=True)) == reply
-    with claude.stream(**ASKED_ANTHROPIC) as stream:
+    PROVIDER.reply_with(whole)
+    assert read_reply(claude.create(**ANTHROPIC_REQUEST)) == reply
+    PROVIDER.stream_chunks(chunks)
+    assert read_reply(claude.create(**ANTHROPIC_REQUEST, stream=True)) == reply
+    with claude.stream(**ANTHROPIC_REQUEST) as stream:
         events = list(stream)
         assert read_reply(events) == reply
         assert read_reply(stream.get_final_message()) == reply
 
 
 @pytest.mark.spec("D9")
-@QUICKLY
+@REDUCED
 @given(data=st.data(), whole=responses())
 def test_a_responses_stream_is_the_response(data: st.DataObject, whole: Json) -> None:
     chunks = data.draw(responses_chunks(whole))
@@ -289,11 +289,11 @@ def test_a_responses_stream_is_the_response(data: st.DataObject, whole: Json) ->
     client = PROVIDER.openai.responses
     assert read_reply(chunks) == reply
     assert (whole, chunks) == before
-    PROVIDER.says(whole)
-    assert read_reply(client.create(**ASKED_RESPONSES)) == reply
-    PROVIDER.streams(chunks)
-    assert read_reply(client.create(**ASKED_RESPONSES, stream=True)) == reply
-    with client.stream(**ASKED_RESPONSES) as stream:
+    PROVIDER.reply_with(whole)
+    assert read_reply(client.create(**RESPONSES_REQUEST)) == reply
+    PROVIDER.stream_chunks(chunks)
+    assert read_reply(client.create(**RESPONSES_REQUEST, stream=True)) == reply
+    with client.stream(**RESPONSES_REQUEST) as stream:
         events = list(stream)
         assert read_reply(events) == reply
         if whole["status"] == "completed":
@@ -313,8 +313,8 @@ def test_values_parsed_by_a_client_are_not_in_the_message() -> None:
     message = {"role": "assistant", "content": GREETING, "tool_calls": [call]}
     completion = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "m"}
     choices = [{"index": 0, "message": message, "finish_reason": "stop"}]
-    parsed = PROVIDER.says({**completion, "choices": choices}).openai.chat.completions.parse(
-        **ASKED, response_format=Greeting, tools=[pydantic_function_tool(Greeting)]
+    parsed = PROVIDER.reply_with({**completion, "choices": choices}).openai.chat.completions.parse(
+        **CHAT_REQUEST, response_format=Greeting, tools=[pydantic_function_tool(Greeting)]
     )
     assert parsed.choices[0].message.parsed == Greeting(words="Hello")
     assert parsed.choices[0].message.tool_calls[0].function.parsed_arguments == Greeting(words="Hello")
@@ -323,25 +323,27 @@ def test_values_parsed_by_a_client_are_not_in_the_message() -> None:
     part: Json = {"type": "output_text", "text": GREETING, "annotations": []}
     item: Json = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": [part]}
     called = {"type": "function_call", "call_id": "call_1", "name": "Greeting", "arguments": GREETING}
-    asked: Json = {"parallel_tool_calls": True, "tool_choice": "auto", "tools": [], "status": "completed"}
+    request_fields: Json = {"parallel_tool_calls": True, "tool_choice": "auto", "tools": [], "status": "completed"}
     whole: Json = {
         "id": "resp_1",
         "object": "response",
         "created_at": 1.0,
         "model": "m",
         "output": [item, called],
-        **asked,
+        **request_fields,
     }
-    answer = PROVIDER.says(whole).openai.responses.parse(
-        **ASKED_RESPONSES, text_format=Greeting, tools=[pydantic_function_tool(Greeting)]
+    answer = PROVIDER.reply_with(whole).openai.responses.parse(
+        **RESPONSES_REQUEST, text_format=Greeting, tools=[pydantic_function_tool(Greeting)]
     )
     assert answer.output_parsed == answer.output[1].parsed_arguments == Greeting(words="Hello")
     assert read_reply(answer).wires == read_reply(answer.output).wires == (item, called)
 
     block = {"type": "text", "text": GREETING}
-    said = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": [block]}
-    spent = {"stop_reason": "end_turn", "usage": {"input_tokens": 1, "output_tokens": 1}}
-    claude = PROVIDER.says({**said, **spent}).anthropic.messages.parse(**ASKED_ANTHROPIC, output_format=Greeting)
+    reply = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": [block]}
+    ending = {"stop_reason": "end_turn", "usage": {"input_tokens": 1, "output_tokens": 1}}
+    claude = PROVIDER.reply_with({**reply, **ending}).anthropic.messages.parse(
+        **ANTHROPIC_REQUEST, output_format=Greeting
+    )
     assert claude.parsed_output == Greeting(words="Hello")
     assert read_reply(claude).wires == ({"role": "assistant", "content": [block]},)
 
@@ -349,7 +351,7 @@ def test_values_parsed_by_a_client_are_not_in_the_message() -> None:
 # -- invalid replies ---------------------------------------------------------------------------------------
 
 Chunker = Callable[[Json], st.SearchStrategy[list[Json]]]
-CUT_BY: dict[str, tuple[st.SearchStrategy[Json], Chunker]] = {
+CHUNKERS: dict[str, tuple[st.SearchStrategy[Json], Chunker]] = {
     "openai": (completions(), chat_chunks),
     "responses": (responses(), responses_chunks),
     "anthropic": (messages(), anthropic_chunks),
@@ -359,7 +361,7 @@ CUT_BY: dict[str, tuple[st.SearchStrategy[Json], Chunker]] = {
 @st.composite
 def nearly_replies(draw: Draw) -> Any:
     """A reply of some provider, complete or in chunks, with one wrong value."""
-    replies, chunker = CUT_BY[draw(st.sampled_from(list(FORMATS)))]
+    replies, chunker = CHUNKERS[draw(st.sampled_from(list(FORMATS)))]
     whole = draw(replies)
     reply = draw(chunker(whole)) if draw(st.booleans()) else whole
     holder, key = draw(st.sampled_from(list(places_in(reply))))
@@ -368,7 +370,7 @@ def nearly_replies(draw: Draw) -> Any:
 
 
 def places_in(value: Any) -> Iterator[tuple[Any, Any]]:
-    """Every place in a JSON value, as container and key."""
+    """Every location in a JSON value, as container and key."""
     inner: Any = value.items() if is_object(value) else enumerate(value) if is_list(value) else ()
     for key, held in list(inner):
         yield value, key
@@ -386,20 +388,20 @@ def outcome(reply: Any, format: str | None) -> Reply | InvalidInput:
 @given(reply=json_values() | nearly_replies(), format=st.sampled_from([None, *FORMATS]))
 def test_any_json_is_read_as_messages_of_a_format_or_refused(reply: Any, format: str | None) -> None:
     before = copy.deepcopy(reply)
-    made = outcome(reply, format)
-    if isinstance(made, InvalidInput):
-        assert made.field.startswith("reply")
+    result = outcome(reply, format)
+    if isinstance(result, InvalidInput):
+        assert result.field.startswith("reply")
     else:
-        for one in made.wires:
-            FORMATS[made.format].check(one, field="messages[0]")
+        for message in result.wires:
+            FORMATS[result.format].check(message, field="messages[0]")
     assert reply == before
 
 
 @pytest.mark.spec("D9")
 @pytest.mark.parametrize(("pieces", "text"), [(["a \ud83d", "\ude00 b"], "a 😀 b"), (["a \ud83d", " b"], "a \ufffd b")])
 def test_a_character_split_between_chunks_is_joined(pieces: list[str], text: str) -> None:
-    spoken = [{"index": 0, "delta": {"content": piece}, "finish_reason": None} for piece in pieces]
-    ended: list[Json] = [*spoken, {"index": 0, "delta": {}, "finish_reason": "stop"}]
+    choices = [{"index": 0, "delta": {"content": piece}, "finish_reason": None} for piece in pieces]
+    ended: list[Json] = [*choices, {"index": 0, "delta": {}, "finish_reason": "stop"}]
     chunks = [{"id": "c", "object": "chat.completion.chunk", "choices": [choice]} for choice in ended]
     assert read_reply(chunks).wires[0]["content"] == text
     blocks: list[Json] = [
@@ -414,6 +416,6 @@ def test_a_character_split_between_chunks_is_joined(pieces: list[str], text: str
         {"type": "message_stop"},
     ]
     assert read_reply(blocks).wires[0]["content"] == [{"type": "text", "text": text}]
-    client = Provider().streams(chunks).openai
+    client = Provider().stream_chunks(chunks).openai
     stream = client.chat.completions.create(model="m", messages=[], stream=True)
     assert read_reply(list(stream)).wires[0]["content"] == text
