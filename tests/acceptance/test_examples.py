@@ -31,7 +31,7 @@ PRINTED = {
 [cms_searchImages]
   'take the second image' is img-2, "team-2.jpg" (80%: "the second image" in the last list)
 [cms_updatePage]
-  'open the about page' is page-123, "Our Team" (85%: "about" is in its name)
+  'open the about page' is page-123, "Our Team" (85%: "about" was in its earlier name)
 [cms_deletePage]
   'rename it' is page-123, "Our Team" (55%: "Contact" was just deleted, and this is the only other page)
   'restore the deleted page' is page-124, "Contact" (80%: the page that was deleted last)

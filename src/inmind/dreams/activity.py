@@ -1,4 +1,4 @@
-"""Activity of sessions since the last dream: messages, tool calls and searches, split into turns."""
+"""Activity of sessions since the last dream: messages, tool calls, searches and turns."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Choose the section of MEMORY.md for a statement: the user, the agent, its niche, or current work.
+"""Choose the section of MEMORY.md for a statement.
 
-The kind of a note is trusted if its author gave one. Otherwise the first matching pattern decides, because a statement
-begins with its subject: "the user wants my answers short" is about the user, "I should ask the user first" is about the
-agent. Without a match the section is Active Context: a wrong line there expires in days, a wrong line about a person
-stays for months.
+The sections are about the user, the agent, its niche, or current work. The kind of a note is trusted if its author gave
+one. Otherwise the first matching pattern decides, because a statement begins with its subject: "the user wants my
+answers short" is about the user, "I should ask the user first" is about the agent. Without a match the section is
+Active Context: a wrong line there expires in days, a wrong line about a person stays for months.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from inmind.dreams.page.sections import Section
 def classify_section(text: str, *, kind: str = "general", trust: Trust = Trust.AGENT) -> Section:
     """The section of a statement.
 
-    `trust` also decides who "I" is: a user writing about themselves, or the agent. Data from tools and the web is never
-    about the user or the agent.
+    `trust` also decides whether "I" means a user or the agent. Data from tools and the web is never about the user or
+    the agent.
     """
     if trust is Trust.DATA:
         return Section.ACTIVE
@@ -56,7 +56,7 @@ _LIFE_FACT = (
     r"pregnant|allergic|\d+ years old|based in)|moved to|works? (?:at|for)|speaks?|studie[sd]|"
     r"plays (?:the|guitar|piano|chess|tennis|football))"
 )
-# Also said of things: "the proxy works as a cache".
+# Also used for things: "the proxy works as a cache".
 _JOB = r"works? (?:as|from|in|nights|part-time|remotely)"
 _FEELING = (
     r"(?:prefers|likes|loves|enjoys|hates|dislikes|adores|fears|trusts|appreciates|values|"
@@ -65,7 +65,7 @@ _FEELING = (
     r"frustrated|annoyed|stressed|tired|excited|proud|worried|impatient|relaxed|disappointed)|"
     r"can(?:no|')t stand|(?:doesn't|does not) (?:like|eat|drink|want to be)|never eats)"
 )
-# How a user wants to be worked with in general, as opposed to the next task.
+# General wishes of a user, as opposed to the next task.
 _STANDING_WISH = (
     r"(?:(?:wants?|expects?|asked|asks|told|likes|needs|would like)(?: me| the (?:assistant|agent))?(?: explicitly)?"
     r"(?: to)? (?:never|always|not|stop|be (?:called|addressed|asked|told)|call|answer|reply|short|brief|concise|"
@@ -114,7 +114,7 @@ _ABOUT_NICHE = (
     r"(?:skill|service)s? (?:is|are|was|were|now) (?:listed|sold|offered)|our (?:role|place|position) among)\b",
     r"市场|收入|营收|赚|卖出|售出|销量|买家|竞争对手|声誉|口碑|评分|上架|佣金|同行|其他(?:智能体|代理|助手)",
 )
-# A user about themselves, or telling the agent how to behave.
+# Statements of a user about themselves, and instructions to the agent.
 _PERSON_ABOUT_SELF = (
     rf"\b(?i:(?:my|our) {_PERSONAL_ATTRIBUTE})\b",
     r"\bI(?:['’]m| am) (?:\w+ )?(?:from|married|single|divorced|retired|vegan|vegetarian|diabetic|pregnant|allergic|"

@@ -74,8 +74,8 @@ def economics_lines(economics: CurrencyTotals) -> list[str]:
 def format_amount(amount: Decimal) -> str:
     """The exact amount, with at least two decimal places if it has a fraction."""
     exact = format(amount, "f")
-    whole, point, fraction = exact.partition(".")
-    return f"{whole}.{fraction.rstrip('0').ljust(2, '0')}" if point else exact
+    integer, point, fraction = exact.partition(".")
+    return f"{integer}.{fraction.rstrip('0').ljust(2, '0')}" if point else exact
 
 
 def _summarize_currency(currency: str, trades: list[tuple[TradeRecorded, date]], today: date) -> CurrencyTotals:

@@ -1,8 +1,8 @@
 """Find knowledge gaps: topics that the agent does not know and might want to find out.
 
 There are three sources: questions without an answer, searches without a hit, and names that a user mentioned once and
-the agent did not take up. A gap expires two days after it last came up. It is closed when a later search has hits, or a
-later reply answers it.
+the agent did not mention. A gap expires two days after it last occurred. It is closed when a later search has hits, or
+a later reply answers it.
 
 Signals are processed in the order of time, so that a signal can only close gaps that were opened before it.
 """
@@ -25,7 +25,7 @@ from inmind.search.query_parse import keywords
 from inmind.search.tokenize import query_words
 
 GAP_LIFETIME: Final = timedelta(hours=48)
-"""Time after which a gap expires, since it last came up."""
+"""Time after the last occurrence of a gap until it expires."""
 
 MAX_GAPS: Final = 10
 
@@ -34,7 +34,7 @@ MAX_NEW_NAMES: Final = 3
 
 MAX_OPEN_GAPS: Final = 100
 """Open gaps compared with each signal, the latest ones. Without a limit the time would grow with the square of the
-talk."""
+number of messages."""
 
 MAX_TOPIC_CHARACTERS: Final = 120
 MAX_GAP_SOURCES: Final = 5
@@ -45,7 +45,7 @@ _REASON_ORDER = ("unanswered", "not_found", "mentioned_once")
 
 def update_gaps(activity: Activity, previous: Sequence[KnowledgeGap], now: datetime) -> tuple[KnowledgeGap, ...]:
     """All open gaps after this activity, newest first."""
-    recent = _recent(activity, now - GAP_LIFETIME)
+    recent = _activity_since(activity, now - GAP_LIFETIME)
     signals = sorted(
         (*_signals_from_turns(recent, previous, now), *_signals_from_searches(recent.searches)),
         key=lambda signal: signal.at,
@@ -70,10 +70,10 @@ class _OpenGap(NamedTuple):
         return cls(gap, _topic_words(gap.topic))
 
     def is_same_topic(self, other: _OpenGap) -> bool:
-        shared, least = len(self.words & other.words), min(len(self.words), len(other.words))
+        shared, min_length = len(self.words & other.words), min(len(self.words), len(other.words))
         if "mentioned_once" in (self.gap.reason, other.gap.reason):
-            return shared == least
-        return self.words == other.words or (shared > 1 and shared >= 0.6 * least)
+            return shared == min_length
+        return self.words == other.words or (shared > 1 and shared >= 0.6 * min_length)
 
     def merged_with(self, newer: _OpenGap) -> _OpenGap:
         better, other = sorted((self, newer), key=lambda open_gap: _REASON_ORDER.index(open_gap.gap.reason))
@@ -150,22 +150,22 @@ def _signals_from_names(activity: Activity, agent_words: set[str], gap_topics: s
         for utterance in _from_people(activity.utterances)
         if utterance.role == "user" and (names := names_in_sentences(utterance.sentences))
     ]
-    times = Counter(name for _, names in messages for name in names)
+    counts = Counter(name for _, names in messages for name in names)
     unknown = ((utterance, find_unknown_names(utterance.sentences)) for utterance, _ in messages)
-    new = [
+    mentions = [
         (name, utterance)
         for utterance, names in unknown
         for name in names
         if not agent_words.issuperset(query_words(name))
     ]
-    repeated = [mention for mention in new if mention[0] in gap_topics]
-    once = [mention for mention in new if times[mention[0]] == 1 and mention not in repeated]
-    for name, utterance in (*repeated, *once[-MAX_NEW_NAMES:]):
+    known_mentions = [mention for mention in mentions if mention[0] in gap_topics]
+    single_mentions = [mention for mention in mentions if counts[mention[0]] == 1 and mention not in known_mentions]
+    for name, utterance in (*known_mentions, *single_mentions[-MAX_NEW_NAMES:]):
         yield _Signal(utterance.at, (_new_gap(name, "mentioned_once", utterance.at, utterance.id),))
 
 
 def _agent_text(utterance: Utterance) -> str:
-    """Text and tool arguments of the agent. Tool results show no interest of the agent."""
+    """Text and tool arguments of the agent. Tool results do not show what interests the agent."""
     return (
         "\n".join((utterance.text, *(tool_use.arguments for tool_use in utterance.tool_uses)))
         if utterance.role == "assistant"
@@ -185,7 +185,7 @@ def _is_expired(gap: KnowledgeGap, now: datetime) -> bool:
     return now - datetime.fromisoformat(gap.last_seen) > GAP_LIFETIME
 
 
-def _recent(activity: Activity, start: datetime) -> Activity:
+def _activity_since(activity: Activity, start: datetime) -> Activity:
     """Activity after `start`. Older activity could only open gaps that have expired."""
     return Activity(
         utterances=tuple(utterance for utterance in activity.utterances if utterance.at >= start),

@@ -1,10 +1,10 @@
 """Derive insights from several crystals: repeated statements, linked names, open loops.
 
-Each insight lists its sources, has the lowest trust among them, and is made once: an insight whose `key` is known is
-not made again.
+Each insight lists its sources, has the lowest trust among them, and is derived once: an insight whose `key` is known is
+skipped.
 
-Tool results make no insights. A tool returns the same result for the same call, so repetition means nothing; and a web
-page about a person must not become a fact about the user.
+Tool results are not used. A tool returns the same result for the same call, so repetition means nothing; and a web page
+about a person must not become a fact about the user.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ MAX_INSIGHTS_PER_KIND: Final = 10
 
 MIN_REPEATS: Final = 3
 MIN_OCCASIONS: Final = 2
-"""Sessions or days on which it was said. Three times in one session is insistence, not repetition."""
+"""Sessions or days with the statement. Repetitions within one session do not count."""
 
 MIN_LINK_SESSIONS: Final = 3
 """Sessions in which two names occur together."""
 
 MIN_KEY_WORDS: Final = 3
-"""Meaningful words of a statement: "thanks, go on" is repeated without meaning anything."""
+"""Meaningful words of a statement; "thanks, go on" has too few."""
 
 MAX_CRYSTAL_CHARACTERS: Final = 400
 """Longer crystals contain several statements and are skipped."""
@@ -50,7 +50,7 @@ MAX_INSIGHT_CHARACTERS: Final = 240
 
 def accessed_crystals(searches: Iterable[SearchUse]) -> tuple[str, ...]:
     """Crystals that were found by these searches, in the order of their first access."""
-    return tuple(dict.fromkeys(crystal for lookup in searches for crystal in lookup.hits))
+    return tuple(dict.fromkeys(crystal for search in searches for crystal in search.hits))
 
 
 def find_insights(
@@ -65,7 +65,7 @@ def find_insights(
     usable = sorted(filter(_is_usable, crystals), key=lambda crystal: (crystal.at, crystal.id))
     return [
         *islice(_open_loop_insights(activity, known_keys, now, loop_lines), MAX_INSIGHTS_PER_KIND),
-        *islice(_repeated(usable, known_keys), MAX_INSIGHTS_PER_KIND),
+        *islice(_repeated_statements(usable, known_keys), MAX_INSIGHTS_PER_KIND),
         *islice(_linked_names(usable, known_keys), MAX_INSIGHTS_PER_KIND),
     ]
 
@@ -80,15 +80,15 @@ def _is_usable(crystal: Crystal) -> bool:
 # -- repeated statements -----------------------------------------------------------------------------------
 
 
-def _repeated(crystals: Sequence[Crystal], known_keys: frozenset[str]) -> Iterator[Insight]:
+def _repeated_statements(crystals: Sequence[Crystal], known_keys: frozenset[str]) -> Iterator[Insight]:
     word_sets = [frozenset(index_words(crystal.text)) for crystal in crystals]
-    repeated = (
+    groups = (
         group
         for similar in group_similar(word_sets)
         if len(similar) >= MIN_REPEATS
         for group in _split_by_facts(similar, word_sets)
     )
-    for indexes in sorted((group for group in repeated if len(group) >= MIN_REPEATS), key=len, reverse=True):
+    for indexes in sorted((group for group in groups if len(group) >= MIN_REPEATS), key=len, reverse=True):
         same_crystals = [crystals[index] for index in indexes]
         longest = crystals[max(indexes, key=lambda index: (len(word_sets[index]), index))]
         is_new = known_keys.isdisjoint(f"same {crystal.id}" for crystal in same_crystals)

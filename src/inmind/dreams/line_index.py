@@ -33,13 +33,13 @@ MAX_LINE_SOURCES: Final = 20
 class _IndexedLine:
     """A line of the resulting page: existing, new, or a replacement."""
 
-    def __init__(self, said: Add, *, line: str = "", fixed: bool = False) -> None:
-        self.add = said
+    def __init__(self, add: Add, *, line: str = "", fixed: bool = False) -> None:
+        self.add = add
         self.old_text = line
         """Its current text on the page; empty for a new line."""
         self.fixed = fixed
         """True for a line that must not change."""
-        self.new_sources = () if line or fixed else said.sources
+        self.new_sources = () if line or fixed else add.sources
         """Sources that are not on the page yet."""
         self.changed = not (line or fixed)
 
@@ -59,23 +59,23 @@ class LineIndex:
         """Add a line of a dream, which may be rewritten."""
         self._put(_IndexedLine(_add_from_line(line), line=line.text))
 
-    def add_fixed(self, said: Add | Rewrite) -> None:
+    def add_fixed(self, edit: Add | Rewrite) -> None:
         """Add a statement that must not change."""
-        self._put(_IndexedLine(_as_add(said), fixed=True))
+        self._put(_IndexedLine(_as_add(edit), fixed=True))
 
-    def merge_in(self, said: Add) -> None:
+    def merge_in(self, add: Add) -> None:
         """Merge a new line into one that says the same or is outdated, or add it."""
-        statement = _parse(said.text)
-        is_data = said.trust is Trust.DATA
+        statement = _parse(add.text)
+        is_data = add.trust is Trust.DATA
         existing = (
             self._by_wording.get((is_data, statement.wording))
-            or self._find_contradicted(said, statement, is_data)
-            or self._find_similar(said, is_data)
+            or self._find_contradicted(add, statement, is_data)
+            or self._find_similar(add, is_data)
         )
-        if existing is None or (existing.fixed and said.importance >= MIN_PROTECTED_IMPORTANCE):
-            self._put(_IndexedLine(said), statement)
+        if existing is None or (existing.fixed and add.importance >= MIN_PROTECTED_IMPORTANCE):
+            self._put(_IndexedLine(add), statement)
         elif not existing.fixed:
-            self._merge(existing, said, statement)
+            self._merge(existing, add, statement)
 
     def edits(self) -> Iterator[Add | Rewrite]:
         """Edits that produce the merged lines, in no particular order."""
@@ -106,14 +106,14 @@ class LineIndex:
             self._by_word[word].append(entry)
             self._word_counts[word] += 1
 
-    def _merge(self, entry: _IndexedLine, said: Add, statement: Statement) -> None:
+    def _merge(self, entry: _IndexedLine, add: Add, statement: Statement) -> None:
         """Merge into one line: with the newer text if it contradicts, else with the longer one."""
         before = entry.add
-        new_sources = tuple(source for source in said.sources if source not in before.sources)
+        new_sources = tuple(source for source in add.sources if source not in before.sources)
         if not new_sources:
             return
-        replaces = said.at >= before.at and _overrules(statement, _parse(before.text))
-        is_longer = len(self._words_of(said.text)) > len(self._words_of(before.text)) and not _overrules(
+        replaces = add.at >= before.at and _overrules(statement, _parse(before.text))
+        is_longer = len(self._words_of(add.text)) > len(self._words_of(before.text)) and not _overrules(
             _parse(before.text), statement
         )
         added_sources = (
@@ -121,34 +121,34 @@ class LineIndex:
         )
         entry.add = replace(
             before,
-            text=said.text if replaces or is_longer else before.text,
+            text=add.text if replaces or is_longer else before.text,
             sources=(*before.sources, *added_sources),
-            importance=max(before.importance, said.importance),
-            at=max(before.at, said.at),
-            trust=min(before.trust, said.trust),
+            importance=max(before.importance, add.importance),
+            at=max(before.at, add.at),
+            trust=min(before.trust, add.trust),
         )
         entry.new_sources += added_sources
         entry.changed = True
         if entry.add.text != before.text:
             self._index(entry, statement)
 
-    def _find_contradicted(self, said: Add, statement: Statement, is_data: bool) -> _IndexedLine | None:
+    def _find_contradicted(self, add: Add, statement: Statement, is_data: bool) -> _IndexedLine | None:
         """The line with another answer to the same question, if the newer one overrules the older."""
         for question in statement.answers:
             entry, answer = self._by_question.get((is_data, question), (None, ()))
             if entry and not entry.fixed and answers_differ(statement.answers[question], answer):
                 existing = _parse(entry.add.text)
-                newer, older = (statement, existing) if said.at >= entry.add.at else (existing, statement)
+                newer, older = (statement, existing) if add.at >= entry.add.at else (existing, statement)
                 if _overrules(newer, older):
                     return entry
         return None
 
-    def _find_similar(self, said: Add, is_data: bool) -> _IndexedLine | None:
+    def _find_similar(self, add: Add, is_data: bool) -> _IndexedLine | None:
         """The line with nearly the same words.
 
         Two texts with this similarity share one of their rarest words, so only lines with one of these are compared.
         """
-        add_words = self._words_of(said.text)
+        add_words = self._words_of(add.text)
         rarest = sorted({*add_words}, key=lambda word: (self._word_counts[word], word))
         index_words = rarest[: len(rarest) - ceil(MIN_SIMILARITY * len(rarest)) + 1]
         candidates = {

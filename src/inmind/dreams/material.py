@@ -1,6 +1,6 @@
 """The input of a dream as one value: the same material always results in the same proposal.
 
-A dream looks at a limited number of new crystals of each kind, so that a day of talk cannot displace a preference.
+A dream reads a limited number of new crystals of each kind, so that a day of messages cannot displace a preference.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Insight:
 
 @frozen(kw_only=True)
 class DreamMaterial:
-    """Everything that a proposal is made from."""
+    """The input of a proposal."""
 
     now: datetime
     page: MemoryPage

@@ -18,39 +18,37 @@ def names_in(text: str) -> list[str]:
     """Names in a person's own words of a text, in order, each once."""
     if not compile_cached(_NAME_HINT).search(text):
         return []
-    return names_in_sentences(name_ for line in own_words(text) for name_ in split_sentences(line))
+    return names_in_sentences(sentence for line in own_words(text) for sentence in split_sentences(line))
 
 
-def names_in_sentences(sentence_texts: Iterable[str]) -> list[str]:
+def names_in_sentences(sentences: Iterable[str]) -> list[str]:
     """Names in these sentences, in order, each once."""
-    match = (
-        name for sentence in sentence_texts if compile_cached(_NAME_HINT).search(sentence) for name in _names(sentence)
-    )
-    return list(dict.fromkeys(name for name in match if 1 < len(name) <= MAX_NAME_CHARACTERS))
+    names = (name for sentence in sentences if compile_cached(_NAME_HINT).search(sentence) for name in _names(sentence))
+    return list(dict.fromkeys(name for name in names if 1 < len(name) <= MAX_NAME_CHARACTERS))
 
 
 def _names(sentence: str) -> Iterator[str]:
-    yield from (name_ for pair in compile_cached(_MARKED_NAME).findall(sentence) for name_ in pair if name_)
+    yield from (name for pair in compile_cached(_MARKED_NAME).findall(sentence) for name in pair if name)
     tokens = sentence.split()
     capitals = sum(token[:1].isupper() and not _is_not_a_name(token) for token in tokens)
     if len(tokens) > 3 and 2 * capitals > len(tokens):
         return  # a headline
     for match in compile_cached(_CAPITALIZED_NAME).finditer(sentence):
         parts: list[str] = match[0].split()
-        begins = not sentence[: match.start()].strip(_OPENING_MARKS)
-        while parts and (_is_not_a_name(parts[0]) or parts[0].isupper() or (begins and parts[0].endswith("ing"))):
+        at_start = not sentence[: match.start()].strip(_OPENING_MARKS)
+        while parts and (_is_not_a_name(parts[0]) or parts[0].isupper() or (at_start and parts[0].endswith("ing"))):
             parts.pop(0)
-            begins = False
+            at_start = False
         while parts and _is_not_a_name(parts[-1]):
             parts.pop()
         name = " ".join(parts)
-        if parts and not (begins and len(parts) == 1 and not compile_cached(_INNER_CAPITAL).search(name)):
+        if parts and not (at_start and len(parts) == 1 and not compile_cached(_INNER_CAPITAL).search(name)):
             yield name.removesuffix("'s").removesuffix("’s")
 
 
 def _is_not_a_name(word: str) -> bool:
-    low = word.lower()
-    return low in _NOT_NAMES or low.removesuffix("s") in _NOT_NAMES
+    lower = word.lower()
+    return lower in _NOT_NAMES or lower.removesuffix("s") in _NOT_NAMES
 
 
 _NAME_HINT = r"\S\s+[A-Z]\w|[a-z][A-Z]|[《叫]"

@@ -102,7 +102,7 @@ def _still_open(loops: list[OpenLoop], utterance: Utterance, this_turn: list[Ope
 
 
 _CloseSignal = tuple[bool, frozenset[str], frozenset[str]]
-"""Whether something is said to be done, past-tense words, and all words."""
+"""True for a report of completion; past-tense words; all words."""
 
 _NO_SIGNAL: _CloseSignal = (False, frozenset(), frozenset())
 
@@ -155,7 +155,7 @@ def _new_loops(utterance: Utterance) -> Iterator[OpenLoop]:
     for sentence in utterance.sentences:
         text = normalize_sentence(sentence)
         is_loop = pattern.search(text) and not compile_cached(_NOT_A_LOOP).search(text) and not is_question(sentence)
-        # "I'll do it later" has no topic of its own and makes no loop.
+        # "I'll do it later" has no topic and opens no loop.
         if is_loop and (words := loop_words(sentence)):
             yield OpenLoop(shorten(sentence, MAX_LOOP_CHARACTERS), words, utterance)
 

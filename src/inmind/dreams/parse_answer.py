@@ -2,8 +2,8 @@
 
 Models drop numbers, invent sources, retire everything, or write text around the JSON. Each edit is checked separately,
 so one invalid edit does not affect the others; only an answer without any valid edit is an error. The rewrite checks
-edits again. The checks are also done here because a note counts as taken in once an edit uses it: an edit that would be
-refused later must not use it up.
+edits again. The checks are also done here because a note counts as processed after an edit uses it: an edit that would
+be refused later must not use a note.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class ParsedAnswer:
 
 
 def parse_answer(text: str, labels: Labels) -> ParsedAnswer:
-    """Parse the edits in an answer. Never raises, whatever the text is."""
+    """Parse the edits in an answer. Never raises, for any text."""
     try:
         items = _find_edits(text)
     except _InvalidEdit as unusable:
@@ -120,7 +120,7 @@ _MAX_NAMED_ERRORS: Final = 5
 
 
 class _InvalidEdit(Exception):
-    """An answer or edit that cannot be accepted, and why."""
+    """An answer or edit that is not accepted; the message is the reason."""
 
 
 class _EditParser:
@@ -129,7 +129,7 @@ class _EditParser:
     def __init__(self, labels: Labels) -> None:
         self._labels = labels
         self._used_labels: set[str] = set()
-        self._retires_left = max_retired(len(labels.lines))
+        self._remaining_retires = max_retired(len(labels.lines))
 
     def parse(self, value: object) -> Edit:
         if not isinstance(value, dict):
@@ -203,9 +203,9 @@ class _EditParser:
         )
         if line.importance >= MIN_PROTECTED_IMPORTANCE:
             raise _InvalidEdit(f"line: {label} is too important to retire")
-        if not self._retires_left:
+        if not self._remaining_retires:
             raise _InvalidEdit("line: too many lines are retired in this dream")
-        self._retires_left -= 1
+        self._remaining_retires -= 1
         self._used_labels.add(cast(str, label))
         return Retire(line=line.text, topic=topic, keywords=keywords)
 
@@ -241,7 +241,7 @@ def _parse_section(fields: Mapping[str, Any]) -> Section:
 
 def _parse_labels(fields: Mapping[str, Any], name: str) -> list[str]:
     value = fields.get(name)
-    if not isinstance(value, list) or not all(isinstance(one, str) for one in cast("list[object]", value)):
+    if not isinstance(value, list) or not all(isinstance(label, str) for label in cast("list[object]", value)):
         raise _InvalidEdit(f"{name}: expected a list of labels, got {short_repr(cast(object, value))}")
     return cast("list[str]", value)
 
@@ -265,10 +265,10 @@ def _check_trust(trust: Trust, section: Section) -> None:
 
 def _mark_tool_text(text: str, trust: Trust) -> str:
     """Mark text from a tool. The model may have copied the mark from its input."""
-    return quote_tool_text(_TOOL_MARK.sub(r"\g<said>", text)) if trust is Trust.DATA else text
+    return quote_tool_text(_TOOL_MARK.sub(r"\g<text>", text)) if trust is Trust.DATA else text
 
 
-_TOOL_MARK = re.compile(r'\A\(from a tool\) "?(?P<said>.*?)"?\Z')
+_TOOL_MARK = re.compile(r'\A\(from a tool\) "?(?P<text>.*?)"?\Z')
 
 
 def _check_facts(text: str, sources: Sequence[str]) -> None:
@@ -284,7 +284,7 @@ _OBJECT_START = re.compile(r"\{")
 
 
 def _find_edits(text: str) -> list[object]:
-    """The list of edits, wherever it is in the answer."""
+    """The list of edits, at any position in the answer."""
     if len(text) > MAX_ANSWER_CHARACTERS:
         raise _InvalidEdit(f"it has {len(text):,} characters")
     reasons: list[str] = []

@@ -1,8 +1,8 @@
-"""The material of a dream as the model reads it, with labels (L1 for a line of the page, N1 for a note).
+"""The material of a dream as the model reads it, with labels.
 
-The model can refer to lines and sources only by these labels, so an invented one is detected by lookup. The size is
-bounded, each text is on one line, and lines that the model must not change are marked as locked. Rules handle the
-material that does not fit.
+L1 is a line of the page, N1 a note. The model can refer to lines and sources only by these labels, so an invented one
+is detected by lookup. The size is bounded, each text is on one line, and lines that the model must not change are
+marked as locked. Rules handle the material that does not fit.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Propose edits of MEMORY.md with a model. Rules add what the model left out.
+"""Propose edits of MEMORY.md with a model. Rules add the material it did not use.
 
-A model that rewrote the whole page could lose anything on it. With edits it can only lose what it names, and an edit is
-accepted only if it names existing lines and sources. The worst that a model can do is not to help.
+A model that rewrote the whole page could lose anything on it. With edits it can only lose lines that it names, and an
+edit is accepted only if it names existing lines and sources. If the answer is unusable, rules propose alone.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MAX_ERROR_CHARACTERS: Final = 600
 """Characters of these errors."""
 
 Check = Callable[[Proposal], list[str]]
-"""Returns what is wrong with the page that a proposal results in; empty if it is valid."""
+"""Returns the errors of the page that a proposal results in; empty if it is valid."""
 
 
 def propose_by_model(material: DreamMaterial, model: Model, *, seconds: float, check: Check | None = None) -> Proposal:
@@ -80,12 +80,12 @@ def _context_lines(material: DreamMaterial) -> Iterator[str]:
     heavier = {
         section: weight for section, weight in section_weights(material.levels).items() if weight > _MIN_SECTION_WEIGHT
     }
-    for section, weight in sorted(heavier.items(), key=lambda totals: -totals[1]):
+    for section, weight in sorted(heavier.items(), key=lambda item: -item[1]):
         yield f"More important now: {section} (x{weight:.1f})"
     yield from (f"Unknown: {shorten(gap.topic, 100)}" for gap in material.gaps)
     yield from (
-        f"Practised: {shorten(skills.skill_line(totals), 160)}"
-        for totals in skills.emerging_skills(material.skills)[:_MAX_SKILLS]
+        f"Practised: {shorten(skills.skill_line(skill), 160)}"
+        for skill in skills.emerging_skills(material.skills)[:_MAX_SKILLS]
     )
     for totals in material.economics:
         yield from (f"Economics: {shorten(line, 200)}" for line in economics.economics_lines(totals))

@@ -1,9 +1,9 @@
 """Propose edits of MEMORY.md by rules, without a model.
 
-Notes, user facts and insights each want a line. An existing line that says the same, or is outdated, is rewritten.
-Lines derived from counts (gaps, skills, earnings) are refreshed. Nothing is rephrased: a line has the words of its
-source, so it claims nothing that was not said. The size of the page is not considered here: the rewrite evicts the
-lines with the least worth, and these remain searchable.
+Notes, user facts and insights each get a line. An existing line that says the same, or is outdated, is rewritten. Lines
+derived from counts (gaps, skills, earnings) are refreshed. Nothing is rephrased: a line has the words of its source, so
+it claims nothing else. The size of the page is not considered here: the rewrite evicts the lines with the least worth,
+and these remain searchable.
 """
 
 from __future__ import annotations
@@ -115,15 +115,19 @@ def _build_index(material: DreamMaterial, settled: Sequence[Edit], settled_lines
 def _new_lines(material: DreamMaterial) -> Iterator[Add]:
     note_ids = {note.id for note in material.notes}
     yield from (_add_from_note(note) for note in material.notes if not note.superseded and not _is_mood_note(note.text))
-    yield from (_add_from_fact(one) for one in find_user_facts(material.crystals))
-    yield from (_add_from_crystal(one) for one in material.crystals if one.id not in note_ids and _deserves_line(one))
-    yield from (_add_from_insight(one, material) for one in material.insights)
+    yield from (_add_from_fact(fact) for fact in find_user_facts(material.crystals))
+    yield from (
+        _add_from_crystal(crystal)
+        for crystal in material.crystals
+        if crystal.id not in note_ids and _deserves_line(crystal)
+    )
+    yield from (_add_from_insight(insight, material) for insight in material.insights)
 
 
 def _is_mood_note(note: str) -> bool:
     """True for an automatic note about the user's mood.
 
-    It is searchable, and of no use on the page.
+    It stays searchable and gets no line on the page.
     """
     return bool(level_in_note(note)) and "): the user " in note
 
@@ -153,29 +157,29 @@ def _add_from_fact(fact: UserFact) -> Add:
     )
 
 
-def _add_from_crystal(one: Crystal) -> Add:
-    section, text = _place(one.text, kind=one.kind, trust=one.trust, valence=one.valence)
+def _add_from_crystal(crystal: Crystal) -> Add:
+    section, text = _place(crystal.text, kind=crystal.kind, trust=crystal.trust, valence=crystal.valence)
     return Add(
         section=section,
         text=text,
-        sources=(one.id,),
-        importance=one.importance,
-        kind=one.kind,
-        at=one.at.isoformat(),
-        trust=one.trust,
+        sources=(crystal.id,),
+        importance=crystal.importance,
+        kind=crystal.kind,
+        at=crystal.at.isoformat(),
+        trust=crystal.trust,
     )
 
 
-def _add_from_insight(one: Insight, material: DreamMaterial) -> Add:
-    section, text = _place(one.text, kind="insight", trust=one.trust)
+def _add_from_insight(insight: Insight, material: DreamMaterial) -> Add:
+    section, text = _place(insight.text, kind="insight", trust=insight.trust)
     return Add(
         section=section,
         text=text,
-        sources=one.sources,
-        importance=one.importance,
+        sources=insight.sources,
+        importance=insight.importance,
         kind="insight",
         at=material.now.isoformat(),
-        trust=one.trust,
+        trust=insight.trust,
     )
 
 

@@ -15,7 +15,7 @@ from inmind.core.language.prose import compile_cached
 from inmind.entities.nouns import singular
 
 MAX_REQUEST_SENTENCES = 4
-"""Sentences of a message that are searched for a request. Longer introductions tell a story."""
+"""Sentences of a message that are searched for a request."""
 
 MAX_NOUN_CHARACTERS = 40
 
@@ -77,7 +77,7 @@ def _parse_chinese_task(sentence: str) -> str:
     match = compile_cached(_REQUEST_ZH).match(sentence)
     if match is None:
         return ""
-    rest = match["before"] or match["behind"] or ""
+    rest = match["object_before"] or match["object_after"] or ""
     noun = compile_cached(_MEASURE_WORD_ZH).sub("", rest.rpartition("的")[2].strip(), count=1)
     heads: list[str] = compile_cached(_HEAD_NOUN_ZH).findall(noun)
     return f"{match['verb']}{heads[0]}" if heads else ""
@@ -175,8 +175,8 @@ _REQUEST_ZH = (
     r"(?:(?:你好|您好|好的?|请|麻烦你?|那|再|现在|然后|接着|顺便)[，,！!\s]*)*"
     r"(?:(?:能不能|能|可以|可不可以|可否)[你您]?|[你您](?:能不能|能|可以|可否)|我(?:想|要|想要|需要)[你您]?)?"
     r"(?:请|再|先|帮我们?|给我们?|替我)*"
-    rf"(?:把(?P<before>[^，。！？；,.!?;]{{1,40}}?))?(?P<verb>{_VERBS_ZH})"
-    r"(?:一下|出)?(?P<behind>[^，。！？；：,.!?;:成为到给在用吗吧]*)"
+    rf"(?:把(?P<object_before>[^，。！？；,.!?;]{{1,40}}?))?(?P<verb>{_VERBS_ZH})"
+    r"(?:一下|出)?(?P<object_after>[^，。！？；：,.!?;:成为到给在用吗吧]*)"
 )
 _MEASURE_WORD_ZH = r"^(?:[这那某每几两一二三四五六七八九十\d]+\s*)?[个封份段篇条些张次本台首种项下家行句]"
 # The head noun is last in Chinese, mostly two characters, or a word in another script.

@@ -1,8 +1,8 @@
-"""When a dream is due: every two hours if there is new material, and earlier after strong affect.
+"""Decide when a dream is due: every two hours, and earlier after strong affect.
 
-The decision depends on the journal only, so all processes decide the same, and frequent restarts do not cause more
-dreams. Clock changes are tolerated: a jump ahead causes one dream; setting the clock back causes one dream and no more,
-because the last dream in order counts, not the latest date.
+A dream requires new material. The decision depends on the journal only, so all processes decide the same, and frequent
+restarts do not cause more dreams. Clock changes are tolerated: a jump ahead causes one dream; setting the clock back
+causes one dream and no more, because the last dream in order counts, not the latest date.
 """
 
 from __future__ import annotations
@@ -98,8 +98,8 @@ def may_ask_model(dreaming: DreamingState, schedule: DreamSchedule, now: datetim
     return _elapsed(dreaming.model_asked_at, now) >= _backoff(dreaming.model_failures)(schedule.interval)
 
 
-def _elapsed(started: datetime | None, now: datetime) -> timedelta:
-    return now - started if started is not None and started <= now else timedelta.max
+def _elapsed(started_at: datetime | None, now: datetime) -> timedelta:
+    return now - started_at if started_at is not None and started_at <= now else timedelta.max
 
 
 def _backoff(failures: int) -> Callable[[timedelta], timedelta]:

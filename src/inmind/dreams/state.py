@@ -1,9 +1,9 @@
-"""State of dreaming of a resource, folded from the journal: the running dream, and results of the dreams so far.
+"""Dreaming state of a resource: the running dream, and results of earlier dreams.
 
-There is no lock besides the journal. An event starts a dream; while its lease holds, no other process starts one. The
-number of that event and the name of its holder are a fencing token: a slow process finds out that another one has taken
-the dream over. Only the clock decides whether a lease holds, so no process has to be alive or reachable for the next
-one to continue. Each stage is an event too, from which the next process resumes.
+The state is folded from the journal, which is the only lock. An event starts a dream; while its lease holds, no other
+process starts one. The number of that event and the name of its holder are a fencing token: a slow process finds out
+that another one has taken the dream over. Only the clock decides whether a lease holds, so no process has to be alive
+or reachable for the next one to continue. Each stage is an event too, from which the next process resumes.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ LEASE_DURATION = timedelta(seconds=60)
 
 MAX_RESUME_AGE = timedelta(days=1)
 """Age up to which an unfinished dream is resumed. A proposal depends on the input, levels and mood of its time. After a
-day a new dream knows more, whatever the old one has cost."""
+day a new dream knows more, even if the old one has cost money."""
 
 Stage = Literal["begun", "gathered", "proposed", "checked"]
 
@@ -119,7 +119,7 @@ class DreamingState:
 
     running: ActiveDream | None = None
     last_started_at: datetime | None = None
-    """Start of the last dream, whatever its outcome."""
+    """Start of the last dream, with any outcome."""
     model_asked_at: datetime | None = None
     """Start of the last dream that used a model."""
     last_done_at: datetime | None = None
@@ -134,7 +134,7 @@ class DreamingState:
     """A UTC day, and the tokens that models used on it."""
     last_seq: int = 0
     journal_position: int = 0
-    """Up to where the resource's stream, and the whole journal, were read: see DreamCommitted."""
+    """Positions up to which the resource's stream and the whole journal were read: see DreamCommitted."""
     lines: Mapping[str, PageLine] = field(default_factory=_empty)
     """Lines on the page that dreams wrote, by their text."""
     user_lines: Mapping[str, str] = field(default_factory=_empty)
@@ -201,7 +201,7 @@ class DreamingState:
                 )  # needed once for each resource
 
                 chunks = {
-                    entry: f"{event.stream}#{event.seq + 1 + place}" for entry, place in chunk_by_entry(text).items()
+                    entry: f"{event.stream}#{event.seq + 1 + number}" for entry, number in chunk_by_entry(text).items()
                 }
                 return replace(
                     self, page_adopted=True, adopted_entries=entry_texts(text), user_lines={**self.user_lines, **chunks}
@@ -243,13 +243,13 @@ class DreamingState:
 
         The model failed only if it had not answered yet.
         """
-        unasked = not previous.has_paid_work
+        was_unanswered = not previous.has_paid_work
         return replace(
             self,
             running=running,
-            model_asked_at=at if unasked and running.uses_model else self.model_asked_at,
+            model_asked_at=at if was_unanswered and running.uses_model else self.model_asked_at,
             failures=self.failures + (not previous.released),
-            model_failures=self.model_failures + (unasked and previous.uses_model and not previous.released),
+            model_failures=self.model_failures + (was_unanswered and previous.uses_model and not previous.released),
         )
 
     def _apply_commit(self, committed: DreamCommitted, event: Event) -> DreamingState:
@@ -313,12 +313,12 @@ class DreamingState:
         """
         from inmind.dreams.page.page import parse_page  # imported here: most processes see no dream
 
-        standing = {entry for _, entry in parse_page(text).all_entries()}
+        entries = {entry for _, entry in parse_page(text).all_entries()}
         return replace(
             self,
-            lines={line: made for line, made in self.lines.items() if line in standing},
-            user_lines={entry: crystal for entry, crystal in self.user_lines.items() if entry in standing},
-            adopted_entries=self.adopted_entries & standing,
+            lines={line: page_line for line, page_line in self.lines.items() if line in entries},
+            user_lines={entry: crystal for entry, crystal in self.user_lines.items() if entry in entries},
+            adopted_entries=self.adopted_entries & entries,
         )
 
     def freeze(self) -> dict[str, Any]:
@@ -338,20 +338,20 @@ class DreamingState:
     @classmethod
     def thaw(cls, frozen: Mapping[str, Any]) -> DreamingState:
         running = frozen["running"]
-        begun, asked, done = map(_parse_optional, frozen["times"])
-        last, failures, model_failures, upto, position = frozen["numbers"]
+        last_started_at, model_asked_at, last_done_at = map(_parse_optional, frozen["times"])
+        last_dream, failures, model_failures, last_seq, journal_position = frozen["numbers"]
         lines = [named_tuple(PageLine, line) for line in frozen["lines"]]
         return cls(
             running=running and _thaw_running(running),
-            last_started_at=begun,
-            model_asked_at=asked,
-            last_done_at=done,
-            last_dream=last,
+            last_started_at=last_started_at,
+            model_asked_at=model_asked_at,
+            last_done_at=last_done_at,
+            last_dream=last_dream,
             failures=failures,
             model_failures=model_failures,
             day_tokens=(frozen["spent"][0], frozen["spent"][1]),
-            last_seq=upto,
-            journal_position=position,
+            last_seq=last_seq,
+            journal_position=journal_position,
             lines={line.text: line for line in lines},
             user_lines=frozen["theirs"],
             page_adopted=frozen["seed"][0],
@@ -385,7 +385,7 @@ _SNAPSHOT_KEYS = {
     "proposer": "by",
     "released": "left",
 }
-"""Field name, then its key in stored snapshots where that differs."""
+"""Field names whose key in stored snapshots differs, each with that key."""
 
 
 def _day(at: datetime) -> str:

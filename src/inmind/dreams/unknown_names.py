@@ -2,8 +2,7 @@
 
 Few names qualify. Excluded are: names that the sentence explains ("my sister Ann", "Rex, our dog", "the Rockies"),
 places where someone goes or lives, well-known names, people who are addressed ("thanks, Ann!"), the speaker, and names
-in requests or short answers, which the agent has to work with anyway. A boring question is worse than none, so in doubt
-a name is excluded.
+in requests or short answers, which the agent has to work with anyway. If in doubt, a name is excluded.
 """
 
 from __future__ import annotations
@@ -45,8 +44,8 @@ def _is_not_narrative(sentence: str, names: list[str]) -> bool:
 
 
 def _is_well_known(name: str) -> bool:
-    low = name.casefold()
-    return low in _WELL_KNOWN or all(word in _WELL_KNOWN for word in low.split())
+    lower = name.casefold()
+    return lower in _WELL_KNOWN or all(word in _WELL_KNOWN for word in lower.split())
 
 
 def _is_explained(name: str, sentence: str) -> bool:
@@ -55,9 +54,9 @@ def _is_explained(name: str, sentence: str) -> bool:
     Names of a list share an explanation.
     """
     before, _, after = sentence.partition(name)
-    around = (before, compile_cached(_LISTED).sub("", before))
+    contexts = (before, compile_cached(_LISTED).sub("", before))
     explained = (
-        any(compile_cached(_EXPLAINED_BEFORE).search(one) for one in around)
+        any(compile_cached(_EXPLAINED_BEFORE).search(context) for context in contexts)
         or compile_cached(_EXPLAINED_AFTER).match(after) is not None
     )
     return explained or _is_set_apart(before, after)
@@ -91,7 +90,7 @@ _EXPLAINED_BEFORE = (
         # a place, a maker, a part of something
         r"\b(?:in|into|near|around|at|across|via|through|outside|inside|towards?|visit(?:s|ed|ing)?|by|of|like)\s+(?:the\s+)?",
         r"(?<!talk)(?<!talked)(?<!talking)(?<!spoke)(?<!speak)(?<!wrote)\s(?:to|from)\s+(?:the\s+)?",
-        # one of its kind, and which kind that is
+        # a determiner, with or without a noun
         rf"\b(?:{_POSSESSIVE}|an?|the|this|these|those|some)\s+",
         rf"\b(?:{_POSSESSIVE}|an?|the|this|\w+['’]s)\s+(?:(?!(?:{_CONNECTIVES})\b)[a-z][\w-]*,?\s+){{1,3}}",
         r"\b(?:called|named|name is|name['’]s)\s+",

@@ -1,7 +1,7 @@
-"""Find lasting facts in a user's messages that were not noted: a name, a preference, an allergy, a deadline.
+"""Find lasting facts in a user's messages: a name, a preference, a deadline.
 
-Only a user's own statements about themselves count: no questions, hypotheses, quotes, pasted texts or tool results.
-They are kept verbatim: "User: I prefer tabs" cannot be wrong about what was said; a sentence rewritten by rules can.
+The agent did not note these facts. Only a user's statements about themselves count: no questions, hypotheses, quotes,
+pasted texts or tool results. They are stored verbatim, because rewriting by rules could change the meaning.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from inmind.history.compaction.rule_detection import find_rules
 from inmind.search.crystal import Crystal
 
 MAX_FACTS: Final = 200
-"""Facts of one dream, the newest. A user with more of them in two hours has pasted a biography."""
+"""Facts of one dream, the newest. More facts than this are pasted text."""
 
 MAX_SENTENCE_CHARACTERS: Final = 220
-"""Longer sentences are stories: they stay searchable and get no line on the page."""
+"""Longer sentences stay searchable and get no line on the page."""
 
 # Characters of a message that are searched.
 _MAX_MESSAGE_CHARACTERS = 4_000
@@ -45,14 +45,16 @@ class UserFact:
 def find_user_facts(crystals: Iterable[Crystal]) -> list[UserFact]:
     """New facts in the order of time. Of equal sentences the latest counts."""
     newest = sorted(
-        (item for item in crystals if _is_user_message(item)), key=lambda item: (item.at, item.id), reverse=True
+        (crystal for crystal in crystals if _is_user_message(crystal)),
+        key=lambda crystal: (crystal.at, crystal.id),
+        reverse=True,
     )
     facts: dict[str, UserFact] = {}
-    for item in (sentence for crystal in newest for sentence in _facts_in(crystal)):
-        facts.setdefault(item.text.casefold(), item)
+    for fact in (fact for crystal in newest for fact in _facts_in(crystal)):
+        facts.setdefault(fact.text.casefold(), fact)
         if len(facts) == MAX_FACTS:
             break
-    return sorted(facts.values(), key=lambda item: (item.at, item.source, item.text))
+    return sorted(facts.values(), key=lambda fact: (fact.at, fact.source, fact.text))
 
 
 def to_third_person(line: str) -> str:
@@ -63,11 +65,11 @@ def to_third_person(line: str) -> str:
     match = _SPEAKER_LINE.fullmatch(line)
     if not match:
         return line
-    who, sentence = match["who"], _LEAD_IN.sub("", match["said"], count=1)
-    who = "用户" if who == _USER and _HAN.search(sentence) else who
+    speaker, sentence = match["speaker"], _LEAD_IN.sub("", match["text"], count=1)
+    speaker = "用户" if speaker == _USER and _HAN.search(sentence) else speaker
     for pattern, replacement in _THIRD_PERSON:
         if person_match := pattern.match(sentence):
-            return who + person_match.expand(replacement) + sentence[person_match.end() :]
+            return speaker + person_match.expand(replacement) + sentence[person_match.end() :]
     return sentence
 
 
@@ -95,13 +97,13 @@ _FACT_IMPORTANCE, _PREFERENCE_IMPORTANCE, _HEALTH_IMPORTANCE, _GOAL_IMPORTANCE, 
     0.8,
 )
 
-_AM = r"\bi(?:['’]m| am)"
+_I_AM = r"\bi(?:['’]m| am)"
 _RELATIVE = (
     "(?:wife|husband|spouse|partner|girlfriend|boyfriend|fianc[eé]e?|son|daughter|kids?|children|baby|mother|mom|mum|"
     "father|dad|brother|sister|dog|cat)"
 )
 # Objects of a momentary preference: "I like it", "I prefer the second one".
-_MOMENTARY = (
+_MOMENTARY_OBJECT = (
     r"(?:it|this|that|these|those|them|you|your|yours|how|what|where|the (?:idea|first|second|third|last|other|former|"
     r"latter|way|look|sound|new|one|current|previous)|option|version|number|both|neither|either|"
     r"to (?:see|know|hear|thank|say)|a (?:bit|little)|[ab])\b"
@@ -126,8 +128,8 @@ _FACT_PATTERNS = (
         "relationship",
         _FACT_IMPORTANCE,
         "i'm |i’m |i am ",
-        rf"{_AM} (?:based in|(?:originally )?from (?!the\b)|married|divorced|retired|\d+ years old)",
-        rf"{_AM} an? (?!bit|little|lot|few|big|huge|fan)(?:[\w-]+ ){{0,2}}?(?:\w{{2,}}(?:er|or|ist|ian|eer)|nurse|"
+        rf"{_I_AM} (?:based in|(?:originally )?from (?!the\b)|married|divorced|retired|\d+ years old)",
+        rf"{_I_AM} an? (?!bit|little|lot|few|big|huge|fan)(?:[\w-]+ ){{0,2}}?(?:\w{{2,}}(?:er|or|ist|ian|eer)|nurse|"
         r"student|chef|freelance\w*|mom|dad|parent)\b(?! (?:of|than))",
     ),
     _fact_pattern(
@@ -144,7 +146,7 @@ _FACT_PATTERNS = (
         "relationship",
         _HEALTH_IMPORTANCE,
         "allerg|vegan|vegetarian|diabet|pregnant|intoleran|celiac|coeliac|blind|deaf|asthma|epilep| eat | drink ",
-        rf"{_AM} (?:\w+ )?(?:allergic|vegan|vegetarian|diabetic|pregnant|(?:lactose|gluten)[ -]intolerant|celiac|"
+        rf"{_I_AM} (?:\w+ )?(?:allergic|vegan|vegetarian|diabetic|pregnant|(?:lactose|gluten)[ -]intolerant|celiac|"
         r"coeliac|colou?r-?blind|deaf|blind)\b",
         r"\bi have (?:an? )?(?:[\w-]+ ){0,3}(?:allergy|allergies|diabetes|asthma|epilepsy)\b",
         r"\bi (?:don['’]t|do not|can['’]t|cannot|never) (?:eat|drink)\b",
@@ -153,10 +155,10 @@ _FACT_PATTERNS = (
         "preference",
         _PREFERENCE_IMPORTANCE,
         "prefer|love|hate|like|detest|can't stand|can’t stand",
-        rf"\bi (?:\w+ly |always )?prefer (?!{_MOMENTARY})\S",
+        rf"\bi (?:\w+ly |always )?prefer (?!{_MOMENTARY_OBJECT})\S",
         r"\bi (?:really |absolutely )?(?:love|hate|dislike|detest|can['’]t stand|don['’]t like|do not like) "
-        rf"(?!{_MOMENTARY})\S",
-        rf"\bi (?:\w+ly|always) like (?!{_MOMENTARY})\S",
+        rf"(?!{_MOMENTARY_OBJECT})\S",
+        rf"\bi (?:\w+ly|always) like (?!{_MOMENTARY_OBJECT})\S",
         r"\bi like my \S",
     ),
     _fact_pattern(
@@ -164,7 +166,7 @@ _FACT_PATTERNS = (
         _GOAL_IMPORTANCE,
         "my goal|my plan|my dream|my aim|my target|my resolution|learning|studying|training|preparing|saving",
         r"\bmy (?:goal|plan|dream|aim|target|resolution)(?: \w+ \w+)? is\b",
-        rf"{_AM} (?:learning|studying|training for|preparing for|saving (?:up )?for)\b",
+        rf"{_I_AM} (?:learning|studying|training for|preparing for|saving (?:up )?for)\b",
     ),
     _fact_pattern(
         "goal",
@@ -237,7 +239,7 @@ _NOT_A_FACT = (
     r"假设|比如|例如|假如|如果|要是|想象|也许|可能|大概|今天|今晚|暂时|这次|刚才|以前|说过"
 )
 _QUOTES = re.compile(r"[\"“”「」『』`]")
-_SPEAKER_LINE = re.compile(r"(?P<who>[^\n:]{1,40}): (?P<said>.+)", re.DOTALL)
+_SPEAKER_LINE = re.compile(r"(?P<speaker>[^\n:]{1,40}): (?P<text>.+)", re.DOTALL)
 _LEAD_IN = re.compile(
     r"^(?:(?:hi|hello|hey|also|and|oh|by the way|btw|so|well|please|actually|fyi|just so you know|remember|"
     r"keep in mind|don['’]t forget|note|that)\b[,:!]? +)+",
@@ -273,25 +275,25 @@ def _facts_in(crystal: Crystal) -> Iterator[UserFact]:
 
 
 def _pattern_facts(text: str) -> Iterator[tuple[str, float, str]]:
-    low = text.lower()
+    lowered = text.lower()
     patterns = [
         pattern
         for pattern in _FACT_PATTERNS
-        if any(map(low.__contains__, pattern.cues)) and _compiled(pattern.pattern).search(low)
+        if any(map(lowered.__contains__, pattern.cues)) and _compiled(pattern.pattern).search(lowered)
     ]
     if not patterns:
         return
     for sentence in (" ".join(sentence.split()) for line in own_words(text) for sentence in split_sentences(line)):
         if len(sentence) <= MAX_SENTENCE_CHARACTERS and not _QUOTES.search(sentence):
-            low = sentence.lower()
-            pattern = next((pattern for pattern in patterns if _compiled(pattern.pattern).search(low)), None)
-            if pattern and not _compiled(_NOT_A_FACT).search(low):
+            lowered = sentence.lower()
+            pattern = next((pattern for pattern in patterns if _compiled(pattern.pattern).search(lowered)), None)
+            if pattern and not _compiled(_NOT_A_FACT).search(lowered):
                 yield pattern.kind, pattern.importance, sentence
 
 
 def _rule_facts(text: str) -> Iterator[tuple[str, float, str]]:
-    low = text.lower()
-    if not any(map(low.__contains__, _STANDING_CUES)):
+    lowered = text.lower()
+    if not any(map(lowered.__contains__, _STANDING_CUES)):
         return
     for kind, sentence in find_rules(text):
         is_rule = kind == "rule" and len(sentence) <= MAX_SENTENCE_CHARACTERS and not _QUOTES.search(sentence)

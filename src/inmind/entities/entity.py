@@ -22,7 +22,7 @@ class Entity:
     id: str
     type: str
     name: str = ""
-    """Most recent name. The id if no name was ever seen."""
+    """Most recent name; the id if no name is known."""
     aliases: tuple[str, ...] = ()
     """Earlier names, newest first."""
     parent: EntityKey | None = None
@@ -60,7 +60,7 @@ class Entity:
         return f'{self.id}, "{self.name}"'
 
     def to_sighting(self) -> EntitySighting:
-        """Return everything known about it as an event carries it."""
+        """Return a sighting with all its data, for an event."""
         return EntitySighting(
             type=self.type,
             id=self.id,

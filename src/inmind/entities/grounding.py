@@ -1,11 +1,12 @@
-"""Checks whether every id in a tool call was seen before: a guard against invented or misspelt ids.
+"""Checks whether every id in a tool call was seen before, to detect invented ids.
 
-It reports and never rejects, because a host may know ids that no tool has shown. An id counts as seen in the entity
-window, among evicted entities, in message texts, or in other sessions of the resource. The expensive sources are
-read only if the cheap ones do not have the id. For an unknown id the nearest known ids are suggested.
+It also detects misspelt ids. It reports and never rejects, because a host may know ids that no tool has shown. An id
+counts as seen in the entity window, among evicted entities, in message texts, or in other sessions of the resource. The
+expensive sources are read only if the cheap ones do not have the id. For an unknown id the nearest known ids are
+suggested.
 
-Some ids are recognisable by their shape, and having been seen anywhere is enough. A small number or a plain word
-occurs in many texts and belongs to entities of several types, so its type must match too.
+An id that is recognisable by its shape only has to be seen in one of these. A small number or a plain word occurs in
+many texts and belongs to entities of several types, so its type must match too.
 """
 
 from __future__ import annotations
@@ -130,8 +131,8 @@ def _is_marked_as_id(text: str, id: str) -> bool:
         return False
     if any(map(str.isdigit, id)) or "@" in id or re.search(rf"[\"'(`“‘]{re.escape(id)}[\"')`”’]", text):
         return True
-    called = re.search(_NAMED_AS.format(re.escape(id)), text)
-    return called is not None or any(found.id == id for found in find_ids_in_text(text))
+    match = re.search(_NAMED_AS.format(re.escape(id)), text)
+    return match is not None or any(found_id.id == id for found_id in find_ids_in_text(text))
 
 
 _NAMED_AS = r"(?i:\b(?:id|named?|called|username|handle)(?: is| was)?[:=]?\s+){}(?!\w)"
@@ -155,8 +156,8 @@ def check_call(
     checker = _CallChecker(tool_name, entities, texts=texts, other_sessions=other_sessions)
     # A single unknown word is taken for the verb, not the type: approve(id=7).
     own_type = tool_name.type if tool_name.verb or len(tool_name.nouns) > 1 else UNTYPED
-    found = find_ids(arguments, own_type=own_type or UNTYPED, about_one=tool_name.about_one, rules=rules)
-    return CallCheck(tool=tool, findings=tuple(map(checker.finding, found)))
+    found_ids = find_ids(arguments, own_type=own_type or UNTYPED, about_one=tool_name.about_one, rules=rules)
+    return CallCheck(tool=tool, findings=tuple(map(checker.finding, found_ids)))
 
 
 class _CallChecker:
@@ -174,71 +175,75 @@ class _CallChecker:
         self._other_sessions = cache(lambda: [_SeenIds(other) for other in other_sessions()])
         self._compared = 0
 
-    def finding(self, found: FoundId) -> IdFinding:
-        known = self._session_ids.find(found)
+    def finding(self, found_id: FoundId) -> IdFinding:
+        known = self._session_ids.find(found_id)
         if known is not None:
-            return self._check_known(found, known)
-        respelling = self._session_ids.find_respelling(found)
+            return self._check_known(found_id, known)
+        respelling = self._session_ids.find_respelling(found_id)
         if respelling is not None:
-            return self._check_unknown(found, respelling)
-        if speaker := self._texts().speaker_of(found.id):
+            return self._check_unknown(found_id, respelling)
+        if speaker := self._texts().speaker_of(found_id.id):
             why = "appears in a tool result" if speaker == "a tool" else f"was mentioned by {speaker}"
-            return _make_finding(found, "mentioned", f"{found.id} {why}")
-        if any(other.find(found) for other in self._other_sessions()):
-            return _make_finding(found, "other_session", f"{found.id} was seen in another session")
-        if reason := _reason_to_be_new(found, self._tool_name):
-            return _make_finding(found, "new", f"{found.id} was never seen; {reason}")
-        return self._check_unknown(found)
+            return _make_finding(found_id, "mentioned", f"{found_id.id} {why}")
+        if any(other.find(found_id) for other in self._other_sessions()):
+            return _make_finding(found_id, "other_session", f"{found_id.id} was seen in another session")
+        if reason := _reason_to_be_new(found_id, self._tool_name):
+            return _make_finding(found_id, "new", f"{found_id.id} was never seen; {reason}")
+        return self._check_unknown(found_id)
 
-    def _check_known(self, found: FoundId, known: EntityPart) -> IdFinding:
-        entity = self._session_ids.entity(found, known)
+    def _check_known(self, found_id: FoundId, known: EntityPart) -> IdFinding:
+        entity = self._session_ids.entity(found_id, known)
         if entity is not None and entity.deleted and self._tool_name.verb in _RESTORE_VERBS:
-            return _make_finding(found, "known", f'{found.id}, "{entity.name}", was deleted; this call restores it')
-        if entity is not None and entity.deleted:
-            return _make_finding(found, "deleted", f'{found.id}, "{entity.name}", was deleted')
-        if self._session_ids.in_window(found):
             return _make_finding(
-                found, "in_window", f"{found.id} is in the window{self._type_mismatch_note(found, known)}"
+                found_id, "known", f'{found_id.id}, "{entity.name}", was deleted; this call restores it'
             )
-        return _make_finding(found, "known", f"{found.id} was seen earlier{self._type_mismatch_note(found, known)}")
+        if entity is not None and entity.deleted:
+            return _make_finding(found_id, "deleted", f'{found_id.id}, "{entity.name}", was deleted')
+        if self._session_ids.in_window(found_id):
+            return _make_finding(
+                found_id, "in_window", f"{found_id.id} is in the window{self._type_mismatch_note(found_id, known)}"
+            )
+        return _make_finding(
+            found_id, "known", f"{found_id.id} was seen earlier{self._type_mismatch_note(found_id, known)}"
+        )
 
-    def _check_unknown(self, found: FoundId, respelling: EntityPart | None = None) -> IdFinding:
+    def _check_unknown(self, found_id: FoundId, respelling: EntityPart | None = None) -> IdFinding:
         self._compared += 1
-        nearest = self._find_nearest(found) if self._compared <= MAX_UNKNOWN_COMPARED else ()
+        nearest = self._find_nearest(found_id) if self._compared <= MAX_UNKNOWN_COMPARED else ()
         if respelling is not None:
             nearest = tuple(dict.fromkeys((respelling, *nearest)))[:MAX_NEAREST]
         suggestions = " or ".join(map(_describe, nearest))
-        other_type = self._session_ids.entities.ids.get(found.id)
+        other_type = self._session_ids.entities.ids.get(found_id.id)
         history = (
-            f"was seen as {_with_article(other_type.type)}, not as {_with_article(found.type)}"
+            f"was seen as {_with_article(other_type.type)}, not as {_with_article(found_id.type)}"
             if other_type
             else "was never seen"
         )
-        why = f"{found.id} {history}" + (f"; did you mean {suggestions}?" if suggestions else "")
-        return _make_finding(found, "unknown", why, nearest)
+        why = f"{found_id.id} {history}" + (f"; did you mean {suggestions}?" if suggestions else "")
+        return _make_finding(found_id, "unknown", why, nearest)
 
-    def _find_nearest(self, found: FoundId) -> tuple[EntityPart, ...]:
+    def _find_nearest(self, found_id: FoundId) -> tuple[EntityPart, ...]:
         others = chain.from_iterable(other.entities.ids for other in self._other_sessions())
         known = chain(islice(self._session_ids.entities.ids, MAX_COMPARED_IDS), islice(others, MAX_COMPARED_IDS))
-        near = [
+        matches = [
             (distance, part)
             for id, part in known
-            if id != found.id and (distance := _distance(found, part)) is not None
+            if id != found_id.id and (distance := _distance(found_id, part)) is not None
         ]
-        near.sort(key=lambda pair: (pair[0] + (0 if _has_type(pair[1], found.type) else 0.5), pair[1].id))
-        return tuple(dict.fromkeys(part for _, part in near))[:MAX_NEAREST]
+        matches.sort(key=lambda pair: (pair[0] + (0 if _has_type(pair[1], found_id.type) else 0.5), pair[1].id))
+        return tuple(dict.fromkeys(part for _, part in matches))[:MAX_NEAREST]
 
-    def _type_mismatch_note(self, found: FoundId, known: EntityPart) -> str:
+    def _type_mismatch_note(self, found_id: FoundId, known: EntityPart) -> str:
         """Note that an id has another type than its key says.
 
         Only if ids of the key's type are known, because a key may name a role.
         """
-        if UNTYPED in (found.type, known.type) or _has_type(known, found.type):
+        if UNTYPED in (found_id.type, known.type) or _has_type(known, found_id.type):
             return ""
         expected = any(
-            _has_type(part, found.type) for _, part in islice(self._session_ids.entities.ids, MAX_COMPARED_IDS)
+            _has_type(part, found_id.type) for _, part in islice(self._session_ids.entities.ids, MAX_COMPARED_IDS)
         )
-        return f", but its type is {known.type}, not {found.type}" if expected else ""
+        return f", but its type is {known.type}, not {found_id.type}" if expected else ""
 
 
 class _SeenIds:
@@ -247,33 +252,38 @@ class _SeenIds:
     def __init__(self, entities: Entities) -> None:
         self.entities = entities
 
-    def find(self, found: FoundId) -> EntityPart | None:
-        part = self.entities.ids.get(found.id)
-        if part is None or _is_unmistakable(found.id) or _may_be_type(part, found.type):
+    def find(self, found_id: FoundId) -> EntityPart | None:
+        part = self.entities.ids.get(found_id.id)
+        if part is None or _is_unmistakable(found_id.id) or _may_be_type(part, found_id.type):
             return part
-        return next((part for part in self._ambiguous_ids.get(found.id, ()) if _may_be_type(part, found.type)), None)
+        return next(
+            (part for part in self._ambiguous_ids.get(found_id.id, ()) if _may_be_type(part, found_id.type)), None
+        )
 
-    def entity(self, found: FoundId, known: EntityPart) -> Entity | None:
-        return self.entities.get(found.id, None if _is_unmistakable(found.id) else known.type)
+    def entity(self, found_id: FoundId, known: EntityPart) -> Entity | None:
+        return self.entities.get(found_id.id, None if _is_unmistakable(found_id.id) else known.type)
 
-    def in_window(self, found: FoundId) -> bool:
-        if _is_unmistakable(found.id):
-            return self.entities.holds(found.id)
-        return any(part.id == found.id and _may_be_type(part, found.type) for part in _iter_parts(self.entities.window))
+    def in_window(self, found_id: FoundId) -> bool:
+        if _is_unmistakable(found_id.id):
+            return self.entities.holds(found_id.id)
+        return any(
+            part.id == found_id.id and _may_be_type(part, found_id.type) for part in _iter_parts(self.entities.window)
+        )
 
-    def find_respelling(self, found: FoundId) -> EntityPart | None:
+    def find_respelling(self, found_id: FoundId) -> EntityPart | None:
         """Return a known id that a tool showed in another spelling, with a # or in capitals."""
-        if found.kind != "id":
+        if found_id.kind != "id":
             return None
-        without_hash = found.id.removeprefix("#")
+        without_hash = found_id.id.removeprefix("#")
         spellings = (
             form
             for plain in (without_hash, without_hash.upper(), without_hash.lower())
             for form in (plain, f"#{plain}")
         )
-        known = (self.entities.ids.get(form) for form in spellings if form != found.id)
+        known = (self.entities.ids.get(form) for form in spellings if form != found_id.id)
         return next(
-            (part for part in known if part and _may_be_type(part, found.type) and self._was_shown_by_tool(part)), None
+            (part for part in known if part and _may_be_type(part, found_id.type) and self._was_shown_by_tool(part)),
+            None,
         )
 
     def _was_shown_by_tool(self, part: EntityPart) -> bool:
@@ -297,25 +307,25 @@ def _iter_parts(entities: Iterable[Entity]) -> Iterator[EntityPart]:
         yield from entity.parts
 
 
-def _reason_to_be_new(found: FoundId, tool: ToolName) -> str:
+def _reason_to_be_new(found_id: FoundId, tool: ToolName) -> str:
     """Return why a call may be the first to use this id, or ""."""
-    if found.kind != "id":
-        return f"{_with_article(found.kind)} may be new"
-    is_own_id, at_top = key_meaning(found.key).role == "own", found.path == found.key
+    if found_id.kind != "id":
+        return f"{_with_article(found_id.kind)} may be new"
+    is_own_id, at_top = key_meaning(found_id.key).role == "own", found_id.path == found_id.key
     # "add" takes existing ids: only a plain `id` belongs to the created entity.
     if (
         at_top
         and (tool.verb in _CREATE_VERBS or (tool.verb == "add" and is_own_id))
-        and (is_own_id or found.type == tool.type)
+        and (is_own_id or found_id.type == tool.type)
     ):
         return "a created entity may have a new id"
-    key_words = split_words(found.key)
+    key_words = split_words(found_id.key)
     named_by_client = (
         tool.verb in _START_VERBS and "client" in key_words[:-2]
     )  # client_order_id; a client_id belongs to a client
     is_request_id = "request" in key_words and "request" not in tool.nouns
     if named_by_client or is_request_id or not _CALLER_CHOSEN_WORDS.isdisjoint(key_words):
-        return f"the caller chooses the {found.key}"
+        return f"the caller chooses the {found_id.key}"
     return ""
 
 
@@ -335,8 +345,8 @@ def _with_article(noun: str) -> str:
     return f"{'an' if noun[:1].lower() in tuple('aeio') else 'a'} {noun}"
 
 
-def _make_finding(found: FoundId, standing: IdStatus, why: str, nearest: tuple[EntityPart, ...] = ()) -> IdFinding:
-    return IdFinding(path=found.path, id=found.id, type=found.type, status=standing, why=why, nearest=nearest)
+def _make_finding(found_id: FoundId, status: IdStatus, why: str, nearest: tuple[EntityPart, ...] = ()) -> IdFinding:
+    return IdFinding(path=found_id.path, id=found_id.id, type=found_id.type, status=status, why=why, nearest=nearest)
 
 
 def _describe(part: EntityPart) -> str:
@@ -349,12 +359,12 @@ def _has_type(part: EntityPart, type: str) -> bool:
     return canonical_type(part.type) == canonical_type(type) or type_matches(part.type, {type, *SYNONYMS.get(type, ())})
 
 
-def _distance(found: FoundId, part: EntityPart) -> float | None:
+def _distance(found_id: FoundId, part: EntityPart) -> float | None:
     """Return the distance between two ids, or None if they are not near.
 
     A name instead of the id or another spelling is distance 0; otherwise the number of typing errors counts.
     """
-    checked_id, known_id = found.id, part.id
+    checked_id, known_id = found_id.id, part.id
     if part.name and part.name.casefold() == checked_id.casefold():
         return 0.0
     plain, other = _alphanumeric(checked_id), _alphanumeric(known_id)

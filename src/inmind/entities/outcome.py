@@ -1,7 +1,7 @@
 """Decides from a tool result whether the call failed or a deletion was refused.
 
-A failed call adds no entities, and an entity whose deletion failed stays alive. Providers have a field for errors;
-tools report them in text. A result about failures (a failed build, a guide to errors) is not a failed call.
+A failed call adds no entities, and an entity whose deletion failed is not marked as deleted. Providers have a field for
+errors; tools report them in text. A result about failures (a failed build, a guide to errors) is not a failed call.
 """
 
 from __future__ import annotations

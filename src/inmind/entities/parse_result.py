@@ -1,9 +1,9 @@
 """Parses a tool result into plain values.
 
-Results are objects, JSON, YAML or Python literals in a string, MCP content blocks, or plain text. Parsing never
-raises: what cannot be parsed stays text. The YAML parser supports the subset that tools print, in one pass over the
-lines, and reads a broken document as far as possible; a full parser takes a hundred times the time budget of
-`observe` and rejects output that tools often produce.
+Results are objects, JSON, YAML or Python literals in a string, MCP content blocks, or plain text. Parsing never raises:
+text that cannot be parsed stays text. The YAML parser supports the subset that tools print, in one pass over the lines,
+and reads a broken document as far as possible; a full parser takes a hundred times the time budget of `observe` and
+rejects output that tools often produce.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def parse_result(result: object) -> Any:
 def parse_layers(result: object) -> list[Any]:
     """Return the result, then each value unwrapped or parsed from it; the last is the value.
 
-    Wrappers carry information that the inner value lacks, such as `isError`.
+    Wrappers have information that the inner value does not have, such as `isError`.
     """
     layers = [result]
     while len(layers) <= _MAX_LAYERS and (inner := _unwrap(layers[-1])) is not None:

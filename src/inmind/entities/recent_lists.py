@@ -48,11 +48,11 @@ def update_listings(
     were only mentioned ("compare these two") form a list too, unless one of them is already in a list: then the
     mention is about that list.
     """
-    shown = [(sighting, key) for sighting, key in sightings if sighting.how in ("seen", "listed")]
-    is_list = len(shown) > 1 or any(sighting.how == "listed" for sighting, _ in shown)
-    also_listed = [part for sighting, _ in shown if is_list for part in sighting.parts if part.from_same_list]
+    seen_entries = [(sighting, key) for sighting, key in sightings if sighting.how in ("seen", "listed")]
+    is_list = len(seen_entries) > 1 or any(sighting.how == "listed" for sighting, _ in seen_entries)
+    also_listed = [part for sighting, _ in seen_entries if is_list for part in sighting.parts if part.from_same_list]
     lists = _listings_by_type(
-        None, [*(key for _, key in shown), *((canonical_type(part.type), part.id) for part in also_listed)]
+        None, [*(key for _, key in seen_entries), *((canonical_type(part.type), part.id) for part in also_listed)]
     )
     known = {key for listing in listings for key in listing.keys}
     mentioned = [
@@ -63,11 +63,11 @@ def update_listings(
         for sighting, key in sightings
     ]
     newest: dict[tuple[EntityKey | None, str], Listing] = {}
-    for listing in (*lists, *mentioned, *(listing for several in part_lists for listing in several), *listings):
+    for listing in (*lists, *mentioned, *(listing for same_parent in part_lists for listing in same_parent), *listings):
         newest.setdefault(listing.slot, listing)
-    of_entities = [listing for listing in newest.values() if listing.parent is None]
-    of_parts = [listing for listing in newest.values() if listing.parent is not None]
-    return (*of_entities[:MAX_LISTINGS], *of_parts[:MAX_LISTINGS])
+    entity_listings = [listing for listing in newest.values() if listing.parent is None]
+    part_listings = [listing for listing in newest.values() if listing.parent is not None]
+    return (*entity_listings[:MAX_LISTINGS], *part_listings[:MAX_LISTINGS])
 
 
 def _listings_by_type(parent: EntityKey | None, keys: Iterable[EntityKey]) -> list[Listing]:

@@ -31,9 +31,9 @@ from inmind.entities.nouns import plural
 from inmind.entities.window import Entities
 
 BANNER = "[WORKING MEMORY]"
-EMPTY = "No entities tracked yet."
-DELETED = " [deleted]"
-ALSO_LISTED = "also listed"
+EMPTY_TEXT = "No entities tracked yet."
+DELETED_MARK = " [deleted]"
+ALSO_LISTED_LABEL = "also listed"
 
 
 def _never_visible(_: str) -> bool:
@@ -62,10 +62,10 @@ def render_lines(
 ) -> TruncatedText:
     """Return the block without its banner, reduced to fit the budget if there is one.
 
-    `visible` tells whether the conversation still shows an event.
+    `visible` returns True if the conversation still shows an event.
     """
     if not entities.window:
-        return TruncatedText(EMPTY, 0)
+        return TruncatedText(EMPTY_TEXT, 0)
     rows = _rows(entities.window, unique_parts=False)
     hidden = sum(entity.parts_left_out for entity in entities.window)
     complete = TruncatedText(_render_rows(rows, left_out=hidden, names=len(rows)), hidden)
@@ -110,7 +110,7 @@ def _hidden_parts_note(entity: Entity) -> str:
 
 def _inline(entity: Entity, *, parts: bool) -> str:
     name = "" if entity.name == entity.id else f' "{_quote_safe(entity.name)}"'
-    pieces = [f"{_single_line(entity.type)}{name} ({_format_id(entity.id)}){DELETED if entity.deleted else ''}"]
+    pieces = [f"{_single_line(entity.type)}{name} ({_format_id(entity.id)}){DELETED_MARK if entity.deleted else ''}"]
     pieces += [line.strip() for line in _part_lines(entity.parts, named=True)] if parts else []
     return ", ".join(pieces)
 
@@ -125,13 +125,13 @@ def _fit(
 
     def without_parts(n: int) -> TruncatedText:
         removed = set(removal_order[:n])
-        kept = [replace(line, parts=tuple(part for part in line.parts if part.id not in removed)) for line in rows]
+        kept = [replace(row, parts=tuple(part for part in row.parts if part.id not in removed)) for row in rows]
         return TruncatedText(_render_rows(kept, left_out=hidden + n, names=0), hidden + n)
 
     def without_entities(n: int) -> TruncatedText:
-        kept = [replace(line, parts=()) for line in rows[: len(rows) - n]]
-        out = hidden + len(removal_order) + n
-        return TruncatedText(_render_rows(kept, left_out=out, names=0), out)
+        kept = [replace(row, parts=()) for row in rows[: len(rows) - n]]
+        left_out = hidden + len(removal_order) + n
+        return TruncatedText(_render_rows(kept, left_out=left_out, names=0), left_out)
 
     for step, limit in (
         (without_names, len(rows)),
@@ -148,12 +148,12 @@ def _rows(window: Sequence[Entity], *, unique_parts: bool) -> list[_EntityRow]:
 
     With `unique_parts`, each part is shown with one entity only.
     """
-    shown = {said for entity in window for said in (entity.id, entity.name)}
+    labels = {label for entity in window for label in (entity.id, entity.name)}
     rows: list[_EntityRow] = []
     for entity in window:
-        parts = tuple(part for part in entity.parts if part.id not in shown)
+        parts = tuple(part for part in entity.parts if part.id not in labels)
         if unique_parts:
-            shown.update(part.id for part in parts)
+            labels.update(part.id for part in parts)
         rows.append(_EntityRow(entity, parts))
     return rows
 
@@ -163,33 +163,33 @@ def _removal_order(rows: Sequence[_EntityRow], visible: Callable[[str], bool]) -
 
     Parts visible in the conversation come first, then parts of older lists, then the oldest.
     """
-    oldest = [(line, part) for line in reversed(rows) for part in reversed(line.parts)]
+    oldest = [(row, part) for row in reversed(rows) for part in reversed(row.parts)]
     newest = rows[0].entity.source
-    visible_parts = [part.id for line, part in oldest if visible(line.entity.observed_in)]
-    older_lists = [part.id for line, part in oldest if part.from_same_list and line.entity.source != newest]
+    visible_parts = [part.id for row, part in oldest if visible(row.entity.observed_in)]
+    older_lists = [part.id for row, part in oldest if part.from_same_list and row.entity.source != newest]
     return list(dict.fromkeys([*visible_parts, *older_lists, *(part.id for _, part in oldest)]))
 
 
 def _render_rows(rows: Sequence[_EntityRow], *, left_out: int, names: int) -> str:
     """Render the entities grouped by type; the parts of the first `names` entities have names."""
     by_type: dict[str, list[str]] = {}
-    for index, line in enumerate(rows):
-        group = by_type.setdefault(_single_line(line.entity.type), [])
-        group.append(_entity_line(line.entity))
-        group += _part_lines(line.parts, named=index < names)
-    text = "\n".join(f"{plural(type)}:\n" + "\n".join(said) for type, said in by_type.items())
+    for index, row in enumerate(rows):
+        group = by_type.setdefault(_single_line(row.entity.type), [])
+        group.append(_entity_line(row.entity))
+        group += _part_lines(row.parts, named=index < names)
+    text = "\n".join(f"{plural(type)}:\n" + "\n".join(lines) for type, lines in by_type.items())
     return f"{text}\n({left_out} more not shown)" if left_out else text
 
 
 def _entity_line(entity: Entity) -> str:
-    return f'  - "{_quote_safe(entity.name)}" ({_format_id(entity.id)}){DELETED if entity.deleted else ""}'
+    return f'  - "{_quote_safe(entity.name)}" ({_format_id(entity.id)}){DELETED_MARK if entity.deleted else ""}'
 
 
 def _part_lines(parts: Sequence[EntityPart], *, named: bool) -> list[str]:
     by_type: dict[str, list[str]] = {}
     for part in parts:
         name = _format_id(part.name) if named and part.name and part.name != part.id else ""
-        label = ALSO_LISTED if part.from_same_list else plural(_single_line(part.type))
+        label = ALSO_LISTED_LABEL if part.from_same_list else plural(_single_line(part.type))
         by_type.setdefault(label, []).append(f"{name} {_format_id(part.id)}" if name else _format_id(part.id))
     return [f"    {label}: {', '.join(ids)}" for label, ids in by_type.items()]
 

@@ -36,13 +36,13 @@ MIN_UNIQUE_DIGITS = 6
 
 @frozen
 class Entities:
-    """The entity window, and everything known beyond it."""
+    """The entity window, and the known entities outside it."""
 
     window: tuple[Entity, ...] = ()
     evicted: PersistentMap[EntityKey, Entity | None] = field(default_factory=PersistentMap[EntityKey, "Entity | None"])
-    """Evicted entities as they were at that time; None for one that has come back."""
+    """Evicted entities as they were at that time; None for one that is in the window again."""
     ids: PersistentMap[str, EntityPart] = field(default_factory=PersistentMap[str, EntityPart])
-    """Every id that was ever seen, as an entity or as a part."""
+    """Every seen id, of an entity or of a part."""
     listings: tuple[Listing, ...] = ()
     """Lists that were shown: lists of entities first, then lists of parts, each newest first."""
 
@@ -93,7 +93,7 @@ class Entities:
 
     @property
     def ids_by_recency(self) -> list[str]:
-        """Every id ever seen: ids of window entities first, then their parts, then all others."""
+        """Every seen id: ids of window entities first, then their parts, then all others."""
         entity_ids = (entity.id for entity in self.window)
         parts = (part.id for entity in self.window for part in entity.parts)
         return list(dict.fromkeys([*entity_ids, *parts, *(id for id, _ in self.ids)]))
@@ -165,8 +165,8 @@ class Entities:
             evicted=PersistentMap((entity.key, entity) for entity in evicted),
             ids=PersistentMap((part.id, part) for part in ids),
             listings=tuple(
-                Listing(tuple(inside) if inside else None, tuple((type, id) for type, id in keys))
-                for inside, keys in frozen["listings"]
+                Listing(tuple(parent) if parent else None, tuple((type, id) for type, id in keys))
+                for parent, keys in frozen["listings"]
             ),
         )
 
@@ -214,8 +214,8 @@ class Entities:
         same id are the same entity, in either order.
         """
         for key in ((canonical_type(sighting.type), sighting.id), (UNTYPED, sighting.id)):
-            if found := window.get(key) or self.evicted.get(key):
-                return found
+            if entity := window.get(key) or self.evicted.get(key):
+                return entity
         if sighting.how in ("seen", "listed", "told") and sighting.type != UNTYPED:
             return None
         if (
@@ -223,16 +223,16 @@ class Entities:
         ):  # another type is another entity and must not be deleted
             return None
         same_id = (e for e in window.values() if e.id == sighting.id and _may_match(sighting, e.type))
-        found = next(same_id, None)
-        if found is None and sighting.how == "used":
+        entity = next(same_id, None)
+        if entity is None and sighting.how == "used":
             holders = (
                 e for e in window.values() if any(p.id == sighting.id and _may_match(sighting, p.type) for p in e.parts)
             )
-            found = next(holders, None)
-        known = self.ids.get(sighting.id) if found is None else None
+            entity = next(holders, None)
+        known = self.ids.get(sighting.id) if entity is None else None
         if known is not None and _may_match(sighting, known.type):
-            found = self.evicted.get((canonical_type(known.type), sighting.id))
-        return found
+            entity = self.evicted.get((canonical_type(known.type), sighting.id))
+        return entity
 
     def _create(self, sighting: EntitySighting, at: datetime) -> Entity:
         """Create an entity. If its id was a part before, the name and type of the part are used."""

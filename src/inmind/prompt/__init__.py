@@ -1,1 +1,1 @@
-"""Builds prompts: layers within budgets, an anchored prefix, the history, and a tail with changes."""
+"""Builds prompts: layers within budgets, an anchored prefix, history, and a tail."""

@@ -3,7 +3,7 @@
 Providers charge a tenth for a prefix that they have cached, byte for byte. A memory block that changes before the
 history invalidates the whole cached history; the same change in the tail costs only its own length, on every call. So
 the blocks are anchored, and changes go into the tail. The anchor moves when the changes have grown and the tails have
-cost as much as moving, or when the cache is lost anyway. This costs at most twice the optimum, whatever comes next.
+cost as much as moving, or when the cache is lost anyway. This costs at most twice the optimum.
 """
 
 from __future__ import annotations
@@ -126,8 +126,8 @@ def changes_between(
     sources: list[str] = []
     for layer in dict.fromkeys([*(layer for layer in new if layer in old), *old]):
         now = new.get(layer)
-        if told := _describe_layer(old[layer], now, describe_changes.get(layer), count):
-            descriptions.append(told)
+        if description := _describe_layer(old[layer], now, describe_changes.get(layer), count):
+            descriptions.append(description)
             sources.extend(now.sources if now else ())
     return "\n".join(descriptions), tuple(dict.fromkeys(sources))
 
@@ -140,10 +140,10 @@ def _describe_layer(
         return f"{before.layer}: now empty"
     if now.text == before.text:
         return ""
-    said = describe(before, count) if describe is not None else None
-    if said is None:
+    description = describe(before, count) if describe is not None else None
+    if description is None:
         return _line_diff(before.layer, before.text, now.text)
-    return said and f"{before.layer}, newest first: {said}"
+    return description and f"{before.layer}, newest first: {description}"
 
 
 def _texts(blocks: Sequence[AnchoredBlock]) -> dict[str, str]:
@@ -152,10 +152,7 @@ def _texts(blocks: Sequence[AnchoredBlock]) -> dict[str, str]:
 
 @lru_cache(maxsize=64)
 def _line_diff(layer: str, before: str, now: str) -> str:
-    """Return removed and added lines under their headings.
-
-    Or the whole text, if that is shorter.
-    """
+    """Return added and removed lines under headings, or the full text if that is shorter."""
     from difflib import SequenceMatcher  # imported here because it is slow and rarely needed
 
     old, new = before.split("\n"), now.split("\n")
@@ -170,6 +167,6 @@ def _line_diff(layer: str, before: str, now: str) -> str:
             heading = above
         lines += [f"- {line}" for line in old[i1:i2] if line.strip()]
         lines += [f"+ {line}" for line in new[j1:j2] if line.strip()]
-    said = "\n".join(lines)
-    whole = f"{layer}, now in full:\n{now}"
-    return said if len(said) < len(whole) else whole
+    diff = "\n".join(lines)
+    full_text = f"{layer}, now in full:\n{now}"
+    return diff if len(diff) < len(full_text) else full_text

@@ -27,14 +27,14 @@ class LayerDemand:
 def allocate(demands: Sequence[LayerDemand], max_tokens: int) -> list[int]:
     """Grant minimums first, scaled down if they do not fit.
 
-    Divide the rest by the remaining demand. No layer gets more than it can use, so tokens remain only if every layer
-    has enough.
+    The rest is divided by the remaining demand. No layer gets more than it can use, so tokens remain only if every
+    layer has enough.
     """
     max_tokens = max(0, max_tokens)
-    floors = [wish.floor for wish in demands]
+    floors = [demand.floor for demand in demands]
     if sum(floors) >= max_tokens:
         return _divide(floors, max_tokens)
-    headroom = [wish.need - wish.floor for wish in demands]
+    headroom = [demand.need - demand.floor for demand in demands]
     extra = _divide(headroom, max_tokens - sum(floors))
     return [floor + more for floor, more in zip(floors, extra, strict=True)]
 
@@ -42,7 +42,7 @@ def allocate(demands: Sequence[LayerDemand], max_tokens: int) -> list[int]:
 def _divide(parts: Sequence[int], max_tokens: int) -> list[int]:
     """Divide whole tokens in proportion to the parts, none above its part.
 
-    Remainders go to the largest.
+    The largest remainders are rounded up.
     """
     total = sum(parts)
     if total <= max_tokens:

@@ -16,7 +16,7 @@ Fate = Literal["included", "cut", "left out", "repaired"]
 
 @frozen(kw_only=True)
 class PromptPart:
-    """One part of a prompt, its sources, and if it was included or cut."""
+    """One part of a prompt with its sources, and whether it was included or cut."""
 
     name: str
     fate: Fate
@@ -70,7 +70,9 @@ def explain(
             sources=message_ids,
         )
     )
-    parts += [PromptPart(name=left.what, fate="left out", tokens=0, why=left.reason) for left in view.left_out]
+    parts += [
+        PromptPart(name=omission.what, fate="left out", tokens=0, why=omission.reason) for omission in view.left_out
+    ]
     parts += [PromptPart(name="history", fate="repaired", tokens=0, why=why) for why in view.repaired]
     if state.tail or state.new_blocks:
         sources = state.tail_sources

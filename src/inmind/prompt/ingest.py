@@ -1,4 +1,4 @@
-"""Validates the input of `prepare` and derives the events that bring the journal up to date with it.
+"""Validates the input of `prepare` and derives its journal events.
 
 All input from a host passes here: messages of any provider, as plain objects or as objects of the provider's client,
 system prompts, tools. Only new messages are copied and validated; known ones cost one comparison. Later code does not
@@ -50,12 +50,17 @@ class PrepareInput:
             return cls(system, tools, 0, None)
         wires = _require_list(messages, "messages")
         leading = (i for i, wire in enumerate(wires) if not (is_object(wire) and fmt.is_system(wire)))
-        lead = next(leading, len(wires))
-        if lead and system is not None and fmt.rules.has_instructions:
+        system_count = next(leading, len(wires))
+        if system_count and system is not None and fmt.rules.has_instructions:
             return cls(system, tools, 0, wires)
-        if lead and system is not None:
+        if system_count and system is not None:
             raise InvalidInput(field="system", value=system, expected="None, since messages begin with a system prompt")
-        return cls(wires[:lead] if lead else system, tools, lead, wires[lead:] if lead else wires)
+        return cls(
+            wires[:system_count] if system_count else system,
+            tools,
+            system_count,
+            wires[system_count:] if system_count else wires,
+        )
 
 
 def ingest_events(
@@ -78,22 +83,24 @@ def ingest_events(
         for index, tool in enumerate(_require_list(tools, "tools")):
             fmt.check_tool(tool if is_object(tool) else to_plain(tool, "tools"), field=f"tools[{index}]")
     if (tools if tools is None else list(tools)) != state.tools or layer_tools != state.layer_tools:
-        what = ToolsSet(tools=_copy_objects(tools, "tools"), layer_tools=_copy_objects(layer_tools, "offered") or ())
-        if (what.tools, what.layer_tools) != (state.tools, state.layer_tools):
-            _refuse_duplicate_names([*(what.tools or ()), *what.layer_tools])
-            drafts.append(Draft(payload=what, origin=Origin.OPERATOR))
+        tools_set = ToolsSet(
+            tools=_copy_objects(tools, "tools"), layer_tools=_copy_objects(layer_tools, "offered") or ()
+        )
+        if (tools_set.tools, tools_set.layer_tools) != (state.tools, state.layer_tools):
+            _refuse_duplicate_names([*(tools_set.tools or ()), *tools_set.layer_tools])
+            drafts.append(Draft(payload=tools_set, origin=Origin.OPERATOR))
     return drafts
 
 
 def cache_marks(inputs: PrepareInput, conversation: Conversation, view: View) -> CacheMarks:
-    """Return the cache marks of the host's list, at their places in the sent messages."""
+    """Return the cache marks of the host's list, at their positions in the sent messages."""
     if inputs.wires is None or list(inputs.wires) == conversation.wires:
         return ()  # the fast path, one comparison: stored messages have no marks
     marks = find_marks(inputs.wires)
     if FORMATS[view.format].rules.uses_cache_marks:
         marks = _drop_own_marks(marks, inputs.wires)
-    for place, path, mark in marks:
-        check_json(mark, f"messages[{inputs.system_count + place}].{path[-1]}")
+    for index, path, mark in marks:
+        check_json(mark, f"messages[{inputs.system_count + index}].{path[-1]}")
     return (
         relocate_marks(
             marks, [FORMATS[view.format].strip_local_fields(wire) for wire in conversation.wires], view.wires
@@ -134,8 +141,8 @@ def message_draft(wire: Wire, fmt: Format, *, is_memory_reply: bool = False) -> 
     message = fmt.read(wire)
     origin = Origin.TOOL if message.results else _ORIGINS[message.role]
     mixed = bool(message.results) and len(message.results) < len(message.parts)
-    what = MessageAdded(wire=wire, format=fmt.name, from_memory=is_memory_reply)
-    return Draft(payload=what, origin=origin, trust=Trust.DATA if mixed else None)
+    payload = MessageAdded(wire=wire, format=fmt.name, from_memory=is_memory_reply)
+    return Draft(payload=payload, origin=origin, trust=Trust.DATA if mixed else None)
 
 
 def tool_names(tools: Sequence[Wire]) -> list[str]:
@@ -217,10 +224,10 @@ def _new_message_drafts(history: History, inputs: PrepareInput, fmt: Format) -> 
         fresh = copy_messages(added, fmt, first_index=inputs.system_count + len(conversation))
         return [message_draft(without_marks(wire), fmt) for wire in fresh]
     # An edit, cache marks, objects of a provider's client, or a list made from our last prompt.
-    theirs = [
+    host_wires = [
         strip_tail(without_marks(wire)) for wire in copy_messages(inputs.wires, fmt, first_index=inputs.system_count)
     ]
-    sync = match_messages(conversation, _replace_copies(_restore_archived(theirs, history), conversation, fmt))
+    sync = match_messages(conversation, _replace_copies(_restore_archived(host_wires, history), conversation, fmt))
     answered = {entry.digest for entry in conversation if entry.is_memory_reply}
     drafts = [message_draft(wire, fmt, is_memory_reply=digest_of(wire) in answered) for wire in sync.inserted]
     if sync.has_edit:
@@ -233,22 +240,22 @@ def _restore_archived(messages: Sequence[Wire], history: History) -> list[Wire]:
     """Replace stubs by their messages, in a list made from our last prompt."""
     if not history.stub_ranges:
         return list(messages)
-    behind = EntriesByRange(history.messages)
+    entries_in = EntriesByRange(history.messages)
     restored: list[Wire] = []
     for wire in messages:
-        runs = history.stub_ranges.get(digest_of(wire))
-        restored += [wire] if runs is None else (one.wire for one in behind(runs))
+        ranges = history.stub_ranges.get(digest_of(wire))
+        restored += [wire] if ranges is None else (entry.wire for entry in entries_in(ranges))
     return restored
 
 
 def _drop_own_marks(marks: CacheMarks, wires: Sequence[Any]) -> CacheMarks:
     """Drop the mark that we set before the tail, in a list made from our last prompt.
 
-    Taken for a mark of the host it would stay, and every call would add one more.
+    If it were treated as a mark of the host, it would stay, and every call would add one more.
     """
-    last = {place: (place, path, mark) for place, path, mark in marks if len(path) == len(("content", 0, "mark"))}
-    ours = [one for place, one in last.items() if strip_tail(wires[place]) is not wires[place]]
-    return tuple(one for one in marks if one not in ours or one[2] != own_mark_before(()))
+    last = {index: (index, path, mark) for index, path, mark in marks if len(path) == len(("content", 0, "mark"))}
+    own_marks = [entry for index, entry in last.items() if strip_tail(wires[index]) is not wires[index]]
+    return tuple(entry for entry in marks if entry not in own_marks or entry[2] != own_mark_before(()))
 
 
 def _replace_copies(messages: Sequence[Wire], conversation: Conversation, fmt: Format) -> list[Wire]:
@@ -263,9 +270,10 @@ def _replace_copies(messages: Sequence[Wire], conversation: Conversation, fmt: F
 def _is_copy(wire: Wire, entry: ConversationEntry, fmt: Format, *, same_predecessor: bool) -> bool:
     """True if the host's message has the same content.
 
-    Bare, with marks, or as the client's object with nulls. A message with more or fewer provider specific parts is an
-    edit by the host. The same place is not always the same reply, since hosts add a summary in front or drop old
-    messages, and two replies may have the same text. `same_predecessor`: the messages before are equal in both lists.
+    The copy may be bare, have marks, or be the client's object with nulls. A message with more or fewer provider
+    specific parts is an edit by the host. The same index is not always the same reply, since hosts insert a summary or
+    drop old messages, and two replies may have the same text. `same_predecessor`: the messages before are equal in both
+    lists.
     """
     if entry.format != fmt.name or wire == entry.wire:
         return False
@@ -274,16 +282,16 @@ def _is_copy(wire: Wire, entry: ConversationEntry, fmt: Format, *, same_predeces
     ids = (wire.get("id"), entry.wire.get("id"))
     if ids[0] != ids[1] and (None not in ids or not same_predecessor):
         return False
-    ours, theirs = fmt.read(entry.wire), fmt.read(wire)
-    if ours.role != "assistant" or theirs.role != "assistant":
+    stored_message, host_message = fmt.read(entry.wire), fmt.read(wire)
+    if stored_message.role != "assistant" or host_message.role != "assistant":
         return False
-    if not (same_predecessor or theirs.text or theirs.calls):  # empty messages are always equal
+    if not (same_predecessor or host_message.text or host_message.calls):  # empty messages are always equal
         return False
     from inmind.core.messages.replies import text_and_calls  # imported here: only needed if the host keeps copies
 
-    return _opaque_parts(ours) == _opaque_parts(theirs) and text_and_calls([wire], fmt.name) == text_and_calls(
-        [entry.wire], fmt.name
-    )
+    return _opaque_parts(stored_message) == _opaque_parts(host_message) and text_and_calls(
+        [wire], fmt.name
+    ) == text_and_calls([entry.wire], fmt.name)
 
 
 def _opaque_parts(message: Message) -> list[Part]:

@@ -1,4 +1,4 @@
-"""`context_meta`: tells the model how full the context window is.
+"""Renders `context_meta`, which reports the use of the context window to the model.
 
 It is an extra content part at the end of the prompt: it changes on every call, and text after it could not be cached.
 It is never stored in the history.
@@ -66,8 +66,8 @@ def render_context_meta(reading: MeterReading, wording: Mapping[str, str], large
 def describe_message(entry: ConversationEntry, tokens: int, position: int) -> str:
     """Describe a message, for example "tool result 3 (1200 tokens)"."""
     message = FORMATS[entry.format].read(entry.wire)
-    what = "tool result" if message.results else f"{message.role} message"
-    return f"{what} {position + 1} ({tokens} tokens)"
+    label = "tool result" if message.results else f"{message.role} message"
+    return f"{label} {position + 1} ({tokens} tokens)"
 
 
 def reserved_meta_tokens(meter: TokenMeter, reading: MeterReading, wording: Mapping[str, str]) -> int:
@@ -76,5 +76,7 @@ def reserved_meta_tokens(meter: TokenMeter, reading: MeterReading, wording: Mapp
     It contains the count that it is part of, and may name messages, so slightly more is reserved.
     """
     full = replace(reading, tokens_used=reading.tokens_used + MAX_META_TOKENS)
-    named = ["assistant message 9999 (99999 tokens)"] * LARGEST_COUNT if full.percent > STRONG_REMINDER_PERCENT else []
-    return meter.count(render_context_meta(full, wording, named))
+    largest = (
+        ["assistant message 9999 (99999 tokens)"] * LARGEST_COUNT if full.percent > STRONG_REMINDER_PERCENT else []
+    )
+    return meter.count(render_context_meta(full, wording, largest))

@@ -95,7 +95,9 @@ def plan_prompt(inputs: PlanInput) -> PromptPlan:
         cold=cold,
         count=meter.count,
         describe_changes={
-            layer.name: said.describe_changes for layer, said in layer_texts if said.describe_changes is not None
+            layer.name: layer_text.describe_changes
+            for layer, layer_text in layer_texts
+            if layer_text.describe_changes is not None
         },
         costs=AnchorCosts(
             anchored_tokens=tokens["guide"] + sum(_block_tokens(block, meter) for block in state.blocks),
@@ -107,7 +109,7 @@ def plan_prompt(inputs: PlanInput) -> PromptPlan:
             history_rewritten=state.compacted or (state.spliced and not shared_wires),
         ),
     )
-    trust = min((said.trust for _, said in layer_texts), default=Trust.OPERATOR)
+    trust = min((layer_text.trust for _, layer_text in layer_texts), default=Trust.OPERATOR)
     if decision.move_reason:
         sources = tuple(dict.fromkeys(source for block in blocks for source in block.sources))
         moved = AnchorMoved(reason=decision.move_reason, blocks=blocks)
@@ -190,20 +192,20 @@ def _build_blocks(
     layer_texts: Sequence[tuple[Layer, LayerText]], max_tokens: int, meter: TokenMeter
 ) -> tuple[AnchoredBlock, ...]:
     """Return the block of each layer within its grant, in slot order."""
-    whole = [to_block(layer, said) for layer, said in layer_texts]
+    full_blocks = [to_block(layer, layer_text) for layer, layer_text in layer_texts]
     demands = [
-        LayerDemand(wanted=count_block(meter, block, said.text), min=layer.budget.min, max=layer.budget.max)
-        for block, (layer, said) in zip(whole, layer_texts, strict=True)
+        LayerDemand(wanted=count_block(meter, block, layer_text.text), min=layer.budget.min, max=layer.budget.max)
+        for block, (layer, layer_text) in zip(full_blocks, layer_texts, strict=True)
     ]
     filled: list[AnchoredBlock] = []
-    for block, (_, said), wish, grant in zip(
-        whole, layer_texts, demands, _grant_tokens(layer_texts, demands, max_tokens), strict=True
+    for block, (_, layer_text), demand, grant in zip(
+        full_blocks, layer_texts, demands, _grant_tokens(layer_texts, demands, max_tokens), strict=True
     ):
-        if wish.wanted <= grant:
+        if demand.wanted <= grant:
             filled.append(block)
             continue
-        kept = _shorten(said, _round_down(grant, wish), partial(count_block, meter, block))
-        filled.append(replace(block, text=kept.text, left_out=said.left_out + kept.lines_left_out))
+        kept = _shorten(layer_text, _round_down(grant, demand), partial(count_block, meter, block))
+        filled.append(replace(block, text=kept.text, left_out=layer_text.left_out + kept.lines_left_out))
     return tuple(filled)
 
 
@@ -212,33 +214,35 @@ def _grant_tokens(
 ) -> list[int]:
     """Grant reserved layers their full demand first; the others share the rest."""
     reserved: dict[int, int] = {}
-    for place, ((layer, _), wish) in enumerate(zip(layer_texts, demands, strict=True)):
+    for index, ((layer, _), demand) in enumerate(zip(layer_texts, demands, strict=True)):
         if layer.budget.reserved:
-            reserved[place] = min(wish.wanted, wish.max, max_tokens)
-            max_tokens -= reserved[place]
-    shared = iter(allocate([wish for place, wish in enumerate(demands) if place not in reserved], max_tokens))
-    return [reserved[place] if place in reserved else next(shared) for place in range(len(demands))]
+            reserved[index] = min(demand.wanted, demand.max, max_tokens)
+            max_tokens -= reserved[index]
+    shared = iter(allocate([demand for index, demand in enumerate(demands) if index not in reserved], max_tokens))
+    return [reserved[index] if index in reserved else next(shared) for index in range(len(demands))]
 
 
-def to_block(layer: Layer, said: LayerText) -> AnchoredBlock:
-    return AnchoredBlock(layer.name, said.text, said.left_out, said.sources, said.banner, said.tag)
+def to_block(layer: Layer, layer_text: LayerText) -> AnchoredBlock:
+    return AnchoredBlock(
+        layer.name, layer_text.text, layer_text.left_out, layer_text.sources, layer_text.banner, layer_text.tag
+    )
 
 
-def _shorten(said: LayerText, budget: int, count: Counter) -> TruncatedText:
+def _shorten(layer_text: LayerText, budget: int, count: Counter) -> TruncatedText:
     """Shorten a layer's text by its own function if that keeps the budget, else cut the end."""
-    if said.shorten is not None:
-        kept = said.shorten(budget, count)
+    if layer_text.shorten is not None:
+        kept = layer_text.shorten(budget, count)
         if count(kept.text) <= budget:
             return kept
-    return truncate(said.text, budget=budget, count=count, pointer=said.pointer)
+    return truncate(layer_text.text, budget=budget, count=count, pointer=layer_text.pointer)
 
 
-def _round_down(grant: int, wish: LayerDemand) -> int:
+def _round_down(grant: int, demand: LayerDemand) -> int:
     """Round a grant down to coarse steps.
 
     In a filling window a block that loses a line with every message would change every prompt and everything after it.
     """
-    step = max(1, wish.need // 4)
+    step = max(1, demand.need // 4)
     return grant // step * step if grant >= step else grant
 
 

@@ -1,4 +1,4 @@
-"""Measures how full the context window is, to decide if a compaction is due before the next call."""
+"""Measures how full the context window is, to decide if a compaction is due."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class WindowPressure:
     available: int
     """The window without system prompt, tools and the reserve for the answer."""
     memory: int
-    """Of these, everything except the conversation: memory blocks, guide and context_meta."""
+    """Part of `available` used by memory blocks, guide and context_meta."""
     history: int
     fixed: int
-    """Of `memory`, what cannot be shortened: guide and context_meta."""
+    """Part of `memory` that cannot be shortened: guide and context_meta."""
     reserved: int
-    """Of `memory`, what must not be shortened: retained items."""
+    """Part of `memory` that must not be shortened: retained items."""
     percent: float
     """Use of the whole window, as in context_meta."""
     rewrites_history: bool
@@ -62,18 +62,21 @@ class WindowPressure:
         History gets at least 25% of the available window; layers shrink to 50% before a message is cut. Recent
         messages are spared only up to halfway between target and threshold, otherwise every call would compact.
         """
-        aim = max(int(COMPACTION_TARGET * self.available) - self.memory, self.available // 4)
-        most = max(int(COMPACTION_THRESHOLD * self.available) - self.memory, aim + self.available // 8)
-        least = self.fixed + self.reserved + (self.memory - self.fixed - self.reserved) // 2
+        target = max(int(COMPACTION_TARGET * self.available) - self.memory, self.available // 4)
+        threshold = max(int(COMPACTION_THRESHOLD * self.available) - self.memory, target + self.available // 8)
+        min_memory = self.fixed + self.reserved + (self.memory - self.fixed - self.reserved) // 2
         return HistoryBudget(
-            target=aim, threshold=most, limit=max(most, self.available - least), recent_limit=(aim + most) // 2
+            target=target,
+            threshold=threshold,
+            limit=max(threshold, self.available - min_memory),
+            recent_limit=(target + threshold) // 2,
         )
 
     @property
     def cost_saving_budget(self) -> HistoryBudget:
         """Budget of a compaction that saves cost.
 
-        Removes much at once, since everything that stays is cached again.
+        It removes much at once, since everything that stays is cached again.
         """
         return self.budget._replace(target=0, recent_limit=self.available // 4)
 
@@ -92,7 +95,8 @@ def measure_pressure(inputs: PlanInput, planned: PromptPlan | None) -> WindowPre
     tokens = count_fixed_tokens(current, inputs.conversation, inputs.view, meter)
     fixed = tokens["guide"] + max_meta_tokens(current, inputs)
     demands = [
-        (layer.budget, count_block(meter, to_block(layer, said), said.text)) for layer, said in inputs.layer_texts
+        (layer.budget, count_block(meter, to_block(layer, layer_text), layer_text.text))
+        for layer, layer_text in inputs.layer_texts
     ]
     memory = fixed + sum(min(size, budget.max) for budget, size in demands)
     reserved = sum(min(size, budget.max) for budget, size in demands if budget.reserved)

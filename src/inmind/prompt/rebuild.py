@@ -1,4 +1,4 @@
-"""Rebuilds a past prompt from the events before it, and refuses a result that differs from what was sent."""
+"""Rebuilds a past prompt from its events; refuses a result that differs from the original."""
 
 from __future__ import annotations
 
@@ -59,6 +59,6 @@ def explain_prompt(
 def assumed_shared_wires(state: PromptState, conversation: Conversation, view: View) -> int:
     """Leading wires that the previous prompt had, known only from its events.
 
-    If messages were repaired or converted, events do not tell, and the result is 0.
+    If messages were repaired or converted, the events do not show it, and the result is 0.
     """
     return min(state.last_prompt.message_count, len(conversation) - view.after_carrier) if view.is_unchanged else 0

@@ -41,7 +41,7 @@ MAX_COPIES = 8
 class CopyCache:
     """Copies of system prompts and tools for the host.
 
-    Copied once, and again if the host modified its copy.
+    A value is copied once, and again if the host modified its copy.
     """
 
     def __init__(self) -> None:
@@ -101,5 +101,7 @@ def _system(state: PromptState, format: str, copies: CopyCache) -> Any:
 def _largest_messages(conversation: Conversation, prepared: PromptPrepared) -> list[str]:
     if not prepared.largest:
         return []
-    places = {entry.seq: (index, entry) for index, entry in enumerate(conversation)}
-    return [describe_message(places[seq][1], tokens, places[seq][0]) for seq, tokens in prepared.largest]
+    entries_by_seq = {entry.seq: (index, entry) for index, entry in enumerate(conversation)}
+    return [
+        describe_message(entries_by_seq[seq][1], tokens, entries_by_seq[seq][0]) for seq, tokens in prepared.largest
+    ]

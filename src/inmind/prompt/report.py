@@ -110,7 +110,7 @@ def build_report(
         cold=plan.cold,
         anchor_moved=anchor.reason if anchor and anchor.call == call else "",
         cut=tuple(f"{layer}: {count_noun(lines, 'line')}" for layer, lines in plan.cut),
-        left_out=tuple(f"{left.what}: {left.reason}" for left in view.left_out),
+        left_out=tuple(f"{omission.what}: {omission.reason}" for omission in view.left_out),
         repaired=view.repaired,
         notices=notices,
         compactions=compactions,

@@ -1,4 +1,4 @@
-"""State of the prompt: what was last sent, the anchor, and token usage.
+"""State of the prompt: the last sent prompt, the anchor, and token usage.
 
 It is the fold of the prompt events. Together with the conversation it determines a prompt completely, so any past
 prompt can be rebuilt.
@@ -91,17 +91,17 @@ class PromptState:
         return (f"{format}:{self.tools_digest}", self.system_digest, _text_digest(self.wording["guide"]), *blocks)
 
     def apply(self, event: Event, *, message_count: int, common_length: int | None = None) -> PromptState:
-        """`message_count`: sent messages.
+        """Return the state after an event.
 
-        `common_length`: leading messages unchanged by a rewrite; None if all are.
+        `message_count`: sent messages. `common_length`: leading messages unchanged by a rewrite; None if all are.
         """
         if common_length is not None:
             return self._after_rewrite(event, common_length)
         if event.kind not in _PROMPT_EVENT_KINDS:
             return self
         match event.payload:
-            case PromptPrepared() as what:
-                return self._after_prompt(what, event, message_count)
+            case PromptPrepared() as payload:
+                return self._after_prompt(payload, event, message_count)
             case SystemSet(system=system, format=format):
                 name, sources = digest_of([format, system]), {**self.sources, "system": event.id}
                 return replace(self, system=system, system_format=format, system_digest=name, sources=sources)
@@ -110,21 +110,21 @@ class PromptState:
                 return replace(self, tools=tools, layer_tools=layer_tools, tools_digest=name, sources=sources)
             case WordingSet(wording=wording):
                 return replace(self, wording=wording, sources={**self.sources, "guide": event.id})
-            case AnchorMoved() as what:
-                anchor = Anchor(blocks=what.blocks, reason=what.reason, seq=event.seq, call=self.calls + 1)
+            case AnchorMoved() as payload:
+                anchor = Anchor(blocks=payload.blocks, reason=payload.reason, seq=event.seq, call=self.calls + 1)
                 moved = replace(self, anchor=anchor, tail="", new_blocks=(), tail_sources=())
                 return replace(moved, tail_tokens_since_anchor=0, spliced=False, compacted=False)
-            case TailChanged() as what:
-                return replace(self, tail=what.text, new_blocks=what.new_blocks, tail_sources=event.sources)
-            case UsageReported() as what:
-                return self._after_usage_report(what)
+            case TailChanged() as payload:
+                return replace(self, tail=payload.text, new_blocks=payload.new_blocks, tail_sources=event.sources)
+            case UsageReported() as payload:
+                return self._after_usage_report(payload)
             case _:
                 return self
 
     def revert_to_past(self, present: PromptState, common_length: int) -> PromptState:
-        """After undo, prompt content reverts.
+        """Return this past state for use after an undo.
 
-        Call count, usage and calibration keep their current values.
+        Prompt content reverts. Call count, usage and calibration keep their current values.
         """
         last_prompt = replace(present.last_prompt, message_count=min(present.last_prompt.message_count, common_length))
         return replace(
@@ -189,7 +189,7 @@ class PromptState:
         )
 
     def _after_rewrite(self, event: Event, common_length: int) -> PromptState:
-        """Messages were removed, inserted or replaced by stubs."""
+        """Return the state after messages were removed, inserted or replaced by stubs."""
         payload = event.payload
         last_prompt = replace(self.last_prompt, message_count=min(self.last_prompt.message_count, common_length))
         removed = isinstance(payload, Compacted) or (
@@ -198,19 +198,19 @@ class PromptState:
         compacted = self.compacted or isinstance(payload, Compacted | CompactionUndone)
         return replace(self, last_prompt=last_prompt, spliced=self.spliced or removed, compacted=compacted)
 
-    def _after_prompt(self, what: PromptPrepared, event: Event, messages: int) -> PromptState:
+    def _after_prompt(self, prepared: PromptPrepared, event: Event, messages: int) -> PromptState:
         correct = self.calibration.correct
         token_usage = replace(
             self.token_usage,
             calls=self.token_usage.calls + 1,
-            cached=self.token_usage.cached + correct(what.cached),
-            written=self.token_usage.written + correct(what.written),
-            uncached=self.token_usage.uncached + correct(what.uncached),
+            cached=self.token_usage.cached + correct(prepared.cached),
+            written=self.token_usage.written + correct(prepared.written),
+            uncached=self.token_usage.uncached + correct(prepared.uncached),
         )
         last_prompt = LastPrompt(
-            prefix_digests=self.prefix_digests(what.format),
-            message_count=messages - what.messages_after_tail,
-            counted_tokens=what.used,
+            prefix_digests=self.prefix_digests(prepared.format),
+            message_count=messages - prepared.messages_after_tail,
+            counted_tokens=prepared.used,
         )
         return replace(
             self,
@@ -218,17 +218,17 @@ class PromptState:
             last_call_at=event.at,
             last_prompt=last_prompt,
             token_usage=token_usage,
-            tail_tokens_since_anchor=self.tail_tokens_since_anchor + what.changes,
+            tail_tokens_since_anchor=self.tail_tokens_since_anchor + prepared.changes,
         )
 
-    def _after_usage_report(self, what: UsageReported) -> PromptState:
-        """A call is charged once: a second report for it replaces the first."""
-        first = self.usage if self.usage is not None and self.usage.call == what.call else None
-        if first == what:
+    def _after_usage_report(self, report: UsageReported) -> PromptState:
+        """Return the state after a usage report; a second report for a call replaces the first."""
+        first = self.usage if self.usage is not None and self.usage.call == report.call else None
+        if first == report:
             return self
         token_usage = self.token_usage if first is None else self.token_usage.with_usage(first, times=-1)
-        calibration = self.calibration.learn(counted=what.counted, reported=what.prompt_tokens)
-        return replace(self, token_usage=token_usage.with_usage(what), usage=what, calibration=calibration)
+        calibration = self.calibration.learn(counted=report.counted, reported=report.prompt_tokens)
+        return replace(self, token_usage=token_usage.with_usage(report), usage=report, calibration=calibration)
 
 
 _PROMPT_EVENT_KINDS = frozenset(

@@ -1,1 +1,1 @@
-"""Search over crystals: everything that was said, noted or seen, indexed and ranked."""
+"""Search over crystals: indexed and ranked messages, notes, pages and entities."""

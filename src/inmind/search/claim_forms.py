@@ -104,8 +104,8 @@ def _truth_claim(assertion: str, is_true: bool, *, changed: bool = False) -> Cla
     A denial overrules an earlier assertion. An assertion does not overrule a "never", which may be a rule that
     still holds.
     """
-    asks = " ".join(["holds", *map(_stem, tokenise(assertion.casefold()))])
-    return Claim(asks, ("yes",) if is_true else ("no",), single_valued=not is_true, changed=changed)
+    question = " ".join(["holds", *map(_stem, tokenise(assertion.casefold()))])
+    return Claim(question, ("yes",) if is_true else ("no",), single_valued=not is_true, changed=changed)
 
 
 @lru_cache(maxsize=4_096)
@@ -115,10 +115,10 @@ def _stem(token: str) -> str:
 
 def _split_instead(assertion: str) -> tuple[str, str]:
     """Return the statement, and the same statement about what it replaces."""
-    between = (_PREFERRED_TO if "prefer" in assertion else _INSTEAD_OF).search(assertion)
-    if not between:
+    match = (_PREFERRED_TO if "prefer" in assertion else _INSTEAD_OF).search(assertion)
+    if not match:
         return assertion, ""
-    assertion, (replaced, tail) = assertion[: between.start()], _split_qualifier(assertion[between.end() :])
+    assertion, (replaced, tail) = assertion[: match.start()], _split_qualifier(assertion[match.end() :])
     lead = replaced.split()[0]
     kept = (
         assertion.rpartition(f" {lead} ")[0]
@@ -168,9 +168,9 @@ def _date_value(value: str) -> _Value | None:
     tokens = tuple(tokenise(_LEADING_PREPOSITION.sub("", value, count=1).casefold()))
     if any(re.fullmatch(MONTH, token) for token in tokens):
         return tuple(token[:3] if token.isalpha() else token for token in tokens), {"<date>"}
-    for sort, pattern in (("<weekday>", _WEEKDAY), ("<time>", _TIME)):
+    for unit, pattern in (("<weekday>", _WEEKDAY), ("<time>", _TIME)):
         if any(map(pattern.fullmatch, tokens)):
-            return tokens, {sort}
+            return tokens, {unit}
     return None
 
 
@@ -314,10 +314,10 @@ def _claims_of_form(form: _ClaimForm, match: re.Match[str], *, changed: bool) ->
         return
     for verb in form.questions if groups.get("old") else ():
         yield _truth_claim(f"{groups['about']} {verb} {groups['old']}{tail}", False)
-    for answer, qualifiers in filter(None, (sort(value) for sort in form.value_parsers)):
-        for asks in form.questions:
+    for answer, qualifiers in filter(None, (parse(value) for parse in form.value_parsers)):
+        for question in form.questions:
             yield Claim(
-                _make_question(asks, about | qualifiers), answer, single_valued=form.single_valued, changed=changed
+                _make_question(question, about | qualifiers), answer, single_valued=form.single_valued, changed=changed
             )
         return
 
@@ -349,7 +349,7 @@ def _any_value_zh(value: str) -> _Value | None:
 
 
 def _alternative_value_zh(value: str) -> _Value | None:
-    chosen = [one for one in _ALTERNATIVES_OF if one in value]
+    chosen = [alternative for alternative in _ALTERNATIVES_OF if alternative in value]
     return (
         ((chosen[0],), {f"<{_ALTERNATIVES_OF[chosen[0]]}>", value.replace(chosen[0], "")}) if len(chosen) == 1 else None
     )

@@ -1,4 +1,4 @@
-"""Plans a consolidation: merge duplicates, mark superseded statements, expire unused crystals.
+"""Plans a consolidation: merge duplicates, mark superseded, expire unused crystals.
 
 A pass is planned at once and committed in batches, so that it can stop at any time; the rest is planned again. The
 plan depends only on the crystals, so a second pass finds nothing to do.
@@ -47,9 +47,9 @@ def split_batches(consolidation: Consolidated, size: int) -> Iterator[Consolidat
         batch = ids[start : start + size]
         yield Consolidated(
             batch[-1],
-            merged=tuple((one, merged[one]) for one in batch if one in merged),
-            superseded=tuple((one, superseded[one]) for one in batch if one in superseded),
-            expired=tuple(one for one in batch if one in expired),
+            merged=tuple((id, merged[id]) for id in batch if id in merged),
+            superseded=tuple((id, superseded[id]) for id in batch if id in superseded),
+            expired=tuple(id for id in batch if id in expired),
         )
 
 
@@ -72,8 +72,8 @@ def _find_superseded(notes: Iterable[Crystal], now: datetime) -> dict[str, str]:
             superseded[crystal.id] = successor.id
         elif crystal.valid_to is None and valid_since(crystal) <= now:
             statement = parse_statement(crystal.text)
-            for asked in statement.overrules:
-                current[asked, crystal.trust].setdefault(statement.answers[asked], crystal)
+            for question in statement.overrules:
+                current[question, crystal.trust].setdefault(statement.answers[question], crystal)
     return superseded
 
 
@@ -86,12 +86,15 @@ def _find_successor(older: Crystal, current: _CurrentAnswers) -> Crystal | None:
     if not statement.is_complete:
         return None
     differing = (
-        next((one for answer, one in current[asked, trust].items() if answers_differ(answer, answer_)), None)
-        for asked, answer_ in statement.answers.items()
+        next(
+            (crystal for answer, crystal in current[question, trust].items() if answers_differ(answer, older_answer)),
+            None,
+        )
+        for question, older_answer in statement.answers.items()
         for trust in Trust
-        if trust >= older.trust and (asked, trust) in current
+        if trust >= older.trust and (question, trust) in current
     )
-    return max((one for one in differing if one and _is_newer(one, older)), key=_age_key, default=None)
+    return max((crystal for crystal in differing if crystal and _is_newer(crystal, older)), key=_age_key, default=None)
 
 
 def _find_duplicates(notes: Iterable[Crystal], superseded: Mapping[str, str], successors: set[str]) -> dict[str, str]:
@@ -113,23 +116,23 @@ def _find_duplicates(notes: Iterable[Crystal], superseded: Mapping[str, str], su
             groups[group_key].append(crystal)
     protected = successors | {*superseded.values()}
     return {
-        one.id: kept.id
+        crystal.id: kept.id
         for group in groups.values()
         for kept in [max(group, key=_keep_priority)]
-        for one in group
-        if one is not kept and one.lifecycle != "frozen" and one.id not in protected
+        for crystal in group
+        if crystal is not kept and crystal.lifecycle != "frozen" and crystal.id not in protected
     }
 
 
 def _is_newer(first: Crystal, second: Crystal) -> bool:
-    """Return True if it is valid from later or was said later.
+    """Return True if it is valid from later, or was stated later.
 
     At the same time, only events of one stream have an order; sections of one page are simultaneous.
     """
     if _validity_key(first) != _validity_key(second):
         return _validity_key(first) > _validity_key(second)
-    (here, seq, _), (there, before, _) = _event_position(first), _event_position(second)
-    return here == there and seq > before
+    (first_stream, first_seq, _), (second_stream, second_seq, _) = _event_position(first), _event_position(second)
+    return first_stream == second_stream and first_seq > second_seq
 
 
 def _age_key(crystal: Crystal) -> tuple[tuple[datetime, datetime], tuple[str, int, int]]:

@@ -52,7 +52,7 @@ class Crystal:
     origin: Origin = Origin.USER
     trust: Trust = Trust.PERSON
     at: datetime
-    """Time it was said or written."""
+    """Time of the statement."""
     speaker: str = ""
     """Name that its message declares, else the role. The text cannot change it."""
     path: str = ""

@@ -28,16 +28,16 @@ class CrystalTexts:
     def read(self, records: Iterable[Record]) -> dict[int, str]:
         """Return the texts of crystals by `made`. Nearby events are read together."""
         wanted = {(record.event, record.part): record.made for record in records}
-        named = {event for event, _ in wanted}
+        event_ids = {event for event, _ in wanted}
         texts: dict[int, str] = {}
-        for stream, first, last in _event_runs(named):
+        for stream, first, last in _event_runs(event_ids):
             for event in self._events(stream, first, last):
-                if event.id in named:
-                    said = self._read_message(event.payload) if isinstance(event.payload, MessageAdded) else None
+                if event.id in event_ids:
+                    message = self._read_message(event.payload) if isinstance(event.payload, MessageAdded) else None
                     texts |= {
-                        wanted[event.id, one.part]: one.text
-                        for one in extract_crystals(event, said)
-                        if (event.id, one.part) in wanted
+                        wanted[event.id, draft.part]: draft.text
+                        for draft in extract_crystals(event, message)
+                        if (event.id, draft.part) in wanted
                     }
         return texts
 

@@ -1,7 +1,7 @@
 """Parses the dates a query asks about.
 
 "What did we do last week", "on 7 May 2023", "上个月", "先週の金曜日": the days from `start` up to `end`, relative to
-`now`. An event may be told days after it happened, so ranking adds a tolerance. Future dates are ignored.
+`now`. A message may report an event days later, so ranking adds a tolerance. Future dates are ignored.
 
 A form is a pattern and a function that builds the span. Texts are normalised first (lower case, one width, numbers
 in digits), which keeps the number of forms small.
@@ -47,11 +47,11 @@ def _match_forms(
     `at_start`, `at_end`: the match must be at that end of the text.
     """
     for form, build in forms:
-        found = form.search(text)
-        if found is None or (at_start and found.start() > 0) or (at_end and found.end() < len(text)):
+        match = form.search(text)
+        if match is None or (at_start and match.start() > 0) or (at_end and match.end() < len(text)):
             continue
         with suppress(ValueError, OverflowError):  # 31 June, or a date before year 1
-            span = build(found, now)
+            span = build(match, now)
             if span and span.start < span.end and span.start.year > 1 and span.end.year < 9999:
                 return span
     return None
@@ -226,11 +226,11 @@ def _numbered(*lines: str, start: int = 0) -> dict[str, int]:
 
 _DIGITS = _numbered("〇 零", "一", "二 两", "三", "四", "五", "六", "七", "八", "九")
 _MONTHS = {
-    spelt: number
+    spelling: number
     for number, name in enumerate(
         "january february march april may june july august september october november december".split(), 1
     )
-    for spelt in (name, name[:3])
+    for spelling in (name, name[:3])
 } | {"sept": 9}
 _WEEKDAYS = _numbered(
     "monday 一 月",
@@ -422,8 +422,8 @@ def _month_and_day(first: int, second: int) -> tuple[int, int]:
 
 
 def _latest_month_part(name: str, now: datetime) -> DateSpan:
-    this = _part(_months_ago(0, now), name)
-    return this if this.start <= now else _part(_months_ago(1, now), name)
+    current = _part(_months_ago(0, now), name)
+    return current if current.start <= now else _part(_months_ago(1, now), name)
 
 
 def _compile(forms: Iterable[tuple[str, _SpanBuilder]]) -> tuple[_DateForm, ...]:

@@ -17,7 +17,7 @@ expires unless it is accessed. Days from the last access until a crystal with ne
     0.15                  43                     41                       80
     0.2                 never                  never                    never
 
-An expired crystal leaves search but stays in the journal. A pinned crystal never expires.
+Search skips an expired crystal; it stays in the journal. A pinned crystal never expires.
 """
 
 from __future__ import annotations

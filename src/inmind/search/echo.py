@@ -1,11 +1,11 @@
-"""Detects text that repeats what memory itself has shown, so that it is not indexed again.
+"""Detects text that repeats shown memory, so that it is not indexed again.
 
-A model that was shown a note repeats it in its answer; a file tool reads the overview back. Indexed again, the next
-search would find it twice with a newer date, and an error would confirm itself. So the word runs that memory has
-shown in a session are stored, and a passage made of such runs is skipped.
+A model that was shown a note repeats it in its answer; a file tool reads the overview back. If it were indexed again,
+the next search would find it twice with a newer date, and an error would confirm itself. So the word runs that memory
+has shown in a session are stored, and a passage made of such runs is skipped.
 
-Nothing else is skipped. A correction shares most of its words with the original and differs in a number, a name or
-a "not": losing it is worse than finding a quote next to its original.
+All other text is indexed. A correction shares most of its words with the original and differs in a number, a name or a
+"not", so it must not be skipped.
 """
 
 from __future__ import annotations
@@ -55,44 +55,44 @@ def word_runs(text: str) -> set[int]:
     }
 
 
-def is_echo(passage: str, shown: Collection[int]) -> bool:
+def is_echo(passage: str, shown_runs: Collection[int]) -> bool:
     """Return True if a passage consists of shown text and words that quote it.
 
     A passage shorter than a run is never an echo. Two stretches of shown text must be separated by the end of a
     statement: text combined from both was never shown, because the omitted words may have been a "not".
     """
     text = passage.lower()
-    found = [*_WORD.finditer(text)]
-    words = [word[0] for word in found]
-    breaks = [bool(_BREAK.search(text, one.end(), other.start())) for one, other in pairwise(found)]
+    matches = [*_WORD.finditer(text)]
+    words = [word[0] for word in matches]
+    breaks = [bool(_BREAK.search(text, previous.end(), following.start())) for previous, following in pairwise(matches)]
     quoted, end_of_last = 0, 0
-    for start, end in _stretches(words, shown):
+    for start, end in _stretches(words, shown_runs):
         is_separate = start >= end_of_last and (quoted == 0 or any(breaks[end_of_last - 1 : start]))
         if (
             not is_separate
             or not _is_quoting(words[end_of_last:start])
-            or not _was_shown_together(words[start:end], shown)
+            or not _was_shown_together(words[start:end], shown_runs)
         ):
             return False
         quoted, end_of_last = quoted + end - start, end
     return quoted > 0 and quoted >= MIN_ECHO_SHARE * len(words) and _is_quoting(words[end_of_last:])
 
 
-def _stretches(words: list[str], shown: Collection[int]) -> Iterator[tuple[int, int]]:
+def _stretches(words: list[str], shown_runs: Collection[int]) -> Iterator[tuple[int, int]]:
     """Yield start and end of each stretch of shown words."""
     start = None
     for at in range(len(words) - MIN_RUN_WORDS + 2):
-        if at <= len(words) - MIN_RUN_WORDS and _run_hash(words, at, MIN_RUN_WORDS) in shown:
+        if at <= len(words) - MIN_RUN_WORDS and _run_hash(words, at, MIN_RUN_WORDS) in shown_runs:
             start = at if start is None else start
         elif start is not None:
             yield start, at + MIN_RUN_WORDS - 1
             start = None
 
 
-def _was_shown_together(stretch: list[str], shown: Collection[int]) -> bool:
+def _was_shown_together(stretch: list[str], shown_runs: Collection[int]) -> bool:
     """Return True if the words were shown together, not in separate places."""
     length = min(len(stretch), MAX_RUN_WORDS)
-    return all(_run_hash(stretch, at, length) in shown for at in range(len(stretch) - length + 1))
+    return all(_run_hash(stretch, at, length) in shown_runs for at in range(len(stretch) - length + 1))
 
 
 def _is_quoting(words: list[str]) -> bool:

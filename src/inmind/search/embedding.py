@@ -1,7 +1,7 @@
 """Background embedding of crystals.
 
-Any caller with time to spare embeds what is missing: a search for a moment, a host after writing, workers
-everything. A claim keeps two processes from paying for the same text.
+Any caller embeds crystals without vectors: a search for a short time, a host after writing, a worker until none is
+left. A claim keeps two processes from paying for the same text.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ BATCH_SIZE, SMALL_BATCH_SIZE = 64, 8
 """Crystals embedded at once: normally, and while a caller waits."""
 
 MAX_MISSING = 8
-"""Number of crystals that may lack vectors while search by meaning is used."""
+"""Number of crystals that may be without vectors while search by meaning is used."""
 
 SEARCH_WAIT_SECONDS = 0.2
 """Time that a search spends on embedding new crystals."""
@@ -149,7 +149,7 @@ class CrystalEmbedder:
         return updated, [scope.name for scope in updated if scope.newest_crystal > scope.embedded_upto]
 
     def delete_unused_vectors(self, *, until: float) -> bool:
-        """Delete vectors of unused embedders, once this one is complete.
+        """Delete vectors of unused embedders, after this one is complete.
 
         Returns True if none are left.
         """
@@ -184,7 +184,7 @@ class CrystalEmbedder:
     def _embed_records(self, resource: int, records: Sequence[Record]) -> None:
         live = [record for record in records if not record.gone]
         texts = self._texts(live)
-        passages = [one for record in live for one in passages_of(record, texts.get(record.made, ""))]
+        passages = [pair for record in live for pair in passages_of(record, texts.get(record.made, ""))]
         rows = _embed_texts(self._embedder, [text for _, text in passages])
         vectors = [(passage, list(row)) for (passage, _), row in zip(passages, rows, strict=True) if row is not None]
         self._index.store_vectors(self.name, resource, upto=records[-1].made, vectors=vectors, now=self._clock())
@@ -202,7 +202,7 @@ class CrystalEmbedder:
 
     @property
     def _is_backing_off(self) -> bool:
-        """True if a search just waited for the embedder in vain."""
+        """True for a while after a search waited for an embedder that failed."""
         return time.monotonic() < self._backoff_until
 
     def _back_off(self, error: InmindError, *, since: float) -> None:

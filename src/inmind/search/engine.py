@@ -130,8 +130,11 @@ class SearchEngine:
         if self.crystal_embedder is not None:
             scopes, self.stale_owners = self.crystal_embedder.embed_briefly(scopes)
         now = query.as_of or self._clock()
-        ranked = [answer for scope in scopes for answer in self._rank(query, scope, now)]
-        return self._make_hits(nlargest(query.limit, ranked, key=lambda one: (one.score, one.record.at)), query)
+        ranked = [ranked_record for scope in scopes for ranked_record in self._rank(query, scope, now)]
+        return self._make_hits(
+            nlargest(query.limit, ranked, key=lambda ranked_record: (ranked_record.score, ranked_record.record.at)),
+            query,
+        )
 
     @_retry_on_rebuilt_index
     def crystal(self, id: str) -> Crystal:
@@ -165,13 +168,15 @@ class SearchEngine:
 
     @_retry_on_rebuilt_index
     def count_since(self, resource: str, since: datetime, limit: int) -> int:
-        """Return the number of crystals said since a time, at most `limit`."""
+        """Return the number of crystals since a time, at most `limit`."""
         return sum(self._index.count_since(scope, since, limit) for scope in self._index.catch_up_scopes([resource]))
 
     @_retry_on_rebuilt_index
-    def fading_records(self, resource: str, made: int, limit: int) -> list[Record]:
+    def fading_records(self, resource: str, after: int, limit: int) -> list[Record]:
         return [
-            one for scope in self._index.scopes([resource]) for one in self._index.fading_records(scope, made, limit)
+            record
+            for scope in self._index.scopes([resource])
+            for record in self._index.fading_records(scope, after, limit)
         ]
 
     @_retry_on_rebuilt_index
@@ -222,8 +227,8 @@ class SearchEngine:
 
     def _catch_up_ids(self, ids: Iterable[str]) -> None:
         """Index new events of the owners of these crystals or events."""
-        named = (parse_crystal_id(id) for id in ids)
-        self._index.catch_up_streams({event.rpartition("#")[0] for event, _ in filter(None, named)})
+        parsed_ids = (parse_crystal_id(id) for id in ids)
+        self._index.catch_up_streams({event.rpartition("#")[0] for event, _ in filter(None, parsed_ids)})
 
     def _rank(self, query: Query, scope: Scope, now: datetime) -> list[_RankedRecord]:
         parsed = parse_query(query.text, now=now, speakers=scope.speakers)
@@ -246,7 +251,7 @@ class SearchEngine:
             for ranked in rank_candidates(candidates, field, parsed, query.limit)
         ] or [
             _RankedRecord(0.0, {}, record, scope.name, 0)
-            for record in sorted(records.values(), key=lambda one: -one.at)[: query.limit]
+            for record in sorted(records.values(), key=lambda record: -record.at)[: query.limit]
             if not parsed.words
         ]
 
@@ -256,7 +261,7 @@ class SearchEngine:
             return scores
         best = nlargest(widen(2 * MAX_CANDIDATES, query), scores, key=scores.__getitem__)
         invisible = {record.number for record in self._index.records(scope.id, best) if not _is_visible(record, query)}
-        return {number: worth for number, worth in scores.items() if number not in invisible}
+        return {number: score for number, score in scores.items() if number not in invisible}
 
     def _candidates(self, field: ScoreField, parsed: ParsedQuery, query: Query, scope: Scope) -> list[Record]:
         """Return the records to rank that are visible and pass the filters.
@@ -272,23 +277,29 @@ class SearchEngine:
         numbers = list(dict.fromkeys((*field.most_promising(widen(MAX_CANDIDATES, query)), *in_span)))
         if not numbers and query.has_filters:  # an empty query returns the latest crystals
             numbers = self._index.numbers_in_span(scope, _full_span(query), MAX_SPAN_CANDIDATES)
-        found: list[Record] = []
+        candidates: list[Record] = []
         for start in range(0, len(numbers), LOOKUP_BATCH_SIZE):
             records = self._index.records(scope.id, numbers[start : start + LOOKUP_BATCH_SIZE])
-            visible = [one for one in records if _is_visible(one, query)]
-            found += [one for one in visible if not query.has_filters or query.allows(one.crystal("", ""))]
-            if query.has_filters and len(found) >= MAX_CANDIDATES:
+            visible = [record for record in records if _is_visible(record, query)]
+            candidates += [
+                record for record in visible if not query.has_filters or query.allows(record.crystal("", ""))
+            ]
+            if query.has_filters and len(candidates) >= MAX_CANDIDATES:
                 break
-        return found
+        return candidates
 
     def _make_hits(self, best: Sequence[_RankedRecord], query: Query) -> list[Hit]:
         neighbours: dict[int, list[int]] = {}
-        for one in best:
-            if conversation_of(one.record.number) is not None:
-                neighbours.setdefault(one.record.resource, []).extend(one.record.number + step for step in (-1, 1))
-        context = [record for of, numbers in neighbours.items() for record in self._index.records(of, numbers)]
+        for ranked in best:
+            if conversation_of(ranked.record.number) is not None:
+                neighbours.setdefault(ranked.record.resource, []).extend(
+                    ranked.record.number + step for step in (-1, 1)
+                )
+        context = [
+            record for resource, numbers in neighbours.items() for record in self._index.records(resource, numbers)
+        ]
         near = [record for record in context if _is_visible(record, query)]
-        texts = self._texts.read([*(one.record for one in best), *near])
+        texts = self._texts.read([*(ranked.record for ranked in best), *near])
         lines = {
             (record.resource, record.number): render_context_line(
                 record.crystal(texts.get(record.made, ""), ""), MAX_CONTEXT_CHARS
@@ -296,17 +307,17 @@ class SearchEngine:
             for record in near
         }
         hits: list[Hit] = []
-        for one in best:
-            of, number, text = one.record.resource, one.record.number, texts.get(one.record.made, "")
+        for ranked in best:
+            resource, number, text = ranked.record.resource, ranked.record.number, texts.get(ranked.record.made, "")
             parts = split_passages(text)
             in_conversation = conversation_of(number) is not None
-            before, after = (lines.get((of, number + step), "") if in_conversation else "" for step in (-1, 1))
+            before, after = (lines.get((resource, number + step), "") if in_conversation else "" for step in (-1, 1))
             hits.append(
                 Hit(
-                    crystal=self._as_of(one.record, query).crystal(text, one.resource),
-                    score=round(one.score, 4),
-                    parts={name: round(value, 4) for name, value in one.parts.items()},
-                    passage=parts[one.passage] if one.passage < len(parts) else text,
+                    crystal=self._as_of(ranked.record, query).crystal(text, ranked.resource),
+                    score=round(ranked.score, 4),
+                    parts={name: round(value, 4) for name, value in ranked.parts.items()},
+                    passage=parts[ranked.passage] if ranked.passage < len(parts) else text,
                     before=before,
                     after=after,
                 )

@@ -67,7 +67,7 @@ class CrystalDraft:
 
     A name at the start of the text can be searched but does not identify the speaker."""
     at: datetime | None = None
-    """Time it was said, if the message has it."""
+    """Time of the message, if it declares one."""
     valid_from: datetime | None = None
     valid_to: datetime | None = None
     consolidated: bool = False
@@ -184,20 +184,20 @@ def _split_sections(text: str) -> list[str]:
     A heading without text is joined to the section after it, and trailing headings to the section before. A page of
     headings only is one section.
     """
-    found: list[str] = []
+    sections: list[str] = []
     pending_headings: list[str] = []
     for part in filter(None, map(str.strip, _HEADING.split(text))):
         pending_headings.append(part)
         if not _BARE_HEADING.fullmatch(part):
-            found.append("\n".join(pending_headings))
+            sections.append("\n".join(pending_headings))
             pending_headings = []
-    if found or len(pending_headings) > 1:
-        found[-1:] = ["\n".join((*found[-1:], *pending_headings))]
-    return found
+    if sections or len(pending_headings) > 1:
+        sections[-1:] = ["\n".join((*sections[-1:], *pending_headings))]
+    return sections
 
 
 def _declared_time(wire: Mapping[str, Any]) -> datetime | None:
-    """Return the time a message was said, if an imported message has it."""
+    """Return the time that a message declares, for imported messages."""
     for field in ("timestamp", "created_at", "date", "time"):
         value = wire.get(field)
         if isinstance(value, str) and (moment := parse_time(value)):
@@ -216,16 +216,16 @@ def parse_time(text: str) -> datetime | None:
         return None
 
 
-def texts_shown(event: Event, parsed: SearchableMessage | None = None) -> Iterable[str]:
+def shown_texts(event: Event, parsed: SearchableMessage | None = None) -> Iterable[str]:
     """Yield the texts that memory has shown the model: prompt blocks and tool results."""
     match event.payload:
         case MessageAdded(from_memory=True) if parsed is not None:
             yield parsed.text
         case AnchorMoved(blocks=blocks):
             yield from (block.text for block in blocks)
-        case TailChanged(text=text, new_blocks=fresh):
+        case TailChanged(text=text, new_blocks=blocks):
             yield text
-            yield from (block.text for block in fresh)
+            yield from (block.text for block in blocks)
         case _:
             pass
 

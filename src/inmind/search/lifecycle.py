@@ -35,10 +35,10 @@ def apply_event(crystal: Crystal, event: Event, known: Mapping[str, Crystal]) ->
     `known` has the crystals that the event names, in their state before it.
     """
     match event.payload:
-        case SearchRecorded(hits=wanted) | DreamCommitted(replayed=wanted) if crystal.id in wanted:
+        case SearchRecorded(hits=ids) | DreamCommitted(replayed=ids) if crystal.id in ids:
             return _record_access(crystal, event.at)
-        case Consolidated() as pass_:
-            return _apply_consolidation(crystal, pass_, known)
+        case Consolidated() as consolidation:
+            return _apply_consolidation(crystal, consolidation, known)
         case CrystalPinned(id=id, pinned=frozen) if id == crystal.id:
             return _pin(crystal) if frozen else _unpin(crystal)
         case _:
@@ -62,9 +62,10 @@ def _apply_consolidation(crystal: Crystal, consolidation: Consolidated, known: M
     if crystal.id in superseded:
         crystal = _supersede(crystal, superseded[crystal.id], known)
     named = {crystal.id} & {*superseded, *superseded.values()}
-    for one in (known[one] for one, kept in consolidation.merged if kept == crystal.id and one in known):
-        if _can_merge(one, crystal, hidden):
-            crystal = _absorb(crystal, one)
+    duplicates = [known[id] for id, kept_id in consolidation.merged if kept_id == crystal.id and id in known]
+    for duplicate in duplicates:
+        if _can_merge(duplicate, crystal, hidden):
+            crystal = _absorb(crystal, duplicate)
             named.add(crystal.id)
     if named and crystal.lifecycle in ("generated", "activated"):
         return replace(crystal, lifecycle="consolidated")
@@ -93,12 +94,12 @@ def _supersede(crystal: Crystal, newer: str, known: Mapping[str, Crystal]) -> Cr
 
 def _absorb(kept: Crystal, merged: Crystal) -> Crystal:
     """Add lineage and accesses of the merged crystal."""
-    moments = [moment for moment in (kept.accessed, merged.accessed) if moment]
+    access_times = [access_time for access_time in (kept.accessed, merged.accessed) if access_time]
     return replace(
         kept,
         sources=tuple(dict.fromkeys((*kept.sources, merged.id, *merged.sources))),
         accesses=kept.accesses + merged.accesses,
-        accessed=max(moments, default=None),
+        accessed=max(access_times, default=None),
     )
 
 

@@ -1,9 +1,9 @@
 """Decides which events of a stream are live after undos, edits and regenerated answers.
 
-An undo retracts the events after its target and can itself be undone. Undoing a dream retracts what the dream made and
-nothing else. A withdrawn note is retracted until it is restored. A host that regenerates an answer, or whose user edits
-a message, removes the end of the conversation. Retracted events must not be found. Messages that a host dropped from
-the front or middle to save space stay live.
+An undo retracts the events after its target and can itself be undone. Undoing a dream retracts only the crystals of
+that dream. A withdrawn note is retracted until it is restored. A host that regenerates an answer, or whose user edits a
+message, removes the end of the conversation. Retracted events must not be found. Messages that a host dropped from the
+front or middle to save space stay live.
 """
 
 from __future__ import annotations

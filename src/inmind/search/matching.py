@@ -42,10 +42,10 @@ class ResourceMatches:
     @property
     def combined(self) -> dict[int, float]:
         """Sum of both scores."""
-        own = dict(self.words)
-        for number, close in self.meaning.items():
-            own[number] = own.get(number, 0.0) + close
-        return own
+        scores = dict(self.words)
+        for number, score in self.meaning.items():
+            scores[number] = scores.get(number, 0.0) + score
+        return scores
 
 
 class PassageMatcher:
@@ -60,14 +60,15 @@ class PassageMatcher:
         """Match passages by words and meaning, and score their crystals."""
         matches = self._word_matches(scope, query, parsed.words)
         word_scores = {
-            word: parsed.words[word] * word_rarity(found.count, scope.passages) for word, found in matches.items()
+            word: parsed.words[word] * word_rarity(word_matches.count, scope.passages)
+            for word, word_matches in matches.items()
         }
         passage_scores = sum_word_scores(
-            [(word_scores[word], found.passages) for word, found in matches.items()],
+            [(word_scores[word], word_matches.passages) for word, word_matches in matches.items()],
             limit=widen(MAX_WORD_PASSAGES, query),
         )
         passages = best_passages(passage_scores, length_factor)
-        lexical = {crystal: worth for crystal, (worth, _) in passages.items()}
+        lexical = {crystal: score for crystal, (score, _) in passages.items()}
         best = {crystal: passage_position(passage) for crystal, (_, passage) in passages.items()}
         meaning, floor = self._find_by_meaning(query, scope, best)
         by_words, by_meaning = score_by_words(lexical, words_only=not meaning), score_by_meaning(meaning, floor=floor)
@@ -101,24 +102,28 @@ class PassageMatcher:
 
         A very common word is used only if no other matches.
         """
-        found = self._index.word_matches(scope, words, all_passages=query.has_filters)
+        matches = self._index.word_matches(scope, words, all_passages=query.has_filters)
         if not query.has_filters:
-            found = {word: held for word, held in found.items() if held.count < MAX_PASSAGES_PER_WORD} or found
+            matches = {
+                word: word_matches
+                for word, word_matches in matches.items()
+                if word_matches.count < MAX_PASSAGES_PER_WORD
+            } or matches
         hidden = self._hidden_numbers(scope, query)
         session_series = self._index.series_of(scope, f"session/{query.session}") if query.session else None
         if not hidden and session_series is None:
-            return found
+            return matches
         return {
             word: WordMatches(
-                held.count,
+                word_matches.count,
                 [
                     passage
-                    for passage in held.passages
+                    for passage in word_matches.passages
                     if crystal_of(passage) not in hidden
                     and (session_series is None or series_of(passage) in session_series)
                 ],
             )
-            for word, held in found.items()
+            for word, word_matches in matches.items()
         }
 
     def _hidden_numbers(self, scope: Scope, query: Query) -> frozenset[int]:

@@ -24,7 +24,7 @@ MIN_RERANKED: Final = 4_000
 """Minimum number of candidates that are measured: fewer lose neighbours, more cost time."""
 
 RERANKED_PER_HIT: Final = 40
-"""Candidates measured per requested result: further down the list the signs tell less."""
+"""Candidates measured per requested result: further down the list the signs are less exact."""
 
 _PIECE_SIZE: Final = 16_384
 """Rows processed at once, which bounds temporary memory."""
@@ -96,8 +96,8 @@ class NearestVectors:
 class _VectorFormat(Protocol):
     """Storage format of vectors: its columns, and how candidates are selected.
 
-    np.vecdot is used because it sums each row by itself. A matrix product may sum in another order from row to row,
-    so that equal vectors are not equally near; it is not faster and uses several cores.
+    np.vecdot is used because it sums each row separately. A matrix product may sum in another order from row to row, so
+    that equal vectors are not equally near; it is not faster and uses several cores.
     """
 
     def columns(self, vectors: VectorArray) -> Sequence[Column]: ...

@@ -21,20 +21,20 @@ def split_passages(text: str) -> list[str]:
     """Return the passages of a text, in order; a short text is one passage."""
     if len(text) <= MAX_PASSAGE_CHARS:
         return [text] if text.strip() else []
-    found: list[str] = []
+    passages: list[str] = []
     start = end = 0
     for boundary in _boundaries(text):
         if boundary - start > MAX_PASSAGE_CHARS and end > start:
-            found.append(text[start:end].strip())
+            passages.append(text[start:end].strip())
             start = end
         end = boundary
-    return [passage for passage in (*found, text[start:end].strip()) if passage]
+    return [passage for passage in (*passages, text[start:end].strip()) if passage]
 
 
 def _boundaries(text: str) -> Iterator[int]:
     """Yield positions where a passage may end: after sentences, and inside overlong ones."""
     position = 0
-    for end in (*(found.end() for found in _END.finditer(text)), len(text)):
+    for end in (*(match.end() for match in _END.finditer(text)), len(text)):
         while end - position > MAX_PASSAGE_CHARS:
             position = _pause_before_limit(text, position)
             yield position
@@ -44,5 +44,5 @@ def _boundaries(text: str) -> Iterator[int]:
 
 def _pause_before_limit(text: str, start: int) -> int:
     """Return the last word boundary before the limit, or the limit itself."""
-    pauses = [found.end() for found in _PAUSE.finditer(text, start + MAX_PASSAGE_CHARS // 2, start + MAX_PASSAGE_CHARS)]
+    pauses = [match.end() for match in _PAUSE.finditer(text, start + MAX_PASSAGE_CHARS // 2, start + MAX_PASSAGE_CHARS)]
     return pauses[-1] if pauses else start + MAX_PASSAGE_CHARS

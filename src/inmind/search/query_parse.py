@@ -77,7 +77,7 @@ def _blank_stop_words(text: str) -> str:
     """Replace stop words by spaces in scripts without spaces: 我的猫叫什么名字 keeps 猫 and 名字."""
     if _KANA.search(text):
         return _JAPANESE_STOP_WORDS.sub(" ", text)
-    return _CHINESE_WORDS.sub(lambda found: found[0] if found[0] in _CHINESE_CONTENT_WORDS else " ", text)
+    return _CHINESE_WORDS.sub(lambda match: match[0] if match[0] in _CHINESE_CONTENT_WORDS else " ", text)
 
 
 def _is_weak(word: str) -> bool:

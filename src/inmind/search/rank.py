@@ -38,7 +38,7 @@ ROLE_FACTOR, SPEAKER_FACTOR = 1.4, 1.3
 SPAN_FACTOR, SPAN_BONUS = 2.0, 0.3
 """Factor for messages in the dates of the query, and bonus for being in them regardless of content."""
 LATE_PERIOD, LATE_SHARE = timedelta(days=3), 0.6
-"""Events are often told a few days later; such a message counts with this share."""
+"""Messages often report events a few days later; such a message counts with this share."""
 VALUE_SHARE = 0.2
 SUPERSEDED_FACTOR = 0.5
 
@@ -87,7 +87,7 @@ def sum_word_scores(words: Iterable[tuple[float, Sequence[int]]], *, limit: int)
     any rare word cannot rank high. Only the best `limit` passages are returned.
     """
     scores: dict[int, float] = {}
-    for score, matching in sorted(words, key=lambda one: len(one[1])):
+    for score, matching in sorted(words, key=lambda item: len(item[1])):
         if len(scores) >= limit:
             for passage in matching:
                 if passage in scores:
@@ -98,13 +98,13 @@ def sum_word_scores(words: Iterable[tuple[float, Sequence[int]]], *, limit: int)
     if len(scores) <= limit:
         return scores
     min_score = sorted(scores.values())[-limit]
-    return {passage: score_ for passage, score_ in scores.items() if score_ >= min_score}
+    return {passage: total for passage, total in scores.items() if total >= min_score}
 
 
 def score_by_words(scores: Mapping[int, float], *, words_only: bool) -> dict[int, float]:
     """Scale word scores; with `words_only` the best is 1, else it leaves room for meaning."""
     best, share = max(scores.values(), default=0.0) or 1.0, 1.0 if words_only else 1 - MEANING_SHARE
-    return {number: gain / best * share for number, gain in scores.items()}
+    return {number: score / best * share for number, score in scores.items()}
 
 
 def score_by_meaning(cosines: Mapping[int, float], *, floor: float) -> dict[int, float]:
@@ -130,10 +130,10 @@ class ScoreField:
     def __init__(self, own: Mapping[int, float], conversation: Callable[[int], int | None]) -> None:
         self._own, self._conversation = own, conversation
         self._best: dict[int | None, float] = {}
-        for number, worth in own.items():
-            where = conversation(number)
-            if worth > self._best.get(where, 0.0):
-                self._best[where] = worth
+        for number, score in own.items():
+            conversation_id = conversation(number)
+            if score > self._best.get(conversation_id, 0.0):
+                self._best[conversation_id] = score
 
     def most_promising(self, limit: int) -> list[int]:
         """Return the numbers that can rank highest: the best, and their neighbours."""
@@ -142,7 +142,7 @@ class ScoreField:
         return nlargest(limit, dict.fromkeys((*seeds, *near)), key=lambda number: sum(self.scores(number)))
 
     def scores(self, number: int, *, answers_question: bool = False) -> tuple[float, float, float]:
-        """Return the score by itself, by its neighbours, and by its conversation."""
+        """Return its own score, and its scores by neighbours and by conversation."""
         own = self._own.get
         conversation = self._conversation(number)
         if conversation is None:
@@ -159,11 +159,13 @@ def rank_candidates(
     candidates: Iterable[RankCandidate], field: ScoreField, query: ParsedQuery, limit: int
 ) -> list[RankedCrystal]:
     """Return the best candidates, best first; of equal scores, the later one first."""
-    order = nlargest(limit, ((_score(one, field, query), one.number, one) for one in candidates))
+    order = nlargest(
+        limit, ((_score(candidate, field, query), candidate.number, candidate) for candidate in candidates)
+    )
     min_score = MIN_SCORE_SHARE * order[0][0] if order else 0.0
     return [
-        RankedCrystal(number, score, _parts(one, field, query))
-        for score, number, one in order
+        RankedCrystal(number, score, _parts(candidate, field, query))
+        for score, number, candidate in order
         if 0 < min_score <= score
     ]
 

@@ -64,9 +64,9 @@ def _render_hit(number: int, hit: Hit, lines: Sequence[str], *, several_resource
         *([f"until {crystal.valid_to:%Y-%m-%d}"] if crystal.valid_to else []),
         *([f"superseded by {crystal.superseded_by}"] if crystal.superseded_by else []),
     ]
-    known = "; ".join((*([", ".join(marks)] if marks else []), crystal.id))
+    details = "; ".join((*([", ".join(marks)] if marks else []), crystal.id))
     return [
-        f"{number}. [{crystal.at:%Y-%m-%d %H:%M}] {_speaker(crystal)} ({known})",
+        f"{number}. [{crystal.at:%Y-%m-%d %H:%M}] {_speaker(crystal)} ({details})",
         *_context_line("before", hit.before, lines),
         *(f"     {_quote(line) if _is_data(crystal) else line}" for line in _lines(hit.passage)),
         *_context_line("after", hit.after, lines),
@@ -91,7 +91,7 @@ def _is_data(crystal: Crystal) -> bool:
 
 
 def _context_line(side: str, line: str, lines: Sequence[str]) -> list[str]:
-    return [f"   {side}: {line}"] if line and not any(_is_same_line(line, one) for one in lines) else []
+    return [f"   {side}: {line}"] if line and not any(_is_same_line(line, other) for other in lines) else []
 
 
 def _is_same_line(line: str, full_line: str) -> bool:

@@ -51,14 +51,14 @@ def _pairs(run: str) -> list[str]:
 
 def _stem(text: str) -> list[str]:
     tokenizer = _tokenizer()
-    found = tokenizer(
+    words = tokenizer(
         text.encode("utf-8", "replace"),
         apsw.FTS5_TOKENIZE_DOCUMENT,
         None,
         include_offsets=False,
         include_colocated=False,
     )
-    return [word[:MAX_WORD_CHARS] for word in found if word]
+    return [word[:MAX_WORD_CHARS] for word in words if word]
 
 
 class _Tokenizer(Protocol):

@@ -1,4 +1,4 @@
-"""Nearest-neighbour search with identical results for SQLite (in memory) and pgvector (re-ranked).
+"""Nearest-neighbour search with identical results in memory (SQLite) and with pgvector.
 
 An index that cannot compare vectors is mirrored in memory. Results of pgvector are measured again, because it sums
 in single precision and would order near-equal vectors differently.
@@ -26,10 +26,10 @@ class DatabaseVectorSearch:
         self._index = index
 
     def nearest(self, embedder: str, scope: Scope, vector: Sequence[float], limit: int) -> NearestPassages:
-        found = self._index.nearest_vectors(embedder, scope, vector, limit, RERANK_COUNT)
-        with_vectors = [(passage, numbers) for passage, _, numbers in found.passages if numbers is not None]
-        without_vectors = [(passage, cosine) for passage, cosine, numbers in found.passages if numbers is None]
-        return NearestPassages(found.total, [*_rerank(with_vectors, vector), *without_vectors])
+        compared = self._index.nearest_vectors(embedder, scope, vector, limit, RERANK_COUNT)
+        with_vectors = [(passage, numbers) for passage, _, numbers in compared.passages if numbers is not None]
+        without_vectors = [(passage, cosine) for passage, cosine, numbers in compared.passages if numbers is None]
+        return NearestPassages(compared.total, [*_rerank(with_vectors, vector), *without_vectors])
 
 
 def _rerank(with_vectors: Sequence[tuple[int, bytes]], vector: Sequence[float]) -> Sequence[tuple[int, float]]:

@@ -193,7 +193,7 @@ def _signals_for(item: Observation, now: datetime, affect: AffectState, *, child
 
 
 def _search_signals(search: SearchCall, _: AffectState) -> Iterable[AffectSignal]:
-    return (signal_from_search(found=search.has_hits),)
+    return (signal_from_search(has_hits=search.has_hits),)
 
 
 def affect_from_text(text: str) -> list[AffectSignal]:

@@ -31,8 +31,8 @@ from inmind.search.extract import (
     can_echo,
     extract_crystals,
     parse_time,
+    shown_texts,
     subjects_of,
-    texts_shown,
 )
 
 pytestmark = pytest.mark.spec("H1", "H3")
@@ -153,7 +153,7 @@ def test_messages_of_memory_are_not_crystals_but_shown_text() -> None:
     message = MessageAdded(wire=a_result("c1", "1. [2026-01-01] a note"), from_memory=True)
     event = an_event(message)
     assert extract_crystals(event, read(message)) == []
-    assert list(texts_shown(event, read(message))) == ["1. [2026-01-01] a note"]
+    assert list(shown_texts(event, read(message))) == ["1. [2026-01-01] a note"]
 
 
 @each_row(
@@ -348,7 +348,7 @@ def test_entities_evicted_together_have_separate_subjects() -> None:
     ],
 )
 def test_prompt_blocks_count_as_shown(what: EventPayload, shown: list[str]) -> None:
-    assert list(texts_shown(an_event(what), SearchableMessage(role="user", text="hi"))) == shown
+    assert list(shown_texts(an_event(what), SearchableMessage(role="user", text="hi"))) == shown
 
 
 @pytest.mark.spec("H6")

@@ -1,7 +1,7 @@
-"""Three levels between 0 and 1: dopamine, cortisol, oxytocin. Spikes raise them, and they decay to a baseline.
+"""Affect levels between 0 and 1: dopamine, cortisol and oxytocin.
 
-Each level decays by half-life. This has a closed form, so no timer is needed: levels are stored as of the last spike,
-and the value at a later time is computed on demand.
+Spikes raise the levels, and each decays to its baseline by half-life. This has a closed form, so no timer is needed:
+levels are stored as of the last spike, and the value at a later time is computed on demand.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Levels:
         )
         return Levels(**dict(zip(self.by_name, values, strict=True)), at=now)
 
-    def spiked(self, spike: str, now: datetime) -> Levels:
+    def after_spike(self, spike: str, now: datetime) -> Levels:
         """The levels after a spike, limited to 0 and 1.
 
         Decay continues from this time, even if it is earlier than the last: a clock that was wrong for a minute must

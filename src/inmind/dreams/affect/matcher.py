@@ -1,9 +1,9 @@
-"""Recognize thanks, praise, anger and urgency that are addressed to the agent, in any language.
+"""Recognize thanks, praise, anger and urgency that users address to the agent.
 
 These words are used about other things far more often, so their position counts: a clause that begins with "thanks" and
-does not continue with "to the cache" is addressed to someone; a clause that only contains the word is not. After "if",
-after "she said" and after "no" they are not meant either, and "thanks" at the end of a request is a formula. The words
-are in patterns_en.py and patterns_zh.py.
+does not continue with "to the cache" is addressed to the agent; a clause that only contains the word is not. The words
+do not count after "if", "she said" or "no", and "thanks" at the end of a request is a formula. They are in
+patterns_en.py and patterns_zh.py.
 
 Every message is checked, and most contain none of this. So each saying lists cue words without which no pattern can
 match, and a clause is only matched with the sayings whose cues it has.
@@ -19,7 +19,7 @@ from typing import Literal
 from inmind.core.frozen import frozen
 
 Saying = Literal["thanks", "praise", "anger", "urgency"]
-"""What a user says to the agent."""
+"""A kind of remark that users address to the agent."""
 
 MAX_LOOKBACK = 20
 """Sentences and clauses before a clause that are checked for requests and reported speech."""
@@ -45,9 +45,9 @@ class LanguagePatterns:
     """Matches the beginning of a clause."""
     clause_end: str
     condition: str
-    """Begins a conditional clause. The next clause is not meant either."""
+    """Begins a conditional clause. The next clause does not count either."""
     reported: str
-    """Anywhere in a clause: the following words are of another person."""
+    """Anywhere in a clause: the following words are reported speech."""
     denial: str
     """Anywhere in a clause: it means the opposite."""
     retraction: str
@@ -61,16 +61,16 @@ class LanguagePatterns:
 
 def find_sayings(sentences: Sequence[str], patterns: LanguagePatterns) -> Iterator[Saying]:
     """The sayings in the sentences of one message, each once."""
-    found: set[Saying] = set()
+    sayings: set[Saying] = set()
     for index, sentence in enumerate(sentences):
         if not patterns.find_cues(sentence):
             continue
         clauses, previous = _split_clauses(sentence, patterns), sentences[max(0, index - MAX_LOOKBACK) : index]
         for number, clause in enumerate(clauses):
             for saying in patterns.find_cues(clause):
-                matches = saying not in found and compiled(patterns.sayings[saying]).match(clause) is not None
+                matches = saying not in sayings and compiled(patterns.sayings[saying]).match(clause) is not None
                 if matches and _ClausePosition(sentence, clauses, number, previous, patterns).is_meant(saying):
-                    found.add(saying)
+                    sayings.add(saying)
                     yield saying
 
 
@@ -81,7 +81,7 @@ class _ClausePosition:
     sentence: str
     clauses: Sequence[str]
     number: int
-    above: Sequence[str]
+    previous_sentences: Sequence[str]
     patterns: LanguagePatterns
 
     def is_meant(self, saying: Saying) -> bool:
@@ -133,7 +133,7 @@ class _ClausePosition:
     def _is_formula(self) -> bool:
         if not compiled(self.patterns.thanks_formula).fullmatch(self._clause):
             return False
-        earlier = [clause for sentence in self.above for clause in _split_clauses(sentence, self.patterns)]
+        earlier = [clause for sentence in self.previous_sentences for clause in _split_clauses(sentence, self.patterns)]
         context = [*earlier, *self._previous_clauses]
         return bool(context) and compiled(self.patterns.request).search("\n".join(context)) is not None
 

@@ -26,7 +26,7 @@ _IT_IS = r"(?:this|that|it)(?:'s| is)"
 # -- thanks ------------------------------------------------------------------------------------------------
 
 _THANK = r"(?:thanks|thank (?:you|u|ya)|thankyou|thx|thnx|tysm|ty|tks|cheers)"
-_MUCH = r"(?:(?:so|very) much|a (?:lot|ton|bunch|million)|loads|heaps|tons|again)"
+_DEGREE = r"(?:(?:so|very) much|a (?:lot|ton|bunch|million)|loads|heaps|tons|again)"
 _HELP = r"for (?:all )?(?:of )?(?:your|the) (?:\w+ )?(?:help|time|assistance|support|patience)"
 _FRIEND = r"(?:man|mate|dude|buddy|bro|(?:my )?friend|assistant|bot)"
 # Objects of thanks in shops and newsletters.
@@ -34,10 +34,10 @@ _BUSINESS = (
     r"(?:nothing|(?:your|the) (?:order|purchase|payment|interest|subscription|attention|business)|choosing|contacting|"
     r"shopping|subscribing|joining|visiting|registering|signing|riding|flying|watching)\b"
 )
-_SPOILS = r"(?:breaking (?!\w+ down)|ruining|deleting|wasting|ignoring|messing|screwing)"
+_HARM = r"(?:breaking (?!\w+ down)|ruining|deleting|wasting|ignoring|messing|screwing)"
 _THANKS = one_of(
     rf"(?:(?:so |very )?many |big |huge |much |heartfelt |a (?:million|thousand|big|huge) )?{_THANK}(?:{_END}|"
-    rf" (?:{_MUCH}|{_FRIEND}){_END}| (?:{_MUCH} )?for (?!{_BUSINESS}|{_SPOILS})| to you\b|"
+    rf" (?:{_DEGREE}|{_FRIEND}){_END}| (?:{_DEGREE} )?for (?!{_BUSINESS}|{_HARM})| to you\b|"
     r" (?:i|i'll|i'm|you|you're|you've|that|that's|this|it|it's)\b)",
     rf"i (?:do )?{_VERY}appreciate (?:(?:it|this|that){_END}|you\b|your\b|all\b|how\b|what you\b|"
     r"the (?:\w+ )?(?:help|effort|time|work|patience|explanation|support)\b)",
@@ -49,7 +49,7 @@ _THANKS = one_of(
     rf"i owe you (?:one|big(?: time)?|a (?:beer|coffee|drink)){_END}",
     rf"{_I_AM} much obliged",
 )
-_FORMULA = rf"(?:many |big |much )?{_THANK}(?: {_MUCH})?(?: {_HELP})?(?: in advance)?"
+_FORMULA = rf"(?:many |big |much )?{_THANK}(?: {_DEGREE})?(?: {_HELP})?(?: in advance)?"
 # Beginnings of statements. A sentence with another beginning, or a polite one, is a request.
 _STATEMENT_START = (
     r"(?:a+h|aha|all|amazing|and|awesome|beautiful|brilliant|but|cool|correct|done|everything|exactly|excellent|"
@@ -69,8 +69,8 @@ _GOOD = (
     r"(?:great|good|nice|excellent|amazing|awesome|fantastic|wonderful|brilliant|superb|outstanding|incredible|stellar|"
     r"terrific|impressive|lovely|splendid|beautiful|perfect|solid|top[- ]notch)"
 )
-_NICELY = r"(?:perfectly|great|beautifully|like a charm|wonders|well|flawlessly|fine|nicely|now|again)"
-_FINALLY = r"(?:(?:finally|actually|now|indeed|totally|really) )*"
+_MANNER = r"(?:perfectly|great|beautifully|like a charm|wonders|well|flawlessly|fine|nicely|now|again)"
+_ADVERBS = r"(?:(?:finally|actually|now|indeed|totally|really) )*"
 _PRAISE = one_of(
     rf"(?:what (?:an? )?)?{_VERY}{_GOOD} (?:job|work|catch|stuff|thinking|find|fix|answer|explanation|"
     rf"debugging)(?:{_END}|"
@@ -92,10 +92,10 @@ _PRAISE = one_of(
     r"you(?:'ve)? (?:just |really )?(?:saved|rescued) (?:me|us|my|our|the day)\b",
     rf"(?:{_IT_IS} )?{_VERY}exactly what (?:i|we) (?:needed|wanted|asked for|meant|had in mind|(?:was|"
     r"were) looking for)",
-    rf"(?:that|this|it|which) {_FINALLY}(?:worked|did the trick|does the trick|(?:fixed|solved|sorted|nailed|cracked) "
-    rf"(?:it|everything|the \w+))(?: {_NICELY})?{_END}",
-    rf"(?:it|everything|all) {_FINALLY}works(?: {_NICELY})*{_END}",
-    rf"(?:works|worked) {_NICELY}{_END}",
+    rf"(?:that|this|it|which) {_ADVERBS}(?:worked|did the trick|does the trick|(?:fixed|solved|sorted|nailed|cracked) "
+    rf"(?:it|everything|the \w+))(?: {_MANNER})?{_END}",
+    rf"(?:it|everything|all) {_ADVERBS}works(?: {_MANNER})*{_END}",
+    rf"(?:works|worked) {_MANNER}{_END}",
     rf"(?:that|this)(?:'s| is) {_VERY}(?:{_GOOD}|genius|helpful|"
     rf"much better){_END}(?<!good)(?<!nice)(?<!great)(?<!solid)",
     rf"{_I_AM} {_VERY}(?:impressed|blown away|happy)(?: (?:with|by) (?:you\b|your\b|this\b|that\b|how you\b)|"
@@ -164,7 +164,7 @@ _ANGER = one_of(
     r"tired|"
     r"disgusted) (?:at|with|of|by|in) (?:you\b|your\b|this (?:bot|assistant|nonsense|garbage))",
     rf"(?:fuck|screw|damn|f\*+) you\b|(?:just )?shut up{_END}|you (?:\w+ )?(?:suck\b|idiot|moron|piece of)|go to hell",
-    rf"{_THANK} (?:a lot )?for (?:nothing\b|{_SPOILS})",
+    rf"{_THANK} (?:a lot )?for (?:nothing\b|{_HARM})",
     r"worst (?:\w+ )?(?:answer|assistant|bot|ai|agent|response|advice|help|service|code)\b.*\b(?:ever|seen|had)\b",
     r"you(?:'ve| have)? (?:just )?wasted (?:my|an?|\w+) (?:\w+ )?(?:time|hours?|day|money)",
 )
@@ -177,10 +177,10 @@ _SYSTEM = (
     r"servers?|services?|api|database|db|app|systems?|checkout|cluster|store|shop|payments?|payment \w+|login|network|"
     r"platform|backend|webshop|dashboard|cdn|gateway|everything)"
 )
-_FEW = r"(?:\d{1,2}|one|two|three|four|five|six|seven|eight|ten|fifteen|twenty|thirty|a few|a couple(?: of)?)"
-_SOON = (
+_COUNT = r"(?:\d{1,2}|one|two|three|four|five|six|seven|eight|ten|fifteen|twenty|thirty|a few|a couple(?: of)?)"
+_PERIOD = (
     r"(?:in|within) (?:(?:the next|less than|under|about|like) )*"
-    rf"(?:{_FEW}[ -]?(?:min(?:ute)?s?|sec(?:ond)?s?)|(?:half )?an hour|the hour|(?:1|one) ?h(?:our|r)?)\b"
+    rf"(?:{_COUNT}[ -]?(?:min(?:ute)?s?|sec(?:ond)?s?)|(?:half )?an hour|the hour|(?:1|one) ?h(?:our|r)?)\b"
 )
 _NOW = r"(?:right now|right away|immediately|asap|as soon as (?:humanly )?possible|urgently|now)"
 _READY = r"(?:done|fixed|ready|working|live|back (?:up|online)|finished|solved|running|up|online|out|sorted|sent)"
@@ -210,15 +210,15 @@ _URGENCY = one_of(
     r"(?:i|we) (?:(?:really|desperately|absolutely|just) )*(?:need|must have|have to have) (?:this|it|that|them|these|"
     r"those|"
     r"(?:the|an?) (?:\w+ )?(?:fix|answer|solution|report|results?|workaround|hotfix|rollback))"
-    rf"(?: (?:to be )?{_READY})? (?:{_SOON}|{_NOW}{_END}|before (?:the|my|our) {_EVENT})",
+    rf"(?: (?:to be )?{_READY})? (?:{_PERIOD}|{_NOW}{_END}|before (?:the|my|our) {_EVENT})",
     r"(?:i|we) urgently need\b",
     r"(?:this|it|that|the (?:fix|report|site|release)) (?:has to|needs to|must|should) (?:be|go) "
-    rf"{_READY} (?:{_SOON}|{_NOW}{_END})",
-    rf"(?:my|the|our) {_EVENT} (?:is|starts|begins|leaves|closes|ends|is due) {_SOON}",
-    rf"(?:it|this|that|the \w+)(?:'s| is) due {_SOON}",
+    rf"{_READY} (?:{_PERIOD}|{_NOW}{_END})",
+    rf"(?:my|the|our) {_EVENT} (?:is|starts|begins|leaves|closes|ends|is due) {_PERIOD}",
+    rf"(?:it|this|that|the \w+)(?:'s| is) due {_PERIOD}",
     rf"(?:we|i)(?:'re| are|'m| am)? (?:go(?:ing)? live|launch(?:ing)?|ship(?:ping)?|present(?:ing)?|demo(?:ing)?|"
-    rf"releas(?:e|ing)|on stage) {_SOON}",
-    rf"(?:i|we)(?:'ve)? (?:only )?(?:have|got) (?:(?:only|just|about|less than) )*{_FEW} min(?:ute)?s? (?:left|until|"
+    rf"releas(?:e|ing)|on stage) {_PERIOD}",
+    rf"(?:i|we)(?:'ve)? (?:only )?(?:have|got) (?:(?:only|just|about|less than) )*{_COUNT} min(?:ute)?s? (?:left|until|"
     r"before|"
     r"till|to (?:fix|submit|finish))",
     rf"hurry(?: up)?(?:{_END}| (?:i|we|the)\b)|{_I_AM} (?:almost |nearly )?(?:running )?out of time{_END}|"

@@ -55,7 +55,7 @@ def signals_from_text(sentences: Sequence[str]) -> list[AffectSignal]:
     """Signals in a user's sentences to the agent, each spike once."""
     unquoted = [compiled(_QUOTED).sub(" ", sentence) for sentence in sentences]
     sayings = dict.fromkeys(saying for patterns in _LANGUAGES for saying in find_sayings(unquoted, patterns))
-    if "anger" in sayings:  # thanks of an angry user are not meant
+    if "anger" in sayings:  # thanks of an angry user do not count
         sayings = {saying: None for saying in sayings if saying in ("anger", "urgency")}
     return [AffectSignal(*_SIGNAL_BY_SAYING[saying]) for saying in sayings]
 
@@ -78,9 +78,11 @@ def signal_from_outcome(outcome: ToolOutcome, affect: AffectState, now: datetime
     return AffectSignal("reward", f"{name} works again after failing", about)
 
 
-def signal_from_search(*, found: bool) -> AffectSignal:
+def signal_from_search(*, has_hits: bool) -> AffectSignal:
     """The signal of a memory search with or without a hit."""
-    return AffectSignal("recall", "memory had an answer") if found else AffectSignal("missed", "memory had no answer")
+    return (
+        AffectSignal("recall", "memory had an answer") if has_hits else AffectSignal("missed", "memory had no answer")
+    )
 
 
 def _outcome_key(outcome: ToolOutcome, run: SuiteRun | None) -> str:

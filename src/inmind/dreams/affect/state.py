@@ -1,4 +1,4 @@
-"""Affect of a resource, folded from its stream: levels, causes, failing calls and automatic notes.
+"""Affect of a resource, folded from its stream: levels, causes and failing calls.
 
 The fold does not know why a spike happened: hosts, rules and economics all append the same event. Rules need two more
 facts: what failed and has not succeeded since, to recognize the success that resolves it; and when a level was last
@@ -30,7 +30,7 @@ MAX_FAILING: Final = 100
 
 
 class SpikeCause(NamedTuple):
-    """The cause of a level: the last spike that raised it, or that made it high.
+    """The cause of a level: the last spike that raised it or lifted it above the bar.
 
     A tuple, because snapshots are JSON.
     """
@@ -82,7 +82,7 @@ class AffectState:
                 failing = {**dict(list(failing.items())[1 - MAX_FAILING :]), spike.subject: at}
         return replace(
             self,
-            levels=self.levels.spiked(spike.spike, at),
+            levels=self.levels.after_spike(spike.spike, at),
             failing=failing,
             causes={**self.causes, **dict.fromkeys(raised, cause)},
         )
@@ -144,7 +144,7 @@ def level_history(events: Iterable[Event], *, since: datetime, until: datetime, 
         while at <= until and at < event.at:
             points.append(replace(levels.decayed_to(at), at=at))
             at += step
-        levels = levels.spiked(event.payload.spike, event.at)
+        levels = levels.after_spike(event.payload.spike, event.at)
     while at <= until:
         points.append(replace(levels.decayed_to(at), at=at))
         at += step
@@ -154,8 +154,8 @@ def level_history(events: Iterable[Event], *, since: datetime, until: datetime, 
 def high_level_note(level: str, value: float, cause: SpikeCause | None, *, still: bool = False) -> str:
     """The text of an automatic note; `level_in_note` parses it."""
     why = f": {cause.why}" if cause and cause.why else ""
-    where = f" (session {cause.session})" if cause and cause.session else ""
-    return f"[AUTO] {level.capitalize()} is {'still ' if still else ''}high ({value:.2f}){why}{where}."
+    session = f" (session {cause.session})" if cause and cause.session else ""
+    return f"[AUTO] {level.capitalize()} is {'still ' if still else ''}high ({value:.2f}){why}{session}."
 
 
 def level_in_note(note: str) -> str:

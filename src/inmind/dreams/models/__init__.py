@@ -31,14 +31,14 @@ __all__ = [
 ]
 
 
-def as_model(given: Model | Callable[..., Any] | None) -> Model | None:
-    """Convert what a host passes as `model`: a Model, a function, or None."""
-    if given is None or isinstance(given, Model):
-        return given
-    if callable(given) and not isinstance(given, type):
-        return FunctionModel(given)
+def as_model(model: Model | Callable[..., Any] | None) -> Model | None:
+    """Return the Model for a host's argument: a Model, a function, or None."""
+    if model is None or isinstance(model, Model):
+        return model
+    if callable(model) and not isinstance(model, type):
+        return FunctionModel(model)
     expected = "OpenAICompatible(…), Anthropic(…), a function from a prompt to an answer, or None"
-    raise InvalidInput(field="model", value=given, expected=expected)
+    raise InvalidInput(field="model", value=model, expected=expected)
 
 
 def model_from_settings(settings: ModelSettings) -> Model | None:

@@ -1,4 +1,4 @@
-"""Client for the Anthropic Messages API. A schema is enforced through a single required tool."""
+"""Client for the Anthropic Messages API. A required tool enforces the schema."""
 
 from __future__ import annotations
 
@@ -58,17 +58,17 @@ def auth_headers(key: str) -> dict[str, str]:
 
 
 def _parse_reply(answer: Json) -> ModelReply:
-    ended = answer.get("stop_reason")
-    if ended == "refusal":
+    stop_reason = answer.get("stop_reason")
+    if stop_reason == "refusal":
         raise ModelFailed(reason="the model refused to answer")
-    said = object_list(answer, "content")
-    inputs = [to_json(one["input"]) for one in said if one.get("type") == "tool_use" and "input" in one]
-    texts = [text for one in said if one.get("type") == "text" and isinstance(text := one.get("text"), str)]
+    content = object_list(answer, "content")
+    inputs = [to_json(part["input"]) for part in content if part.get("type") == "tool_use" and "input" in part]
+    texts = [text for part in content if part.get("type") == "text" and isinstance(text := part.get("text"), str)]
     if not inputs and not texts:
         raise ModelFailed(reason=f"the response has no text, only {short_repr(sorted(answer))}")
-    read = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+    input_fields = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
     return ModelReply(
         text=inputs[0] if inputs else "".join(texts),
-        tokens=usage_tokens(answer, read, ("output_tokens",)),
-        truncated=ended == "max_tokens",
+        tokens=usage_tokens(answer, input_fields, ("output_tokens",)),
+        truncated=stop_reason == "max_tokens",
     )

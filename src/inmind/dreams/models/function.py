@@ -38,26 +38,26 @@ class FunctionModel:
                 return ModelReply(text=self._to_json(cast("Mapping[str, Any]", answer)))
             case Coroutine():
                 answer.close()  # otherwise Python warns that it was never awaited
-                raise self._failed("is asynchronous: pass a synchronous function")
+                raise self._error("is asynchronous: pass a synchronous function")
             case _:
-                raise self._failed(f"returned {type(answer).__name__} instead of a text")
+                raise self._error(f"returned {type(answer).__name__} instead of a text")
 
-    def _call(self, asked: Question | str) -> object:
+    def _call(self, argument: Question | str) -> object:
         try:
-            return self._function(asked)
+            return self._function(argument)
         except InmindError:
             raise
         except Exception as error:  # a host's function may raise anything
-            raise self._failed(f"raised {type(error).__name__}: {error}") from error
+            raise self._error(f"raised {type(error).__name__}: {error}") from error
 
     def _to_json(self, answer: Mapping[str, Any]) -> str:
         try:
             return to_json(dict(answer))
         except (TypeError, ValueError, RecursionError) as error:
-            raise self._failed(f"returned a value that cannot be encoded as JSON ({error})") from error
+            raise self._error(f"returned a value that cannot be encoded as JSON ({error})") from error
 
-    def _failed(self, what: str) -> ModelFailed:
-        return ModelFailed(reason=f"{self.name} {what}")
+    def _error(self, problem: str) -> ModelFailed:
+        return ModelFailed(reason=f"{self.name} {problem}")
 
 
 def _takes_question(function: Callable[..., Any]) -> bool:

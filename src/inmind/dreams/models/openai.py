@@ -1,4 +1,4 @@
-"""Client for OpenAI-compatible chat completions: OpenAI, llama.cpp, Ollama, vLLM and others."""
+"""Client for OpenAI-compatible chat completions: OpenAI, llama.cpp, Ollama, vLLM."""
 
 from __future__ import annotations
 
@@ -38,19 +38,24 @@ class OpenAICompatible:
         return f"OpenAICompatible({self._server.url!r}, {self._model!r})"
 
     def ask(self, question: Question, /, *, seconds: float) -> ModelReply:
-        until = time.monotonic() + seconds
-        forms, bound = _response_formats(question), "max_tokens"
+        deadline = time.monotonic() + seconds
+        formats, limit_field = _response_formats(question), "max_tokens"
         while True:
-            body = {"model": self._model, "messages": _messages(question), bound: question.max_tokens, **forms[0]}
+            body = {
+                "model": self._model,
+                "messages": _messages(question),
+                limit_field: question.max_tokens,
+                **formats[0],
+            }
             try:
-                return _parse_reply(self._post(body, until - time.monotonic()))
+                return _parse_reply(self._post(body, deadline - time.monotonic()))
             except RequestRefused as error:
                 if error.status not in (400, 422):
                     raise
-                if bound != _MAX_COMPLETION_TOKENS and _MAX_COMPLETION_TOKENS in error.body:
-                    bound = _MAX_COMPLETION_TOKENS
-                elif len(forms) > 1:
-                    forms = forms[1:]
+                if limit_field != _MAX_COMPLETION_TOKENS and _MAX_COMPLETION_TOKENS in error.body:
+                    limit_field = _MAX_COMPLETION_TOKENS
+                elif len(formats) > 1:
+                    formats = formats[1:]
                 else:
                     raise
 
@@ -74,15 +79,15 @@ def _response_formats(question: Question) -> list[Json]:
 def _parse_reply(answer: Json) -> ModelReply:
     [choice, *_] = [*object_list(answer, "choices"), Json()]
     message = object_field(choice, "message")
-    ended = choice.get("finish_reason")
+    finish_reason = choice.get("finish_reason")
     if refusal := message.get("refusal"):
         raise ModelFailed(reason=f"the model refused: {short_repr(refusal)}")
-    if ended == "content_filter":
+    if finish_reason == "content_filter":
         raise ModelFailed(reason="the provider filtered the answer")
     return ModelReply(
         text=_text(message.get("content"), answer),
         tokens=usage_tokens(answer, ("prompt_tokens",), ("completion_tokens",)),
-        truncated=ended == "length",
+        truncated=finish_reason == "length",
     )
 
 

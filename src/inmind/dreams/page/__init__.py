@@ -1,5 +1,5 @@
 """MEMORY.md: one page with an agent's knowledge of itself, its user and current work.
 
 Dreams and users write it. It is plain text, so that users can edit it. A dream may only apply a few kinds of edits,
-each checked separately, so that no rewrite can lose what it does not name.
+each checked separately, so that a rewrite cannot lose lines that it does not name.
 """

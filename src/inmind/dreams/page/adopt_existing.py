@@ -1,7 +1,7 @@
 """Adopt a MEMORY.md that a user wrote before the first dream.
 
-All of it becomes crystals, in overlapping chunks, so that its words stay searchable whatever later dreams do to the
-page. On the page it stays unchanged; the first dream writes below it, with a comment.
+All of it becomes crystals, in overlapping chunks, so that its words stay searchable after later dreams change the page.
+On the page it stays unchanged; the first dream writes below it, with a comment.
 """
 
 from __future__ import annotations
@@ -70,18 +70,20 @@ def add_separator(text: str) -> str:
 def _chunk_spans(text: str) -> Iterator[tuple[int, int]]:
     """Start and end of each chunk. No chunk is blank."""
     count = estimator()
-    places = [0, *(word.end() for word in _WORD.finditer(text))]
-    words = range(len(places) if text.strip() else 1)
+    offsets = [0, *(word.end() for word in _WORD.finditer(text))]
+    words = range(len(offsets) if text.strip() else 1)
     begin, end = 0, 0
     while end < words[-1]:
-        most = min(begin + _MAX_CHUNK_WORDS, len(words))
+        limit = min(begin + _MAX_CHUNK_WORDS, len(words))
         end = (
-            bisect_right(words, CHUNK_TOKENS, begin + 2, most, key=lambda at: count(text[places[begin] : places[at]]))
+            bisect_right(
+                words, CHUNK_TOKENS, begin + 2, limit, key=lambda at: count(text[offsets[begin] : offsets[at]])
+            )
             - 1
         )
-        yield places[begin], places[end]
+        yield offsets[begin], offsets[end]
         begin = bisect_left(
-            words, -OVERLAP_TOKENS, begin + 1, end, key=lambda at: -count(text[places[at] : places[end]])
+            words, -OVERLAP_TOKENS, begin + 1, end, key=lambda at: -count(text[offsets[at] : offsets[end]])
         )
 
 

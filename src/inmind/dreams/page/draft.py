@@ -1,6 +1,6 @@
-"""MEMORY.md while a dream rewrites it: all seven sections in order, and the text of users around them.
+"""MEMORY.md during a rewrite: the seven sections in order, and the text of users.
 
-PageDraft is mutable. Lines are added and removed by their text; everything else stays where it was. If a user edited
+PageDraft is mutable. Lines are added and removed by their text; everything else keeps its position. If a user edited
 the page meanwhile, `merge_pages` merges by entries, without conflicts: the user's text stays, and the dream's lines are
 added to their sections.
 """
@@ -97,7 +97,7 @@ class PageDraft:
         return [text for text in self._section_by_text if text not in self.dream_lines]
 
     def entries(self, section: Section) -> list[str]:
-        return [text for text, where in self._section_by_text.items() if where is section]
+        return [text for text, text_section in self._section_by_text.items() if text_section is section]
 
     def dream_pointers(self) -> list[str]:
         """Pointers that dreams wrote, oldest first."""
@@ -111,10 +111,13 @@ class PageDraft:
         """Write a line in place of the first of these in its section, or at the end of the section."""
         section = Section(line.section)
         existing = [line.text] if line.text in self.dream_lines else []
-        positions = [spot for text in dict.fromkeys((*instead_of, *existing)) for spot in self.remove(text)]
-        place = self._part_for(section)
+        positions = [position for text in dict.fromkeys((*instead_of, *existing)) for position in self.remove(text)]
+        own_part = self._part_for(section)
         self._insert(
-            place, line.text, f"- {line.text}", at=min((at for where, at in positions if where is place), default=None)
+            own_part,
+            line.text,
+            f"- {line.text}",
+            at=min((at for part, at in positions if part is own_part), default=None),
         )
         self.dream_lines[line.text] = line
 
@@ -131,15 +134,19 @@ class PageDraft:
         if text not in self:
             return []
         line, positions = self.dream_lines.pop(text, None), self._positions.pop(text, [])
-        removed = positions if line is None else positions and [min(positions, key=lambda spot: _distance(line, spot))]
-        for place, at in removed:
-            self._track_size(place.entries.pop(at)[1], -1)
+        removed = (
+            positions
+            if line is None
+            else positions and [min(positions, key=lambda position: _distance(line, position))]
+        )
+        for part, at in removed:
+            self._track_size(part.entries.pop(at)[1], -1)
         is_in_preamble = self._is_in_preamble(text)
         if is_in_preamble and (line is None or not positions):
             self._removed_from_preamble.add(text)
             self._track_size(f"- {text}", -1)
             is_in_preamble = False
-        if kept := [spot for spot in positions if spot not in removed]:
+        if kept := [position for position in positions if position not in removed]:
             self._positions[text] = kept
             self._section_by_text[text] = kept[-1][0].section
         elif is_in_preamble:
@@ -153,16 +160,19 @@ class PageDraft:
         self._preamble, self._removed_from_preamble = remove_entries(self._preamble, self._removed_from_preamble), set()
         preamble = add_separator(self._preamble) if self.is_unwritten else self._preamble
         return MemoryPage(
-            preamble=preamble, title=PAGE_TITLE, header=header, parts=tuple(place.part for place in self._parts)
+            preamble=preamble,
+            title=PAGE_TITLE,
+            header=header,
+            parts=tuple(draft_part.part for draft_part in self._parts),
         )
 
     def _part_for(self, section: Section) -> _DraftPart:
-        return next(place for place in self._parts if place.section is section)
+        return next(part for part in self._parts if part.section is section)
 
-    def _insert(self, place: _DraftPart, text: str, entry: str, *, at: int | None = None) -> None:
-        self._positions.setdefault(text, []).append((place, place.insert(text, entry, at=at)))
-        self._section_by_text[text] = place.section
-        if place.section is Section.POINTERS or parse_pointer(text):
+    def _insert(self, part: _DraftPart, text: str, entry: str, *, at: int | None = None) -> None:
+        self._positions.setdefault(text, []).append((part, part.insert(text, entry, at=at)))
+        self._section_by_text[text] = part.section
+        if part.section is Section.POINTERS or parse_pointer(text):
             self._pointer_texts[text] = None
         self._track_size(entry, 1)
 
@@ -177,11 +187,11 @@ class PageDraft:
     def _index(self) -> None:
         self._preamble_texts = frozenset(text for part in split_parts(self._preamble) for text in part.texts)
         self._section_by_text = dict.fromkeys(text for part in split_parts(self._preamble) for text in part.texts)
-        for place in self._parts:
-            for at, (text, _) in place.entries.items():
+        for draft_part in self._parts:
+            for at, (text, _) in draft_part.entries.items():
                 if text:
-                    self._section_by_text[text] = place.section
-                    self._positions.setdefault(text, []).append((place, at))
+                    self._section_by_text[text] = draft_part.section
+                    self._positions.setdefault(text, []).append((draft_part, at))
         pointer_texts = (text for text, line in self.dream_lines.items() if line.section == Section.POINTERS)
         self._pointer_texts = dict.fromkeys((*pointer_texts, *filter(parse_pointer, self._section_by_text)))
 
@@ -211,8 +221,8 @@ _Position = tuple[_DraftPart, int]
 
 def _distance(line: PageLine, position: _Position) -> tuple[bool, bool]:
     """Difference between an entry and the dream's line: moved, or marked differently."""
-    place, at = position
-    return place.section != line.section, place.entries[at][1] != f"- {line.text}"
+    part, at = position
+    return part.section != line.section, part.entries[at][1] != f"- {line.text}"
 
 
 def _arrange_parts(parts: Iterable[PagePart]) -> list[_DraftPart]:
@@ -223,16 +233,16 @@ def _arrange_parts(parts: Iterable[PagePart]) -> list[_DraftPart]:
     groups: dict[Section | None, list[_DraftPart]] = {None: [], **{section: [] for section in Section}}
     last_section: Section | None = None
     for part in parts:
-        part_ = _DraftPart(part)
+        draft_part = _DraftPart(part)
         last_section = part.section or last_section
         if part.section and groups[last_section]:
-            for text, entry in part_.entries.values():
+            for text, entry in draft_part.entries.values():
                 groups[last_section][0].insert(text, entry)
         else:
-            groups[last_section].append(part_)
+            groups[last_section].append(draft_part)
     for section in Section:
         groups[section] = groups[section] or [_DraftPart(PagePart(f"## {section}"))]
-    return [part_ for group in groups.values() for part_ in group]
+    return [draft_part for group in groups.values() for draft_part in group]
 
 
 def remove_entries(preamble: str, texts: Collection[str]) -> str:
@@ -282,12 +292,12 @@ def _block_text(lines: Sequence[str], block: Block) -> str:
     return entry_text("\n".join(line.rstrip("\r") for line in lines[block.start : block.end]))
 
 
-def merge_pages(base: str, theirs: str, dreamt: str) -> str:
+def merge_pages(base: str, user_text: str, dream_text: str) -> str:
     """The user's page with the changes that a dream made to their common base."""
-    before, after = ({text for _, text in parse_page(page).all_entries()} for page in (base, dreamt))
-    draft = PageDraft(theirs, {})
+    before, after = ({text for _, text in parse_page(page).all_entries()} for page in (base, dream_text))
+    draft = PageDraft(user_text, {})
     removed = [text for text in draft if text in before and text not in after]
-    dream = parse_page(dreamt)
+    dream = parse_page(dream_text)
     added = [
         (part.section, entry)
         for part in dream.parts
@@ -295,7 +305,7 @@ def merge_pages(base: str, theirs: str, dreamt: str) -> str:
         if entry_text(entry) not in before and entry_text(entry) not in draft
     ]
     if not removed and not added:
-        return theirs
+        return user_text
     for text in removed:
         draft.remove(text)
     for section, entry in added:

@@ -44,8 +44,8 @@ class Rewrite:
 class Retire:
     """Remove a line from the page and put a pointer in its place.
 
-    Nothing is lost with expired gaps, refreshed skills or figures, and pointers whose topic is back: these need no
-    pointer.
+    Expired gaps, refreshed skills or figures, and pointers whose topic is on the page again need no pointer: nothing is
+    lost with them.
     """
 
     line: str
@@ -59,7 +59,7 @@ Edit = Add | Rewrite | Retire
 
 @frozen(kw_only=True)
 class Proposal:
-    """The proposed edits, who proposed them, and their cost."""
+    """The proposed edits, their proposer and their cost."""
 
     edits: tuple[Edit, ...]
     by: str = "rules"

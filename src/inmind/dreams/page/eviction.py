@@ -1,9 +1,10 @@
-"""Choose the lines that leave a page above its size limit.
+"""Choose the lines to evict from a page above its size limit.
 
-The line with the least worth leaves first. A line that was on the page leaves for a pointer, and only a share of these
-in one dream as long as other lines can go. A line that this dream would add may simply stay out: its sources remain
-searchable. Entries of users leave last, only if a pointer finds them again, and only a share in one dream. If users
-fill the page alone, dreams get an additional fraction. Most of The Bond never leaves in one dream, whatever the size.
+The line with the least worth is evicted first. A line that was on the page is replaced by a pointer; one dream evicts
+only a share of these as long as other lines can be evicted. A line that this dream would add is left out without a
+pointer: its sources remain searchable. Entries of users are evicted last, only if a pointer finds them again, and only
+a share in one dream. If user text alone fills the page, dreams get an additional fraction. One dream never evicts more
+than a share of The Bond, even if the page stays above the limit.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from inmind.dreams.page.retire import replace_with_pointer
 from inmind.dreams.page.sections import Section
 
 MIN_PROTECTED_IMPORTANCE = 0.9
-"""From this importance a proposal cannot retire a line. It leaves only by eviction."""
+"""From this importance a proposal cannot retire a line. Only eviction removes it."""
 
 DERIVED_SECTIONS = (Section.GAPS, Section.SKILLS)
 """Sections that every dream derives again. Nothing is lost with their lines."""
@@ -51,7 +52,7 @@ _DEFAULT_HALF_LIFE = timedelta(days=14)
 
 
 def max_retired(number: int) -> int:
-    """The maximum number of lines that may leave in one dream, of this many."""
+    """The maximum number of lines that one dream may retire, of this many."""
     return max(_MIN_RETIRED_LIMIT, int(number * _MAX_RETIRED_SHARE))
 
 
@@ -75,7 +76,7 @@ class Eviction:
     """The result of an eviction."""
 
     evicted: tuple[PageLine, ...] = ()
-    """Lines and entries that were on the page and have left it."""
+    """Lines and entries that were on the page before."""
     not_added: tuple[PageLine, ...] = ()
     """New lines of this dream that do not fit."""
 
@@ -87,17 +88,17 @@ def evict_lines(
     *,
     before: str,
     bond: Collection[str],
-    max_leaving: int,
+    max_evicted: int,
 ) -> Eviction:
     """Bring a page below its size limit.
 
-    `added`: lines of this dream. `max_leaving`: how many of the others may leave. `before`, `bond`: the page and the
-    entries of its Bond before any edit. Each step takes one of the candidates, so it terminates. Lines that no search
+    `added`: lines of this dream. `max_evicted`: how many of the others may be evicted. `before`, `bond`: the page and
+    the entries of its Bond before any edit. Each step removes one candidate, so it terminates. Lines that no search
     finds stay.
     """
     evictor = _Evictor(draft, added, context, before=len(before), bond=bond)
     lines = evictor.lines_by_worth()
-    last_resort = [line for line in lines if line.text not in added and not is_lossless(line)][max_leaving:]
+    last_resort = [line for line in lines if line.text not in added and not is_lossless(line)][max_evicted:]
     last_resort_texts = {line.text for line in last_resort}
     evictor.evict_until(
         (line for line in lines if line.text not in last_resort_texts), until=lambda measure: measure.fits
@@ -156,7 +157,7 @@ class _Evictor:
         self.not_added: list[PageLine] = []
 
     def lines_by_worth(self) -> list[PageLine]:
-        """Lines of dreams that may leave, the least worth first."""
+        """Lines of dreams that may be evicted, the least worth first."""
         evictable = (line for text, line in self._draft.dream_lines.items() if not is_required(text, self._context))
         lines = (line for line in evictable if line.section != Section.POINTERS)
         return sorted(lines, key=lambda line: line_worth(line, self._context))
@@ -188,7 +189,7 @@ class _Evictor:
 
 
 class _BondWords:
-    """Counts the remaining words of the Bond while entries leave.
+    """Counts the remaining words of the Bond while entries are evicted.
 
     Reading all of it again for each entry would take minutes for a long page.
     """
@@ -227,7 +228,8 @@ class _PageMeasure:
 
     While the page is far above the limit, changes are added up instead. Before it is reported as fitting, it is
     rendered and measured. Tokens of lines do not add up to those of the page: each change is rounded by up to one. A
-    user's heading leaves with its last entry, so the page is measured again after a fraction of its entries changed.
+    user's heading is removed with its last entry, so the page is measured again after a fraction of its entries
+    changed.
     """
 
     def __init__(self, draft: PageDraft) -> None:
@@ -236,7 +238,7 @@ class _PageMeasure:
 
     @property
     def fits(self) -> bool:
-        """True within the limit, which is higher if users fill the page alone."""
+        """True within the limit, which is higher if user text alone fills the page."""
         self._remeasure_near(self._limit)
         return self._size.fits_in(self._limit)
 
@@ -286,4 +288,4 @@ _REMEASURE_FRACTION = 4
 """One of this many entries may change before the page is measured again."""
 
 _HEADER_SIZE = TextSize(120, 40)
-"""Reserved for the header, whatever the mood."""
+"""Reserved for the header, with any mood."""

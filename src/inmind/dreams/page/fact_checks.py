@@ -33,7 +33,7 @@ def find_numbers(text: str) -> frozenset[str]:
 
 def find_names(text: str) -> frozenset[str]:
     """Capitalized words inside a sentence, and technical words: ids, versions, addresses."""
-    return frozenset(found[0] for found in _NAME.finditer(text))
+    return frozenset(match[0] for match in _NAME.finditer(text))
 
 
 def is_negated(text: str) -> bool:
@@ -42,7 +42,7 @@ def is_negated(text: str) -> bool:
 
 
 def lost_facts(before: str, after: str) -> tuple[str, ...]:
-    """Numbers and names of one text that the other lacks, and a changed negation."""
+    """Numbers and names of one text that are missing in the other, and a changed negation."""
     lost_numbers = find_numbers(before) - find_numbers(after)
     after_lower = after.casefold()
     negation = () if is_negated(before) == is_negated(after) else ("the negation",)

@@ -1,7 +1,7 @@
 """Guards: checks of every new MEMORY.md. If one of them fails, the old page stays.
 
-Each edit was checked before. The guards check the combined result and only know the page before and after, so they hold
-however the checks of edits change.
+Each edit was checked before. The guards check the combined result and only know the page before and after, so they do
+not depend on the checks of edits.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ MAX_PAGE_CHARACTERS: Final = 6_000
 MAX_PAGE_TOKENS: Final = 2_000
 
 _DREAM_FRACTION: Final = 4
-"""Dreams may use this fraction (1/n) of the limit in addition, if users fill the page alone."""
+"""Dreams may use this fraction (1/n) of the limit in addition, if user text alone fills the page."""
 
 _PROMPT_CHARACTERS_BY_WINDOW: Final = ((200_000, 8_000), (128_000, 6_000), (64_000, 4_000))
 """Minimum context window, and the characters for page and notes in it."""

@@ -1,4 +1,4 @@
-"""Parse and render MEMORY.md: text of users, the header of the last dream, and sections with entries.
+"""Parse and render MEMORY.md: user text, the header of the last dream, and sections.
 
     # Working Memory State
 
@@ -9,7 +9,7 @@
     - Prefers tabs over spaces
 
 Users may write anything on this page, so parsing never fails and never drops a word: unknown text is an entry like any
-other and is rendered where it was. An entry is a list item with the lines indented below it, or a paragraph. Text in
+other and is rendered at its position. An entry is a list item with the lines indented below it, or a paragraph. Text in
 fences or comments is never a heading.
 """
 
@@ -240,7 +240,10 @@ def _block_end_finder(lines: Sequence[str]) -> Callable[[int], int]:
         else:
             return start + 1
         places = [(ends[mark], bisect_left(ends[mark], search_from)) for mark in marks if mark in ends]
-        return min((lines_[offset] for lines_, offset in places if offset < len(lines_)), default=start) + 1
+        return (
+            min((line_numbers[offset] for line_numbers, offset in places if offset < len(line_numbers)), default=start)
+            + 1
+        )
 
     return block_end
 

@@ -1,9 +1,9 @@
-"""Pointers: one line for a topic that left the page, with the keywords that find it again.
+"""Pointers: one line for a topic removed from the page, with keywords that find it.
 
     Past: P2P bridge CORS debugging → search: `CORS P2P EigenTrust`
 
-A pointer that finds nothing is worse than none, because the model trusts it. So there are several candidates for a
-line, shortest first, and the caller tests them with a search.
+The model trusts pointers, so each must find its topic: there are several candidates for a line, shortest first, and the
+caller tests them with a search.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from inmind.core.frozen import frozen
 from inmind.core.text import shorten
 
 MAX_POINTERS = 20
-"""More pointers mean that the page forgets faster than it is read."""
+"""With more pointers, lines are retired faster than the page is read."""
 
 MAX_TOPIC_CHARACTERS = 48
 MAX_KEYWORDS_CHARACTERS = 80
@@ -59,15 +59,17 @@ def candidate_pointers(text: str) -> Iterator[Pointer]:
 
 def distinctive_words(text: str) -> list[str]:
     """Words that distinguish a line from others: names first, then longer words."""
-    words_ = dict.fromkeys(word for run in _WORD.findall(text) for word in _split_particles(run))
-    first_spelling = {word.casefold(): word for word in reversed(words_)}
-    words = [word for word in words_ if first_spelling[word.casefold()] is word and word.casefold() not in _STOP_WORDS]
-    first = next(iter(words_), "")
+    all_words = dict.fromkeys(word for run in _WORD.findall(text) for word in _split_particles(run))
+    first_spelling = {word.casefold(): word for word in reversed(all_words)}
+    words = [
+        word for word in all_words if first_spelling[word.casefold()] is word and word.casefold() not in _STOP_WORDS
+    ]
+    first = next(iter(all_words), "")
     return sorted(words, key=lambda word: (not _is_name(word) or word == first, -len(word)))
 
 
 def _is_name(word: str) -> bool:
-    """Numbers alone do not count: they help a search but mean nothing to a reader."""
+    """True for a word with a capital or a digit. Numbers alone mean nothing to a reader."""
     return not word.isdigit() and any(letter.isdigit() or letter.isupper() for letter in word)
 
 

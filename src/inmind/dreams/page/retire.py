@@ -1,4 +1,4 @@
-"""Replace a line with a pointer that finds its sources again. Without such a pointer the line stays."""
+"""Replace a line with a pointer that finds its sources. Without one the line stays."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MAX_TOPICS = 3
 """Topics of one pointer."""
 
 _MAX_MERGE_ATTEMPTS = 3
-"""Pointers that a surplus one is tried to be merged with. Each attempt costs a search."""
+"""Number of pointers with which a surplus one may be merged. Each attempt costs a search."""
 
 
 def replace_with_pointer(
@@ -37,7 +37,7 @@ def replace_with_pointer(
 ) -> bool:
     """Replace a line with the first pointer that finds its sources.
 
-    False, without a change, if none does.
+    Returns False, without a change, if none does.
     """
     pointer = next((candidate for candidate in candidates if _finds_sources(candidate, line.sources, context)), None)
     if pointer is None:
@@ -50,8 +50,8 @@ def replace_with_pointer(
 def limit_pointers(draft: PageDraft, context: RewriteContext) -> None:
     """Reduce the pointers to their maximum number and size.
 
-    Two are merged if possible; otherwise the least important one is removed, and of these the oldest. What it pointed
-    at remains searchable.
+    Two are merged if possible. Otherwise the least important one is removed, the oldest among equals; its sources
+    remain searchable.
     """
     limit = max(0, MAX_POINTERS - len(draft.user_pointers()))
     while len(texts := draft.dream_pointers()) > limit or sum(map(len, texts)) > MAX_POINTER_CHARACTERS:

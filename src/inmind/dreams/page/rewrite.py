@@ -1,8 +1,8 @@
-"""Apply a dream's edits to MEMORY.md, each checked separately, and run the guards on the result.
+"""Apply a dream's edits to MEMORY.md, each checked separately, then run the guards.
 
 A proposal may be minutes old, the page may have been edited since, and a model may invent things. An edit is applied
 only if its lines are still there and it loses nothing that is not stored elsewhere. Other edits are not affected by a
-refused one. A line leaves the page only for a pointer that was tested.
+refused one. A pointer replaces a line only after a search with it found the sources of the line.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class RewriteResult:
     changed_lines: tuple[PageLine, ...] = ()
     """Lines that are new or have new sources."""
     retired_lines: tuple[PageLine, ...] = ()
-    """Lines that left the page."""
+    """Lines that were removed from the page."""
     verdicts: tuple[GuardVerdict, ...] = ()
     refused: tuple[str, ...] = ()
     """Edits that were not applied, each with the reason."""
@@ -74,7 +74,7 @@ class RewriteResult:
 def rewrite_page(before: str, edits: Sequence[Edit], context: RewriteContext) -> RewriteResult:
     """The page after these edits.
 
-    Deterministic, and applying the same edits twice changes nothing more.
+    The result is deterministic, and applying the same edits twice changes nothing more.
     """
     rewriter = _PageRewriter(before, replace(context, search=cache(context.search)))
     for edit in edits:
@@ -83,7 +83,7 @@ def rewrite_page(before: str, edits: Sequence[Edit], context: RewriteContext) ->
 
 
 class _EditRefused(Exception):
-    """An edit that is not applied, and why."""
+    """An edit that is not applied; the message is the reason."""
 
 
 class _PageRewriter:
@@ -128,7 +128,7 @@ class _PageRewriter:
             context,
             before=self._before,
             bond=self._bond,
-            max_leaving=self._max_retired - self._retired_count,
+            max_evicted=self._max_retired - self._retired_count,
         )
         self._replaced_entries |= {line.text for line in eviction.evicted}
         text = render_page(draft.to_page(render_header(context.now, context.mood)))

@@ -19,7 +19,7 @@ class Section(StrEnum):
     ACTIVE = "Active Context"
     """Current work: goals, open tasks, what to avoid, what went well."""
     POINTERS = "Crystal Pointers"
-    """Topics that left the page, and the keywords that find them again."""
+    """Topics that were removed from the page, and the keywords that find them."""
     GAPS = "Curiosity Gaps"
     SKILLS = "Emerging Skills"
 
@@ -37,8 +37,8 @@ def section_weights(levels: Levels) -> dict[Section, float]:
     """Weight of each section by the current levels, from 1 at rest to 2 at the maximum.
 
     The worth of a line is multiplied by the weight when the page is full. Warm words raise The Bond; a win or a failure
-    raises Active Context. No weight is below 1: affect brings lines forward and never pushes others out. Pointers, gaps
-    and skills are not affected.
+    raises Active Context. No weight is below 1: affect raises lines and lowers none. Pointers, gaps and skills are not
+    affected.
     """
     dopamine, cortisol, oxytocin = (
         max(0.0, (level - base) / (1 - base)) for level, base in zip(levels.by_name.values(), BASELINES, strict=True)

@@ -1,1 +1,1 @@
-"""Extracts entity sightings from tool results (`from_result`) and messages (`from_message`)."""
+"""Extracts entity sightings from tool results and messages."""

@@ -28,28 +28,33 @@ def sightings_from_message(
     text: str, entities: Entities, rules: EntityRules = DEFAULT_RULES
 ) -> tuple[EntitySighting, ...]:
     """Return the entities that a message mentions, in the order of the text."""
-    ids = [(text.find(f.id), f.type, _known_spelling(f.id, entities)) for f in find_ids_in_text(text, rules=rules)]
-    found = {id: (place, EntitySighting(type, id, how="used")) for place, type, id in ids}
+    ids = [
+        (text.find(found_id.id), found_id.type, _known_spelling(found_id.id, entities))
+        for found_id in find_ids_in_text(text, rules=rules)
+    ]
+    sightings_by_id = {id: (position, EntitySighting(type, id, how="used")) for position, type, id in ids}
     head = text[:MAX_TEXT_CHARS]
     for match in _HASH_NUMBER.finditer(head):  # too short to be recognised by its shape: only known ids count
         if known := entities.ids.get(match[1]):
-            found.setdefault(known.id, (match.start(), EntitySighting(known.type, known.id, how="used")))
+            sightings_by_id.setdefault(known.id, (match.start(), EntitySighting(known.type, known.id, how="used")))
     folded = head.casefold()
     words = frozenset(_WORD.findall(folded))
     for type, id, names in _iter_names(entities):
-        if id in found:
+        if id in sightings_by_id:
             continue
         positions = [
-            p for name in names if _first_word(name) in words and (p := _find_name(name, type, head, folded)) >= 0
+            start
+            for name in names
+            if _first_word(name) in words and (start := _find_name(name, type, head, folded)) >= 0
         ]
         if positions:
-            found[id] = (min(positions), EntitySighting(type, id, how="used"))
-    return tuple(sighting for _, sighting in sorted(found.values(), key=itemgetter(0)))
+            sightings_by_id[id] = (min(positions), EntitySighting(type, id, how="used"))
+    return tuple(sighting for _, sighting in sorted(sightings_by_id.values(), key=itemgetter(0)))
 
 
 @lru_cache(maxsize=4096)
 def _first_word(name: str) -> str:
-    """Return the first word of a name: if the text lacks it, the name is not in the text."""
+    """Return the first word of a name: a text without it does not contain the name."""
     match = _WORD.search(name.casefold())
     return match[0] if match else ""
 
@@ -77,7 +82,7 @@ def _find_name(name: str, type: str, text: str, folded: str) -> int:
     """Return the position of a name in the text, or -1.
 
     A name of one word may be an ordinary word. It counts if it is spelt like the name inside a sentence ("go to
-    Contact"), is quoted, or stands next to its type ("the contact page"); not in "Please contact me".
+    Contact"), is quoted, or is next to its type ("the contact page"); not in "Please contact me".
     """
     if not name.isascii():
         return folded.find(name.casefold()) if len(name) > 1 else -1

@@ -86,19 +86,19 @@ class _ResultExtractor:
             return self._deletion_sightings(records)
         if records:
             self._add_from_arguments(records[0])
-        found = [self._sighting(record, record.how) for record in records[: self._rules.window]]
+        sightings = [self._sighting(record, record.how) for record in records[: self._rules.window]]
         numbers = {
-            part.id for sighting in found for part in sighting.parts if part.type == "number"
+            part.id for sighting in sightings for part in sighting.parts if part.type == "number"
         }  # another id of the same entity
-        covered = {sighting.id for sighting in found} | numbers
-        return (*found, *self._used_sightings([found for found in self._used if found.id not in covered]))
+        covered = {sighting.id for sighting in sightings} | numbers
+        return (*sightings, *self._used_sightings([used for used in self._used if used.id not in covered]))
 
     def _records(self) -> list[ResultRecord]:
         groups = self._records_by_name()
-        described = None if groups else self._record_of_target()
-        if described is not None:
-            described.from_arguments = described.type != self._tool_name.type
-            return [described]
+        target_record = None if groups else self._record_of_target()
+        if target_record is not None:
+            target_record.from_arguments = target_record.type != self._tool_name.type
+            return [target_record]
         groups = groups or self._reader.groups(self._value_or_lines())
         if not groups and isinstance(self._value, str | int) and not isinstance(self._value, bool):
             record = self._record_from_text(str(self._value).strip())
@@ -113,7 +113,7 @@ class _ResultExtractor:
 
     def _records_by_name(self) -> list[list[ResultRecord]]:
         """Records for a result keyed by the requested names: {"City Hub": "Rating: 4.2"}."""
-        requested = {found.id: found.type for found in self._used}
+        requested = {found_id.id: found_id.type for found_id in self._used}
         if not is_object(self._value) or not self._value or not all(key in requested for key in self._value):
             return []
         return [[self._reader.describe(requested[key], key, {_NO_KEY: item}) for key, item in self._value.items()]]
@@ -148,59 +148,83 @@ class _ResultExtractor:
         """Record for a text result: a bare id, or ids in prose."""
         if looks_like_id(text) or (self._tool_name.verb in _CREATE_VERBS and _is_created_id(text)):
             return ResultRecord(self._tool_name.type or UNTYPED, text)
-        found = [self._with_tool_type(f) for f in find_ids_in_text(text, rules=self._rules) if f.kind != "url"]
+        ids = [
+            self._with_tool_type(found_id)
+            for found_id in find_ids_in_text(text, rules=self._rules)
+            if found_id.kind != "url"
+        ]
         target = self._target()
-        if not found and (target is None or target.type not in self._tool_name.types):
+        if not ids and (target is None or target.type not in self._tool_name.types):
             return None
         if target is None:
-            target, *found = found
-        parts = {f.id: EntityPart(f.type, f.id) for f in found[:MAX_PARTS] if f.id != target.id}
+            target, *ids = ids
+        parts = {
+            found_id.id: EntityPart(found_id.type, found_id.id)
+            for found_id in ids[:MAX_PARTS]
+            if found_id.id != target.id
+        }
         return ResultRecord(target.type, target.id, parts=parts, from_arguments=target.type != self._tool_name.type)
 
-    def _with_tool_type(self, found: FoundId) -> FoundId:
+    def _with_tool_type(self, found_id: FoundId) -> FoundId:
         """Give an untyped id the type of the tool."""
-        return replace(found, type=self._tool_name.type) if found.type == UNTYPED and self._tool_name.type else found
+        return (
+            replace(found_id, type=self._tool_name.type)
+            if found_id.type == UNTYPED and self._tool_name.type
+            else found_id
+        )
 
     def _target(self) -> FoundId | None:
         """Return the argument that names the entity the call is about."""
         for type in self._tool_name.types:
-            for found in self._used:
-                if found.type == type:
-                    return found
-        return next((found for kind in ("id", "path", "name") for found in self._used if found.kind == kind), None)
+            for found_id in self._used:
+                if found_id.type == type:
+                    return found_id
+        return next(
+            (found_id for kind in ("id", "path", "name") for found_id in self._used if found_id.kind == kind), None
+        )
 
     def _add_from_arguments(self, main: ResultRecord) -> None:
         """Add the name, parent and parts that the arguments give."""
         if not main.name and self._tool_name.arguments_name_result and is_object(self._arguments):
             main.name = name_of(self._arguments, main.type)
         removed_type = self._tool_name.type if self._tool_name.removes_from else ""
-        others = [found for found in self._used if found.id != main.id and found.type != removed_type]
+        others = [found_id for found_id in self._used if found_id.id != main.id and found_id.type != removed_type]
         if main.parent is None and self._tool_name.arguments_name_result:
-            main.parent = next(((f.type, f.id) for f in others if f.kind == "id" and f.type != main.type), None)
-        for found in others:
-            main.parts.setdefault(found.id, EntityPart(found.type, found.id))
+            main.parent = next(
+                (
+                    (found_id.type, found_id.id)
+                    for found_id in others
+                    if found_id.kind == "id" and found_id.type != main.type
+                ),
+                None,
+            )
+        for found_id in others:
+            main.parts.setdefault(found_id.id, EntityPart(found_id.type, found_id.id))
 
     def _deletion_sightings(self, records: Sequence[ResultRecord]) -> tuple[EntitySighting, ...]:
         """Return deletions for the ids that were deleted; other ids were only used."""
         if deletion_refused(self._value) or (is_object(self._arguments) and self._arguments.get("dry_run") is True):
             return tuple(self._used_sightings(self._used))
         not_deleted, confirmed = split_deletion(self._value)
-        types = {self._tool_name.type, UNTYPED} if self._tool_name.type else {found.type for found in self._used}
+        types = {self._tool_name.type, UNTYPED} if self._tool_name.type else {found_id.type for found_id in self._used}
         deleted = {record.id: record for record in records if record.type in types and not record.from_arguments}
-        for found in self._used:
-            if found.type in types and found.id not in deleted:
-                deleted[found.id] = ResultRecord(found.type, found.id)
+        for found_id in self._used:
+            if found_id.type in types and found_id.id not in deleted:
+                deleted[found_id.id] = ResultRecord(found_id.type, found_id.id)
         deleted = {
             id: record
             for id, record in deleted.items()
             if id not in not_deleted and (confirmed is None or id in confirmed)
         }
         deletions = [self._sighting(record, "deleted") for record in islice(deleted.values(), MAX_RECORDS)]
-        return (*self._used_sightings([found for found in self._used if found.id not in deleted]), *deletions)
+        return (*self._used_sightings([found_id for found_id in self._used if found_id.id not in deleted]), *deletions)
 
     def _used_sightings(self, used: Sequence[FoundId]) -> Iterable[EntitySighting]:
         verb = self._tool_name.verb
-        return (EntitySighting(f.type, f.id, how="used", action=verb) for f in used[:MAX_USED_ARGUMENTS])
+        return (
+            EntitySighting(found_id.type, found_id.id, how="used", action=verb)
+            for found_id in used[:MAX_USED_ARGUMENTS]
+        )
 
     def _sighting(self, record: ResultRecord, how: str) -> EntitySighting:
         parts = tuple(list(record.parts.values())[:MAX_PARTS])

@@ -79,7 +79,7 @@ class IdentityFinder:
         return own
 
     def find_only(self, value: Mapping[str, Any]) -> OwnId | None:
-        """For a nested object: return its single id, whatever its type."""
+        """Return the single id of a nested object, of any type."""
         id_keys = self._id_keys(tuple(value))
         if len(id_keys) != 1 or not (id := parse_id(value[id_keys[0]])):
             return None
@@ -87,7 +87,7 @@ class IdentityFinder:
         return (self._rules.type_for(type), id, id_keys[0]) if role == "id" else None
 
     def find_fallback(self, value: Mapping[str, Any], types: Sequence[str]) -> OwnId | None:
-        """For a top-level object without an id of its type: return any id, or a handle."""
+        """Return any id or handle of a top-level object without an id of its type."""
         id_keys = self._id_keys(tuple(value))
         if not id_keys and _FALLBACK_KEYS.isdisjoint(value):
             return None

@@ -119,10 +119,12 @@ class RecordReader:
         mapped = self._map_records(value, types)
         if mapped:
             return [mapped]
-        held = [(key, item) for key, item in value.items() if is_object(item) or is_list(item) or _may_be_json(item)]
-        single = sum(key.lower() not in _WRAPPERS for key, _ in held) <= 1
+        nested_items = [
+            (key, item) for key, item in value.items() if is_object(item) or is_list(item) or _may_be_json(item)
+        ]
+        single = sum(key.lower() not in _WRAPPERS for key, _ in nested_items) <= 1
         groups: list[list[ResultRecord]] = []
-        for key, item in held:
+        for key, item in nested_items:
             groups += self._groups(item, self._types_for(key, types, single=single), depth + 1)
         return groups
 
@@ -141,8 +143,8 @@ class RecordReader:
         entries = _flatten(items)
         for item in entries:
             if is_object(item):
-                is_shown = len(records) < self._rules.max_per_list
-                record = self._record(item, types, with_parts=is_shown) or self._nested_record(item, types)
+                can_be_entity = len(records) < self._rules.max_per_list
+                record = self._record(item, types, with_parts=can_be_entity) or self._nested_record(item, types)
             else:
                 record = self._scalar_record(item, types)
             if record is not None:
@@ -173,15 +175,21 @@ class RecordReader:
 
     def _map_records(self, value: dict[str, Any], types: Sequence[str]) -> list[ResultRecord]:
         """Records of an object that maps ids to objects, or names to ids."""
-        first, held = next(iter(value.items()), ("", None))
+        first_key, first_value = next(iter(value.items()), ("", None))
         noun = types[0] if types else UNTYPED
-        if is_object(held):
-            by_id = _is_map_key(first, held) and all(is_object(v) and _is_map_key(k, v) for k, v in value.items())
+        if is_object(first_value):
+            by_id = _is_map_key(first_key, first_value) and all(
+                is_object(v) and _is_map_key(k, v) for k, v in value.items()
+            )
             if not by_id and not _are_entries(value):
                 return []
             items = list(value.items())[:MAX_RECORDS]
             return [self._keyed_record(key, item, types, noun) for key, item in items]
-        if not isinstance(held, str) or len(value) < 3 or not (held.isdigit() or looks_like_id(held)):
+        if (
+            not isinstance(first_value, str)
+            or len(value) < 3
+            or not (first_value.isdigit() or looks_like_id(first_value))
+        ):
             return []
         ids = list(value.values())
         if not types or not _NUMBER_TYPES.isdisjoint(types) or not all(type(id) is str for id in ids):
@@ -246,18 +254,18 @@ class RecordReader:
                 if role != "private":
                     self._collect_from_list(key, role, item, parts, depth + 1, noun)
             elif item is not None and role in ("own", "id"):
-                found = parse_handle(key, item, self._rules)
-                if found:
-                    add_part(parts, EntityPart(found[0], found[1]))
+                handle = parse_handle(key, item, self._rules)
+                if handle:
+                    add_part(parts, EntityPart(handle[0], handle[1]))
             if role == "key":
                 add_part(parts, EntityPart(noun, key))
 
     def _collect_from_text(self, key: str, role: str, text: str, parts: dict[str, EntityPart]) -> None:
         if role == "private":
             return
-        found = parse_handle(key, text, self._rules)
-        if found:
-            type, id, kind = found
+        handle = parse_handle(key, text, self._rules)
+        if handle:
+            type, id, kind = handle
             if kind != "url" and (kind != "path" or handle_kind(id) == "path"):
                 add_part(parts, EntityPart(type, id))
         elif self._text_budget > 0 and len(text) > _SHORT_TEXT_CHARS and " " in text and key not in NAME_KEYS:
@@ -283,9 +291,9 @@ class RecordReader:
                 if depth < _MAX_DEPTH:
                     self._collect_from_list(key, role, item, parts, depth + 1, noun)
             else:
-                found = parse_handle(key, item, self._rules)
-                if found and found[2] != "url":
-                    add_part(parts, EntityPart(found[0], found[1]))
+                handle = parse_handle(key, item, self._rules)
+                if handle and handle[2] != "url":
+                    add_part(parts, EntityPart(handle[0], handle[1]))
 
     def _collect_from_object(
         self, item: dict[str, Any], parts: dict[str, EntityPart], depth: int, noun: str, *, entry: bool = False
@@ -320,8 +328,8 @@ def add_part(parts: dict[str, EntityPart], part: EntityPart) -> None:
 
 def is_only_wrappers(value: Mapping[str, Any]) -> bool:
     """Return True if all nested values are under wrapper keys."""
-    held = [key.lower() for key, item in value.items() if is_object(item) or is_list(item)]
-    return bool(held) and all(key in _WRAPPERS for key in held)
+    nested_keys = [key.lower() for key, item in value.items() if is_object(item) or is_list(item)]
+    return bool(nested_keys) and all(key in _WRAPPERS for key in nested_keys)
 
 
 def _unwrap_node(value: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Parses a tool name into verb, types and number: what the tool does, and to what."""
+"""Parses a tool name into verb, entity types and number."""
 
 from __future__ import annotations
 

@@ -43,16 +43,14 @@ def find_ids(
     read like `pr_number`. `tool_nouns` are the nouns in the tool name: a value under one of them is a name, such as
     the channel of `get_users_in_channel`.
     """
-    found: dict[tuple[str, str], FoundId] = {}
+    ids: dict[tuple[str, str], FoundId] = {}
     for path, key, item in _iter_leaves(value):
         numbered = about_one and path == "number" and own_type != UNTYPED
-        handle_found = parse_handle(f"{own_type}_number" if numbered and key not in rules.id_keys else key, item, rules)
-        found_id = _make_found_id(path, key, handle_found, own_type, rules) or _find_named(
-            path, key, item, tool_nouns, rules
-        )
+        handle = parse_handle(f"{own_type}_number" if numbered and key not in rules.id_keys else key, item, rules)
+        found_id = _make_found_id(path, key, handle, own_type, rules) or _find_named(path, key, item, tool_nouns, rules)
         if found_id is not None:
-            found.setdefault((found_id.type, found_id.id), found_id)
-    return list(found.values())
+            ids.setdefault((found_id.type, found_id.id), found_id)
+    return list(ids.values())
 
 
 def _iter_leaves(value: object) -> Iterator[tuple[str, str, Any]]:
@@ -74,11 +72,11 @@ def _iter_leaves(value: object) -> Iterator[tuple[str, str, Any]]:
 
 
 def _make_found_id(
-    path: str, key: str, handle_found: tuple[str, str, str] | None, own_type: str, rules: EntityRules
+    path: str, key: str, handle: tuple[str, str, str] | None, own_type: str, rules: EntityRules
 ) -> FoundId | None:
-    if handle_found is None:
+    if handle is None:
         return None
-    type, id, kind = handle_found
+    type, id, kind = handle
     role = key_meaning(key).role
     return FoundId(
         path, key, rules.type_for(own_type) if role == "own" and key not in rules.id_keys else type, id, kind

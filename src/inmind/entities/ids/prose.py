@@ -53,13 +53,13 @@ class _PrecedingWords(NamedTuple):
 
 def find_ids_in_text(text: str, *, rules: EntityRules = DEFAULT_RULES) -> list[FoundId]:
     """Return the ids in running text, typed by the words before them."""
-    found: dict[str, FoundId] = {}
+    ids: dict[str, FoundId] = {}
     text = text[:MAX_TEXT_CHARS]
     if not _MAY_HAVE_ID.search(text):
         return []
     for match in _TOKEN.finditer(text):
         token = match[0].rstrip(".:/@+~#-")
-        if not 2 <= len(token) <= MAX_ID_CHARS or token in found:
+        if not 2 <= len(token) <= MAX_ID_CHARS or token in ids:
             continue
         kind = handle_kind(token)
         preceding = _preceding_words(text, match.start())
@@ -70,15 +70,15 @@ def find_ids_in_text(text: str, *, rules: EntityRules = DEFAULT_RULES) -> list[F
                 preceding.type and (len(token) >= _MIN_NUMBER_DIGITS or not token.isdigit())
             )
             if preceding.type not in _NOT_ID_TYPES and (kind or is_announced):
-                found[token] = FoundId("", "", rules.type_for(preceding.type or UNTYPED), token, kind or "id")
+                ids[token] = FoundId("", "", rules.type_for(preceding.type or UNTYPED), token, kind or "id")
         elif kind is not None:
             type = HANDLE_TYPES.get(kind) or (preceding.type if preceding.type in COMMON_TYPES else UNTYPED)
-            found[token] = FoundId("", "", rules.type_for(type), token, kind)
+            ids[token] = FoundId("", "", rules.type_for(type), token, kind)
         elif preceding.type in COMMON_TYPES and (_is_capital_code(token) or _NUMBERED.fullmatch(token)):
-            found[token] = FoundId("", "", rules.type_for(preceding.type), token)
-        if len(found) >= MAX_IDS:
+            ids[token] = FoundId("", "", rules.type_for(preceding.type), token)
+        if len(ids) >= MAX_IDS:
             break
-    return list(found.values())
+    return list(ids.values())
 
 
 def _is_capital_code(token: str) -> bool:

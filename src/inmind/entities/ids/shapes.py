@@ -19,7 +19,7 @@ _UNITS = frozenset(
     "mph kmh kph cal kcal psi bar nm um pax pp".split()
 )
 _CURRENCIES = frozenset("usd eur gbp cad aud inr cny rmb jpy chf sek nok dkk".split())
-_TECHNICAL = frozenset(
+_TECHNICAL_TERMS = frozenset(
     "sha256 sha512 sha1 h264 h265 base64 utf8 utf16 mpeg4 ipv4 ipv6 int32 int64 float32 x86_64".split()
 )
 
@@ -73,7 +73,7 @@ def looks_like_id(text: str) -> bool:
         return False
     if _UUID.fullmatch(text):
         return True
-    if len(text) > 64 or text.lower() in _TECHNICAL or _COLOUR.fullmatch(text):
+    if len(text) > 64 or text.lower() in _TECHNICAL_TERMS or _COLOUR.fullmatch(text):
         return False
     measure = _MEASURE.fullmatch(text)
     if measure and (measure[1].islower() or measure[1].lower() in _UNITS or len(measure[1]) == 1):

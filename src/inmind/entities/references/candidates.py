@@ -1,8 +1,8 @@
 """Decides which entities one reference means, and with which confidence.
 
-A phrase leaves candidates, most recent first. Each way of choosing among them is a function: by position, as the
-other one, as the previous one, by age, or as the most recent. An uncertain choice becomes a question. Entities
-found by search are accepted for a name or an id; for "the page" they are only suggested.
+A phrase has candidates, most recent first. A function for each kind of choice selects among them: by position, as the
+other one, as the previous one, by age, or as the most recent. An uncertain choice becomes a question. Entities found by
+search are accepted for a name or an id; for "the page" they are only suggested.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from inmind.entities.entity import Entity
 from inmind.entities.nouns import UNTYPED, canonical_type, is_plural, type_matches
 from inmind.entities.references import chinese
 from inmind.entities.references.context import ReferenceContext
+from inmind.entities.references.name_match import is_in_earlier_name
 from inmind.entities.references.phrase import Kind, Phrase
 from inmind.entities.references.result import Candidate, Reference
 
@@ -56,7 +57,7 @@ class ReferenceBuilder:
         return self.noun or "entity"
 
     @property
-    def where(self) -> str:
+    def location(self) -> str:
         return "outside the window" if self.from_search else "in the window"
 
     def resolved(
@@ -84,36 +85,36 @@ class ReferenceBuilder:
         if confidence is None:
             confidence = max(round(1 / (len(fitting) + 1), 2), LOW_CONFIDENCE + 0.05)
         why = self._with_location(why)
-        shown = fitting[:MAX_CANDIDATES]
+        top_candidates = fitting[:MAX_CANDIDATES]
         return Reference(
             text=self.text,
             span=self.span,
             kind=self.kind,
             verdict="ambiguous",
-            candidates=tuple(Candidate(entity=entity, confidence=confidence, why=why) for entity in shown),
+            candidates=tuple(Candidate(entity=entity, confidence=confidence, why=why) for entity in top_candidates),
             confidence=confidence,
             why=why,
-            question=self._question(shown),
+            question=self._question(top_candidates),
         )
 
     def unresolved(self, why: str) -> Reference:
         return Reference(text=self.text, span=self.span, kind=self.kind, verdict="none", why=why)
 
     def _with_location(self, why: str) -> str:
-        return why if not self.from_search or self.where in why else f"{why}, {self.where}"
+        return why if not self.from_search or self.location in why else f"{why}, {self.location}"
 
     def _question(self, entities: Sequence[Entity]) -> str:
         names = Counter(entity.name.casefold() for entity in entities)
-        shown = [_distinct_label(entity) if names[entity.name.casefold()] > 1 else entity.name for entity in entities]
+        labels = [_distinct_label(entity) if names[entity.name.casefold()] > 1 else entity.name for entity in entities]
         if chinese.is_chinese(self.full_text):
-            *first, last = [f"「{name}」" for name in shown]
+            *first, last = [f"「{name}」" for name in labels]
             return f"是哪个{self.noun}：{'、'.join(first)}还是{last}？" if first else f"是指{last}吗？"
-        *first, last = shown
+        *first, last = labels
         return f"Which {self.noun or 'one'}: {', '.join(first)} or {last}?" if first else f"Do you mean {last}?"
 
 
 def _distinct_label(entity: Entity) -> str:
-    """Label an entity whose name is shared with type and id: News (page p1)."""
+    """Add type and id to a name that several entities have: News (page p1)."""
     type = "" if entity.type == UNTYPED else entity.type
     id = "" if entity.id == entity.name else entity.id
     known = f"{type} {id}".strip()
@@ -140,7 +141,8 @@ def resolve_description(builder: ReferenceBuilder, phrase: Phrase, context: Refe
         return replace(resolve_phrase(builder, phrase, fitting, context), kind="name")
     top, *rest = fitting
     if not rest:
-        return builder.resolved(fitting, 0.55 + 0.3 * fit, f'"{words}" is in its name')
+        reason = "was in its earlier name" if is_in_earlier_name(words, top) else "is in its name"
+        return builder.resolved(fitting, 0.55 + 0.3 * fit, f'"{words}" {reason}')
     if phrase.demonstrative and not context.listed_with(top, fitting):
         return builder.resolved(
             [top], 0.6, f'the most recent of {len(fitting)} with "{words}" in their names', others=rest
@@ -158,7 +160,7 @@ def resolve_phrase(
     """Choose among the candidates of a phrase; `named` are other entities of the text."""
     if not pool:
         deleted_match = next(
-            (dead for dead in context.deleted if phrase.nouns and type_matches(dead.type, phrase.nouns)), None
+            (entity for entity in context.deleted if phrase.nouns and type_matches(entity.type, phrase.nouns)), None
         )
         if deleted_match is not None and not phrase.deleted:
             return builder.unresolved(
@@ -200,7 +202,7 @@ def _resolve_single(
     if phrase.deleted:
         return builder.ambiguous(pool, f"no {builder.noun_or_default} was deleted", confidence=LOW_CONFIDENCE)
     if not rest:
-        return builder.resolved([top], 0.95, f"the only {builder.noun_or_default} {builder.where}")
+        return builder.resolved([top], 0.95, f"the only {builder.noun_or_default} {builder.location}")
     if context.from_search:
         return builder.ambiguous(pool, f"{len(pool)} of them are known")
     if top.parent and top in context.parts:
@@ -302,7 +304,7 @@ def _resolve_ordinal(
             return builder.ambiguous(
                 pool, f"there is no list of them, and none has the id {phrase.position}", confidence=LOW_CONFIDENCE
             )
-    entries, where, confidence = (
+    entries, order, confidence = (
         (listed, "in the last list", 0.8) if listed else (context.by_age(pool), "by when they were first seen", 0.5)
     )
     not_deleted = entries if phrase.deleted else tuple(entity for entity in entries if not entity.deleted)
@@ -317,9 +319,9 @@ def _resolve_ordinal(
             )
     chosen, chosen_without_deleted = _at_position(phrase, entries), _at_position(phrase, not_deleted)
     if not chosen:
-        return builder.unresolved(f"there are only {len(entries)} {where}")
+        return builder.unresolved(f"there are only {len(entries)} {order}")
     if set(chosen) <= set(not_deleted) and chosen_without_deleted in ((), chosen):
-        why = f'"{builder.text}" {where}'
+        why = f'"{builder.text}" {order}'
         if not all(map(context.holds, chosen)):
             return builder.ambiguous(chosen, f"{why}, and no longer in the window")
         return builder.resolved(chosen, confidence, why, others=[e for e in not_deleted if e not in chosen])
@@ -386,9 +388,9 @@ def _resolve_oldest(
     builder: ReferenceBuilder, phrase: Phrase, pool: tuple[Entity, ...], context: ReferenceContext
 ) -> Reference:
     first, *rest = context.by_age(pool)
-    together = [entity for entity in rest if first.first_seen and entity.first_seen == first.first_seen]
-    if together and first in context.listing_for(phrase, pool):
-        return builder.ambiguous([first, *together], f"{len(together) + 1} of them were first seen together")
+    simultaneous = [entity for entity in rest if first.first_seen and entity.first_seen == first.first_seen]
+    if simultaneous and first in context.listing_for(phrase, pool):
+        return builder.ambiguous([first, *simultaneous], f"{len(simultaneous) + 1} of them were first seen together")
     return builder.resolved([first], 0.7, f"the first {builder.noun_or_default} that was seen", others=rest)
 
 
@@ -396,9 +398,11 @@ def _resolve_newest(
     builder: ReferenceBuilder, phrase: Phrase, pool: tuple[Entity, ...], context: ReferenceContext
 ) -> Reference:
     """Resolve "the newest": ambiguous if the last used and the last first seen differ."""
-    used, seen = pool[0], context.by_age(pool)[-1]
-    if context.listed_with(used, pool):
+    last_used, newest = pool[0], context.by_age(pool)[-1]
+    if context.listed_with(last_used, pool):
         return _resolve_single(builder, replace(phrase, demonstrative=False), pool, context)
-    if used.key != seen.key:
-        return builder.ambiguous([used, seen], f'"{used.name}" was used last, "{seen.name}" was first seen last')
-    return builder.resolved([used], 0.8, f"the most recent {builder.noun_or_default}", others=pool[1:])
+    if last_used.key != newest.key:
+        return builder.ambiguous(
+            [last_used, newest], f'"{last_used.name}" was used last, "{newest.name}" was first seen last'
+        )
+    return builder.resolved([last_used], 0.8, f"the most recent {builder.noun_or_default}", others=pool[1:])

@@ -134,17 +134,17 @@ def find_phrases(text: str, nouns: Collection[str]) -> list[Phrase]:
         return []
     host_nouns = {noun.translate(_SIMPLIFIED): noun for noun in nouns if is_chinese(noun)}
     simplified = text.translate(_SIMPLIFIED)
-    found: list[Phrase] = []
+    phrases: list[Phrase] = []
     for phrase in _iter_phrases(simplified, host_nouns):
-        before = found[-1] if found else None
+        before = phrases[-1] if phrases else None
         if before and before.noun and before.span[1] == phrase.span[0] and phrase.is_bare:
-            found[-1] = _join_nouns(before, phrase)
+            phrases[-1] = _join_nouns(before, phrase)
         elif before and phrase.is_bare and (joined := _join_demonstrative(simplified, phrase, before)):
-            found[-1] = joined
+            phrases[-1] = joined
         else:
-            found.append(_with_description(simplified, phrase, before) if phrase.is_bare else phrase)
+            phrases.append(_with_description(simplified, phrase, before) if phrase.is_bare else phrase)
     restores, undoes = _RESTORE_PHRASE.search(simplified) is not None, _UNDO_PHRASE.search(simplified) is not None
-    return [replace(phrase, deleted=phrase.deleted or restores, undo=undoes) for phrase in found]
+    return [replace(phrase, deleted=phrase.deleted or restores, undo=undoes) for phrase in phrases]
 
 
 def _join_nouns(first: Phrase, second: Phrase) -> Phrase:
@@ -192,7 +192,7 @@ def _with_description(text: str, phrase: Phrase, before: Phrase | None) -> Phras
 
 
 def _description_start(text: str) -> int:
-    """Return where the description starts: after the last word that describes nothing.
+    """Return the start of the description: after the last word that does not describe.
 
     关于我们 is a name, and so is the 设置 of 打开设置页面.
     """
@@ -200,8 +200,8 @@ def _description_start(text: str) -> int:
     start = skipped[-1].end() if skipped else 0
     if start < len(text):
         return start
-    if named := _VERB_AS_NAME.search(text):
-        return named.start(1)
+    if name_match := _VERB_AS_NAME.search(text):
+        return name_match.start(1)
     before = skipped[-2].end() if len(skipped) > 1 else 0
     return before if skipped and _PLURAL_PERSON.fullmatch(skipped[-1][0]) and before < skipped[-1].start() else start
 
@@ -342,8 +342,8 @@ def _phrase_pattern(host_nouns: tuple[str, ...]) -> re.Pattern[str]:
         "%": _PLURAL_NUMBER,
     }
     forms = (
-        f"(?P<{way}>{re.sub('[NBMH#%]', lambda sign: placeholders[sign[0]], said)})"
-        for way, said in _PHRASE_FORMS.items()
+        f"(?P<{name}>{re.sub('[NBMH#%]', lambda sign: placeholders[sign[0]], form)})"
+        for name, form in _PHRASE_FORMS.items()
     )
     return re.compile("|".join(forms))
 

@@ -1,7 +1,7 @@
-"""The entities a reference may mean, with the state that a listener keeps.
+"""The entities a reference may mean, and the conversation state that ranks them.
 
-The window knows what was used last. In addition: entities that the previous message named, lists in the order they
-were shown, the last deletion, and parts as entities.
+The window has the order of use. This module adds entities that the previous message named, lists in the order they were
+shown, the last deletion, and parts as entities.
 """
 
 from __future__ import annotations
@@ -102,8 +102,8 @@ class ReferenceContext:
         types = {self.rules.type_for(noun) for noun in phrase.nouns} | set(phrase.nouns)
         synonyms = {other for noun in types for other in SYNONYMS.get(noun, ())}
         for nouns in (types, synonyms):
-            if found := tuple(entity for entity in candidates if type_matches(entity.type, nouns)):
-                return found
+            if matches := tuple(entity for entity in candidates if type_matches(entity.type, nouns)):
+                return matches
             parts = () if phrase.deleted else tuple(part for part in self.parts if type_matches(part.type, nouns))
             if parts:
                 return tuple(part for part in parts if part.parent == parts[0].parent)
@@ -122,8 +122,8 @@ class ReferenceContext:
         if phrase.deleted or not candidates:
             return self.shown_together(candidates)
         parent = candidates[0].parent if candidates[0] in self.parts else None
-        known = (listing_ for listing_ in self._entities.listings if parent is None or listing_.parent == parent)
-        listing = next((each for each in known if not keys.isdisjoint(each.keys)), None)
+        known = (candidate for candidate in self._entities.listings if parent is None or candidate.parent == parent)
+        listing = next((candidate for candidate in known if not keys.isdisjoint(candidate.keys)), None)
         if listing is None:
             return self.shown_together(candidates) if parent else ()
         return tuple(self._entity_for(key) for key in listing.keys if key in keys or not phrase.words)
@@ -133,7 +133,7 @@ class ReferenceContext:
         return entity.key in self._window_by_key or entity.key in self._parts_by_key
 
     def is_untouched(self, listing: Sequence[Entity]) -> bool:
-        """Return True if nothing of a list was used since it was shown."""
+        """Return True if no entry of a list was used since it was shown."""
         sources = {entity.source for entity in listing if not entity.deleted}
         return len(sources) == 1 or all(entity in self.named_before for entity in listing)
 
@@ -172,7 +172,7 @@ class ReferenceContext:
 
     def listed_with(self, entity: Entity, candidates: Sequence[Entity]) -> tuple[Entity, ...]:
         """Return the other entries of its list, or nothing if only this entity was named since."""
-        if [spoken.key for spoken in self.named_before] == [entity.key]:
+        if [named.key for named in self.named_before] == [entity.key]:
             return ()
         listed = self.shown_together(candidates)
         if entity.key not in {other.key for other in listed}:
@@ -181,8 +181,8 @@ class ReferenceContext:
 
     def _entity_for(self, key: EntityKey) -> Entity:
         """Return the entity for a list entry: from the window, evicted, or a part."""
-        if found := self._window_by_key.get(key) or self._entities.evicted.get(key) or self._parts_by_key.get(key):
-            return found
+        if entity := self._window_by_key.get(key) or self._entities.evicted.get(key) or self._parts_by_key.get(key):
+            return entity
         type, id = key
         known = self._entities.ids.get(id)
         return Entity(id, type, known.name if known and canonical_type(known.type) == type else "")

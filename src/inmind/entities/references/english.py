@@ -76,14 +76,14 @@ def find_phrases(text: str, nouns: Collection[str]) -> list[Phrase]:
     forms = {noun: noun for noun in nouns} | {plural(noun): noun for noun in nouns}
     restores = any(word.base in RESTORE_VERBS for word in words) or RESTORE_PHRASE.search(text) is not None
     undoes = UNDO_PHRASE.search(text) is not None
-    found: list[Phrase] = []
+    phrases: list[Phrase] = []
     index = 0
     while index < len(words):
         phrase, next_index = _phrase_at(text, words, index, forms, restores=restores)
         if phrase is not None:
-            found.append(replace(phrase, undo=undoes))
+            phrases.append(replace(phrase, undo=undoes))
         index = max(next_index, index + 1)
-    return found
+    return phrases
 
 
 def _make_word(match: re.Match[str]) -> _EnglishWord:
@@ -98,21 +98,21 @@ def _phrase_at(
     if word in INDEFINITE_WORDS:
         return _indefinite_phrase(words, index, nouns)
     if word in DEFINITE_WORDS:
-        walk = _PhraseScanner(words, index, nouns)
-        if walk.is_reference:
-            return walk.to_phrase(restores=restores), walk.end
-        if walk.unknown_noun and word in DEMONSTRATIVES and not _is_expletive(text, words, index):
-            noun = singular(walk.unknown_noun)
+        scanner = _PhraseScanner(words, index, nouns)
+        if scanner.is_reference:
+            return scanner.to_phrase(restores=restores), scanner.end
+        if scanner.unknown_noun and word in DEMONSTRATIVES and not _is_expletive(text, words, index):
+            noun = singular(scanner.unknown_noun)
             plural = word in PLURAL_DEMONSTRATIVES
             phrase = Phrase(
-                span=_span(words, index, walk.end),
+                span=_span(words, index, scanner.end),
                 nouns=(noun,),
                 noun=noun,
                 plural=plural,
                 demonstrative=True,
                 deleted=restores,
             )
-            return phrase, walk.end
+            return phrase, scanner.end
     if word in SINGULAR_PRONOUNS or word in PLURAL_PRONOUNS or word in DEMONSTRATIVES:
         return _pronoun_phrase(text, words, index, restores=restores), index + 1
     if word in {"number", "option", "choice", "no"} and index + 1 < len(words):
@@ -133,8 +133,13 @@ def _number_after(words: Sequence[_EnglishWord], index: int) -> tuple[int, int]:
         next_index = index + len(prefix)
         if tuple(word.base for word in words[index:next_index]) == prefix and next_index < len(words):
             digits = words[next_index].base
-            if digits.isascii() and digits.isdigit() and len(digits) <= _MAX_POSITION_DIGITS and (place := int(digits)):
-                return place, next_index + 1
+            if (
+                digits.isascii()
+                and digits.isdigit()
+                and len(digits) <= _MAX_POSITION_DIGITS
+                and (number := int(digits))
+            ):
+                return number, next_index + 1
     return 0, index
 
 
@@ -144,15 +149,15 @@ def _indefinite_phrase(
     """Return an indefinite phrase. Its span is kept, so that no word of it is taken for a name."""
     if words[index].base == "one" and not (index and words[index - 1].base in INDEFINITE_WORDS):
         return None, index + 1  # "one of the pages", "that one": decided by the other words
-    walk = _PhraseScanner(words, index, nouns)
-    if not walk.head and not walk.unknown_noun and words[index].base != "another":
+    scanner = _PhraseScanner(words, index, nouns)
+    if not scanner.head and not scanner.unknown_noun and words[index].base != "another":
         return None, index + 1
-    next_index = walk.end
+    next_index = scanner.end
     if next_index < len(words) and words[next_index].base in NAMING_WORDS:
         while next_index < len(words) and words[next_index].base not in {".", ";", "!", "?", "then"}:
             next_index += 1
     return Phrase(
-        span=_span(words, index, next_index), nouns=_as_types(walk.head), noun=walk.head, indefinite=True
+        span=_span(words, index, next_index), nouns=_as_types(scanner.head), noun=scanner.head, indefinite=True
     ), next_index
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Literal
 
@@ -53,7 +54,7 @@ class Mention:
     entities: tuple[Entity, ...]
     match_kind: MatchKind
     fit: float
-    """Share of the name that was said, 0 to 1."""
+    """Share of the name that the text contains, 0 to 1."""
     weaker_matches: tuple[Entity, ...] = ()
     """Entities with these words in a longer name: meant only if a noun next to them says so."""
 
@@ -82,12 +83,12 @@ class NameIndex:
     def mentions(self, text: str, *, excluded_spans: Sequence[tuple[int, int]] = ()) -> list[Mention]:
         """Return the names found in a text, in order. `excluded_spans` are skipped."""
         words = [word for word in _split_name_words(text) if not _within(word.start, word.end, excluded_spans)]
-        found = [m for m in self._find_ids(text) if not _within(m.start, m.end, excluded_spans)]
-        found += self._find_full_names(words, taken=found)
-        found += self._find_partial_names(text, words, taken=found)
-        if not found:
-            found = self._find_typos(words)
-        return sorted(found, key=lambda mention: mention.start)
+        mentions = [m for m in self._find_ids(text) if not _within(m.start, m.end, excluded_spans)]
+        mentions += self._find_full_names(words, taken=mentions)
+        mentions += self._find_partial_names(text, words, taken=mentions)
+        if not mentions:
+            mentions = self._find_typos(words)
+        return sorted(mentions, key=lambda mention: mention.start)
 
     def fit(self, words: Sequence[str], entity: Entity) -> float:
         """Return the share of descriptive words found in its names, 0 to 1.
@@ -102,53 +103,53 @@ class NameIndex:
         for id in {entity.id, entity.id.lower(), bare_id, f"#{bare_id}" if bare_id.isdigit() else bare_id}:
             if _is_recognisable(id):
                 self._ids.setdefault(id, []).append(entity)
-        spelt = list(self._words_by_key.get(entity.key, ()))  # the same entity may occur without a name, as a part
+        words = list(self._words_by_key.get(entity.key, ()))  # the same entity may occur without a name, as a part
         names: list[tuple[str, MatchKind]] = [(entity.name, "name"), *((alias, "alias") for alias in entity.aliases)]
         if entity.id.isalpha() and entity.id != entity.name:
             names.append((entity.id, "name"))
-        for name, how in names:
+        for name, kind in names:
             bases = tuple(word.folded for word in _split_name_words(name[:200]))[:MAX_NAME_WORDS]
             if bases and self._can_stand_alone(bases):
-                self._by_name.setdefault(bases, []).append((entity, how))
+                self._by_name.setdefault(bases, []).append((entity, kind))
                 self._lengths.add(len(bases))
-            spelt += bases
-            spelt += (one + other for one, other in pairwise(bases) if _is_han(one + other))
-        self._words_by_key[entity.key] = tuple(dict.fromkeys(spelt))
+            words += bases
+            words += (one + other for one, other in pairwise(bases) if _is_han(one + other))
+        self._words_by_key[entity.key] = tuple(dict.fromkeys(words))
         for word in self._words_by_key[entity.key]:
             if self._is_distinctive(word):
                 self._by_word.setdefault(word, {}).setdefault(entity.key, entity)
 
     def _find_ids(self, text: str) -> list[Mention]:
-        found: list[Mention] = []
+        mentions: list[Mention] = []
         for match in _ID.finditer(text):
             id = match[0].rstrip("./:@+#-")
             entities = self._ids.get(id) or self._ids.get(id.lower()) or self._ids.get(id.lower().lstrip("#"))
             if entities:
-                found.append(Mention(match.start(), match.start() + len(id), _distinct(entities), "id", 1.0))
-        return found
+                mentions.append(Mention(match.start(), match.start() + len(id), _distinct(entities), "id", 1.0))
+        return mentions
 
     def _find_full_names(self, words: Sequence[_NameWord], *, taken: Sequence[Mention]) -> list[Mention]:
-        found: list[Mention] = []
+        mentions: list[Mention] = []
         spans = [(mention.start, mention.end) for mention in taken]
         lengths = sorted(self._lengths, reverse=True)
         at = 0
         while at < len(words):
             for length in lengths:
                 run = words[at : at + length]
-                named = self._by_name.get(tuple(word.folded for word in run)) if len(run) == length else None
-                if named and not _within(run[0].start, run[-1].end, spans):
-                    newest = [entity for entity, how in named if how == "name"]
-                    how: MatchKind = "name" if newest else "alias"
-                    entities = _distinct(newest or [entity for entity, _ in named])
-                    found.append(Mention(run[0].start, run[-1].end, entities, how, 1.0))
+                matches = self._by_name.get(tuple(word.folded for word in run)) if len(run) == length else None
+                if matches and not _within(run[0].start, run[-1].end, spans):
+                    newest = [entity for entity, kind in matches if kind == "name"]
+                    kind: MatchKind = "name" if newest else "alias"
+                    entities = _distinct(newest or [entity for entity, _ in matches])
+                    mentions.append(Mention(run[0].start, run[-1].end, entities, kind, 1.0))
                     at += length - 1
                     break
             at += 1
-        return found
+        return mentions
 
     def _find_partial_names(self, text: str, words: Sequence[_NameWord], *, taken: Sequence[Mention]) -> list[Mention]:
         """Find runs of words that are part of the names of the same entities."""
-        found: list[Mention] = []
+        mentions: list[Mention] = []
         spans = [(mention.start, mention.end) for mention in taken]
         run: list[_NameWord] = []
         fitting: dict[EntityKey, Entity] = {}
@@ -156,16 +157,16 @@ class NameIndex:
         def close() -> None:
             nonlocal fitting
             if run and fitting:
-                found.extend(self._partial_mentions(text, run, list(fitting.values())))
+                mentions.extend(self._partial_mentions(text, run, list(fitting.values())))
             run.clear()
             fitting = {}
 
-        for place, word in enumerate(words):
-            both = word.folded + words[place + 1].folded if place + 1 < len(words) else ""
+        for index, word in enumerate(words):
+            pair = word.folded + words[index + 1].folded if index + 1 < len(words) else ""
             matching = (
                 {}
                 if _within(word.start, word.end, spans)
-                else self._by_word.get(both if _is_han(word.folded) else word.folded, {})
+                else self._by_word.get(pair if _is_han(word.folded) else word.folded, {})
             )
             if run and word.start - run[-1].end > 1 and not _is_connector(text[run[-1].end : word.start]):
                 close()
@@ -179,10 +180,10 @@ class NameIndex:
                 remaining = matching
             run.append(word)
             if _is_han(word.folded):
-                run.append(words[place + 1])
+                run.append(words[index + 1])
             fitting = dict(remaining)
         close()
-        return found
+        return mentions
 
     def _partial_mentions(self, text: str, run: Sequence[_NameWord], fitting: Sequence[Entity]) -> Iterable[Mention]:
         start, end = run[0].start, run[-1].end
@@ -192,8 +193,8 @@ class NameIndex:
         entities = _distinct(entity for entity in fitting if covered[entity.key] >= best - 0.15)
         if self._is_deliberate(text, run, best):
             chosen = {entity.key for entity in entities}
-            beyond = _distinct(entity for entity in fitting if entity.key not in chosen)
-            yield Mention(start, end, entities, "part", best, beyond)
+            weaker_matches = _distinct(entity for entity in fitting if entity.key not in chosen)
+            yield Mention(start, end, entities, "part", best, weaker_matches)
 
     def _is_deliberate(self, text: str, run: Sequence[_NameWord], covered: float) -> bool:
         """Return True if a name was meant, not a word that happens to be in one."""
@@ -208,16 +209,16 @@ class NameIndex:
         return capital or digits or len(run) > 1 or (covered >= min_covered and len(run[0].folded) >= 4)
 
     def _find_typos(self, words: Sequence[_NameWord]) -> list[Mention]:
-        found: list[Mention] = []
+        mentions: list[Mention] = []
         known = [word for word in self._by_word if len(word) >= 4 and not _is_han(word)]
         unknown = [word for word in words if len(word.folded) >= 5 and self._is_distinctive(word.folded)]
         for word in unknown[:MAX_TYPOS]:
-            near = [other for other in known if is_typo(word.folded, other)]
-            meant = [(other, entity) for other in near for entity in self._by_word[other].values()]
-            entities = _distinct(entity for other, entity in meant if _covered_share({other}, entity) >= 0.5)
+            similar_words = [other for other in known if is_typo(word.folded, other)]
+            matches = [(other, entity) for other in similar_words for entity in self._by_word[other].values()]
+            entities = _distinct(entity for other, entity in matches if _covered_share({other}, entity) >= 0.5)
             if entities:
-                found.append(Mention(word.start, word.end, entities, "typo", 0.6))
-        return found
+                mentions.append(Mention(word.start, word.end, entities, "typo", 0.6))
+        return mentions
 
     def _can_stand_alone(self, words: tuple[str, ...]) -> bool:
         """False for one common word or a bare number, which occur in many sentences."""
@@ -239,6 +240,12 @@ def is_typo(word: str, target: str) -> bool:
         and 0 < edit_distance(word, target, max_distance=allowed) <= allowed
         and min(len(word), len(target)) >= 4
     )
+
+
+def is_in_earlier_name(text: str, entity: Entity) -> bool:
+    """Return True if words of the text are in an earlier name and none is in the current one."""
+    words = {word.folded for word in _split_name_words(text)}
+    return _covered_share(words, entity) > 0 and _covered_share(words, replace(entity, aliases=())) == 0
 
 
 def _word_fit(word: str, name_words: Sequence[str]) -> float:

@@ -25,7 +25,7 @@ class Phrase:
     nouns: tuple[str, ...] = ()
     """Types it may be about; empty for "it" and "the other one"."""
     noun: str = ""
-    """The type as the user said it, for asking back."""
+    """The type in the user's words, for a question to the user."""
     words: tuple[str, ...] = ()
     """Descriptive words in lower case: "the *red* one". Mostly part of a name."""
     pick: Pick = "recent"
@@ -35,7 +35,7 @@ class Phrase:
     """The position was a number, "image 3", which may also be an id."""
     plural: bool = False
     count: int = 0
-    """Expected number of entities: 2 for "both"; 0 if not said."""
+    """Expected number of entities: 2 for "both"; 0 if not stated."""
     exhaustive: bool = False
     """There are no others: "both pages", "all three"."""
     maybe_singular: bool = False

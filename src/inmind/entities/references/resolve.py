@@ -10,7 +10,7 @@ Policy for uncertain references:
 - "it", "this" and "that page" mean the most recent entity that fits. After a list that is its best match, with lower
   confidence, and lower still after a list of two or three. "the page" is weaker: after a long search it is still the
   best match; after a short list the result is a question.
-- "the second image" is counted in the last list as it was shown, whatever was used since. The result is a question if a
+- "the second image" is counted in the last list as it was shown, also after other use. The result is a question if a
   deletion changed the position, if "the last one" may be the last used, or if the entity is no longer in the window.
 - A deleted entity is meant only by its name or by words for deletion ("restore it", "the deleted page"). If a deletion
   was the last action, "it" means another entity: the only other one of its type, or a question if there are several.
@@ -48,7 +48,7 @@ from inmind.entities.references.candidates import (
     resolve_phrase,
 )
 from inmind.entities.references.context import ReferenceContext
-from inmind.entities.references.name_match import Mention
+from inmind.entities.references.name_match import Mention, is_in_earlier_name
 from inmind.entities.references.phrase import Kind, Phrase
 from inmind.entities.references.result import Candidate, Reference, Resolution
 from inmind.entities.window import Entities
@@ -140,8 +140,8 @@ def resolve(
 
 
 def _unresolved_reason(text: str) -> str:
-    strange = _UNKNOWN_ID.search(text)
-    return f"{strange[0]} was never seen" if strange else "no reference to an entity"
+    match = _UNKNOWN_ID.search(text)
+    return f"{match[0]} was never seen" if match else "no reference to an entity"
 
 
 # -- finding references -----------------------------------------------------------------------------------------
@@ -246,14 +246,14 @@ def _resolve_names(
     text: str, mentions: Sequence[Mention], phrases: Sequence[Phrase], context: ReferenceContext
 ) -> list[Reference]:
     """Resolve names and ids. Two names in one phrase are combined: "the black and grey coats"."""
-    found: dict[tuple[int, int], Reference] = {}
+    references: dict[tuple[int, int], Reference] = {}
     for mention in mentions:
         phrase = next((phrase for phrase in phrases if _belongs_to_phrase(text, phrase, mention)), None)
         if phrase is None or not _overrides_name(phrase, mention, context):
             reference = _resolve_name(text, mention, phrase, context)
-            previous = found.get(reference.span)
-            found[reference.span] = _combine(text, previous, reference) if previous else reference
-    return list(found.values())
+            previous = references.get(reference.span)
+            references[reference.span] = _combine(text, previous, reference) if previous else reference
+    return list(references.values())
 
 
 def _belongs_to_phrase(text: str, phrase: Phrase, mention: Mention) -> bool:
@@ -305,11 +305,12 @@ def _resolve_name(text: str, mention: Mention, phrase: Phrase | None, context: R
         return builder.resolved(fitting, 0.55, f'"{name}" is in the names of all of them')
     if len(fitting) > 1:
         return builder.ambiguous(fitting, f'"{name}" fits {len(fitting)} of them')
-    how, confidence = _MATCH_REASONS[mention.match_kind]
+    reason, confidence = _MATCH_REASONS[mention.match_kind]
     if mention.match_kind == "part":
         confidence += 0.3 * mention.fit
+        reason = "was in its earlier name" if any(is_in_earlier_name(name, one) for one in fitting) else reason
     deleted_note = ", and it was deleted" if any(entity.deleted for entity in fitting) else ""
-    return builder.resolved(fitting, confidence, f'"{name}" {how}{deleted_note}')
+    return builder.resolved(fitting, confidence, f'"{name}" {reason}{deleted_note}')
 
 
 def _disambiguate(text: str, mention: Mention, context: ReferenceContext) -> tuple[Entity, ...]:
@@ -377,9 +378,10 @@ def _main_reference(text: str, references: Sequence[Reference]) -> Reference | N
     objects = [reference for reference in known if not _follows_preposition(text, reference)]
 
     def rank(reference: Reference) -> tuple[bool, bool, bool, bool, int]:
-        led = _follows_preposition(text, reference)
-        aside = led and any(_same_clause(text, reference.span, other.span) for other in objects)
-        return not _is_object(text, reference), aside, reference.kind == "pronoun", led, _KIND_RANK[reference.kind]
+        oblique = _follows_preposition(text, reference)
+        secondary = oblique and any(_same_clause(text, reference.span, other.span) for other in objects)
+        is_pronoun = reference.kind == "pronoun"
+        return not _is_object(text, reference), secondary, is_pronoun, oblique, _KIND_RANK[reference.kind]
 
     return min(known, key=rank, default=None)
 

@@ -1,4 +1,7 @@
-"""Values returned by the resolver. Separate, so that importing them does not load the language tables."""
+"""Values returned by the resolver.
+
+They are separate, so that importing them does not load the language tables.
+"""
 
 from __future__ import annotations
 

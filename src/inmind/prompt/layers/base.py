@@ -1,4 +1,4 @@
-"""The layer protocol: one kind of memory in the prompt. Hosts can write their own layers.
+"""The layer protocol: one kind of memory in the prompt. Hosts can write layers.
 
 A layer returns the text it wants in the prompt. It does not decide its budget, does not escape, and does not see the
 store, so a layer of a host cannot break the budget, the delimiters or the provider's cache.
@@ -53,8 +53,8 @@ class Budget:
     """The layer gets its full demand before all others, and before recent messages are removed."""
 
     def __post_init__(self) -> None:
-        whole = isinstance(self.min, int) and isinstance(self.max, int)  # pyright: ignore[reportUnnecessaryIsInstance]
-        if not whole or not 0 <= self.min <= self.max:
+        are_integers = isinstance(self.min, int) and isinstance(self.max, int)  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not are_integers or not 0 <= self.min <= self.max:
             raise InvalidInput(field="budget", value=(self.min, self.max), expected="0 <= min <= max")
 
 
@@ -65,7 +65,7 @@ class LayerText:
     text: str
     sources: tuple[str, ...] = ()
     pointer: str = "[cut to fit]"
-    """Line in place of text that did not fit: where to read the rest."""
+    """Line that replaces text that did not fit; it says how to read the rest."""
     trust: Trust = Trust.OPERATOR
     """Lowest trust of the sources; OPERATOR for a text of the host."""
     banner: str = ""
@@ -124,7 +124,7 @@ class LayerContext:
 
 
 class Layer(Protocol):
-    """Name, slot, scope, budget and four methods.
+    """One kind of memory in the prompt: name, slot, scope, budget and four methods.
 
     `PlainLayer` implements all methods but `recall`.
     """
@@ -153,7 +153,7 @@ class Layer(Protocol):
         ...
 
     def spawn(self) -> Spawn:
-        """Return how a child session gets the layer: a copy, a read-only view, or not at all."""
+        """Return how a child session gets the layer: a copy, a read-only view, or nothing."""
         ...
 
     def tools(self, format: str) -> Sequence[Mapping[str, Any]]:
@@ -192,9 +192,9 @@ class ViewLayer(PlainLayer):
 
 
 def unwrap_view(layer: Layer) -> tuple[Layer, int]:
-    """Return the layer behind views, and the number of generations up.
+    """Return the layer inside views, and the number of generations up.
 
-    0 for a layer of the session itself.
+    The number is 0 for a layer of the session itself.
     """
     height = 0
     while isinstance(layer, ViewLayer):
@@ -213,9 +213,9 @@ def check_layers(layers: object) -> tuple[Layer, ...]:
             if not isinstance(value, kind) or isinstance(value, bool) or value == "":
                 raise InvalidInput(field=f"layers[{index}].{attribute}", value=value, expected=expected)
         validate_text(layer.name, field=f"layers[{index}].name")
-        for question in ("recall", "store", "spawn", "tools"):
-            if not callable(getattr(layer, question, None)):
-                raise InvalidInput(field=f"layers[{index}].{question}", value=None, expected="a method; see PlainLayer")
+        for method in ("recall", "store", "spawn", "tools"):
+            if not callable(getattr(layer, method, None)):
+                raise InvalidInput(field=f"layers[{index}].{method}", value=None, expected="a method; see PlainLayer")
     names = [layer.name for layer in chosen]
     if len(set(names)) < len(names):
         raise InvalidInput(field="layers", value=names, expected="unique names")
@@ -236,17 +236,14 @@ def call_layer(layer: Layer, call: Callable[[], T], kind: type[T] | tuple[type, 
 
 
 def check_stored_draft(layer: Layer, draft: object) -> Draft:
-    """Return a draft that a layer may store.
-
-    A document of the session with a valid path and text.
-    """
-    what = draft.payload if isinstance(draft, Draft) else None
-    if not isinstance(draft, Draft) or not isinstance(what, DocumentWritten):
+    """Return the draft if a layer may store it: a session document with valid path and text."""
+    payload = draft.payload if isinstance(draft, Draft) else None
+    if not isinstance(draft, Draft) or not isinstance(payload, DocumentWritten):
         raise LayerFailed(layer=layer.name, reason=f"it may only store documents, not {short_repr(draft)}")
-    scope, _ = resolve_path(what.path)
+    scope, _ = resolve_path(payload.path)
     if scope != "thread":
-        raise LayerFailed(layer=layer.name, reason=f"{what.path} belongs to the resource, not to the session")
-    validate_text(what.text)
+        raise LayerFailed(layer=layer.name, reason=f"{payload.path} belongs to the resource, not to the session")
+    validate_text(payload.text)
     return draft
 
 

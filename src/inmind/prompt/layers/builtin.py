@@ -89,8 +89,12 @@ class StateLayer(DocumentLayer):
         page = super().recall(context)
         if page is None:
             return None
-        most, _ = split_prompt_characters(context.window, page.text, _notes_text(context))
-        kept = TruncatedText(page.text, 0) if len(page.text) <= most else _truncate_state(page.text, most, len)
+        max_characters, _ = split_prompt_characters(context.window, page.text, _notes_text(context))
+        kept = (
+            TruncatedText(page.text, 0)
+            if len(page.text) <= max_characters
+            else _truncate_state(page.text, max_characters, len)
+        )
         return LayerText(
             kept.text,
             left_out=kept.lines_left_out,
@@ -99,7 +103,7 @@ class StateLayer(DocumentLayer):
             trust=page.trust,
             shorten=lambda budget, count: _truncate_state(kept.text, budget, count),
             # A new note leaves less room for the page; that is not a change of the page.
-            describe_changes=lambda shown, _: "" if shown.sources == page.sources else None,
+            describe_changes=lambda block, _: "" if block.sources == page.sources else None,
         )
 
 
@@ -118,11 +122,11 @@ class NotesLayer(DocumentLayer):
         if page is None or not (text := strip_heading(page.text)):
             return None
         state = context.documents.get(MEMORY_PAGE_PATH)
-        _, most = split_prompt_characters(context.window, prompt_text(state.text) if state else "", text)
+        _, max_characters = split_prompt_characters(context.window, prompt_text(state.text) if state else "", text)
         kept = (
             TruncatedText(text, 0)
-            if len(text) <= most
-            else truncate_to_newest(text, budget=most, count=len, pointer=page.pointer)
+            if len(text) <= max_characters
+            else truncate_to_newest(text, budget=max_characters, count=len, pointer=page.pointer)
         )
         return LayerText(
             kept.text,
@@ -167,7 +171,7 @@ class EntityLayer(PlainLayer):
             shorten=lambda budget, count: render_lines(
                 entities, budget=budget, count=count, visible=context.is_visible
             ),
-            describe_changes=lambda shown, count: render_changes(
-                entities, shown.sources, context.is_visible, budget=self.budget.max, count=count
+            describe_changes=lambda block, count: render_changes(
+                entities, block.sources, context.is_visible, budget=self.budget.max, count=count
             ),
         )

@@ -1,6 +1,6 @@
 """The layer of retained items: goal, decisions, rules and pinned texts, in every prompt.
 
-A sent message contains its own words. After it was archived, its items are shown here, before the conversation, where
+A sent message contains its own words. After it was archived, its items are shown here, before the conversation, so that
 they stay in the provider's cache. If not all fit, the oldest rules and decisions are dropped first and counted.
 """
 
@@ -24,7 +24,7 @@ _HEADINGS = {
     "decision": "Decisions:",
     "rule": "Rules from people; later ones win:",
 }
-_ALWAYS_KEPT = ("goal", "pinned")
+_KEPT_KINDS = ("goal", "pinned")
 _BUDGET = Budget(max=2_000, reserved=True)
 
 
@@ -66,11 +66,11 @@ def _render_within(items: Sequence[RetainedItem], budget: int, count: Counter) -
 
     If that is not enough, the caller cuts the text.
     """
-    going = sorted((item for item in items if item.kind not in _ALWAYS_KEPT), key=lambda item: item.seq)
+    droppable = sorted((item for item in items if item.kind not in _KEPT_KINDS), key=lambda item: item.seq)
 
     def without(number: int) -> str:
-        gone = set(going[:number])
-        return render_items([item for item in items if item not in gone], number)
+        dropped = set(droppable[:number])
+        return render_items([item for item in items if item not in dropped], number)
 
-    fewest = bisect_left(range(len(going)), True, key=lambda number: count(without(number)) <= budget)
-    return TruncatedText(without(fewest), fewest)
+    drop_count = bisect_left(range(len(droppable)), True, key=lambda number: count(without(number)) <= budget)
+    return TruncatedText(without(drop_count), drop_count)

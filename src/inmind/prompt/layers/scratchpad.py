@@ -1,4 +1,4 @@
-"""The scratchpad layer: rendering, and updates by the host, the model's tool and child sessions.
+"""The scratchpad layer: rendering, and updates by host, model and child sessions.
 
 All updates pass here, so the same rules decide what is accepted, refused and reported.
 """
@@ -89,7 +89,7 @@ class ScratchpadLayer(PlainLayer):
     def current_state(self, scratchpads: Scratchpads) -> ScratchpadState:
         """Return the saved state, else the template.
 
-        Empty if the saved state does not match the schema.
+        The result is empty if the saved state does not match the schema.
         """
         pad = scratchpads.get(self.name)
         if pad is None:
@@ -101,8 +101,8 @@ class ScratchpadLayer(PlainLayer):
         pad = scratchpads.get(self.name)
         if pad is None or self.schema is None:
             return ""
-        judged, why = self._checked_state
-        if not json_equal(judged, pad.state):
+        checked, why = self._checked_state
+        if not json_equal(checked, pad.state):
             why = self.schema.mismatch_reason(pad.state)
             self._checked_state = (pad.state, why)
         return why
@@ -145,7 +145,7 @@ class ScratchpadLayer(PlainLayer):
     def for_session(self) -> ScratchpadLayer:
         """Return the same scratchpad owned by one session.
 
-        For a child, or a session without a resource.
+        It is used for a child session, and for a session without a resource.
         """
         return self._copy_with(scope="thread")
 
@@ -196,7 +196,10 @@ class ScratchpadLayer(PlainLayer):
         allow_removals: bool = False,
         seen: ScratchpadState | None = None,
     ) -> ScratchpadRevision:
-        """`allow_removals`: required fields may be removed, because the child's update was checked."""
+        """Check and apply an update.
+
+        `allow_removals`: required fields may be removed, because the child's update was checked.
+        """
         if reason := self.read_only_reason(scratchpads):
             raise ReadOnly(place=f"the scratchpad {self.name}", reason=reason)
         current, mismatch = self.current_state(scratchpads), self.mismatch_reason(scratchpads)
@@ -224,7 +227,7 @@ class ScratchpadLayer(PlainLayer):
                 self.schema.check_known_fields(update.values)
         if may_have_filler and update.changed and (stale := _stale_revision(update, seen, current)):
             return stale
-        whole = update.text is not None and not update.append
+        is_complete = update.text is not None and not update.append
         if not update.changed:
             return ScratchpadRevision((), _result_message(update, changed=False))
         first: tuple[EventPayload, ...] = ()
@@ -233,7 +236,7 @@ class ScratchpadLayer(PlainLayer):
         elif scratchpads.get(self.name) is None and current:
             first = (ScratchpadStarted(self.name, current),)
         return ScratchpadRevision(
-            (*first, update.event(self.name)), _result_message(update, changed=True), is_complete=whole
+            (*first, update.event(self.name)), _result_message(update, changed=True), is_complete=is_complete
         )
 
     def _initial_state(self, template: object) -> ScratchpadState:
@@ -248,8 +251,8 @@ class ScratchpadLayer(PlainLayer):
         return update.state
 
     def _render(self, state: ScratchpadState) -> str:
-        shown, text = self._rendered_state
-        if shown is not state:
+        rendered, text = self._rendered_state
+        if rendered is not state:
             text = render_state(state)
             self._rendered_state = (state, text)
         return text
@@ -260,10 +263,10 @@ class ScratchpadLayer(PlainLayer):
             self._checked_state = (state, "")
 
     def _copy_with(self, *, scope: Scope | None = None, read_only: bool | None = None) -> ScratchpadLayer:
-        twin = copy(self)
-        twin.scope = self.scope if scope is None else scope
-        twin.read_only = self.read_only if read_only is None else read_only
-        return twin
+        layer = copy(self)
+        layer.scope = self.scope if scope is None else scope
+        layer.read_only = self.read_only if read_only is None else read_only
+        return layer
 
 
 def parse_bool(arguments: Mapping[str, Any], key: str) -> bool:
@@ -293,7 +296,7 @@ def find_scratchpad(layers: Sequence[Layer]) -> ScratchpadLayer | None:
 def find_visible_scratchpad(layers: Sequence[Layer]) -> tuple[ScratchpadLayer, int] | None:
     """Return the visible scratchpad and the number of generations up.
 
-    0 for one of the session itself.
+    The number is 0 for a scratchpad of the session itself.
     """
     kept = (unwrap_view(layer) for layer in layers)
     return next(((layer, height) for layer, height in kept if isinstance(layer, ScratchpadLayer)), None)
@@ -325,29 +328,28 @@ def _result_message(update: ScratchpadUpdate, *, changed: bool) -> str:
 def _stale_revision(
     update: ScratchpadUpdate, seen: ScratchpadState | None, current: ScratchpadState
 ) -> ScratchpadRevision | None:
-    """Return a refusal if the update would overwrite content that the model has not seen.
-
-    Else None.
-    """
+    """Return a refusal if the update would overwrite content unseen by the model, else None."""
     if isinstance(current, str):
         if update.append or not current or seen == current:
             return None
-        told = f"You have not seen all of the current scratchpad. It is now:\n{_shorten(current)}"
-        return ScratchpadRevision((), told, stale=True, is_complete=len(current) <= MAX_SHOWN_CHARACTERS)
+        message = f"You have not seen all of the current scratchpad. It is now:\n{_shorten(current)}"
+        return ScratchpadRevision((), message, stale=True, is_complete=len(current) <= MAX_SHOWN_CHARACTERS)
     if not isinstance(seen, Mapping):
         return None
     touched = [*(path for path, _ in leaf_values(update.values)), *update.delete]
-    places = dict.fromkeys(_replaced_path(current, path) for path in touched)
+    paths = dict.fromkeys(_replaced_path(current, path) for path in touched)
     changed = {
-        path: value_at(current, path)
-        for path in places
-        if not json_equal(value_at(seen, path), value_at(current, path))
+        path: value_at(current, path) for path in paths if not json_equal(value_at(seen, path), value_at(current, path))
     }
     if not changed:
         return None
-    shown = [f"{format_path(path)} is now {to_json(value)}" for path, value in changed.items() if value is not ABSENT]
-    gone = [f"{format_path(path)} was removed" for path, value in changed.items() if value is ABSENT]
-    return ScratchpadRevision((), f"Changed since you last saw it: {_shorten('; '.join([*shown, *gone]))}.", stale=True)
+    present_fields = [
+        f"{format_path(path)} is now {to_json(value)}" for path, value in changed.items() if value is not ABSENT
+    ]
+    removed_fields = [f"{format_path(path)} was removed" for path, value in changed.items() if value is ABSENT]
+    return ScratchpadRevision(
+        (), f"Changed since you last saw it: {_shorten('; '.join([*present_fields, *removed_fields]))}.", stale=True
+    )
 
 
 def _replaced_path(state: Mapping[str, Any], path: Sequence[str]) -> tuple[str, ...]:
@@ -372,7 +374,7 @@ def _shorten(text: str) -> str:
 def _describe_update(update: ScratchpadUpdate) -> str:
     if update.text is not None:
         return "Added." if update.append else "Written."
-    gone = [format_path(path) for path in update.delete if path[:1] != path or path[0] not in update.values]
-    done = [f"Updated: {', '.join(format_path([key]) for key in update.values)}." if update.values else ""]
-    done += [f"Removed: {', '.join(gone)}." if gone else ""]
-    return " ".join(filter(None, done))
+    removed_fields = [format_path(path) for path in update.delete if path[:1] != path or path[0] not in update.values]
+    sentences = [f"Updated: {', '.join(format_path([key]) for key in update.values)}." if update.values else ""]
+    sentences += [f"Removed: {', '.join(removed_fields)}." if removed_fields else ""]
+    return " ".join(filter(None, sentences))

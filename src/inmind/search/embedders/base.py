@@ -25,8 +25,8 @@ class Embedder(Protocol):
     """A model that embeds texts.
 
     It promises, each with a test in tests/contract/test_embedder.py: one row per text, in order, with `dimensions`
-    finite numbers and unit length; zeros for an empty text; the same row for the same text, whatever else is in the
-    batch; any text of any length and script is accepted. It may be called from several threads at once.
+    finite numbers and unit length; zeros for an empty text; the same row for the same text, in any batch; any text of
+    any length and script is accepted. It may be called from several threads at once.
 
     `inmind.search.embedders.create_embedder` wraps any function that returns numbers so that it keeps these
     promises.

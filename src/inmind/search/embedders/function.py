@@ -1,4 +1,4 @@
-"""Wraps an embedding function as an Embedder: the one place where inputs and results are checked.
+"""Wraps an embedding function as an Embedder, and checks its inputs and results.
 
 Models differ in what they reject (empty text, a megabyte of text, unpaired surrogates) and in the length of their
 vectors, and a host's function may return anything.
@@ -47,11 +47,11 @@ class FunctionEmbedder:
     def embed(self, texts: Sequence[str], /) -> NDArray[np.float32]:
         import numpy as np
 
-        readable = [_normalise(text) for text in texts]
-        non_empty = [place for place, text in enumerate(readable) if text]
-        vectors = np.zeros((len(readable), self.dimensions), np.float32)
+        normalised = [_normalise(text) for text in texts]
+        non_empty = [index for index, text in enumerate(normalised) if text]
+        vectors = np.zeros((len(normalised), self.dimensions), np.float32)
         if non_empty:
-            vectors[non_empty] = self._unit_vectors([readable[place] for place in non_empty])
+            vectors[non_empty] = self._unit_vectors([normalised[index] for index in non_empty])
         return vectors
 
     def _unit_vectors(self, texts: Sequence[str]) -> NDArray[np.float64]:

@@ -73,8 +73,8 @@ def _request(server: HttpEndpoint, model: str, texts: list[str]) -> Json:
 def _parse_rows(response: Json, url: str, count: int) -> list[Any]:
     """Return one vector per text, ordered by index."""
     try:
-        by_index = {one["index"]: one["embedding"] for one in response["data"]}
-        return [by_index[place] for place in range(count)]
+        by_index = {item["index"]: item["embedding"] for item in response["data"]}
+        return [by_index[index] for index in range(count)]
     except (ValueError, LookupError, TypeError) as error:
         reason = f"{url} did not return {count} embeddings: {short_repr(response)}"
         raise ModelFailed(reason=reason) from error

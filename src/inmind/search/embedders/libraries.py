@@ -1,4 +1,7 @@
-"""Embedders of the libraries fastembed (ONNX) and model2vec. Both download models that are not cached."""
+"""Embedders of the libraries fastembed (ONNX) and model2vec.
+
+Both download models that are not cached.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from inmind.search.embedders.function import FunctionEmbedder
 def fastembed(model: str) -> FunctionEmbedder:
     require_packages("fastembed", embedder=f"fastembed:{model}", install="pip install fastembed")
     library = import_module("fastembed").TextEmbedding
-    sizes: dict[str, int] = {one["model"]: one["dim"] for one in library.list_supported_models()}
+    sizes: dict[str, int] = {supported["model"]: supported["dim"] for supported in library.list_supported_models()}
     if model not in sizes:
         raise InvalidInput(field="embedder", value=f"fastembed:{model}", expected="a model supported by fastembed")
     loaded = cache(lambda: library(model))

@@ -41,18 +41,18 @@ def _embed(texts: Sequence[str]) -> NDArray[np.float32]:
 
     encoder, tokenizer = _model()
     tokens = [tokenizer.encode(text).ids for text in texts]
-    return np.concatenate([encoder(some) for some in _split_batches(tokens)])
+    return np.concatenate([encoder(batch) for batch in _split_batches(tokens)])
 
 
 def _split_batches(tokens: Sequence[list[int]]) -> Sequence[Sequence[list[int]]]:
     batches: list[list[list[int]]] = []
-    room = 0
+    free_tokens = 0
     for ids in tokens:
-        if len(ids) > room:
+        if len(ids) > free_tokens:
             batches.append([])
-            room = BATCH_TOKENS
+            free_tokens = BATCH_TOKENS
         batches[-1].append(ids)
-        room -= len(ids)
+        free_tokens -= len(ids)
     return batches
 
 

@@ -41,7 +41,7 @@ MAX_PASSAGES_PER_WORD = 4_800
 MAX_SPEAKERS = 200
 
 CLAIM_MICROSECONDS = 60_000_000
-"""Time for which an embedding claim is valid. A killed process is not waited for longer."""
+"""Time for which an embedding claim is valid. After a process was killed, others wait no longer than this."""
 
 
 @frozen
@@ -181,8 +181,8 @@ class SearchIndex:
         """Return the scopes of the resources that are indexed, in the given order."""
         wanted = list(dict.fromkeys(resources))
         rows = self._query(lambda tables: tables.rows("scopes", tables.list_parameter(wanted), embedder, MAX_SPEAKERS))
-        found = {row[1]: self._scope(*row) for row in rows}
-        return [found[name] for name in wanted if name in found]
+        scopes_by_name = {row[1]: self._scope(*row) for row in rows}
+        return [scopes_by_name[name] for name in wanted if name in scopes_by_name]
 
     def catch_up_scopes(self, resources: Sequence[str], *, embedder: str = "") -> list[Scope]:
         """Index new events of the resources, then return their scopes."""
@@ -213,9 +213,11 @@ class SearchIndex:
 
     def find(self, id: str) -> Record | None:
         """Return a crystal's record by its id."""
-        place = parse_crystal_id(id)
-        found = self._records(lambda tables: tables.rows("crystal_by_event", *place)) if place else []
-        return found[0] if found else None
+        event_and_part = parse_crystal_id(id)
+        records = (
+            self._records(lambda tables: tables.rows("crystal_by_event", *event_and_part)) if event_and_part else []
+        )
+        return records[0] if records else None
 
     def records_of_events(self, events: Iterable[str]) -> list[Record]:
         """Return the records of the crystals of some events."""
@@ -223,11 +225,11 @@ class SearchIndex:
         return self._records(lambda tables: tables.rows("of_events", tables.list_parameter(wanted))) if wanted else []
 
     def count_since(self, scope: Scope, since: datetime, limit: int) -> int:
-        """Return the number of crystals said after a time, at most `limit`."""
+        """Return the number of crystals after a time, at most `limit`."""
         return self._rows("count_since", scope.id, to_microseconds(since), limit)[0][0]
 
     def numbers_in_span(self, scope: Scope, span: DateSpan, limit: int) -> list[int]:
-        """Return crystals said in a time span, newest first."""
+        """Return crystals in a time span, newest first."""
         bounds = (scope.id, to_microseconds(span.start), to_microseconds(span.end), limit)
         return [number for (number,) in self._rows("numbers_in_span", *bounds)]
 
@@ -235,9 +237,9 @@ class SearchIndex:
         """Return notes and dream crystals."""
         return self._records(lambda tables: tables.rows("written_crystals", scope.id))
 
-    def fading_records(self, scope: Scope, made: int, limit: int) -> list[Record]:
+    def fading_records(self, scope: Scope, after: int, limit: int) -> list[Record]:
         """Return messages that may expire, in index order."""
-        return self._records(lambda tables: tables.rows("fading_crystals", scope.id, made, limit))
+        return self._records(lambda tables: tables.rows("fading_crystals", scope.id, after, limit))
 
     # -- vectors -------------------------------------------------------------------------------------------
 
@@ -260,10 +262,10 @@ class SearchIndex:
             number = tables.value("add_embedder", embedder, to_microseconds(now))
             if not tables.rows("claim", number, resource, to_microseconds(now), CLAIM_MICROSECONDS):
                 return None
-            found = [Record(*row) for row in tables.rows("unembedded", embedder, resource, limit)]
-            if not found:
+            records = [Record(*row) for row in tables.rows("unembedded", embedder, resource, limit)]
+            if not records:
                 tables.rows("release_claim", embedder, resource)
-            return found
+            return records
 
         return self._write(claim)
 
@@ -282,13 +284,13 @@ class SearchIndex:
     ) -> None:
         """Store vectors, and that the resource is embedded up to a crystal."""
 
-        def keep(tables: Tables) -> None:
+        def store(tables: Tables) -> None:
             number = tables.value("add_embedder", embedder, to_microseconds(now))
             rows = [(number, resource, passage, tables.vector_parameter(vector)) for passage, vector in vectors]
             tables.execute_many("add_vector", rows)
             tables.rows("set_embedded_upto", number, resource, upto)
 
-        self._write(keep)
+        self._write(store)
 
     def record_embedder_use(self, embedder: str, now: datetime) -> None:
         """Record that an embedder is used."""
@@ -300,7 +302,7 @@ class SearchIndex:
         Returns True if none are left.
         """
 
-        def forget(tables: Tables) -> bool:
+        def delete(tables: Tables) -> bool:
             for (other,) in tables.rows("other_embedders", embedder, to_microseconds(unused_since)):
                 if resources := [resource for (resource,) in tables.rows("embedded_by", other, limit)]:
                     tables.rows("drop_vectors", other, tables.list_parameter(resources))
@@ -309,7 +311,7 @@ class SearchIndex:
                 tables.rows("drop_embedder", other)
             return True
 
-        return not self._rows("other_embedders", embedder, to_microseconds(unused_since)) or self._write(forget)
+        return not self._rows("other_embedders", embedder, to_microseconds(unused_since)) or self._write(delete)
 
     # -- tables --------------------------------------------------------------------------------------------
 

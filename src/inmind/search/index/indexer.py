@@ -27,8 +27,8 @@ from inmind.search.extract import (
     SearchableMessage,
     can_echo,
     extract_crystals,
+    shown_texts,
     subjects_of,
-    texts_shown,
 )
 from inmind.search.index.numbers import (
     MAX_PASSAGES,
@@ -122,13 +122,13 @@ class Indexer:
     # -- new crystals --------------------------------------------------------------------------------------
 
     def _extract(self, event: Event, parsed: SearchableMessage | None) -> None:
-        for text in texts_shown(event, parsed):
+        for text in shown_texts(event, parsed):
             self._series(event.stream, CONVERSATION_SERIES).new_runs |= word_runs(text)
-        for name, about in subjects_of(event):
+        for name, subject in subjects_of(event):
             series = self._series(event.stream, name)
             self._flush_crystals()
             bounds = series_bounds(series.id)
-            if self._tables.rows("hide_earlier", series.resource.id, *bounds, about, to_microseconds(event.at)):
+            if self._tables.rows("hide_earlier", series.resource.id, *bounds, subject, to_microseconds(event.at)):
                 series.resource.hidden = 1
         for draft in extract_crystals(event, parsed):
             self._add(event, draft)
@@ -185,11 +185,11 @@ class Indexer:
             return set()
         runs = [word_runs(text) for text in texts]
         all_runs = set[int]().union(*runs)
-        shown = series.new_runs & all_runs
-        if series.has_shown and (others := all_runs - shown):
-            asked = (series.resource.id, series.id, self._tables.list_parameter(sorted(others)))
-            shown |= {run for (run,) in self._tables.rows("find_shown_runs", *asked)}
-        return {place for place, text in enumerate(texts) if is_echo(text, runs[place] & shown)}
+        shown_runs = series.new_runs & all_runs
+        if series.has_shown and (other_runs := all_runs - shown_runs):
+            parameters = (series.resource.id, series.id, self._tables.list_parameter(sorted(other_runs)))
+            shown_runs |= {run for (run,) in self._tables.rows("find_shown_runs", *parameters)}
+        return {index for index, text in enumerate(texts) if is_echo(text, runs[index] & shown_runs)}
 
     # -- changes to crystals -------------------------------------------------------------------------------
 
@@ -197,7 +197,7 @@ class Indexer:
         """Apply an access, dream, consolidation or pin to the crystals it names."""
         self._flush_crystals()
         ids, owner = _crystal_ids(event), self._owner(event.stream)
-        events = sorted({place[0] for id in ids if (place := parse_crystal_id(id))})
+        events = sorted({event_and_part[0] for id in ids if (event_and_part := parse_crystal_id(id))})
         rows = self._tables.rows("crystals_of_events", self._tables.list_parameter(events)) if events else []
         records = {
             record.id: record
@@ -231,23 +231,23 @@ class Indexer:
         """After an undo or edit: make exactly the latest live version of each subject searchable."""
         self._flush_crystals()
         try:
-            read = [event for kind in _REVERTIBLE_KINDS for event in self._store.read(stream, kind=kind)]
+            unsorted = [event for kind in _REVERTIBLE_KINDS for event in self._store.read(stream, kind=kind)]
         except Damaged as error:
             log.warning("cannot apply a retraction in %s, retracted text may still be found: %s", stream, error)
             return
-        events = sorted(read, key=lambda event: event.seq)
+        events = sorted(unsorted, key=lambda event: event.seq)
         live = live_sequence_numbers(events)
         last: dict[str, int] = {}
         for event in events:
             if event.seq in live:
-                last |= {about: event.seq for _, about in subjects_of(event)}
+                last |= {subject: event.seq for _, subject in subjects_of(event)}
         changed: list[tuple[object, ...]] = []
-        for resource, made, event, about, gone in self._tables.rows("of_stream", f"{stream}#", f"{stream}$"):
+        for resource, made, event, subject, gone in self._tables.rows("of_stream", f"{stream}#", f"{stream}$"):
             event_stream, _, number = event.rpartition("#")
             if event_stream != stream:  # a session id may contain another stream's id and "#"
                 continue
             seq = int(number)
-            is_live = seq in live and last.get(about, seq) == seq
+            is_live = seq in live and last.get(subject, seq) == seq
             if is_live is not (gone is None):
                 self._resource_by_id(resource).hidden = 1
                 changed.append((resource, made, None if is_live else to_microseconds(at)))
@@ -257,24 +257,24 @@ class Indexer:
 
     def _load_series(self, streams: set[str]) -> None:
         """Load all series of these streams at once."""
-        for stream, name, id, length, asks, shows, resource in self._tables.rows(
+        for stream, name, id, length, ends_with_question, has_shown, resource in self._tables.rows(
             "series_of_streams", self._tables.list_parameter(sorted(streams))
         ):
             owner = self._resource_by_id(resource)
             self._series_by_name[stream, name] = _Series(
-                owner, id, stream, name, length, asks, shows, stored_length=length
+                owner, id, stream, name, length, ends_with_question, has_shown, stored_length=length
             )
 
     def _series(self, stream: str, name: str) -> _Series:
         """Return a series with a free position; a full series continues in another one."""
-        while (found := self._series_by_name.get((stream, name))) is not None and is_series_full(found.length):
+        while (series := self._series_by_name.get((stream, name))) is not None and is_series_full(series.length):
             name += _OVERFLOW_MARK
-        if found is None:
+        if series is None:
             resource = self._owner(stream)
             is_conversation = name.rstrip(_OVERFLOW_MARK) == CONVERSATION_SERIES and stream.startswith("session/")
             id = series_number(self._next_series_count(resource), conversation=is_conversation)
-            found = self._series_by_name[stream, name] = _Series(resource, id, stream, name)
-        return found
+            series = self._series_by_name[stream, name] = _Series(resource, id, stream, name)
+        return series
 
     def _owner(self, stream: str) -> _Resource:
         if self._single_resource is not None:
@@ -312,24 +312,45 @@ class Indexer:
 
     def _flush(self) -> None:
         self._flush_crystals()
-        series = [one for one in self._series_by_name.values() if one.length != one.stored_length or one.new_runs]
-        for one in series:
-            one.has_shown = int(bool(one.has_shown or one.new_runs))
+        changed_series = [
+            series
+            for series in self._series_by_name.values()
+            if series.length != series.stored_length or series.new_runs
+        ]
+        for series in changed_series:
+            series.has_shown = int(bool(series.has_shown or series.new_runs))
         tables = self._tables
         tables.execute_many(
             "save_series",
             [
-                (one.resource.id, one.id, one.stream, one.name, one.length, one.ends_with_question, one.has_shown)
-                for one in series
+                (
+                    series.resource.id,
+                    series.id,
+                    series.stream,
+                    series.name,
+                    series.length,
+                    series.ends_with_question,
+                    series.has_shown,
+                )
+                for series in changed_series
             ],
         )
         tables.execute_many(
-            "add_shown_runs", [(one.resource.id, one.id, run) for one in series for run in sorted(one.new_runs)]
+            "add_shown_runs",
+            [(series.resource.id, series.id, run) for series in changed_series for run in sorted(series.new_runs)],
         )
         tables.add_words(self._passage_words)
-        tables.execute_many("count_speaker", [(*whom, messages) for whom, messages in self._speakers.items()])
-        changed = [one for one in self._by_id.values() if one.has_changed]
-        tables.execute_many("grow_resource", [(one.id, one.passages, one.hidden) for one in changed])
+        tables.execute_many(
+            "count_speaker", [(resource, speaker, messages) for (resource, speaker), messages in self._speakers.items()]
+        )
+        tables.execute_many(
+            "grow_resource",
+            [
+                (resource.id, resource.passages, resource.hidden)
+                for resource in self._by_id.values()
+                if resource.has_changed
+            ],
+        )
 
 
 class _Resource:

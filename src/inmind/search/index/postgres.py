@@ -103,10 +103,12 @@ class PostgresIndex(SearchIndex):
     def catch_up_scopes(self, resources: Sequence[str], *, embedder: str = "") -> list[Scope]:
         """Return the scopes with one query if no owner has new events."""
         progress = self._catch_up_owners(_with_anonymous(resources), embedder)
-        if any(one.is_stale or not one.is_valid for one in progress):
+        if any(owner_progress.is_stale or not owner_progress.is_valid for owner_progress in progress):
             return self.scopes(resources, embedder=embedder)
-        found = {one.scope.name: one.scope for one in progress if one.scope}
-        return [found[name] for name in dict.fromkeys(resources) if name in found]
+        scopes_by_name = {
+            owner_progress.scope.name: owner_progress.scope for owner_progress in progress if owner_progress.scope
+        }
+        return [scopes_by_name[name] for name in dict.fromkeys(resources) if name in scopes_by_name]
 
     def catch_up_streams(self, streams: Iterable[str]) -> None:
         if wanted := sorted(set(streams)):
@@ -114,10 +116,10 @@ class PostgresIndex(SearchIndex):
 
     def stale_resources(self, after: str, limit: int) -> list[str]:
         """Return stale resources; after a rebuild, owners are checked until some are found."""
-        found: list[tuple[Any, ...]] = []
-        while not found and self._mark_stale_batch():
-            found = self._rows("stale_owners", after, limit)
-        return [name for (name,) in found or self._rows("stale_owners", after, limit)]
+        rows: list[tuple[Any, ...]] = []
+        while not rows and self._mark_stale_batch():
+            rows = self._rows("stale_owners", after, limit)
+        return [name for (name,) in rows or self._rows("stale_owners", after, limit)]
 
     def _mark_stale_batch(self) -> bool:
         """After a rebuild, mark the next batch of owners as stale.
@@ -164,24 +166,24 @@ class PostgresIndex(SearchIndex):
         anonymous = self._read_progress([ANONYMOUS], "") if progress.name.startswith(PRIVATE) else []
         has_vectors = self.stores_vectors
 
-        def forget(tables: PostgresTables) -> None:
+        def delete(tables: PostgresTables) -> None:
             for owner in sorted({progress.owner, *(other.owner for other in anonymous)}):
                 tables.rows("delete_resource", owner, f"{quote_lexeme(f'{owner} ')}:*")
                 if has_vectors:
                     tables.rows("delete_vectors", owner)
 
-        self._write(forget)
+        self._write(delete)
 
     def _read_progress(self, owners: list[str], embedder: str) -> list[_OwnerProgress]:
         progress: list[_OwnerProgress] = []
-        for owner, name, has_news, is_sound, identity, *scope in self._rows(
+        for owner, name, is_stale, is_valid, identity, *scope_row in self._rows(
             "owner_progress", owners, embedder, MAX_SPEAKERS
         ):
             self._identity = bytes(identity or b"")
             if self._identity and self._identity == self._damaged:
                 raise Damaged(place=self.place, reason="invalid data was read from the index")
-            found = self._scope(*scope) if scope[0] is not None else None
-            progress.append(_OwnerProgress(owner, name, has_news, is_sound, found))
+            scope = self._scope(*scope_row) if scope_row[0] is not None else None
+            progress.append(_OwnerProgress(owner, name, is_stale, is_valid, scope))
         return progress
 
     def _index_batch(self, owner: int, name: str) -> bool:
@@ -215,8 +217,8 @@ class PostgresIndex(SearchIndex):
     def _catch_up_pinned(self, anonymous: int) -> None:
         """Index the owners of crystals that are pinned in the anonymous stream first."""
         upto = next((upto for (upto,) in self._rows("position_of", anonymous)), 0)
-        found = self._store.events_since(upto, kinds=(CrystalPinned.kind,), limit=BATCH_SIZE, owner=ANONYMOUS)
-        pinned = {event.payload.id for _, event in found if event and isinstance(event.payload, CrystalPinned)}
+        pin_events = self._store.events_since(upto, kinds=(CrystalPinned.kind,), limit=BATCH_SIZE, owner=ANONYMOUS)
+        pinned = {event.payload.id for _, event in pin_events if event and isinstance(event.payload, CrystalPinned)}
         streams = sorted({id.rpartition("#")[0] for id in pinned})
         self._catch_up_owners({name for (name,) in self._rows("owners_of", streams)} - {ANONYMOUS})
 
@@ -235,8 +237,8 @@ class PostgresIndex(SearchIndex):
             return {}
         lexemes = [quote_lexeme(f"{scope.id} {word}") for word in wanted]
         rows = self._rows("word_matches", lexemes, None if all_passages else MAX_PASSAGES_PER_WORD)
-        found = {place: WordMatches(count, parse_passages(passages)) for place, count, passages in rows}
-        return {word: found.get(place, WordMatches(0, ())) for place, word in enumerate(wanted, 1)}
+        matches = {number: WordMatches(count, parse_passages(passages)) for number, count, passages in rows}
+        return {word: matches.get(number, WordMatches(0, ())) for number, word in enumerate(wanted, 1)}
 
     # -- vectors -------------------------------------------------------------------------------------------
 
@@ -259,27 +261,27 @@ class PostgresIndex(SearchIndex):
         rows = self._rows("nearest", embedder, scope.id, format_vector(vector), limit, with_vectors)
         total = rows[0][2] if rows else 0
         return ComparedPassages(
-            total, [(passage, close, sent and parse_halves(sent)) for passage, close, _, sent in rows]
+            total, [(passage, cosine, numbers and parse_halves(numbers)) for passage, cosine, _, numbers in rows]
         )
 
     def lagging_resources(self, embedder: str, limit: int, *, unclaimed_at: datetime | None = None) -> list[int]:
         """Return lagging resources; for a new embedder, resources are checked until some are found."""
-        while not (found := super().lagging_resources(embedder, limit, unclaimed_at=unclaimed_at)):
+        while not (resources := super().lagging_resources(embedder, limit, unclaimed_at=unclaimed_at)):
             with suppress(ReadOnly):
                 if self._write_statement("mark_stale_resources", embedder, SWEEP_BATCH_SIZE):
                     continue
             return []
-        return found
+        return resources
 
     def _check_pgvector(self) -> None:
-        found = self._rows("pgvector")
+        rows = self._rows("pgvector")
         self._pgvector_checked_at = time.monotonic()
-        if not found:
+        if not rows:
             if not self._warned:
                 log.warning("%s has no pgvector: searching by words only", self._database.place)
             self._warned = True
             return
-        ((schema,),) = found
+        ((schema,),) = rows
         with suppress(ReadOnly):
             if "vectors" not in self._query(self._existing_tables):
                 self._write(lambda tables: self._create_vector_table(tables, schema))
@@ -329,10 +331,10 @@ class PostgresIndex(SearchIndex):
         if self._identity:
             return
         try:
-            found = self._database.read(lambda connection: self._valid_identity(self._tables(connection)))
+            identity = self._database.read(lambda connection: self._valid_identity(self._tables(connection)))
         except Damaged:
-            found = None
-        self._identity = found or self._write_with_retry(self._rebuild)
+            identity = None
+        self._identity = identity or self._write_with_retry(self._rebuild)
 
     def _valid_identity(self, tables: PostgresTables) -> bytes | None:
         """Return the identity of the existing index if its version matches."""
@@ -346,8 +348,8 @@ class PostgresIndex(SearchIndex):
         """Create empty tables, in one process; then each process indexes what it needs."""
         self._lock(tables)
         with suppress(Damaged), tables.savepoint():
-            if found := self._valid_identity(tables):
-                return found
+            if identity := self._valid_identity(tables):
+                return identity
         for table in self._existing_tables(tables).values():
             tables.execute(f"DROP TABLE IF EXISTS {table} CASCADE")
         tables.run_script("schema")
@@ -382,4 +384,4 @@ class _OwnerProgress(NamedTuple):
 def _with_anonymous(resources: Iterable[str]) -> set[str]:
     """Add the anonymous owner: lifecycle events of anonymous sessions may be in its stream."""
     owners = set(resources)
-    return owners | {ANONYMOUS} if any(one.startswith(PRIVATE) for one in owners) else owners
+    return owners | {ANONYMOUS} if any(owner.startswith(PRIVATE) for owner in owners) else owners

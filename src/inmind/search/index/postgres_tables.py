@@ -44,8 +44,11 @@ class PostgresTables(Tables):
 
     def add_words(self, passages: Sequence[PassageWords]) -> None:
         if passages:
-            lines = ["\n".join(f"{one.resource} {word}" for word in one.words) for one in passages]
-            self.last_passage = self.value("add_words", [one.passage for one in passages], lines)
+            lines = [
+                "\n".join(f"{passage_words.resource} {word}" for word in passage_words.words)
+                for passage_words in passages
+            ]
+            self.last_passage = self.value("add_words", [passage_words.passage for passage_words in passages], lines)
 
     def vector_parameter(self, numbers: Sequence[float]) -> object:
         return format_vector(round_to_half(numbers))

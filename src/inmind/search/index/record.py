@@ -115,11 +115,11 @@ def passages_of(record: Record, text: str) -> list[tuple[int, str]]:
     speaker = record.speaker or record.role
     return [
         (
-            passage_number(record.number, place, words=len(index_words(passage))),
+            passage_number(record.number, position, words=len(index_words(passage))),
             f"{speaker}: {passage}" if speaker else passage,
         )
-        for place, passage in enumerate(split_passages(text)[:MAX_PASSAGES])
-        if place not in echoes
+        for position, passage in enumerate(split_passages(text)[:MAX_PASSAGES])
+        if position not in echoes
     ]
 
 

@@ -114,7 +114,7 @@ class SqliteIndex(SearchIndex, SqliteConnectionOwner):
     def close(self) -> None:
         with self._lock:
             self._closed = True
-            self._let_go()
+            self._disconnect()
 
     @contextlib.contextmanager
     def _connected(self) -> Generator[Any]:
@@ -205,13 +205,13 @@ class SqliteIndex(SearchIndex, SqliteConnectionOwner):
             return False
         upto, *last = row
         stored_events = self._store.events_since(upto - 1, kinds=INDEXED_KINDS, limit=1) if upto else ()
-        return not upto or [_position_mark(*one) for one in stored_events] == [(upto, *last)]
+        return not upto or [_position_mark(*stored_event) for stored_event in stored_events] == [(upto, *last)]
 
     def mark_damaged(self, reason: object) -> None:
         """Discard a damaged index. The next query rebuilds it."""
         log.warning("rebuilding damaged index: %s", reason)
         with self._lock:
-            self._let_go()
+            self._disconnect()
             self._damaged = True
 
     def _delete(self) -> None:
@@ -222,7 +222,7 @@ class SqliteIndex(SearchIndex, SqliteConnectionOwner):
         except OSError as error:
             raise UnsafeStorage(place=str(self.path), reason=str(error)) from error
 
-    def _let_go(self) -> None:
+    def _disconnect(self) -> None:
         if self._connection is not None:
             with contextlib.suppress(apsw.Error):  # errors of a damaged file do not matter
                 self._connection.close()

@@ -36,7 +36,7 @@ def raised(levels: Levels) -> tuple[float, ...]:
     ],
 )
 def test_a_spike_adds_what_it_is_said_to_add(spike: str, dopamine: float, cortisol: float, oxytocin: float) -> None:
-    assert raised(Levels().spiked(spike, WHEN)) == pytest.approx((dopamine, cortisol, oxytocin))
+    assert raised(Levels().after_spike(spike, WHEN)) == pytest.approx((dopamine, cortisol, oxytocin))
 
 
 def test_nothing_else_is_a_spike() -> None:
@@ -49,7 +49,7 @@ def test_at_rest_they_are_at_their_baselines() -> None:
 
 @pytest.mark.parametrize(("level", "spike", "minutes"), [("dopamine", "reward", 30), ("cortisol", "error", 60)])
 def test_half_of_what_was_raised_is_left_after_the_half_life(level: str, spike: str, minutes: int) -> None:
-    levels = Levels().spiked(spike, WHEN)
+    levels = Levels().after_spike(spike, WHEN)
     place = list(levels.by_name).index(level)
     for halves in (1, 2, 5):
         then = levels.decayed_to(WHEN + timedelta(minutes=halves * minutes))
@@ -57,15 +57,15 @@ def test_half_of_what_was_raised_is_left_after_the_half_life(level: str, spike: 
 
 
 def test_oxytocin_takes_45_minutes() -> None:
-    then = Levels().spiked("social", WHEN).decayed_to(WHEN + timedelta(minutes=45))
+    then = Levels().after_spike("social", WHEN).decayed_to(WHEN + timedelta(minutes=45))
     assert then.oxytocin == pytest.approx(0.35)
 
 
 def test_a_clock_that_was_set_back_lets_nothing_rise_and_time_goes_on_from_the_next_spike() -> None:
-    levels = Levels().spiked("reward", WHEN)
+    levels = Levels().after_spike("reward", WHEN)
     earlier = WHEN - timedelta(days=365)
     assert levels.decayed_to(earlier) == levels
-    again = levels.spiked("error", earlier)
+    again = levels.after_spike("error", earlier)
     assert again.decayed_to(earlier + timedelta(minutes=30)).dopamine == pytest.approx(0.30)
 
 
@@ -77,7 +77,7 @@ def test_no_level_ever_leaves_the_room_between_0_and_1(raised: list[tuple[str, i
     levels, now = Levels(), WHEN
     for spike, minutes in raised:
         now += timedelta(minutes=minutes)
-        levels = levels.spiked(spike, now)
+        levels = levels.after_spike(spike, now)
         assert all(0 <= level <= 1 for level in levels.by_name.values())
 
 
@@ -85,7 +85,7 @@ def test_no_level_ever_leaves_the_room_between_0_and_1(raised: list[tuple[str, i
 def test_decay_does_not_depend_on_the_number_of_reads(raised: list[tuple[str, int]], one: int, two: int) -> None:
     levels = Levels()
     for place, (spike, _) in enumerate(raised):
-        levels = levels.spiked(spike, WHEN + timedelta(minutes=place))
+        levels = levels.after_spike(spike, WHEN + timedelta(minutes=place))
     start = WHEN + timedelta(minutes=len(raised))
     there = start + timedelta(seconds=one + two)
     stopped = levels.decayed_to(start + timedelta(seconds=one)).decayed_to(there)
@@ -100,4 +100,4 @@ def test_decay_does_not_depend_on_the_number_of_reads(raised: list[tuple[str, in
     [("reward", "motivated"), ("error", "tense"), ("social", "socially engaged"), ("urgency", "tense")],
 )
 def test_one_spike_is_already_seen(spike: str, words: str) -> None:
-    assert describe_mood(Levels().spiked(spike, WHEN)) == words
+    assert describe_mood(Levels().after_spike(spike, WHEN)) == words

@@ -195,6 +195,22 @@ def test_an_earlier_name_still_finds_an_entity() -> None:
     assert "before" in answer.why
 
 
+@each_row(
+    ("text", "reason"),
+    [
+        ("open the pricing page", '"pricing" was in its earlier name'),
+        ("open the team page", '"team" is in its name'),
+        ('open "Pricing"', '"Pricing" was in its earlier name'),
+        ('open "Team"', '"Team" is in its name'),
+    ],
+)
+def test_the_reason_names_an_earlier_name_if_only_that_has_the_words(text: str, reason: str) -> None:
+    renamed = window_after([a("page", "Pricing Plans", "p1")], [a("page", "Our Team", "p1")], [HOME])
+    answer = resolve(text, renamed)
+    assert answer.entity is not None
+    assert (answer.entity.name, answer.why) == ("Our Team", reason)
+
+
 def test_a_part_is_returned_as_an_entity_with_its_parent() -> None:
     part = resolve("the standing desk", SITE).entity
     assert part is not None
