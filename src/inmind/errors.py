@@ -15,7 +15,7 @@
     ├── DreamRunning        DREAM_RUNNING      a dream for this resource is already running; none was started
     ├── DreamRejected       DREAM_REJECTED     the page that a dream proposed did not pass the guards
     ├── DreamOvertaken      DREAM_OVERTAKEN    the dream lost its lease or was cancelled; it can no longer commit
-    ├── ContextOverflow     CONTEXT_OVERFLOW   the prompt does not fit the context window, whatever is left out
+    ├── ContextOverflow     CONTEXT_OVERFLOW   the prompt does not fit the context window, even without memory
     ├── PromptNotRebuilt    PROMPT_NOT_REBUILT a past prompt renders to other bytes than were sent
     ├── Closed              CLOSED             the memory was closed before the call
     └── StoreError
@@ -108,7 +108,10 @@ class Conflict(InmindError):
 
 
 class BundleDiverged(Conflict):
-    """Both this home and the bundle have events that the other lacks. Nothing was imported."""
+    """This home and the bundle have diverged: each has events that the other has not.
+
+    Nothing was imported.
+    """
 
     code = "BUNDLE_DIVERGED"
 
@@ -220,7 +223,7 @@ class DreamOvertaken(InmindError):
 
 
 class ContextOverflow(InmindError):
-    """The prompt does not fit the context window, whatever is left out. Nothing was stored."""
+    """The prompt does not fit the context window, even without memory. Nothing was stored."""
 
     code = "CONTEXT_OVERFLOW"
 
@@ -275,8 +278,7 @@ class NotDurable(StoreError):
 
     The change may be stored or not; further writes are refused.
 
-    A second fsync after a failed one can succeed without having written anything: retrying would turn a reported loss
-    into a silent one.
+    A second fsync after a failed one can succeed without having written anything, so a retry could hide the loss.
     """
 
     code = "NOT_DURABLE"
@@ -333,7 +335,7 @@ class StoreUnavailable(StoreError):
 class OutcomeUnknown(StoreError):
     """The connection ended before the database replied.
 
-    The change is stored completely or not at all.
+    The whole change is stored, or nothing is.
 
     Retrying with the same key is safe. Without a key, read the state first.
     """

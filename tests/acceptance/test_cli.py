@@ -393,7 +393,7 @@ def test_compact_has_a_json_form(talked: Home) -> None:
     shown = json.loads(ran.stdout)
     assert (shown["reason"], shown["messages"], shown["left_out"]) == ("asked by the host", 10, [])
     assert shown["tokens"] > 0
-    assert shown["items"][1] == {"kind": "rule", "text": "Always answer in one sentence.", "where": "memory"}
+    assert shown["items"][1] == {"kind": "rule", "text": "Always answer in one sentence.", "location": "memory"}
     with Memory.open(talked) as memory:
         session = memory.session("long")
         assert shown["version"] == session.state.seq
@@ -479,7 +479,7 @@ def test_what_must_survive_is_shown_with_where_it_stands(talked: Home, used: Hom
     inmind("compact", "long", home=talked)
     assert inmind("show", "retained", "long", home=talked).stdout == said.replace("the conversation", "memory")
     shown = json.loads(inmind("show", "retained", "long", "--json", home=talked).stdout)
-    assert shown[1] == {"kind": "rule", "text": "Always answer in one sentence.", "where": "memory"}
+    assert shown[1] == {"kind": "rule", "text": "Always answer in one sentence.", "location": "memory"}
     with Memory.open(used) as memory:
         memory.session("new")
     assert inmind("show", "retained", "new", home=used).stdout.startswith("No retained items")

@@ -501,7 +501,7 @@ def test_an_automatic_compaction_reports_each_retained_item(home: Home) -> None:
         (compaction,) = report.compactions
         assert (compaction.reason, compaction.messages) == (report.compacted, compactions(session)[0].messages)
         assert compaction.archives == compactions(session)[0].archives
-        assert {item.text: item.where for item in compaction.items} == {
+        assert {item.text: item.location for item in compaction.items} == {
             "Ada is away until Monday.": "memory",
             GOAL: "memory",
             RULE: "memory",
@@ -704,7 +704,7 @@ def test_a_report_locates_each_retained_item(session: Session, talk: list[Messag
     session.prepare(talk)
     session.retain("The password prompt is answered by Ada alone.")
     report = session.compact("conversation", keep_recent=0)
-    assert [(item.kind, item.text, item.where) for item in report.items] == [
+    assert [(item.kind, item.text, item.location) for item in report.items] == [
         ("goal", GOAL, "memory"),
         ("pinned", "The password prompt is answered by Ada alone.", "memory"),
         ("rule", RULE, "memory"),

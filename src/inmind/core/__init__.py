@@ -1,1 +1,1 @@
-"""The base of every room: events, messages, JSON, text, tokens. It knows no subject."""
+"""Base of all other packages, which imports none of them: events, messages, JSON, text."""

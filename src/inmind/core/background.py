@@ -1,8 +1,8 @@
-"""One background thread per Memory for work the caller does not wait for (embedding, note pages).
+"""One background thread per Memory, for work that the caller does not wait for.
 
-The thread starts with the first task. Tasks that arrive together run as one batch, and `close` returns after all of
-them ran. Every task can also run later or in another process, so a failure is logged and stops nothing, and a forked
-child drops the queue.
+It runs embedding and updates of notes pages. The thread starts with the first task. Tasks that arrive together run as
+one batch, and `close` returns after all of them ran. Every task can also run later or in another process, so a failure
+is logged and stops nothing, and a forked child drops the queue.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ class BackgroundQueue:
         A task that calls this does not wait for itself.
         """
         with self._changed:
-            upto = self._flush_upto = self._submitted
+            last_submitted = self._flush_upto = self._submitted
             self._changed.notify_all()
             if self._thread is not threading.current_thread():
-                self._changed.wait_for(lambda: self._completed >= upto)
+                self._changed.wait_for(lambda: self._completed >= last_submitted)
 
     def close(self) -> None:
         self.flush()
@@ -83,11 +83,11 @@ class BackgroundQueue:
                     lambda: self._flush_upto > self._completed or self._closing, timeout=BATCH_SECONDS
                 )
                 work, self._pending = list(self._pending.values()), {}
-                upto = self._submitted
+                last_submitted = self._submitted
             for one in work:
                 _run_safely(one)
             with self._changed:
-                self._completed = upto
+                self._completed = last_submitted
                 self._changed.notify_all()
 
 

@@ -1,4 +1,4 @@
-"""JSON text and digests: the one way in which values are written and compared."""
+"""JSON text and digests: how all values are written and compared."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def to_json(value: object) -> str:
 
 
 def digest(*texts: str) -> str:
-    """A 64-bit digest that tells versions apart. It is not a signature."""
+    """A 64-bit digest that distinguishes versions. It is not a signature."""
     hashed = blake2b(digest_size=8)
     for text in texts:
         hashed.update(text.encode("utf-8", "surrogatepass"))

@@ -1,9 +1,9 @@
-"""Fork handlers: a forked child must not inherit connections, or locks held by threads of the parent.
+"""Fork handlers: a forked child must not inherit connections or held locks.
 
 A lock that was held at the moment of the fork is never released in the child, so its owner must create a new one.
 A connection is worse. SQLite keeps the locks of a process in memory, and the child gets a copy of it: every connection
-that it opens seems to hold locks that only the parent has, and once the parent is gone, others delete the log that the
-child writes to. So no SQLite connection is open while a fork happens.
+that it opens seems to hold locks that only the parent has, and once the parent has ended, others delete the log
+that the child writes to. So no SQLite connection is open while a fork happens.
 """
 
 from __future__ import annotations

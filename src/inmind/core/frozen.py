@@ -25,24 +25,24 @@ def frozen(*, kw_only: bool = False) -> Callable[[type[V]], type[V]]: ...
 def frozen(cls: type[V] | None = None, /, *, kw_only: bool = False) -> type[V] | Callable[[type[V]], type[V]]:
     """Make a frozen dataclass with slots. Methods defined by the class itself are kept."""
 
-    def made(cls: type[V]) -> type[V]:
+    def build(cls: type[V]) -> type[V]:
         missing = [name for name in _LAZY_METHODS if name not in vars(cls)]
         defined = dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=kw_only)(cls)
         for name in missing:
             setattr(defined, name, _lazy_method(defined, name, missing))
         return defined
 
-    return made if cls is None else made(cls)
+    return build if cls is None else build(cls)
 
 
 def _lazy_method(cls: type[Any], name: str, missing: list[str]) -> Callable[..., Any]:
     """Return a placeholder that generates all missing methods of the class when it is called."""
 
-    def first(self: object, *others: object) -> Any:
-        alike = [(one.name, one.type, field(compare=one.compare, hash=one.hash, repr=one.repr)) for one in fields(cls)]
-        written = make_dataclass(cls.__name__, alike, init=False, frozen=True)
+    def placeholder(self: object, *others: object) -> Any:
+        specs = [(one.name, one.type, field(compare=one.compare, hash=one.hash, repr=one.repr)) for one in fields(cls)]
+        generated = make_dataclass(cls.__name__, specs, init=False, frozen=True)
         for method in missing:
-            setattr(cls, method, vars(written)[method])
+            setattr(cls, method, vars(generated)[method])
         return getattr(cls, name)(self, *others)
 
-    return first
+    return placeholder

@@ -1,6 +1,6 @@
 """HTTP requests to model servers, limited in time, bytes and retries.
 
-A dream, a search or a person waits for the answer, so everything a server can cause is bounded. The server's text may
+A dream, a search or a user waits for the response, so its time, size and retries are bounded. The server's text may
 appear in an error message; the API key never does, even if the server repeats it.
 """
 
@@ -30,7 +30,7 @@ MAX_RESPONSE_BYTES = 1_000_000
 """Limit of a response, unless the endpoint sets another."""
 
 MAX_STREAM_BYTES = 32_000_000
-"""Limit of a streamed response; every event repeats its frame for a word or two."""
+"""Limit of a streamed response. It is higher: every event repeats its frame for a few characters of text."""
 
 RETRY_DELAYS_SECONDS = (1.0, 4.0)
 """Delay before each retry, unless the server sends Retry-After."""
@@ -45,14 +45,14 @@ _NO_COMPRESSION = {"Accept-Encoding": "identity"}
 class RequestRefused(ModelFailed):
     """The server refused the request with a 4xx status; another request may succeed."""
 
-    def __init__(self, *, reason: str, status: int, said: str, free: bool = True) -> None:
+    def __init__(self, *, reason: str, status: int, body: str, free: bool = True) -> None:
         super().__init__(reason=reason, free=free)
-        self.status, self.body = status, said
+        self.status, self.body = status, body
 
 
 @frozen(kw_only=True)
 class HttpEndpoint:
-    """A model server, with a fixed API key or one that is read from a variable for every request."""
+    """A model server. Its API key is fixed, or read from a variable for every request."""
 
     url: str
     key: str | None = None
@@ -73,7 +73,7 @@ class HttpEndpoint:
         return f"Server({self.url!r})"
 
     def request(self, path: str, body: Mapping[str, Any] | None, *, headers: HeadersForKey, seconds: float) -> Json:
-        """Send one request and return the JSON object it answers. Without a body it is a GET."""
+        """Send one request and return the JSON object of the response. Without a body it is a GET."""
         key = self._current_key()
         until = time.monotonic() + seconds
         with self._client(headers(key)) as client:
@@ -89,7 +89,7 @@ class HttpEndpoint:
     ) -> Generator[Json, None, bool]:
         """Yield the events of a streamed response as JSON objects.
 
-        `seconds` limits the silence between them.
+        `seconds` limits the time between two events.
 
         Returns whether the server sent its end marker. Before the response starts, failures are retried; afterwards
         they are raised, and the caller decides what to do with a partial response.
@@ -163,12 +163,12 @@ class HttpEndpoint:
         key: str,
         seconds: float,
     ) -> _HttpResult:
-        """A streamed response that stays open until `open_response` is closed; any other is read completely."""
+        """Open a streamed response, until `open_response` is closed; read any other completely."""
 
         def send() -> _HttpResult:
             open_response.close()  # of the previous attempt
-            asked = client.stream("POST", url, json=body, timeout=seconds, headers=_NO_COMPRESSION)
-            response = open_response.enter_context(asked)
+            streamed = client.stream("POST", url, json=body, timeout=seconds, headers=_NO_COMPRESSION)
+            response = open_response.enter_context(streamed)
             if response.status_code == 200 and "json" not in response.headers.get("Content-Type", ""):
                 return _HttpResult("", status=200, stream=response)
             return self._read_response(response, url, key, time.monotonic() + seconds)
@@ -208,8 +208,8 @@ def bearer(key: str) -> dict[str, str]:
 def parse_sse(chunks: Iterable[bytes]) -> Generator[str, None, bool]:
     """Yield the data of server-sent events from chunks of bytes, up to the end marker.
 
-    Returns whether the end marker was sent. Lines end only where the protocol says so: the text of a model may contain
-    any other kind of line separator.
+    Returns whether the end marker was sent. Only the line endings of the protocol end a line: the text of a model may
+    contain any other line separator.
     """
     decoded = codecs.getincrementaldecoder("utf-8")("replace")
     rest, data = "", list[str]()
@@ -247,7 +247,7 @@ class _HttpResult(NamedTuple):
     retryable: bool = False
     """A retry may succeed."""
     retry_after: float | None = None
-    """Seconds until then, from the Retry-After header."""
+    """Seconds until a retry, from the Retry-After header."""
     unbilled: bool = False
     """The server did no paid work for this attempt or earlier ones."""
     stream: httpx2.Response | None = None
@@ -307,7 +307,7 @@ def _check_url(url: str) -> None:
 
 
 def _catch_transport_errors(url: str, send: Callable[[], _HttpResult]) -> _HttpResult:
-    """The result of an attempt, with transport errors as results."""
+    """Send a request and return transport errors as results."""
     import httpx2
 
     try:
@@ -327,7 +327,7 @@ def _error_for(answer: _HttpResult) -> ModelFailed:
     if answer.status == 200:
         return ModelFailed(reason=f"{answer.failure}: expected a stream of events")
     if 400 <= answer.status < 500 and answer.status != 429:
-        return RequestRefused(reason=answer.failure, status=answer.status, said=answer.text, free=answer.unbilled)
+        return RequestRefused(reason=answer.failure, status=answer.status, body=answer.text, free=answer.unbilled)
     return ModelFailed(reason=answer.failure, free=answer.unbilled)
 
 
@@ -375,7 +375,7 @@ def _check_key(key: str) -> str:
 
 @cache
 def _ssl_context() -> SSLContext:
-    """Load the system certificates once; it takes longer than many requests."""
+    """Load the system certificates once: loading takes longer than many requests."""
     import httpx2
 
     return httpx2.create_ssl_context()

@@ -53,7 +53,7 @@ def check_json(value: object, field: str) -> None:
 
 
 def json_copy(value: Any) -> Any:
-    """A copy by way of JSON, if it equals the original and is not too deep. None otherwise."""
+    """A copy through JSON; None if it differs from the original or is too deep."""
     if not (is_object(value) or is_list(value)):
         return None
     try:

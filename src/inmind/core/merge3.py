@@ -38,9 +38,9 @@ def merge_lines(base: str, ours: str, theirs: str) -> str | None:
         both[place] = _join_insertions(both[place], edit.inserted) if place in both else edit.inserted
     result: list[str] = []
     done = 0
-    for (begin, end), put in sorted(both.items()):
+    for (begin, end), inserted in sorted(both.items()):
         result += lines[done:begin]
-        result += put
+        result += inserted
         done = end
     return "\n".join([*result, *lines[done:]])
 
@@ -51,9 +51,9 @@ class _Edit:
     Edits of one text are in order and never overlap.
     """
 
-    def __init__(self, begin: int, removed: list[str], put: list[str]) -> None:
+    def __init__(self, begin: int, removed: list[str], inserted: list[str]) -> None:
         self.begin, self.end = begin, begin + len(removed)
-        self.gone, self.inserted = removed, put
+        self.removed, self.inserted = removed, inserted
         self._searched = 0
 
     def includes(self, other: _Edit) -> bool:
@@ -62,12 +62,12 @@ class _Edit:
             return False
         new = _without_final_newline(other.inserted)
         if not any(new):  # inserting a blank line adds a gap; replacing a line by a blank one removes it
-            return not other.gone or other.inserted == self.inserted
+            return not other.removed or other.inserted == self.inserted
         if not self._inserted_lines.isdisjoint(
-            {*other.gone} - {*other.inserted, ""}
+            {*other.removed} - {*other.inserted, ""}
         ) or not self._inserted_lines.issuperset(new):
             return False
-        lines = _framed(new)
+        lines = _with_newlines_around(new)
         at = self._text.find(lines, self._searched)
         if at >= 0:  # edits come in order, so nothing is searched twice
             self._searched = at + len(lines) - 1  # a newline ends one line and starts the next
@@ -75,7 +75,7 @@ class _Edit:
 
     @cached_property
     def _text(self) -> str:
-        return _framed(self.inserted)
+        return _with_newlines_around(self.inserted)
 
     @cached_property
     def _inserted_lines(self) -> frozenset[str]:
@@ -98,8 +98,8 @@ class _SortedEdits:
 def _split_by_line(edits: Iterable[_Edit]) -> Iterator[_Edit]:
     """Split edits that replace lines one by one into single-line edits."""
     for edit in edits:
-        if 1 < len(edit.gone) == len(edit.inserted) <= MAX_LINES:
-            pairs = enumerate(zip(edit.gone, edit.inserted, strict=True), edit.begin)
+        if 1 < len(edit.removed) == len(edit.inserted) <= MAX_LINES:
+            pairs = enumerate(zip(edit.removed, edit.inserted, strict=True), edit.begin)
             yield from (_Edit(at, [old], [new]) for at, (old, new) in pairs if old != new)
         else:
             yield edit
@@ -112,10 +112,14 @@ def _diff(base: list[str], text: list[str]) -> Iterator[_Edit]:
     begin = first = 0
     for end, last in [*_longest_common_lines(old, new), (len(old), len(new))]:
         if begin < end or first < last:
-            gone, put = old[begin:end], new[first:last]
-            same, alike = _common_ends(gone, put)
-            if same + alike < max(len(gone), len(put)):
-                yield _Edit(head + begin + same, gone[same : len(gone) - alike], put[same : len(put) - alike])
+            removed, inserted = old[begin:end], new[first:last]
+            common_head, common_tail = _common_ends(removed, inserted)
+            if common_head + common_tail < max(len(removed), len(inserted)):
+                yield _Edit(
+                    head + begin + common_head,
+                    removed[common_head : len(removed) - common_tail],
+                    inserted[common_head : len(inserted) - common_tail],
+                )
         begin, first = end + 1, last + 1
 
 
@@ -139,10 +143,10 @@ def _longest_common_lines(base: list[str], text: list[str]) -> list[tuple[int, i
     lasts: list[int] = []
     rows: list[_Row] = []
     for at, line in enumerate(base):
-        for there in places.get(line, ()):
-            length = bisect_left(lasts, there)
-            row = (at, there, rows[length - 1] if length else None)
-            lasts[length : length + 1] = [there]
+        for text_index in places.get(line, ()):
+            length = bisect_left(lasts, text_index)
+            row = (at, text_index, rows[length - 1] if length else None)
+            lasts[length : length + 1] = [text_index]
             rows[length : length + 1] = [row]
     return _to_list(rows[-1] if rows else None)
 
@@ -151,36 +155,39 @@ _Row = tuple[int, int, "_Row | None"]
 
 
 def _to_list(row: _Row | None) -> list[tuple[int, int]]:
-    stayed: list[tuple[int, int]] = []
+    positions: list[tuple[int, int]] = []
     while row is not None:
-        at, there, row = row
-        stayed.append((at, there))
-    return stayed[::-1]
+        at, text_index, row = row
+        positions.append((at, text_index))
+    return positions[::-1]
 
 
 def _match_lines(base: list[str], text: list[str]) -> Mapping[str, list[int]]:
-    """Positions in the second text of lines that are in both, last first: all of them, or only unique ones."""
+    """Positions in `text` of lines that are in both, last first.
+
+    With too many pairs, only lines that occur once in each.
+    """
     olds, news = Counter(base), Counter(text)
-    few = sum(number * news[line] for line, number in olds.items() if line in news) <= MAX_PAIRS
+    pairs_all = sum(number * news[line] for line, number in olds.items() if line in news) <= MAX_PAIRS
     places: dict[str, list[int]] = {}
     for at in range(len(text) - 1, -1, -1):
         line = text[at]
-        if line in olds and (few or olds[line] == news[line] == 1):
+        if line in olds and (pairs_all or olds[line] == news[line] == 1):
             places.setdefault(line, []).append(at)
     return places
 
 
 def _join_insertions(ours: list[str], theirs: list[str]) -> list[str]:
-    """Join what both inserted at one place.
+    """Join the lines that both inserted at one place.
 
-    A final empty line, which stands for the newline at the end, stays last.
+    A final empty line, which represents the newline at the end, stays last.
     """
     ended = [""] if "" in (ours[-1:] + theirs[-1:]) else []
     return [*_without_final_newline(ours), *_without_final_newline(theirs), *ended]
 
 
-def _framed(lines: list[str]) -> str:
-    """The lines as text with a newline around each, so that only whole lines are found in it."""
+def _with_newlines_around(lines: list[str]) -> str:
+    """The lines as text with a newline around each, so that a search matches only whole lines."""
     return "\n".join(["", *lines, ""])
 
 

@@ -1,6 +1,6 @@
 """Metrics of dreams, jobs and the queue, through the OpenTelemetry API.
 
-Only the API is used, if it is installed. The host configures where the numbers go; otherwise nothing happens.
+Only the API is used, and only if it is installed. Without an exporter configured by the host, nothing is recorded.
 Attributes named `gen_ai.…` follow the conventions for generative AI.
 """
 
@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any, Final
 
 DREAM_ATTRIBUTES: Final = {"gen_ai.operation.name": "invoke_workflow", "gen_ai.workflow.name": "dream"}
-"""How the conventions for generative AI describe a dream."""
+"""Attributes of a dream in the conventions for generative AI."""
 
 _PROVIDERS = ("anthropic", "openai")
 """Prefixes of our model names that are provider names in the conventions."""

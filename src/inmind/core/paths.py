@@ -1,4 +1,4 @@
-"""Where a memory is stored, the layout of a home, and which names are allowed in it.
+"""Locations of memories, the layout of a home, and the names allowed in it.
 
 A memory is in a folder, its home, or in a database, which is named by its URL and has no files.
 
@@ -30,17 +30,17 @@ SESSIONS, RESOURCES = "sessions", "resources"
 MAX_NAME_BYTES = 200
 
 DATABASE_SCHEMES = ("postgresql://", "postgres://")
-"""How database URLs start."""
+"""Schemes of database URLs."""
 
 _PAIR = r"(host|hostaddr|port|dbname|user|sslmode)\s*=\s*\S*\s*"
 _LOOKS_LIKE_DATABASE = re.compile(rf"postgres(ql)?:|(.*\s)?password\s*=|\s*({_PAIR}){{2,}}$")
-"""Anything that other programs accept as the address of a database."""
+"""Texts that other programs accept as the address of a database."""
 
 _SHOWN_URL_PARAMETERS = frozenset(["host", "hostaddr", "port", "user", "dbname", "sslmode"])
 _HOST = r"(?:\[[0-9a-fA-F:.%]+\]|[^:@/?#,\[\]]*)(?::[0-9]*)?"
 _URL = re.compile(
     r"(?P<scheme>[a-z]+)://(?:(?P<user>[^:@/?#]*)(?::[^@/?#]*)?@)?"
-    rf"(?P<where>{_HOST}(?:,{_HOST})*(?:/[^:@?#]*)?)(?:\?(?P<more>[^@#]*))?"
+    rf"(?P<address>{_HOST}(?:,{_HOST})*(?:/[^:@?#]*)?)(?:\?(?P<query>[^@#]*))?"
 )
 
 
@@ -76,9 +76,9 @@ def refuse_database(folder: str, field: str, instead: str) -> None:
 
 
 def check_database_url(url: object, field: str) -> str:
-    """Check a URL whose password can be recognised.
+    """Check a database URL. Its password must be recognisable.
 
-    For other URLs an error of the driver could repeat it.
+    Otherwise an error of the driver could repeat the password.
     """
     if isinstance(url, str) and "://" not in url and os.path.isdir(os.path.expanduser(url)):
         raise InvalidInput(field=field, value=url, expected="the URL of a database; use --home for a folder")
@@ -94,21 +94,19 @@ def redact_url(url: str) -> str:
 
     If the password cannot be recognised, only the scheme is returned.
     """
-    found = _URL.fullmatch(url)
-    if found is None:
+    match = _URL.fullmatch(url)
+    if match is None:
         return f"{url.partition('://')[0]}://…" if "://" in url else "…"
-    user, more = (
-        found["user"] or "",
-        [pair for pair in parse_qsl(found["more"] or "") if pair[0] in _SHOWN_URL_PARAMETERS],
-    )
-    asked = f"?{urlencode(more, safe='/')}" if more else ""
-    return f"{found['scheme']}://{user}{'@' if user else ''}{found['where']}{asked}"
+    user = match["user"] or ""
+    parameters = [pair for pair in parse_qsl(match["query"] or "") if pair[0] in _SHOWN_URL_PARAMETERS]
+    query = f"?{urlencode(parameters, safe='/')}" if parameters else ""
+    return f"{match['scheme']}://{user}{'@' if user else ''}{match['address']}{query}"
 
 
 def session_folder(home: Path, id: str, cwd: str) -> Path:
     """sessions/--<cwd>--/<session>, with "/" in the working directory as "-".
 
-    A very long one ends in its digest.
+    A very long working directory is cut and ends in its digest.
     """
     return home / SESSIONS / cwd_folder_name(cwd) / to_file_name(id)
 
@@ -130,10 +128,10 @@ def stream_folder(home: Path, first: Event) -> Path:
 
 
 def cwd_folder_name(cwd: str) -> str:
-    where = cwd.strip("/").replace("/", "-")
-    if len(where.encode()) > MAX_NAME_BYTES:
-        where = f"{where.encode()[: MAX_NAME_BYTES - 20].decode(errors='ignore')}-{digest(cwd)}"
-    return f"--{where}--"
+    name = cwd.strip("/").replace("/", "-")
+    if len(name.encode()) > MAX_NAME_BYTES:
+        name = f"{name.encode()[: MAX_NAME_BYTES - 20].decode(errors='ignore')}-{digest(cwd)}"
+    return f"--{name}--"
 
 
 def to_file_name(name: str) -> str:
@@ -151,7 +149,7 @@ def check_name(value: object, field: str) -> str:
 
 
 def require_resource(resource: object) -> str:
-    """Check the name of a resource, which must not be the default one: its sessions share nothing."""
+    """Check the name of a resource. The default one is refused: its sessions share nothing."""
     name = check_name(resource, "resource")
     if name == ANONYMOUS:
         raise InvalidInput(

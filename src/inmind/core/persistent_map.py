@@ -50,11 +50,11 @@ class PersistentMap(Generic[K, V]):
 
     def __iter__(self) -> Iterator[tuple[K, V]]:
         """Every key that has a value, with its newest value, most recent first."""
-        met: set[K] = set()
+        seen: set[K] = set()
         for place in range(self.length - 1, -1, -1):
             key, value = self._entries[place]
-            if key not in met:
-                met.add(key)
+            if key not in seen:
+                seen.add(key)
                 if value is not None:
                     yield key, value
 

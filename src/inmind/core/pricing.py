@@ -1,4 +1,4 @@
-"""Token usage and cost of the prompts of a session, by how the tokens were served."""
+"""Token usage and cost of the prompts of a session, by cache status of the tokens."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from inmind.errors import InvalidInput
 
 @frozen
 class Rates:
-    """Price of a token, by how it was served. The default unit is one full-price input token."""
+    """Price of a token, by cache status. The default unit is one full-price input token."""
 
     uncached: float = 1.0
     cached: float = 0.1
@@ -34,7 +34,7 @@ class Rates:
 
 @frozen
 class Usage:
-    """Sums over all calls. `reported_*` is what the provider said, where it did."""
+    """Sums over all calls. `reported_*` covers the calls whose usage the provider reported."""
 
     calls: int = 0
     cached: int = 0
@@ -58,7 +58,7 @@ class Usage:
         return self.cached * rates.cached + self.written * rates.written + self.uncached * rates.uncached
 
     def with_usage(self, reported: UsageReported, *, times: int = 1) -> Usage:
-        """With what the provider said of one call; `times=-1` takes it out again."""
+        """Return the sums with a reported usage added; `times=-1` subtracts it."""
         return replace(
             self,
             reported_calls=self.reported_calls + times,

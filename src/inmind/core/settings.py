@@ -49,14 +49,14 @@ from inmind.errors import InvalidInput
 PROVIDERS = ("openai", "anthropic")
 
 SOURCES: Final = ("memory", "sessions")
-"""Sources of crystals: what was written down (notes, pages, dreams, entities), and what was said in sessions."""
+"""Sources of crystals: `memory` (notes, pages, dreams, entities) and `sessions` (messages)."""
 
 MAX_VALUE = 10**9
 
 
 @frozen(kw_only=True)
 class DreamSettings:
-    """When dreams run on their own."""
+    """When dreams start automatically."""
 
     enabled: bool = True
     interval_minutes: float = 120.0
@@ -113,11 +113,11 @@ class LimitSettings:
     """Limits for all processes of a memory together. 0: no limit."""
 
     model_calls_per_minute: int = 0
-    """When it is reached, dreams wait for the next minute."""
+    """At the limit, dreams wait for the next minute."""
     tokens_per_day: int = 0
     """Tokens read and written by the models of dreams."""
     price_per_day: float = 0.0
-    """By the prices of `model`. When one of these two is reached, dreams use rules for the rest of the day."""
+    """By the prices of `model`. At this limit or `tokens_per_day`, dreams use rules for the rest of the day."""
     dreams_per_hour: int = 0
     """Scheduled dreams per hour; more of them wait for the next hour."""
 
@@ -131,7 +131,7 @@ class WorkerSettings:
     stalled_seconds: float = 30.0
     """Time without a heartbeat after which other workers take over the jobs of a worker."""
     tries: int = 5
-    """Attempts for a job before it is put off."""
+    """Attempts for a job before it is postponed."""
 
 
 @frozen(kw_only=True)
@@ -148,12 +148,12 @@ class Settings:
 
 
 def load_settings(home: Path, given: object = None) -> Settings:
-    """Read config.toml of a home and merge the given settings over it: nested, or by dotted names."""
+    """Read config.toml of a home. The given settings, nested or by dotted names, override it."""
     return given if isinstance(given, Settings) else parse_settings(_read_config(home / CONFIG), given)
 
 
 def parse_settings(text: str, given: object = None) -> Settings:
-    """Parse a config.toml and merge the given settings over it."""
+    """Parse a config.toml. The given settings override it."""
     if isinstance(given, Settings):
         return given
     if given is not None and not isinstance(given, Mapping):
@@ -226,13 +226,17 @@ def _check_setting(name: str, value: Any) -> Any:
             expected = "true or false" if isinstance(default, bool) else "a text"
             raise InvalidInput(field=f"settings.{name}", value=value, expected=expected)
         return value
-    whole = isinstance(default, int)
-    if isinstance(value, bool) or not isinstance(value, int if whole else int | float) or not 0 <= value <= MAX_VALUE:
-        expected = f"a {'whole ' if whole else ''}number from 0 to {MAX_VALUE}"
+    is_integer = isinstance(default, int)
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int if is_integer else int | float)
+        or not 0 <= value <= MAX_VALUE
+    ):
+        expected = f"a {'whole ' if is_integer else ''}number from 0 to {MAX_VALUE}"
         raise InvalidInput(field=f"settings.{name}", value=value, expected=expected)
     if name.endswith(_POSITIVE_SETTINGS) and value <= 0:
         raise InvalidInput(field=f"settings.{name}", value=value, expected="more than 0")
-    return value if whole else float(value)
+    return value if is_integer else float(value)
 
 
 _SECRET_WORDS = ("key", "token", "secret", "password")

@@ -1,4 +1,4 @@
-"""Names of streams, and which resource owns one."""
+"""Names of streams, and the resource that owns a stream."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ SETTINGS_STREAM = "settings"
 """The stream of settings of a memory without a folder."""
 
 ANONYMOUS = "default"
-"""The resource of sessions that name none. Such sessions share nothing: what one customer ordered must not come up in
-the session of the next."""
+"""The resource of sessions that name none. Such sessions share nothing: orders of one customer must not appear in the
+session of another."""
 
 PRIVATE = "\x01"
 """Prefix of an owner that is one session. No resource name can start with it, and unlike NUL every database can store
@@ -27,7 +27,7 @@ def owner_of(stream: str, resource: str) -> str:
 
 
 def owner_from_first_event(stream: str, first: EventPayload) -> str:
-    """The owner of a stream, derived from its first event. Empty if that event does not tell."""
+    """The owner of a stream, derived from its first event. Empty if that event names none."""
     if stream.startswith(RESOURCE_PREFIX):
         return stream.removeprefix(RESOURCE_PREFIX)
     return owner_of(stream, first.resource) if isinstance(first, SessionOpened) else ""

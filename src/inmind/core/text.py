@@ -1,7 +1,7 @@
 """Escaping, truncating and finding text for prompts, terminals and budgets.
 
 Stored text is data. In a prompt it is enclosed in tags of inmind, so it must not be able to close them, open others, or
-hide characters. Everything that renders uses these functions; a second escaper would be a second place for a hole.
+hide characters. Everything that renders uses these functions; a second escaper could have other holes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TAGS = (
     "system_message",
 )
 
-# What follows the bracket that opens one of our blocks. Possessive, so that no run of spaces is tried twice.
+# The text after the bracket that opens one of our blocks. Possessive, so that no run of spaces is tried twice.
 _TAG = rf"[\s/\\]*+(?:{'|'.join(TAGS)})\b"
 _BANNER = r"\s*+working\s++memory\s*+\]"
 _ESCAPES = {"<": "&lt;", "[": "&#91;"}
@@ -71,7 +71,7 @@ def truncate(text: str, *, budget: int, count: Callable[[str], int], pointer: st
     """Keep the beginning, up to a line boundary, and add a pointer to the rest.
 
     The pointer counts towards the budget. If not even one line fits with it, the first line is cut; if the pointer
-    itself does not fit, the text is empty, and the caller reports that.
+    itself does not fit, the text is empty, and the caller must report that.
     """
     if count(text) <= budget:
         return TruncatedText(text=text, lines_left_out=0)
@@ -122,16 +122,16 @@ def contains_id(text: str, id: str) -> bool:
 
 def id_positions(id: str, text: str) -> Iterator[int]:
     """Positions at which an id starts as a whole word, also in its JSON-escaped form."""
-    for spelt in {id, json.dumps(id)[1:-1], json.dumps(id, ensure_ascii=False)[1:-1]} - {""}:
+    for spelling in {id, json.dumps(id)[1:-1], json.dumps(id, ensure_ascii=False)[1:-1]} - {""}:
         # Only ASCII counts as a word character: Chinese text follows an id without a space.
-        opens, closes = _WORD.match(spelt[0]), _WORD.match(spelt[-1])
-        place = text.find(spelt)
+        opens, closes = _WORD.match(spelling[0]), _WORD.match(spelling[-1])
+        place = text.find(spelling)
         while place >= 0:
-            end = place + len(spelt)
+            end = place + len(spelling)
             inside = (opens and place and _WORD.match(text, place - 1)) or (closes and _WORD.match(text, end))
             if not inside:
                 yield place
-            place = text.find(spelt, place + 1)
+            place = text.find(spelling, place + 1)
 
 
 def shorten(text: str, max_characters: int) -> str:
@@ -189,9 +189,9 @@ _LINE_END = re.compile(r"(?<!\r)\r++\n")
 
 
 def _escape_bracket(match: re.Match[str]) -> str:
-    """Escape a bracket if what follows, in plain letters, opens a block.
+    """Escape a bracket if the following text, in plain letters, opens a block.
 
-    Only the bracket is ever replaced, so the plain form needs no mapping back to the text.
+    Only the bracket is replaced, so the plain form needs no mapping back to the text.
     """
     bracket, rest = match.groups()
     kind = _PLAIN_FORM.of(bracket)
@@ -229,7 +229,7 @@ _LOOK_ALIKES = {
     "x": "хχ",
     "y": "уүγΥʏ",
 }
-_PLAIN_FORMS = {alike: plain for plain, many in _LOOK_ALIKES.items() for alike in many}
+_PLAIN_FORMS = {look_alike: plain for plain, look_alikes in _LOOK_ALIKES.items() for look_alike in look_alikes}
 _BRACKETS = "".join(rf"\{plain}{_LOOK_ALIKES[plain]}" for plain in _ESCAPES) + "＜﹤︿［﹇︹︻﹝"
 _BRACKETED = re.compile(rf"([{_BRACKETS}])([^{_BRACKETS}]*+)")
 
@@ -238,9 +238,9 @@ _IGNORABLE = re.compile("[\u115f\u1160\u2065\u3164\uffa0\ufff0-\ufff8\U000e0000-
 
 
 class _PlainForms(dict[int, str]):
-    """How a character looks, in plain small letters; empty for an invisible one.
+    """Maps a character to its look-alike in plain small letters; empty if it is invisible.
 
-    Filled on demand.
+    Entries are computed on first use.
     """
 
     _MAX_ENTRIES = 10_000

@@ -64,7 +64,7 @@ def estimator(profile: str = "o200k") -> Counter:
     (*weights, rest), runs = PROFILES[profile]
 
     def estimate(text: str) -> int:
-        return remembered(text) if len(text) <= MAX_CACHED_CHARACTERS else weigh(text)
+        return cached(text) if len(text) <= MAX_CACHED_CHARACTERS else weigh(text)
 
     def weigh(text: str) -> int:
         data = text.encode("utf-8", "surrogatepass")
@@ -75,13 +75,13 @@ def estimator(profile: str = "o200k") -> Counter:
             data = others
         return int(total + rest * len(data) + 0.5)
 
-    remembered = lru_cache(maxsize=2048)(weigh)
+    cached = lru_cache(maxsize=2048)(weigh)
     return estimate
 
 
 @frozen
 class Calibration:
-    """Learned factor between our count and the provider's: a moving average over reported usage."""
+    """Correction factor of our token count: a moving average over reported usage."""
 
     factor: float = 1.0
     samples: int = 0
@@ -94,9 +94,9 @@ class Calibration:
         """
         if counted <= 0 or not 0.4 <= reported / counted <= 2.5:
             return self
-        seen = reported / counted
+        ratio = reported / counted
         weight = 1.0 if self.samples == 0 else 0.2
-        return Calibration(factor=self.factor + weight * (seen - self.factor), samples=self.samples + 1)
+        return Calibration(factor=self.factor + weight * (ratio - self.factor), samples=self.samples + 1)
 
     @property
     def cautious(self) -> float:

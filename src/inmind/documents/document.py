@@ -1,8 +1,8 @@
-"""Documents: editable texts, their paths and versions, and how a changed file is classified.
+"""Documents: editable texts, their paths and versions, and the status of their files.
 
 A document is stored in the journal; its file on disk is a live file. If the two differ, another writer changed
-the file, and a wrong guess destroys that person's work. The classification is therefore pure and separate from file
-access.
+the file, and a wrong classification destroys that writer's work. The classification is therefore pure and separate from
+file access.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ARCHIVE_PREFIX = "archive/"
 PAGE_FOLDERS = ("detail", "archive")
 
 MAX_DOCUMENT_BYTES = 1_048_576
-"""A model reads documents and never reads a megabyte. Larger texts are refused on write."""
+"""Larger texts are refused on write: models read documents, and never a megabyte."""
 
 MAX_LINE_CHARACTERS = 24_000
 """A longer line is counted and shown to the model as several lines."""
@@ -131,7 +131,7 @@ class Documents:
         return Documents({**self.by_path, payload.path: page})
 
     def _add_note(self, note: NoteAdded, event: Event) -> Documents:
-        """The trust of the notes page is the lowest trust of its notes."""
+        """Add a note to the notes page, whose trust is the lowest trust of its notes."""
         previous = self.by_path.get(NOTES_PAGE_PATH)
         page = Document(
             text=append_note(self.text(NOTES_PAGE_PATH), note, event.at, max_bytes=MAX_DOCUMENT_BYTES),

@@ -86,20 +86,20 @@ def parse_remarks(page: str) -> list[str]:
 def remove_pieces(page: str, notes: Iterable[PageNote], remarks: Iterable[str]) -> str:
     """Return the page without these notes and remarks, each removed once.
 
-    Everything else stays byte for byte. A piece is removed completely or not at all: one that was extended since is a
-    different piece. Pieces that become neighbours get a separator.
+    Everything else stays byte for byte. A piece is only removed as a whole: a piece that was extended since is
+    a different one. Pieces that become neighbours get a separator.
     """
     text, pending = _LINE_END.sub("\n", page), Tally[PageNote | str]((*notes, *remarks))
 
-    def stays(piece: _PagePiece) -> bool:
-        if piece.kind in ("heading", "gone"):
+    def is_kept(piece: _PagePiece) -> bool:
+        if piece.kind in ("heading", "removed_count"):
             return piece.kind == "heading"
-        told = piece.note or text[piece.start : piece.end]
-        pending[told] -= 1
-        return pending[told] < 0
+        content = piece.note or text[piece.start : piece.end]
+        pending[content] -= 1
+        return pending[content] < 0
 
     pieces = list(_split_pieces(text))
-    kept = [number for number, piece in enumerate(pieces) if stays(piece)]
+    kept = [number for number, piece in enumerate(pieces) if is_kept(piece)]
     if len(kept) == len(pieces):
         return page
     if all(pieces[number].kind == "heading" for number in kept):
@@ -183,7 +183,7 @@ def _parse_note(note: re.Match[str]) -> PageNote:
 class _PagePiece:
     """A part of a page; between two pieces there is only white space."""
 
-    kind: Literal["heading", "gone", "note", "remark"]
+    kind: Literal["heading", "removed_count", "note", "remark"]
     start: int
     end: int
     note: PageNote | None = None
@@ -196,7 +196,7 @@ def _note_matches(text: str) -> Iterator[re.Match[str]]:
 def _is_valid_time(at: str) -> bool:
     """False for dates that do not exist, like 30 February.
 
-    A person typed them, so the line is no note.
+    A person typed the line, so it is not a note.
     """
     try:
         return bool(datetime.fromisoformat(at))
@@ -216,7 +216,7 @@ def _split_pieces(text: str) -> Iterator[_PagePiece]:
         elif separator[0].startswith(HEADING):
             yield _PagePiece("heading", separator.start(), end)
         elif not separator[0].isspace():
-            yield _PagePiece("gone", separator.start(), end)
+            yield _PagePiece("removed_count", separator.start(), end)
     yield from _remark_piece(text, end, len(text))
 
 
@@ -255,9 +255,9 @@ def _note_starts(page: str) -> Iterator[int]:
 def _drop_oldest(text: str, *, max_bytes: int) -> str:
     """Drop the oldest notes until the page fits.
 
-    Drops more than necessary, so that it is not done for every note.
+    It drops more than necessary, so that it does not run again for every note.
     """
-    removed = sum(int(said[1]) for said in _REMOVED_COUNT.finditer(text))
+    removed = sum(int(count[1]) for count in _REMOVED_COUNT.finditer(text))
     text = _REMOVED_COUNT.sub("", text)
     notes = list(_note_matches(text))
     sizes = [_byte_size(note[0]) + 1 for note in notes]

@@ -1,4 +1,4 @@
-"""The conversation: its messages, matching a host's message list against them, and the messages that are sent."""
+"""The conversation: all messages, those that are sent, and matching of a host's list."""
 
 from inmind.history.conversation import Conversation, ConversationEntry
 from inmind.history.history import ActiveCompaction, EntriesByRange, History

@@ -6,8 +6,8 @@ detected by position: the message after a command is its output. An agent with t
 its user messages are always from a person.
 
 A command may also be an example for a person who continues to talk. All user messages after commands are then judged
-together, because a single page could contain any text. An uncertain message counts as a person's where that is cheap,
-and as output where that is safe: it starts a turn and is a request, but makes no rules.
+together, because a single page could contain any text. An uncertain message starts a turn and counts as a
+request, like a person's words, but no rules are read from it, as from output.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from inmind.history.turns import TurnMessage, TurnResult
 MIN_COMMAND_RATIO = 0.8
 """Share of assistant messages that end in a command, for an agent that works by commands."""
 MIN_MESSAGES = 3
-"""Messages that end in code before that is a habit; also requests before a person is assumed."""
+"""Minimum number of messages that end in code, or of requests, before a pattern is assumed."""
 MIN_REQUEST_RATIO = 0.9
 """Share of messages after commands that are requests, if a person writes them."""
 
@@ -62,33 +62,42 @@ def mark_command_output(
 
 def find_command_output(messages: Sequence[TurnMessage]) -> CommandOutputs:
     """Classify by the preceding command: certain commands, and commands that may be an example."""
-    called = set(_after_command(messages, _TOOL_CALL))
-    shown = set(_after_command(messages, _SHELL_COMMAND)) - called
-    coded = set(_after_command(messages, _CODE_BLOCK)) - called - shown
-    often = MIN_COMMAND_RATIO * sum(
+    after_call = set(_after_command(messages, _TOOL_CALL))
+    after_shell = set(_after_command(messages, _SHELL_COMMAND)) - after_call
+    after_code = set(_after_command(messages, _CODE_BLOCK)) - after_call - after_shell
+    min_commands = MIN_COMMAND_RATIO * sum(
         one.speaker == "assistant" and not (one.calls or _addresses_person(one.text)) for one in messages
     )
-    if len(coded) < max(often, MIN_MESSAGES):
-        coded.clear()
-    commands = called | shown | coded
+    if len(after_code) < max(min_commands, MIN_MESSAGES):
+        after_code.clear()
+    commands = after_call | after_shell | after_code
     if (calls := _count_tool_calls(messages)) and calls >= len(commands):
         return CommandOutputs()
-    headed, screens = _user_messages(messages, has_output_heading), _user_messages(messages, ends_with_shell_prompt)
+    with_heading, screens = (
+        _user_messages(messages, has_output_heading),
+        _user_messages(messages, ends_with_shell_prompt),
+    )
     if not commands:  # there may be commands in an unknown syntax
-        return CommandOutputs(headed, frozenset(_following_output(messages, headed, screens)) - headed)
-    loop = len(commands) >= often
+        return CommandOutputs(
+            with_heading, frozenset(_following_output(messages, with_heading, screens)) - with_heading
+        )
+    is_loop = len(commands) >= min_commands
     pasted = screens | _user_messages(messages, starts_like_output)
-    asked = [messages[place].text for place in (shown | coded) - pasted - headed]
-    talked_to = 2 * sum(map(is_addressed, asked)) > len(shown | coded)
-    people = len(asked) >= MIN_MESSAGES and sum(map(is_request, asked)) >= MIN_REQUEST_RATIO * len(shown | coded)
-    answers = called | headed | (shown & pasted)
-    if not talked_to:
+    texts = [messages[place].text for place in (after_shell | after_code) - pasted - with_heading]
+    is_conversation = 2 * sum(map(is_addressed, texts)) > len(after_shell | after_code)
+    by_person = len(texts) >= MIN_MESSAGES and sum(map(is_request, texts)) >= MIN_REQUEST_RATIO * len(
+        after_shell | after_code
+    )
+    answers = after_call | with_heading | (after_shell & pasted)
+    if not is_conversation:
         answers |= (
-            shown if loop else {place for place in shown if not compile_cached(_SENTENCE).match(messages[place].text)}
+            after_shell
+            if is_loop
+            else {place for place in after_shell if not compile_cached(_SENTENCE).match(messages[place].text)}
         )
     doubtful = _following_output(messages, answers, pasted)
-    if not (people or (talked_to and not loop)):
-        doubtful |= shown | coded
+    if not (by_person or (is_conversation and not is_loop)):
+        doubtful |= after_shell | after_code
     return CommandOutputs(frozenset(answers), frozenset(doubtful - answers))
 
 
@@ -105,14 +114,14 @@ def _user_messages(messages: Sequence[TurnMessage], predicate: Callable[[str], b
 def _following_output(messages: Sequence[TurnMessage], answers: Container[int], pasted: Container[int]) -> set[int]:
     """Indexes of user messages that may be output because of the message before.
 
-    These follow other output, look like output after any reply, or answer submitted work.
+    They follow other output, look like output after any reply, or answer submitted work.
     """
-    found: set[int] = set()
+    indexes: set[int] = set()
     for place, (before, one) in enumerate(pairwise(messages), start=1):
-        told = place in pasted or (_submits_work(before.text) and not is_addressed(one.text))
-        if one.starts_turn and (place - 1 in answers or (before.speaker == "assistant" and told)):
-            found.add(place)
-    return found
+        is_output = place in pasted or (_submits_work(before.text) and not is_addressed(one.text))
+        if one.starts_turn and (place - 1 in answers or (before.speaker == "assistant" and is_output)):
+            indexes.add(place)
+    return indexes
 
 
 def _as_result(message: TurnMessage) -> TurnMessage:
@@ -131,17 +140,17 @@ def _ends_in(words: str, command: str) -> bool:
     end = _end(words)
     if not (end.endswith(_COMMAND_ENDINGS) or any(map(end.__contains__, _COMMAND_HINTS))):
         return False
-    found = compile_cached(command).search(end)
-    if found is None or _addresses_person(words):
+    match = compile_cached(command).search(end)
+    if match is None or _addresses_person(words):
         return False
-    tag = found.groupdict().get("tag")
+    tag = match.groupdict().get("tag")
     return tag is None or f"<{tag}" in words
 
 
 def _addresses_person(words: str) -> bool:
     """True if the message ends in a command that addresses a person.
 
-    A question, an answer, submitted work.
+    Such a command asks a question, gives an answer, or submits the work.
     """
     end = _end(words)
     commands = end.endswith(_COMMAND_ENDINGS) or any(map(end.__contains__, _COMMAND_HINTS))
@@ -166,12 +175,12 @@ _COMMAND_HINTS = ("Action", "ACTION", "action:", "Tool", "tool:", "Function", "f
 
 _MEMORY_TOOLS = r"(?:working[_-])?memory[_/]\w+|updateWorkingMemory|compact_history|resolve_reference"
 
-# Never addressed to a person: `Action: …`, and a call between tags that name a tool.
+# Commands that never address a person: `Action: …`, and a call between tags that name a tool.
 _TOOL_CALL = (
     r"(?i)\n[*# ]*(?:action(?: input)?|(?:tool|function)(?: call)?)[* ]*:[^\n]*(?:\n[^\n]+)*\Z|"
     r"</(?P<tag>\w+_\w+|function|invoke|tool|command|cmd|bash|shell|terminal|run|execute|action|search|query)>[`\s]*\Z"
 )
-# May be an example: a shell block, or a call as JSON. Other code is for a person.
+# Commands that may be an example: a shell block, or a call as JSON. Other code is for a person.
 _SHELL_COMMAND = (
     r"(?i)\n(?:```|~~~)(?:bash|sh|shell|zsh|console|terminal|powershell|cmd|bat)?[ ]*\n"
     r"(?:(?!```|~~~)[^\n]*\n)+(?:```|~~~)\Z|"

@@ -31,14 +31,14 @@ class ConversationEntry:
     digest: str
     is_memory_reply: bool = False
     """Result of a memory tool, written by memory."""
-    stands_for: SeqRanges | None = None
+    replaced_ranges: SeqRanges | None = None
     """Messages that this stub replaces, this one first; None for a message."""
     is_block: bool = False
     """A stub that replaces whole messages."""
 
     @property
     def is_stub(self) -> bool:
-        return self.stands_for is not None
+        return self.replaced_ranges is not None
 
 
 class Conversation:
@@ -80,8 +80,8 @@ class Conversation:
     def contains_event(self, id: str) -> bool:
         """True if the message of this event is among the recent ones.
 
-        Searches from the end up to the first older message. In a spliced conversation an older message may stand
-        after a newer one; the answer is then False.
+        Searches from the end up to the first older message. In a spliced conversation an older message may come
+        after a newer one; the result is then False.
         """
         seq = int(id.rpartition("#")[2] or 0)
         for place in range(self.length - 1, -1, -1):

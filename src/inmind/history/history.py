@@ -1,6 +1,6 @@
 """The conversation, its active compactions, and the messages that are sent.
 
-A compaction never edits the conversation, which stays what host and journal agree on. It lists messages that are sent
+A compaction never edits the conversation, so that it stays equal to the host's list. It lists messages that are sent
 as stubs, and the sent messages follow from both. So a compaction can be undone at any time, regardless of later
 messages.
 """
@@ -34,18 +34,18 @@ class ActiveCompaction:
             (first, last, place) for place, stub in enumerate(self.payload.stubs) for first, last in stub.message_ranges
         )
         starts = [first for first, _, _ in runs]
-        shown: set[int] = set()
+        sent_stubs: set[int] = set()
         for entry in entries:
             run = runs[bisect_right(starts, entry.seq) - 1] if starts and entry.seq >= starts[0] else None
             if run is None or entry.seq > run[1]:
                 yield entry
-            elif run[2] not in shown:
-                shown.add(run[2])
+            elif run[2] not in sent_stubs:
+                sent_stubs.add(run[2])
                 yield from self._stub_entries(run[2], entry.seq)
 
     @property
     def archived_ranges(self) -> SeqRanges:
-        """Messages that its stubs stand for."""
+        """Messages that its stubs replace."""
         return tuple(run for stub in self.payload.stubs for run in stub.message_ranges)
 
     def overlaps(self, ranges: Iterable[tuple[int, int]]) -> bool:
@@ -65,9 +65,15 @@ class ActiveCompaction:
         """Yield the stub's entries, with the first message's number and the compaction's id."""
         stub = self.payload.stubs[place]
         for number, wire in enumerate(stub.messages):
-            of = stub.message_ranges if number == 0 else ()
+            ranges = stub.message_ranges if number == 0 else ()
             yield ConversationEntry(
-                seq, self.id, stub.format, wire, digest_of(wire), stands_for=of, is_block=stub.is_block or number > 0
+                seq,
+                self.id,
+                stub.format,
+                wire,
+                digest_of(wire),
+                replaced_ranges=ranges,
+                is_block=stub.is_block or number > 0,
             )
 
 
@@ -91,15 +97,15 @@ class History:
     @property
     def items(self) -> tuple[RetainedItem, ...]:
         """Retained items: those pinned by the host, and those of archived messages."""
-        gone = self.compactions[-1].payload.items if self.compactions else ()
-        return (*self.pinned, *(item for item in gone if item.kind != "pinned" and item.text not in self.released))
+        archived = self.compactions[-1].payload.items if self.compactions else ()
+        return (*self.pinned, *(item for item in archived if item.kind != "pinned" and item.text not in self.released))
 
     @property
     def dropped(self) -> tuple[RetainedItem, ...]:
         """Items that did not fit. They return as soon as there is room."""
-        gone = self.released.union(item.text for item in self.items)
-        ever = dict.fromkeys(item for one in self.compactions for item in one.payload.left_out)
-        return tuple(item for item in ever if item.text not in gone)
+        excluded = self.released.union(item.text for item in self.items)
+        unfitting = dict.fromkeys(item for one in self.compactions for item in one.payload.left_out)
+        return tuple(item for item in unfitting if item.text not in excluded)
 
     @property
     def unsent_items(self) -> tuple[RetainedItem, ...]:
@@ -107,16 +113,18 @@ class History:
         items = self.items
         if not any(item.seq for item in items):
             return items
-        said = {entry.seq for entry in self.sent if not entry.is_stub}
-        return tuple(item for item in items if item.seq not in said)
+        sent_seqs = {entry.seq for entry in self.sent if not entry.is_stub}
+        return tuple(item for item in items if item.seq not in sent_seqs)
 
     def ranges_at(self, places: Iterable[int]) -> SeqRanges:
-        """Ranges of messages at these places of the sent conversation, also of those behind stubs."""
-        behind = EntriesByRange(self.messages)
+        """Ranges of messages at these places of what is sent, including those replaced by stubs."""
+        entries_by_range = EntriesByRange(self.messages)
         covered: set[int] = set()
         for entry in (self.sent[place] for place in places):
             covered.update(
-                [entry.seq] if entry.stands_for is None else (message.seq for message in behind(entry.stands_for))
+                [entry.seq]
+                if entry.replaced_ranges is None
+                else (message.seq for message in entries_by_range(entry.replaced_ranges))
             )
         runs: list[tuple[int, int]] = []
         follows = False
@@ -134,14 +142,16 @@ class History:
             case HistorySpliced():
                 line = self.messages.apply(event)
                 return self._with_messages(line, _apply_compactions(line, self.compactions, self.sent))
-            case Compacted() as what:
-                compaction = ActiveCompaction(event.seq, event.id, what)
+            case Compacted() as compacted:
+                compaction = ActiveCompaction(event.seq, event.id, compacted)
                 sent = self.sent.with_entries(list(compaction.replace_with_stubs(self.sent)))
                 stub_ranges = {**self.stub_ranges, **compaction.ranges_by_stub()}
                 return replace(self, sent=sent, compactions=(*self.compactions, compaction), stub_ranges=stub_ranges)
-            case CompactionUndone(compaction_seq=of):
-                left = tuple(compaction for compaction in self.compactions if compaction.seq != of)
-                return replace(self, sent=_apply_compactions(self.messages, left, self.sent), compactions=left)
+            case CompactionUndone(compaction_seq=undone):
+                remaining = tuple(compaction for compaction in self.compactions if compaction.seq != undone)
+                return replace(
+                    self, sent=_apply_compactions(self.messages, remaining, self.sent), compactions=remaining
+                )
             case Retained(item=item, retain=kept):
                 others = tuple(one for one in self.pinned if one.text != item.text)
                 released = self.released - {item.text} if kept else self.released | {item.text}
@@ -180,11 +190,11 @@ class EntriesByRange:
 
     def __call__(self, runs: SeqRanges) -> list[ConversationEntry]:
         """Return the entries in the order of the conversation."""
-        found: list[int] = []
+        places: list[int] = []
         for first, last in runs:
             start, stop = (bisect_left(self._places, (seq, 0)) for seq in (first, last + 1))
-            found += [place for _, place in self._places[start:stop]]
-        return [self._line[place] for place in sorted(found)]
+            places += [place for _, place in self._places[start:stop]]
+        return [self._line[place] for place in sorted(places)]
 
 
 def _apply_compactions(
@@ -200,7 +210,7 @@ def _apply_compactions(
 
 
 def _thaw_compaction(seq: int, body: str, stream: str) -> ActiveCompaction:
-    what = decode_payload(Compacted.kind, body)
-    if not isinstance(what, Compacted):
-        raise TypeError(f"{what.kind} is no compaction")
-    return ActiveCompaction(seq, f"{stream}#{seq}", what)
+    payload = decode_payload(Compacted.kind, body)
+    if not isinstance(payload, Compacted):
+        raise TypeError(f"{payload.kind} is no compaction")
+    return ActiveCompaction(seq, f"{stream}#{seq}", payload)

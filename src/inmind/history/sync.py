@@ -21,7 +21,7 @@ from inmind.history.conversation import Conversation
 
 @frozen
 class SyncResult:
-    """Difference of a host's list: `inserted` replaces `[start, stop)`, then `appended` follows."""
+    """Difference of a host's list: `inserted` replaces `[start, stop)`; `appended` follows."""
 
     start: int
     stop: int
@@ -70,12 +70,12 @@ def _overlap(conversation: Conversation, messages: Sequence[Mapping[str, Any]], 
     """
     ours = [entry.digest for entry in conversation[start:]]
     theirs = [digest_of(wire) for wire in messages[start:]]
-    longest, begins = 0, 0
+    longest, first = 0, 0
     for end in range(len(theirs), 0, -1):
         most = min(end, len(ours))
         if most <= longest:
             break
         length = next((n for n in range(most) if ours[-1 - n] != theirs[end - 1 - n]), most)
         if length > longest:
-            longest, begins = length, end - length
-    return longest, start + begins
+            longest, first = length, end - length
+    return longest, start + first

@@ -1,4 +1,4 @@
-"""Counts tokens of messages and names how full the context window is."""
+"""Counts tokens of messages and names the usage band of the context window."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ class TokenMeter:
     def largest_messages(self, conversation: Conversation) -> tuple[tuple[int, int], ...]:
         """Sequence number and tokens of the largest messages, except the one being answered."""
         self._update_sums(conversation)
-        there = (place for place in range(max(0, len(conversation) - 1)) if not conversation[place].is_stub)
-        biggest = nlargest(LARGEST_COUNT, there, key=self._tokens.__getitem__)
+        places = (place for place in range(max(0, len(conversation) - 1)) if not conversation[place].is_stub)
+        biggest = nlargest(LARGEST_COUNT, places, key=self._tokens.__getitem__)
         return tuple((conversation[index].seq, self._tokens[index]) for index in biggest)
 
     def count_message(self, entry: ConversationEntry) -> int:

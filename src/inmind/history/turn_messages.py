@@ -23,16 +23,16 @@ def turn_messages(history: History, read: ReadMessage, meter: TokenMeter) -> lis
 
 
 def with_archived(history: History, messages: Sequence[TurnMessage], meter: TokenMeter) -> list[TurnMessage]:
-    """Return the messages with each stub replaced by the last message it stands for.
+    """Return the messages with each stub replaced by the last message that it replaces.
 
     The next message answers that one.
     """
     stubs = [place for place, one in enumerate(messages) if one.stub]
     if not stubs:
         return list(messages)
-    restored, behind = list(messages), EntriesByRange(history.messages)
+    restored, entries_by_range = list(messages), EntriesByRange(history.messages)
     for place in stubs:
-        if entries := behind(history.sent[place].stands_for or ()):
+        if entries := entries_by_range(history.sent[place].replaced_ranges or ()):
             original = entries[-1]
             restored[place] = replace(
                 to_turn_message(original, FORMATS[original.format].read(original.wire), meter), stub=True
@@ -45,9 +45,9 @@ def to_turn_message(entry: ConversationEntry, message: Message, meter: TokenMete
     if not any(type(part) is not Text for part in message.parts):
         return _text_message(entry, message, meter)
     opaque = [part for part in message.parts if isinstance(part, Opaque)]
-    asks = [TurnCall(call.id, call.name, call.arguments) for call in message.calls]
-    asks += [TurnCall(part.request_id, part.kind, "") for part in opaque if part.request_id]
-    answers = [
+    turn_calls = [TurnCall(call.id, call.name, call.arguments) for call in message.calls]
+    turn_calls += [TurnCall(part.request_id, part.kind, "") for part in opaque if part.request_id]
+    turn_results = [
         TurnResult(
             result.id,
             "\n".join(part.text for part in result.parts if isinstance(part, Text)),
@@ -56,23 +56,23 @@ def to_turn_message(entry: ConversationEntry, message: Message, meter: TokenMete
         )
         for result in message.results
     ]
-    answers += [TurnResult(part.answered_id, "", 0) for part in opaque if part.answered_id]
+    turn_results += [TurnResult(part.answered_id, "", 0) for part in opaque if part.answered_id]
     return TurnMessage(
         seq=entry.seq,
-        speaker=_speaker(entry, message, has_results=bool(answers)),
+        speaker=_speaker(entry, message, has_results=bool(turn_results)),
         text=message.text,
-        calls=tuple(asks),
-        results=tuple(answers),
+        calls=tuple(turn_calls),
+        results=tuple(turn_results),
         tokens=meter.count_message(entry),
         stub=entry.is_stub,
     )
 
 
 def _text_message(entry: ConversationEntry, message: Message, meter: TokenMeter) -> TurnMessage:
-    """The common case: text only."""
-    by = _speaker(entry, message, has_results=False)
+    """Convert an entry that has only text, which is the common case."""
+    speaker = _speaker(entry, message, has_results=False)
     return TurnMessage(
-        seq=entry.seq, speaker=by, text=message.text, tokens=meter.count_message(entry), stub=entry.is_stub
+        seq=entry.seq, speaker=speaker, text=message.text, tokens=meter.count_message(entry), stub=entry.is_stub
     )
 
 

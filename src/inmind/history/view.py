@@ -1,7 +1,7 @@
 """The conversation in one provider's format, and the prefix it shares with earlier prompts.
 
-A prefix that ends with an unchanged message is final, so an unchanged history costs nothing, however long. Each sent
-wire has a digest in a hash chain over the encoded wires, so prompts are compared and named by what was sent.
+A prefix that ends with an unchanged message is final and is not built again, at any length. Each sent
+wire has a digest in a hash chain over the encoded wires, so prompts are compared by the bytes that were sent.
 """
 
 from __future__ import annotations
@@ -90,18 +90,18 @@ class ViewBuilder:
     def build(self, conversation: Conversation, format: str) -> View:
         if format != self._format or not conversation.begins_with(self._final_length, self._final_digest):
             self._reset(format)
-        said = [
+        messages = [
             ParsedMessage(entry.format, entry.wire, self.read_message(entry))
             for entry in conversation[self._final_length :]
         ]
-        calls = [call.id for one in said for call in one.message.calls]
-        results = {result.id for one in said for result in one.message.results}
-        fresh = to_provider_list(said, FORMATS[format], is_start=not self._final_length)
+        calls = [call.id for one in messages for call in one.message.calls]
+        results = {result.id for one in messages for result in one.message.results}
+        fresh = to_provider_list(messages, FORMATS[format], is_start=not self._final_length)
         if self._final_length and self._affects_final(calls, results, fresh):
             self._reset(format)
             return self.build(conversation, format)
-        view = self._extend(said, fresh)
-        if said and not fresh.left_out and fresh.wires and fresh.wires[-1] is said[-1].wire:
+        view = self._extend(messages, fresh)
+        if messages and not fresh.left_out and fresh.wires and fresh.wires[-1] is messages[-1].wire:
             self._final_length, self._final_digest = len(conversation), conversation.prefix_digest()
             self._wires, self._prefix_digests = list(view.wires), list(view.prefix_digests)
             self._repaired, self._is_unchanged = view.repaired, view.is_unchanged
@@ -120,17 +120,17 @@ class ViewBuilder:
         self._copies += [deep_copy(wire) for wire in view.wires[known:]]
         return list(self._copies)
 
-    def _extend(self, said: Sequence[ParsedMessage], fresh: ProviderList) -> View:
+    def _extend(self, messages: Sequence[ParsedMessage], fresh: ProviderList) -> View:
         sent = [FORMATS[self._format].strip_local_fields(wire) for wire in fresh.wires]
-        names = list(self._prefix_digests)
+        digests = list(self._prefix_digests)
         for wire in sent:
-            names.append(digest(names[-1] if names else "", to_json(wire)))
-        same = len(sent) == len(said) and all(wire is one.wire for wire, one in zip(sent, said, strict=True))
+            digests.append(digest(digests[-1] if digests else "", to_json(wire)))
+        same = len(sent) == len(messages) and all(wire is one.wire for wire, one in zip(sent, messages, strict=True))
         wires = [*self._wires, *sent]
         return View(
             format=self._format,
             wires=wires,
-            prefix_digests=names,
+            prefix_digests=digests,
             left_out=fresh.left_out,
             repaired=self._repaired + fresh.repairs,
             is_unchanged=self._is_unchanged and same,

@@ -1,1 +1,1 @@
-"""Where memory outlives the process: the port, the SQLite store, the live files."""
+"""Stores of events: the protocol, SQLite, PostgreSQL, and atomic files."""

@@ -6,9 +6,9 @@ replaced file can then be inspected: if an editor saved in the last microsecond,
 descriptor, starting at the home, so no link or race can lead out of it. The path of the home itself may contain links;
 links below it are not followed.
 
-A killed writer leaves a file of one of two kinds, distinguished by name. A `part` was written by us and may be
-incomplete. A `swap` is complete and is either ours or the file it replaced, which may be the only copy of a person's
-text: check it before deleting it.
+A killed writer may leave a temporary file of one of two kinds, distinguished by name. A `part` was written by us and
+may be incomplete. A `swap` is complete and is either ours or the file it replaced, which may be the only copy of a
+person's text: check it before deleting it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from inmind.store.file_operations import (
     write_new,
 )
 
-_PART, _SWAP = ".inmind-part-", ".inmind-swap-"
+_PART_PREFIX, _SWAP_PREFIX = ".inmind-part-", ".inmind-swap-"
 
 DAMAGED_SUFFIX = ".damaged-"
 """Part of the name under which a damaged file is saved."""
@@ -67,7 +67,7 @@ class Folder:
         self._root = f"{path}/"
 
     def signature(self, name: str) -> FileSignature | None:
-        """Return the file's signature, or None if it does not exist. Cheap enough for every call."""
+        """Return the file's signature, or None if it does not exist. It costs one `stat`."""
         try:
             return signature_of(os.stat(self._root + name, follow_symlinks=False))
         except OSError:
@@ -96,10 +96,10 @@ class Folder:
         inside = name.split("/")[:-1]
         for root, steps in ((self._home, self._steps), (self.path, inside)):
             for end in range(1, len(steps) + 1):
-                way = "/".join(steps[:end])
+                path = "/".join(steps[:end])
                 try:
-                    if not stat.S_ISDIR(os.lstat(f"{root}/{way}").st_mode):
-                        return way
+                    if not stat.S_ISDIR(os.lstat(f"{root}/{path}").st_mode):
+                        return path
                 except OSError:  # it does not exist, so neither does anything below it
                     return ""
         return ""
@@ -122,7 +122,7 @@ class Folder:
             return FileState(read_error=describe_os_error(error))
 
     def replace(self, name: str, data: bytes) -> None:
-        """Write the bytes durably, whatever the file contained. For files that only inmind writes."""
+        """Replace the content durably, without a check. For files that only inmind writes."""
         with self._write_part(name, data) as (folder, part, leaf):
             os.rename(part, leaf, src_dir_fd=folder, dst_dir_fd=folder)
             os.fsync(folder)
@@ -133,7 +133,7 @@ class Folder:
         False: another writer changed it, and it is kept.
         """
         with self._write_part(name, data) as (folder, part, leaf):
-            swap = _SWAP + leaf
+            swap = _SWAP_PREFIX + leaf
             os.rename(part, swap, src_dir_fd=folder, dst_dir_fd=folder)
             done = (
                 link_new(folder, swap, leaf) if expected.data is None else swap_in(folder, swap, leaf, data, expected)
@@ -150,7 +150,7 @@ class Folder:
         """
         try:
             with self._open_parent(name) as (folder, leaf):
-                swap = _SWAP + leaf
+                swap = _SWAP_PREFIX + leaf
                 os.rename(leaf, swap, src_dir_fd=folder, dst_dir_fd=folder)
                 matches = still_matches(folder, swap, expected)
                 if matches:
@@ -173,8 +173,8 @@ class Folder:
         try:
             with self._open_parent(name) as (folder, leaf):
                 between = name.removesuffix(leaf)
-                wanted = new_name.removeprefix(between)
-                names = chain([wanted], (f"{wanted}-{number}" for number in count(2)))
+                base_name = new_name.removeprefix(between)
+                names = chain([base_name], (f"{base_name}-{number}" for number in count(2)))
                 return between + next(kept for kept in names if link_or_copy(folder, leaf, kept))
         except OSError as error:
             raise translate_os_error(error, self.path / new_name) from error
@@ -182,24 +182,24 @@ class Folder:
     def read_swap(self, name: str, *, max_bytes: int) -> FileState:
         """Read the swap file that a killed writer left."""
         *between, leaf = name.split("/")
-        return self.read("/".join((*between, _SWAP + leaf)), max_bytes=max_bytes)
+        return self.read("/".join((*between, _SWAP_PREFIX + leaf)), max_bytes=max_bytes)
 
     def delete_swap(self, name: str) -> None:
         with contextlib.suppress(OSError), self._open_parent(name) as (folder, leaf):
-            os.unlink(_SWAP + leaf, dir_fd=folder)
+            os.unlink(_SWAP_PREFIX + leaf, dir_fd=folder)
 
     def clean_up(self) -> list[str]:
         """Remove part files of killed writers; returns the names of files that have a swap file."""
         displaced: list[str] = []
         try:
             with self._open_subfolder(()) as top:
-                for way, _, leaves, folder in os.fwalk(".", dir_fd=top):
+                for parent, _, leaves, folder in os.fwalk(".", dir_fd=top):
                     for leaf in leaves:
-                        if leaf.startswith(_PART):
+                        if leaf.startswith(_PART_PREFIX):
                             with contextlib.suppress(OSError):
                                 os.unlink(leaf, dir_fd=folder)
-                        elif leaf.startswith(_SWAP):
-                            displaced.append(os.path.normpath(f"{way}/{leaf.removeprefix(_SWAP)}"))
+                        elif leaf.startswith(_SWAP_PREFIX):
+                            displaced.append(os.path.normpath(f"{parent}/{leaf.removeprefix(_SWAP_PREFIX)}"))
         except OSError as error:
             raise translate_os_error(error, self.path) from error
         return displaced
@@ -252,7 +252,7 @@ class Folder:
         try:
             with self._open_parent(name, create=True) as (folder, leaf):
                 refuse_special_file(folder, leaf)
-                part = _PART + leaf
+                part = _PART_PREFIX + leaf
                 try:
                     write_new(folder, part, data)
                     yield folder, part, leaf
@@ -337,7 +337,7 @@ _mutexes = _FolderMutexes()
 
 def is_leftover(name: str) -> bool:
     """True for a file left by a killed writer. Opening its folder cleans it up."""
-    return name.startswith((_PART, _SWAP))
+    return name.startswith((_PART_PREFIX, _SWAP_PREFIX))
 
 
 def _is_visible(name: str) -> bool:

@@ -1,4 +1,4 @@
-"""File operations by folder descriptor, which follow no links, and translation of their errors."""
+"""File operations by folder descriptor, which follow no links, and their errors."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class FileSignature:
 class FileState:
     """Content and signature of a file.
 
-    `read_error`: why it cannot be read, which is not the same as empty.
+    `read_error`: why it cannot be read; empty if it was read.
     """
 
     data: bytes | None = None
@@ -98,7 +98,7 @@ def create_private_file(path: Path) -> None:
 
 
 def open_regular_file(path: Path) -> BinaryIO:
-    """Open a regular file for reading. Links are not followed, and a pipe would block forever."""
+    """Open a regular file for reading. Links and pipes are refused: a pipe could block forever."""
     descriptor = os.open(path, os.O_RDONLY | SAFE_FLAGS)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
@@ -288,8 +288,8 @@ def still_matches(folder: int, leaf: str, expected: FileState) -> bool:
     return now.data == expected.data and (now.is_complete or _inode(now) == _inode(expected))
 
 
-def _inode(found: FileState) -> int | None:
-    return found.signature.inode if found.signature else None
+def _inode(state: FileState) -> int | None:
+    return state.signature.inode if state.signature else None
 
 
 def _exchange_names(folder: int, swap: str, leaf: str) -> bool:
@@ -302,7 +302,7 @@ def _exchange_names(folder: int, swap: str, leaf: str) -> bool:
 def _renameat2() -> Callable[..., int] | None:
     """Return Linux's renameat2, if available.
 
-    Elsewhere a plain rename is used, in which an editor's save of the same microsecond can be lost.
+    On other systems a plain rename is used, which can overwrite a file that an editor saves at the same moment.
     """
     import ctypes  # imported late: only writers need it
 

@@ -41,8 +41,8 @@ class Mount:
 
         A FUSE file system of unknown kind counts as shared.
         """
-        in_a_program = self.kind.partition(".")[0] == _FUSE and self.kind not in _LOCAL_FUSE_KINDS
-        return self.kind in _SHARED_KINDS or in_a_program
+        is_unknown_fuse = self.kind.partition(".")[0] == _FUSE and self.kind not in _LOCAL_FUSE_KINDS
+        return self.kind in _SHARED_KINDS or is_unknown_fuse
 
 
 def mount_of(path: Path) -> Mount:
@@ -60,11 +60,11 @@ def find_mount(table: str, path: PurePath) -> Mount:
     A line has six fields, a variable number of optional ones, a dash, and then the kind, the source and the kind's
     options.
     """
-    found = Mount(kind="")
+    nearest = Mount(kind="")
     for mount in _mounts(table.splitlines()):
-        if path.is_relative_to(mount.point) and (not found.kind or len(mount.point) >= len(found.point)):
-            found = mount
-    return found
+        if path.is_relative_to(mount.point) and (not nearest.kind or len(mount.point) >= len(nearest.point)):
+            nearest = mount
+    return nearest
 
 
 def _mounts(lines: Iterable[str]) -> Iterable[Mount]:

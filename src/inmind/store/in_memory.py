@@ -77,28 +77,30 @@ class InMemoryStore:
     ) -> Sequence[tuple[int, Event | None]]:
         with self._open():
             later = enumerate(self._order[max(position, 0) :], max(position, 0) + 1)
-            wanted = (
+            matching = (
                 (place, event)
                 for place, event in later
                 if event.kind in kinds and owner in (None, self._owner(event.stream))
             )
-            return list(islice(wanted, limit))
+            return list(islice(matching, limit))
 
     def events_up_to(
         self, position: int, *, batch_size: int, owner: str | None = None
     ) -> Iterator[tuple[int, Event | None]]:
         with self._open():
-            there = list(enumerate(self._order[: max(position, 0)], 1))
-        for start in range(0, len(there), batch_size):
+            positioned = list(enumerate(self._order[: max(position, 0)], 1))
+        for start in range(0, len(positioned), batch_size):
             with self._open():
                 yield from [
-                    one for one in there[start : start + batch_size] if owner in (None, self._owner(one[1].stream))
+                    one for one in positioned[start : start + batch_size] if owner in (None, self._owner(one[1].stream))
                 ]
 
     def last_position(self, *, owner: str | None = None) -> int:
         with self._open():
-            theirs = (place for place, event in enumerate(self._order, 1) if owner in (None, self._owner(event.stream)))
-            return max(theirs, default=0)
+            positions = (
+                place for place, event in enumerate(self._order, 1) if owner in (None, self._owner(event.stream))
+            )
+            return max(positions, default=0)
 
     def consistent_read(self) -> AbstractContextManager[None]:
         return nullcontext()
@@ -124,9 +126,11 @@ class InMemoryStore:
 
     def receipts(self, stream: str, *, after: str | None = None, limit: int) -> Sequence[Receipt]:
         with self._open():
-            keys = sorted(key for of, key in self._keys if of == stream and (after is None or key > after))
-            found = [(key, *self._keys[stream, key]) for key in keys[:limit]]
-            return [Receipt(stream, Key(key, request), appended) for key, request, appended in found]
+            keys = sorted(
+                key for owning_stream, key in self._keys if owning_stream == stream and (after is None or key > after)
+            )
+            rows = [(key, *self._keys[stream, key]) for key in keys[:limit]]
+            return [Receipt(stream, Key(key, request), appended) for key, request, appended in rows]
 
     def all_receipts(self, *, batch_size: int) -> Iterator[Receipt]:
         with self._open():
@@ -157,8 +161,8 @@ class InMemoryStore:
     def stream_infos(self, prefix: str, *, owner: str | None = None, limit: int | None = None) -> Sequence[StreamInfo]:
         with self._open():
             streams = [events for name in self.stream_names(prefix, owner=owner) if (events := self._events[name])]
-            found = [StreamInfo(events[0], len(events), events[-1].at) for events in streams]
-            return sorted(found, key=lambda one: one.updated, reverse=True)[:limit]
+            infos = [StreamInfo(events[0], len(events), events[-1].at) for events in streams]
+            return sorted(infos, key=lambda one: one.updated, reverse=True)[:limit]
 
     def summary(self, stream: str) -> StreamSummary:
         with self._open():
@@ -236,18 +240,18 @@ class _InMemoryImport:
             have.append(replace(event, payload=_encode_and_decode(event.payload)))
             self._order.append(have[-1])
             return ImportedEvent(len(self._order), is_new=True)
-        there = have[event.seq - 1] if 0 < event.seq <= len(have) else None
-        if there is None or _comparable(there) != _comparable(event):
+        stored = have[event.seq - 1] if 0 < event.seq <= len(have) else None
+        if stored is None or _comparable(stored) != _comparable(event):
             raise Conflict(stream=event.stream, expected=event.seq - 1, actual=len(have))
-        return ImportedEvent(next(place for place, one in enumerate(self._order, 1) if one is there), is_new=False)
+        return ImportedEvent(next(place for place, one in enumerate(self._order, 1) if one is stored), is_new=False)
 
     def add_receipt(self, receipt: Receipt) -> bool:
         have = self._events.setdefault(receipt.stream, [])
-        stood = (receipt.key.request, receipt.appended)
-        there = self._keys.setdefault((receipt.stream, receipt.key.value), stood)
-        if there != stood:
+        added = (receipt.key.request, receipt.appended)
+        stored = self._keys.setdefault((receipt.stream, receipt.key.value), added)
+        if stored != added:
             raise Conflict(stream=receipt.stream, expected=receipt.appended.last, actual=len(have))
-        return there is stood
+        return stored is added
 
 
 def _comparable(event: Event) -> tuple[object, ...]:
@@ -264,7 +268,7 @@ def _comparable(event: Event) -> tuple[object, ...]:
 
 
 def _encode_and_decode(payload: EventPayload) -> EventPayload:
-    """Encode and decode the payload, so that what cannot be stored fails here too."""
+    """Encode and decode the payload, so that values that cannot be stored fail here too."""
     return decode_payload(payload.kind, encode_payload(payload).encode().decode())
 
 

@@ -57,7 +57,7 @@ class AppendResult:
 class Receipt:
     """A key of a stream and the result of its append.
 
-    An export takes receipts along with the events.
+    An export contains receipts and events.
     """
 
     stream: str
@@ -136,7 +136,7 @@ class RateWindow:
 
     @property
     def expired_before(self) -> int:
-        """Windows that started before this are over in every process, whatever its clock says."""
+        """Windows that started before this are over in every process, even if clocks differ."""
         return self.start_microseconds - 3 * round(self.length.total_seconds() * 1e6)
 
 
@@ -144,7 +144,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class BulkImport(Protocol):
-    """An import of events from another store, stored completely or not at all."""
+    """An import of events from another store: all of them are stored, or none."""
 
     def add_event(self, event: Event) -> ImportedEvent:
         """Add an event with its number and time: the next of its stream, or one already stored.
@@ -164,7 +164,7 @@ class BulkImport(Protocol):
 class Store(Protocol):
     """Streams of events, with data that only makes reading faster.
 
-    Guarantees: events are returned in order and without gaps; a batch is stored completely or not at all; events
+    Guarantees: events are returned in order and without gaps; a batch is stored as a whole or not stored; events
     survive a kill once `append` has returned; a stale `expected` raises Conflict and stores nothing; the same key
     stores once and always returns the same result, and with other arguments raises KeyReused; a reader never sees part
     of a commit.
@@ -182,8 +182,7 @@ class Store(Protocol):
     ) -> AppendResult:
         """Append the drafts as the next events of the stream, based on version `expected`.
 
-        `companion`: events of another stream, stored together with these or not at all. The key belongs to the first
-        stream.
+        `companion`: events of another stream, stored in the same transaction. The key belongs to the first stream.
         """
         ...
 
@@ -200,7 +199,7 @@ class Store(Protocol):
 
         Events of one owner can be followed: a reader that has processed all of them up to a position misses none before
         it. Events of all owners must be read inside `consistent_read`: events of two owners may get their positions in
-        one order and be stored in the other. None stands for an event that cannot be decoded: opening its stream raises
+        one order and be stored in the other. An event that cannot be decoded is None: opening its stream raises
         Damaged, other streams are not affected.
         """
         ...
@@ -220,7 +219,7 @@ class Store(Protocol):
         ...
 
     def consistent_read(self) -> AbstractContextManager[None]:
-        """All reads of this thread in the block see one state, whatever others write."""
+        """All reads of this thread in the block see one state, unaffected by other writers."""
         ...
 
     def owners(self, *, after: str | None = None, limit: int | None = None) -> Sequence[str]:
@@ -246,7 +245,7 @@ class Store(Protocol):
     def bulk_import(self) -> AbstractContextManager[BulkImport]:
         """Import events from another store; stored when the block ends, discarded if it raises.
 
-        Inside the block this store reads what was imported so far; other readers see none of it before the end.
+        Inside the block this store reads the events imported so far; other readers see none of them before the end.
         """
         ...
 
@@ -263,7 +262,7 @@ class Store(Protocol):
         ...
 
     def save_snapshot(self, stream: str, snapshot: Snapshot) -> None:
-        """Replace the stream's snapshot if this one is newer. Losing it costs time, never content."""
+        """Replace the stream's snapshot if this one is newer. Snapshots only save time."""
         ...
 
     def snapshot(self, stream: str, *, fold_version: int, until: int | None = None) -> Snapshot | None:
@@ -303,7 +302,7 @@ class QueueStatus:
 
     waiting: int = 0
     waiting_seconds: float = 0.0
-    """How long the oldest job has been waiting."""
+    """Waiting time of the oldest job."""
     later: int = 0
     """Jobs that have failed and will be retried."""
     running: int = 0

@@ -1,7 +1,7 @@
 """Optimistic-concurrency loop over one stream: read, decide, append.
 
 This is the only loop that turns decisions into events. A decision is a pure function of the state. If another writer
-was faster, its events are folded in and the decision is made again on the new state.
+was faster, its events are applied and the decision runs again on the new state.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Decision(Generic[S, R]):
     next_state: S | None = None
     """The state after these events, if it was already computed."""
     companion: Sequence[Draft] = ()
-    """Events for the companion stream, stored together with these or not at all."""
+    """Events for the companion stream, stored in the same transaction."""
     consumes_key: bool = True
     """False for a refused call: its key is not stored and can be used again."""
 
@@ -76,7 +76,7 @@ class _NextState(Generic[S]):
 
 
 class Stream(Generic[S]):
-    """The newest known state of one stream, and the way to change it."""
+    """The newest known state of one stream, and the methods to change it."""
 
     def __init__(self, store: Store, name: str, fold: Fold[S], clock: Clock) -> None:
         self.name = name
@@ -106,7 +106,7 @@ class Stream(Generic[S]):
         self._forked = True
 
     def refresh(self) -> S:
-        """Fold in the events that other writers have appended since."""
+        """Apply the events that other writers have appended since."""
         with self._lock:
             if self._forked:
                 self._state, self._version = self._load(until=None)
@@ -242,7 +242,7 @@ class Stream(Generic[S]):
             log.warning("cannot save a snapshot of %s: %s", self.name, error)
 
     def _load(self, *, until: int | None) -> tuple[S, int]:
-        """Fold from the snapshot on, in one pass, however many reverts there are.
+        """Fold the events after the snapshot, in one pass for any number of reverts.
 
         States that a revert refers to are remembered when the pass reaches them. If one is older than the snapshot, the
         stream is folded from the beginning.

@@ -99,7 +99,7 @@ class Tenants(Protocol):
     def inventory(self, name: str) -> Inventory: ...
 
     def identity(self, name: str) -> object:
-        """A value that identifies a tenant, however it is reached; None if it does not exist."""
+        """A value that identifies a tenant, the same for every URL; None if it does not exist."""
         ...
 
     def is_within(self, others: Tenants, name: str) -> bool:
@@ -112,12 +112,12 @@ class Tenants(Protocol):
         """Create a tenant and yield its location to fill it. It cannot log in before `admit`.
 
         Raises InvalidInput if the name exists, unless it is an empty tenant that cannot log in, left by a killed
-        process, or `continues` says that it is the same tenant.
+        process, or `continues` returns True for it: it is the same tenant.
         """
         ...
 
     def address(self, name: str, password: str) -> str:
-        """The location to hand to the tenant. For a database it contains the password."""
+        """The location to give to the tenant. For a database it contains the password."""
         ...
 
     def admit(self, name: str, password: str) -> None:
@@ -175,8 +175,8 @@ def name_exists(name: str) -> InvalidInput:
 
 def tenant_not_found(name: str, place: str, names: Iterable[str]) -> NotFound:
     near = get_close_matches(name, names, n=1)
-    asked = f"did you mean {near[0]!r}? " if near else ""
-    return NotFound(what="tenant", name=name, hint=f"{asked}`inmind tenant list` lists those in {place}")
+    suggestion = f"did you mean {near[0]!r}? " if near else ""
+    return NotFound(what="tenant", name=name, hint=f"{suggestion}`inmind tenant list` lists those in {place}")
 
 
 def _is_reserved(name: str) -> bool:

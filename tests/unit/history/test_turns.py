@@ -23,7 +23,7 @@ METER = TokenMeter(estimator())
 
 def read(wire: dict[str, Any], format: str = "openai", *, stub: bool = False, block: bool = False) -> TurnMessage:
     of = ((7, 7),) if stub or block else None
-    entry = ConversationEntry(7, "session/s#7", format, wire, digest_of(wire), stands_for=of, is_block=block)
+    entry = ConversationEntry(7, "session/s#7", format, wire, digest_of(wire), replaced_ranges=of, is_block=block)
     return to_turn_message(entry, FORMATS[format].read(wire), METER)
 
 

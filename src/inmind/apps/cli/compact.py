@@ -91,7 +91,7 @@ def print_compaction(report: CompactionReport) -> None:
 
 def format_items(items: Sequence[KeptItem]) -> Iterator[str]:
     for item in items:
-        where = "in memory" if item.where == "memory" else "in the conversation"
+        where = "in memory" if item.location == "memory" else "in the conversation"
         yield f"- {item.kind}, {where}: {collapse_whitespace(item.text)}"
 
 

@@ -161,7 +161,7 @@ def show_retained(session: SessionArgument, as_json: JsonOption = False) -> None
     with open_existing_session(session) as opened:
         unsaid = opened.state.history.unsent_items
         placed = [(item, "memory" if item in unsaid else "conversation") for item in opened.retained]
-        items = [KeptItem(item.kind, item.text, where) for item, where in placed]
+        items = [KeptItem(item.kind, item.text, location) for item, location in placed]
         if as_json:
             return print_json([asdict(item) for item in items])
         for line in format_items(items):

@@ -210,7 +210,7 @@ def _render(first: FirstCompaction, width: int) -> Iterator[DemoLine]:
     yield label_line("archived", f"verbatim, in {report.archives[0]}")
     known = f"{len(first.ids)} before, {len(first.known_ids)} known after"
     yield label_line("ids", f"{known}; {len(first.in_prompt)} of them still in the prompt")
-    for place, item in enumerate(one for one in report.items if one.where == "memory"):
+    for place, item in enumerate(one for one in report.items if one.location == "memory"):
         yield label_line("kept" if place == 0 else "", f"{item.kind}: {item.text}")
     yield label_line("search", QUESTION)
     yield label_line(

@@ -1,4 +1,4 @@
-"""Base types of events: payload, origin, trust, draft, event, and the protocol of folds over them."""
+"""Base types of events: payload, origin, trust, draft, event, and the fold protocol."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class EventPayload:
 
 
 def coerce_pairs(payload: EventPayload, *names: str) -> None:
-    """Turn the lists that JSON has for these fields into tuples of pairs."""
+    """Convert these fields from lists, as JSON has them, to tuples of pairs."""
     for name in names:
         if (pairs := getattr(payload, name)) is not None:
             object.__setattr__(payload, name, tuple((first, second) for first, second in pairs))

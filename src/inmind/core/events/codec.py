@@ -1,4 +1,4 @@
-"""Encoding of payloads as JSON objects, and the table of kinds that selects the class for decoding."""
+"""Encoding of payloads as JSON objects, and the table that maps a kind to its class."""
 
 from __future__ import annotations
 

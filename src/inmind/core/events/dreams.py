@@ -31,7 +31,7 @@ class PageLine(NamedTuple):
 
 
 class KnowledgeGap(NamedTuple):
-    """A topic that the agent does not know and might want to find out about."""
+    """A topic that the agent does not know and may research."""
 
     topic: str
     reason: str

@@ -1,4 +1,4 @@
-"""Events of a conversation: messages, compactions, system prompts, tools, child sessions, undo."""
+"""Events of a session: messages, compactions, system prompts, tools, children, undo."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ class Compacted(EventPayload):
 
 @frozen
 class CompactionUndone(EventPayload):
-    """A compaction was undone: its messages are sent again, with all that came since."""
+    """A compaction was undone: its messages are sent again, followed by all later ones."""
 
     kind = "lifted"
     compaction_seq: int

@@ -1,4 +1,4 @@
-"""Separates what a person says in a message from what they pasted into it.
+"""Separates the words of a person in a message from the text that they pasted into it.
 
 People paste logs, code, mails and terminal screens into the message in which they ask for something, and text-only
 agents send the output of a command as a user message. Every rule that looks for a person's own words starts here.
@@ -18,12 +18,12 @@ compile_cached = cache(re.compile)
 
 def has_output_heading(words: str) -> bool:
     """True if the text starts with a heading of tool output, which people do not write by hand."""
-    return bool(compile_cached(_HEADED).match(words))
+    return bool(compile_cached(_OUTPUT_HEADING).match(words))
 
 
 def starts_like_output(words: str) -> bool:
     """True if the text starts like the output of a program. People paste such texts too."""
-    return bool(compile_cached(_OUTPUT_BEGINS).match(words))
+    return bool(compile_cached(_OUTPUT_START).match(words))
 
 
 def ends_with_shell_prompt(words: str) -> bool:
@@ -33,17 +33,17 @@ def ends_with_shell_prompt(words: str) -> bool:
 
 
 def own_words(words: str) -> Iterator[str]:
-    """The lines that a person wrote, without what they pasted.
+    """The lines that a person wrote, without pasted text.
 
     Lines that were wrapped within a sentence are joined; a list item keeps its mark.
     """
-    pasted = _PasteKind.NOTHING
+    pasted = _PasteKind.NONE
     for block in _blocks(words):
         if not block:
-            pasted = _PasteKind.NOTHING  # the announced paste was between fences
-        elif pasted is _PasteKind.NOTHING or (pasted is _PasteKind.OUTPUT and is_addressed(block[0])):
-            said, pasted = _split_before_paste(block)
-            yield from _join_wrapped_lines(said)
+            pasted = _PasteKind.NONE  # the announced paste was between fences
+        elif pasted is _PasteKind.NONE or (pasted is _PasteKind.OUTPUT and is_addressed(block[0])):
+            lines, pasted = _split_before_paste(block)
+            yield from _join_wrapped_lines(lines)
 
 
 def is_greeting(words: str) -> bool:
@@ -57,19 +57,19 @@ def is_addressed(words: str) -> bool:
     Programs and pages do not.
     """
     first = words.strip()[:_FIRST_WORDS].lower()
-    return not compile_cached(_FOREIGN).match(first) and bool(compile_cached(_SPEAKS).search(first))
+    return not compile_cached(_FOREIGN).match(first) and bool(compile_cached(_ADDRESSING_WORDS).search(first))
 
 
 def is_request(words: str) -> bool:
-    """True if the first words ask for something. Programs and pages hardly ever do."""
+    """True if the first words are a request. Programs and pages rarely write one."""
     first = words.strip()[:_FIRST_WORDS].lower()
-    return not compile_cached(_FOREIGN).match(first) and bool(compile_cached(_ASKS).search(first))
+    return not compile_cached(_FOREIGN).match(first) and bool(compile_cached(_REQUEST_WORDS).search(first))
 
 
 def split_sentences(text: str) -> list[str]:
     """The sentences of an English or Chinese text.
 
-    A period in a number, name or abbreviation ends none.
+    A period in a number, name or abbreviation does not end a sentence.
     """
     borders = [0, *_sentence_ends(text), len(text)]
     return [one for start, end in pairwise(borders) if (one := text[start:end].strip())]
@@ -97,42 +97,42 @@ def _sentence_ends(text: str) -> Iterator[int]:
             .lower()
             .rpartition(" ")[2]
         )
-        goes_on = _ABBREVIATIONS.get(last.lstrip(_OPENS))
-        if goes_on is None or not compile_cached(goes_on).match(text, place):
+        continues = _ABBREVIATIONS.get(last.lstrip(_OPENING_MARKS))
+        if continues is None or not compile_cached(continues).match(text, place):
             yield place
 
 
 class _PasteKind(Enum):
     """The kind of text after an announcement such as "here it is"."""
 
-    NOTHING = auto()
+    NONE = auto()
     OUTPUT = auto()
     TEXT = auto()
 
 
 def _blocks(words: str) -> Iterator[list[str]]:
-    """Paragraphs. An empty list stands for text between fences or tags."""
+    """Yield paragraphs. An empty list marks text between fences or tags."""
     block: list[str] = []
-    closes, at = "", 0
+    closing_mark, at = "", 0
     ends = {end[0]: end.start() for end in compile_cached(_TAG_ENDS).finditer(words)} if "</" in words else {}
     for line in words.splitlines(keepends=True):
         at += len(line)
-        if closes:
-            closes = "" if closes in line else closes
+        if closing_mark:
+            closing_mark = "" if closing_mark in line else closing_mark
             continue
         mark = line.strip()[:3]
         tag = compile_cached(_TAG).match(line) if mark[:1] == "<" else None
         if mark in _FENCES and line.count(mark) == 1:  # a pair on one line, as in a docstring, opens nothing
-            closes = mark
+            closing_mark = mark
         elif tag and ends.get(f"</{tag[1]}>", 0) >= at:
-            closes = f"</{tag[1]}>"
+            closing_mark = f"</{tag[1]}>"
         elif mark and mark not in _FENCES:
             block.append(line.rstrip("\r\n"))
             continue
         if block:
             yield block
         block = []
-        if closes:
+        if closing_mark:
             yield block
     if block:
         yield block
@@ -146,14 +146,14 @@ def _split_before_paste(block: Sequence[str]) -> tuple[Sequence[str], _PasteKind
     for place, line in enumerate(block, start=1):
         if len(line) > _MAX_LEAD_CHARACTERS:
             continue
-        if (":" in line or "：" in line) and (asks := compile_cached(_HANDS_OVER).match(line)):
-            return [*block[: place - 1], asks[0]], _PasteKind.TEXT
-        leads = line.rstrip().endswith((":", "："))
-        if compile_cached(_TEXT).search(line) if leads else _announces_paste(line):
+        if (":" in line or "：" in line) and (request := compile_cached(_REWORD_INLINE).match(line)):
+            return [*block[: place - 1], request[0]], _PasteKind.TEXT
+        ends_with_colon = line.rstrip().endswith((":", "："))
+        if compile_cached(_TEXT).search(line) if ends_with_colon else _announces_paste(line):
             return block[:place], _PasteKind.TEXT
-        if leads and compile_cached(_OUTPUT).search(line):
+        if ends_with_colon and compile_cached(_OUTPUT).search(line):
             return block[:place], _PasteKind.OUTPUT
-    return block, _PasteKind.NOTHING
+    return block, _PasteKind.NONE
 
 
 def _announces_paste(line: str) -> bool:
@@ -177,10 +177,10 @@ def _join_wrapped_lines(block: Sequence[str]) -> Iterator[str]:
         return
     line = ""
     for new, skipped in zip(block, foreign, strict=True):
-        goes_on = (
+        continues = (
             bool(line) and new.lstrip()[:1].islower() and not compile_cached(_LINE_ENDS).search(line) and not skipped
         )
-        if goes_on:
+        if continues:
             line = f"{line} {new.strip()}"
             continue
         if line:
@@ -202,18 +202,18 @@ _GREETING = (
     r"nice to meet you)\b[\W_]*)*|"
     r"[\W_]*(?:(?:你好|您好|大家好|嗨|哈喽|早上好|上午好|下午好|晚上好|早安|在吗|在么|有人吗)[啊呀\W_]*)*"
 )
-_ASKS = (
+_REQUEST_WORDS = (
     r"\b(?:please|pls|can you|could you|would you|how do i|i (?:want|need|would like)|i['’]d like|let['’]?s)\b|"
     r"[?？]\s*(?:$|\n)|[请吗]"
 )
-_SPEAKS = (
+_ADDRESSING_WORDS = (
     r"\b(?:i|i['’](?:m|d|ve|ll)|me|my|we|we['’](?:re|d|ve|ll)|our|us|you|your|please|pls|thanks|thank you|let['’]?s|"
     r"from now on|going forward|hi|hello|hey|ok|okay|yes|sorry|wait)\b|[?？]\s*(?:$|\n)|"
     r"[我你您请咱吗谢]|从现在|今后|以后"
 )
 
 # Headings of command output in text-only agents, and shell prompts.
-_HEADED = (
+_OUTPUT_HEADING = (
     r"(?i)\W*(?:observation\b\s*[:>\]]|execution result|exit ?code: -?\d+ \(|"
     r"(?:new |current )?(?:terminal|shell|console) (?:output|state|screen)s?:|"
     r"(?:command|tool|function)\s[\w.`'\"()/-]+ (?:returned|answered|printed):|"
@@ -222,15 +222,15 @@ _HEADED = (
     r"\w+_\w+ ?-> |\[\w+ for [^\n\]]*\] Result:|"
     r"\s*<(?:\w*(?:outputs?|results?|responses?)|returncode|stdout|environment)\b|\s*\[(?:tool|output|result|file)\b"
 )
-_OUTPUT_BEGINS = r"(?i)\W*(?:traceback \(|exit ?code:|search results?(?: (?:of|for|from) [^\n:]{1,80})?\s*:)"
+_OUTPUT_START = r"(?i)\W*(?:traceback \(|exit ?code:|search results?(?: (?:of|for|from) [^\n:]{1,80})?\s*:)"
 # A closing tag is not a prompt, nor is a percentage.
 _PROMPT = (
     r">>>|[$#>]|[\w.()-]*[-~:/)\]][\d.]*[$#>]|[^\s<]*[@~\\/][^\s<]*[$#>]|[^\s<%]+@[^\s<%]+(?: \S+)? ?%|"
     r"[\[(]\S+ \S+[\])][$#]"
 )
 
-# What follows these lines was not said by the person. After program output, a line that addresses the agent is the
-# person's again; after a text by another person, the two cannot be told apart.
+# Lines that announce pasted text. After program output, a line that addresses the agent is the user's again; after a
+# text by another person, the two cannot be distinguished.
 _MAX_LEAD_CHARACTERS = 400
 _OUTPUT = (
     r"(?i)\b(?:logs?|outputs?|errors?|tracebacks?|trace|code|snippets?|files?|contents?|responses?|results?|dump)\b"
@@ -242,9 +242,9 @@ _WRITING = (
 )
 _REWORD = r"(?:please\s+)?(?:summari[sz]e|translate|proofread|paraphrase|rephrase|shorten|correct)"
 # "I don't have the email, so please use:" announces the speaker's own words.
-_TURNS = r",\s+(?:so|can|could|would)\b"
+_CLAUSE_CHANGE = r",\s+(?:so|can|could|would)\b"
 _TEXT = (
-    rf"(?i)\b(?:{_WRITING}|says|said|wrote|reads)\b(?:(?!{_TURNS})[^.!?:]){{0,40}}[:：]\s*$|"
+    rf"(?i)\b(?:{_WRITING}|says|said|wrote|reads)\b(?:(?!{_CLAUSE_CHANGE})[^.!?:]){{0,40}}[:：]\s*$|"
     r"(?:如下|以下|内容|邮件|原文|写道|说)[^。！？：:]{0,8}[:：]\s*$"
 )
 _HERE_IT_IS = rf"\b(?:here(?:['’]s| is| are)|below is)\s+(?:the|an?|my|our|some)\s+(?:[\w'’]+\s+){{0,3}}{_WRITING}\b"
@@ -255,7 +255,7 @@ _REWORD_IT = (
 _REWORD_IT_IN_CHINESE = (
     r"(?:总结|翻译|润色|改写|校对)[^。！？]{0,12}(?:文章|邮件|文本|段落|内容|下面|以下)[^。！？]{0,6}$"
 )
-_HANDS_OVER = (
+_REWORD_INLINE = (
     rf"(?i)\W*{_REWORD}\s[^.!?:\n]{{1,60}}:(?=\s*\S)|"
     r"(?:请)?(?:翻译|总结|润色|改写|校对)[^。！？：:\n]{0,20}[:：](?=\s*\S)"
 )
@@ -283,23 +283,23 @@ _SENTENCE_END = (
     r"[.!?…。！？；\n](?:(?<=[.!?…])[.!?…]*[\"'”’)*]*(?=\s)|(?<=[。！？；])[。！？；]*[”』」）]?|(?<=\n)\n*)"
 )
 # Words that start a sentence but not a name.
-_BEGINS = (
+_SENTENCE_STARTERS = (
     r"(?:A|All|Always|And|Any|Are|Ask|Avoid|But|Can|Could|Do|Don|Every|For|From|He|How|I|If|In|Is|It|Keep|Let|Make|My|"
     r"Never|Nothing|Only|Our|Please|She|So|Stop|Thanks|That|The|Then|There|These|They|This|Use|We|What|When|Why|You|Your)"
 )
-# Abbreviations after which a period may not end a sentence, with the pattern of what follows if it does not.
+# Abbreviations after which a period may not end a sentence, and the pattern of the following text if it does not.
 _ABBREVIATIONS = {
-    word: goes_on
-    for words, goes_on in (
+    word: continues
+    for words, continues in (
         (
             "approx. capt. cf. dr. e.g. gen. hon. i.e. lt. mr. mrs. ms. mt. prof. rev. st. u.k. u.s. vs.",
-            rf"\s+(?!\s|{_BEGINS}\b)",
+            rf"\s+(?!\s|{_SENTENCE_STARTERS}\b)",
         ),
         ("a.m. co. corp. dept. etc. inc. jr. ltd. p.m. sr.", r"\s+[^\sA-Z]"),
         ("art. eq. fig. no. nos. p. pp. sec. vol.", r"\s+#?\d"),
     )
     for word in words.split()
 }
-# Longer than any of them, so that none is matched as the end of another word.
+# More than the longest of them, so that none is matched as the end of another word.
 _MAX_ABBREVIATION_CHARACTERS = 10
-_OPENS = "(\"'“‘*"
+_OPENING_MARKS = "(\"'“‘*"

@@ -105,9 +105,9 @@ class AnthropicMessages:
         return Message(_ROLES[role], parts)
 
     def is_sendable(self, wire: Wire, message: Message) -> bool:  # noqa: ARG002 - the parsed message is enough here
-        """Anthropic returns empty answers, and hosts put results after text.
+        """False for blank text, results after text, and ids that Anthropic refuses as input.
 
-        It refuses both as input.
+        Anthropic itself returns empty answers, and hosts put results after text.
         """
         only_results = True
         for part in message.parts:
@@ -147,19 +147,19 @@ class AnthropicMessages:
         place = self.tail_index(wires)
         if place is None:
             return None
-        said = wires[place]["content"]
-        blocks: list[Any] = said if is_list(said) else [_text_block(said)] if said else []
-        carrying = {**wires[place], "content": [*blocks, TailBlock(_text_block(text))]}
-        return [*wires[:place], carrying, *wires[place + 1 :]]
+        content = wires[place]["content"]
+        blocks: list[Any] = content if is_list(content) else [_text_block(content)] if content else []
+        changed = {**wires[place], "content": [*blocks, TailBlock(_text_block(text))]}
+        return [*wires[:place], changed, *wires[place + 1 :]]
 
     def request(self, head: PromptHead, wires: Sequence[Wire], tools: Sequence[Wire] | None) -> dict[str, Any]:
         system = _system_blocks(head.system)
-        left = remaining_marks(system, tools or (), wires)
+        remaining = remaining_marks(system, tools or (), wires)
         # The mark in the conversation covers everything before it, including memory: it comes first.
-        messages = add_mark_before_tail(wires) if left else list(wires)
+        messages = add_mark_before_tail(wires) if remaining else list(wires)
         if head.memory:
             memory = _text_block(head.memory)
-            system.append({**memory, "cache_control": own_mark_before(messages)} if left > 1 else memory)
+            system.append({**memory, "cache_control": own_mark_before(messages)} if remaining > 1 else memory)
         request: dict[str, Any] = {"messages": messages}
         if system:
             request["system"] = system
@@ -173,8 +173,8 @@ def _allows_only_results(wires: Sequence[Wire], place: int) -> bool:
 
     That is so if the results go to code that it runs, or if one of its own tools has not run yet.
     """
-    said = wires[place]["content"]
-    if not is_list(said) or not any(block["type"] == "tool_result" for block in said):
+    content = wires[place]["content"]
+    if not is_list(content) or not any(block["type"] == "tool_result" for block in content):
         return False
     turn = takewhile(lambda wire: wire["role"] == "assistant", reversed(wires[:place]))
     blocks = [block for wire in turn if is_list(wire["content"]) for block in wire["content"]]

@@ -1,4 +1,4 @@
-"""Cache marks: where a provider is asked to cache the prompt up to.
+"""Cache marks: positions up to which a provider caches the prompt.
 
 A mark belongs to one request and not to the conversation, and hosts move theirs from call to call. So a host's marks
 are removed from its messages on arrival, stored with the call, and set again when the call is sent. The history
@@ -63,9 +63,9 @@ def with_plain_text(value: Any) -> Any:
     """
     if not is_object(value):
         return value
-    said = {key: _simplify_parts(parts) for key in _PART_FIELDS if is_list(parts := value.get(key))}
-    within = {_SOURCE_FIELD: with_plain_text(value[_SOURCE_FIELD])} if _SOURCE_FIELD in value else {}
-    return {**value, **said, **within}
+    simplified = {key: _simplify_parts(parts) for key in _PART_FIELDS if is_list(parts := value.get(key))}
+    source = {_SOURCE_FIELD: with_plain_text(value[_SOURCE_FIELD])} if _SOURCE_FIELD in value else {}
+    return {**value, **simplified, **source}
 
 
 def relocate_marks(marks: CacheMarks, conversation: Sequence[Wire], sent: Sequence[Wire]) -> CacheMarks:
@@ -74,14 +74,14 @@ def relocate_marks(marks: CacheMarks, conversation: Sequence[Wire], sent: Sequen
     A part of a rewritten message may be found unchanged in another one. A mark is dropped if its part is not found, is
     found more than once, or exists only in the host's copy of a reply.
     """
-    found: list[tuple[int, MarkPath, Any]] = []
+    relocated: list[tuple[int, MarkPath, Any]] = []
     for place, path, mark in marks:
         at = _index_in(sent, conversation, place)
         if at is not None:
-            found += [(at, path, mark)] if _path_exists(conversation[place], path) else []
+            relocated += [(at, path, mark)] if _path_exists(conversation[place], path) else []
         else:
-            found += [(at, moved, mark) for at, moved in _find_part(sent, conversation[place], path)]
-    return tuple(found)
+            relocated += [(at, moved, mark) for at, moved in _find_part(sent, conversation[place], path)]
+    return tuple(relocated)
 
 
 def apply_marks(wires: Sequence[Wire], marks: CacheMarks, *, text_type: str) -> list[Wire]:
@@ -151,13 +151,13 @@ def _find_part(sent: Sequence[Wire], wire: Wire, path: MarkPath) -> list[tuple[i
     if not is_list(parts) or not isinstance(at, int) or at >= len(parts) or not _path_exists(parts[at], path[2:]):
         return []
     lists = [(place, other.get(str(key))) for place, other in enumerate(sent)]
-    found = [
+    places = [
         (place, (key, index, *path[2:]))
         for place, listed in lists
         for index, part in enumerate(listed if is_list(listed) else ())
         if part == parts[at]
     ]
-    return found if len(found) == 1 else []
+    return places if len(places) == 1 else []
 
 
 def _non_null_marks(wire: Wire) -> Iterator[object]:
@@ -212,24 +212,24 @@ def _path_exists(value: Any, path: Sequence[int | str]) -> bool:
     return is_object(value) and _path_exists(value.get(step), rest)
 
 
-def _set_at_path(value: Any, path: Sequence[int | str], mark: Any, words: str) -> Any:
+def _set_at_path(value: Any, path: Sequence[int | str], mark: Any, text_type: str) -> Any:
     """Return a copy with a mark at this path."""
     if not path:
         return mark
     step, *rest = path
     if isinstance(step, int):
-        parts = [{"type": words, "text": value}] if isinstance(value, str) else value
-        return [*parts[:step], _set_at_path(parts[step], rest, mark, words), *parts[step + 1 :]]
-    return {**value, step: _set_at_path(value.get(step), rest, mark, words)}
+        parts = [{"type": text_type, "text": value}] if isinstance(value, str) else value
+        return [*parts[:step], _set_at_path(parts[step], rest, mark, text_type), *parts[step + 1 :]]
+    return {**value, step: _set_at_path(value.get(step), rest, mark, text_type)}
 
 
 def _tail_message(wires: Sequence[Wire]) -> int:
-    said = [place for place, wire in enumerate(wires) if wire["role"] != "assistant"]
-    for place in reversed(said):
+    places = [place for place, wire in enumerate(wires) if wire["role"] != "assistant"]
+    for place in reversed(places):
         content = wires[place]["content"]
         if is_list(content) and any(isinstance(block, TailBlock) for block in content):
             return place
-    return said[-1] if said else -1
+    return places[-1] if places else -1
 
 
 def _blocks(wire: Wire) -> list[Wire]:

@@ -33,7 +33,7 @@ class ParsedMessage:
 
 @frozen
 class OmittedPart:
-    """Content that could not be sent. `index`: of its message in the given list."""
+    """Content that could not be sent. `index`: position of its message in the given list."""
 
     what: str
     reason: str
@@ -72,26 +72,26 @@ def convert_messages(
     left_out: list[OmittedPart] = []
     repaired: list[str] = []
     joinable = False
-    for entry, said in enumerate(messages):
-        if said.format == format.name:
+    for entry, parsed in enumerate(messages):
+        if parsed.format == format.name:
             joinable = False
-            sendable = format.is_sendable(said.wire, said.message)
-            if not sendable and not said.message.parts and format.rules.drops_empty_messages:
+            sendable = format.is_sendable(parsed.wire, parsed.message)
+            if not sendable and not parsed.message.parts and format.rules.drops_empty_messages:
                 left_out.append(OmittedPart("an empty message", f"{format.name} refuses it", entry))
                 continue
             if not sendable:
                 repaired.append(f"message {entry} was rewritten: {format.name} would refuse it")
-            items.append(OutgoingMessage(entry, said.message, said.wire if sendable else None))
+            items.append(OutgoingMessage(entry, parsed.message, parsed.wire if sendable else None))
             continue
-        message = _without_foreign_parts(said.message, format, entry, left_out)
-        if said.message.parts and not message.parts:
+        message = _without_foreign_parts(parsed.message, format, entry, left_out)
+        if parsed.message.parts and not message.parts:
             continue
-        speaks = message.role == "assistant" and format.rules.result_position != "anywhere"
-        if speaks and joinable:
+        is_assistant = message.role == "assistant" and format.rules.result_position != "anywhere"
+        if is_assistant and joinable:
             items[-1] = items[-1].with_parts(items[-1].message.parts + message.parts)
         else:
             items.append(OutgoingMessage(entry, message))
-        joinable = speaks
+        joinable = is_assistant
     return items, left_out, repaired
 
 
@@ -99,8 +99,8 @@ def _without_foreign_parts(message: Message, format: Format, entry: int, left_ou
     kept: list[Part] = []
     for part in message.parts:
         if isinstance(part, Image) and message.role == "assistant" and not format.rules.assistant_images:
-            why = f"{format.name} accepts no images in assistant messages"
-            left_out.append(OmittedPart("an image in an assistant message", why, entry))
+            reason = f"{format.name} accepts no images in assistant messages"
+            left_out.append(OmittedPart("an image in an assistant message", reason, entry))
         elif isinstance(part, Result):
             kept.append(replace(part, parts=tuple(_keep_own_parts(part.parts, format, entry, left_out))))
         else:
@@ -123,7 +123,7 @@ def drop_unpaired_opaque(
 
     Items that lead to a dropped one are dropped too, and so are those that lead to nothing.
     """
-    lonely = _unpaired(items)
+    unpaired = _unpaired(items)
     stray: set[int] = set()
     follows = False
     for at in range(len(items) - 1, -1, -1):
@@ -131,16 +131,16 @@ def drop_unpaired_opaque(
             if not follows:
                 stray.add(at)
         else:
-            follows = at not in lonely and items[at].message.role == "assistant"
-    why = dict.fromkeys(lonely, "its request or answer is missing")
-    why |= dict.fromkeys(stray, "the item after it is missing")
+            follows = at not in unpaired and items[at].message.role == "assistant"
+    reasons = dict.fromkeys(unpaired, "its request or answer is missing")
+    reasons |= dict.fromkeys(stray, "the item after it is missing")
     left_out = [
-        OmittedPart(f"{part.format} {part.kind}", why[at], items[at].index)
-        for at in sorted(why)
+        OmittedPart(f"{part.format} {part.kind}", reasons[at], items[at].index)
+        for at in sorted(reasons)
         for part in items[at].message.parts
         if isinstance(part, Opaque)
     ]
-    return [item for at, item in enumerate(items) if at not in why], left_out
+    return [item for at, item in enumerate(items) if at not in reasons], left_out
 
 
 def _is_prefix(message: Message, demands: FormatRules) -> bool:
@@ -150,15 +150,15 @@ def _is_prefix(message: Message, demands: FormatRules) -> bool:
 def _unpaired(items: Sequence[OutgoingMessage]) -> set[int]:
     """Indexes of items with a request that is not answered, or an answer without a request."""
     waiting: dict[str, int] = {}
-    lonely: set[int] = set()
+    unpaired: set[int] = set()
     for at, item in enumerate(items):
         for part in item.message.parts:
             if not isinstance(part, Opaque):
                 continue
             if part.answered_id and waiting.pop(part.answered_id, None) is None:
-                lonely.add(at)
+                unpaired.add(at)
             if part.request_id in waiting:
-                lonely.add(waiting[part.request_id])
+                unpaired.add(waiting[part.request_id])
             if part.request_id:
                 waiting[part.request_id] = at
-    return lonely | set(waiting.values())
+    return unpaired | set(waiting.values())

@@ -98,17 +98,17 @@ class OpenAIChat:
         role, content = wire["role"], wire.get("content")
         if role == "user" and type(content) is str:
             return Message("user", (Text(content),) if content else ())
-        said = tuple(_read_content(content))
+        parts = tuple(_read_content(content))
         if role == "assistant":
-            return Message("assistant", (*_read_fields(wire), *said, *_read_calls(wire)))
+            return Message("assistant", (*_read_fields(wire), *parts, *_read_calls(wire)))
         if role in {"tool", "function"}:
-            return Message("tool", (Result(wire["tool_call_id" if role == "tool" else "name"], said),))
-        return Message(_ROLES[role], said)
+            return Message("tool", (Result(wire["tool_call_id" if role == "tool" else "name"], parts),))
+        return Message(_ROLES[role], parts)
 
     def is_sendable(self, wire: Wire, message: Message) -> bool:
-        """Servers return empty lists of calls and answers without content.
+        """False for empty lists of calls and answers without content, which OpenAI refuses.
 
-        OpenAI refuses both as input.
+        Servers return both.
         """
         if message.role != "assistant":
             return True
@@ -119,19 +119,19 @@ class OpenAIChat:
     def write(self, messages: Sequence[Message]) -> list[dict[str, Any]]:
         wires: list[dict[str, Any]] = []
         # Results of one turn must be adjacent, so their images are written after the last one.
-        pictures: list[dict[str, Any]] = []
+        pending_images: list[dict[str, Any]] = []
         for message in _join_assistant_messages(messages):
             wires += [_write_result(result) for result in message.results]
-            shown = [part for result in message.results for part in _write_images(result)]
+            images = [part for result in message.results for part in _write_images(result)]
             rest = tuple(part for part in message.parts if not isinstance(part, Result))
             wire = _write_message(message.role, rest) if rest or not message.parts else None
             if wire is None:
-                pictures += shown
+                pending_images += images
                 continue
-            wires += _image_message(pictures + shown)
-            pictures = []
+            wires += _image_message(pending_images + images)
+            pending_images = []
             wires.append(wire)
-        return wires + _image_message(pictures)
+        return wires + _image_message(pending_images)
 
     def tail_index(self, wires: Sequence[Wire]) -> int | None:
         return last_index(wires, lambda wire: wire["role"] in _TAIL_ROLES)
@@ -210,12 +210,12 @@ def _read_content(content: Any) -> Iterator[Content]:
 def _read_fields(wire: Wire) -> Iterator[Opaque]:
     for key in _EXTRA_FIELDS:
         if wire.get(key) is not None:
-            said = _audio(wire) if key == "audio" else None
-            yield Opaque(NAME, key, {key: wire[key] if said is None else said})
+            audio_reference = _audio(wire) if key == "audio" else None
+            yield Opaque(NAME, key, {key: wire[key] if audio_reference is None else audio_reference})
 
 
 def _audio(wire: Wire) -> Wire | None:
-    """Audio of an assistant is returned as sound and sent back by its id only."""
+    """The assistant's audio as it is sent back: only its id."""
     audio = wire.get("audio")
     return {"id": audio["id"]} if is_object(audio) and audio.get("id") else None
 
@@ -307,8 +307,8 @@ def _write_result(result: Result) -> dict[str, Any]:
 
 def _write_images(result: Result) -> list[dict[str, Any]]:
     """A tool message takes text only: its images follow in a user message that names the call."""
-    pictures = [written for part in result.parts if isinstance(part, Image) for written in _write_part(part)]
-    return [{"type": "text", "text": f"Images in the result of {result.id}:"}, *pictures] if pictures else []
+    images = [written for part in result.parts if isinstance(part, Image) for written in _write_part(part)]
+    return [{"type": "text", "text": f"Images in the result of {result.id}:"}, *images] if images else []
 
 
 def _image_message(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:

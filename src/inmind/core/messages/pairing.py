@@ -54,13 +54,13 @@ def to_provider_list(messages: Sequence[ParsedMessage], format: Format, *, is_st
     `is_start` is False for messages that continue others, which were processed before and needed no repair.
     """
     demands = format.rules
-    if all(_needs_no_repair(said, format) for said in messages) and not (is_start and demands.user_first):
-        return ProviderList(wires=[said.wire for said in messages], left_out=(), repairs=())
+    if all(_needs_no_repair(one, format) for one in messages) and not (is_start and demands.user_first):
+        return ProviderList(wires=[one.wire for one in messages], left_out=(), repairs=())
     items, left_out, repaired = convert_messages(messages, format)
     items, unpaired = drop_unpaired_opaque(items, demands)
     items, answers, orphans = _drop_orphan_results(items)
     items, renamed = _make_ids_unique(items, answers, demands)
-    items, retold = _match_result_kinds(items, answers, demands)
+    items, retyped = _match_result_kinds(items, answers, demands)
     if demands.result_position == "anywhere":
         items, answered = _place_results_anywhere(items, answers)
     else:
@@ -72,7 +72,7 @@ def to_provider_list(messages: Sequence[ParsedMessage], format: Format, *, is_st
     return ProviderList(
         wires=_to_wires(items, format),
         left_out=tuple(sorted([*left_out, *unpaired, *orphans], key=lambda one: one.index)),
-        repairs=(*opened, *repaired, *renamed, *retold, *answered),
+        repairs=(*opened, *repaired, *renamed, *retyped, *answered),
     )
 
 
@@ -200,16 +200,16 @@ def _match_result_kinds(
 ) -> tuple[list[OutgoingMessage], list[str]]:
     """Give a custom call a custom result, for providers that distinguish them."""
     arranged = list(items)
-    retold: list[str] = []
+    repaired: list[str] = []
     for (at, index), (caller, place) in answers.items() if demands.custom_results else ():
         call, parts = items[caller].message.parts[place], arranged[at].message.parts
         result = parts[index]
         if isinstance(call, Call) and isinstance(result, Result) and result.custom != call.custom:
             if arranged[at].wire is not None:
-                retold.append(f"the result of call {call.id!r} was rewritten with the type of its call")
-            told = replace(result, custom=call.custom)
-            arranged[at] = arranged[at].with_parts([*parts[:index], told, *parts[index + 1 :]])
-    return arranged, retold
+                repaired.append(f"the result of call {call.id!r} was rewritten with the type of its call")
+            retyped = replace(result, custom=call.custom)
+            arranged[at] = arranged[at].with_parts([*parts[:index], retyped, *parts[index + 1 :]])
+    return arranged, repaired
 
 
 def _placeholder_result(call: Call) -> Result:
@@ -286,20 +286,20 @@ def _with_same_form(group: list[OutgoingMessage], calls: Sequence[Call]) -> list
 
 
 def _results_after(items: Sequence[OutgoingMessage], at: int, answers: _ResultToCall) -> list[int]:
-    """Indexes of the items right after a call with only its results.
+    """Indexes of the items right after a call that hold its results.
 
-    One with other parts is the last.
+    An item that also has other parts is the last of them.
     """
-    found: list[int] = []
+    indexes: list[int] = []
     for place in range(at + 1, len(items)):
         parts = items[place].message.parts
         results = [index for index, part in enumerate(parts) if isinstance(part, Result)]
         if not results or any(answers[place, index][0] != at for index in results):
             break
-        found.append(place)
+        indexes.append(place)
         if len(results) < len(parts):
             break
-    return found
+    return indexes
 
 
 def _group_results(run: list[OutgoingMessage], added: list[Result], demands: FormatRules) -> list[OutgoingMessage]:

@@ -48,7 +48,7 @@ _HOST_ANSWERS = {
     "shell_call": "shell_call_output",
     "tool_search_call": "tool_search_output",
 }
-_ANSWERED_REQUESTS = {answer: asked for asked, answer in _HOST_ANSWERS.items()}
+_ANSWERED_REQUESTS = {answer: request for request, answer in _HOST_ANSWERS.items()}
 _HOST_ITEM_ROLES: dict[str, Role] = {
     "additional_tools": "developer",
     "compaction_trigger": "developer",
@@ -123,11 +123,11 @@ class OpenAIResponses:
             custom = kind == "custom_tool_call"
             return Message("assistant", (Call(wire["call_id"], wire["name"], wire[_CALLS[kind]], custom=custom),))
         if kind in _RESULTS:
-            said = tuple(_read_content(wire["output"], ""))
-            return Message("tool", (Result(wire["call_id"], said, custom=kind == "custom_tool_call_output"),))
+            parts = tuple(_read_content(wire["output"], ""))
+            return Message("tool", (Result(wire["call_id"], parts, custom=kind == "custom_tool_call_output"),))
         return Message(_role(kind), (_opaque(kind, wire),))
 
-    def is_sendable(self, wire: Wire, message: Message) -> bool:  # noqa: ARG002 - every item given out is taken back
+    def is_sendable(self, wire: Wire, message: Message) -> bool:  # noqa: ARG002 - the provider accepts every item that it returns
         return True
 
     def write(self, messages: Sequence[Message]) -> list[dict[str, Any]]:
@@ -137,18 +137,18 @@ class OpenAIResponses:
             role: Role = "user" if message.role == "tool" else message.role
             if not message.parts:
                 items.append({"role": role, "content": ""})
-            said: list[dict[str, Any]] = []
+            content: list[dict[str, Any]] = []
             for part in message.parts:
                 if isinstance(part, Call):
                     custom[part.id] = part.custom
                 item = _write_item(part, custom)
                 if item is None:
-                    said += _write_content(part, role, _MESSAGE_PREFIX)
+                    content += _write_content(part, role, _MESSAGE_PREFIX)
                     continue
-                items += _write_message(role, said)
-                said = []
+                items += _write_message(role, content)
+                content = []
                 items.append(item)
-            items += _write_message(role, said)
+            items += _write_message(role, content)
         return items
 
     def tail_index(self, wires: Sequence[Wire]) -> int | None:
@@ -159,10 +159,10 @@ class OpenAIResponses:
         key = None if place is None else _tail_field(wires[place])
         if place is None or key is None:
             return None
-        said = wires[place].get(key)
-        parts = said if is_list(said) else [{"type": "input_text", "text": said}] if said else []
-        carrying = {**wires[place], key: [*parts, {"type": "input_text", "text": text}]}
-        return [*wires[:place], carrying, *wires[place + 1 :]]
+        content = wires[place].get(key)
+        parts = content if is_list(content) else [{"type": "input_text", "text": content}] if content else []
+        changed = {**wires[place], key: [*parts, {"type": "input_text", "text": text}]}
+        return [*wires[:place], changed, *wires[place + 1 :]]
 
     def request(self, head: PromptHead, wires: Sequence[Wire], tools: Sequence[Wire] | None) -> dict[str, Any]:
         request: dict[str, Any] = {}
@@ -187,17 +187,17 @@ def _role(kind: str) -> Role:
 
 
 def _opaque(kind: str, wire: Wire) -> Opaque:
-    """A tool search that OpenAI runs itself needs no answer.
+    """An opaque part with the id that links a request and its answer.
 
-    An answer may name its call only by `id`.
+    A tool search that OpenAI runs itself needs no answer. An answer may name its call only by `id`.
     """
     if wire.get("execution") == "server":
         return Opaque(NAME, kind, wire)
-    asked = _ANSWERED_REQUESTS.get(kind, kind)
-    if asked not in _HOST_ANSWERS:
+    request_kind = _ANSWERED_REQUESTS.get(kind, kind)
+    if request_kind not in _HOST_ANSWERS:
         return Opaque(NAME, kind, wire)
     id = next((wire[key] for key in ("approval_request_id", "call_id", "id") if wire.get(key)), None)
-    name = f"{asked} {id}"
+    name = f"{request_kind} {id}"
     return (
         Opaque(NAME, kind, wire, answered_id=name)
         if kind in _ANSWERED_REQUESTS
@@ -213,11 +213,11 @@ def _check_message(wire: dict[str, Any], field: str) -> None:
 
 
 def _check_content(wire: dict[str, Any], key: str, field: str) -> None:
-    said = wire.get(key)
-    if isinstance(said, str):
+    content = wire.get(key)
+    if isinstance(content, str):
         return
-    if not is_list(said):
-        raise InvalidInput(field=f"{field}.{key}", value=said, expected="a string or a list of content parts")
+    if not is_list(content):
+        raise InvalidInput(field=f"{field}.{key}", value=content, expected="a string or a list of content parts")
     for part, place in typed_parts_at(wire, key, field):
         if part["type"] == "input_image" and part.get("image_url") is not None:
             text_at(part, "image_url", place)
@@ -241,15 +241,15 @@ def _read_content(content: Any, prefix: str) -> Iterator[Content]:
 def _write_item(part: Part, custom: Mapping[str, bool]) -> dict[str, Any] | None:
     """Write a part that is a separate item; None for parts of a message.
 
-    `custom`: calls so far.
+    `custom`: for each call so far, whether its tool is custom.
     """
     if isinstance(part, Call):
         kind = "custom_tool_call" if part.custom else "function_call"
         return {"type": kind, "call_id": part.id, "name": part.name, _CALLS[kind]: part.arguments}
     if isinstance(part, Result):
         kind = "custom_tool_call_output" if custom.get(part.id, part.custom) else "function_call_output"
-        said = [written for inner in part.parts_with_error_text for written in _write_content(inner, "user", "")]
-        return {"type": kind, "call_id": part.id, "output": _simplest_content(said)}
+        content = [written for inner in part.parts_with_error_text for written in _write_content(inner, "user", "")]
+        return {"type": kind, "call_id": part.id, "output": _simplest_content(content)}
     if isinstance(part, Opaque) and part.format == NAME and not part.kind.startswith(_MESSAGE_PREFIX):
         return dict(part.body)
     return None
@@ -265,19 +265,19 @@ def _write_content(part: Part, role: Role, prefix: str) -> Iterator[dict[str, An
         yield dict(part.body)
 
 
-def _write_message(role: Role, said: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    if not said:
+def _write_message(role: Role, content: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    if not content:
         return []
-    return [{"role": role, "content": said if role == "assistant" else _simplest_content(said)}]
+    return [{"role": role, "content": content if role == "assistant" else _simplest_content(content)}]
 
 
-def _simplest_content(said: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
+def _simplest_content(content: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
     """The simplest form that reads back the same: an empty text part differs from no text."""
-    if not said:
+    if not content:
         return ""
-    if len(said) == 1 and said[0]["type"] == "input_text" and said[0]["text"]:
-        return str(said[0]["text"])
-    return said
+    if len(content) == 1 and content[0]["type"] == "input_text" and content[0]["text"]:
+        return str(content[0]["text"])
+    return content
 
 
 def _tail_field(wire: Wire) -> str | None:

@@ -1,13 +1,13 @@
-"""The event log on overview.md: lines that memory writes about tasks, decisions, problems and actions.
+"""The event log on overview.md: lines about tasks, decisions, problems and actions.
 
-A page that only the model updates becomes stale in the middle of a task, when it matters. So hosts report events, and
-rules derive events from tool results. The journal has all of them; the lines on the page are a fold over it, newest
-first, without duplicates and limited, since the page is paid for in every request.
+A page that only the model updates becomes stale in the middle of a task. So hosts report events, and rules derive
+events from tool results. The journal has all of them; the lines on the page are a fold over it, newest
+first, without duplicates and limited, since the page costs tokens in every request.
 
-Others edit the page too. Another writer may replace the whole page before seeing our newest lines, which must not be
-lost; and a line that a writer deletes must stay deleted. The text tells which happened: a writer that kept one of our
-lines had seen the lines entered before it in that section, so a missing earlier line was deleted and stays deleted.
-A line newer than all kept ones is entered again, once; if it is removed after that, it was seen.
+People and models edit the page too. Another writer may replace the whole page before seeing our newest lines, which
+must not be lost; and a line that a writer deletes must stay deleted. The text shows which of the two happened: a writer
+that kept one of our lines had seen the lines entered before it in that section, so a missing earlier line was deleted
+and stays deleted. A line newer than all kept ones is entered again, once; if it is removed after that, it was seen.
 """
 
 from __future__ import annotations
@@ -151,8 +151,8 @@ class OverviewLog:
                 return self.with_event(payload, seq=event.seq, trust=event.trust)
             case DocumentWritten(path=path, text=text, upkeep=False) if path == OVERVIEW_PATH:
                 return self._after_edit(text)
-            case CompactionUndone(compaction_seq=of):
-                return self.without_compaction(of)
+            case CompactionUndone(compaction_seq=undone):
+                return self.without_compaction(undone)
             case _:
                 return self
 
@@ -232,7 +232,7 @@ class OverviewLog:
     def _with_task(self, line: OverviewLine) -> OverviewLog:
         """Set the current task.
 
-        The one before it is listed as set aside, since it was not reported as done.
+        The previous task is listed as set aside, since it was not reported as done.
         """
         former = [one for one in self.lines_in(OverviewSection.TASK) if one.bare_key != line.bare_key]
         log = self._remove([*former, *self._set_aside_lines(line)])
@@ -261,9 +261,9 @@ class OverviewLog:
         """Put a line on top of its section, replacing lines with the same text or topic."""
         before = self.lines_in(line.section)
         replaced = [one for one in before if line.replaces(one)]
-        again = next((one for one in replaced if one.keys == line.keys), None)
-        if again is not None:
-            line = line._replace(entered_seq=again.entered_seq, recurring=again.recurring)
+        repeated = next((one for one in replaced if one.keys == line.keys), None)
+        if repeated is not None:
+            line = line._replace(entered_seq=repeated.entered_seq, recurring=repeated.recurring)
         elif any(words in line.keys for _, words in (*_keys_of(self.lines), *self.removed)):
             line = line._replace(recurring=True)
         kept = [one for one in before if one not in replaced and one.is_compaction == line.is_compaction]
@@ -275,27 +275,27 @@ class OverviewLog:
         if not lines:
             return self
         removed = dict.fromkeys((*_keys_of(lines), *self.removed))
-        left = tuple(line for line in self.lines if line not in lines)
-        return replace(self, lines=left, removed=tuple(removed)[:MAX_REMOVED_LINES])
+        remaining = tuple(line for line in self.lines if line not in lines)
+        return replace(self, lines=remaining, removed=tuple(removed)[:MAX_REMOVED_LINES])
 
     def _after_edit(self, text: str) -> OverviewLog:
         """Return the log after another writer wrote the page.
 
         Removes the lines that the writer deleted.
         """
-        shown = self.visible_lines
-        if not shown:
+        visible = self.visible_lines
+        if not visible:
             return self
         page_keys = _page_keys(text)
-        missing = [line for line in shown if line.keys.isdisjoint(page_keys)]
+        missing = [line for line in visible if line.keys.isdisjoint(page_keys)]
         if not missing:
             return self
-        seen = (line for line in sorted(shown, key=_entered_seq) if line not in missing and not line.recurring)
+        seen = (line for line in sorted(visible, key=_entered_seq) if line not in missing and not line.recurring)
         last = {line.section: line.entered_seq for line in seen}
-        off = [line for line in missing if line.re_entered or line.entered_seq < last.get(line.section, 0)]
+        deleted = [line for line in missing if line.re_entered or line.entered_seq < last.get(line.section, 0)]
         # A deleted line must not be replaced on the page by an older hidden one.
-        hidden = [line for line in self.lines if line not in shown] if off else []
-        log = self._remove([*off, *hidden])
+        hidden = [line for line in self.lines if line not in visible] if deleted else []
+        log = self._remove([*deleted, *hidden])
         lines = (line._replace(re_entered=True) if line in missing else line for line in log.lines)
         return replace(log, lines=tuple(lines))
 
@@ -303,8 +303,7 @@ class OverviewLog:
 def with_log_lines(text: str, log: OverviewLog, language: str) -> str:
     """Return the page with exactly the visible lines of the log.
 
-    A line that another writer has already is not
-    repeated.
+    A line that another writer has already written is not repeated.
     """
     for section in OverviewSection:
         text = edit_section_lines(text, section.headings(language), partial(_without_known, log.known_keys(section)))

@@ -1,6 +1,6 @@
-r"""Front matter of a page: YAML between two rules, validated and merged; the text below stays free.
+r"""Front matter of a page: YAML between two rules, validated and merged.
 
-Hosts and tools need fields (current task, issues); people and models write prose. A page may begin with
+Hosts and tools need fields (current task, issues); people and models write prose below them. A page may begin with
 
     ---
     meta: …            version, last_updated, session_id
@@ -44,9 +44,9 @@ def parse_front_matter(text: str) -> dict[str, Any] | None:
     written = _yaml_text(text)
     if written is None:
         return None
-    said = _to_json_values(_parse_yaml(written, _require_yaml_parser()))
-    check_fields(said, field=_FIELD)
-    return said
+    values = _to_json_values(_parse_yaml(written, _require_yaml_parser()))
+    check_fields(values, field=_FIELD)
+    return values
 
 
 def front_matter_error(text: str) -> str:
@@ -78,12 +78,12 @@ def merge_front_matter(text: str, values: Mapping[str, Any]) -> str:
     check_fields(after, field=_FIELD)
     if to_json(before) == to_json(after):
         return text
-    alone = all(line.lstrip()[:1] in ("", "#") for line in written.splitlines())
-    above = written if alone else ""  # the library drops comments that have no key
+    only_comments = all(line.lstrip()[:1] in ("", "#") for line in written.splitlines())
+    above = written if only_comments else ""  # the library drops comments that have no key
     dumped = f"---\n{_check_size(above + _dump_yaml(head, after, ruamel))}---\n"
     mark = BOM if text.startswith(BOM) else ""
-    old, behind = split_front_matter(text)
-    return mark + dumped.replace("\n", line_ending(old if "\n" in old else behind)) + behind
+    old, body = split_front_matter(text)
+    return mark + dumped.replace("\n", line_ending(old if "\n" in old else body)) + body
 
 
 def _yaml_text(text: str) -> str | None:
@@ -155,7 +155,7 @@ def _is_ambiguous(text: str) -> bool:
     return any(pattern.match(text) for _, _, pattern, _ in rules)
 
 
-def _dump_yaml(head: dict[str, Any], said: object, ruamel: _YamlParser) -> str:
+def _dump_yaml(head: dict[str, Any], values: object, ruamel: _YamlParser) -> str:
     """Return YAML that reads back as the same values.
 
     The library changes a few control characters.
@@ -163,8 +163,8 @@ def _dump_yaml(head: dict[str, Any], said: object, ruamel: _YamlParser) -> str:
     dumped = StringIO()
     ruamel.dump(head, dumped)
     written = dumped.getvalue()
-    if to_json(_to_json_values(_parse_yaml(written, ruamel))) != to_json(said):
-        raise InvalidInput(field=_FIELD, value=said, expected="text without control characters")
+    if to_json(_to_json_values(_parse_yaml(written, ruamel))) != to_json(values):
+        raise InvalidInput(field=_FIELD, value=values, expected="text without control characters")
     return written
 
 
@@ -194,9 +194,10 @@ def _error_line_and_reason(error: Any, written: str) -> tuple[str, str]:
     reason = getattr(error, "problem", None) or str(error).split("\n")[0]
     if mark is None:
         return written, reason
-    upto = written.split("\n")[: mark.line + 1]
-    said = (line for line in reversed(upto) if line.strip())  # where something is missing, the mark is behind it all
-    return next(said, ""), f"line {mark.line + 1}: {reason}"
+    lines_to_mark = written.split("\n")[: mark.line + 1]
+    # If a value is missing, the mark is at the end: the last line with text is reported.
+    lines = (line for line in reversed(lines_to_mark) if line.strip())
+    return next(lines, ""), f"line {mark.line + 1}: {reason}"
 
 
 def _to_json_values(value: Any, field: str = _FIELD) -> Any:
@@ -342,7 +343,7 @@ def _have_ids(value: object) -> TypeGuard[list[dict[str, Any]]]:
     return is_list(value) and bool(value) and all(is_object(item) and _is_id(item.get("id")) for item in value)
 
 
-# A page may also begin with a rule. What follows it is a head if the first line of it, but for comments, has a key.
+# A page may also begin with a rule. The text after it is front matter if its first line, ignoring comments, has a key.
 _RULE = r"---[ \t]*+\r?(?:\n|\Z)"
 
 

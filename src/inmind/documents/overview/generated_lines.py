@@ -5,10 +5,10 @@ mark:
 
     - wrote src/session.py ·
 
-A dot costs one token, where a comment would cost five in every request, and it means nothing in Markdown. The mark is
+A dot costs one token, while a comment would cost five in every request, and it has no meaning in Markdown. The mark is
 no proof: a model that sees such lines writes similar ones. A line is moved or removed only if it has the mark and
 memory knows that it entered this text. Text added after the dot, or a lost dot, makes the line the writer's own; a
-text that another writer has already is not entered again.
+text that another writer has already written is not entered again.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def is_generated(line: str) -> bool:
 
 def line_text(line: str) -> str:
     """Return the text of a line without bullet and mark."""
-    said = _BULLET.sub("", line, count=1).strip()
-    return said.removesuffix(MARK).rstrip() if is_generated(line) else said
+    text = _BULLET.sub("", line, count=1).strip()
+    return text.removesuffix(MARK).rstrip() if is_generated(line) else text
 
 
 def has_no_words(line: str) -> bool:
@@ -66,7 +66,7 @@ def has_no_words(line: str) -> bool:
 def comparison_key(line: str) -> str:
     """Return a key that is equal for lines with the same words.
 
-    Cached, since pages are compared often.
+    It is cached, since pages are compared often.
     """
     return " ".join(line_text(line).split()).casefold()
 
@@ -87,8 +87,8 @@ def insert_generated(others: Sequence[str], generated: Sequence[str]) -> list[st
     """Insert generated lines at the top of a section, after its template comment."""
     top = _end_of_guide_comment(others)
     # Markdown reads a paragraph right below a list as part of its last item.
-    apart = [""] if generated and others[top:] and _is_paragraph(others[top]) else []
-    return [*others[:top], *generated, *apart, *(others[top:] or ([""] if generated else []))]
+    separator = [""] if generated and others[top:] and _is_paragraph(others[top]) else []
+    return [*others[:top], *generated, *separator, *(others[top:] or ([""] if generated else []))]
 
 
 def _end_of_guide_comment(lines: Sequence[str]) -> int:

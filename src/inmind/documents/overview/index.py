@@ -1,10 +1,10 @@
 """The index of detail/ and archive/ pages on overview.md, updated by memory.
 
-Those pages are not in the prompt, and a page without a reference is never found again. So each gets a line here,
+These pages are not in the prompt, and a model does not read a page without a reference. So each gets a line here,
 within a limit: detail pages before archive pages, newest first; the rest is counted. If a person or model wrote a
 line about a page, that line is used instead.
 
-The index is above the sections, because a long page is cut at its end and appended text lands there.
+The index is above the sections, because a long page is cut at its end and text is appended there.
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ class IndexEntry:
 
 
 def index_entry(path: str, text: str) -> IndexEntry:
-    """The title is the first heading, else the file name.
+    """Return the index entry of a page.
 
-    The summary is the first line with words.
+    The title is the first heading, else the file name. The summary is the first line with words.
     """
     title, line = _title_and_summary(text[:_SCANNED_CHARACTERS])
     return IndexEntry(
@@ -89,10 +89,10 @@ def with_index(text: str, pages: Mapping[str, str], language: str) -> str:
         return text
 
     def update_lines(lines: Sequence[str]) -> list[str]:
-        _, theirs = split_generated(lines, _is_entry)
-        wanted = [path for path in pages if not any(contains_id(line, path) for line in theirs)]
-        archived = [path for path in wanted if path.startswith(ARCHIVE_PREFIX)]
-        written = [path for path in wanted if not path.startswith(ARCHIVE_PREFIX)]
+        _, others = split_generated(lines, _is_entry)
+        unlisted = [path for path in pages if not any(contains_id(line, path) for line in others)]
+        archived = [path for path in unlisted if path.startswith(ARCHIVE_PREFIX)]
+        written = [path for path in unlisted if not path.startswith(ARCHIVE_PREFIX)]
         kinds = (written[:MAX_DETAIL_PAGES], archived[:MAX_ARCHIVE_PAGES])
         lists = [
             [generated_line(index_entry(path, pages[path]).text, max_characters=_MAX_ENTRY_CHARACTERS) for path in kind]
@@ -100,26 +100,26 @@ def with_index(text: str, pages: Mapping[str, str], language: str) -> str:
         ]
         listed = fit_round_robin(lists, str, max_bytes=MAX_INDEX_BYTES)
         own = [line for kind in lists for line in kind if line in listed]
-        if more := len(wanted) - len(own):
+        if more := len(unlisted) - len(own):
             own.append(generated_line(_MORE[language].format(more)))
-        return insert_generated(theirs, own)
+        return insert_generated(others, own)
 
     return edit_section_lines(text, [_HEADINGS[language], *_HEADINGS.values()], update_lines, on_top=True)
 
 
 @lru_cache(maxsize=64)
 def _title_and_summary(text: str) -> tuple[str, str]:
-    """Cached, because every write of the overview reads the same pages."""
+    """Title and summary of a page. Cached: every write of the overview reads the same pages."""
     lines = split_front_matter(text)[1].split("\n")
     titles = {number: words for number, _, words in find_headings(lines)}
-    said = (line for number, line in text_lines(lines) if number not in titles)
+    body_lines = (line for number, line in text_lines(lines) if number not in titles)
     title = next((words for words in titles.values() if words), "")
-    return title, next((line_text(line) for line in said if not has_no_words(line)), "")
+    return title, next((line_text(line) for line in body_lines if not has_no_words(line)), "")
 
 
 def _without_index(lines: Sequence[str]) -> list[str] | None:
-    own, theirs = split_generated(lines, _is_entry)
-    return theirs if not own or any(line.strip() for line in theirs) else None
+    own, others = split_generated(lines, _is_entry)
+    return others if not own or any(line.strip() for line in others) else None
 
 
 def _is_entry(line: str) -> bool:

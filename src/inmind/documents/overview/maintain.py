@@ -1,6 +1,6 @@
 """Updates that memory makes on overview.md: the index of pages and the event log.
 
-Both are one write with `upkeep=True`: it is no edit, and does not change how far the overview covers the conversation.
+Both are one write with `upkeep=True`: it counts neither as an edit nor for the overview's coverage of the conversation.
 """
 
 from __future__ import annotations
@@ -29,18 +29,20 @@ def overview_updates(
 
     `log`: the log before the events. `trust`: trust of the events' texts. `sources`: the events they come from.
     """
-    drafts = [Draft(payload=what, origin=Origin.OPERATOR, sources=tuple(sources), trust=trust) for what in events]
-    for what in events:
-        log = log.with_event(what, trust=trust)
+    drafts = [Draft(payload=event, origin=Origin.OPERATOR, sources=tuple(sources), trust=trust) for event in events]
+    for event in events:
+        log = log.with_event(event, trust=trust)
     page = documents.by_path.get(OVERVIEW_PATH)
     if page is None:
         return drafts
     text = with_index(with_log_lines(page.text, log, language), indexed_pages(documents), language)
     if text != page.text:
         written = DocumentWritten(OVERVIEW_PATH, text, upkeep=True)
-        least = min((note.trust for note in log.visible_lines), default=Trust.OPERATOR)
-        where_from = tuple(filter(None, (page.source, *sources)))
-        drafts.append(Draft(payload=written, origin=Origin.OPERATOR, sources=where_from, trust=min(page.trust, least)))
+        lowest = min((note.trust for note in log.visible_lines), default=Trust.OPERATOR)
+        all_sources = tuple(filter(None, (page.source, *sources)))
+        drafts.append(
+            Draft(payload=written, origin=Origin.OPERATOR, sources=all_sources, trust=min(page.trust, lowest))
+        )
     return drafts
 
 

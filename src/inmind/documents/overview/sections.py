@@ -111,12 +111,12 @@ def _edit_section(
     head, page = split_front_matter(text)
     end = line_ending(page if "\n" in page else head)
     lines = page.split(end)
-    found = next((span for heading in headings if (span := find_span(lines, heading))), None)
-    if found is not None:
-        begin, behind = found
-        changed = edit(lines[begin:behind])
-        kept = lines[: begin - 1] if changed is None else [*lines[:begin], *changed]
-        return head + end.join([*kept, *lines[behind:]])
+    found_span = next((span for heading in headings if (span := find_span(lines, heading))), None)
+    if found_span is not None:
+        start, stop = found_span
+        changed = edit(lines[start:stop])
+        kept = lines[: start - 1] if changed is None else [*lines[:start], *changed]
+        return head + end.join([*kept, *lines[stop:]])
     changed = edit([])
     if not changed:
         return text
@@ -153,7 +153,7 @@ def _find_heading(headings: Sequence[tuple[int, int, str]], heading: str) -> int
     key = _heading_key(heading)
     titles = [words.casefold() for _, _, words in headings]
     spellings = (titles, [_DECORATION.sub("", title) for title in titles])
-    return next((said.index(key) for said in spellings if key in said), None)
+    return next((spelling.index(key) for spelling in spellings if key in spelling), None)
 
 
 def _heading_text(heading: str) -> str:

@@ -1,4 +1,4 @@
-"""Size limits of overview.md, which is paid for in every request.
+"""Size limits of overview.md, which costs tokens in every request.
 
 The warning contains only the goal: a text with the current size would change with every line of the page. Generated
 lines take at most half of the goal, so the warning never asks the model to shorten those.
@@ -13,9 +13,9 @@ T = TypeVar("T")
 
 SIZE_GOAL_BYTES = 5 * 1024
 MAX_EVENT_BYTES = 1_536
-"""Of the goal, for the event log."""
+"""Part of the goal for the event log."""
 MAX_INDEX_BYTES = 1_024
-"""Of the goal, for the index of pages."""
+"""Part of the goal for the index of pages."""
 
 _WARNINGS = {
     "en": (

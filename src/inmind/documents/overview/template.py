@@ -14,20 +14,20 @@ LANGUAGES = ("en", "zh")
 _ENGLISH = """\
 # Working memory
 
-<!-- Yours to keep: this file is shown to you in every request. Short lines, current state, no history.
+<!-- You maintain this file; it is in every request. Short lines, current state, no history.
 Longer notes belong in detail/, finished work in archive/. -->
 
 ## Current task
-<!-- What was asked, how far it is, what comes next. -->
+<!-- The request, the progress so far, the next step. -->
 
 ## Key decisions
-<!-- What was decided, and why. -->
+<!-- Decisions and their reasons. -->
 
 ## Known facts
 <!-- Names, paths, ids, constraints that will be needed again. -->
 
 ## Open problems
-<!-- What is unsolved or waiting for someone. -->
+<!-- Unsolved problems, and questions that wait for an answer. -->
 
 ## Recent actions
 <!-- The last few steps, newest first. -->

@@ -2,8 +2,8 @@
 
 Three outcomes get a line for any host: a call that fails although its tool has worked before, a file that was
 written, a task that was marked done. Tools are recognized by the words of their names in any naming convention, and
-by arguments; read-only tools are ignored. A rule that fires too often fills the page with noise, so in doubt nothing
-is reported.
+by arguments; read-only tools are ignored. A rule that fires too often fills the page with noise, so an uncertain
+result is not reported.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from inmind.documents.overview.event_log import OverviewLine, OverviewLog
 from inmind.documents.overview.template import OverviewSection
 
 MAX_FAILURES_PER_TOOL = 3
-"""More open failures add nothing to "this tool does not work"."""
+"""Open failures listed for one tool; more add no information."""
 
 _MAX_PATH_CHARACTERS = 200
 _MAX_FILES = 3
@@ -140,9 +140,9 @@ def _name_words(tool: str) -> list[str]:
 
 
 def _failure_topic(outcome: ToolCallOutcome) -> str:
-    """Topic that must succeed again to close a failure.
+    """Topic of a failure, which a success with the same topic closes.
 
-    For tools that read or run commands it is any success; for others it is a success with the same arguments.
+    Tools that read or run commands have one topic; other tools have one for each path or set of arguments.
     """
     any_success = not _READ_VERBS.isdisjoint(_name_words(outcome.tool)) or _command(outcome)
     about = "" if any_success else _file_path(outcome.arguments) or digest_of(outcome.arguments)
@@ -191,20 +191,20 @@ _EXIT_STATUS = re.compile(r"[\w ]{0,30}\b(?:code|status)\W{1,3}\d+\W*", re.IGNOR
 def _failure_reason(result: object) -> str:
     """Return the line with the reason.
 
-    The last of a traceback, an exit code only if there is no other line.
+    It is the last line of a traceback; an exit code only if there is no other line.
     """
     lines = [line.strip() for line in _first_text(result)[:_MAX_SCANNED_CHARACTERS].splitlines() if line.strip()]
     if len(lines) > 1 and _EXIT_STATUS.fullmatch(lines[0]):
         del lines[0]
     line = next(iter(lines[-1:] if lines and lines[0].startswith("Traceback") else lines), "")
-    return _ERROR_END_TAG.sub("", line[begun.end() :] if (begun := _ERROR.match(line)) else line)
+    return _ERROR_END_TAG.sub("", line[prefix.end() :] if (prefix := _ERROR.match(line)) else line)
 
 
 def _first_text(value: object) -> str:
     if is_object(value):
-        return next((said for key in _REASON_KEYS if (said := _first_text(value.get(key)))), "")
+        return next((text for key in _REASON_KEYS if (text := _first_text(value.get(key)))), "")
     if is_list(value):
-        return next((said for item in value if (said := _first_text(item))), "")
+        return next((text for item in value if (text := _first_text(item))), "")
     return value if isinstance(value, str) else ""
 
 
@@ -259,13 +259,13 @@ def _file_path(arguments: object) -> str:
 
 def _patched_files(arguments: object) -> list[str]:
     texts = arguments.values() if is_object(arguments) else [arguments]
-    found = [
+    files = [
         file
         for text in texts
         if isinstance(text, str)
         for file in _PATCHED_FILE.findall(text[:_MAX_SCANNED_CHARACTERS])
     ]
-    return [file for file in found if len(file) <= _MAX_PATH_CHARACTERS]
+    return [file for file in files if len(file) <= _MAX_PATH_CHARACTERS]
 
 
 def _is_memory_page(path: str) -> bool:

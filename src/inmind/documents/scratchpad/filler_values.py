@@ -1,6 +1,6 @@
 """Detects empty values in a model's update that are filler and not meant to clear a field.
 
-Models with structured output put null, [], {}, "" or [""] into every field they have nothing to say about. Taken
+Models with structured output put null, [], {}, "" or [""] into every field for which they have no value. Taken
 literally, an update of one field would clear all others. So an empty value counts only if it is the whole update:
 `{"blockers": []}` clears the blockers; together with a new goal it is filler, and the blockers stay. Updates by a host
 are always taken literally.
@@ -35,9 +35,9 @@ def drop_filler(values: Mapping[str, Any], state: Mapping[str, Any], *, delete: 
 
 
 def is_empty(value: object) -> bool:
-    """True also for blank text and for a list of only empty values.
+    """True for null, blank text, an empty object, and a list of only empty values.
 
-    Some models fill a list with one such item.
+    Some models fill a list with one empty item.
     """
     if isinstance(value, str):
         return not value.strip()
@@ -45,8 +45,8 @@ def is_empty(value: object) -> bool:
 
 
 def _is_single_change(sent: Mapping[Path, Any], delete: Sequence[Path]) -> bool:
-    """True if one value is sent and nothing is deleted except what it replaces."""
-    return len(sent) == 1 and all(path[: len(gone)] == gone for path in sent for gone in delete)
+    """True if one value is sent and nothing is deleted except the value that it replaces."""
+    return len(sent) == 1 and all(path[: len(deleted)] == deleted for path in sent for deleted in delete)
 
 
 def leaf_values(values: Mapping[str, Any], above: Path = ()) -> Iterator[tuple[Path, Any]]:

@@ -23,8 +23,8 @@ def merge_update(
     root = dict(delete_paths(state, delete))
     pending = [(root, values)]
     while pending:
-        into, said = pending.pop()
-        for key, value in said.items():
+        into, update = pending.pop()
+        for key, value in update.items():
             held = into.get(key)
             if is_object(held) and is_object(value):
                 into[key] = copy = dict(held)

@@ -61,14 +61,14 @@ def merge_three_way(base: ScratchpadState, ours: ScratchpadState, theirs: Scratc
         return _merge_text(base if isinstance(base, str) else "", ours, theirs)
     if not is_object(ours) or not is_object(theirs):
         return ScratchpadMerge(conflicts=(MergeConflict("", base, ours, theirs),))
-    found = list(_compare((), base, ours, theirs))
-    changes = [one for one in found if isinstance(one, _Change)]
+    differences = list(_compare((), base, ours, theirs))
+    changes = [one for one in differences if isinstance(one, _Change)]
     return ScratchpadMerge(
         values=_to_nested_values(change for change in changes if change.value is not ABSENT),
         delete=tuple(change.path for change in changes if change.value is ABSENT),
         taken=tuple(format_path(change.path) for change in changes if not change.combined),
         combined=tuple(format_path(change.path) for change in changes if change.combined),
-        conflicts=tuple(one for one in found if isinstance(one, MergeConflict)),
+        conflicts=tuple(one for one in differences if isinstance(one, MergeConflict)),
     )
 
 
@@ -83,9 +83,9 @@ def _compare(path: Path, base: Any, ours: Any, theirs: Any) -> Iterator[_Change 
     if json_equal(theirs, base) or json_equal(theirs, ours):
         return
     if is_object(ours) and is_object(theirs):
-        began: Mapping[str, Any] = base if is_object(base) else {}
-        for key in {**theirs, **began}:
-            three = [state.get(key, ABSENT) for state in (began, ours, theirs)]
+        base_fields: Mapping[str, Any] = base if is_object(base) else {}
+        for key in {**theirs, **base_fields}:
+            three = [state.get(key, ABSENT) for state in (base_fields, ours, theirs)]
             yield from _compare((*path, key), *three)
     elif json_equal(ours, base):
         yield _Change(path, theirs)
@@ -97,9 +97,9 @@ def _compare(path: Path, base: Any, ours: Any, theirs: Any) -> Iterator[_Change 
 
 
 def _merge_lists(base: Any, ours: Any, theirs: Any) -> list[Any] | None:
-    """Merge lists to which both only added items.
+    """Merge lists to which both only added items; None for other lists.
 
-    Ours, then the child's items that we do not have; else None.
+    The result has our items, then the child's items that we do not have.
     """
     base_items: Any = [] if base is ABSENT or base is None else base
     if not is_list(base_items) or not is_list(ours) or not is_list(theirs):
@@ -115,7 +115,7 @@ def _merge_lists(base: Any, ours: Any, theirs: Any) -> list[Any] | None:
 def _added_items(base_items: Sequence[Any], items: Sequence[Any]) -> list[Any] | None:
     """Return the items added to a list at any place; None if items were removed or moved.
 
-    Another child may have been merged before, so its items may stand between the base items.
+    Another child may have been merged before, so its items may be between the base items.
     """
     added: list[Any] = []
     matched = 0

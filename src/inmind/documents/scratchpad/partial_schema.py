@@ -116,15 +116,15 @@ class _SchemaRewriter:
         if not isinstance(reference, str) or not reference.startswith("#"):
             raise _reference_error(reference)
         path = parse_pointer(unquote(reference[1:])) if reference != "#" else ()
-        found: Any = self._schema if path is not None else None
+        target: Any = self._schema if path is not None else None
         for key in path or ():
-            if is_list(found) and key.isdecimal() and int(key) < len(found):
-                found = found[int(key)]
+            if is_list(target) and key.isdecimal() and int(key) < len(target):
+                target = target[int(key)]
             else:
-                found = found.get(key) if is_object(found) else None
-        if path is None or found is None:
+                target = target.get(key) if is_object(target) else None
+        if path is None or target is None:
             raise _reference_error(reference)
-        return path, found
+        return path, target
 
     def _new_name(self, path: Path, *, merged: bool) -> str:
         name = re.sub(r"\W+", "_", path[-1]) if path else "Root"

@@ -1,7 +1,7 @@
 """Paths into a scratchpad: formatting for messages and parsing of input.
 
-Keys may contain dots and slashes. So a path is a tuple of keys, and text only at the edges: formatted so that no two
-paths look alike, and parsed with the keys that the state has.
+Keys may contain dots and slashes. So a path is a tuple of keys, and text only in messages and input: formatted so that
+no two paths have the same text, and parsed with the keys of the state.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ def render_state(state: ScratchpadState) -> str:
 
 
 def render_within(state: ScratchpadState, *, budget: int, count: Counter, path: str) -> TruncatedText:
-    """Render the state within a budget, with a pointer to what is left out.
+    """Render the state within a budget, with a pointer to the omitted fields.
 
     A field that does not fit is left out and not cut, because half of a list looks complete. If no field fits, or for a
     text, the end is cut at a line end.
@@ -68,7 +68,7 @@ def _render_fitting_fields(
         more = [f"{len(left_out) - MAX_NAMED_FIELDS} more"] if len(left_out) > MAX_NAMED_FIELDS else []
         return f"[left out to fit: {', '.join([*named, *more])}; read all of it in {path}]"
 
-    def shown(kept: Collection[str]) -> TruncatedText:
+    def render_kept(kept: Collection[str]) -> TruncatedText:
         left_out = [key for key in fields if key not in kept]
         lines = sum(fields[key].count("\n") + 1 for key in left_out)
         return TruncatedText(
@@ -82,7 +82,7 @@ def _render_fitting_fields(
             fitting.append(key)
             room -= size
     # Token counts of parts do not add up exactly: the last field may have to be dropped again.
-    fewer = (shown(set(fitting[:number])) for number in range(len(fitting), 0, -1))
+    fewer = (render_kept(set(fitting[:number])) for number in range(len(fitting), 0, -1))
     return next((cut for cut in fewer if count(cut.text) <= budget), None)
 
 
@@ -98,11 +98,11 @@ def _render_fields(state: Mapping[str, Any]) -> dict[str, str]:
 def _value_lines(value: Any, lead: str, indent: str) -> list[str]:
     """Return the lines of a value after its lead.
 
-    One line if short or scalar, else one or more for each part.
+    A short or scalar value has one line; any other has one or more for each part.
     """
-    whole = lead + _encode(value)
-    if len(whole) < MAX_LINE_WIDTH or not (is_object(value) or is_list(value)) or not value:
-        return [whole]
+    one_line = lead + _encode(value)
+    if len(one_line) < MAX_LINE_WIDTH or not (is_object(value) or is_list(value)) or not value:
+        return [one_line]
     inner = indent + _INDENT
     if is_object(value):
         opens, closes = "{", "}"

@@ -40,7 +40,7 @@ class ScratchpadSchema:
     """Name of the parameter with the paths to remove."""
     validator: Validator
     fields: Mapping[str, Any] | None = None
-    """JSON Schema of a pydantic model, whose fields are the only ones allowed; None if the schema itself says so."""
+    """JSON Schema of a pydantic model, whose fields are the only ones allowed; None if the host passed JSON Schema."""
 
     def check_known_fields(self, values: Mapping[str, Any]) -> None:
         """Raise SchemaViolation if a field is unknown."""
@@ -51,21 +51,23 @@ class ScratchpadSchema:
 
     def check(self, state: Mapping[str, Any], before: object, delete: Sequence[Path] = ()) -> None:
         """Raise SchemaViolation unless the state may follow the previous one after these deletions."""
-        found = self.validator.validate(state)
-        gone = dict.fromkeys(
-            lack for lack in found.missing if state and lack.was_present(before) and not lack.parent_was_deleted(delete)
+        validation = self.validator.validate(state)
+        removed = dict.fromkeys(
+            field
+            for field in validation.missing
+            if state and field.was_present(before) and not field.parent_was_deleted(delete)
         )
-        if problems := found.problems or [Problem(lack.path, lack.reason) for lack in gone]:
+        if problems := validation.problems or [Problem(field.path, field.reason) for field in removed]:
             raise _violation(problems)
 
     def mismatch_reason(self, state: object) -> str:
         """Return why a saved state does not match the schema; empty if it does."""
         if not is_object(state):
             return "it is a text, and the schema describes an object"
-        wrong = self.validator.validate(state).problems
-        if not wrong:
+        problems = self.validator.validate(state).problems
+        if not problems:
             return ""
-        violation = _violation(wrong)
+        violation = _violation(problems)
         return f"{violation.path}: {violation.reason}" if violation.path else violation.reason
 
 

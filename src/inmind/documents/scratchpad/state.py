@@ -1,7 +1,7 @@
 """Scratchpads of a stream: a fold of its events.
 
 Any sequence of events leads to a state, since a fold that raises would make the stream unreadable forever. An update of
-an object or a text also applies if the scratchpad held the other kind; it then starts empty.
+an object or a text is also applied if the scratchpad held the other kind; it then starts empty.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class Scratchpads:
         if not isinstance(payload, ScratchpadStarted | ScratchpadWritten | ScratchpadMerged | ScratchpadSetAside):
             return self
         saved = self.get(payload.scratchpad)
-        state, begins = _apply(saved.state if saved else None, payload)
-        trust = event.trust if begins or saved is None else min(saved.trust, event.trust)
+        state, is_new = _apply(saved.state if saved else None, payload)
+        trust = event.trust if is_new or saved is None else min(saved.trust, event.trust)
         return Scratchpads(
             {
                 **self.by_name,
@@ -68,7 +68,7 @@ class Scratchpads:
 def known_state_after(payload: EventPayload, known: ScratchpadState | None) -> ScratchpadState | None:
     """Return the state known to a reader after this event.
 
-    None if it was never known completely.
+    Returns None if it was never known completely.
     """
     if not isinstance(payload, ScratchpadStarted | ScratchpadWritten | ScratchpadMerged | ScratchpadSetAside):
         return known

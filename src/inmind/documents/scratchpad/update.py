@@ -1,7 +1,7 @@
 """Validates an update of a scratchpad by a host or a model, and decides its effect.
 
-The decision is a value: what is merged, what is deleted, and what the caller must know (dropped keys, filler, paths not
-found). Nothing is changed here, so a refused update has no effect.
+The decision is a value: fields to merge and delete, and the report for the caller (dropped keys, filler, paths not
+found). The state is not changed here, so a refused update has no effect.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from inmind.errors import InvalidInput
 
 @frozen(kw_only=True)
 class ScratchpadUpdate:
-    """The effect of an update, and what to report to the caller."""
+    """The effect of an update, and the report for the caller."""
 
     state: ScratchpadState
     """The state after the update."""
@@ -68,7 +68,7 @@ def plan_object_update(
     if not is_object(copy.value):
         raise InvalidInput(field="values", value=values, expected="an object, since this scratchpad holds an object")
     requested = {path: value_at(held, path) is not ABSENT for path in _parse_paths(held, delete)}
-    existing = tuple(path for path, found in requested.items() if found)
+    existing = tuple(path for path, exists in requested.items() if exists)
     remaining = delete_paths(held, existing)
     accepted, filler = copy.value, ()
     if may_have_filler:
@@ -88,7 +88,7 @@ def plan_object_update(
         delete=existing,
         dropped=copy.dropped_keys,
         filler=tuple(map(format_path, filler)),
-        missing=tuple(format_path(path) for path, found in requested.items() if not found),
+        missing=tuple(format_path(path) for path, exists in requested.items() if not exists),
     )
 
 

@@ -47,7 +47,7 @@ class MissingField:
     def parent_was_deleted(self, delete: Iterable[Path]) -> bool:
         """True if an object that contains it was deleted as a whole."""
         outermost = len(self.path) + bool(self.min_fields)  # with min_fields, the missing fields are inside the object
-        return any(len(gone) < outermost and self.path[: len(gone)] == gone for gone in delete)
+        return any(len(deleted) < outermost and self.path[: len(deleted)] == deleted for deleted in delete)
 
     @property
     def reason(self) -> str:
@@ -107,26 +107,26 @@ def _classify_errors(
 
     In a union, the location continues with the name of an alternative.
     """
-    wrong: list[Problem] = []
-    lacking: list[MissingField] = []
+    problems: list[Problem] = []
+    missing_fields: list[MissingField] = []
     unions: dict[ErrorPath, dict[str | int, list[tuple[ErrorPath, ErrorDetails]]]] = {}
     for loc, error in errors:
         inside, beyond = _split_location(loc, held)
         is_missing = error["type"] == "missing"
         if len(beyond) > is_missing and beyond != _KEY_MARKER:
             unions.setdefault(inside, {}).setdefault(beyond[0], []).append((beyond[1:], error))
-        elif (lack := _missing_field((*above, *loc), error)) is not None:
-            lacking.append(lack)
+        elif (missing_field := _missing_field((*above, *loc), error)) is not None:
+            missing_fields.append(missing_field)
         else:
-            wrong.append(Problem((*above, *loc), error["msg"]))
+            problems.append(Problem((*above, *loc), error["msg"]))
     for inside, alternatives in unions.items():
         path = (*above, *inside)
-        found = [_classify_errors(errors, reduce(getitem, inside, held), path) for errors in alternatives.values()]
-        if begun := [one for one in found if not one.problems]:
-            lacking += chain.from_iterable(one.missing for one in begun)
+        results = [_classify_errors(errors, reduce(getitem, inside, held), path) for errors in alternatives.values()]
+        if without_problems := [one for one in results if not one.problems]:
+            missing_fields += chain.from_iterable(one.missing for one in without_problems)
         else:
-            wrong.append(_union_problem(path, [one.problems[0] for one in found]))
-    return ValidationResult(wrong, lacking)
+            problems.append(_union_problem(path, [one.problems[0] for one in results]))
+    return ValidationResult(problems, missing_fields)
 
 
 # pydantic appends this to the location of a refused key; we do the same for JSON Schema.
@@ -136,7 +136,7 @@ _KEY_MARKER = ("[key]",)
 def _split_location(loc: ErrorPath, held: Any) -> tuple[ErrorPath, ErrorPath]:
     """Split a location into the part that exists in the value, and the rest.
 
-    An alternative or a missing field.
+    The rest is an alternative of a union, or a missing field.
     """
     for place, step in enumerate(loc):
         if is_object(held) and step in held:
@@ -175,11 +175,11 @@ class JsonSchemaValidator:
     def validate(self, state: Mapping[str, Any]) -> ValidationResult:
         if self.full.is_valid(state):
             return ValidationResult()
-        wrong = [_problem(error, state) for error in self.partial.iter_errors(state)]
-        if wrong:
-            return ValidationResult(wrong)
-        lacking = (_missing_fields(error, state) or () for error in self.full.iter_errors(state))
-        return ValidationResult(missing=list(chain.from_iterable(lacking)))
+        problems = [_problem(error, state) for error in self.partial.iter_errors(state)]
+        if problems:
+            return ValidationResult(problems)
+        fields = (_missing_fields(error, state) or () for error in self.full.iter_errors(state))
+        return ValidationResult(missing=list(chain.from_iterable(fields)))
 
 
 def compile_validator(schema: Mapping[str, Any]) -> jsonschema_rs.Validator:
@@ -230,9 +230,9 @@ def _missing_fields(error: jsonschema_rs.ValidationError, state: Mapping[str, An
         case Kind.MinProperties(limit=fewest) if _is_mergeable(path):
             return [MissingField(path, fewest)]
         case Kind.AnyOf(context=alternatives) | Kind.OneOfNotValid(context=alternatives):
-            found = ([_missing_fields(error, state) for error in errors] for errors in alternatives)
-            begun = [lacks for each in found if None not in each for lacks in each if lacks]
-            return list(chain.from_iterable(begun)) or None
+            by_alternative = ([_missing_fields(error, state) for error in errors] for errors in alternatives)
+            fixable = [fields for missing in by_alternative if None not in missing for fields in missing if fields]
+            return list(chain.from_iterable(fixable)) or None
         case _:
             return None
 
@@ -257,7 +257,7 @@ def _is_number(key: str, number: int) -> bool:
     return key.isdecimal() and key.lstrip("0") == str(number).lstrip("0")
 
 
-# -- either ------------------------------------------------------------------------------------------------
+# -- both --------------------------------------------------------------------------------------------------
 
 
 def _is_mergeable(path: ErrorPath) -> TypeGuard[Path]:

@@ -81,8 +81,8 @@ def update_continuation(text: str, new_paths: Mapping[str, str]) -> str:
 
     `new_paths`: new path by old path.
     """
-    goes_on = _CONTINUATION.match(text)
-    return f"{goes_on[1]}{new_paths.get(goes_on[2], goes_on[2])}{text[goes_on.end() :]}" if goes_on else text
+    link = _CONTINUATION.match(text)
+    return f"{link[1]}{new_paths.get(link[2], link[2])}{text[link.end() :]}" if link else text
 
 
 class _PageWriter:
@@ -123,14 +123,14 @@ def _message_section(entry: ConversationEntry) -> str:
                 incomplete = True
     if incomplete or not _is_fully_rendered(entry, message):
         lines += ["as it came:", to_json(entry.wire)]
-    said = "\n".join(_HEADING_LOOKALIKE.sub(r"\\\g<0>", line) for line in lines[2:])
-    return f"{lines[0]}\n\n{said}\n".replace("\x00", "\\u0000")
+    body = "\n".join(_HEADING_LOOKALIKE.sub(r"\\\g<0>", line) for line in lines[2:])
+    return f"{lines[0]}\n\n{body}\n".replace("\x00", "\\u0000")
 
 
 def _is_fully_rendered(entry: ConversationEntry, message: Message) -> bool:
     """True if the readable form has everything of the message.
 
-    No name, signature or provider specific field.
+    That is: the message has no name, signature or provider specific field.
     """
     written = FORMATS[entry.format].write([message])
     # Some formats require a user message first.
@@ -148,12 +148,12 @@ def _normalize(value: Any) -> Any:
         return [_normalize(item) for item in value]
     if not is_object(value):
         return value
-    spelt = {key: _normalize(item) for key, item in value.items() if (key, item) not in _DEFAULT_FIELDS}
-    match spelt.get("content"):
+    normalized = {key: _normalize(item) for key, item in value.items() if (key, item) not in _DEFAULT_FIELDS}
+    match normalized.get("content"):
         case [{"type": "text" | "input_text" | "output_text", "text": text, **more}] if not more:
-            return {**spelt, "content": text}
+            return {**normalized, "content": text}
         case _:
-            return spelt
+            return normalized
 
 
 _DEFAULT_FIELDS = (("type", "message"), ("is_error", False))

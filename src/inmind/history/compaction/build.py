@@ -1,6 +1,6 @@
 """Builds a compaction: archive pages, stubs, retained items and the line on the overview.
 
-It is one pure decision, so that all of it is committed or nothing.
+It is one pure function, so that all of its events are committed together.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def build_compaction(
     stubs = build_stubs(history, messages, selection, request, archived, meter)
     before = sum(messages[place].tokens for place in selection.changed)
     after = sum(meter.count_wire(stub.format, wire) for stub in stubs for wire in stub.messages)
-    what = Compacted(
+    compacted = Compacted(
         target=request.target,
         reason=request.reason,
         stubs=tuple(stubs),
@@ -71,24 +71,24 @@ def build_compaction(
         left_out=tuple(item for item in dropped if item not in history.dropped),
     )
     report = CompactionReport.of(
-        what, unsent=unsent_items(kept, messages, selection), request=request.last_request, left_out=dropped
+        compacted, unsent=unsent_items(kept, messages, selection), request=request.last_request, left_out=dropped
     )
     drafts = [
         _draft(DocumentWritten(page.path, page.text, upkeep=True), _page_sources(page, history, documents))
         for page in archived
     ]
-    then = with_pending_writes(documents, drafts[::-1])  # the first page of a compaction is listed first
+    updated = with_pending_writes(documents, drafts[::-1])  # the first page of a compaction is listed first
     sources = _sources(history, selection.changed)
     earlier = [
         one.id for one in history.compactions[-1:]
     ]  # retained items are passed on from one compaction to the next
-    drafts.append(_draft(what, (*earlier, *sources)))
+    drafts.append(_draft(compacted, (*earlier, *sources)))
     # Memory updates the overview itself, so the model does not have to.
     if archived:
         number = f"{len(fresh)} 条消息" if language == "zh" else count_noun(len(fresh), "message")
-        told = _COMPLETED[language].format(number, title, archived[0].path)
-        occurred = [OverviewEvent("compression_completed", told)]
-        drafts += overview_updates(then, language, occurred, log=overview_log, sources=sources)
+        entry = _COMPLETED[language].format(number, title, archived[0].path)
+        occurred = [OverviewEvent("compression_completed", entry)]
+        drafts += overview_updates(updated, language, occurred, log=overview_log, sources=sources)
     return CompactionPlan(drafts, report)
 
 
@@ -98,22 +98,22 @@ _COMPLETED = {
 }
 
 
-def _draft(what: DocumentWritten | Compacted, sources: tuple[str, ...]) -> Draft:
-    """Trust is DATA, because it contains text of all speakers, including tools."""
-    return Draft(payload=what, origin=Origin.OPERATOR, sources=sources, trust=Trust.DATA)
+def _draft(payload: DocumentWritten | Compacted, sources: tuple[str, ...]) -> Draft:
+    """A draft with trust DATA, because it contains text of all speakers, including tools."""
+    return Draft(payload=payload, origin=Origin.OPERATOR, sources=sources, trust=Trust.DATA)
 
 
 def _page_sources(page: ArchivePage, history: History, documents: Documents) -> tuple[str, ...]:
     """Return the messages on a page, and the event that wrote the page before."""
-    here = [place for place, entry in enumerate(history.sent) if not entry.is_stub and entry.seq in page.lines]
+    places = [place for place, entry in enumerate(history.sent) if not entry.is_stub and entry.seq in page.lines]
     before = documents.by_path.get(page.path)
-    return (*([before.source] if before else []), *_sources(history, here))
+    return (*([before.source] if before else []), *_sources(history, places))
 
 
 def _sources(history: History, places: Sequence[int]) -> tuple[str, ...]:
-    """Return the messages at these places, including those behind stubs, as ranges.
+    """Return the messages at these places, including those replaced by stubs, as ranges.
 
-    A page holds hundreds of messages, and forgetting one of them must find the page.
+    A page holds hundreds of messages; to forget one of them, inmind must find the page.
     """
     stream = history.sent[places[0]].id.rpartition("#")[0]
     runs = history.ranges_at(places)
@@ -126,14 +126,14 @@ def _archive_pages(
     if not entries:
         return []
     path = new_path(title, documents.by_path) if request.archive_to is None else check_archive_path(request.archive_to)
-    made = build_pages(entries, title=title, path=path, existing=documents.text(path))
-    for page in made:
+    pages = build_pages(entries, title=title, path=path, existing=documents.text(path))
+    for page in pages:
         validate_text(page.text, field="archive_to")
         if page.path != path and page.path in documents.by_path:
             raise InvalidPath(
                 field="archive_to", value=request.archive_to, expected="a page with enough room for the messages"
             )
-    return made
+    return pages
 
 
 def _title(messages: Sequence[TurnMessage], selection: CompactionSelection) -> str:
@@ -147,5 +147,5 @@ def _title(messages: Sequence[TurnMessage], selection: CompactionSelection) -> s
     used = ", ".join(dict.fromkeys(filter(None, tools)))
     if used:
         return shorten(f"outputs of {used}", _MAX_TITLE_CHARACTERS)
-    told = (line for one in fresh if one.speaker == "assistant" for line in own_words(one.text))
-    return shorten(next(told, "conversation"), _MAX_TITLE_CHARACTERS)
+    lines = (line for one in fresh if one.speaker == "assistant" for line in own_words(one.text))
+    return shorten(next(lines, "conversation"), _MAX_TITLE_CHARACTERS)

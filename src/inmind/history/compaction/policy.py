@@ -1,4 +1,4 @@
-"""When memory compacts automatically.
+"""Policy of automatic compaction.
 
 Below 75% of the window nothing is compacted unless the model, the host or this policy requests it. Bands named in the
 policy are compacted automatically. With rates, an automatic compaction also waits until it pays off, because the
@@ -23,7 +23,7 @@ Summarizer = Callable[[str], Any]
 COMPACTION_THRESHOLD = 0.75
 """Share of the window without system prompt, tools and reserve: above it compaction is mandatory."""
 COMPACTION_TARGET = 0.5
-"""Share to which a mandatory compaction reduces it."""
+"""Share that the conversation has after a mandatory compaction."""
 
 _BAND_NAMES = (*(name for _, name in BANDS), EMERGENCY_BAND)
 
@@ -80,7 +80,7 @@ def pays_off(rates: Rates, *, freed: int, rewritten: int, growth: float) -> bool
 
     A history that grows by `growth` tokens per call and is compacted after growing by L tokens costs, per call, the
     reading of L/2 tokens on average plus its share of writing the remaining tokens (`rewritten`) again. The sum is
-    minimal where both are equal: L = sqrt(2 · rewritten · growth · (written - cached) / cached). Waiting longer costs
+    minimal if both are equal: L = sqrt(2 · rewritten · growth · (written - cached) / cached). Waiting longer costs
     more.
     """
     if rates.cached <= 0:

@@ -11,11 +11,11 @@ from inmind.core.text import count_noun
 
 @frozen
 class KeptItem:
-    """A retained item and where it is now."""
+    """A retained item and its location after the compaction."""
 
     kind: str
     text: str
-    where: str
+    location: str
     """`conversation` if a sent message contains it, or `memory` if it is in the memory block before the conversation.
     """
 
@@ -30,7 +30,7 @@ class CompactionReport:
     """Tokens by which the sent conversation became shorter."""
     archives: tuple[str, ...] = ()
     items: tuple[KeptItem, ...] = ()
-    """Retained items and where they are."""
+    """Retained items with their locations."""
     left_out: tuple[RetainedItem, ...] = ()
     """Oldest rules and decisions that did not fit; they are in the archive."""
 
@@ -45,13 +45,13 @@ class CompactionReport:
     ) -> CompactionReport:
         """`unsent`: items that no sent message contains. The last request is always sent."""
         items = [KeptItem(one.kind, one.text, "memory" if one in unsent else "conversation") for one in payload.items]
-        asked = [KeptItem(request.kind, request.text, "conversation")] if request else []
+        requests = [KeptItem(request.kind, request.text, "conversation")] if request else []
         return cls(
             reason=payload.reason,
             messages=payload.messages,
             tokens=payload.tokens,
             archives=payload.archives,
-            items=(*items, *asked),
+            items=(*items, *requests),
             left_out=tuple(left_out),
         )
 
@@ -94,13 +94,13 @@ class CompactionUndoReport:
     """Pages of the compaction that another writer changed, or another compaction uses."""
 
     @classmethod
-    def of(cls, seq: int, what: Compacted, removed: Sequence[str]) -> CompactionUndoReport:
+    def of(cls, seq: int, payload: Compacted, removed: Sequence[str]) -> CompactionUndoReport:
         return cls(
             event=seq,
-            messages=what.messages,
-            tokens=what.tokens,
+            messages=payload.messages,
+            tokens=payload.tokens,
             removed=tuple(removed),
-            stay=tuple(path for path in what.archives if path not in removed),
+            stay=tuple(path for path in payload.archives if path not in removed),
         )
 
     def __str__(self) -> str:

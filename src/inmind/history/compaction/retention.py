@@ -1,7 +1,7 @@
-"""Retained items: goal, rules, decisions, last request and pinned texts, which no compaction may lose.
+"""Retained items, which no compaction may lose: goal, rules, decisions, pinned texts.
 
-A summary is an opinion about what mattered. These items are copied verbatim from messages that are about to be
-archived, checked one by one against what will be sent, and added to the prompt if they are missing.
+A summary may omit anything. These items are copied verbatim from messages that are about to be
+archived, checked one by one against the messages to be sent, and added to the prompt if they are missing.
 
 Only people make rules. Tool results and command output are never read, and pasted text (code, logs, mails, quotes) is
 separated from a person's own words. A sentence is a rule by its form: an instruction that applies beyond this moment,
@@ -57,7 +57,7 @@ def extract_items(
     is_selected: Callable[[int], bool] = (
         places.__contains__ if places is not None else range(len(messages)).__contains__
     )
-    found: list[RetainedItem] = []
+    items: list[RetainedItem] = []
     for place, message in enumerate(messages):
         if not _is_from_person(message):
             continue
@@ -65,16 +65,16 @@ def extract_items(
         first = first and not states_goal
         before = messages[place - 1] if place and messages[place - 1].speaker == "assistant" else None
         if before and (is_selected(place) or is_selected(place - 1)) and agrees(message.text):
-            found += (RetainedItem("decision", text, before.seq) for text in find_proposals(before.text))
+            items += (RetainedItem("decision", text, before.seq) for text in find_proposals(before.text))
         if is_selected(place) and states_goal:
-            found.append(RetainedItem("goal", first_sentences(message.text, MAX_GOAL_CHARACTERS), message.seq))
+            items.append(RetainedItem("goal", first_sentences(message.text, MAX_GOAL_CHARACTERS), message.seq))
         if is_selected(place) and has_rule_cue(message.text):
-            found += (RetainedItem(kind, text, message.seq) for kind, text in find_rules(message.text))
-    return _deduplicate(found)
+            items += (RetainedItem(kind, text, message.seq) for kind, text in find_rules(message.text))
+    return _deduplicate(items)
 
 
 def last_request(newest_first: Iterable[TurnMessage]) -> RetainedItem | None:
-    """Return the user's last request, however old. Usually it is in the newest messages."""
+    """Return the user's last request, of any age. Usually it is in the newest messages."""
     remaining = iter(newest_first)
     messages = list(islice(remaining, _RECENT_MESSAGES))[::-1]
     place = _last_request_index(messages)
@@ -116,7 +116,7 @@ def missing_items(items: Sequence[RetainedItem], text: str) -> list[RetainedItem
     """
     line = _collapse_whitespace(text)
     return [
-        item for item in items if not any(_contains_item(said, line) for said in {item.text, escape_markup(item.text)})
+        item for item in items if not any(_contains_item(form, line) for form in {item.text, escape_markup(item.text)})
     ]
 
 
@@ -133,7 +133,7 @@ def _last_request_index(messages: Sequence[TurnMessage]) -> int | None:
 
 
 def _is_request(one: TurnMessage) -> bool:
-    """Next to tool results many hosts add remarks between tags; those are no request."""
+    """True for a request. Remarks between tags, which many hosts add to tool results, are none."""
     if one.starts_turn:
         return not one.stub and bool(one.text.strip())
     return one.speaker != "operator" and _is_from_person(one) and any(own_words(one.text))
@@ -159,9 +159,9 @@ def _deduplicate(items: Sequence[RetainedItem]) -> list[RetainedItem]:
     return list(last.values())
 
 
-def _contains_item(said: str, line: str) -> bool:
-    words = _collapse_whitespace(said).removesuffix("…").rstrip()
-    cut = words != _collapse_whitespace(said)
+def _contains_item(item: str, line: str) -> bool:
+    words = _collapse_whitespace(item).removesuffix("…").rstrip()
+    cut = words != _collapse_whitespace(item)
     place = line.find(words)
     while place >= 0:
         end = place + len(words)
@@ -204,12 +204,12 @@ def retained_items(
 ) -> RetainedItems:
     """Return the items to retain after this compaction, and those that do not fit."""
     seen = with_archived(history, messages, meter)
-    gone = {place for place in (*selection.removed, *selection.cut) if not seen[place].stub}
+    changed = {place for place in (*selection.removed, *selection.cut) if not seen[place].stub}
     earlier = (*history.dropped, *history.items)
     # A released goal was still stated: the next message is not a goal.
     stated = any(item.kind == "goal" for one in history.compactions for item in one.payload.items)
-    found = extract_items(seen, first=not stated, places=gone)
-    fresh = [item for item in found if item.text not in history.released]
+    extracted = extract_items(seen, first=not stated, places=changed)
+    fresh = [item for item in extracted if item.text not in history.released]
     return merge_items(earlier, fresh, max_tokens=MAX_RETAINED_TOKENS, count=meter.count)
 
 
@@ -218,5 +218,5 @@ def unsent_items(
 ) -> list[RetainedItem]:
     """Return the items that no sent message will contain."""
     touched = {messages[place].seq for place in selection.changed}
-    stay = {one.seq for one in messages if not one.stub} - touched
-    return [item for item in items if item.seq not in stay]
+    unchanged = {one.seq for one in messages if not one.stub} - touched
+    return [item for item in items if item.seq not in unchanged]

@@ -1,6 +1,6 @@
 """Detects sentences that are lasting rules or decisions, by their form.
 
-Questions, quotes, reports about others, and instructions for this moment only are no rules.
+Questions, quotes, statements of others, and instructions for this moment only are not rules.
 """
 
 from __future__ import annotations
@@ -21,19 +21,21 @@ def find_rules(words: str) -> Iterator[tuple[RuleKind, str]]:
     """Yield rules and decisions in a person's words, one for each sentence or list item."""
     below_heading = False
     for line in own_words(words):
-        listed = compile_cached(_LIST_MARK).match(line)
-        body = line[listed.end() :] if listed else line
-        said = (one for one in split_sentences(body) if len(one) <= _MAX_SENTENCE_CHARACTERS)
-        found = [order for one in said if (could_be := patterns_for(one)) for order in _match_sentence(one, could_be)]
-        yield from found
-        if not listed:
+        list_mark = compile_cached(_LIST_MARK).match(line)
+        body = line[list_mark.end() :] if list_mark else line
+        sentences = (one for one in split_sentences(body) if len(one) <= _MAX_SENTENCE_CHARACTERS)
+        rules = [
+            order for one in sentences if (patterns := patterns_for(one)) for order in _match_sentence(one, patterns)
+        ]
+        yield from rules
+        if not list_mark:
             # Items listed below "From now on:" or "Rules:" are rules in any form.
             below_heading = line.endswith((":", "：")) and bool(
-                found or compile_cached(RULE_HEADING).fullmatch(line.lower())
+                rules or compile_cached(RULE_HEADING).fullmatch(line.lower())
             )
         elif (
             below_heading
-            and not found
+            and not rules
             and len(body) <= MAX_ITEM_CHARACTERS
             and not compile_cached(_QUESTION_CLAUSE).search(body.lower())
         ):
@@ -47,22 +49,22 @@ def has_rule_cue(text: str) -> bool:
 
 def find_proposals(words: str) -> list[str]:
     """Return the assistant's last proposal; a user's yes makes it a decision."""
-    if not compile_cached(_PROPOSES).search(words.lower()):
+    if not compile_cached(_PROPOSAL).search(words.lower()):
         return []
-    said = (
+    sentences = (
         compile_cached(_LIST_MARK).sub("", one, count=1) for line in own_words(words) for one in split_sentences(line)
     )
     proposed = [
         one
-        for one in said
-        if compile_cached(_PROPOSES).search(one.lower()) and not compile_cached(_WH_QUESTION).match(one)
+        for one in sentences
+        if compile_cached(_PROPOSAL).search(one.lower()) and not compile_cached(_WH_QUESTION).match(one)
     ]
     return [text for one in proposed[-1:] if len(text := _strip_markup(one)) <= MAX_ITEM_CHARACTERS]
 
 
 def agrees(words: str) -> bool:
     """True if a user agrees to a proposal."""
-    return bool(compile_cached(_AGREES).match(words))
+    return bool(compile_cached(_AGREEMENT).match(words))
 
 
 def _match_sentence(sentence: str, patterns: Sequence[RulePatterns]) -> Iterator[tuple[RuleKind, str]]:
@@ -75,7 +77,7 @@ def _match_sentence(sentence: str, patterns: Sequence[RulePatterns]) -> Iterator
         if end is None or _is_quoted(sentence, end) or _is_reported(low, end):
             continue
         text = _relevant_clauses(sentence, low, end)
-        # A temporary decision holds until the next one; a temporary rule is none.
+        # A temporary decision is valid until the next one; a temporary rule is not kept.
         if text and (forms.kind == "decision" or not compile_cached(_TEMPORARY).search(text.lower())):
             yield forms.kind, text
         return
@@ -88,10 +90,10 @@ def _relevant_clauses(sentence: str, low: str, end: int) -> str:
     made after a clause and marked.
     """
     if not compile_cached(POLITE_QUESTION).search(low):
-        asked = compile_cached(_QUESTION_CLAUSE).search(low)
-        if asked.start() < end if asked else compile_cached(_QUESTION).search(low):
+        question = compile_cached(_QUESTION_CLAUSE).search(low)
+        if question.start() < end if question else compile_cached(_QUESTION).search(low):
             return ""
-        sentence = sentence[: asked.start()] if asked else sentence
+        sentence = sentence[: question.start()] if question else sentence
     text = _strip_markup(sentence)
     if len(text) <= MAX_ITEM_CHARACTERS:
         return text
@@ -110,9 +112,9 @@ def _is_quoted(sentence: str, place: int) -> bool:
 
 
 def _is_reported(low: str, place: int) -> bool:
-    """True if the words before report what someone else says."""
-    found = compile_cached(_REPORTED).search(low)
-    return found is not None and found.start() < place
+    """True if the words before report a statement of another person."""
+    report = compile_cached(_REPORTED).search(low)
+    return report is not None and report.start() < place
 
 
 def _strip_markup(text: str) -> str:
@@ -128,7 +130,7 @@ _LIST_MARK = (
 _CLAUSE_END = r"[,;:，；：]\s*|\s[-–—]+\s|\s(?=(?:and|but|so|because|since|which)\s)"
 _EMPHASIZED = r"\A(\*\*|__|\*|_)([^*_]+)\1\Z"
 
-# Only for this moment.
+# Words of an instruction for this moment only.
 _TEMPORARY = (
     r"\b(?:yet|this time|right now|just now|for now|(?<!from )now|at the moment|lines? \d+)\b|这次|暂时|先别|还不要"
 )
@@ -148,7 +150,7 @@ _QUESTION_CLAUSE = (
     r"what['’]?s\b|why\s+not\b|any\s+(?:ideas|suggestions|tips|advice|thoughts)\b|i(?:['’]m|\s+am)\s+wondering\b)"
 )
 _QUESTION = r"[?？]\W*$|[吗呢么]\W*$"
-_AGREES = (
+_AGREEMENT = (
     r"(?i)\W*(?:yes|yep|yeah|yup|sure|ok|okay|alright|fine|agreed?|approved|absolutely|definitely|please\s+do|"
     r"(?:that\s+)?sounds\s+(?:good|great|perfect)|(?:let['’]?s\s+)?do\s+(?:it|that|so)|go\s+ahead|perfect|great|"
     r"good\s+idea|(?:that\s+)?works(?:\s+for\s+me)?|exactly|好的?|可以|行|同意|就这样|没问题|嗯|对|确认|就这么办|按你说的)"
@@ -156,7 +158,7 @@ _AGREES = (
 )
 # A yes does not answer these.
 _WH_QUESTION = r"(?i)\W*(?:which|what|how|who|when|where)\b"
-_PROPOSES = (
+_PROPOSAL = (
     r"\bi(?:['’]d|\s+would)?\s+(?:strongly\s+)?(?:suggest|propose|recommend)\b|"
     r"\bi(?:['’]d|\s+would)\s+(?:go\s+(?:with|for)|use|choose|pick)\b|\bmy\s+(?:suggestion|recommendation|proposal|plan)\b|"
     r"\b(?:shall|should)\s+(?:we|i)\s+(?:go\s+with|use|switch\s+to|stick\s+(?:with|to))\b|"

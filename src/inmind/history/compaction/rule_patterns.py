@@ -36,17 +36,19 @@ class RulePatterns(NamedTuple):
 def patterns_for(text: str) -> list[RulePatterns]:
     """Return the groups with a cue in the text; for each language decisions come first."""
     words = text.replace("’", "'").encode("ascii", "replace").translate(_WORD_BYTES).split()
-    found = [] if _CUES.isdisjoint(words) else [forms for cues, forms in _ENGLISH if not cues.isdisjoint(words)]
+    groups = [] if _CUES.isdisjoint(words) else [forms for cues, forms in _ENGLISH if not cues.isdisjoint(words)]
     if not text.isascii() and compile_cached(_HAN).search(text):
-        found += (forms for signs, forms in _CHINESE if any(map(text.__contains__, signs)))
-    return found
+        groups += (forms for signs, forms in _CHINESE if any(map(text.__contains__, signs)))
+    return groups
 
 
 def _english(
     kind: RuleKind, cues: str, *, opening: Sequence[str] = (), inside: Sequence[str] = ()
 ) -> tuple[frozenset[bytes], RulePatterns]:
-    begins = f"{_LEAD_IN}(?:{'|'.join(opening)})" if opening else ""
-    return frozenset(cues.encode().split()), RulePatterns(kind, begins, rf"\b(?:{'|'.join(inside)})" if inside else "")
+    opening_pattern = f"{_LEAD_IN}(?:{'|'.join(opening)})" if opening else ""
+    return frozenset(cues.encode().split()), RulePatterns(
+        kind, opening_pattern, rf"\b(?:{'|'.join(inside)})" if inside else ""
+    )
 
 
 def _chinese(kind: RuleKind, signs: str, *, inside: Sequence[str]) -> tuple[tuple[str, ...], RulePatterns]:
@@ -121,7 +123,7 @@ _NOT_A_PLURAL = (
 )
 # Blame for the past: "have" and a participle.
 _BLAME = r"\s+have\s+(?!(?:an?|all|any|at|both|fewer|less|more|no|some|the|to|two|three|your)\b|\d)"
-# A single step on the way to something else.
+# A single step of a longer task.
 _ONE_STEP = r"\s+(?:that\s+)?this\b|[^.!?]*\band\s+then\b"
 _ONE_OPTION = (
     r"\s+(?:the\s+(?:first|second|third|last|former|latter|other)|"
@@ -321,7 +323,7 @@ _BINDING_FACTS = _english(
     ),
 )
 
-_COMFORT = "担心|着急|急|客气|怕|误会|介意|在意|生气|难过"
+_COMFORTING_WORDS = "担心|着急|急|客气|怕|误会|介意|在意|生气|难过"
 _CHINESE_DECISIONS = _chinese(
     "decision",
     "决定 就 定了 敲定 选 改用 拍板 先用 先采用 还是",
@@ -344,9 +346,9 @@ _CHINESE_RULES = _chinese(
         r"以后(?:都|请|不要|别|不准|不许|要|每|一律|只|回答|你|再(?![说看议])|凡|所有)",
         r"(?:^|[，,；;：:\s])以后[^，。！？]{1,15}(?:都|不|别|要|请|只)|接下来[^，。！？]{0,15}(?:都|一律|只)",
         r"(?:^|[，,；;：:\s请])(?:用|使用|以)[^，。！？]{1,8}(?:回答|回复|作答|输出|交流)",
-        rf"(?<![我要])(?:不要|别再)(?!紧|了|钱|{_COMFORT})",
+        rf"(?<![我要])(?:不要|别再)(?!紧|了|钱|{_COMFORTING_WORDS})",
         r"(?:^|[，,；;：:、\s请但你])(?:千万|绝对|都|也|就|尽量|最好|决)*"
-        rf"(?:别(?![人的墅处名扭致样]|{_COMFORT})|不能|不可)",
+        rf"(?:别(?![人的墅处名扭致样]|{_COMFORTING_WORDS})|不能|不可)",
         r"切勿|请勿|禁止|严禁|不得(?![不了已])|不准|不许|除非",
         r"(?<![我他她])必须(?!承认)|务必|一定要|一律",
         r"(?:^|[，,；;：:、\s请但你要应该须])(?:始终|总是|永远|尽量|避免)",

@@ -1,9 +1,9 @@
 """Selects the messages that a compaction removes, and their order.
 
-A compaction is requested, or the overview covers old turns, or the window is full. All three choose from the same units
-and keep the same guarantees: a call and its result are never separated, an open call stays, a message that the model
-has not seen stays, and only whole turns, whole rounds of a turn, or tool results are removed. Selection is arithmetic
-over sizes and always ends; stubs and archive pages are built elsewhere.
+A compaction runs on request, if the overview covers old turns, or if the window is full. All three choose from the same
+units and keep the same guarantees: a call and its result are never separated, an open call stays, a message that the
+model has not seen stays, and only whole turns, whole rounds of a turn, or tool results are removed. Selection is
+arithmetic over sizes and always ends; stubs and archive pages are built elsewhere.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ OUTPUT_STUB_TOKENS = 50
 MAX_OUTPUT_ID_TOKENS = 150
 """Tokens of ids in such a line."""
 FURTHER_STUB_TOKENS = 60
-"""Tokens of each stub for messages after the first: it only says where they are."""
+"""Tokens of each stub for messages after the first: it only names their location."""
 MIN_OUTPUT_TOKENS = 3 * OUTPUT_STUB_TOKENS
 """A shorter tool result is not worth replacing."""
 MIN_CUT_TOKENS = 60
-"""Tokens that stay of a cut message, without the line that says where the rest is."""
+"""Tokens that stay of a cut message, without the line with the location of the rest."""
 MIN_REQUEST_TOKENS = 240
 """The same for the current request, which must stay readable."""
 DEFAULT_KEEP_RECENT = 5
@@ -50,7 +50,7 @@ class HistoryBudget(NamedTuple):
     recent_limit: int
     """Limit up to which recent messages are spared."""
     stub_tokens: int = 0
-    """Of these, for a stub that replaces messages."""
+    """Tokens, included above, for a stub that replaces messages."""
 
 
 @frozen(kw_only=True)
@@ -64,7 +64,7 @@ class CompactionSelection:
     cut: Mapping[int, int] = field(default_factory=dict[int, int])
     """Messages that are cut, and the tokens that stay of each."""
     minimal_stubs: bool = False
-    """Cut messages keep only the line that says where they are."""
+    """Cut messages keep only the line with their location."""
 
     def __bool__(self) -> bool:
         return bool(self.outputs or self.runs or self.cut)
@@ -97,10 +97,10 @@ def select_requested(messages: Sequence[TurnMessage], *, target: str, keep_recen
         rounds = [one for turn in all_turns[-1:] for one in _rounds(messages, turn, ties)]
         done = rounds[: max(0, len(rounds) - max(keep_recent, KEEP_ROUNDS))]
         runs = _with_new_messages(messages, _to_runs([old, [*chain.from_iterable(done)]]))
-    gone = {place for run in runs for place in run}
+    removed = {place for run in runs for place in run}
     outputs: list[int] = []
     if target != "conversation":
-        answered = [place for place in _replaceable_outputs(messages) if place not in gone]
+        answered = [place for place in _replaceable_outputs(messages) if place not in removed]
         outputs = answered[: max(0, len(answered) - keep_recent)]
     return CompactionSelection(outputs=frozenset(_seen_by_model(messages, outputs)), runs=runs)
 
@@ -126,8 +126,8 @@ def select_for_budget(
 ) -> CompactionSelection:
     """Select what to remove so that the conversation fits.
 
-    One pass, least harm first, no more than needed. First old tool results, largest first, and old turns. In a long
-    turn, old rounds are removed; the request and the last rounds stay. Recent messages stay up to `recent_limit`:
+    One pass, least important messages first, no more than needed: old tool results, largest first, then old turns. In a
+    long turn, old rounds are removed; the request and the last rounds stay. Recent messages stay up to `recent_limit`:
     beyond it results are removed, except the last, then recent turns, then recent rounds. Beginning and end stay of a
     message that is too long to be sent. As a last resort earlier stubs are merged and other messages are cut.
     """
@@ -166,10 +166,10 @@ def select_for_budget(
 class _Selector:
     """Builds a selection step by step; `tokens` is the remaining size."""
 
-    def __init__(self, said: Sequence[TurnMessage], room: HistoryBudget) -> None:
-        self._messages, self._budget = said, room
-        self._sizes = [one.tokens for one in said]
-        self._answered = {answer.id for one in said for answer in one.results}
+    def __init__(self, messages: Sequence[TurnMessage], budget: HistoryBudget) -> None:
+        self._messages, self._budget = messages, budget
+        self._sizes = [one.tokens for one in messages]
+        self._answered = {answer.id for one in messages for answer in one.results}
         self._outputs: set[int] = set()
         self._runs: list[list[int]] = []
         self._cut: dict[int, int] = {}
@@ -178,11 +178,11 @@ class _Selector:
 
     def remove_outputs(self, places: Iterable[int], *, until: int) -> None:
         """Remove tool results at these places, largest first."""
-        there = set(places) - self._removed - self._outputs - self._cut.keys()
-        found = [
-            place for place in _seen_by_model(self._messages, _replaceable_outputs(self._messages)) if place in there
+        allowed = set(places) - self._removed - self._outputs - self._cut.keys()
+        replaceable = [
+            place for place in _seen_by_model(self._messages, _replaceable_outputs(self._messages)) if place in allowed
         ]
-        for place in sorted(found, key=lambda place: -_output_tokens(self._messages[place])):
+        for place in sorted(replaceable, key=lambda place: -_output_tokens(self._messages[place])):
             if self.tokens <= until:
                 return
             self._outputs.add(place)
@@ -195,8 +195,8 @@ class _Selector:
         They share a stub with the units before, unless `separate`. The first stub contains everything, so earlier
         stubs are merged into it. If the stub would be longer than the messages, they stay.
         """
-        gone = self._removed
-        fresh = [[place for place in unit if place not in gone] for unit in units]
+        removed = self._removed
+        fresh = [[place for place in unit if place not in removed] for unit in units]
         joins = bool(self._runs) and not separate
         stub = 0 if joins else FURTHER_STUB_TOKENS if self._runs else self._budget.stub_tokens
         if not self._runs and any(fresh):
@@ -218,31 +218,31 @@ class _Selector:
 
     def cut(self, *, until: int, longer_than: int = 0) -> None:
         """Cut the longest messages first, each down to its minimum; the current request last."""
-        gone = self._removed
-        asked = max((place for place, one in enumerate(self._messages) if one.starts_turn), default=-1)
-        there = (place for place in range(len(self._messages)) if place not in gone)
-        long = [place for place in there if self._sizes[place] > longer_than]
-        for place in sorted(long, key=lambda place: (place == asked, -self._sizes[place])):
+        removed = self._removed
+        request = max((place for place, one in enumerate(self._messages) if one.starts_turn), default=-1)
+        remaining = (place for place in range(len(self._messages)) if place not in removed)
+        long = [place for place in remaining if self._sizes[place] > longer_than]
+        for place in sorted(long, key=lambda place: (place == request, -self._sizes[place])):
             one = self._messages[place]
-            least = MIN_REQUEST_TOKENS if place == asked else MIN_CUT_TOKENS
+            least = MIN_REQUEST_TOKENS if place == request else MIN_CUT_TOKENS
             stub = output_stub_tokens(self._sizes[place])
             spare = self._sizes[place] - least - stub
             if self.tokens <= until:
                 return
             if spare <= 0 or self._has_open_call(one) or one.speaker == "operator" or one.stub:
                 continue
-            stays = max(least, self._sizes[place] - stub - (self.tokens - until))
-            self._cut[place] = stays
+            kept_tokens = max(least, self._sizes[place] - stub - (self.tokens - until))
+            self._cut[place] = kept_tokens
             self._outputs.discard(place)
-            self._shrink(place, stays + stub)
+            self._shrink(place, kept_tokens + stub)
 
     def cut_to_minimum(self) -> None:
-        """Cut every message to the line that says where it is."""
-        asked = max((place for place, one in enumerate(self._messages) if one.starts_turn), default=-1)
+        """Cut every message to the line with its location."""
+        request = max((place for place, one in enumerate(self._messages) if one.starts_turn), default=-1)
         self._minimal_stubs = True
         for place, one in enumerate(self._messages):
             least = MIN_CUT_TOKENS + OUTPUT_STUB_TOKENS
-            if self._sizes[place] > least and place != asked and not (self._has_open_call(one) or one.stub):
+            if self._sizes[place] > least and place != request and not (self._has_open_call(one) or one.stub):
                 self._cut[place] = MIN_CUT_TOKENS
                 self._outputs.discard(place)
                 self._shrink(place, least)
@@ -250,9 +250,9 @@ class _Selector:
     @property
     def selection(self) -> CompactionSelection:
         """The selection, with one stub for adjacent runs."""
-        gone, runs = self._removed, list[list[int]]()
+        removed, runs = self._removed, list[list[int]]()
         for run in sorted(sorted(run) for run in self._runs if self._is_worth_replacing(run)):
-            if runs and gone.issuperset(range(runs[-1][-1], run[0])):
+            if runs and removed.issuperset(range(runs[-1][-1], run[0])):
                 runs[-1] = sorted([*runs[-1], *run])
             else:
                 runs.append(run)
@@ -265,12 +265,12 @@ class _Selector:
         return {place for run in self._runs for place in run}
 
     def _is_worth_replacing(self, run: Sequence[int]) -> bool:
-        """Earlier stubs alone are replaced only if they are long.
+        """True if the run has new messages, or earlier stubs that are long.
 
-        Cut messages, or blocks with many ids.
+        Stubs are long if they are cut messages or blocks with many ids.
         """
-        gone = [self._messages[place] for place in run]
-        return any(not one.stub for one in gone) or sum(one.tokens for one in gone) > self._budget.stub_tokens
+        messages = [self._messages[place] for place in run]
+        return any(not one.stub for one in messages) or sum(one.tokens for one in messages) > self._budget.stub_tokens
 
     def _has_open_call(self, one: TurnMessage) -> bool:
         """True if the message has a call without a result."""
@@ -285,48 +285,48 @@ def _output_tokens(one: TurnMessage) -> int:
     return sum(answer.tokens for answer in one.results)
 
 
-def _replaceable_outputs(said: Sequence[TurnMessage]) -> list[int]:
+def _replaceable_outputs(messages: Sequence[TurnMessage]) -> list[int]:
     """Messages with tool results that are large enough and were not replaced before."""
-    return [place for place, one in enumerate(said) if not one.stub and _output_tokens(one) > MIN_OUTPUT_TOKENS]
+    return [place for place, one in enumerate(messages) if not one.stub and _output_tokens(one) > MIN_OUTPUT_TOKENS]
 
 
-def _older_results(said: Sequence[TurnMessage]) -> list[int]:
+def _older_results(messages: Sequence[TurnMessage]) -> list[int]:
     """Messages with tool results, without the last few."""
-    answered = [place for place, one in enumerate(said) if one.results]
+    answered = [place for place, one in enumerate(messages) if one.results]
     return answered[: max(0, len(answered) - AUTOMATIC_KEEP_RECENT)]
 
 
-def _seen_by_model(said: Sequence[TurnMessage], places: Sequence[int]) -> list[int]:
+def _seen_by_model(messages: Sequence[TurnMessage], places: Sequence[int]) -> list[int]:
     """Places before the last assistant message, which the model has seen."""
-    last = max((place for place, one in enumerate(said) if one.speaker == "assistant"), default=-1)
+    last = max((place for place, one in enumerate(messages) if one.speaker == "assistant"), default=-1)
     return [place for place in places if place < last]
 
 
-def _removable(said: Sequence[TurnMessage], places: Iterable[int]) -> list[int]:
+def _removable(messages: Sequence[TurnMessage], places: Iterable[int]) -> list[int]:
     """Places without messages of the operator."""
-    return [place for place in places if said[place].speaker != "operator" or said[place].stub]
+    return [place for place in places if messages[place].speaker != "operator" or messages[place].stub]
 
 
 class _CallPairs:
     """Links between messages that cannot be separated: calls and their results.
 
-    An open call, and a message the model has not seen, are linked to the messages to come.
+    An open call, and a message the model has not seen, are linked to future messages.
     """
 
-    def __init__(self, said: Sequence[TurnMessage]) -> None:
-        asked_at: dict[str, int] = {}
+    def __init__(self, messages: Sequence[TurnMessage]) -> None:
+        call_places: dict[str, int] = {}
         self._links: dict[int, list[int]] = {}
-        for place, one in enumerate(said):
+        for place, one in enumerate(messages):
             for answer in one.results:
-                if answer.id in asked_at:
-                    self._link(asked_at.pop(answer.id), place)
+                if answer.id in call_places:
+                    self._link(call_places.pop(answer.id), place)
             for call in one.calls:
-                if call.id in asked_at:
-                    self._link(asked_at[call.id], len(said))
-                asked_at[call.id] = place
-        last = max((place for place, one in enumerate(said) if one.speaker == "assistant"), default=-1)
-        for place in (*asked_at.values(), *range(last + 1, len(said))):
-            self._link(place, len(said))
+                if call.id in call_places:
+                    self._link(call_places[call.id], len(messages))
+                call_places[call.id] = place
+        last = max((place for place, one in enumerate(messages) if one.speaker == "assistant"), default=-1)
+        for place in (*call_places.values(), *range(last + 1, len(messages))):
+            self._link(place, len(messages))
 
     def complete_units(self, units: Sequence[Turn]) -> list[int]:
         """Return the places of these units, without units that would separate a pair."""
@@ -347,21 +347,23 @@ class _CallPairs:
         self._links.setdefault(other, []).append(one)
 
 
-def _rounds(said: Sequence[TurnMessage], turn: Turn, ties: _CallPairs) -> list[list[int]]:
+def _rounds(messages: Sequence[TurnMessage], turn: Turn, ties: _CallPairs) -> list[list[int]]:
     """Return the rounds of a turn except the last.
 
-    A model message with the tool results for it. The last round is the result of the turn, or still active. An
+    A round is a model message with its tool results. The last round is the result of the turn, or still active. An
     earlier stub in the turn belongs to the first round, unless it is the cut request.
     """
     places = range(turn.start, turn.stop)
-    begins = [
-        p for p in places if said[p].speaker == "assistant" and (p == turn.start or said[p - 1].speaker != "assistant")
+    starts = [
+        p
+        for p in places
+        if messages[p].speaker == "assistant" and (p == turn.start or messages[p - 1].speaker != "assistant")
     ]
-    rounds = [Turn(start, stop) for start, stop in pairwise(begins)]
-    before = range(turn.start, begins[0] if begins else turn.stop)
-    earlier = [p for p in before if said[p].stub and not (said[p].results or said[p].starts_turn)]
+    rounds = [Turn(start, stop) for start, stop in pairwise(starts)]
+    before = range(turn.start, starts[0] if starts else turn.stop)
+    earlier = [p for p in before if messages[p].stub and not (messages[p].results or messages[p].starts_turn)]
     lead = [earlier] if earlier and rounds else []
-    return [*lead, *(_removable(said, ties.complete_units([one])) for one in rounds)]
+    return [*lead, *(_removable(messages, ties.complete_units([one])) for one in rounds)]
 
 
 def _older_rounds(rounds: Sequence[Sequence[list[int]]]) -> list[list[list[int]]]:
@@ -378,6 +380,6 @@ def _to_runs(units: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(unit) for unit in units if unit)
 
 
-def _with_new_messages(said: Sequence[TurnMessage], runs: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], ...]:
+def _with_new_messages(messages: Sequence[TurnMessage], runs: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], ...]:
     """Runs that contain at least one message that is not a stub."""
-    return tuple(tuple(run) for run in runs if any(not said[place].stub for place in run))
+    return tuple(tuple(run) for run in runs if any(not messages[place].stub for place in run))

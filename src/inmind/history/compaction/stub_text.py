@@ -1,4 +1,4 @@
-"""Texts and messages of stubs: how much was archived, how it began, and where it is.
+"""Texts and messages of stubs: size, beginning and location of the archived messages.
 
 A stub for whole messages is a block in a user message, which every provider accepts anywhere. A stub for a tool
 result is that result reduced to one line, so the call keeps its result. Quoted text is escaped, so that archived text
@@ -29,7 +29,7 @@ MAX_QUOTE_CHARACTERS = 80
 
 
 def block_text(*, description: str, pages: Sequence[str], summary: str = "", ids: Sequence[str] = ()) -> str:
-    """Return the block for messages. `description`: how many; `pages`: where they are."""
+    """Return the block for messages. `description`: their number; `pages`: their location."""
     lines = [f"{description} All of it is in {', '.join(pages)}."]
     if summary:
         lines += ["Summary:", escape_markup(summary)]
@@ -48,7 +48,7 @@ def replace_outputs(
 ) -> tuple[Wire, ...]:
     """Return the message with each tool result replaced by one line.
 
-    `archive_location`: where the message is now. `pick_ids`: ids in the result that the line must name.
+    `archive_location`: page and lines of the message. `pick_ids`: ids in the result that the line must name.
     """
     message = FORMATS[entry.format].read(entry.wire)
     if message.calls:
@@ -91,8 +91,8 @@ def cut_message(
             room = max(0, room - count(head) - count(tail))
             ids = pick_ids(left_out) if left_out else ()
             named = f"Ids in the rest: {escape_markup(', '.join(ids))}" if ids else ""
-            told = Text("\n".join(filter(None, (head or pointer, named, tail))))
-            parts.append(told if isinstance(part, Text) else replace(part, parts=(told,)))
+            shortened = Text("\n".join(filter(None, (head or pointer, named, tail))))
+            parts.append(shortened if isinstance(part, Text) else replace(part, parts=(shortened,)))
     if len(parts) < len(message.parts):  # an image or a provider specific part
         parts.append(Text(pointer))
     return _write_message(entry, message, parts)
@@ -101,11 +101,11 @@ def cut_message(
 def _output_line(answer: Sequence[Part], archive_location: str, pick_ids: Callable[[str], Sequence[str]]) -> Text:
     text = _joined_text(answer)
     other = "" if all(isinstance(part, Text) for part in answer) else ", with more than text"
-    begins = shorten(text[: 4 * MAX_QUOTE_CHARACTERS], MAX_QUOTE_CHARACTERS)
-    began = f"; it began: {json.dumps(escape_markup(begins), ensure_ascii=False)}" if begins else ""
+    start = shorten(text[: 4 * MAX_QUOTE_CHARACTERS], MAX_QUOTE_CHARACTERS)
+    start_note = f"; it began: {json.dumps(escape_markup(start), ensure_ascii=False)}" if start else ""
     ids = pick_ids(text)
     named = f"; ids in it: {escape_markup(', '.join(ids))}" if ids else ""
-    return Text(f"[archived, {len(text):,} characters{other}: {archive_location}{began}{named}]")
+    return Text(f"[archived, {len(text):,} characters{other}: {archive_location}{start_note}{named}]")
 
 
 def _joined_text(parts: Sequence[Part]) -> str:
@@ -126,9 +126,9 @@ def _shorten_arguments(value: Any, pointer: str) -> Any:
         return value
     short = {key: _shorten_arguments(item, pointer) for key, item in value.items()}
     for key in ("arguments", "input"):
-        if isinstance(said := value.get(key), str) and len(said) > MAX_QUOTE_CHARACTERS:
+        if isinstance(argument := value.get(key), str) and len(argument) > MAX_QUOTE_CHARACTERS:
             short[key] = json.dumps({"cut": pointer}) if key == "arguments" else pointer
-        elif is_object(said) and len(to_json(said)) > MAX_QUOTE_CHARACTERS:
+        elif is_object(argument) and len(to_json(argument)) > MAX_QUOTE_CHARACTERS:
             short[key] = {"cut": pointer}
     return short
 

@@ -1,4 +1,4 @@
-"""Builds the stubs of a compaction: one for each shortened message, and one for each removed run.
+"""Builds the stubs of a compaction: one for each shortened message and each removed run.
 
 Ids that would no longer be in the prompt are named in the stubs, each once and within a limit: a summary loses ids,
 and a model that needs one would invent it. The entity block has the most recent ids; stubs name others, most recent
@@ -44,11 +44,11 @@ def build_stubs(
 def estimate_stub_tokens(messages: Sequence[TurnMessage], request: CompactionRequest, meter: TokenMeter) -> int:
     """Upper bound of the stub if all but the last messages and all earlier stubs are removed."""
     start = max(0, len(messages) - _RECENT_MESSAGES)
-    leave = [one for place, one in enumerate(messages) if place < start or one.is_block]
-    stay = [one for one in messages[start:] if not one.is_block]
-    naming = IdPicker(request.known_ids, (text for one in stay for text in _message_texts(one)))
-    ids = naming.pick(
-        (text for one in leave for text in _message_texts(one)), max_tokens=request.id_tokens, count=meter.count
+    removed = [one for place, one in enumerate(messages) if place < start or one.is_block]
+    kept = [one for one in messages[start:] if not one.is_block]
+    picker = IdPicker(request.known_ids, (text for one in kept for text in _message_texts(one)))
+    ids = picker.pick(
+        (text for one in removed for text in _message_texts(one)), max_tokens=request.id_tokens, count=meter.count
     )
     named = sum(meter.count(id) + 1 for id in ids)
     return _FRAME_TOKENS + request.stub_tokens + named
@@ -60,16 +60,16 @@ class _StubBuilder:
     def __init__(
         self,
         history: History,
-        said: Sequence[TurnMessage],
-        leaving: CompactionSelection,
-        wanted: CompactionRequest,
-        archived: Sequence[ArchivePage],
+        messages: Sequence[TurnMessage],
+        selection: CompactionSelection,
+        request: CompactionRequest,
+        pages: Sequence[ArchivePage],
         meter: TokenMeter,
     ) -> None:
-        self._history, self._messages, self._selection, self._request = history, said, leaving, wanted
-        self._pages, self._meter = archived, meter
+        self._history, self._messages, self._selection, self._request = history, messages, selection, request
+        self._pages, self._meter = pages, meter
         self._entries_in = EntriesByRange(history.messages)
-        self._id_picker = IdPicker(wanted.known_ids, _unchanged_texts(said, leaving))
+        self._id_picker = IdPicker(request.known_ids, _unchanged_texts(messages, selection))
 
     def build(self) -> Iterator[Stub]:
         sent = self._history.sent
@@ -87,7 +87,7 @@ class _StubBuilder:
         return Stub(message_ranges=((entry.seq, entry.seq),), messages=wires, format=entry.format)
 
     def _cut_stub(self, entry: ConversationEntry, tokens: int) -> Stub:
-        """With minimal stubs, ids take precedence over the first words."""
+        """A stub for a cut message. If it is minimal, ids take precedence over the first words."""
         room = output_stub_tokens(self._meter.count_message(entry)) - OUTPUT_STUB_TOKENS
         if self._selection.minimal_stubs and tokens <= MIN_CUT_TOKENS:
             room, tokens = min(tokens, MIN_CUT_TOKENS), max(0, tokens - MIN_CUT_TOKENS)
@@ -96,19 +96,19 @@ class _StubBuilder:
         return Stub(message_ranges=((entry.seq, entry.seq),), messages=wires, format=entry.format)
 
     def _run_stub(self, run: Sequence[int], *, first: bool) -> Stub:
-        """The first stub has summary and ids; the others only say how much was archived and where."""
+        """The first stub has summary and ids; the others only number and location of the messages."""
         entries = [self._history.sent[place] for place in run]
         fresh = [self._messages[place] for place in run if not self._messages[place].stub]
         size = sum(one.tokens for one in fresh)
-        told = f"Archived: {count_noun(len(fresh), 'message')} of {size:,} tokens{self._total_count(entries)}."
-        where = [*self._page_spans(entries), *self._earlier_pages(entries)]
-        text = block_text(description=told, pages=where)
+        description = f"Archived: {count_noun(len(fresh), 'message')} of {size:,} tokens{self._total_count(entries)}."
+        locations = [*self._page_spans(entries), *self._earlier_pages(entries)]
+        text = block_text(description=description, pages=locations)
         if first:
             summary = self._request.summary or self._extract_summary(
                 self._request.stub_tokens - self._meter.count(text)
             )
             ids = self._pick_ids(self._removed_texts(), self._request.id_tokens)
-            text = block_text(description=told, pages=where, summary=summary, ids=ids)
+            text = block_text(description=description, pages=locations, summary=summary, ids=ids)
         format = entries[0].format
         return Stub(
             message_ranges=self._history.ranges_at(run),
@@ -120,8 +120,8 @@ class _StubBuilder:
     def _extract_summary(self, room: int) -> str:
         if self._request.strategy != "summarize":
             return ""
-        left = [self._messages[place] for place in self._selection.removed if not self._messages[place].stub]
-        return extract_summary(left, budget=max(0, room), count=self._meter.count)
+        messages = [self._messages[place] for place in self._selection.removed if not self._messages[place].stub]
+        return extract_summary(messages, budget=max(0, room), count=self._meter.count)
 
     def _pick_ids(self, texts: Iterator[str] | list[str], room: int) -> list[str]:
         return self._id_picker.pick(texts, max_tokens=room, count=self._meter.count)
@@ -130,9 +130,9 @@ class _StubBuilder:
         """Yield the texts of removed messages; for a stub of one message, its original text."""
         for place in self._selection.removed:
             yield from _message_texts(self._messages[place])
-            of = self._history.sent[place].stands_for
-            if of and len(of) == 1 and of[0][0] == of[0][1]:
-                yield from (to_json(entry.wire) for entry in self._entries_in(of))
+            ranges = self._history.sent[place].replaced_ranges
+            if ranges and len(ranges) == 1 and ranges[0][0] == ranges[0][1]:
+                yield from (to_json(entry.wire) for entry in self._entries_in(ranges))
 
     def _archive_location(self, entry: ConversationEntry) -> str:
         return ", ".join(self._page_spans([entry])) or ARCHIVE_PREFIX
@@ -146,7 +146,7 @@ class _StubBuilder:
 
     def _total_count(self, entries: Sequence[ConversationEntry]) -> str:
         """Total number of messages, if the stub includes earlier stubs."""
-        earlier = sum(len(self._entries_in(entry.stands_for)) for entry in entries if entry.stands_for)
+        earlier = sum(len(self._entries_in(entry.replaced_ranges)) for entry in entries if entry.replaced_ranges)
         return f", {earlier + sum(not entry.is_stub for entry in entries)} in all" if earlier else ""
 
     def _earlier_pages(self, entries: Sequence[ConversationEntry]) -> list[str]:
@@ -163,10 +163,10 @@ class _StubBuilder:
 def _unchanged_texts(messages: Sequence[TurnMessage], selection: CompactionSelection) -> list[str]:
     """All texts that will be sent, without those of stubs."""
     touched = set(selection.changed)
-    words = [one.text for place, one in enumerate(messages) if place not in touched or place in selection.outputs]
-    stay = [one for place, one in enumerate(messages) if place not in touched]
-    arguments = [call.arguments for one in stay for call in one.calls]
-    return [*words, *arguments, *(answer.text for one in stay for answer in one.results)]
+    texts = [one.text for place, one in enumerate(messages) if place not in touched or place in selection.outputs]
+    unchanged = [one for place, one in enumerate(messages) if place not in touched]
+    arguments = [call.arguments for one in unchanged for call in one.calls]
+    return [*texts, *arguments, *(answer.text for one in unchanged for answer in one.results)]
 
 
 def _message_texts(one: TurnMessage) -> list[str]:
@@ -193,9 +193,9 @@ class IdPicker:
 
     def pick(self, texts: Iterable[str], *, max_tokens: int, count: Counter) -> list[str]:
         """Return the ids that occur in these texts, within `max_tokens`; each is picked once."""
-        there = possible_ids("\n".join(texts)) if self._known else set[str]()
+        candidates = possible_ids("\n".join(texts)) if self._known else set[str]()
         picked: list[str] = []
-        for id in sorted(there & self._known.keys(), key=self._known.__getitem__):
+        for id in sorted(candidates & self._known.keys(), key=self._known.__getitem__):
             max_tokens -= count(id) + 1
             if max_tokens < 0:
                 break

@@ -68,8 +68,8 @@ def summary_prompt(messages: Sequence[TurnMessage], items: Sequence[RetainedItem
     kept = "\n".join([_RETAINED_HEADING, *(f"- {item.text}" for item in items)]) if items else ""
     head = [_TASK, escape_markup(kept)] if kept and 4 * count(kept) <= budget else [_TASK]
 
-    def prompt(shown: int, share: int) -> str:
-        left_out = len(messages) - shown
+    def prompt(included: int, share: int) -> str:
+        left_out = len(messages) - included
         lines = [f"({count_noun(left_out, 'earlier message')} left out)"] if left_out else []
         lines += (line for one in messages[left_out:] for line in _transcript_lines(one, share))
         return "\n\n".join([*head, "<memory>\n" + escape_markup("\n".join(lines)) + "\n</memory>"])
@@ -78,7 +78,9 @@ def summary_prompt(messages: Sequence[TurnMessage], items: Sequence[RetainedItem
         if count(whole := prompt(len(messages), share)) <= budget:
             return whole
     fitting = bisect_right(
-        range(1, len(messages) + 1), False, key=lambda shown: count(prompt(shown, _CHARACTERS_PER_MESSAGE[-1])) > budget
+        range(1, len(messages) + 1),
+        False,
+        key=lambda number: count(prompt(number, _CHARACTERS_PER_MESSAGE[-1])) > budget,
     )
     return prompt(fitting, _CHARACTERS_PER_MESSAGE[-1])
 
@@ -94,18 +96,18 @@ def check_summary(summary: object, *, replaced_tokens: int, count: Counter) -> s
         raise SummaryRefused(reason=f"it has {len(text)} characters, the limit is {MAX_SUMMARY_CHARACTERS}")
     if "\x00" in text or any("\ud800" <= char <= "\udfff" for char in text):
         raise SummaryRefused(reason="it contains NUL or unpaired surrogates")
-    shown = escape_markup(text)
-    if any(shown.count(escape) > text.count(escape) for escape in ("&lt;", "&#91;")):
+    escaped = escape_markup(text)
+    if any(escaped.count(escape) > text.count(escape) for escape in ("&lt;", "&#91;")):
         raise SummaryRefused(reason="it contains delimiters of memory blocks")
-    if (tokens := count(shown)) >= replaced_tokens:
+    if (tokens := count(escaped)) >= replaced_tokens:
         raise SummaryRefused(reason=f"it has {tokens} tokens, the messages it replaces have {replaced_tokens}")
-    return shown
+    return escaped
 
 
 def _requests(messages: Sequence[TurnMessage]) -> list[str]:
     """The first sentence of each user request."""
-    asked = (one for one in messages if one.starts_turn and not one.maybe_output)
-    return [line for one in asked for line in islice(_short_sentences(one.text[:_SCANNED_CHARACTERS]), 1)]
+    requests = (one for one in messages if one.starts_turn and not one.maybe_output)
+    return [line for one in requests for line in islice(_short_sentences(one.text[:_SCANNED_CHARACTERS]), 1)]
 
 
 def _request_lines(requests: Sequence[str], named: int) -> list[str]:
@@ -144,7 +146,7 @@ def _last_reply_line(messages: Sequence[TurnMessage]) -> str:
 def _short_sentences(words: str) -> Sequence[str]:
     """Sentences of a message, each short and on one line.
 
-    Pasted lines only if there are no others.
+    Pasted lines are included only if there are no others.
     """
     own = [_shorten_line(one) for line in own_words(words) for one in split_sentences(line)]
     return own or [_shorten_line(line) for line in words.splitlines() if line.strip()]
@@ -165,7 +167,7 @@ def _transcript_lines(one: TurnMessage, share: int) -> list[str]:
 
 
 def _clip(text: str, max_characters: int) -> str:
-    """Keep beginning and end: the topic is in front, the result at the end."""
+    """Keep the beginning, which has the topic, and the end, which has the result."""
     text = text.strip()
     if len(text) <= max_characters:
         return text

@@ -1,7 +1,7 @@
 """Bulk import of events into a PostgreSQL store: one transaction, events sent in batches.
 
-The row of each owner stays locked until the end, and positions are assigned under that lock. So events that others
-store in its streams come before all imported ones, or after them.
+The row of each owner stays locked until the end, and positions are assigned under that lock. So events that other
+writers store in its streams come before all imported ones, or after them.
 """
 
 from __future__ import annotations
@@ -85,9 +85,9 @@ class PostgresImport:
             for row in rows:
                 copy.write_row(row)
         changed, self._changed_streams = self._changed_streams, {}
-        streams = [(met.id, met.owner, met.version) for met in changed.values()]
+        streams = [(stream.id, stream.owner, stream.version) for stream in changed.values()]
         self._execute("update_streams", [*map(list, zip(*streams, strict=True))])
-        owners = [(owner, self._last_positions[owner]) for owner in {met.owner for met in changed.values()}]
+        owners = [(owner, self._last_positions[owner]) for owner in {stream.owner for stream in changed.values()}]
         self._execute("update_owners", [*map(list, zip(*owners, strict=True))])
 
     def _lock_stream(self, name: str) -> _ImportedStream:

@@ -1,7 +1,7 @@
 """The database server's time, for all processes that share a database.
 
-Leases depend on the time, and clocks of machines differ: one that is a minute ahead would treat a running dream as
-dead. A process whose clock is off uses the server's.
+Leases depend on the time, and clocks of machines differ: a process whose clock is a minute ahead would
+treat a running dream as dead. If the local clock is off, the process uses the server's time.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ class ServerClock:
     def synchronize(self) -> None:
         """Measure the offset. The round-trip time, by the local clock, limits its precision."""
         before = self._clock()
-        there = self._server_time()
+        server_time = self._server_time()
         after = self._clock()
-        wrong = before + (after - before) / 2 - there
-        wrong = wrong if abs(wrong) > TOLERANCE + (after - before) / 2 else timedelta()
-        if abs(wrong - self._offset) > TOLERANCE:
+        offset = before + (after - before) / 2 - server_time
+        offset = offset if abs(offset) > TOLERANCE + (after - before) / 2 else timedelta()
+        if abs(offset - self._offset) > TOLERANCE:
             message = "the clock of this machine differs from the database's by %g s; using the database's time"
-            log.warning(message, round(wrong.total_seconds(), 1))
-        self._offset = wrong
+            log.warning(message, round(offset.total_seconds(), 1))
+        self._offset = offset

@@ -1,7 +1,7 @@
 """Connections to PostgreSQL that work through a pooler and have deadlines.
 
-Nothing is set on a session, prepared there or listened to: with a transaction pooler the next statement may use another
-session. All settings apply to one transaction.
+No settings, prepared statements or listeners are kept in a session: with a transaction pooler the next statement may
+use another session. All settings apply to one transaction.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class Connection(psycopg.Connection[Any]):
 
 
 def is_alive(connection: Connection, deadline: float) -> bool:
-    """True if the connection works. One that was idle for long is tested."""
+    """True if the connection works. A connection that was idle for long is tested."""
     if connection.closed or connection.incoming.poll(0):
         return False
     now = time.monotonic()
@@ -126,19 +126,24 @@ def is_alive(connection: Connection, deadline: float) -> bool:
 def conninfo_for(url: str) -> str:
     """Return the driver's connection string for a URL, with our defaults."""
     with suppress(psycopg.Error):
-        given = conninfo_to_dict(plain := driver_url(url))
-        timeout_from_conninfo(given)
-        usual = {
-            key: value for key, value in {**NETWORK_DEFAULTS, "application_name": "inmind"}.items() if key not in given
+        parameters = conninfo_to_dict(plain := driver_url(url))
+        timeout_from_conninfo(parameters)
+        defaults = {
+            key: value
+            for key, value in {**NETWORK_DEFAULTS, "application_name": "inmind"}.items()
+            if key not in parameters
         }
-        return make_conninfo(plain, **{**usual, "client_encoding": "UTF8"})
+        return make_conninfo(plain, **{**defaults, "client_encoding": "UTF8"})
     raise invalid_parameters(url)
 
 
 def connect(conninfo: str, deadline: float) -> Connection:
     """Connect before the deadline. The driver's timeout is in whole seconds, at least two."""
-    wanted, left = timeout_from_conninfo(conninfo_to_dict(conninfo)), max(2, math.ceil(deadline - time.monotonic()))
-    connection = Connection.connect(conninfo, **OPTIONS, connect_timeout=min(wanted, left))
+    configured, remaining = (
+        timeout_from_conninfo(conninfo_to_dict(conninfo)),
+        max(2, math.ceil(deadline - time.monotonic())),
+    )
+    connection = Connection.connect(conninfo, **OPTIONS, connect_timeout=min(configured, remaining))
     connection.created_at = connection.used_at = time.monotonic()
     connection.incoming = select.poll()
     connection.incoming.register(connection.fileno(), select.POLLIN | select.POLLERR | select.POLLHUP)

@@ -107,11 +107,11 @@ class Database:
 
     def statements(self, file: str) -> Callable[[str], str]:
         """Return a lookup of the queries of a file by name, with the tenant's schema inserted."""
-        found = load_queries(file, package=_PACKAGE)
+        query = load_queries(file, package=_PACKAGE)
 
         @cache
         def statement(name: str) -> str:
-            return self.in_schema(found(name))
+            return self.in_schema(query(name))
 
         return statement
 
@@ -138,7 +138,7 @@ class Database:
 
         `retryable`: running it twice has the same effect as once, so it is also repeated if its outcome is unknown;
         otherwise that raises OutcomeUnknown. Once the outcome is unknown it stays so until an attempt succeeds: a
-        failed second attempt says nothing about the first.
+        failed second attempt does not show the outcome of the first.
         """
         until = time.monotonic() + self._seconds
         unknown: OutcomeUnknown | None = None
@@ -146,11 +146,11 @@ class Database:
             try:
                 allowed = until if tries or not retryable else two_thirds_until(until)
                 return self._run_query(query, writing=True, until=allowed)
-            except TransactionRetry as again:
+            except TransactionRetry as retry:
                 if tries == _MAX_WRITES - 1 or self._is_out_of_time(until):
-                    raise unknown or public_error(again) from again.__cause__
-            except OutcomeUnknown as lost:
-                unknown = lost
+                    raise unknown or public_error(retry) from retry.__cause__
+            except OutcomeUnknown as unknown_outcome:
+                unknown = unknown_outcome
                 if not retryable or self._is_out_of_time(until):
                     raise
             except StoreError as error:
@@ -321,16 +321,16 @@ class Database:
         return StoreUnavailable(place=self.place, reason=login_refusal(error), gone=True)
 
     def _check_schema_exists(self) -> None:
-        """Raise StoreUnavailable if the schema is gone.
+        """Raise StoreUnavailable if the schema no longer exists.
 
-        It uses a new connection: one that remains of a dropped role gets misleading errors.
+        It uses a new connection: an old connection of a dropped role gets misleading errors.
         """
         if not self.schema:
             return
         until = time.monotonic() + self._seconds
         with suppress(psycopg.Error), self._connect(until) as connection, connection.limit_to(until):
-            asked = "SELECT count(*) FROM pg_catalog.pg_namespace WHERE nspname = $1"
-            if not connection.execute(asked, (self.schema,)).get:
+            query = "SELECT count(*) FROM pg_catalog.pg_namespace WHERE nspname = $1"
+            if not connection.execute(query, (self.schema,)).get:
                 reason = f"schema {self.schema!r} not found"
                 raise StoreUnavailable(place=self.place, reason=reason, gone=True)
 
@@ -349,13 +349,13 @@ class Database:
     def _check_server(self, connection: Connection) -> None:
         """Check version, durability settings and encoding of the server.
 
-        Checked for each connection, because a role or a pooler may differ.
+        It runs for each connection, because a role or a pooler may differ.
         """
         version = connection.info.server_version // 10_000
         if version < MIN_VERSION:
             raise UnsafeStorage(place=self.place, reason=f"it is PostgreSQL {version}, and {MIN_VERSION} is needed")
-        asked = "SELECT name, setting FROM pg_catalog.pg_settings WHERE name = ANY($1)"
-        settings = dict(connection.execute(asked, ([*_DURABILITY_SETTINGS, _ENCODING, _ISOLATION],)).fetchall())
+        query = "SELECT name, setting FROM pg_catalog.pg_settings WHERE name = ANY($1)"
+        settings = dict(connection.execute(query, ([*_DURABILITY_SETTINGS, _ENCODING, _ISOLATION],)).fetchall())
         for name in _DURABILITY_SETTINGS:
             if settings.get(name) == "off":
                 raise UnsafeStorage(place=self.place, reason=f"{name} is off: committed changes may be lost")
@@ -393,7 +393,7 @@ class Database:
     def _run_migration(self, connection: Connection, have: int) -> None:
         """Run a migration unless another process has.
 
-        The lock timeout is short, since others queue up after it. All locks are on objects of the schema, which no
+        The lock timeout is short, since other statements wait for it. All locks are on objects of the schema, which no
         other tenant can lock. If several processes create the schema, the first table's name decides which one
         succeeds.
         """
@@ -407,31 +407,31 @@ class Database:
                 self._create_schema(connection)
             step = MIGRATIONS[have]
             run_script(connection, self.in_schema(load_script(step, package=_PACKAGE)))
-            added = "INSERT INTO tenant.inmind_steps (number, name) VALUES ($1, $2)"
-            connection.execute(self.in_schema(added), (have + 1, step))
+            insert = "INSERT INTO tenant.inmind_steps (number, name) VALUES ($1, $2)"
+            connection.execute(self.in_schema(insert), (have + 1, step))
 
     def _schema_version(self, connection: Connection) -> int:
         """Return the number of applied migrations.
 
         It reads the catalogue's tables: a name lookup may be cached from before a wait.
         """
-        there = "SELECT count(*) FROM pg_catalog.pg_tables WHERE schemaname = $1 AND tablename = 'inmind_steps'"
-        if not connection.execute(there, (self.schema,)).get:
+        steps_table = "SELECT count(*) FROM pg_catalog.pg_tables WHERE schemaname = $1 AND tablename = 'inmind_steps'"
+        if not connection.execute(steps_table, (self.schema,)).get:
             return 0
         return connection.execute(self.in_schema("SELECT coalesce(max(number), 0) FROM tenant.inmind_steps")).get
 
     def _refuse_foreign_owner(self, connection: Connection) -> None:
         """Refuse a schema of this name that belongs to another role, which could read its content."""
-        asked = "SELECT pg_get_userbyid(nspowner) = current_user FROM pg_catalog.pg_namespace WHERE nspname = $1"
-        if connection.execute(asked, (self.schema,)).get is False:
+        query = "SELECT pg_get_userbyid(nspowner) = current_user FROM pg_catalog.pg_namespace WHERE nspname = $1"
+        if connection.execute(query, (self.schema,)).get is False:
             raise UnsafeStorage(place=self.place, reason=f"the schema {self.schema!r} belongs to another role")
 
     def _create_schema(self, connection: Connection) -> None:
-        others = "SELECT NOT bool_or(tablename = 'inmind_steps') FROM pg_catalog.pg_tables WHERE schemaname = $1"
-        if connection.execute(others, (self.schema,)).get:
+        is_foreign = "SELECT NOT bool_or(tablename = 'inmind_steps') FROM pg_catalog.pg_tables WHERE schemaname = $1"
+        if connection.execute(is_foreign, (self.schema,)).get:
             raise UnsafeStorage(place=self.place, reason=f"the schema {self.schema!r} belongs to another program")
-        made = "SELECT count(*) FROM pg_catalog.pg_namespace WHERE nspname = $1"
-        if not connection.execute(made, (self.schema,)).get:
+        schema_count = "SELECT count(*) FROM pg_catalog.pg_namespace WHERE nspname = $1"
+        if not connection.execute(schema_count, (self.schema,)).get:
             try:
                 connection.execute(f"CREATE SCHEMA {quote_identifier(self.schema)}")
             except psycopg.errors.InsufficientPrivilege as error:

@@ -1,6 +1,6 @@
 """Translation of PostgreSQL's errors.
 
-An error with a code comes from the server, and then the transaction was rolled back. If the connection itself ended,
+An error with a code comes from the server, which has then rolled back the transaction. If the connection itself ended,
 the outcome is unknown: the server may have committed before its reply was lost.
 """
 

@@ -1,4 +1,4 @@
-"""The job queue of a tenant's schema, and which resources need maintenance.
+"""The job queue of a tenant's schema, and the maintenance status of its resources.
 
 The queue is procrastinate's; the first worker creates its tables with our migrations. All queries use the same
 connections as the store: they work through a pooler and have the same deadline.
@@ -79,7 +79,7 @@ class Jobs:
 
     @property
     def tables_exist(self) -> bool:
-        """True if a worker has ever run here."""
+        """True if a worker has run here before."""
         return self._table_exists("tenant.procrastinate_jobs")
 
     def create_tables(self) -> None:
@@ -100,17 +100,19 @@ class Jobs:
         steps, version = procrastinate_migrations(), procrastinate.__version__
         while (have := self._procrastinate_version()) != steps[-1]:
             if have and have not in steps:
-                made = self._fetch_row("procrastinate_version")[1]
-                reason = f"its queue belongs to procrastinate {made}, and {version} is installed: install {made}"
+                created_by = self._fetch_row("procrastinate_version")[1]
+                reason = (
+                    f"its queue belongs to procrastinate {created_by}, and {version} is installed: install {created_by}"
+                )
                 raise ReadOnly(place=self._database.place, reason=reason)
             with self._database.transaction() as connection:
                 connection.execute(self._sql("lock_migrations"))
                 if self._procrastinate_version() == have:
                     step = steps[steps.index(have) + 1] if have else steps[-1]
-                    around = load_script("engine", package=_PACKAGE)
+                    template = load_script("engine", package=_PACKAGE)
                     self._run_script(
                         connection,
-                        around.replace(
+                        template.replace(
                             _STEP_PLACEHOLDER, procrastinate_migration(step) if have else procrastinate_schema()
                         ),
                     )
@@ -127,8 +129,8 @@ class Jobs:
 
     def claim_scan(self, interval: float) -> bool:
         """Claim the periodic scan; True for one caller per interval."""
-        asked = (0.9 * interval,)
-        return self._database.write(lambda connection: connection.execute(self._sql("claim_scan"), asked).get or False)
+        values = (0.9 * interval,)
+        return self._database.write(lambda connection: connection.execute(self._sql("claim_scan"), values).get or False)
 
     def enqueue_due(self, now: datetime, max_dreams: int = MAX_QUEUED) -> int:
         """Enqueue a job for each owner with new events or a due timer; returns their number.
@@ -138,14 +140,14 @@ class Jobs:
         with self._database.transaction() as connection:
             connection.execute(self._sql("lock_queue"))
             room = MAX_QUEUED - connection.execute(self._sql("count_todo")).get
-            made = (
+            enqueued = (
                 connection.execute(self._sql("enqueue_due"), (to_microseconds(now), room, max_dreams)).get
                 if room > 0
                 else 0
             )
-            if made >= ANALYZE_THRESHOLD:
+            if enqueued >= ANALYZE_THRESHOLD:
                 connection.execute(self._sql("analyze"))
-            return made
+            return enqueued
 
     def enqueue(self, task: str, *, concurrency: int = 1) -> None:
         """Enqueue jobs of a task without an owner, of which `concurrency` may run at once."""
@@ -154,8 +156,8 @@ class Jobs:
             connection.execute(self._sql("enqueue"), (task, concurrency))
 
     def owner_status(self, owner: str) -> OwnerStatus:
-        position, seen, tended = self._fetch_row("owner_status", owner) or (0, -1, 0)
-        return OwnerStatus(position, seen, from_microseconds(tended))
+        position, maintained_position, maintained_at = self._fetch_row("owner_status", owner) or (0, -1, 0)
+        return OwnerStatus(position, maintained_position, from_microseconds(maintained_at))
 
     def mark_maintained(
         self, owner: str, *, position: int, at: datetime, due: datetime, reason: str = "", waits_for_dream: bool = False
@@ -186,9 +188,9 @@ class Jobs:
         with self._database.transaction() as connection:
             rows = connection.execute(self._sql("stalled"), (dead_after, max_seconds, list(lost))).fetchall()
             for job in (StalledJob(*row) for row in rows):
-                enough = job.attempts + 1 >= max_attempts
-                connection.execute(self._sql("fail" if enough else "retry"), (job.id,))
-                (failed if enough else retried).append(job)
+                is_last_attempt = job.attempts + 1 >= max_attempts
+                connection.execute(self._sql("fail" if is_last_attempt else "retry"), (job.id,))
+                (failed if is_last_attempt else retried).append(job)
             connection.execute(self._sql("delete_old_jobs"), (FAILED_JOB_DAYS,))
         return retried, failed
 
@@ -212,7 +214,7 @@ class Jobs:
         return [name for (name,) in self._fetch_rows("sample_owners", limit)]
 
     def count_due(self, now: datetime, limit: int = MAX_QUEUED) -> tuple[int, datetime | None]:
-        """Number of owners with work to do, at most `limit`, and since when the first one has."""
+        """Number of owners with work to do, at most `limit`, and the earliest due time."""
         count, since = self._fetch_row("count_due", to_microseconds(now), limit)
         return count, None if since is None else from_microseconds(since)
 
@@ -221,22 +223,22 @@ class Jobs:
         return self._fetch_row("count_waiting_dreams", limit)[0]
 
     def failing_owners(self, limit: int) -> list[tuple[str, str, datetime]]:
-        """Owners whose maintenance is suspended after failures, the reason, and until when."""
+        """Owners whose maintenance is suspended after failures: name, reason, end of suspension."""
         return [
             (name, reason, from_microseconds(due)) for name, reason, due in self._fetch_rows("failing_owners", limit)
         ]
 
     def active_owners(self, limit: int) -> list[str]:
         """Owners with a running job or a recent event."""
-        found = [*self._fetch_rows("working_owners", limit), *self._fetch_rows("latest_owners", limit)]
-        return list(dict.fromkeys(name for (name,) in found))
+        rows = [*self._fetch_rows("working_owners", limit), *self._fetch_rows("latest_owners", limit)]
+        return list(dict.fromkeys(name for (name,) in rows))
 
     def _schema_version(self) -> int:
         return self._fetch_row("schema_version")[0] if self._table_exists("tenant.job_steps") else 0
 
     def _table_exists(self, table: str) -> bool:
-        found, name = "SELECT to_regclass($1) IS NOT NULL", self._database.in_schema(table)
-        return self._database.read(lambda connection: connection.execute(found, (name,)).get)
+        query, name = "SELECT to_regclass($1) IS NOT NULL", self._database.in_schema(table)
+        return self._database.read(lambda connection: connection.execute(query, (name,)).get)
 
     def _fetch_row(self, statement: str, *values: object) -> Any:
         rows = self._fetch_rows(statement, *values)

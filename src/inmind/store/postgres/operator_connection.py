@@ -1,4 +1,4 @@
-"""The operator's connection to a PostgreSQL server, by which tenants are managed."""
+"""The operator's connection to a PostgreSQL server, for managing tenants."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class OperatorConnection:
     def _connect(self) -> Connection:
         """Connect with a custom setting, which a pooler refuses or does not pass on."""
         parameters = conninfo_to_dict(settings := conninfo_for(self._url))
-        options = f"{parameters.get('options') or ''} -c {_DIRECT_SETTING}=said"
+        options = f"{parameters.get('options') or ''} -c {_DIRECT_SETTING}=direct"
         try:
             connection = connect(make_conninfo(settings, options=options.strip()), time.monotonic() + self._seconds)
         except psycopg.Error as error:
@@ -75,7 +75,7 @@ class OperatorConnection:
             if is_login_refused(error):
                 raise invalid_url(error, place=self.place) from error
             raise StoreUnavailable(place=self.place, reason=first_line(error)) from error
-        if connection.execute("SELECT current_setting($1, true)", (_DIRECT_SETTING,)).get != "said":
+        if connection.execute("SELECT current_setting($1, true)", (_DIRECT_SETTING,)).get != "direct":
             connection.close()
             raise self._pooler_error()
         return connection
@@ -90,9 +90,9 @@ class OperatorConnection:
         connection.execute(with_identifiers("SET LOCAL ROLE {}", name))
 
     def _grant_role_to_self(self, connection: Connection, name: str) -> None:
-        """Grant the role to the operator, who may grant it to others and so to itself."""
-        asked = "may_become_16" if self._version >= 16 else "may_become_15"
-        if not self._is_superuser and not connection.execute(_sql(asked), (name,)).get:
+        """Grant the role to the operator, which may grant it to any role and so to itself."""
+        query = "may_become_16" if self._version >= 16 else "may_become_15"
+        if not self._is_superuser and not connection.execute(_sql(query), (name,)).get:
             connection.execute(with_identifiers(f"GRANT {{}} TO CURRENT_USER{self._grant_options}", name))
 
     @property

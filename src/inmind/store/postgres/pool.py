@@ -65,10 +65,10 @@ class Pool:
             kept = idle and not self._closed and not _is_old(connection)
             if kept:
                 self._idle.append(connection)
-            gone = [*self._take_unneeded(), *([] if kept else [connection])]
-            self._all.difference_update(gone)
+            unneeded = [*self._take_unneeded(), *([] if kept else [connection])]
+            self._all.difference_update(unneeded)
             self._release_slot()
-        for one in gone:
+        for one in unneeded:
             one.close()
 
     def drop_idle(self) -> None:
@@ -90,8 +90,8 @@ class Pool:
         """Detach the parent's connections in a forked child.
 
         The child must not use them, nor close them, which would end the parent's session. But while the child has their
-        sockets open, the server would not notice that the parent is gone and would keep its locks. So each descriptor
-        is replaced by a socket that leads nowhere.
+        sockets open, the server would not notice the end of the parent and would keep its locks. So each descriptor
+        is replaced by a socket without a peer.
         """
         for connection in self._all:
             with suppress(psycopg.Error, OSError):
@@ -107,12 +107,12 @@ class Pool:
         with self._changed:
             if self._closed:
                 raise Closed
-            gone = self._take_unneeded()
+            unneeded = self._take_unneeded()
             while self._idle and _is_old(self._idle[-1]):
-                gone.append(self._idle.pop())
-            self._all.difference_update(gone)
+                unneeded.append(self._idle.pop())
+            self._all.difference_update(unneeded)
             connection = self._idle.pop() if self._idle else None
-        for one in gone:
+        for one in unneeded:
             one.close()
         if connection is None or is_alive(connection, deadline):
             return connection
@@ -131,10 +131,10 @@ class Pool:
 
         They are in the order in which they were given back.
         """
-        gone: list[Connection] = []
+        unneeded: list[Connection] = []
         while len(self._idle) > 1 and time.monotonic() - self._idle[0].used_at > MAX_IDLE_SECONDS:
-            gone.append(self._idle.popleft())
-        return gone
+            unneeded.append(self._idle.popleft())
+        return unneeded
 
     def _create_connection(self, deadline: float) -> Connection:
         connection = self._create(deadline)

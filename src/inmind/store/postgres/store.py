@@ -168,10 +168,10 @@ class PostgresStore:
             except psycopg.Error as error:
                 self._refuse_if_newer_schema(error)
                 raise
-            adoption = self._thread_state.adoption = PostgresImport(self.database, connection, self._sql)
+            bulk = self._thread_state.adoption = PostgresImport(self.database, connection, self._sql)
             try:
-                yield adoption
-                adoption.flush()
+                yield bulk
+                bulk.flush()
             finally:
                 self._thread_state.adoption = None
 
@@ -229,9 +229,9 @@ class PostgresStore:
         self.database.close()
 
     def _fetch_rows(self, name: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        adoption: PostgresImport | None = getattr(self._thread_state, "adoption", None)
-        if adoption is not None and adoption.connection is self.database.held_connection:
-            adoption.flush()
+        bulk: PostgresImport | None = getattr(self._thread_state, "adoption", None)
+        if bulk is not None and bulk.connection is self.database.held_connection:
+            bulk.flush()
         return self.database.read(lambda connection: connection.execute(self._sql(name), values).fetchall())
 
     def _write_idempotent(self, name: str, values: Sequence[object]) -> None:

@@ -1,4 +1,4 @@
-"""Tenants of a PostgreSQL database: each is a role with a schema of its name that no other role may read.
+"""Tenants of a PostgreSQL database: each is a role with a private schema of its name.
 
 A tenant may only connect, and owns its schema. It is created by an operator: a superuser, or a role with CREATEROLE and
 with CREATE on the database. Creating or erasing a tenant is one transaction.
@@ -57,7 +57,7 @@ DELEGATE_PREFIX = "inmind_delegate_"
 """Prefix of the names of delegates."""
 
 _LOCK_TIMEOUT = "5s"
-"""How long to wait for a lock of a tenant's connection before that connection is ended."""
+"""Timeout of waiting for a lock of a tenant's connection. Then that connection is ended."""
 
 
 _MAX_LOCK_ATTEMPTS = 3
@@ -85,8 +85,8 @@ class TenantRoles(OperatorConnection):
         self._require(name)
         delegate, password = f"{DELEGATE_PREFIX}{secrets.token_hex(8)}", secrets.token_urlsafe(24)
         with self._transaction() as connection:
-            for (left,) in connection.execute(_sql("expired_delegates"), (f"{DELEGATE_PREFIX}%",)).fetchall():
-                self._drop_role(connection, left)
+            for (expired,) in connection.execute(_sql("expired_delegates"), (f"{DELEGATE_PREFIX}%",)).fetchall():
+                self._drop_role(connection, expired)
             [(until,)] = connection.execute("SELECT (now() + interval '1 day')::text").fetchall()
             connection.execute(with_identifiers("CREATE ROLE {} LOGIN NOINHERIT", delegate))
             connection.execute(
@@ -120,26 +120,26 @@ class TenantRoles(OperatorConnection):
         return None
 
     def _require(self, name: str) -> Tenant:
-        found = self._find(name)
-        if found is None:
+        tenant = self._find(name)
+        if tenant is None:
             raise tenant_not_found(name, self.place, (one.name for one in self.list_all()))
-        return found
+        return tenant
 
     # -- creating ------------------------------------------------------------------------------------------
 
     @contextmanager
     def create(self, name: str, *, continues: Callable[[MemoryLocation], bool] | None = None) -> Generator[str]:
-        found = self._find(name)
-        if found is not None and not self._can_continue(found, continues):
+        tenant = self._find(name)
+        if tenant is not None and not self._can_continue(tenant, continues):
             raise name_exists(name)
         [(has_role, has_schema)] = self._fetch_rows("name_exists", name)
-        if found is None and has_role and not has_schema:
+        if tenant is None and has_role and not has_schema:
             raise InvalidInput(field="name", value=name, expected=_UNUSED_ROLE_NAME)
-        if found is None and has_schema:
+        if tenant is None and has_schema:
             raise name_exists(name)
         try:
             with self._transaction() as connection:
-                if found is None:
+                if tenant is None:
                     self._create_role_and_schema(connection, name)
                 self._revoke_public_create(connection)
                 self._grant_connect(connection, name)
@@ -152,11 +152,11 @@ class TenantRoles(OperatorConnection):
             PostgresStore.open(place, max_connections=1).close()
             yield place
 
-    def _can_continue(self, found: Tenant, continues: Callable[[MemoryLocation], bool] | None) -> bool:
-        if found.can_log_in and continues is None:
+    def _can_continue(self, tenant: Tenant, continues: Callable[[MemoryLocation], bool] | None) -> bool:
+        if tenant.can_log_in and continues is None:
             return False
-        with self.open_as_operator(found.name) as place:
-            return (not found.can_log_in and _is_empty(place)) or (continues is not None and continues(place))
+        with self.open_as_operator(tenant.name) as place:
+            return (not tenant.can_log_in and _is_empty(place)) or (continues is not None and continues(place))
 
     def address(self, name: str, password: str) -> str:
         info = self._connection.info
@@ -186,10 +186,10 @@ class TenantRoles(OperatorConnection):
     def _grant_connect(self, connection: Connection, name: str) -> None:
         if connection.execute(_sql("may_connect"), (name,)).get:
             return
-        asked = with_identifiers("GRANT CONNECT ON DATABASE {} TO {}", self._database, name)
-        connection.execute(asked)
+        statement = with_identifiers("GRANT CONNECT ON DATABASE {} TO {}", self._database, name)
+        connection.execute(statement)
         if not connection.execute(_sql("may_connect"), (name,)).get:  # some refusals are only warnings
-            reason = f"PUBLIC may not connect, and this operator is not allowed to run: {asked.as_string(None)}"
+            reason = f"PUBLIC may not connect, and this operator is not allowed to run: {statement.as_string(None)}"
             raise UnsafeStorage(place=self.place, reason=reason)
 
     def _revoke_public_create(self, connection: Connection) -> None:
@@ -197,14 +197,14 @@ class TenantRoles(OperatorConnection):
 
         Objects of one tenant could otherwise shadow those that another tenant's statements use.
         """
-        for what, of in connection.execute(_sql("public_create_grants")).fetchall():
-            asked = with_identifiers(f"REVOKE CREATE ON {what} {{}} FROM PUBLIC", of)
+        for object_type, object_name in connection.execute(_sql("public_create_grants")).fetchall():
+            statement = with_identifiers(f"REVOKE CREATE ON {object_type} {{}} FROM PUBLIC", object_name)
             with suppress(psycopg.errors.InsufficientPrivilege), connection.transaction():
-                connection.execute(asked)
-            if (what, of) in connection.execute(
+                connection.execute(statement)
+            if (object_type, object_name) in connection.execute(
                 _sql("public_create_grants")
             ).fetchall():  # some refusals are only warnings
-                reason = f"PUBLIC may create objects there; its owner has to run: {asked.as_string(None)}"
+                reason = f"PUBLIC may create objects there; its owner has to run: {statement.as_string(None)}"
                 raise UnsafeStorage(place=self.place, reason=reason)
 
     def _enable_pgvector(self, name: str) -> None:
@@ -236,11 +236,11 @@ class TenantRoles(OperatorConnection):
             self._locked(name) as connection,
         ):
             try:
-                was = self._count(place, name)
+                inventory = self._count(place, name)
             except StoreError:
-                was = EMPTY_INVENTORY  # a tenant with damaged tables can be erased too
+                inventory = EMPTY_INVENTORY  # a tenant with damaged tables can be erased too
             self._drop_role(connection, name)
-        return was
+        return inventory
 
     @contextmanager
     def _forbid_login(self, name: str) -> Generator[None]:
@@ -248,28 +248,28 @@ class TenantRoles(OperatorConnection):
 
         If the tenant is not erased, logins are allowed again.
 
-        It uses a separate connection, so that others see the change at once and not when a transaction ends that may be
-        waiting for them.
+        It uses a separate connection, so that the change is visible at once: the current transaction may be waiting for
+        those connections.
         """
-        was_let_in = self._require(name).can_log_in
+        could_log_in = self._require(name).can_log_in
         try:
             with closing(self._connect()) as other, self._translate_errors(other):
                 other.execute(with_identifiers("ALTER ROLE {} NOLOGIN", name))
                 self._end_all_connections(other, name)
             yield
         except BaseException:
-            if was_let_in:
+            if could_log_in:
                 with suppress(InmindError), self._translate_errors() as connection:
                     connection.execute(with_identifiers("ALTER ROLE {} LOGIN", name))
             raise
 
     def _end_all_connections(self, connection: Connection, name: str) -> None:
-        until, found = time.monotonic() + self._seconds, True
-        while found:
+        until, ended = time.monotonic() + self._seconds, True
+        while ended:
             with connection.transaction():
                 self._set_role(connection, name)
-                found = self._end_connections(connection, name)
-            if found and time.monotonic() > until:
+                ended = self._end_connections(connection, name)
+            if ended and time.monotonic() > until:
                 raise StoreBusy(place=self.place, seconds=self._seconds, reason="its connections do not end")
 
     @contextmanager
@@ -314,9 +314,9 @@ class TenantRoles(OperatorConnection):
         for what, of in connection.execute(_sql("grants_to_role"), (number,)).fetchall():
             connection.execute(with_identifiers(f"REVOKE ALL ON {what} {{}} FROM {{}}", of, role))
         connection.execute(with_identifiers("DROP ROLE {}", role))
-        left = [what for (what,) in connection.execute(_sql("remaining_objects"), (role, number)).fetchall()]
-        if left:
-            raise StoreError(f"nothing was erased: {', '.join(left)} of {role!r} would remain")
+        remaining = [what for (what,) in connection.execute(_sql("remaining_objects"), (role, number)).fetchall()]
+        if remaining:
+            raise StoreError(f"nothing was erased: {', '.join(remaining)} of {role!r} would remain")
 
     def _end_connections(self, connection: Connection, role: str) -> bool:
         """End a role's connections; True if there were any."""
@@ -329,8 +329,8 @@ class TenantRoles(OperatorConnection):
             with connect(conninfo_for(place), until) as connection, connection.limit_to(until):
                 if not self._has_tables(connection, name):
                     return EMPTY_INVENTORY
-                asked = (_in_schema(what, name) for what in ("versions", "keys"))
-                versions, keys = (dict(connection.execute(statement).fetchall()) for statement in asked)
+                queries = (_in_schema(what, name) for what in ("versions", "keys"))
+                versions, keys = (dict(connection.execute(statement).fetchall()) for statement in queries)
                 return Inventory(versions=versions, keys_by_stream=keys)
         except psycopg.Error as error:
             raise translate_error(error, place=self.place, seconds=COUNT_SECONDS, writing=False) from error

@@ -1,6 +1,6 @@
 """inmind's parameters in a database URL, and URLs of the same server for other roles.
 
-URLs are built so that `paths.checked_url` can recognise the password in them, whatever the role is called.
+URLs are built so that `paths.check_database_url` can recognise the password in them, for any role name.
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ def invalid_parameters(url: str) -> InvalidInput:
 
 def driver_url(url: str) -> str:
     """Return the URL without inmind's parameters."""
-    where, _, asked = url.partition("?")
-    rest = "&".join(pair for pair in asked.split("&") if pair.partition("=")[0] not in _OWN_PARAMETERS)
-    return f"{where}?{rest}" if rest else where
+    address, _, query = url.partition("?")
+    rest = "&".join(pair for pair in query.split("&") if pair.partition("=")[0] not in _OWN_PARAMETERS)
+    return f"{address}?{rest}" if rest else address
 
 
 def url_with_role(url: str, role: str) -> str:
@@ -81,11 +81,13 @@ def url_with_role(url: str, role: str) -> str:
 def url_for_login(url: str, role: str, password: str, *, defaults: Mapping[str, str]) -> str:
     """Return a URL of the same database for another credential.
 
-    `defaults`: values that the URL leaves out and that another machine cannot know.
+    `defaults`: values for parts that the URL leaves out.
     """
     parameters = {name: value for name, value in _parameters(url).items() if name not in _PERSONAL_PARAMETERS}
-    there = {"host": parameters["hostaddr"]} if "hostaddr" in parameters else defaults
-    return _build_url({**there, **defaults, **parameters, "user": role, **({"password": password} if password else {})})
+    host_defaults = {"host": parameters["hostaddr"]} if "hostaddr" in parameters else defaults
+    return _build_url(
+        {**host_defaults, **defaults, **parameters, "user": role, **({"password": password} if password else {})}
+    )
 
 
 def _parameters(url: str) -> dict[str, str]:
@@ -108,11 +110,11 @@ def _parse_limit(parameters: Mapping[str, str], name: str, maximum: int) -> int 
 
 def _build_url(parameters: Mapping[str, str]) -> str:
     rest = dict(parameters)
-    who = quote(rest.pop("user", ""), safe="")
-    who += f":{quote(rest.pop('password'), safe='')}" if "password" in rest else ""
-    where = ""
+    credentials = quote(rest.pop("user", ""), safe="")
+    credentials += f":{quote(rest.pop('password'), safe='')}" if "password" in rest else ""
+    address = ""
     if (host := rest.get("host", "")) and host.isascii() and host.replace(".", "").replace("-", "").isalnum():
-        where = rest.pop("host") + (f":{rest.pop('port')}" if "port" in rest else "")
+        address = rest.pop("host") + (f":{rest.pop('port')}" if "port" in rest else "")
     name = quote(rest.pop("dbname", ""), safe="")
-    asked = f"?{urlencode(rest, quote_via=quote, safe='')}" if rest else ""
-    return f"postgresql://{who}{'@' if who else ''}{where}/{name}{asked}"
+    query = f"?{urlencode(rest, quote_via=quote, safe='')}" if rest else ""
+    return f"postgresql://{credentials}{'@' if credentials else ''}{address}/{name}{query}"

@@ -1,4 +1,4 @@
-"""Opening of SQLite files: journal mode, pragmas, migrations, and checks for lost or foreign files."""
+"""Opening of SQLite files: journal mode, pragmas, migrations, and checks of the file."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def journal_mode(library: str) -> str:
 def set_journal_mode(connection: Any, *, place: Path, busy_seconds: float) -> None:
     """Set the journal mode.
 
-    It needs exclusive access, for which SQLite does not wait by itself.
+    It needs exclusive access, for which SQLite's busy timeout does not wait.
     """
     mode = journal_mode(apsw.sqlite_lib_version())
     deadline = time.monotonic() + busy_seconds
@@ -121,8 +121,8 @@ def find_remains_if_empty(journal: Path, is_empty: Callable[[], bool]) -> str:
     These files are created only after the journal's tables were committed. So a journal that is still empty after one
     of them was found is not just being created by another process.
     """
-    left = next(_files_made_after_journal(journal.parent), "") if is_empty() else ""
-    return left if left and is_empty() else ""
+    remains = next(_files_made_after_journal(journal.parent), "") if is_empty() else ""
+    return remains if remains and is_empty() else ""
 
 
 def _files_made_after_journal(home: Path) -> Iterator[str]:
@@ -167,13 +167,13 @@ def newer_schema(version: int) -> str:
 def file_identity(path: Path) -> tuple[int, int] | None:
     """Return device and inode.
 
-    A removed file still accepts writes of those who have it open, and loses them.
+    A removed file still accepts writes of processes that have it open, and loses them.
     """
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return None
-    return (found.st_dev, found.st_ino)
+    return (status.st_dev, status.st_ino)
 
 
 def file_size(path: Path) -> int:
@@ -186,7 +186,7 @@ def file_size(path: Path) -> int:
 
 
 def refuse_lost_journal(path: Path, is_empty: Callable[[], bool]) -> None:
-    """Refuse to start a new journal where one was lost: it would overwrite its pages.
+    """Refuse to start a new journal if an earlier one was lost: it would overwrite its pages.
 
     Also call it before SQLite opens the file: next to an empty file it deletes the write-ahead log, which may hold the
     last writes.

@@ -1,4 +1,4 @@
-"""The journal in one SQLite file, shared by any number of processes and threads on one machine.
+"""The journal in one SQLite file, shared by all processes and threads of one machine.
 
 Every write transaction begins IMMEDIATE (so it cannot fail midway because another writer was first), commits with
 synchronous=FULL, and checks the version that it is based on. After a failed fsync the store refuses writes until it is
@@ -181,7 +181,7 @@ class SqliteStore(SqliteConnectionOwner):
             return connection.execute(_sql("last_position_of"), (owner,)).get
 
     def consistent_read(self) -> contextlib.AbstractContextManager[None]:
-        """Reads up to a position are consistent without a transaction."""
+        """Do nothing: reads up to a position are consistent without a transaction."""
         return contextlib.nullcontext()
 
     def owners(self, *, after: str | None = None, limit: int | None = None) -> Sequence[str]:
@@ -427,9 +427,9 @@ class SqliteStore(SqliteConnectionOwner):
             raise
 
     def _refuse_foreign_database(self, connection: SqliteConnection) -> None:
-        """Refuse a database of another program, or an empty one where a journal was lost.
+        """Refuse a database of another program, or an empty one if an earlier journal was lost.
 
-        In this order: another process may be creating the store, and its tables and application id come in one commit.
+        The order matters: another process may be creating the store, and commits tables and application id together.
         """
         if count_tables(connection) and connection.pragma("application_id") != APPLICATION_ID:
             raise UnsafeStorage(place=str(self.path), reason="it is a database of another program")

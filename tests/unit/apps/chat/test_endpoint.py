@@ -193,10 +193,10 @@ def test_the_window_can_be_set_in_the_configuration_and_by_option() -> None:
         (ModelFailed(reason="http://toolbox.invalid/v1 answered 500: 'out of memory'"), "memory'."),
         (ModelFailed(reason="http://a/v1 answered 500: 'tools param requires --jinja flag'"), "pass --no-tools."),
         (
-            RequestRefused(reason="http://a/v1 answered 400: 'no tools'", status=400, said="no tools"),
+            RequestRefused(reason="http://a/v1 answered 400: 'no tools'", status=400, body="no tools"),
             "pass --no-tools.",
         ),
-        (RequestRefused(reason="http://toolbox/v1 answered 400: 'bad'", status=400, said="bad"), "'bad'."),
+        (RequestRefused(reason="http://toolbox/v1 answered 400: 'bad'", status=400, body="bad"), "'bad'."),
     ],
 )
 def test_a_failure_is_explained_by_the_reply_of_the_server_and_ends_as_a_sentence(
@@ -225,9 +225,9 @@ def test_a_failure_is_explained_by_the_reply_of_the_server_and_ends_as_a_sentenc
 )
 def test_a_url_without_a_path_is_questioned_before_the_model_name(provider: str, url: str, hint: str) -> None:
     endpoint = ChatEndpoint(provider=provider, url=url, model="m")
-    assert explain_error(RequestRefused(reason=f"{url} answered 404: ''", status=404, said=""), endpoint).endswith(hint)
+    assert explain_error(RequestRefused(reason=f"{url} answered 404: ''", status=404, body=""), endpoint).endswith(hint)
     unnamed = explain_error(
-        RequestRefused(reason="It answered 404.", status=404, said=""), ChatEndpoint(provider=provider, url=url)
+        RequestRefused(reason="It answered 404.", status=404, body=""), ChatEndpoint(provider=provider, url=url)
     )
     assert "a model of" not in unnamed
 

@@ -25,7 +25,7 @@ def test_no_template_comment_is_shown_in_any_language(language: str) -> None:
 
 
 def test_text_below_a_template_comment_is_shown_below_its_heading() -> None:
-    page = template("en").replace("comes next. -->\n", "comes next. -->\n- write the tests\n")
+    page = template("en").replace("next step. -->\n", "next step. -->\n- write the tests\n")
     assert "## Current task\n- write the tests\n\n## Key decisions\n## Known facts" in prompt_text(page)
 
 
@@ -47,6 +47,17 @@ def test_no_written_text_is_left_out(language: str, written: list[str]) -> None:
     assert is_maintained(prompt_text(page)) == is_maintained(page)
 
 
-def test_a_template_comment_of_an_older_version_is_not_shown() -> None:
-    page = "## Open problems\n<!-- What is unsolved or waiting for somebody. -->\n- The winch slips\n"
+OLD_COMMENTS = (
+    "<!-- Yours to keep: this file is shown to you in every request. Short lines, current state, no history.\n"
+    "Longer notes belong in detail/, finished work in archive/. -->",
+    "<!-- What was asked, how far it is, what comes next. -->",
+    "<!-- What was decided, and why. -->",
+    "<!-- What is unsolved or waiting for someone. -->",
+    "<!-- What is unsolved or waiting for somebody. -->",
+)
+
+
+@each_row("comment", OLD_COMMENTS)
+def test_a_template_comment_of_an_older_version_is_not_shown(comment: str) -> None:
+    page = f"## Open problems\n{comment}\n- The winch slips\n"
     assert prompt_text(page) == "## Open problems\n- The winch slips"

@@ -100,7 +100,7 @@ def test_the_archive_and_the_stub_are_data_and_memory_entered_them() -> None:
 @pytest.mark.spec("E8")
 def test_retained_items_are_reported_with_their_place() -> None:
     one = made(WHOLE, last_request=RetainedItem("request", "And now?", 5))
-    stand = {item.kind: item.where for item in one.report.items}
+    stand = {item.kind: item.location for item in one.report.items}
     assert stand == {"goal": "memory", "request": "conversation"}
     assert any("Never delete an order." in item.text for item in compacted(one).items)
 
@@ -111,7 +111,7 @@ def test_a_rule_in_a_sent_message_is_in_the_conversation() -> None:
     said_once = [user("Move the shop."), assistant("ok"), user(rule), assistant("ok"), user("And now?")]
     for talk, where in ((said_once, "memory"), ([*said_once, assistant("ok"), user(rule)], "memory")):
         one = made(WHOLE, a_history(talk))
-        assert [item.where for item in one.report.items if item.text == rule] == [where]
+        assert [item.location for item in one.report.items if item.text == rule] == [where]
         assert rule not in str(compacted(one).stubs)
 
 

@@ -1,7 +1,7 @@
-"""Parsing of model replies: client objects or JSON, complete or in chunks, or the bare message.
+"""Parsing of model replies: client objects, JSON, chunks of a stream, or a bare message.
 
 The provider is detected by the fields. A bare message may have none: `{"role": "assistant", "content": "Hello"}` is
-valid for all, and then counts as a reply to the last prompt.
+valid for all providers; its format is then that of the last prompt.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ def read_reply(reply: object, *, format: str | None = None, hint: str = "openai"
         if joined is None:
             raise incomplete_reply("chunks without an end", field=field)
         return replies.read(joined, field=field)
-    whole = to_plain(list(cast(Sequence[object], reply)) if isinstance(reply, tuple) else reply, field)
-    refuse_error(whole, field=field)
-    known = readers if format is not None else [one for one in readers if one.is_reply(whole)]
+    plain = to_plain(list(cast(Sequence[object], reply)) if isinstance(reply, tuple) else reply, field)
+    refuse_error(plain, field=field)
+    known = readers if format is not None else [one for one in readers if one.is_reply(plain)]
     replies = known[0] if known else _READERS[get_format(hint, field="hint").name]
-    return replies.read(whole, field=field)
+    return replies.read(plain, field=field)
 
 
 def read_partial_reply(chunks: Sequence[object], *, format: str, field: str = "reply") -> Reply | None:
@@ -75,8 +75,8 @@ def _is_stream(reply: object, readers: Sequence[ReplyReader]) -> bool:
     if isinstance(reply, list | tuple):
         chunks = cast(Sequence[object], reply)
         return bool(chunks) and (is_error(chunks[0]) or any(one.is_chunk(chunks[0]) for one in readers))
-    whole = isinstance(reply, str | bytes | dict) or hasattr(reply, "model_dump")
-    return isinstance(reply, Iterable) and not whole
+    is_single = isinstance(reply, str | bytes | dict) or hasattr(reply, "model_dump")
+    return isinstance(reply, Iterable) and not is_single
 
 
 def _assemble(

@@ -116,18 +116,18 @@ class AnthropicAssembler:
         return self._stopped or self._message.get("stop_reason") is not None
 
     def assemble(self, field: str) -> dict[str, Any] | None:
-        begun = [index for index, block in self._blocks.items() if self.is_complete or self._is_usable(index, block)]
-        if not self.is_complete and not begun:
+        usable = [index for index, block in self._blocks.items() if self.is_complete or self._is_usable(index, block)]
+        if not self.is_complete and not usable:
             return None
         content = [
             _join_deltas(self._blocks[index], self._deltas[index], f"{field}.content[{place}]")
-            for place, index in enumerate(begun)
+            for place, index in enumerate(usable)
         ]
-        cut = {} if self.is_complete else {"stop_reason": "max_tokens"}
-        return {**without_nulls(self._message), **cut, "content": content}
+        stop = {} if self.is_complete else {"stop_reason": "max_tokens"}
+        return {**without_nulls(self._message), **stop, "content": content}
 
     def _is_usable(self, index: int, block: dict[str, Any]) -> bool:
-        """Partial text and partial calls are usable.
+        """True for a complete block, and for partial text and calls.
 
         Thinking without its signature would be refused.
         """
@@ -151,15 +151,15 @@ def _join_deltas(block: dict[str, Any], deltas: Sequence[dict[str, Any]], field:
         elif key == "partial_json":
             joined["input"] = parse_input(join_text(texts))
         elif texts:
-            begun = "" if joined.get(key) is None else text_at(joined, key, field)
-            joined[key] = join_text([begun, *texts])
+            start = "" if joined.get(key) is None else text_at(joined, key, field)
+            joined[key] = join_text([start, *texts])
     return joined
 
 
 def _block(given: Any) -> Any:
     """A block as it can be sent back.
 
-    Blocks that only Anthropic understands stay: some need their nulls.
+    Blocks that only Anthropic understands are unchanged: some need their nulls.
     """
     if not is_object(given) or given.get("type") not in ("text", "tool_use"):
         return given

@@ -131,8 +131,8 @@ def _message(given: dict[str, Any], field: str) -> dict[str, Any]:
     if role != "assistant":
         raise InvalidInput(field=f"{field}.role", value=role, expected="assistant")
     wire: dict[str, Any] = {"role": role, "content": given.get("content")}
-    beside = without_nulls(given, *wire, "parsed")
-    wire.update((key, value) for key, value in beside.items() if value != [])
+    extra_fields = without_nulls(given, *wire, "parsed")
+    wire.update((key, value) for key, value in extra_fields.items() if value != [])
     if is_list(wire.get("tool_calls")):
         wire["tool_calls"] = [_call(call) for call in wire["tool_calls"]]
     FORMATS[NAME].check(wire, field=field)
@@ -188,19 +188,19 @@ def _join_pieces(pieces: Sequence[Any], field: str, *, once: bool = False) -> An
 
 def is_repeated(pieces: Sequence[Any]) -> bool:
     """True if each piece is the whole tool name."""
-    said = [piece for piece in pieces if piece]
-    return all(piece == said[0] for piece in said)
+    non_empty = [piece for piece in pieces if piece]
+    return all(piece == non_empty[0] for piece in non_empty)
 
 
 def _group_by_entry(pieces: Iterable[Any]) -> list[list[Any]]:
     """Group the pieces of a list by entry."""
     entries: list[list[Any]] = []
     for piece in pieces:
-        begun = next((entry for entry in reversed(entries) if belongs_to_entry(piece, entry[0])), None)
-        if begun is None:
+        started = next((entry for entry in reversed(entries) if belongs_to_entry(piece, entry[0])), None)
+        if started is None:
             entries.append([piece])
         else:
-            begun.append(piece)
+            started.append(piece)
     return entries
 
 

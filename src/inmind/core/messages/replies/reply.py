@@ -1,4 +1,4 @@
-"""A model's reply, whichever provider it came from.
+"""A model's reply, in one form for all providers.
 
 A stream is first joined into the complete reply and then parsed like one. So there is one parser for each provider, and
 a streamed reply cannot be parsed differently.
@@ -42,7 +42,7 @@ class Reply:
     """The provider's name of the model."""
     usage: ReplyUsage | None = None
     is_complete: bool = True
-    """False if it was cut off by the provider or on the way; then a call in it may be partial."""
+    """False if the provider or a lost connection cut it off; then a call in it may be partial."""
 
 
 MAX_MODEL_NAME_CHARS = 200

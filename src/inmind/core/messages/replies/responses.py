@@ -1,7 +1,7 @@
 """Replies of OpenAI's Responses API.
 
 A reply is a sequence of items. The stream sends each item in pieces, then completely, and at the end all of them again
-in the response; so only the text of an item that never came completely has to be joined.
+in the response; so only the text of an item that never arrived completely has to be joined.
 
 A response that did not complete may not be stored at the provider, so ids in it may be unknown there. Only
 self-contained items are kept of it: text and calls.
@@ -95,10 +95,10 @@ class ResponsesAssembler:
     def is_complete(self) -> bool:
         return self._response is not None
 
-    def assemble(self, field: str) -> dict[str, Any] | None:  # noqa: ARG002 -- the protocol's
+    def assemble(self, field: str) -> dict[str, Any] | None:  # noqa: ARG002 -- required by the protocol
         if self._response is None:
-            said = {place: _message(join_text(words)) for place, words in self._words.items()} | self._items
-            output = [without_id(item) for _, item in sorted(said.items()) if _is_self_contained(item)]
+            by_place = {place: _message(join_text(words)) for place, words in self._words.items()} | self._items
+            output = [without_id(item) for _, item in sorted(by_place.items()) if _is_self_contained(item)]
             return {"status": "incomplete", "output": output} if output else None
         # Some servers leave the items out of the last event, since each was sent before.
         output = self._response.get("output") or [self._items[place] for place in sorted(self._items)]
