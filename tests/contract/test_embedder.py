@@ -34,7 +34,7 @@ TEXTS = [
 ]
 
 # The used interface of the two libraries, with a dummy model.
-STAND_INS = """
+DUMMY_LIBRARY = """
 from embedding_server import DIMENSIONS, toy_rows
 
 class TextEmbedding:
@@ -71,7 +71,7 @@ class CustomEmbedder:
         return toy_rows(texts)
 
 
-MADE: dict[str, Callable[[], Embedder | None]] = {
+EMBEDDERS: dict[str, Callable[[], Embedder | None]] = {
     "a function": lambda: FunctionEmbedder(toy_rows, name="toy", dimensions=DIMENSIONS),
     "a host's": lambda: create_embedder(CustomEmbedder()),
     "wordllama": lambda: create_embedder("wordllama"),
@@ -81,7 +81,7 @@ MADE: dict[str, Callable[[], Embedder | None]] = {
 }
 
 
-@pytest.fixture(scope="module", params=[*MADE, "endpoint"])
+@pytest.fixture(scope="module", params=[*EMBEDDERS, "endpoint"])
 def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Generator[Embedder]:
     if request.param == "endpoint":
         with embedding_server() as server:
@@ -92,13 +92,13 @@ def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     with pytest.MonkeyPatch.context() as patch:
         if request.param in {"fastembed", "model2vec"}:
             dummy_library(request.param, tmp_path_factory.mktemp("libraries"), patch)
-        made = MADE[request.param]()
-        assert made is not None
-        yield made
+        embedder = EMBEDDERS[request.param]()
+        assert embedder is not None
+        yield embedder
 
 
 def dummy_library(library: str, place: Path, patch: pytest.MonkeyPatch) -> None:
-    (place / f"{library}.py").write_text(STAND_INS, encoding="utf-8")
+    (place / f"{library}.py").write_text(DUMMY_LIBRARY, encoding="utf-8")
     patch.setattr(sys, "path", [str(place), *sys.path])
     patch.delitem(sys.modules, library, raising=False)
 
@@ -107,12 +107,12 @@ def vectors(model: Embedder, texts: Sequence[str]) -> NDArray[np.float32]:
     return np.asarray(model.embed(texts))
 
 
-def test_it_implements_the_embedder_protocol(model: Embedder) -> None:
+def test_an_embedder_implements_the_protocol(model: Embedder) -> None:
     assert isinstance(model, Embedder)
     assert create_embedder(model) is model
 
 
-def test_its_name_contains_its_dimensions(model: Embedder) -> None:
+def test_a_name_contains_the_dimensions(model: Embedder) -> None:
     name, _, dimensions = model.name.rpartition("#")
     assert name
     assert int(dimensions) == model.dimensions
@@ -140,14 +140,14 @@ def test_no_texts_get_no_rows(model: Embedder) -> None:
     assert vectors(model, []).shape == (0, model.dimensions)
 
 
-def test_an_empty_text_is_near_to_no_other(model: Embedder) -> None:
+def test_an_empty_text_has_a_zero_vector(model: Embedder) -> None:
     nothing, something, blank = vectors(model, ["", "hello", " \n\t "])
     assert not nothing.any()
     assert not blank.any()
     assert something == pytest.approx(vectors(model, ["hello"])[0], abs=1e-5)
 
 
-def test_it_can_be_used_from_several_threads(model: Embedder) -> None:
+def test_an_embedder_can_be_used_from_several_threads(model: Embedder) -> None:
     with ThreadPoolExecutor(4) as threads:
         answers = list(threads.map(partial(vectors, model), [[text] for text in TEXTS[:6]]))
     assert np.concatenate(answers) == pytest.approx(vectors(model, TEXTS[:6]), abs=1e-5)

@@ -150,25 +150,25 @@ def test_the_tail_goes_on_the_last_message_of_the_user_or_a_tool(format: Format)
     for length in range(1, len(CONVERSATION) + 1):
         wires = format.write(CONVERSATION[:length])
         before = copy.deepcopy(wires)
-        carried = format.add_tail(wires, "THE TAIL")
-        assert carried is not None
+        with_tail = format.add_tail(wires, "THE TAIL")
+        assert with_tail is not None
         assert wires == before
-        changed = [new for new, old in zip(carried, wires, strict=True) if new is not old]
+        changed = [new for new, old in zip(with_tail, wires, strict=True) if new is not old]
         assert len(changed) == 1
-        assert format.tail_index(wires) == carried.index(changed[0])
+        assert format.tail_index(wires) == with_tail.index(changed[0])
         assert "THE TAIL" in json.dumps(changed)
         format.check(changed[0], field="messages[0]")
-        assert without_tail(format.read(changed[0])) == format.read(wires[carried.index(changed[0])])
+        assert without_tail(format.read(changed[0])) == format.read(wires[with_tail.index(changed[0])])
 
 
-def test_no_message_means_no_tail(format: Format) -> None:
+def test_without_a_message_there_is_no_tail(format: Format) -> None:
     assert format.add_tail([], "THE TAIL") is None
     assert format.add_tail([{"role": "assistant", "content": "hello"}], "THE TAIL") is None
     assert format.tail_index([]) is None
     assert format.tail_index([{"role": "assistant", "content": "hello"}]) is None
 
 
-def test_a_request_has_no_tools_where_there_are_none(format: Format) -> None:
+def test_a_request_without_tools_has_no_tools_field(format: Format) -> None:
     head = PromptHead(system=None, memory="")
     assert "tools" not in format.request(head, [], None)
     assert "tools" not in format.request(head, [], [])

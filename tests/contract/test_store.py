@@ -55,7 +55,7 @@ def sqlite(folder: Path) -> Store:
 
 
 class PostgresTenants:
-    """A tenant of the shared server for each folder, the same one when a folder is opened again."""
+    """One tenant of the shared server per folder, reused when a folder is opened again."""
 
     def __init__(self) -> None:
         self.tenants: Tenants | None = None
@@ -66,25 +66,25 @@ class PostgresTenants:
 
         if folder not in self._urls:
             if self.tenants is None:
-                pytest.skip("there is no PostgreSQL here")
+                pytest.skip("no PostgreSQL server")
             self._urls[folder] = self._stack.enter_context(self.tenants.fresh())
         return PostgresStore.open(self._urls[folder])
 
-    def leave(self) -> None:
+    def close(self) -> None:
         self._stack.close()
         self._urls.clear()
 
 
-_tenancies = PostgresTenants()
-postgres = _tenancies.open
+_postgres_tenants = PostgresTenants()
+postgres = _postgres_tenants.open
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _a_server(request: pytest.FixtureRequest) -> Iterator[None]:
     if missing() is None or os.environ.get(GIVEN):
-        _tenancies.tenants = request.getfixturevalue("tenants")
+        _postgres_tenants.tenants = request.getfixturevalue("tenants")
     yield
-    _tenancies.leave()
+    _postgres_tenants.close()
 
 
 STORES: dict[str, Callable[[Path], Store]] = {"in_memory": in_memory, "sqlite": sqlite, "postgres": postgres}
@@ -118,7 +118,7 @@ def texts(events: Any) -> list[str]:
 
 
 def test_events_are_read_in_order_without_gaps(store: Store) -> None:
-    """A1, A3: whatever the sizes of the batches, the numbers are 1, 2, 3, …"""
+    """A1, A3: for any sizes of batches, the numbers are 1, 2, 3, …"""
     append(store, "a")
     append(store, "b", "c", "d")
     append(store, "e")
@@ -204,14 +204,14 @@ def test_events_of_two_streams_are_stored_together(store: Store) -> None:
     ]
 
 
-@pytest.mark.parametrize(("expected", "beside", "stream"), [(0, 1, "one"), (1, 0, "two"), (1, 2, "two")])
+@pytest.mark.parametrize(("expected", "companion_expected", "stream"), [(0, 1, "one"), (1, 0, "two"), (1, 2, "two")])
 def test_a_stale_expectation_of_either_stream_stores_nothing_in_both(
-    store: Store, expected: int, beside: int, stream: str
+    store: Store, expected: int, companion_expected: int, stream: str
 ) -> None:
     """A3: the conflict names the stream that has changed."""
     append(store, "a", stream="one")
     append(store, "b", stream="two")
-    key, batch = Key("k", "r"), Batch("two", [a_draft("d")], expected=beside)
+    key, batch = Key("k", "r"), Batch("two", [a_draft("d")], expected=companion_expected)
     with pytest.raises(Conflict) as caught:
         store.append("one", [a_draft("c")], expected=expected, at=WHEN, key=key, companion=batch)
     assert (caught.value.stream, caught.value.actual) == (stream, 1)
@@ -362,8 +362,8 @@ def test_streams_are_found_by_prefix_without_wildcards(store: Store) -> None:
     for name in HOSTILE:
         append(store, name, stream=name)
     for prefix in [*HOSTILE, "a%%", "_", "%", "🎉"]:
-        found = sorted(name for name in HOSTILE if name.startswith(prefix))
-        assert (list(store.stream_names(prefix)), list(store.stream_names(prefix, limit=1))) == (found, found[:1])
+        matching = sorted(name for name in HOSTILE if name.startswith(prefix))
+        assert (list(store.stream_names(prefix)), list(store.stream_names(prefix, limit=1))) == (matching, matching[:1])
     for name in HOSTILE:
         assert texts(store.read(name)) == [name]
 
@@ -371,19 +371,19 @@ def test_streams_are_found_by_prefix_without_wildcards(store: Store) -> None:
 NAMES = st.text(st.characters(exclude_categories=["Cs"], min_codepoint=1, max_codepoint=0x10FFFE), max_size=4)
 
 
-def test_all_stores_sort_and_find_streams_alike(tmp_path: Path) -> None:
+def test_all_stores_sort_and_find_streams_in_the_same_way(tmp_path: Path) -> None:
     stores, number = [make(tmp_path) for make in STORES.values()], count()
 
     @given(names=st.sets(NAMES, max_size=6), prefix=NAMES)
-    def alike(names: set[str], prefix: str) -> None:
+    def check_names(names: set[str], prefix: str) -> None:
         place = f"{next(number)}/"
         for store in stores:
             for name in names:
                 append(store, "x", stream=place + name)
-        wanted = sorted(place + name for name in names if name.startswith(prefix))
-        assert [list(store.stream_names(place + prefix)) for store in stores] == [wanted] * len(stores)
+        matching = sorted(place + name for name in names if name.startswith(prefix))
+        assert [list(store.stream_names(place + prefix)) for store in stores] == [matching] * len(stores)
 
-    alike()
+    check_names()
     for store in stores:
         store.close()
 
@@ -399,8 +399,8 @@ def test_stream_infos_are_sorted_by_last_write(store: Store) -> None:
     append(store, "x", stream="session/b", at=LATER)
     append(store, stream="session/keys", key=Key("k", "r"))
     append(store, "y", stream="other", at=LATER)
-    found = [(one.first.stream, one.first.seq, one.version, one.updated) for one in store.stream_infos("session/")]
-    assert found == [("session/b", 1, 2, LATER), ("session/c", 1, 1, LATER), ("session/a", 1, 1, WHEN)]
+    infos = [(one.first.stream, one.first.seq, one.version, one.updated) for one in store.stream_infos("session/")]
+    assert infos == [("session/b", 1, 2, LATER), ("session/c", 1, 1, LATER), ("session/a", 1, 1, WHEN)]
     assert [one.first.payload for one in store.stream_infos("session/", owner="ada")] == [opened[0].payload] * 2
     assert [one.first.stream for one in store.stream_infos("session/", limit=2)] == ["session/b", "session/c"]
     assert [one.first.stream for one in store.stream_infos("session/", owner="ada", limit=1)] == ["session/b"]
@@ -420,12 +420,12 @@ def test_a_summary_counts_kinds_and_knows_the_last_time(store: Store) -> None:
 WRITTEN = [DocumentWritten.kind]
 
 
-def read_all(store: Store, *kinds: str, most: int = 3) -> list[Event]:
+def read_all(store: Store, *kinds: str, limit: int = 3) -> list[Event]:
     """All indexed events, read in batches."""
     events: list[Event] = []
     position = 0
-    while news := store.events_since(position, kinds=kinds or list(KINDS), limit=most):
-        assert len(news) <= most
+    while news := store.events_since(position, kinds=kinds or list(KINDS), limit=limit):
+        assert len(news) <= limit
         events += [event for _, event in news if event]
         position = news[-1][0]
     return events
@@ -435,11 +435,11 @@ def read_all(store: Store, *kinds: str, most: int = 3) -> list[Event]:
 def test_events_of_all_streams_are_read_in_commit_order(store: Store) -> None:
     append(store, "a", "b", stream="two", at=LATER)
     append(store, "c", stream="one")
-    beside = Batch("three", [a_draft("e")], 0)
-    store.append("two", [a_draft("d")], expected=2, at=WHEN, companion=beside)
+    companion = Batch("three", [a_draft("e")], 0)
+    store.append("two", [a_draft("d")], expected=2, at=WHEN, companion=companion)
     append(store, "f", stream="one")
     assert [event.id for event in read_all(store)] == ["two#1", "two#2", "one#1", "two#3", "three#1", "one#2"]
-    assert read_all(store) == read_all(store, most=1) == read_all(store, most=100)
+    assert read_all(store) == read_all(store, limit=1) == read_all(store, limit=100)
     positions = [position for position, _ in store.events_since(0, kinds=WRITTEN, limit=100)]
     assert positions == sorted(set(positions))
 
@@ -485,11 +485,11 @@ def test_a_reader_that_follows_writers_sees_each_event_once(store: Store, tmp_pa
     seen: list[Event] = []
     position = 0
     while True:
-        over = not any(thread.is_alive() for thread in threads)
+        finished = not any(thread.is_alive() for thread in threads)
         news = store.events_since(position, kinds=WRITTEN, limit=7)
         seen += [event for _, event in news if event]
         position = news[-1][0] if news else position
-        if over and not news:
+        if finished and not news:
             break
     for other in stores:
         if other is not store:
@@ -531,43 +531,43 @@ def test_the_position_of_an_owner_is_that_of_its_last_event(store: Store) -> Non
 
 
 @pytest.mark.spec("M40")
-@pytest.mark.parametrize("most", [1, 2, 3, 100])
-def test_all_events_up_to_a_position_are_in_order_for_each_owner(store: Store, most: int) -> None:
+@pytest.mark.parametrize("limit", [1, 2, 3, 100])
+def test_all_events_up_to_a_position_are_in_order_for_each_owner(store: Store, limit: int) -> None:
     for text in ("a", "b"):
         for name in ("ada", "ben", "eve"):
             append(store, f"{name} {text}", stream=f"resource/{name}")
             append(store, f"{name} {text}+", stream=f"resource/{name}")
-    upto = store.last_position()
+    position = store.last_position()
     append(store, "later", stream="resource/ben")
-    told = list(store.events_up_to(upto, batch_size=most))
+    listed = list(store.events_up_to(position, batch_size=limit))
     everything = store.events_since(0, kinds=list(KINDS), limit=99)
-    assert sorted(told, key=itemgetter(0)) == [one for one in everything if one[0] <= upto]
+    assert sorted(listed, key=itemgetter(0)) == [one for one in everything if one[0] <= position]
     for name in ("ada", "ben"):
-        theirs = list(store.events_up_to(upto, batch_size=most, owner=name))
-        assert theirs == [one for one in told if one[1] and one[1].stream == f"resource/{name}"]
-        assert texts(event for _, event in theirs) == [f"{name} a", f"{name} a+", f"{name} b", f"{name} b+"]
+        of_owner = list(store.events_up_to(position, batch_size=limit, owner=name))
+        assert of_owner == [one for one in listed if one[1] and one[1].stream == f"resource/{name}"]
+        assert texts(event for _, event in of_owner) == [f"{name} a", f"{name} a+", f"{name} b", f"{name} b+"]
     assert (
-        list(store.events_up_to(0, batch_size=most)),
-        list(store.events_up_to(upto, batch_size=most, owner="x")),
+        list(store.events_up_to(0, batch_size=limit)),
+        list(store.events_up_to(position, batch_size=limit, owner="x")),
     ) == ([], [])
 
 
-@pytest.mark.parametrize("most", [1, 2, 100])
-def test_receipts_of_all_streams_are_grouped_by_stream(store: Store, most: int) -> None:
+@pytest.mark.parametrize("limit", [1, 2, 100])
+def test_receipts_of_all_streams_are_grouped_by_stream(store: Store, limit: int) -> None:
     for number, stream in enumerate(("one", "two", "one", "one", "none")):
         key = Key(f"{9 - number}" if number else "", "r")
         append(store, *(["a"] if stream != "none" else []), stream=stream, key=key)
-    told = list(store.all_receipts(batch_size=most))
-    assert Counter(receipt.stream for receipt in told) == {"one": 3, "two": 1, "none": 1}
+    listed = list(store.all_receipts(batch_size=limit))
+    assert Counter(receipt.stream for receipt in listed) == {"one": 3, "two": 1, "none": 1}
     for stream in ("one", "two", "none"):
-        assert [one for one in told if one.stream == stream] == list(store.receipts(stream, limit=99))
-    assert len([*groupby(told, key=attrgetter("stream"))]) == 3
+        assert [one for one in listed if one.stream == stream] == list(store.receipts(stream, limit=99))
+    assert len([*groupby(listed, key=attrgetter("stream"))]) == 3
 
 
 # -- bulk import -------------------------------------------------------------------------------------------
 
 
-def an_event(text: str, seq: int, *, stream: str = "s", opens: bool = True, number: float = 0.0) -> Event:
+def an_event(text: str, seq: int, *, stream: str = "s", starts_batch: bool = True, number: float = 0.0) -> Event:
     return Event(
         stream=stream,
         seq=seq,
@@ -578,20 +578,20 @@ def an_event(text: str, seq: int, *, stream: str = "s", opens: bool = True, numb
         origin=Origin.FILE,
         trust=Trust.DATA,
         sources=("t#1",),
-        starts_batch=opens,
+        starts_batch=starts_batch,
     )
 
 
 def import_events(store: Store, *events: Event, receipts: Sequence[Receipt] = ()) -> list[bool]:
     """Import events; returns which of them were new."""
-    with store.bulk_import() as adoption:
-        return [*(adoption.add_event(event).is_new for event in events), *map(adoption.add_receipt, receipts)]
+    with store.bulk_import() as bulk:
+        return [*(bulk.add_event(event).is_new for event in events), *map(bulk.add_receipt, receipts)]
 
 
 @pytest.mark.spec("M40")
 def test_imported_events_are_unchanged(store: Store) -> None:
     """With their time, origin, trust, sources and batches; appends continue their numbers."""
-    events = [an_event("a", 1), an_event("x", 1, stream="t"), an_event("b", 2, opens=False)]
+    events = [an_event("a", 1), an_event("x", 1, stream="t"), an_event("b", 2, starts_batch=False)]
     assert import_events(store, *events) == [True, True, True]
     assert read_all(store) == events
     assert append(store, "c").first == 3
@@ -601,14 +601,18 @@ def test_imported_events_are_unchanged(store: Store) -> None:
 def test_imported_streams_are_listed_by_their_times(store: Store) -> None:
     append(store, "b", stream="resource/b", at=LATER - timedelta(hours=1))
     import_events(store, an_event("a", 1, stream="resource/a"), an_event("b", 2, stream="resource/a"))
-    begun = [(one.first.stream, one.version, one.updated) for one in store.stream_infos("resource/")]
-    assert begun == [("resource/a", 2, LATER), ("resource/b", 1, LATER - timedelta(hours=1))]
+    infos = [(one.first.stream, one.version, one.updated) for one in store.stream_infos("resource/")]
+    assert infos == [("resource/a", 2, LATER), ("resource/b", 1, LATER - timedelta(hours=1))]
 
 
 def test_importing_an_existing_event_is_a_repeat_or_a_conflict(store: Store) -> None:
     import_events(store, an_event("a", 1), an_event("b", 2))
     assert import_events(store, an_event("a", 1), an_event("b", 2), an_event("c", 3)) == [False, False, True]
-    for other in (an_event("B", 2), an_event("b", 2, opens=False), dataclasses.replace(an_event("b", 2), at=WHEN)):
+    for other in (
+        an_event("B", 2),
+        an_event("b", 2, starts_batch=False),
+        dataclasses.replace(an_event("b", 2), at=WHEN),
+    ):
         with pytest.raises(Conflict) as caught:
             import_events(store, an_event("d", 4), other)
         assert (caught.value.stream, caught.value.actual) == ("s", 4)
@@ -633,18 +637,16 @@ def test_an_import_with_a_gap_is_a_conflict(store: Store, seq: int) -> None:
 @pytest.mark.spec("M40")
 def test_an_imported_event_has_the_position_that_readers_see(store: Store) -> None:
     append(store, "a", stream="t")
-    with store.bulk_import() as adoption:
-        positions = [
-            adoption.add_event(event).position for event in (an_event("b", 1), an_event("c", 2), an_event("b", 1))
-        ]
+    with store.bulk_import() as bulk:
+        positions = [bulk.add_event(event).position for event in (an_event("b", 1), an_event("c", 2), an_event("b", 1))]
     assert positions[2] == positions[0]
     assert positions[:2] == [position for position, _ in store.events_since(0, kinds=WRITTEN, limit=9)][1:]
 
 
 @pytest.mark.spec("M40")
 def test_an_import_is_visible_only_to_itself_before_its_end(store: Store, tmp_path: Path) -> None:
-    with store.bulk_import() as adoption:
-        adoption.add_event(an_event("a", 1))
+    with store.bulk_import() as bulk:
+        bulk.add_event(an_event("a", 1))
         assert (texts(store.read("s")), store.version("s"), list(store.stream_names(""))) == (["a"], 1, ["s"])
         if isinstance(store, SqliteStore):
             other = sqlite(tmp_path)
@@ -654,13 +656,13 @@ def test_an_import_is_visible_only_to_itself_before_its_end(store: Store, tmp_pa
 
 
 @pytest.mark.spec("M40")
-def test_a_failed_import_leaves_nothing_not_even_a_stream_id(store: Store) -> None:
+def test_a_failed_import_stores_nothing_not_even_a_stream_id(store: Store) -> None:
     """Ids read inside must not be cached: the next new stream gets the same id."""
 
     def read_and_fail() -> None:
-        with store.bulk_import() as adoption:
-            adoption.add_event(an_event("b", 1, stream="one"))
-            adoption.add_receipt(Receipt("one", Key("k", "r"), AppendResult(first=1, last=1, at=WHEN)))
+        with store.bulk_import() as bulk:
+            bulk.add_event(an_event("b", 1, stream="one"))
+            bulk.add_receipt(Receipt("one", Key("k", "r"), AppendResult(first=1, last=1, at=WHEN)))
             assert (store.version("one"), store.read("one")[0].seq) == (1, 1)
             raise LookupError
 
@@ -718,11 +720,11 @@ def test_a_snapshot_of_another_fold_version_replaces_the_old_one(store: Store) -
     assert store.snapshot("s", fold_version=1) is None
 
 
-@pytest.mark.parametrize(("until", "found"), [(None, True), (9, True), (4, True), (3, False), (0, False)])
-def test_a_snapshot_newer_than_until_is_not_returned(store: Store, until: int | None, found: bool) -> None:
+@pytest.mark.parametrize(("until", "returned"), [(None, True), (9, True), (4, True), (3, False), (0, False)])
+def test_a_snapshot_newer_than_until_is_not_returned(store: Store, until: int | None, returned: bool) -> None:
     append(store, *"abcde")
     store.save_snapshot("s", Snapshot(seq=4, fold_version=1, body="state"))
-    assert (store.snapshot("s", fold_version=1, until=until) is not None) is found
+    assert (store.snapshot("s", fold_version=1, until=until) is not None) is returned
 
 
 def test_snapshots_belong_to_their_stream(store: Store) -> None:
@@ -757,18 +759,18 @@ def test_published_versions_and_snapshots_are_not_events(store: Store) -> None:
 CALLS: dict[str, Callable[[Store], object]] = {
     "append": lambda store: store.append("s", [a_draft()], expected=1, at=WHEN),
     "read": lambda store: store.read("s"),
-    "since": lambda store: store.events_since(0, kinds=WRITTEN, limit=1),
+    "events_since": lambda store: store.events_since(0, kinds=WRITTEN, limit=1),
     "version": lambda store: store.version("s"),
     "receipt": lambda store: store.receipt("s", Key("k", "r")),
     "position": lambda store: store.last_position(),
-    "all_up_to": lambda store: list(store.events_up_to(1, batch_size=1)),
+    "events_up_to": lambda store: list(store.events_up_to(1, batch_size=1)),
     "all_receipts": lambda store: list(store.all_receipts(batch_size=1)),
     "receipts": lambda store: store.receipts("s", limit=1),
-    "adopting": lambda store: import_events(store),
+    "bulk_import": lambda store: import_events(store),
     "streams": lambda store: store.stream_names(""),
-    "begun": lambda store: store.stream_infos(""),
+    "stream_infos": lambda store: store.stream_infos(""),
     "summary": lambda store: store.summary("s"),
-    "keep_snapshot": lambda store: store.save_snapshot("s", Snapshot(1, 1, "")),
+    "save_snapshot": lambda store: store.save_snapshot("s", Snapshot(1, 1, "")),
     "snapshot": lambda store: store.snapshot("s", fold_version=1),
     "published": lambda store: store.published_versions("s"),
     "mark_published": lambda store: store.mark_published("s", "p", PublishedVersion("", 0)),
@@ -788,7 +790,7 @@ def test_every_call_to_a_closed_store_raises_closed(store: Store, call: str) -> 
 
 JSON_OBJECTS = st.dictionaries(st.text(), json_values(), max_size=4)
 # By annotation, so that a new payload is covered automatically, or fails here with its name.
-SHOWN = st.lists(st.tuples(st.text(), st.text()), max_size=3).map(tuple)
+SHOWN_VERSIONS = st.lists(st.tuples(st.text(), st.text()), max_size=3).map(tuple)
 
 ITEMS = st.builds(RetainedItem, kind=st.text(), text=st.text(), seq=st.integers())
 IDS, FLOATS = st.lists(st.text(), max_size=3).map(tuple), st.floats(allow_nan=False, allow_infinity=False)
@@ -809,8 +811,8 @@ BY_ANNOTATION: dict[str, st.SearchStrategy[Any]] = {
         tuple
     ),
     "tuple[str, ...]": st.lists(st.text(), max_size=3).map(tuple),
-    "ShownVersions": SHOWN,
-    "ShownVersions | None": st.none() | SHOWN,
+    "ShownVersions": SHOWN_VERSIONS,
+    "ShownVersions | None": st.none() | SHOWN_VERSIONS,
     "tuple[tuple[str, str], ...]": st.lists(st.tuples(st.text(), st.text()), max_size=3).map(tuple),
     "tuple[tuple[str, ...], ...]": st.lists(st.lists(st.text(), max_size=3).map(tuple), max_size=3).map(tuple),
     "tuple[tuple[int, int], ...]": st.lists(st.tuples(st.integers(), st.integers()), max_size=3).map(tuple),
@@ -899,9 +901,9 @@ def payloads(kind: type[EventPayload]) -> st.SearchStrategy[EventPayload]:
 
 @st.composite
 def drafts(draw: st.DrawFn, kind: str | None = None) -> Draft:
-    what = draw(payloads(KINDS[kind or draw(st.sampled_from(sorted(KINDS)))]))
+    payload = draw(payloads(KINDS[kind or draw(st.sampled_from(sorted(KINDS)))]))
     return Draft(
-        payload=what,
+        payload=payload,
         origin=draw(st.sampled_from(Origin)),
         trust=draw(st.none() | st.sampled_from(Trust)),
         sources=tuple(draw(st.lists(st.text(), max_size=3))),
@@ -913,12 +915,12 @@ TIMES = st.datetimes(datetime(1900, 1, 1), datetime(9000, 1, 1), timezones=ZONES
 
 
 @each_row("kind", sorted(KINDS))
-def test_every_payload_is_read_as_it_was_written(store: Store, kind: str) -> None:
+def test_every_payload_is_unchanged_after_a_round_trip(store: Store, kind: str) -> None:
     """A1, A2: with origin, trust, sources and time to the microsecond."""
 
     @given(draft=drafts(kind), at=TIMES)
     @settings(max_examples=examples(15))
-    def comes_back(draft: Draft, at: datetime) -> None:
+    def check_round_trip(draft: Draft, at: datetime) -> None:
         appended = store.append("s", [draft, draft], expected=store.version("s"), at=at)
         assert list(store.read("s", after=appended.first - 1)) == [
             Event(
@@ -934,7 +936,7 @@ def test_every_payload_is_read_as_it_was_written(store: Store, kind: str) -> Non
             for n in (0, 1)
         ]
 
-    comes_back()
+    check_round_trip()
 
 
 @given(draft=drafts())
@@ -948,19 +950,19 @@ def test_no_event_is_trusted_more_than_its_origin(draft: Draft) -> None:
 def test_a_reader_in_another_thread_never_sees_part_of_a_batch(store: Store) -> None:
     """A3, J2: nor the events of a batch without its key."""
     batches, size = 60, 5
-    halves: list[int] = []
+    partial_counts: list[int] = []
     done = threading.Event()
 
-    def look() -> None:
+    def read_repeatedly() -> None:
         while not done.is_set():
             seen = len(store.read("s"))
             if seen % size:
-                halves.append(seen)
+                partial_counts.append(seen)
             number = seen // size
             if number and store.receipt("s", Key(f"k{number - 1}", "r")) is None:
-                halves.append(seen)
+                partial_counts.append(seen)
 
-    readers = [threading.Thread(target=look) for _ in range(2)]
+    readers = [threading.Thread(target=read_repeatedly) for _ in range(2)]
     for reader in readers:
         reader.start()
     try:
@@ -971,7 +973,7 @@ def test_a_reader_in_another_thread_never_sees_part_of_a_batch(store: Store) -> 
         for reader in readers:
             reader.join(timeout=30)
     assert not any(reader.is_alive() for reader in readers)
-    assert halves == []
+    assert partial_counts == []
     assert store.version("s") == batches * size
 
 
@@ -1069,7 +1071,7 @@ def test_an_adjustment_changes_the_usage(store: Store) -> None:
     assert not store.try_consume(A_MINUTE, 0, limit=10)
     store.adjust_usage(A_MINUTE, -99)
     assert store.usage(A_MINUTE) == 0
-    store.adjust_usage(dataclasses.replace(A_MINUTE, name="never asked for"), 1)
+    store.adjust_usage(dataclasses.replace(A_MINUTE, name="never consumed"), 1)
 
 
 def test_expired_windows_are_deleted(store: Store) -> None:
@@ -1093,11 +1095,11 @@ def test_concurrent_calls_never_exceed_the_limit(store: Store) -> None:
     allowed: list[bool] = []
     together = threading.Barrier(8)
 
-    def ask() -> None:
+    def consume() -> None:
         together.wait()
         allowed.extend(store.try_consume(A_MINUTE, 1, limit=20) for _ in range(5))
 
-    threads = [threading.Thread(target=ask) for _ in range(8)]
+    threads = [threading.Thread(target=consume) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -1108,12 +1110,12 @@ def test_concurrent_calls_never_exceed_the_limit(store: Store) -> None:
 # -- state machine over two stores --------------------------------------------------------------------------
 
 STREAMS = st.sampled_from(["session/a", "session/b", "resource/%"])
-OFF = st.sampled_from([0, 0, 0, -1, 1])
+OFFSETS = st.sampled_from([0, 0, 0, -1, 1])
 KEYS = st.none() | st.builds(Key, st.sampled_from(["k1", "k2"]), st.sampled_from(["one", "other"]))
 
 
 OWNERS = st.sampled_from(["%", "", "nobody"])
-KEPT = st.text(st.characters(exclude_categories=["Cs"], min_codepoint=1), max_size=3)
+STORED_TEXTS = st.text(st.characters(exclude_categories=["Cs"], min_codepoint=1), max_size=3)
 
 
 class TwoStores(RuleBasedStateMachine):
@@ -1132,27 +1134,29 @@ class TwoStores(RuleBasedStateMachine):
         self.store.close()
         self.folder.cleanup()
 
-    def both(self, call: Callable[[Store], object]) -> object:
-        wanted, got = outcome(call, self.model), outcome(call, self.store)
-        assert got == wanted
-        return got
+    def compare(self, call: Callable[[Store], object]) -> object:
+        modelled, actual = outcome(call, self.model), outcome(call, self.store)
+        assert actual == modelled
+        return actual
 
     @rule(
         stream=STREAMS,
         batch=st.lists(drafts(), max_size=3),
         key=KEYS,
-        off=OFF,
-        other=st.none() | st.tuples(STREAMS, st.lists(drafts(), max_size=2), OFF),
+        off=OFFSETS,
+        other=st.none() | st.tuples(STREAMS, st.lists(drafts(), max_size=2), OFFSETS),
     )
     def append(
         self, stream: str, batch: list[Draft], key: Key | None, off: int, other: tuple[str, list[Draft], int] | None
     ) -> None:
         self.now += timedelta(microseconds=1)
         expected = self.model.version(stream) + off
-        beside = None
+        with_batch = None
         if other is not None and other[0] != stream:
-            beside = Batch(other[0], other[1], self.model.version(other[0]) + other[2])
-        self.both(lambda store: store.append(stream, batch, expected=expected, at=self.now, key=key, companion=beside))
+            with_batch = Batch(other[0], other[1], self.model.version(other[0]) + other[2])
+        self.compare(
+            lambda store: store.append(stream, batch, expected=expected, at=self.now, key=key, companion=with_batch)
+        )
 
     @rule(
         stream=STREAMS,
@@ -1161,36 +1165,36 @@ class TwoStores(RuleBasedStateMachine):
         kind=st.sampled_from([None, *KINDS]),
     )
     def read(self, stream: str, after: int, until: int | None, kind: str | None) -> None:
-        self.both(lambda store: list(store.read(stream, after=after, until=until, kind=kind)))
+        self.compare(lambda store: list(store.read(stream, after=after, until=until, kind=kind)))
 
-    @rule(number=st.integers(0, 12), kinds=st.lists(st.sampled_from([*KINDS]), max_size=3), most=st.integers(0, 5))
-    def since(self, number: int, kinds: list[str], most: int) -> None:
+    @rule(number=st.integers(0, 12), kinds=st.lists(st.sampled_from([*KINDS]), max_size=3), limit=st.integers(0, 5))
+    def since(self, number: int, kinds: list[str], limit: int) -> None:
         """Positions may differ between stores; the events after one may not."""
 
-        def behind(store: Store) -> list[Event | None]:
+        def events_after(store: Store) -> list[Event | None]:
             before = store.events_since(0, kinds=list(KINDS), limit=number)
-            return [event for _, event in store.events_since(before[-1][0] if before else 0, kinds=kinds, limit=most)]
+            return [event for _, event in store.events_since(before[-1][0] if before else 0, kinds=kinds, limit=limit)]
 
-        self.both(behind)
+        self.compare(events_after)
 
     @rule(owner=OWNERS, number=st.integers(0, 6), kinds=st.lists(st.sampled_from([*KINDS]), max_size=3))
     def since_of(self, owner: str, number: int, kinds: list[str]) -> None:
-        def behind(store: Store) -> list[Event | None]:
+        def events_after(store: Store) -> list[Event | None]:
             before = store.events_since(0, kinds=list(KINDS), limit=number, owner=owner)
             mark = before[-1][0] if before else 0
             return [event for _, event in store.events_since(mark, kinds=kinds, limit=5, owner=owner)]
 
-        self.both(behind)
+        self.compare(events_after)
 
     @rule(owner=OWNERS)
     def owners(self, owner: str) -> None:
-        self.both(lambda store: list(store.owners()))
-        self.both(lambda store: list(store.stream_names("", owner=owner)))
+        self.compare(lambda store: list(store.owners()))
+        self.compare(lambda store: list(store.stream_names("", owner=owner)))
 
-    @rule(stream=STREAMS, off=OFF, batch=st.lists(drafts(), min_size=1, max_size=3), breaks=st.booleans())
-    def adopt(self, stream: str, off: int, batch: list[Draft], breaks: bool) -> None:
+    @rule(stream=STREAMS, off=OFFSETS, batch=st.lists(drafts(), min_size=1, max_size=3), breaks=st.booleans())
+    def bulk_import(self, stream: str, off: int, batch: list[Draft], breaks: bool) -> None:
         """Import events before and after the end of the stream; all or none."""
-        have = [*self.model.read(stream, after=self.model.version(stream) - 1)]
+        existing = [*self.model.read(stream, after=self.model.version(stream) - 1)]
         first = self.model.version(stream) + 1 + off
         events = [
             Event(
@@ -1204,45 +1208,45 @@ class TwoStores(RuleBasedStateMachine):
             for n, draft in enumerate(batch)
         ]
 
-        def adopted(store: Store) -> object:
-            with store.bulk_import() as adoption:
-                new = [adoption.add_event(event).is_new for event in (*have, *events)]
+        def import_all(store: Store) -> object:
+            with store.bulk_import() as bulk:
+                new = [bulk.add_event(event).is_new for event in (*existing, *events)]
                 if breaks:
                     raise Closed
             return new
 
-        self.both(adopted)
+        self.compare(import_all)
 
-    @rule(stream=STREAMS, after=st.sampled_from([None, "k1"]), most=st.integers(0, 2))
-    def receipts(self, stream: str, after: str | None, most: int) -> None:
-        self.both(lambda store: list(store.receipts(stream, after=after, limit=most)))
+    @rule(stream=STREAMS, after=st.sampled_from([None, "k1"]), limit=st.integers(0, 2))
+    def receipts(self, stream: str, after: str | None, limit: int) -> None:
+        self.compare(lambda store: list(store.receipts(stream, after=after, limit=limit)))
 
     @rule(stream=STREAMS, key=KEYS.filter(bool))
     def receipt(self, stream: str, key: Key) -> None:
-        self.both(lambda store: store.receipt(stream, key))
+        self.compare(lambda store: store.receipt(stream, key))
 
-    @rule(stream=STREAMS, fold=st.integers(1, 2), seq=st.integers(1, 5), body=KEPT)
-    def keep_snapshot(self, stream: str, fold: int, seq: int, body: str) -> None:
+    @rule(stream=STREAMS, fold=st.integers(1, 2), seq=st.integers(1, 5), body=STORED_TEXTS)
+    def save_snapshot(self, stream: str, fold: int, seq: int, body: str) -> None:
         if self.model.version(stream):
-            self.both(lambda store: store.save_snapshot(stream, Snapshot(seq=seq, fold_version=fold, body=body)))
+            self.compare(lambda store: store.save_snapshot(stream, Snapshot(seq=seq, fold_version=fold, body=body)))
 
     @rule(stream=STREAMS, fold=st.integers(1, 2), until=st.none() | st.integers(0, 6))
     def snapshot(self, stream: str, fold: int, until: int | None) -> None:
-        self.both(lambda store: store.snapshot(stream, fold_version=fold, until=until))
+        self.compare(lambda store: store.snapshot(stream, fold_version=fold, until=until))
 
-    @rule(stream=STREAMS, path=st.sampled_from(["overview.md", "detail/é"]), mark=KEPT, seq=st.integers(0))
+    @rule(stream=STREAMS, path=st.sampled_from(["overview.md", "detail/é"]), mark=STORED_TEXTS, seq=st.integers(0))
     def mark_published(self, stream: str, path: str, mark: str, seq: int) -> None:
         if self.model.version(stream):
-            self.both(lambda store: store.mark_published(stream, path, PublishedVersion(mark, seq % 2**62)))
+            self.compare(lambda store: store.mark_published(stream, path, PublishedVersion(mark, seq % 2**62)))
 
     @rule(prefix=st.sampled_from(["", "session/", "resource/%", "resource/_", "x"]))
     def streams(self, prefix: str) -> None:
-        self.both(lambda store: list(store.stream_names(prefix)))
+        self.compare(lambda store: list(store.stream_names(prefix)))
 
     @precondition(lambda self: self.model.version("session/a") > 0)
     @rule()
     def summary(self) -> None:
-        self.both(lambda store: [dict(store.summary("session/a").kinds), store.summary("session/a").updated])
+        self.compare(lambda store: [dict(store.summary("session/a").kinds), store.summary("session/a").updated])
 
     @rule()
     def reopen(self) -> None:
@@ -1250,10 +1254,10 @@ class TwoStores(RuleBasedStateMachine):
         self.store = STORES[self.kind](Path(self.folder.name))
 
     @invariant()
-    def agree(self) -> None:
+    def versions_are_equal(self) -> None:
         for stream in ("session/a", "session/b", "resource/%"):
-            self.both(lambda store, stream=stream: store.version(stream))
-            self.both(lambda store, stream=stream: store.published_versions(stream))
+            self.compare(lambda store, stream=stream: store.version(stream))
+            self.compare(lambda store, stream=stream: store.published_versions(stream))
 
 
 def outcome(call: Callable[[Store], object], store: Store) -> object:

@@ -75,13 +75,13 @@ def test_tenants_with_any_names_are_separate(tenants: Tenants) -> None:
         with tenants.open_as_operator(name) as place, Memory.open(place, embedder=None) as memory:
             assert [info.id for info in memory.sessions()] == [f"own-{number}"]
         assert tenants.inventory(name).versions.keys() == {"resource/ada", f"session/own-{number}"}
-    for left, name in zip(range(len(ODD_NAMES) - 1, -1, -1), ODD_NAMES, strict=True):
+    for remaining, name in zip(range(len(ODD_NAMES) - 1, -1, -1), ODD_NAMES, strict=True):
         tenants.erase(name)
-        assert len(names(tenants)) == left
+        assert len(names(tenants)) == remaining
 
 
 @pytest.mark.parametrize("name", [*REFUSED_NAMES, None, 7, b"ada"], ids=repr)
-def test_names_that_one_store_cannot_have_are_refused_by_all(tenants: Tenants, name: str) -> None:
+def test_names_that_are_invalid_in_one_store_are_refused_by_all(tenants: Tenants, name: str) -> None:
     calls: list[Callable[[str], object]] = [
         lambda name: made(tenants, name),
         tenants.inventory,
@@ -143,10 +143,10 @@ def test_an_erased_tenant_is_gone_and_the_others_are_unchanged(tenants: Tenants)
     ada, bob = made(tenants, "ada"), made(tenants, "bob")
     lived(ada)
     lived(bob)
-    theirs, was = tenants.inventory("bob"), tenants.inventory("ada")
-    assert tenants.erase("ada") == was
+    before_bob, before = tenants.inventory("bob"), tenants.inventory("ada")
+    assert tenants.erase("ada") == before
     assert names(tenants) == ["bob"]
-    assert tenants.inventory("bob") == theirs
+    assert tenants.inventory("bob") == before_bob
     lived(bob, session="later")
     with pytest.raises(NotFound):
         tenants.inventory("ada")
@@ -160,7 +160,7 @@ def test_a_locked_tenant_refuses_writes_until_it_is_released(tenants: Tenants) -
     with Memory.open(address, embedder=None) as memory, ThreadPoolExecutor() as pool:
         with tenants.lock("ada") as held:
             seen = held.inventory()
-            writing = pool.submit(memory.resource("ada").note, "said in the last moment")
+            writing = pool.submit(memory.resource("ada").note, "written during the lock")
             with Memory.open(held.place, embedder=None) as theirs:
                 assert theirs.session("shop").read("detail/harbour.md").startswith("# Harbour")
             with pytest.raises(TimeoutError):
@@ -173,10 +173,10 @@ def test_a_locked_tenant_refuses_writes_until_it_is_released(tenants: Tenants) -
 def test_a_locked_tenant_is_erased_when_the_block_succeeds(tenants: Tenants) -> None:
     address = made(tenants, "ada")
     lived(address)
-    was = tenants.inventory("ada")
+    before = tenants.inventory("ada")
     with pytest.raises(ZeroDivisionError), tenants.lock("ada") as held:
         assert held.erase() or 1 / 0
-    assert tenants.inventory("ada") == was
+    assert tenants.inventory("ada") == before
     lived(address, session="later")
     with tenants.lock("ada") as held:
         held.erase()

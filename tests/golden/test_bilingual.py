@@ -17,7 +17,7 @@ from inmind import Memory
 
 pytestmark = pytest.mark.spec("H3")
 
-TALKS: list[dict[str, Any]] = [
+CONVERSATIONS: list[dict[str, Any]] = [
     json.loads(line) for line in Path(__file__).with_name("bilingual.jsonl").read_text("utf-8").splitlines()
 ]
 
@@ -25,12 +25,12 @@ TALKS: list[dict[str, Any]] = [
 @pytest.fixture(scope="module")
 def open_memory(tmp_path_factory: pytest.TempPathFactory) -> Generator[Memory]:
     with Memory.open(tmp_path_factory.mktemp("home") / "memory", embedder=None) as memory:
-        for number, talk in enumerate(TALKS):
+        for number, conversation in enumerate(CONVERSATIONS):
             session = memory.session(f"talk-{number}", resource="ada")
             session.prepare(
                 [
                     {"role": ("user", "assistant")[place % 2], "content": line}
-                    for place, line in enumerate(talk["lines"])
+                    for place, line in enumerate(conversation["lines"])
                 ]
             )
         yield memory
@@ -38,21 +38,23 @@ def open_memory(tmp_path_factory: pytest.TempPathFactory) -> Generator[Memory]:
 
 def answer_ranks(memory: Memory, language: str) -> list[int]:
     """Ranks of the answers among the hits, from 1; 0 if not found."""
-    found: list[int] = []
-    for talk in TALKS:
-        if talk["language"] == language:
-            for query, answer in talk["queries"]:
+    ranks: list[int] = []
+    for conversation in CONVERSATIONS:
+        if conversation["language"] == language:
+            for query, answer in conversation["queries"]:
                 texts = [hit.crystal.text for hit in memory.resource("ada").search(query)]
-                found.append(texts.index(talk["lines"][answer]) + 1 if talk["lines"][answer] in texts else 0)
-    return found
+                ranks.append(
+                    texts.index(conversation["lines"][answer]) + 1 if conversation["lines"][answer] in texts else 0
+                )
+    return ranks
 
 
-# Most of what does not come first comes behind a line that asks the same question.
+# Most answers that are not first come after a line that asks the same question.
 @pytest.mark.parametrize(("language", "queries", "first"), [("zh", 30, 0.75), ("ja", 15, 0.9), ("mixed", 6, 0.8)])
 def test_the_answer_is_among_the_first_three_hits(
     open_memory: Memory, language: str, queries: int, first: float
 ) -> None:
-    found = answer_ranks(open_memory, language)
-    assert len(found) >= queries
-    assert all(1 <= place <= 3 for place in found)
-    assert found.count(1) >= first * len(found)
+    ranks = answer_ranks(open_memory, language)
+    assert len(ranks) >= queries
+    assert all(1 <= place <= 3 for place in ranks)
+    assert ranks.count(1) >= first * len(ranks)

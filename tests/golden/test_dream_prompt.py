@@ -1,4 +1,4 @@
-"""What a model is asked in a dream, word for word: it is the interface between the two."""
+"""The exact question to the model of a dream, which is their interface."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ Notes that you leave out are added verbatim, so use them if you can word them be
 answer {"edits": []}."""
 
 
-def test_the_question_is_this() -> None:
+def test_the_system_text_and_the_prompt() -> None:
     lines = [
         a_line("Douglas prefers tabs", Section.BOND),
         a_line("The API migration is due on March 20"),

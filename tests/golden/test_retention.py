@@ -1,7 +1,7 @@
-"""What people really say, labelled by hand, and what of it survives.
+"""Retained items of user messages labelled by hand.
 
-The file beside this test has two halves. The `dev` half is held to the letter here; the `held-out` half is only
-measured, by `python -m bench retention`, so that it goes on saying how far the forms reach.
+The table has two halves. The `dev` half must match exactly here; the `held-out` half is only measured, by
+`python -m bench retention`, to show how well the patterns generalize.
 """
 
 from __future__ import annotations
@@ -23,32 +23,28 @@ LINES: list[dict[str, Any]] = [
 ]
 DEV = [line for line in LINES if line["half"] == "dev"]
 
-# A choice by nothing but its inversion, and a yes to what is done at once: both would cost more wrong items than right.
-NOT_TOLD = {"The blue one it is.", "I can exchange the lamp for the black one at $49."}
+# A choice marked only by inversion, and an agreement to an immediate action: detecting them would add more wrong items.
+NOT_DETECTED = {"The blue one it is.", "I can exchange the lamp for the black one at $49."}
 
 
-def kept(line: dict[str, Any]) -> list[tuple[str, str]]:
-    talk = [
+def retained_items(line: dict[str, Any]) -> list[tuple[str, str]]:
+    messages = [
         TurnMessage(seq=1, speaker="assistant", text=line.get("before", "")),
         TurnMessage(seq=2, speaker="user", text=line["said"]),
     ]
-    return [(item.kind, item.text) for item in extract_items(talk, first=False)]
+    return [(item.kind, item.text) for item in extract_items(messages, first=False)]
 
 
-def in_other_words(span: str, text: str) -> bool:
+def overlap(span: str, text: str) -> bool:
     return span.strip(" .,。，") in text or text in span
 
 
 @each_row("line", DEV, ids=lambda line: line["said"][:40])
 def test_exactly_the_labelled_items_are_retained(line: dict[str, Any]) -> None:
-    labelled = [("rule" if kind == "fact" else kind, span) for kind, span in line["keep"] if span not in NOT_TOLD]
-    items = kept(line)
-    assert [
-        one for one in labelled if not any(one[0] == kind and in_other_words(one[1], text) for kind, text in items)
-    ] == []
-    assert [
-        one for one in items if not any(one[0] == kind and in_other_words(span, one[1]) for kind, span in labelled)
-    ] == []
+    labelled = [("rule" if kind == "fact" else kind, span) for kind, span in line["keep"] if span not in NOT_DETECTED]
+    items = retained_items(line)
+    assert [one for one in labelled if not any(one[0] == kind and overlap(one[1], text) for kind, text in items)] == []
+    assert [one for one in items if not any(one[0] == kind and overlap(span, one[1]) for kind, span in labelled)] == []
 
 
 def test_every_label_is_in_its_text_and_the_halves_are_disjoint() -> None:

@@ -25,7 +25,7 @@ def session_with(memory: Memory, **options: Any) -> Session:
 
 
 def block(prompt: Prompt) -> str:
-    """What stands behind the guide, which is all that such a session has in mind."""
+    """The text after the guide: such a session has no other memory."""
     return str(prompt.messages[0]["content"]).partition("</memory_guide>\n\n")[2]
 
 
@@ -33,7 +33,7 @@ def changes(prompt: Prompt) -> str:
     return str(prompt.messages[-1]["content"][-1]["text"]).partition("<context_meta>")[0]
 
 
-def test_an_object_has_a_line_for_each_field_and_more_only_where_one_is_long(memory: Memory) -> None:
+def test_an_object_has_one_line_per_field_and_more_for_long_fields(memory: Memory) -> None:
     session = session_with(memory, schema=TASK)
     session.scratchpad.update(
         {
@@ -65,7 +65,7 @@ def test_an_object_has_a_line_for_each_field_and_more_only_where_one_is_long(mem
     """)
 
 
-def test_a_text_stands_as_it_is_and_cannot_close_its_block(memory: Memory) -> None:
+def test_a_text_is_unchanged_and_cannot_close_its_block(memory: Memory) -> None:
     session = session_with(memory)
     session.scratchpad.update("Mei wants a refund.\n</working_memory>\n  - of 20 €\n")
     assert block(session.prepare([user("hi")])) == text("""
@@ -77,7 +77,7 @@ def test_a_text_stands_as_it_is_and_cannot_close_its_block(memory: Memory) -> No
     """)
 
 
-def test_of_an_object_that_is_too_large_whole_fields_are_left_out_by_name(memory: Memory) -> None:
+def test_an_object_over_the_budget_omits_whole_fields_by_name(memory: Memory) -> None:
     session = session_with(memory, schema=TASK, budget=Budget(max=80))
     session.scratchpad.update({"goal": "Deploy v2", "log": ["one more step was done"] * 50, "owner": {"name": "Ada"}})
     assert block(session.prepare([user("hi")])) == text("""
@@ -91,7 +91,7 @@ def test_of_an_object_that_is_too_large_whole_fields_are_left_out_by_name(memory
     """)
 
 
-def test_a_text_that_is_too_large_is_cut_at_the_end_of_a_line(memory: Memory) -> None:
+def test_a_text_over_the_budget_is_cut_at_the_end_of_a_line(memory: Memory) -> None:
     session = session_with(memory, budget=Budget(max=60))
     session.scratchpad.update("\n".join(f"- line {number} of the notes" for number in range(30)))
     prompt = session.prepare([user("hi")])

@@ -1,7 +1,7 @@
-"""Which section statements belong to, English and Chinese, sentence by sentence.
+"""Sections of labelled statements, in English and Chinese.
 
-The first half of the table is what the rules were written for. The second was written when they were done, and nothing
-was changed for it since: it says how well they do on sentences that nobody has thought of.
+The rules were written for the first part of the table. The held-out part was written afterwards, and no rule changed
+for it: it measures how well they generalize.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ def test_a_statement_has_its_section(row: dict[str, Any]) -> None:
     assert section(row) == row["section"]
 
 
-def test_nineteen_of_twenty_that_the_rules_were_not_written_for_have_theirs() -> None:
-    right = [row for row in HELD_OUT if section(row) == row["section"]]
-    assert len(right) >= 0.95 * len(HELD_OUT)
+def test_nineteen_of_twenty_held_out_statements_have_their_section() -> None:
+    correct = [row for row in HELD_OUT if section(row) == row["section"]]
+    assert len(correct) >= 0.95 * len(HELD_OUT)
 
 
-def test_what_is_in_the_wrong_place_is_under_what_is_going_on_where_it_fades_soonest() -> None:
+def test_misclassified_statements_are_in_the_active_context() -> None:
     assert {section(row) for row in HELD_OUT if section(row) != row["section"]} <= {Section.ACTIVE}
 
 
@@ -59,11 +59,11 @@ def test_tool_text_is_about_no_person(row: dict[str, Any]) -> None:
         ("episode", Section.ACTIVE),
     ],
 )
-def test_the_kind_that_was_given_goes_before_the_words(kind: str, section: Section) -> None:
+def test_a_given_kind_takes_precedence_over_the_words(kind: str, section: Section) -> None:
     assert classify_section("Earned 3 USDC", kind=kind) is section
     assert classify_section("I should read more", kind=kind) is section
 
 
-def test_who_i_am_depends_on_who_speaks() -> None:
+def test_a_statement_in_the_first_person_belongs_to_its_speaker() -> None:
     assert classify_section("I'm a teacher", trust=Trust.PERSON) is Section.BOND
     assert classify_section("I'm a teacher", trust=Trust.AGENT) is Section.PHENOTYPE

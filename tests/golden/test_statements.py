@@ -37,12 +37,12 @@ def decide(older: str, newer: str) -> str:
 def precision_and_recall(half: str, label: str) -> tuple[float, float]:
     pairs = [(pair["label"], decide(pair["older"], pair["newer"])) for pair in PAIRS if pair["half"] == half]
     right = pairs.count((label, label))
-    return right / sum(answer == label for _, answer in pairs), right / sum(meant == label for meant, _ in pairs)
+    return right / sum(answer == label for _, answer in pairs), right / sum(labelled == label for labelled, _ in pairs)
 
 
-# A false one hides something true: there is none in either part. A missed one is a line too many.
+# A false decision hides a true statement, so there is none in either half. A missed one leaves a redundant line.
 @pytest.mark.parametrize(
-    ("half", "label", "least"),
+    ("half", "label", "min_recall"),
     [
         ("dev", "duplicate", 1.0),
         ("dev", "supersedes", 0.9),
@@ -50,14 +50,14 @@ def precision_and_recall(half: str, label: str) -> tuple[float, float]:
         ("held-out", "supersedes", 0.85),
     ],
 )
-def test_decisions_are_precise_and_few_are_missed(half: str, label: str, least: float) -> None:
+def test_decisions_are_precise_and_few_are_missed(half: str, label: str, min_recall: float) -> None:
     precision, recall = precision_and_recall(half, label)
     assert precision == 1.0
-    assert recall >= least
+    assert recall >= min_recall
 
 
 @each_row("pair", [pair for pair in PAIRS if pair["label"] == "neither"], ids=lambda pair: pair["older"])
-def test_lookalikes_are_left_unchanged(pair: dict[str, str]) -> None:
+def test_pairs_that_are_only_similar_are_not_changed(pair: dict[str, str]) -> None:
     assert decide(pair["older"], pair["newer"]) == "neither"
 
 

@@ -136,16 +136,18 @@ def test_the_update_tool_has_the_fields_of_the_scratchpad_schema(memory: Memory)
 def test_the_schema_format_of_each_provider(memory: Memory) -> None:
     session = memory.session("pages", layers=[])
     assert [session.tools(format) for format in ("openai", "responses", "anthropic")] == [[], [], []]
-    noting = memory.session("noting", layers=[ScratchpadLayer()])
+    with_scratchpad = memory.session("noting", layers=[ScratchpadLayer()])
     name = "working_memory_update"
     description = (
         "Write your scratchpad, shown as working_memory: notes for this task. Replaces the text unless append."
     )
     schema = {"type": "object", "properties": {"text": TEXT, "append": {"type": "boolean"}}, "required": ["text"]}
     about = {"name": name, "description": description}
-    assert noting.tools("responses")[:1] == [{"type": "function", **about, "parameters": schema, "strict": False}]
-    assert noting.tools("anthropic")[:1] == [{**about, "input_schema": schema}]
-    assert noting.tools("mcp")[:1] == [
+    assert with_scratchpad.tools("responses")[:1] == [
+        {"type": "function", **about, "parameters": schema, "strict": False}
+    ]
+    assert with_scratchpad.tools("anthropic")[:1] == [{**about, "input_schema": schema}]
+    assert with_scratchpad.tools("mcp")[:1] == [
         {
             **about,
             "title": "Update the scratchpad",
@@ -163,12 +165,12 @@ def test_the_schema_format_of_each_provider(memory: Memory) -> None:
 
 def test_mcp_schemas_describe_parameters(session: Session) -> None:
     """They are not in our prompts, so their length costs nothing there."""
-    said = {tool["name"]: tool for tool in session.tools("mcp")}
+    tools = {tool["name"]: tool for tool in session.tools("mcp")}
     described = {
         name: {
             key: one["description"] for key, one in tool["inputSchema"]["properties"].items() if "description" in one
         }
-        for name, tool in said.items()
+        for name, tool in tools.items()
     }
     day = "A date like 2026-01-31, or a time."
     assert {name: words for name, words in described.items() if words} == {
@@ -186,10 +188,10 @@ def test_mcp_schemas_describe_parameters(session: Session) -> None:
         },
         "working_memory_observe": {"result": "The tool's output, JSON or text, unchanged."},
     }
-    kinds = said["memory_search"]["inputSchema"]["properties"]["kinds"]
+    kinds = tools["memory_search"]["inputSchema"]["properties"]["kinds"]
     assert kinds == {"type": "array", "items": {"type": "string", "enum": list(KINDS)}}
-    assert said["working_memory_observe"]["description"] == (
+    assert tools["working_memory_observe"]["description"] == (
         "Report the result of another tool that created, changed or found something, so that memory and "
         "resolve_reference know it."
     )
-    assert said["working_memory_observe"]["inputSchema"]["required"] == ["tool", "result"]
+    assert tools["working_memory_observe"]["inputSchema"]["required"] == ["tool", "result"]

@@ -45,7 +45,7 @@ pytestmark = pytest.mark.spec("M40")
 WHEN = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 TEXTS = st.text(max_size=20)
 NUL = "\\u0000"
-"""In JSON. No page or name that is shown in prompts may contain it."""
+"""NUL in JSON. No page or name that is in prompts may contain it."""
 PLAIN = st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=20)
 TIMES = st.datetimes(timezones=st.just(UTC))
 WIRES: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
@@ -144,24 +144,26 @@ def write(store: Store, written: Written, *, word: str = "") -> None:
         store.append(stream, drafts, expected=version, at=WHEN + timedelta(seconds=number), key=key)
 
 
-def out_of(store: Store, folder: Path, name: str) -> Path:
+def export_store(store: Store, folder: Path, name: str) -> Path:
     home = folder / "home"
     home.mkdir(exist_ok=True)
-    write_bundle(FolderBackend(home, store), folder / name, resource="", now=WHEN, overwrite=False, watch=unwatched)
+    write_bundle(
+        FolderBackend(home, store), folder / name, resource="", now=WHEN, overwrite=False, watch=ignore_progress
+    )
     return folder / name
 
 
-def into(bundle: Path, store: Store) -> Imported:
+def import_to(bundle: Path, store: Store) -> Imported:
     with open_bundle(bundle) as file:
         place = FolderBackend(bundle.parent / "home", store)
-        return import_into(file, place, fold=store.read, only_new=False, now=WHEN, watch=unwatched)
+        return import_into(file, place, fold=store.read, only_new=False, now=WHEN, watch=ignore_progress)
 
 
 def named(value: object, _: str) -> str:
     return str(value)
 
 
-def unwatched(_done: int, _total: int) -> None: ...
+def ignore_progress(_done: int, _total: int) -> None: ...
 
 
 def all_of(store: Store) -> list[tuple[int, Event | None]]:
@@ -183,69 +185,72 @@ def test_an_older_and_a_newer_bundle_can_be_imported_in_any_order(
 ) -> None:
     """The result is the same as importing the newer one: events, keys and positions."""
     with TemporaryDirectory() as place:
-        folder, there, here = Path(place), InMemoryStore(), InMemoryStore()
-        write(there, before)
-        older = out_of(there, folder, "older")
-        write(there, since, word="since ")
-        newer = out_of(there, folder, "newer")
+        folder, source, target = Path(place), InMemoryStore(), InMemoryStore()
+        write(source, before)
+        older = export_store(source, folder, "older")
+        write(source, since, word="since ")
+        newer = export_store(source, folder, "newer")
         for bundle in (newer, older, newer) if newer_first else (older, newer, older):
-            into(bundle, here)
-        assert (all_of(here), keys_of(here)) == (all_of(there), keys_of(there))
-        assert into(newer, here).events == 0
+            import_to(bundle, target)
+        assert (all_of(target), keys_of(target)) == (all_of(source), keys_of(source))
+        assert import_to(newer, target).events == 0
 
 
 @FEWER_EXAMPLES
 @given(before=WRITTEN, theirs=WRITTEN.filter(bool), ours=WRITTEN.filter(bool))
 def test_two_homes_are_merged_unless_a_stream_has_diverged(before: Written, theirs: Written, ours: Written) -> None:
     with TemporaryDirectory() as place:
-        folder, there, here = Path(place), InMemoryStore(), InMemoryStore()
-        write(there, before)
-        into(out_of(there, folder, "shared"), here)
-        write(there, theirs, word="theirs ")
-        write(here, ours, word="ours ")
-        state, parted = (all_of(here), keys_of(here)), {stream for stream, _ in theirs} & {stream for stream, _ in ours}
-        dreamt = "resource/r" in {stream for stream, _ in theirs} and any(s != "resource/r" for s, _ in ours)
-        bundle = out_of(there, folder, "theirs")
-        if parted or dreamt:
+        folder, source, target = Path(place), InMemoryStore(), InMemoryStore()
+        write(source, before)
+        import_to(export_store(source, folder, "shared"), target)
+        write(source, theirs, word="theirs ")
+        write(target, ours, word="ours ")
+        state, diverged = (
+            (all_of(target), keys_of(target)),
+            {stream for stream, _ in theirs} & {stream for stream, _ in ours},
+        )
+        has_new_dream = "resource/r" in {stream for stream, _ in theirs} and any(s != "resource/r" for s, _ in ours)
+        bundle = export_store(source, folder, "theirs")
+        if diverged or has_new_dream:
             with pytest.raises(Conflict):
-                into(bundle, here)
-            assert (all_of(here), keys_of(here)) == state
+                import_to(bundle, target)
+            assert (all_of(target), keys_of(target)) == state
         else:
-            into(bundle, here)
-            for stream in there.stream_names(""):
-                assert len(here.read(stream)) == max(len(there.read(stream)), len(here.read(stream)))
-            assert all_of(here)[: len(state[0])] == state[0]
+            import_to(bundle, target)
+            for stream in source.stream_names(""):
+                assert len(target.read(stream)) == max(len(source.read(stream)), len(target.read(stream)))
+            assert all_of(target)[: len(state[0])] == state[0]
 
 
-class Busy(InMemoryStore):
+class BusyStore(InMemoryStore):
     """A store that gets new events whenever its last position is read."""
 
     def last_position(self, *, owner: str | None = None) -> int:
-        upto = super().last_position(owner=owner)
-        write(self, [("session/a", 3)], word=f"behind {upto} ")
-        return upto
+        last_before = super().last_position(owner=owner)
+        write(self, [("session/a", 3)], word=f"behind {last_before} ")
+        return last_before
 
 
 @pytest.mark.parametrize("batch_size", [1, 2, 4, 1_000])
 def test_events_stored_during_an_export_are_not_exported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch_size: int
 ) -> None:
-    """Nor a part of them, for any batch size; nor their keys."""
+    """This includes their keys, and holds for any batch size."""
     monkeypatch.setattr(export_bundle, "BATCH_SIZE", batch_size)
-    there, here = Busy(), InMemoryStore()
-    write(there, [("session/a", 2), ("session/b", 1), ("session/a", 1)])
-    before, keys = all_of(there), keys_of(there)
-    into(out_of(there, tmp_path, "b"), here)
-    assert (all_of(here), keys_of(here)) == (before, keys)
-    assert len(all_of(there)) == len(before) + 3
+    source, target = BusyStore(), InMemoryStore()
+    write(source, [("session/a", 2), ("session/b", 1), ("session/a", 1)])
+    before, keys = all_of(source), keys_of(source)
+    import_to(export_store(source, tmp_path, "b"), target)
+    assert (all_of(target), keys_of(target)) == (before, keys)
+    assert len(all_of(source)) == len(before) + 3
 
 
 # -- changed bundles -----------------------------------------------------------------------------------
 
-Way = tuple[str | int, ...]
+ValuePath = tuple[str | int, ...]
 """The path to a value inside a payload."""
 
-WRONG: Sequence[Any] = (
+INVALID_VALUES: Sequence[Any] = (
     *(None, True, -1, 2**62, 10**30, 1e308, float("nan"), "", "\0", "x" * 10, "../../x"),
     *([], {}, [[]], ["x"], [None], [{}], {"a": None}),
 )
@@ -265,17 +270,17 @@ def inside(value: Any) -> Iterable[tuple[str | int, Any]]:
     return enumerate(cast(list[Any], value)) if type(value) is list else ()
 
 
-def ways(value: Any, way: Way = ()) -> Iterator[Way]:
+def value_paths(value: Any, path: ValuePath = ()) -> Iterator[ValuePath]:
     for step, one in inside(value):
-        yield (*way, step)
-        yield from ways(one, (*way, step))
+        yield (*path, step)
+        yield from value_paths(one, (*path, step))
 
 
-def put(value: Any, way: Way, wrong: object) -> None:
-    *between, last = way
+def set_value(value: Any, path: ValuePath, replacement: object) -> None:
+    *between, last = path
     for step in between:
         value = value[step]
-    value[last] = wrong
+    value[last] = replacement
 
 
 def change_one(lines: Lines, data: st.DataObject) -> None:
@@ -284,8 +289,8 @@ def change_one(lines: Lines, data: st.DataObject) -> None:
     line = data.draw(st.sampled_from([line for line in lines if line["kind"] == kind]))
     body = json.loads(line["body"])
     defaults = [(field.name,) for field in dataclasses.fields(KINDS[kind])]
-    way = data.draw(st.sampled_from([*ways(body), *defaults]))
-    put(body, way, data.draw(st.sampled_from(WRONG)))
+    path = data.draw(st.sampled_from([*value_paths(body), *defaults]))
+    set_value(body, path, data.draw(st.sampled_from(INVALID_VALUES)))
     line["body"] = json.dumps(body)
 
 

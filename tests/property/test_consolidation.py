@@ -21,7 +21,7 @@ pytestmark = pytest.mark.spec("H2", "H5")
 
 DAY = timedelta(days=1)
 
-# Few things, said in few ways, so that most notes have to do with each other.
+# Few topics in few wordings, so that most notes are related.
 TEXTS = st.sampled_from(
     [
         "User lives in Berlin",
@@ -62,29 +62,29 @@ def notes(draw: st.DrawFn) -> list[Crystal]:
     ]
 
 
-class Life:
+class CrystalHistory:
     """Crystals and the events that change them."""
 
     def __init__(self, crystals: Sequence[Crystal]) -> None:
         self.crystals = {crystal.id: crystal for crystal in crystals}
 
-    def happens(self, what: EventPayload, at: datetime) -> None:
-        event = Event(stream="resource/ada", seq=1, at=at, payload=what, origin=Origin.ASSISTANT, trust=Trust.AGENT)
+    def apply(self, payload: EventPayload, at: datetime) -> None:
+        event = Event(stream="resource/ada", seq=1, at=at, payload=payload, origin=Origin.ASSISTANT, trust=Trust.AGENT)
         self.crystals = {id: apply_event(crystal, event, self.crystals) for id, crystal in self.crystals.items()}
 
-    def consolidates(self, now: datetime, most: int) -> list[Consolidated]:
+    def consolidate(self, now: datetime, batch_size: int) -> list[Consolidated]:
         """A whole pass, planned at once and applied in batches."""
-        batches = list(split_batches(plan_consolidation([*self.crystals.values()], now=now), most))
+        batches = list(split_batches(plan_consolidation([*self.crystals.values()], now=now), batch_size))
         for batch in batches:
-            self.happens(batch, now)
+            self.apply(batch, now)
         return batches
 
 
 @given(notes(), MOMENTS, st.integers(min_value=1, max_value=20))
-def test_a_second_pass_has_nothing_to_do(crystals: list[Crystal], now: datetime, most: int) -> None:
-    life = Life(crystals)
-    life.consolidates(now, most)
-    assert life.consolidates(now, most) == []
+def test_a_second_pass_changes_nothing(crystals: list[Crystal], now: datetime, batch_size: int) -> None:
+    history = CrystalHistory(crystals)
+    history.consolidate(now, batch_size)
+    assert history.consolidate(now, batch_size) == []
 
 
 @given(notes().flatmap(lambda crystals: st.tuples(st.just(crystals), st.permutations(crystals))), MOMENTS)
@@ -94,29 +94,31 @@ def test_the_order_of_crystals_does_not_matter(orders: tuple[list[Crystal], list
 
 
 @given(notes(), MOMENTS, st.integers(min_value=1, max_value=4))
-def test_batches_name_every_crystal_once_within_the_size(crystals: list[Crystal], now: datetime, most: int) -> None:
-    decided = plan_consolidation(crystals, now=now)
-    named = [_named(batch) for batch in split_batches(decided, most)]
-    assert all(len(one) <= most for one in named)
-    assert sorted(id for one in named for id in one) == sorted(set(_named(decided)))
+def test_batches_name_every_crystal_once_within_the_size(
+    crystals: list[Crystal], now: datetime, batch_size: int
+) -> None:
+    plan = plan_consolidation(crystals, now=now)
+    ids_by_batch = [_crystal_ids(batch) for batch in split_batches(plan, batch_size)]
+    assert all(len(one) <= batch_size for one in ids_by_batch)
+    assert sorted(id for one in ids_by_batch for id in one) == sorted(set(_crystal_ids(plan)))
 
 
-def _named(batch: Consolidated) -> list[str]:
+def _crystal_ids(batch: Consolidated) -> list[str]:
     return [*(one for one, _ in batch.merged), *(one for one, _ in batch.superseded), *batch.expired]
 
 
 @given(notes(), MOMENTS)
 def test_the_target_of_a_merge_stays_searchable(crystals: list[Crystal], now: datetime) -> None:
-    life = Life(crystals)
-    batches = life.consolidates(now, 100)
-    assert all(is_searchable(life.crystals[kept]) for batch in batches for _, kept in batch.merged)
+    history = CrystalHistory(crystals)
+    batches = history.consolidate(now, 100)
+    assert all(is_searchable(history.crystals[kept]) for batch in batches for _, kept in batch.merged)
 
 
 @given(notes(), MOMENTS)
 def test_a_pinned_crystal_stays_searchable(crystals: list[Crystal], now: datetime) -> None:
-    life = Life(crystals)
-    life.consolidates(now, 100)
-    assert all(is_searchable(life.crystals[one.id]) for one in crystals if one.lifecycle == "frozen")
+    history = CrystalHistory(crystals)
+    history.consolidate(now, 100)
+    assert all(is_searchable(history.crystals[one.id]) for one in crystals if one.lifecycle == "frozen")
 
 
 @given(notes(), MOMENTS)
@@ -130,47 +132,47 @@ def test_nothing_is_superseded_by_a_less_trusted_crystal(crystals: list[Crystal]
 @given(st.data())
 def test_merges_and_successors_have_no_cycles(data: st.DataObject) -> None:
     """Notes are added, accessed, pinned and unpinned, and passes are interrupted and resumed."""
-    coming = data.draw(notes())
-    life, now = Life([]), WHEN
+    pending = data.draw(notes())
+    history, now = CrystalHistory([]), WHEN
     for _ in range(data.draw(st.integers(min_value=1, max_value=12))):
         now += data.draw(st.integers(min_value=0, max_value=30)) * DAY
         for _ in range(data.draw(st.integers(min_value=0, max_value=4))):
-            if coming:
-                crystal = coming.pop()
-                life.crystals[crystal.id] = crystal
-        if life.crystals:
-            one = data.draw(st.sampled_from(sorted(life.crystals)))
-            what = data.draw(
+            if pending:
+                crystal = pending.pop()
+                history.crystals[crystal.id] = crystal
+        if history.crystals:
+            one = data.draw(st.sampled_from(sorted(history.crystals)))
+            payload = data.draw(
                 st.sampled_from([SearchRecorded("", (one,)), CrystalPinned(one), CrystalPinned(one, False)])
             )
-            life.happens(what, now)
-        batches = split_batches(plan_consolidation([*life.crystals.values()], now=now), data.draw(st.integers(1, 6)))
+            history.apply(payload, now)
+        batches = split_batches(plan_consolidation([*history.crystals.values()], now=now), data.draw(st.integers(1, 6)))
         for batch in islice(batches, data.draw(st.integers(0, 2))):
-            life.happens(batch, now)
-    for start in life.crystals.values():
-        seen, here = {start.id}, start
-        while next_id := here.merged_into or here.superseded_by:
+            history.apply(batch, now)
+    for start in history.crystals.values():
+        seen, current = {start.id}, start
+        while next_id := current.merged_into or current.superseded_by:
             assert next_id not in seen
             seen.add(next_id)
-            here = life.crystals[next_id]
+            current = history.crystals[next_id]
 
 
 @given(st.data())
 def test_a_merged_crystal_leads_to_a_searchable_one_after_concurrent_passes(data: st.DataObject) -> None:
     """Passes of several processes: each is planned on an older state than it is applied to."""
     texts = data.draw(st.lists(st.sampled_from(["User prefers tabs", "User lives in Berlin"]), min_size=2, max_size=6))
-    said = [Crystal(id=f"resource/ada#{n}", text=text, at=WHEN, importance=0.9) for n, text in enumerate(texts)]
-    life, now, decided = Life(said), WHEN + DAY, list[Consolidated]()
+    initial = [Crystal(id=f"resource/ada#{n}", text=text, at=WHEN, importance=0.9) for n, text in enumerate(texts)]
+    history, now, plans = CrystalHistory(initial), WHEN + DAY, list[Consolidated]()
     for _ in range(data.draw(st.integers(min_value=1, max_value=12))):
-        decided.append(plan_consolidation([*life.crystals.values()], now=now))
-        found = data.draw(st.sets(st.sampled_from(sorted(life.crystals))))
-        life.happens(SearchRecorded("", tuple(sorted(found))), now)
+        plans.append(plan_consolidation([*history.crystals.values()], now=now))
+        hits = data.draw(st.sets(st.sampled_from(sorted(history.crystals))))
+        history.apply(SearchRecorded("", tuple(sorted(hits))), now)
         if data.draw(st.booleans()):
-            life.happens(decided.pop(data.draw(st.integers(0, len(decided) - 1))), now)
-    for crystal in life.crystals.values():
+            history.apply(plans.pop(data.draw(st.integers(0, len(plans) - 1))), now)
+    for crystal in history.crystals.values():
         seen = {crystal.id}
         while crystal.merged_into:
-            crystal = life.crystals[crystal.merged_into]
+            crystal = history.crystals[crystal.merged_into]
             assert crystal.id not in seen
             seen.add(crystal.id)
         assert is_searchable(crystal)

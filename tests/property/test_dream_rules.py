@@ -1,4 +1,4 @@
-"""What holds of what dreams notice, whatever was lived through."""
+"""Properties of gaps, skills, insights and totals for any activity."""
 
 from __future__ import annotations
 
@@ -17,11 +17,9 @@ from inmind.core.events.codec import decode_payload, encode_payload
 from inmind.core.events.dreams import KnowledgeGap, LearnedSkill, TradeRecorded
 from inmind.dreams.activity import Activity, SearchUse, ToolUse, Utterance
 from inmind.dreams.economics import economics_lines, summarize_trades
-from inmind.dreams.gaps import GAP_LIFETIME, update_gaps
-from inmind.dreams.gaps import MAX_GAPS as MOST_GAPS
+from inmind.dreams.gaps import GAP_LIFETIME, MAX_GAPS, update_gaps
 from inmind.dreams.insights import find_insights
-from inmind.dreams.skills import MAX_SKILLS as MOST_SKILLS
-from inmind.dreams.skills import confidence, emerging_skills, update_skills
+from inmind.dreams.skills import MAX_SKILLS, confidence, emerging_skills, update_skills
 from inmind.search.crystal import Crystal
 
 pytestmark = pytest.mark.spec("G3", "G14")
@@ -29,7 +27,7 @@ pytestmark = pytest.mark.spec("G3", "G14")
 HOUR = timedelta(hours=1)
 TRUSTS = {"user": Trust.PERSON, "assistant": Trust.AGENT, "tool": Trust.DATA}
 
-# Few things, said in few ways, so that most of it has to do with each other.
+# Few topics in few wordings, so that most texts are related.
 TEXTS = st.sampled_from(
     [
         "When does the ferry to Brodick leave?",
@@ -55,7 +53,7 @@ TOOLS = st.builds(ToolUse, tool=st.sampled_from(["search", "edit", "test"]), fai
 
 
 @st.composite
-def spoken(draw: st.DrawFn) -> Utterance:
+def utterances(draw: st.DrawFn) -> Utterance:
     role = draw(st.sampled_from(["user", "assistant", "tool"]))
     session = draw(st.sampled_from(["s", "t"]))
     return Utterance(
@@ -70,16 +68,16 @@ def spoken(draw: st.DrawFn) -> Utterance:
 
 
 @st.composite
-def lookups(draw: st.DrawFn) -> SearchUse:
-    found = draw(st.lists(st.sampled_from(["resource/ada#1", "resource/ada#2"]), unique=True))
-    return SearchUse(id="session/s#1", session="s", at=draw(MOMENTS), query=draw(TEXTS), hits=tuple(found))
+def search_uses(draw: st.DrawFn) -> SearchUse:
+    hits = draw(st.lists(st.sampled_from(["resource/ada#1", "resource/ada#2"]), unique=True))
+    return SearchUse(id="session/s#1", session="s", at=draw(MOMENTS), query=draw(TEXTS), hits=tuple(hits))
 
 
 @st.composite
-def lives(draw: st.DrawFn) -> Activity:
-    talk = sorted(draw(st.lists(spoken(), max_size=12)), key=lambda spoke: spoke.at)
-    looked_up = sorted(draw(st.lists(lookups(), max_size=4)), key=lambda lookup: lookup.at)
-    return Activity(utterances=tuple(talk), searches=tuple(looked_up))
+def activities(draw: st.DrawFn) -> Activity:
+    messages = sorted(draw(st.lists(utterances(), max_size=12)), key=lambda utterance: utterance.at)
+    searches = sorted(draw(st.lists(search_uses(), max_size=4)), key=lambda search: search.at)
+    return Activity(utterances=tuple(messages), searches=tuple(searches))
 
 
 @st.composite
@@ -99,36 +97,36 @@ def crystals(draw: st.DrawFn) -> list[Crystal]:
     ]
 
 
-def over_dreams(life: Sequence[tuple[Activity, datetime]]) -> list[tuple[KnowledgeGap, ...]]:
-    """What there is after each of several dreams."""
+def gaps_after_dreams(series: Sequence[tuple[Activity, datetime]]) -> list[tuple[KnowledgeGap, ...]]:
+    """Gaps after each of several dreams."""
     known: list[tuple[KnowledgeGap, ...]] = [()]
-    for lived, now in life:
-        known.append(update_gaps(lived, known[-1], now))
+    for activity, now in series:
+        known.append(update_gaps(activity, known[-1], now))
     return known
 
 
 # -- gaps --------------------------------------------------------------------------------------------------
 
 
-@given(st.lists(st.tuples(lives(), MOMENTS), max_size=4))
-def test_no_gap_outlives_its_time_and_there_are_never_too_many(life: list[tuple[Activity, datetime]]) -> None:
-    for known, (_, now) in zip(over_dreams(life)[1:], life, strict=True):
-        assert len(known) <= MOST_GAPS
+@given(st.lists(st.tuples(activities(), MOMENTS), max_size=4))
+def test_gaps_expire_and_are_limited_in_number(series: list[tuple[Activity, datetime]]) -> None:
+    for known, (_, now) in zip(gaps_after_dreams(series)[1:], series, strict=True):
+        assert len(known) <= MAX_GAPS
         assert all(now - datetime.fromisoformat(gap.last_seen) <= GAP_LIFETIME for gap in known)
         assert [gap.last_seen for gap in known] == sorted((gap.last_seen for gap in known), reverse=True)
 
 
-@given(lives(), MOMENTS)
-def test_without_anything_new_gaps_only_run_out(lived: Activity, now: datetime) -> None:
-    known = update_gaps(lived, (), now)
+@given(activities(), MOMENTS)
+def test_without_new_activity_gaps_only_expire(activity: Activity, now: datetime) -> None:
+    known = update_gaps(activity, (), now)
     assert update_gaps(Activity(), known, now) == known
     assert update_gaps(Activity(), known, now + GAP_LIFETIME + 201 * HOUR) == ()
 
 
-@given(lives(), MOMENTS)
-def test_a_gap_tells_where_it_comes_from(lived: Activity, now: datetime) -> None:
-    ids = {spoke.id for spoke in lived.utterances} | {lookup.id for lookup in lived.searches}
-    for gap in update_gaps(lived, (), now):
+@given(activities(), MOMENTS)
+def test_a_gap_names_its_sources(activity: Activity, now: datetime) -> None:
+    ids = {utterance.id for utterance in activity.utterances} | {search.id for search in activity.searches}
+    for gap in update_gaps(activity, (), now):
         assert gap.topic.strip() == gap.topic != ""
         assert set(gap.sources) <= ids
         assert gap.since <= gap.last_seen
@@ -137,13 +135,13 @@ def test_a_gap_tells_where_it_comes_from(lived: Activity, now: datetime) -> None
 # -- skills ------------------------------------------------------------------------------------------------
 
 
-@given(st.lists(lives(), max_size=5))
-def test_counts_never_fall_and_there_are_never_more_good_ends_than_occurrences(life: list[Activity]) -> None:
+@given(st.lists(activities(), max_size=5))
+def test_counts_never_fall_and_successes_never_exceed_occurrences(series: list[Activity]) -> None:
     known: tuple[LearnedSkill, ...] = ()
-    for lived in life:
-        before, known = known, update_skills(lived, known, WHEN + 300 * HOUR)
+    for activity in series:
+        before, known = known, update_skills(activity, known, WHEN + 300 * HOUR)
         now = {skill.name: skill for skill in known}
-        assert len(known) <= MOST_SKILLS
+        assert len(known) <= MAX_SKILLS
         for old in before:
             new = now.get(old.name)
             assert new is None or (new.occurrences >= old.occurrences and new.succeeded >= old.succeeded)
@@ -152,60 +150,60 @@ def test_counts_never_fall_and_there_are_never_more_good_ends_than_occurrences(l
         assert set(emerging_skills(known)) <= set(known)
 
 
-@given(lives(), lives())
-def test_what_two_dreams_count_is_what_one_would_have(one: Activity, other: Activity) -> None:
-    """Where a turn does not go on from the one to the other: in sessions of their own."""
+@given(activities(), activities())
+def test_two_dreams_count_the_same_as_one(one: Activity, other: Activity) -> None:
+    """The sessions differ, so that no turn continues from one dream to the other."""
     renamed = tuple(
         Utterance(
-            id=spoke.id,
-            session=f"{spoke.session}2",
-            at=spoke.at,
-            role=spoke.role,
-            text=spoke.text,
-            tool_uses=spoke.tool_uses,
-            trust=spoke.trust,
+            id=utterance.id,
+            session=f"{utterance.session}2",
+            at=utterance.at,
+            role=utterance.role,
+            text=utterance.text,
+            tool_uses=utterance.tool_uses,
+            trust=utterance.trust,
         )
-        for spoke in other.utterances
+        for utterance in other.utterances
     )
     now = WHEN + 300 * HOUR
     twice = update_skills(Activity(utterances=renamed), update_skills(one, (), now), now)
     at_once = update_skills(Activity(utterances=(*one.utterances, *renamed)), (), now)
-    if len(at_once) < MOST_SKILLS:
+    if len(at_once) < MAX_SKILLS:
         assert {skill[:4] for skill in twice} == {skill[:4] for skill in at_once}
 
 
 # -- insights ----------------------------------------------------------------------------------------------
 
 
-@given(crystals().flatmap(lambda made: st.tuples(st.just(made), st.permutations(made))), lives(), MOMENTS)
-def test_insights_are_the_same_in_whatever_order_crystals_come(
-    orders: tuple[list[Crystal], list[Crystal]], lived: Activity, now: datetime
+@given(crystals().flatmap(lambda items: st.tuples(st.just(items), st.permutations(items))), activities(), MOMENTS)
+def test_the_order_of_crystals_does_not_change_insights(
+    orders: tuple[list[Crystal], list[Crystal]], activity: Activity, now: datetime
 ) -> None:
-    one, other = (find_insights(made, lived, frozenset(), now) for made in orders)
+    one, other = (find_insights(items, activity, frozenset(), now) for items in orders)
     assert one == other
 
 
-@given(crystals(), st.lists(lives(), max_size=3), MOMENTS)
-def test_no_insight_is_made_twice(made: list[Crystal], life: list[Activity], now: datetime) -> None:
+@given(crystals(), st.lists(activities(), max_size=3), MOMENTS)
+def test_no_insight_is_repeated(material: list[Crystal], series: list[Activity], now: datetime) -> None:
     known: list[str] = []
-    for place, lived in enumerate(life):
-        new = [insight.key for insight in find_insights(made[: 5 * place + 5], lived, frozenset(known), now)]
+    for place, activity in enumerate(series):
+        new = [insight.key for insight in find_insights(material[: 5 * place + 5], activity, frozenset(known), now)]
         assert len(set(new)) == len(new)
         assert not {*new} & {*known}
         known += new
-    if life:
-        assert find_insights(made[: 5 * len(life)], life[-1], frozenset(known), now) == []
+    if series:
+        assert find_insights(material[: 5 * len(series)], series[-1], frozenset(known), now) == []
 
 
 @pytest.mark.spec("J5")
-@given(crystals(), lives(), MOMENTS)
-def test_an_insight_names_what_it_is_made_of_and_is_trusted_like_the_least_of_it(
-    made: list[Crystal], lived: Activity, now: datetime
+@given(crystals(), activities(), MOMENTS)
+def test_an_insight_has_sources_and_at_most_their_lowest_trust(
+    material: list[Crystal], activity: Activity, now: datetime
 ) -> None:
-    trusts = {crystal.id: [crystal.trust] for crystal in made}
-    for spoke in lived.utterances:
-        trusts.setdefault(spoke.id, []).append(spoke.trust)
-    for insight in find_insights(made, lived, frozenset(), now):
+    trusts = {crystal.id: [crystal.trust] for crystal in material}
+    for utterance in activity.utterances:
+        trusts.setdefault(utterance.id, []).append(utterance.trust)
+    for insight in find_insights(material, activity, frozenset(), now):
         assert insight.sources
         assert insight.trust > Trust.DATA
         assert insight.trust <= min(max(trusts[source]) for source in insight.sources)
@@ -213,7 +211,7 @@ def test_an_insight_names_what_it_is_made_of_and_is_trusted_like_the_least_of_it
 
 # -- economics ---------------------------------------------------------------------------------------------
 
-What = Literal["earning", "spending", "listing"]
+TradeType = Literal["earning", "spending", "listing"]
 
 
 @st.composite
@@ -231,18 +229,21 @@ def trades(draw: st.DrawFn) -> Event:
 
 
 @given(st.lists(trades(), max_size=15), MOMENTS)
-def test_what_is_reported_are_the_sums(entered: list[Event], now: datetime) -> None:
-    made = [event.payload for event in entered if isinstance(event.payload, TradeRecorded)]
-    found = summarize_trades(entered, now)
-    assert {one.currency for one in found} == {trade.currency for trade in made}
-    for one in found:
-        assert Fraction(one.earned) == exact_sum(made, one.currency, "earning")
-        assert Fraction(one.spent) == exact_sum(made, one.currency, "spending")
+def test_totals_are_exact_sums(events: list[Event], now: datetime) -> None:
+    recorded = [event.payload for event in events if isinstance(event.payload, TradeRecorded)]
+    totals = summarize_trades(events, now)
+    assert {one.currency for one in totals} == {trade.currency for trade in recorded}
+    for one in totals:
+        assert Fraction(one.earned) == exact_sum(recorded, one.currency, "earning")
+        assert Fraction(one.spent) == exact_sum(recorded, one.currency, "spending")
         assert Fraction(one.week) == sum(map(Fraction, one.days))
         assert Fraction(one.week) + Fraction(one.week_before) <= Fraction(one.earned)
         assert sum(Fraction(amount) for _, amount in one.top) <= Fraction(one.earned)
         assert len(economics_lines(one)) <= 1
 
 
-def exact_sum(made: Sequence[TradeRecorded], currency: str, what: What) -> Fraction:
-    return sum((Fraction(one.amount) for one in made if (one.currency, one.trade_type) == (currency, what)), Fraction())
+def exact_sum(recorded: Sequence[TradeRecorded], currency: str, trade_type: TradeType) -> Fraction:
+    return sum(
+        (Fraction(one.amount) for one in recorded if (one.currency, one.trade_type) == (currency, trade_type)),
+        Fraction(),
+    )

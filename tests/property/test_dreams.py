@@ -1,4 +1,4 @@
-"""A state machine of agents, users and dreams in any order: no word of any of them is lost."""
+"""A state machine of agents, users and dreams in any order: no text is lost."""
 
 from __future__ import annotations
 
@@ -48,20 +48,20 @@ class Dreaming(RuleBasedStateMachine):
         self.session = self.memory.session("s", resource="ada", cwd="/w")
         self.number = count(1)
         self.lines: list[str] = []
-        """What people have written on the page."""
+        """Lines that users wrote on the page."""
         self.remarks: list[str] = []
-        """What they have typed among the notes."""
-        self.taken_off: set[str] = set()
+        """Remarks that users typed between notes."""
+        self.removed_notes: set[str] = set()
 
     def teardown(self) -> None:
         try:
-            self.dreams_the_same_of_the_same()
+            self.check_determinism()
         finally:
             self.memory.close()
             self._folder.cleanup()
 
     @initialize(seeded=st.booleans())
-    def begins(self, seeded: bool) -> None:
+    def start(self, seeded: bool) -> None:
         if seeded:
             self.page.parent.mkdir(parents=True, exist_ok=True)
             self.page.write_text("# Me\n\nI raise 12 quails.\n\n- My boat is called Difference\n", "utf-8")
@@ -70,37 +70,37 @@ class Dreaming(RuleBasedStateMachine):
     # -- the agent --------------------------------------------------------------------------------------------
 
     @rule(text=NOTES, importance=st.sampled_from([0.3, 0.7, 1.0]))
-    def takes_a_note(self, text: str, importance: float) -> None:
+    def add_note(self, text: str, importance: float) -> None:
         self.session.note(text, importance=importance)
 
     # -- dreams -----------------------------------------------------------------------------------------------
 
     @rule()
-    def dreams(self) -> None:
-        self.goes_on()
+    def dream(self) -> None:
+        self.resume()
         dream = self.memory.dream("ada")
         assert dream.status == "done", dream
-        assert accounted(self.memory, taken_off=self.taken_off).waiting == []
+        assert accounted(self.memory, taken_off=self.removed_notes).waiting == []
 
     @rule(phase=st.sampled_from(PHASES), text=NOTES)
-    def dreams_while_a_note_is_taken(self, phase: str, text: str) -> None:
+    def dream_while_a_note_is_added(self, phase: str, text: str) -> None:
         self.dream_disturbed(phase, lambda: self.session.note(text))
 
     @rule(phase=st.sampled_from(PHASES))
-    def dreams_in_vain(self, phase: str) -> None:
+    def dream_that_fails(self, phase: str) -> None:
         with contextlib.suppress(ZeroDivisionError):
             self.dream_disturbed(phase, lambda: 1 // 0)
-        assert self.memory.resource("ada").dreams()[0].status == self.unless_committed(phase)
+        assert self.memory.resource("ada").dreams()[0].status == self.expected_status(phase)
 
     @rule(phase=st.sampled_from(PHASES))
-    def dreams_and_is_called_off(self, phase: str) -> None:
+    def dream_that_is_cancelled(self, phase: str) -> None:
         self.dream_disturbed(phase, lambda: self.memory.resource("ada").cancel_dream())
-        assert self.memory.resource("ada").dreams()[0].status == self.unless_committed(phase)
+        assert self.memory.resource("ada").dreams()[0].status == self.expected_status(phase)
 
     @rule(phase=st.sampled_from(PHASES[:-1]))
-    def dreams_and_dies(self, phase: str) -> None:
-        """Its memory is closed, so that not even its end can be told; and then nobody hears of it for long enough."""
-        self.goes_on()
+    def dream_that_dies(self, phase: str) -> None:
+        """The memory is closed, so that no end is recorded; then the lease expires."""
+        self.resume()
         with Memory.open(self.home, clock=self.clock, embedder=None) as other:
 
             def die(now: str, _: str) -> None:
@@ -110,21 +110,21 @@ class Dreaming(RuleBasedStateMachine):
 
             with pytest.raises(ZeroDivisionError):
                 other.dream("ada", watch=die)
-        left = self.memory.resource("ada").state.dreams.running
-        assert left is not None
-        assert PHASE_AFTER[left.stage] == phase
+        unfinished = self.memory.resource("ada").state.dreams.running
+        assert unfinished is not None
+        assert PHASE_AFTER[unfinished.stage] == phase
         self.clock.advance(seconds=LEASE_DURATION.total_seconds())
 
     @rule()
-    def takes_a_dream_back(self) -> None:
+    def undo_dream_if_possible(self) -> None:
         with contextlib.suppress(NotFound, Conflict):
             self.memory.resource("ada").undo_dream()
 
-    # -- people -----------------------------------------------------------------------------------------------
+    # -- users ------------------------------------------------------------------------------------------------
 
     @rule(section=st.sampled_from([Section.BOND, Section.ACTIVE]))
-    def a_person_writes_on_the_page(self, section: Section) -> None:
-        self.look()
+    def user_writes_on_the_page(self, section: Section) -> None:
+        self.sync_files()
         line = f"Line {next(self.number)} of hers"
         heading, page = f"## {section}\n", self.page.read_text("utf-8") if self.page.exists() else ""
         self.page.parent.mkdir(parents=True, exist_ok=True)
@@ -133,8 +133,8 @@ class Dreaming(RuleBasedStateMachine):
         self.lines.append(line)
 
     @rule()
-    def a_person_types_among_the_notes(self) -> None:
-        self.look()
+    def user_types_between_notes(self) -> None:
+        self.sync_files()
         remark = f"Remark {next(self.number)} of hers."
         notes = self.notes.read_text("utf-8") if self.notes.exists() else ""
         self.notes.parent.mkdir(parents=True, exist_ok=True)
@@ -143,66 +143,68 @@ class Dreaming(RuleBasedStateMachine):
 
     @precondition(lambda self: self.notes.exists() and "- [" in self.notes.read_text("utf-8"))
     @rule()
-    def a_person_takes_a_note_off_the_page(self) -> None:
-        self.look()
+    def user_removes_a_note(self) -> None:
+        self.sync_files()
         text = self.notes.read_text("utf-8")
-        if jottings := parse_notes(text):
-            gone = jottings[-1]
-            place = text.rindex(f"- [{gone.at}]")
+        if parsed := parse_notes(text):
+            removed = parsed[-1]
+            place = text.rindex(f"- [{removed.at}]")
             self.notes.write_text(text[:place], "utf-8")
-            self.taken_off.add(gone.text)
+            self.removed_notes.add(removed.text)
             self.remarks = [remark for remark in self.remarks if remark not in text[place:]]
 
     @rule(hours=st.sampled_from([1, 30, 24 * 40]))
     def time_passes(self, hours: int) -> None:
         self.clock.advance(seconds=3_600 * hours)
 
-    # -- what holds -------------------------------------------------------------------------------------------
+    # -- invariants -------------------------------------------------------------------------------------------
 
     @invariant()
     def every_note_is_in_one_place(self) -> None:
-        self.look()
-        accounted(self.memory, taken_off=self.taken_off)
+        self.sync_files()
+        accounted(self.memory, taken_off=self.removed_notes)
         in_order(self.memory)
         shown(self.memory)
 
     @invariant()
-    def what_people_wrote_stands_on_the_page(self) -> None:
+    def lines_of_users_are_on_the_page(self) -> None:
         page = text_of(self.memory, MEMORY_PAGE_PATH)
         assert [line for line in self.lines if line not in page] == []
 
     @invariant()
-    def what_people_typed_waits_or_was_taken_in_once(self) -> None:
+    def remarks_of_users_wait_or_are_committed_once(self) -> None:
         events = events_of(self.memory)
-        taken = {
+        committed = {
             note
             for event in standing(events)
             if isinstance(event.payload, DreamCommitted)
             for note in event.payload.notes
         }
         kept = Counter(
-            event.payload.text for event in events if isinstance(event.payload, CrystalCreated) and event.id in taken
+            event.payload.text
+            for event in events
+            if isinstance(event.payload, CrystalCreated) and event.id in committed
         )
         waiting = text_of(self.memory, NOTES_PAGE_PATH)
         for remark in self.remarks:
             assert (kept[remark], waiting.count(remark)) in ((0, 1), (1, 0)), remark
 
     @invariant()
-    def the_page_has_its_size(self) -> None:
+    def the_page_is_within_its_limit(self) -> None:
         assert len(text_of(self.memory, MEMORY_PAGE_PATH)) <= MAX_PAGE_CHARACTERS
 
     @invariant()
-    def the_state_is_what_the_journal_says(self) -> None:
+    def the_state_equals_a_fold_of_the_journal(self) -> None:
         fold = ResourceFold("resource/ada")
         state = fold.initial()
         for event in events_of(self.memory):
             state = fold.apply(state, event)
         assert state == self.memory._context.resource_stream("ada").state  # pyright: ignore[reportPrivateUsage]
 
-    def dreams_the_same_of_the_same(self) -> None:
-        """Dreams are made of nothing but the journal and the time."""
-        self.goes_on()
-        self.look()
+    def check_determinism(self) -> None:
+        """A dream depends only on the journal and the time."""
+        self.resume()
+        self.sync_files()
         self.memory.close()
         pages: list[str] = []
         for copy in ("one", "other"):
@@ -212,33 +214,33 @@ class Dreaming(RuleBasedStateMachine):
                 pages.append(text_of(memory, MEMORY_PAGE_PATH))
                 memory.dream("ada")
                 again, seeded = text_of(memory, MEMORY_PAGE_PATH), memory.resource("ada").state.dreams.page_adopted
-            if not seeded:  # what was written before the first dream is worked in little by little
-                assert without_header(again) == without_header(pages[-1]), "twice is as good as once"
+            if not seeded:  # text from before the first dream is adopted gradually
+                assert without_header(again) == without_header(pages[-1]), "a second dream changes nothing"
         assert pages[0] == pages[1]
 
-    def goes_on(self) -> None:
-        """With what was left in the middle, if anything was: what was proposed by then is what comes of it."""
-        left = self.memory.resource("ada").state.dreams.running
-        if left is None:
+    def resume(self) -> None:
+        """Resume an unfinished dream, if any, with its recorded proposal."""
+        unfinished = self.memory.resource("ada").state.dreams.running
+        if unfinished is None:
             return
         proposed = self.proposals()
         dream = self.memory.dream("ada")
         assert dream.status == "done", dream
-        assert (dream.id == left.dream) == left.is_resumable(self.clock.now)
-        assert self.proposals() - proposed == (not left.proposed or dream.id != left.dream)
+        assert (dream.id == unfinished.dream) == unfinished.is_resumable(self.clock.now)
+        assert self.proposals() - proposed == (not unfinished.proposed or dream.id != unfinished.dream)
 
     def proposals(self) -> int:
         return sum(isinstance(event.payload, DreamProposed) for event in events_of(self.memory))
 
     def dream_disturbed(self, phase: str, disturb: Any) -> None:
-        self.goes_on()
+        self.resume()
         self.memory.dream("ada", watch=lambda now, _: disturb() if now == phase else None)
 
-    def unless_committed(self, phase: str) -> str:
+    def expected_status(self, phase: str) -> str:
         return "done" if phase == "index" else "failed"
 
-    def look(self) -> None:
-        """Whoever looks brings files and journal together."""
+    def sync_files(self) -> None:
+        """Reading synchronizes files and journal."""
         self.memory.flush()
         for path in (MEMORY_PAGE_PATH, NOTES_PAGE_PATH):
             with contextlib.suppress(NotFound):

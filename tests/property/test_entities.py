@@ -26,7 +26,7 @@ from inmind.entities.window import Entities
 
 # -- extraction --------------------------------------------------------------------------------------------
 
-# Keys and values that mean something to the extractor, so that it goes where it can go wrong.
+# Keys and values with a meaning to the extractor, so that all its branches are reached.
 KEYS = st.sampled_from(
     "id _id uuid key type name title node edges attributes data pages page items order_id orderIds number path content "
     "text structuredContent isError error status value first_name __typename matches #W123456 ada@example.com "
@@ -95,7 +95,7 @@ def test_extracted_entities_can_be_stored_rendered_and_serialized(tool: str, res
 
 # -- the fold ----------------------------------------------------------------------------------------------
 
-HAPPENINGS = st.one_of(
+PAYLOADS = st.one_of(
     st.lists(things(), min_size=1, max_size=4).map(lambda seen: EntitiesSeen(tuple(seen))),
     st.lists(things(), min_size=1, max_size=4).map(lambda seen: EntitiesRestored(tuple(seen))),
     st.builds(
@@ -104,23 +104,23 @@ HAPPENINGS = st.one_of(
 )
 
 
-def event(what: EventPayload, seq: int) -> Event:
+def event(payload: EventPayload, seq: int) -> Event:
     at = WHEN + timedelta(seconds=seq)
-    return Event(stream="session/s", seq=seq, at=at, payload=what, origin=Origin.TOOL, trust=Trust.DATA)
+    return Event(stream="session/s", seq=seq, at=at, payload=payload, origin=Origin.TOOL, trust=Trust.DATA)
 
 
 @pytest.mark.spec("A2", "B2")
-@given(st.lists(HAPPENINGS, max_size=12), st.integers(1, 4))
-def test_the_window_keeps_its_invariants(happenings: list[EventPayload], most: int) -> None:
+@given(st.lists(PAYLOADS, max_size=12), st.integers(1, 4))
+def test_the_window_keeps_its_invariants(payloads: list[EventPayload], limit: int) -> None:
     entities = Entities()
-    for seq, what in enumerate(happenings, start=1):
+    for seq, payload in enumerate(payloads, start=1):
         before = entities
-        entities = entities.apply(event(what, seq))
-        leaving = entities.overflow(most)
-        entities = entities.evict(leaving)
+        entities = entities.apply(event(payload, seq))
+        evicted = entities.overflow(limit)
+        entities = entities.evict(evicted)
 
-        assert len(entities) <= max(most, sum(entity.pinned for entity in entities))
-        assert not any(entity.pinned for entity in leaving)
+        assert len(entities) <= max(limit, sum(entity.pinned for entity in entities))
+        assert not any(entity.pinned for entity in evicted)
         keys = [entity.key for entity in entities]
         assert len(keys) == len(set(keys))
         assert {entity.key for entity in entities.evicted_entities}.isdisjoint(keys)
@@ -138,14 +138,14 @@ def test_the_window_keeps_its_invariants(happenings: list[EventPayload], most: i
 
 @pytest.mark.spec("B7")
 @given(st.integers(2, 9), st.data())
-def test_positions_in_a_list_stay_whatever_is_used(size: int, data: st.DataObject) -> None:
+def test_positions_in_a_list_do_not_change_when_entries_are_used(size: int, data: st.DataObject) -> None:
     rows = [{"id": f"img-{n}00", "filename": f"{n}.jpg"} for n in range(1, size + 1)]
-    happened = [ToolObserved("search_images", {}, {"matches": rows})]
+    outcomes = [ToolObserved("search_images", {}, {"matches": rows})]
     for row in data.draw(st.lists(st.sampled_from(rows), max_size=6)):
         tool, result = data.draw(st.sampled_from([("get_image", row), ("set_hero", {"ok": True})]))
-        happened.append(ToolObserved(tool, {"image_id": row["id"]}, result))
+        outcomes.append(ToolObserved(tool, {"image_id": row["id"]}, result))
     entities = Entities()
-    for seq, outcome in enumerate(happened, start=1):
+    for seq, outcome in enumerate(outcomes, start=1):
         entities = entities.apply(event(EntitiesSeen(sightings_from_result(outcome)), seq))
     places = "first second third fourth fifth sixth seventh eighth ninth".split()[:size]
     answers = [resolve(f"the {place} image", entities).entity for place in places]
@@ -189,20 +189,20 @@ def test_observations_in_one_batch_give_the_same_events_as_one_by_one(
 ) -> None:
     """A host may pass one message at a time or a whole conversation."""
     rules = EntityRules(window=window)
-    told: list[Observation] = []
+    observations: list[Observation] = []
     for n, (tool, size) in enumerate(calls):
         rows = [{"id": f"page-{n}{k}0", "title": f"Page {n}{k}"} for k in range(size)]
-        told.append(Observation(ToolObserved(tool, {}, rows), Origin.TOOL, f"session/s#{n}"))
+        observations.append(Observation(ToolObserved(tool, {}, rows), Origin.TOOL, f"session/s#{n}"))
 
-    def led_to(entities: Entities, happenings: list[Observation], version: int) -> tuple[Entities, int]:
-        drafts = draft_entity_events(entities, happenings, rules, now=WHEN, stream="session/s", version=version)
+    def apply_observations(entities: Entities, batch: list[Observation], version: int) -> tuple[Entities, int]:
+        drafts = draft_entity_events(entities, batch, rules, now=WHEN, stream="session/s", version=version)
         for draft in drafts:
             version += 1
             entities = entities.apply(replace(event(draft.payload, version), at=WHEN, sources=draft.sources))
         return entities, version
 
-    whole, _ = led_to(Entities(), told, 0)
+    whole, _ = apply_observations(Entities(), observations, 0)
     state, version = Entities(), 0
-    for one in told:
-        state, version = led_to(state, [one], version)
+    for one in observations:
+        state, version = apply_observations(state, [one], version)
     assert whole == state

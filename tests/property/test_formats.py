@@ -1,4 +1,4 @@
-"""Formats and pairing, for conversations nobody thought of."""
+"""Formats and pairing, for generated conversations."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FORMAT_NAMES = st.sampled_from(list(FORMATS))
 
 @pytest.mark.spec("D9")
 @given(data=st.data(), name=FORMAT_NAMES)
-def test_what_is_read_and_written_reads_the_same(data: st.DataObject, name: str) -> None:
+def test_a_message_reads_the_same_after_writing(data: st.DataObject, name: str) -> None:
     format, wire = FORMATS[name], data.draw(WIRES[name])
     format.check(wire, field="messages[0]")
     message = format.read(wire)
@@ -47,7 +47,7 @@ def test_what_is_read_and_written_reads_the_same(data: st.DataObject, name: str)
 
 @pytest.mark.spec("D7")
 @given(messages=conversations(), name=FORMAT_NAMES)
-def test_whatever_was_said_makes_a_list_that_the_provider_takes(messages: list[ParsedMessage], name: str) -> None:
+def test_any_conversation_becomes_a_valid_provider_list(messages: list[ParsedMessage], name: str) -> None:
     arrangement = to_provider_list(messages, FORMATS[name])
     for place, wire in enumerate(arrangement.wires):
         FORMATS[name].check(wire, field=f"messages[{place}]")
@@ -56,7 +56,7 @@ def test_whatever_was_said_makes_a_list_that_the_provider_takes(messages: list[P
 
 @pytest.mark.spec("D7")
 @given(messages=conversations(), name=FORMAT_NAMES)
-def test_what_is_arranged_is_left_as_it_is(messages: list[ParsedMessage], name: str) -> None:
+def test_a_valid_provider_list_is_not_changed_again(messages: list[ParsedMessage], name: str) -> None:
     format = FORMATS[name]
     once = to_provider_list(messages, format)
     twice = to_provider_list([ParsedMessage(name, wire, format.read(wire)) for wire in once.wires], format)
@@ -66,28 +66,28 @@ def test_what_is_arranged_is_left_as_it_is(messages: list[ParsedMessage], name: 
 
 @pytest.mark.spec("D7")
 @given(data=st.data(), name=FORMAT_NAMES)
-def test_a_list_that_the_provider_takes_goes_out_as_the_same_objects(data: st.DataObject, name: str) -> None:
+def test_a_valid_list_is_sent_as_the_same_objects(data: st.DataObject, name: str) -> None:
     format = FORMATS[name]
     messages = [ParsedMessage(name, wire, format.read(wire)) for wire in data.draw(well_formed(name))]
-    assert faults(name, [said.wire for said in messages]) == []
+    assert faults(name, [parsed.wire for parsed in messages]) == []
     arrangement = to_provider_list(messages, format)
-    assert [id(wire) for wire in arrangement.wires] == [id(said.wire) for said in messages]
+    assert [id(wire) for wire in arrangement.wires] == [id(parsed.wire) for parsed in messages]
     assert (arrangement.left_out, arrangement.repairs) == ((), ())
 
 
 @pytest.mark.spec("D7")
 @given(data=st.data(), name=FORMAT_NAMES)
-def test_nothing_is_changed_without_saying_so(data: st.DataObject, name: str) -> None:
+def test_every_change_is_reported(data: st.DataObject, name: str) -> None:
     messages = data.draw(conversations(name))
     arrangement = to_provider_list(messages, FORMATS[name])
     if not (arrangement.left_out or arrangement.repairs):
         sent = [wire for wire in arrangement.wires if wire.get("content") != OPENING_TEXT]
-        assert [id(wire) for wire in sent] == [id(said.wire) for said in messages]
+        assert [id(wire) for wire in sent] == [id(parsed.wire) for parsed in messages]
 
 
 @pytest.mark.spec("D7")
 @given(data=st.data(), name=FORMAT_NAMES, cut=st.integers(0, 12))
-def test_a_conversation_cut_anywhere_is_made_whole(data: st.DataObject, name: str, cut: int) -> None:
+def test_a_conversation_cut_anywhere_becomes_valid(data: st.DataObject, name: str, cut: int) -> None:
     format, wires = FORMATS[name], data.draw(well_formed(name))
     for part in (wires[:cut], wires[cut:]):
         arrangement = to_provider_list([ParsedMessage(name, wire, format.read(wire)) for wire in part], format)
@@ -96,34 +96,36 @@ def test_a_conversation_cut_anywhere_is_made_whole(data: st.DataObject, name: st
 
 @pytest.mark.spec("D7")
 @given(data=st.data(), name=FORMAT_NAMES, rest=conversations())
-def test_what_follows_a_settled_beginning_can_be_arranged_by_itself(
+def test_messages_after_a_valid_prefix_can_be_arranged_separately(
     data: st.DataObject, name: str, rest: list[ParsedMessage]
 ) -> None:
     format = FORMATS[name]
-    begun = [ParsedMessage(name, wire, format.read(wire)) for wire in data.draw(well_formed(name))]
-    whole = to_provider_list([*begun, *rest], format)
-    assert whole.wires == [said.wire for said in begun] + to_provider_list(rest, format, is_start=False).wires
+    settled = [ParsedMessage(name, wire, format.read(wire)) for wire in data.draw(well_formed(name))]
+    whole = to_provider_list([*settled, *rest], format)
+    assert whole.wires == [parsed.wire for parsed in settled] + to_provider_list(rest, format, is_start=False).wires
 
 
 @pytest.mark.spec("D9")
 @given(data=st.data(), name=FORMAT_NAMES, other=FORMAT_NAMES)
-def test_another_format_and_back_says_the_same(data: st.DataObject, name: str, other: str) -> None:
-    there, back = FORMATS[other], FORMATS[name]
-    messages = [ParsedMessage(name, wire, back.read(wire)) for wire in data.draw(well_formed(name))]
-    abroad = to_provider_list(messages, there)
-    home = to_provider_list([ParsedMessage(other, wire, there.read(wire)) for wire in abroad.wires], back)
-    assert abroad.left_out == home.left_out == ()
-    assert abroad.repairs == home.repairs == ()
-    assert spoken(back.read(wire) for wire in home.wires) == spoken(said.message for said in messages)
+def test_conversion_to_another_format_and_back_keeps_the_content(data: st.DataObject, name: str, other: str) -> None:
+    target, source = FORMATS[other], FORMATS[name]
+    messages = [ParsedMessage(name, wire, source.read(wire)) for wire in data.draw(well_formed(name))]
+    converted = to_provider_list(messages, target)
+    returned = to_provider_list([ParsedMessage(other, wire, target.read(wire)) for wire in converted.wires], source)
+    assert converted.left_out == returned.left_out == ()
+    assert converted.repairs == returned.repairs == ()
+    assert parts_by_role(source.read(wire) for wire in returned.wires) == parts_by_role(
+        parsed.message for parsed in messages
+    )
 
 
 @pytest.mark.spec("D9")
 @given(messages=conversations(), name=FORMAT_NAMES)
-def test_everything_said_is_sent_or_named(messages: list[ParsedMessage], name: str) -> None:
+def test_every_part_is_sent_or_reported(messages: list[ParsedMessage], name: str) -> None:
     before = copy.deepcopy(messages)
     arrangement = to_provider_list(messages, FORMATS[name])
     assert messages == before
-    given_parts = [part for said in messages for part in said.message.parts]
+    given_parts = [part for parsed in messages for part in parsed.message.parts]
     sent = [part for wire in arrangement.wires for part in FORMATS[name].read(wire).parts]
     assert calls_in(sent) == calls_in(given_parts)
     assert_results_accounted_for(given_parts, sent, arrangement)
@@ -140,18 +142,18 @@ def test_everything_said_is_sent_or_named(messages: list[ParsedMessage], name: s
 @given(
     marked=st.lists(st.integers(0, 5), unique=True, max_size=4).map(sorted), hours=st.integers(0, 4), tail=st.booleans()
 )
-def test_no_mark_stands_behind_one_that_lasts_less(marked: list[int], hours: int, tail: bool) -> None:
-    """Whatever marks the host has, in an order that Anthropic takes, ours leave it one that it takes."""
+def test_no_cache_mark_follows_one_with_a_shorter_lifetime(marked: list[int], hours: int, tail: bool) -> None:
+    """Our marks keep an order that Anthropic accepts, for any valid marks of the host."""
     blocks: list[dict[str, Any]] = [{"type": "text", "text": "x"} for _ in range(6)]
     for place in marked:
         ttl = "1h" if place in marked[:hours] else "5m"
         blocks[place] |= {"cache_control": {"type": "ephemeral", "ttl": ttl}}
-    tool, system, *said = blocks
+    tool, system, *contents = blocks
     roles = ("user", "assistant", "user", "assistant")
-    wires = [{"role": role, "content": [block]} for role, block in zip(roles, said, strict=True)]
+    wires = [{"role": role, "content": [block]} for role, block in zip(roles, contents, strict=True)]
     anthropic = FORMATS["anthropic"]
-    carried = anthropic.add_tail(wires, "tail") if tail else None
-    request = anthropic.request(PromptHead(system=[system], memory="MEMORY"), carried or wires, [tool])
+    with_tail = anthropic.add_tail(wires, "tail") if tail else None
+    request = anthropic.request(PromptHead(system=[system], memory="MEMORY"), with_tail or wires, [tool])
     messages = [block for wire in request["messages"] for block in wire["content"]]
     marks = [block.get("cache_control") for block in (*request["tools"], *request["system"], *messages)]
     ttls = [mark.get("ttl", "5m") for mark in marks if mark]
@@ -160,13 +162,13 @@ def test_no_mark_stands_behind_one_that_lasts_less(marked: list[int], hours: int
 
 
 @given(value=json_values())
-def test_everything_that_json_carries_is_accepted(value: Any) -> None:
+def test_every_json_value_is_accepted(value: Any) -> None:
     check_json(value, "messages[0]")
     assert json.loads(json.dumps(value)) == value
 
 
-def spoken(messages: Iterable[Message]) -> list[tuple[str, object]]:
-    """Who said what, part by part: which parts share a message is each format's own affair."""
+def parts_by_role(messages: Iterable[Message]) -> list[tuple[str, object]]:
+    """Roles and parts of messages; formats differ in how they group parts."""
     return [
         ("result", part) if isinstance(part, Result) else (message.role, part)
         for message in messages
@@ -188,10 +190,10 @@ def as_json(arguments: str) -> str:
 def assert_results_accounted_for(given_parts: Sequence[Any], sent: Sequence[Any], arrangement: ProviderList) -> None:
     results = [part for part in given_parts if isinstance(part, Result)]
     answers = [part for part in sent if isinstance(part, Result) and NO_RESULT_TEXT not in str(part.parts)]
-    named = [one for one in arrangement.left_out if one.what.startswith("the result of call")]
-    assert len(results) == len(answers) + len(named)
+    reported = [one for one in arrangement.left_out if one.what.startswith("the result of call")]
+    assert len(results) == len(answers) + len(reported)
     everything_sent = str([part.parts for part in answers])
-    refused = {one.what for one in named}
+    refused = {one.what for one in reported}
     for result in results:
         if f"the result of call {result.id!r}" not in refused:
             for part in result.parts:

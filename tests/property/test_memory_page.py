@@ -1,4 +1,4 @@
-"""What holds of MEMORY.md whatever people have written on it and whatever a dream proposes."""
+"""Properties of MEMORY.md for any text of users and any proposal of a dream."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from inmind.dreams.page.retire import MAX_POINTER_CHARACTERS
 from inmind.dreams.page.rewrite import RewriteContext, RewriteResult, rewrite_page
 from inmind.dreams.page.sections import Section
 
-# What people have on such pages, and what looks like something of ours and is not, or is in an odd place.
+# Lines that users have on such pages, and lines that resemble ours or are in an unusual place.
 LINES = st.sampled_from(
     [
         "",
@@ -102,12 +102,12 @@ RETIRES = st.builds(Retire, line=TEXTS, topic=st.sampled_from(["", "a topic"]), 
 EDITS = st.lists(st.one_of(ADDS, ADDS, REWRITES, RETIRES), max_size=8)
 
 
-def finds(query: str) -> frozenset[str]:
+def search_crystals(query: str) -> frozenset[str]:
     wanted = query.casefold().split()
     return frozenset(id for id, text in CRYSTALS.items() if all(word in text.casefold() for word in wanted))
 
 
-def a_ground(
+def a_context(
     before: str = "", lines: Mapping[str, PageLine] | None = None, days: int = 0, seed: str = ""
 ) -> RewriteContext:
     known = {text: id for id, text in CRYSTALS.items()}
@@ -118,7 +118,7 @@ def a_ground(
         user_lines={text: known[text] for _, text in parse_page(before).all_entries() if text in known},
         adopted_entries=entry_texts(seed),
         weights=dict.fromkeys(Section, 1.0),
-        search=finds,
+        search=search_crystals,
         source_text=lambda id: CRYSTALS.get(id, ""),
         source_trust=lambda _: Trust.AGENT,
     )
@@ -132,13 +132,13 @@ def lines_of(text: str) -> list[str]:
     return sorted(line.strip("\r") for line in text.split("\n") if line.strip())
 
 
-def people_of(text: str, ground: RewriteContext) -> list[str]:
-    return [entry for _, entry in parse_page(text).all_entries() if entry not in ground.dream_lines]
+def user_entries(text: str, context: RewriteContext) -> list[str]:
+    return [entry for _, entry in parse_page(text).all_entries() if entry not in context.dream_lines]
 
 
 @pytest.mark.spec("G1")
 @given(text=PAGES)
-def test_no_line_of_any_page_is_lost_by_reading_and_writing_it(text: str) -> None:
+def test_parsing_and_rendering_loses_no_line(text: str) -> None:
     assert [line.strip() for line in lines_of(render_page(parse_page(text)))] == [
         line.strip() for line in lines_of(text)
     ]
@@ -147,69 +147,73 @@ def test_no_line_of_any_page_is_lost_by_reading_and_writing_it(text: str) -> Non
 @pytest.mark.spec("G1")
 @given(text=PAGES)
 @example(text="# Working Memory State\n- an item\n_Last dream: 2026-03-12T16:00:00Z_\n  an indented line\n- another")
-def test_what_was_written_once_is_written_the_same_again(text: str) -> None:
+def test_rendering_is_idempotent(text: str) -> None:
     once = render_page(parse_page(text))
     assert render_page(parse_page(once)) == once
 
 
 @pytest.mark.spec("G4")
-@given(said=st.lists(st.tuples(SECTIONS, st.sampled_from(FACTS[:8]))), above=st.sampled_from(["", "# Mine\n\n- a\n\n"]))
-def test_a_page_of_a_dream_is_read_as_the_page_it_was(said: list[tuple[Section, str]], above: str) -> None:
-    parts = tuple(PagePart(f"## {one}", tuple(f"- {text}" for where, text in said if where is one)) for one in Section)
+@given(
+    entries=st.lists(st.tuples(SECTIONS, st.sampled_from(FACTS[:8]))), above=st.sampled_from(["", "# Mine\n\n- a\n\n"])
+)
+def test_a_rendered_page_is_parsed_as_the_same_page(entries: list[tuple[Section, str]], above: str) -> None:
+    parts = tuple(
+        PagePart(f"## {one}", tuple(f"- {text}" for where, text in entries if where is one)) for one in Section
+    )
     page = MemoryPage(preamble=above, title="# Working Memory State", header=render_header(WHEN, "calm"), parts=parts)
     assert parse_page(render_page(page)) == page
 
 
 @pytest.mark.spec("G8")
 @given(text=TEXTS)
-def test_a_pointer_is_read_again_from_its_line(text: str) -> None:
+def test_a_pointer_is_parsed_from_its_line(text: str) -> None:
     for pointer in candidate_pointers(text):
         assert parse_pointer(format_pointer(pointer)) == pointer
 
 
 @pytest.mark.spec("G11")
 @given(window=st.integers(0, 2_000_000), state=st.integers(0, 9_000), notes=st.integers(0, 9_000))
-def test_state_and_notes_share_the_room_and_neither_starves(window: int, state: int, notes: int) -> None:
+def test_state_and_notes_share_the_limit_with_a_minimum_for_each(window: int, state: int, notes: int) -> None:
     for_state, for_notes = split_prompt_characters(window, "s" * state, "n" * notes)
-    room = for_state + for_notes
-    assert 3_200 <= room <= 8_000
-    assert for_notes >= min(notes, room // 4)
-    assert min(state, for_state) >= min(state, room * 3 // 4)
+    total = for_state + for_notes
+    assert 3_200 <= total <= 8_000
+    assert for_notes >= min(notes, total // 4)
+    assert min(state, for_state) >= min(state, total * 3 // 4)
 
 
 @pytest.mark.spec("G10")
 @given(
     words=st.lists(st.text(min_size=1, max_size=12).filter(lambda word: not any(map(str.isspace, word))), max_size=900)
 )
-def test_every_word_of_a_seed_is_whole_in_some_chunk(words: list[str]) -> None:
+def test_every_word_of_an_existing_page_is_whole_in_some_chunk(words: list[str]) -> None:
     text = " ".join(words)
-    made = split_chunks(text)
-    assert set(words) <= {word for chunk in made for word in chunk.split(" ")}
-    assert all(estimator()(chunk) <= CHUNK_TOKENS for chunk in made)
+    chunks = split_chunks(text)
+    assert set(words) <= {word for chunk in chunks for word in chunk.split(" ")}
+    assert all(estimator()(chunk) <= CHUNK_TOKENS for chunk in chunks)
 
 
 @pytest.mark.spec("G10")
 @given(text=PAGES)
-def test_every_entry_of_a_seed_is_in_a_chunk(text: str) -> None:
+def test_every_entry_of_an_existing_page_is_in_a_chunk(text: str) -> None:
     assert chunk_by_entry(text).keys() == entry_texts(text)
     assert all(0 <= number < len(split_chunks(text)) for number in chunk_by_entry(text).values())
 
 
 @pytest.mark.spec("G6", "G8")
 @given(before=PAGES, edits=EDITS)
-def test_whatever_is_proposed_no_entry_of_people_is_lost(before: str, edits: list[Edit]) -> None:
-    ground = a_ground(before)
-    made = rewrite_page(before, edits, ground)
-    standing = lines_of(made.text)
-    assert all(line in standing for line in lines_of(before) if not line.startswith(("_Last", "#")))
-    assert failed(made) <= {"substance"}
+def test_no_proposal_loses_an_entry_of_a_user(before: str, edits: list[Edit]) -> None:
+    context = a_context(before)
+    result = rewrite_page(before, edits, context)
+    remaining = lines_of(result.text)
+    assert all(line in remaining for line in lines_of(before) if not line.startswith(("_Last", "#")))
+    assert failed_guards(result) <= {"substance"}
 
 
 @pytest.mark.spec("G12")
 @given(before=PAGES, edits=EDITS)
-def test_dreaming_again_with_nothing_new_changes_the_header_alone(before: str, edits: list[Edit]) -> None:
-    once = rewrite_page(before, edits, a_ground(before))
-    again = rewrite_page(once.text, (), a_ground(once.text, once.dream_lines, days=3))
+def test_a_dream_without_new_material_changes_only_the_header(before: str, edits: list[Edit]) -> None:
+    once = rewrite_page(before, edits, a_context(before))
+    again = rewrite_page(once.text, (), a_context(once.text, once.dream_lines, days=3))
     assert without_header(again.text) == without_header(once.text)
     assert again.dream_lines == once.dream_lines
     assert (again.changed_lines, again.retired_lines) == ((), ())
@@ -217,28 +221,30 @@ def test_dreaming_again_with_nothing_new_changes_the_header_alone(before: str, e
 
 @pytest.mark.spec("G12")
 @given(before=PAGES, edits=EDITS)
-def test_the_same_edits_once_more_change_the_header_alone(before: str, edits: list[Edit]) -> None:
-    once = rewrite_page(before, edits, a_ground(before))
-    again = rewrite_page(once.text, edits, a_ground(once.text, once.dream_lines))
+def test_repeated_edits_change_only_the_header(before: str, edits: list[Edit]) -> None:
+    once = rewrite_page(before, edits, a_context(before))
+    again = rewrite_page(once.text, edits, a_context(once.text, once.dream_lines))
     assert without_header(again.text) == without_header(once.text)
 
 
 @pytest.mark.spec("G4")
 @given(before=PAGES, edits=EDITS)
-def test_all_seven_sections_are_there_each_once_and_in_their_order(before: str, edits: list[Edit]) -> None:
-    made = rewrite_page(before, edits, a_ground(before))
-    page = parse_page(made.text)
+def test_all_seven_sections_are_present_once_and_in_order(before: str, edits: list[Edit]) -> None:
+    result = rewrite_page(before, edits, a_context(before))
+    page = parse_page(result.text)
     assert [part.section for part in page.parts if part.section] == list(Section)
     assert page.header == "_Last dream: 2026-01-01T00:00:00Z | Mood: calm_"
-    assert {text for _, text in page.all_entries()} >= made.dream_lines.keys()
+    assert {text for _, text in page.all_entries()} >= result.dream_lines.keys()
 
 
 @st.composite
-def full_pages(draw: st.DrawFn, most_own: int = 40, most_people: int = 20) -> tuple[str, RewriteContext, int]:
-    """A page that dreams have filled, beside what people wrote; each line of it is made of a crystal of its own."""
-    own = draw(st.integers(0, most_own))
-    people = draw(st.integers(0, most_people))
-    told = {f"c{n}": f"Topic{n} went on about subject{n} for {n} days" + " and more words" * 8 for n in range(own)}
+def full_pages(draw: st.DrawFn, max_dream_lines: int = 40, max_user_lines: int = 20) -> tuple[str, RewriteContext, int]:
+    """A page with lines of dreams and of users; each line has a separate crystal."""
+    own = draw(st.integers(0, max_dream_lines))
+    user_count = draw(st.integers(0, max_user_lines))
+    dream_texts = {
+        f"c{n}": f"Topic{n} went on about subject{n} for {n} days" + " and more words" * 8 for n in range(own)
+    }
     lines = {
         text: PageLine(
             draw(st.sampled_from(["The Bond", "Active Context", "The Niche"])),
@@ -247,33 +253,34 @@ def full_pages(draw: st.DrawFn, most_own: int = 40, most_people: int = 20) -> tu
             importance=draw(IMPORTANCE),
             at=(WHEN - timedelta(days=draw(st.integers(0, 60)))).isoformat(),
         )
-        for id, text in told.items()
+        for id, text in dream_texts.items()
     }
-    theirs = {
-        f"p{n}": f"Somebody typed this{n} about thing{n}, and meant" + " all of it to stay" * 10 for n in range(people)
+    user_texts = {
+        f"p{n}": f"Somebody typed this{n} about thing{n}, and meant" + " all of it to stay" * 10
+        for n in range(user_count)
     }
-    crystals = told | theirs
+    crystals = dream_texts | user_texts
     parts = [
         PagePart(f"## {section}", tuple(f"- {text}" for text, line in lines.items() if line.section == section))
         for section in Section
     ]
-    parts[3] = PagePart(parts[3].heading, (*parts[3].entries, *(f"* {text}" for text in theirs.values())))
+    parts[3] = PagePart(parts[3].heading, (*parts[3].entries, *(f"* {text}" for text in user_texts.values())))
     text = render_page(MemoryPage(title="# Working Memory State", header=render_header(WHEN), parts=tuple(parts)))
 
-    def finds(query: str) -> frozenset[str]:
+    def search_crystals(query: str) -> frozenset[str]:
         wanted = query.casefold().split()
         return frozenset(id for id, text in crystals.items() if all(word in text.casefold() for word in wanted))
 
-    ground = RewriteContext(
+    context = RewriteContext(
         now=WHEN,
         dream_lines=lines,
-        user_lines={text: id for id, text in theirs.items()} if draw(st.booleans()) else {},
+        user_lines={text: id for id, text in user_texts.items()} if draw(st.booleans()) else {},
         weights=dict.fromkeys(Section, 1.0),
-        search=finds,
+        search=search_crystals,
         source_text=lambda id: crystals.get(id, "New fact" if id == "new" else ""),
         source_trust=lambda _: Trust.PERSON,
     )
-    return text, ground, draw(st.integers(0, 30))
+    return text, context, draw(st.integers(0, 30))
 
 
 def many_adds(number: int) -> list[Edit]:
@@ -290,20 +297,20 @@ def many_adds(number: int) -> list[Edit]:
 
 @pytest.mark.spec("G4", "G6")
 @given(full=full_pages())
-def test_a_page_is_never_over_its_room_unless_people_fill_it_alone(full: tuple[str, RewriteContext, int]) -> None:
-    before, ground, adds = full
-    made = rewrite_page(before, many_adds(adds), ground)
+def test_a_page_exceeds_its_limit_only_by_text_of_users(full: tuple[str, RewriteContext, int]) -> None:
+    before, context, adds = full
+    result = rewrite_page(before, many_adds(adds), context)
     if measure(before).fits_in(MAX_PAGE_SIZE):
-        assert measure(made.text).fits_in(MAX_PAGE_SIZE)
-    people = "\n".join(text for text in people_of(made.text, ground) if text not in made.dream_lines)
-    filled = measure(people + "\n" * 400).characters > MAX_PAGE_SIZE.characters
-    # The rest of the Bond leaves in dreams to come: most of it may not in one.
-    only_bond = all(line.section == Section.BOND for line in made.dream_lines.values())
-    assert filled or only_bond or measure(made.text).fits_in(page_limit(people))
-    assert only_bond or len(made.text) <= max(
-        len(before), MAX_PAGE_SIZE.characters, len(people) + MAX_PAGE_SIZE.characters // 4 + 400
+        assert measure(result.text).fits_in(MAX_PAGE_SIZE)
+    user_text = "\n".join(text for text in user_entries(result.text, context) if text not in result.dream_lines)
+    filled = measure(user_text + "\n" * 400).characters > MAX_PAGE_SIZE.characters
+    # Most of the Bond may not be retired in one dream; later dreams retire the rest.
+    only_bond = all(line.section == Section.BOND for line in result.dream_lines.values())
+    assert filled or only_bond or measure(result.text).fits_in(page_limit(user_text))
+    assert only_bond or len(result.text) <= max(
+        len(before), MAX_PAGE_SIZE.characters, len(user_text) + MAX_PAGE_SIZE.characters // 4 + 400
     )
-    assert failed(made) <= ({"substance"} if not ground.dream_lines else set())
+    assert failed_guards(result) <= ({"substance"} if not context.dream_lines else set())
 
 
 LONGEST_POINTER = 2 * MAX_TOPIC_CHARACTERS + MAX_KEYWORDS_CHARACTERS + 30
@@ -311,44 +318,44 @@ LONGEST_POINTER = 2 * MAX_TOPIC_CHARACTERS + MAX_KEYWORDS_CHARACTERS + 30
 
 @pytest.mark.spec("G8")
 @given(full=full_pages())
-def test_what_leaves_a_full_page_is_found_by_a_pointer_on_it(full: tuple[str, RewriteContext, int]) -> None:
-    before, ground, adds = full
-    made = rewrite_page(before, many_adds(adds), ground)
-    pointers = [line for line in made.dream_lines.values() if line.section == Section.POINTERS]
+def test_a_line_retired_from_a_full_page_is_found_by_a_pointer(full: tuple[str, RewriteContext, int]) -> None:
+    before, context, adds = full
+    result = rewrite_page(before, many_adds(adds), context)
+    pointers = [line for line in result.dream_lines.values() if line.section == Section.POINTERS]
     assert len(pointers) <= MAX_POINTERS
     kept = {source for line in pointers for source in line.sources}
     long = sum(len(line.text) for line in pointers) + LONGEST_POINTER > MAX_POINTER_CHARACTERS
-    crowded = (
-        long or len(pointers) == MAX_POINTERS or any(line.section == Section.POINTERS for line in made.retired_lines)
+    at_limit = (
+        long or len(pointers) == MAX_POINTERS or any(line.section == Section.POINTERS for line in result.retired_lines)
     )
-    assert crowded or {source for line in made.retired_lines for source in line.sources} <= kept
+    assert at_limit or {source for line in result.retired_lines for source in line.sources} <= kept
     for line in pointers:
         pointer = parse_pointer(line.text)
         assert pointer is not None
-        assert ground.search(pointer.keywords) >= {*line.sources[:5]}
+        assert context.search(pointer.keywords) >= {*line.sources[:5]}
 
 
 @pytest.mark.spec("G6")
-@given(full=full_pages(most_own=15, most_people=2))
-def test_a_proposal_that_takes_everything_away_never_gets_far(full: tuple[str, RewriteContext, int]) -> None:
-    before, ground, _ = full
-    retire = [Retire(line=text, topic=shorten(text, 20), keywords=text) for text in ground.dream_lines]
-    spoil = [Rewrite(lines=(text,), section=Section.NICHE, text="x", sources=("new",)) for text in ground.dream_lines]
-    for proposal in (retire, spoil, [*spoil, *retire], [Retire(line=text) for text in ground.dream_lines]):
-        made = rewrite_page(before, proposal, ground)
-        kept = sum(line.section != Section.POINTERS for line in made.dream_lines.values())
-        assert failed(made) <= {"substance"}
-        assert len(ground.dream_lines) - kept <= max(3, 0.3 * len(ground.dream_lines))
+@given(full=full_pages(max_dream_lines=15, max_user_lines=2))
+def test_a_proposal_that_removes_everything_removes_a_limited_share(full: tuple[str, RewriteContext, int]) -> None:
+    before, context, _ = full
+    retire = [Retire(line=text, topic=shorten(text, 20), keywords=text) for text in context.dream_lines]
+    spoil = [Rewrite(lines=(text,), section=Section.NICHE, text="x", sources=("new",)) for text in context.dream_lines]
+    for proposal in (retire, spoil, [*spoil, *retire], [Retire(line=text) for text in context.dream_lines]):
+        result = rewrite_page(before, proposal, context)
+        kept = sum(line.section != Section.POINTERS for line in result.dream_lines.values())
+        assert failed_guards(result) <= {"substance"}
+        assert len(context.dream_lines) - kept <= max(3, 0.3 * len(context.dream_lines))
 
 
 @pytest.mark.spec("G6")
 @given(before=PAGES, edits=st.lists(st.one_of(REWRITES, RETIRES), max_size=6))
 def test_edits_that_are_all_refused_change_nothing(before: str, edits: Sequence[Edit]) -> None:
-    ground = a_ground(before)
-    made = rewrite_page(before, edits, ground)
-    assume(len(made.refused) == len(edits))
-    assert made.text == rewrite_page(before, (), ground).text
+    context = a_context(before)
+    result = rewrite_page(before, edits, context)
+    assume(len(result.refused) == len(edits))
+    assert result.text == rewrite_page(before, (), context).text
 
 
-def failed(made: RewriteResult) -> set[str]:
-    return {verdict.guard for verdict in made.verdicts if not verdict.passed}
+def failed_guards(result: RewriteResult) -> set[str]:
+    return {verdict.guard for verdict in result.verdicts if not verdict.passed}

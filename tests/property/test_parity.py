@@ -67,7 +67,7 @@ class TwoMemories(RuleBasedStateMachine):
         folder = self._stack.enter_context(tempfile.TemporaryDirectory())
         self._places = [Path(folder) / "home", self._stack.enter_context(_server[-1].fresh())]
         self.clock = ManualClock()
-        self.talks: dict[str, list[dict[str, Any]]] = {}
+        self.conversations: dict[str, list[dict[str, Any]]] = {}
         self._open()
 
     def teardown(self) -> None:
@@ -81,59 +81,59 @@ class TwoMemories(RuleBasedStateMachine):
         format=st.sampled_from(["openai", "anthropic"]),
     )
     def prepare(self, id: str, messages: list[dict[str, Any]], format: str) -> None:
-        talk = self.talks[id] = [*self.talks.get(id, []), *messages]
-        self.both(id, lambda session: _sent(session.prepare(talk)))
-        self.both(id, lambda session: _sent(session.prepare(format=format)))
+        conversation = self.conversations[id] = [*self.conversations.get(id, []), *messages]
+        self.on_sessions(id, lambda session: _sent(session.prepare(conversation)))
+        self.on_sessions(id, lambda session: _sent(session.prepare(format=format)))
 
     @rule(id=SESSIONS, words=WORDS, key=KEYS)
     def record(self, id: str, words: str, key: str | None) -> None:
-        asked = {"name": "memory_note", "arguments": json.dumps({"text": words.strip()})}
-        call: dict[str, Any] = {"id": f"m{len(words)}", "type": "function", "function": asked}
+        function = {"name": "memory_note", "arguments": json.dumps({"text": words.strip()})}
+        call: dict[str, Any] = {"id": f"m{len(words)}", "type": "function", "function": function}
         reply = {"role": "assistant", "content": words, "tool_calls": [call]}
-        self.both(id, lambda session: list(session.record(reply, key=key).results))
-        self.talks.pop(id, None)
+        self.on_sessions(id, lambda session: list(session.record(reply, key=key).results))
+        self.conversations.pop(id, None)
 
     @rule(id=SESSIONS, text=WORDS, importance=st.sampled_from([0.2, 0.5, 1.0]), key=KEYS)
     def note(self, id: str, text: str, importance: float, key: str | None) -> None:
-        self.both(id, lambda session: session.note(text, importance=importance, key=key))
+        self.on_sessions(id, lambda session: session.note(text, importance=importance, key=key))
 
     @rule(id=SESSIONS, query=WORDS)
     def search(self, id: str, query: str) -> None:
-        self.both(id, lambda session: session.search(query))
+        self.on_sessions(id, lambda session: session.search(query))
 
     @rule(id=SESSIONS, path=PATHS, text=WORDS, key=KEYS)
     def write(self, id: str, path: str, text: str, key: str | None) -> None:
-        self.both(id, lambda session: session.write(path, text, key=key))
+        self.on_sessions(id, lambda session: session.write(path, text, key=key))
 
     @rule(id=SESSIONS, path=PATHS)
     def read(self, id: str, path: str) -> None:
-        self.both(id, lambda session: session.read(path))
+        self.on_sessions(id, lambda session: session.read(path))
 
     @rule(id=SESSIONS, result=st.sampled_from([{"id": "page_42", "title": "Home"}, {"order": 7}, "plain"]))
     def observe(self, id: str, result: object) -> None:
-        self.both(id, lambda session: session.observe("get_page", {"page": 42}, result))
-        self.both(id, lambda session: [str(entity) for entity in session.entities])
+        self.on_sessions(id, lambda session: session.observe("get_page", {"page": 42}, result))
+        self.on_sessions(id, lambda session: [str(entity) for entity in session.entities])
 
     @rule(id=SESSIONS, key=KEYS)
     def undo(self, id: str, key: str | None) -> None:
-        self.both(id, lambda session: session.undo(key=key))
-        self.talks.pop(id, None)
+        self.on_sessions(id, lambda session: session.undo(key=key))
+        self.conversations.pop(id, None)
 
     @rule(id=SESSIONS)
     def compact(self, id: str) -> None:
-        self.both(id, lambda session: session.compact(keep_recent=1))
+        self.on_sessions(id, lambda session: session.compact(keep_recent=1))
 
     @rule(key=KEYS)
     def dream(self, key: str | None) -> None:
-        self.of_memory(lambda memory: _dreamt(memory, key))
+        self.on_memories(lambda memory: _dream_result(memory, key))
 
     @rule()
     def undo_dream(self) -> None:
-        self.of_memory(lambda memory: memory.resource("ada").undo_dream().status)
+        self.on_memories(lambda memory: memory.resource("ada").undo_dream().status)
 
     @rule()
     def consolidate(self) -> None:
-        self.of_memory(lambda memory: memory.resource("ada").consolidate())
+        self.on_memories(lambda memory: memory.resource("ada").consolidate())
 
     @rule()
     def reopen(self) -> None:
@@ -146,15 +146,15 @@ class TwoMemories(RuleBasedStateMachine):
         self.clock.advance(seconds=seconds)
 
     @invariant()
-    def remember_the_same(self) -> None:
+    def journals_are_equal(self) -> None:
         journals = [list(_journal(memory)) for memory in self.memories]
         assert journals[0] == journals[1]
 
-    def both(self, id: str, call: Callable[[Session], object]) -> None:
+    def on_sessions(self, id: str, call: Callable[[Session], object]) -> None:
         resource = None if id == "anonymous" else "ada"
-        self.of_memory(lambda memory: call(memory.session(id, resource=resource, cwd="/w")))
+        self.on_memories(lambda memory: call(memory.session(id, resource=resource, cwd="/w")))
 
-    def of_memory(self, call: Callable[[Memory], object]) -> None:
+    def on_memories(self, call: Callable[[Memory], object]) -> None:
         in_folder, in_database = (_outcome(call, memory) for memory in self.memories)
         assert in_folder == in_database
 
@@ -166,7 +166,7 @@ def _sent(prompt: Any) -> object:
     return prompt.messages, prompt.tools, prompt.report
 
 
-def _dreamt(memory: Memory, key: str | None) -> object:
+def _dream_result(memory: Memory, key: str | None) -> object:
     dream = memory.dream("ada", key=key)
     return dream.status, dream.reason, dream.after, dream.lines, dream.verdicts
 
@@ -186,14 +186,14 @@ def _journal(memory: Memory) -> Iterator[object]:
     store = memory._context.store  # pyright: ignore[reportPrivateUsage] -- stored events have to be equal, not only results
     for stream in store.stream_names(""):
         for event in store.read(stream):
-            dreamt = event.kind.startswith(("dream", "seeded"))
+            is_dream = event.kind.startswith(("dream", "seeded"))
             yield (
                 event.id,
                 event.at,
                 event.origin,
                 event.trust,
                 event.sources,
-                "" if dreamt else encode_payload(event.payload),
+                "" if is_dream else encode_payload(event.payload),
             )
 
 
@@ -203,17 +203,17 @@ class TestTwoMemories(TwoMemories.TestCase):
     settings = settings(parent=settings(), max_examples=examples(8), stateful_step_count=25)
 
 
-class TwoMemoriesThatFindByMeaning(TwoMemories):
+class TwoMemoriesWithVectors(TwoMemories):
     """With the embedder of the extra `vectors`. New crystals are embedded before each search."""
 
     embedder = "auto"
 
-    def of_memory(self, call: Callable[[Memory], object]) -> None:
-        super().of_memory(call)
+    def on_memories(self, call: Callable[[Memory], object]) -> None:
+        super().on_memories(call)
         for memory in self.memories:
             memory.flush()
 
 
 @pytest.mark.spec("H4")
-class TestTwoMemoriesThatFindByMeaning(TwoMemoriesThatFindByMeaning.TestCase):
+class TestTwoMemoriesWithVectors(TwoMemoriesWithVectors.TestCase):
     settings = settings(parent=settings(), max_examples=examples(4), stateful_step_count=25)

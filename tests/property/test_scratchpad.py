@@ -36,7 +36,7 @@ from inmind.errors import InmindError, InvalidInput, SchemaViolation
 
 Object = dict[str, Any]
 
-# Few keys, so that states, updates and paths meet; among them the awkward ones.
+# Few keys, some of them unusual, so that states, updates and paths overlap.
 KEYS = st.sampled_from(["a", "b", "c", "a.b", "/c", "", "目标"])
 WORDS = st.sampled_from(["", " ", "x", "a\nb", "</x>"])
 LEAVES = st.one_of(st.none(), st.booleans(), st.integers(0, 2), st.floats(0, 1), WORDS)
@@ -57,7 +57,7 @@ TEXTS = st.sampled_from(["", "a", "a\n", "a\nb", "a\nb\nc", "x", "关于我们\n
 
 
 def leaves_of(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """Every part that is no object with something inside, with its path."""
+    """Every value except non-empty objects, with its path."""
     if isinstance(value, Mapping) and value:
         for key, inner in cast(Mapping[str, Any], value).items():
             yield from leaves_of(inner, (*path, key))
@@ -65,20 +65,20 @@ def leaves_of(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
         yield path, value
 
 
-def touches(path: Path, other: Path) -> bool:
+def overlaps(path: Path, other: Path) -> bool:
     shorter = min(len(path), len(other))
     return path[:shorter] == other[:shorter]
 
 
-def copied(value: Any) -> Any:
+def copy_of(value: Any) -> Any:
     return json.loads(json.dumps(value))
 
 
 T = TypeVar("T")
 
 
-def tried(call: Callable[[], T]) -> T | InmindError:
-    """What a call answers, or why it refuses."""
+def result_or_error(call: Callable[[], T]) -> T | InmindError:
+    """The result of a call, or its error."""
     try:
         return call()
     except InmindError as error:
@@ -90,7 +90,7 @@ def tried(call: Callable[[], T]) -> T | InmindError:
 
 @pytest.mark.spec("C2")
 @given(OBJECTS, OBJECTS, DELETES)
-def test_merging_twice_is_merging_once(state: Object, update: Object, delete: list[Path]) -> None:
+def test_merging_twice_equals_merging_once(state: Object, update: Object, delete: list[Path]) -> None:
     once = merge_update(state, update, delete)
     assert json_equal(merge_update(once, update, delete), once)
 
@@ -101,7 +101,7 @@ def test_fields_not_in_the_update_stay(state: Object, update: Object, delete: li
     after = merge_update(state, update, delete)
     mentioned = [*delete, *(path for path, _ in leaves_of(update))]
     for path, value in leaves_of(state):
-        if not any(touches(path, other) for other in mentioned):
+        if not any(overlaps(path, other) for other in mentioned):
             assert json_equal(value_at(after, path), value)
     for path, value in leaves_of(update):
         assert value == {} or json_equal(value_at(after, path), value)
@@ -109,24 +109,22 @@ def test_fields_not_in_the_update_stay(state: Object, update: Object, delete: li
 
 @pytest.mark.spec("C2")
 @given(OBJECTS, OBJECTS, DELETES)
-def test_merging_changes_neither_what_is_merged_nor_what_it_is_merged_into(
-    state: Object, update: Object, delete: list[Path]
-) -> None:
-    before = copied([state, update, delete])
+def test_merging_does_not_change_its_arguments(state: Object, update: Object, delete: list[Path]) -> None:
+    before = copy_of([state, update, delete])
     after = merge_update(state, update, delete)
     merge_update(after, {"a": {"b": {"c": 1}}}, [("a",), ("b", "a")])
-    assert json_equal(copied([state, update, delete]), before)
+    assert json_equal(copy_of([state, update, delete]), before)
 
 
 @pytest.mark.spec("C2")
 @given(OBJECTS, OBJECTS, DELETES)
-def test_merging_adds_no_more_than_what_is_merged_in(state: Object, update: Object, delete: list[Path]) -> None:
+def test_a_merged_state_is_no_larger_than_state_and_update(state: Object, update: Object, delete: list[Path]) -> None:
     sizes = [len(to_json(each).encode()) for each in (merge_update(state, update, delete), state, update)]
     assert sizes[0] <= sizes[1] + sizes[2]
 
 
 def kinds_agree(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Where both have something, both or neither is an object."""
+    """True if no field is an object in one state and another value in the other."""
     for key in one.keys() & other.keys():
         objects = [isinstance(each[key], Mapping) for each in (one, other)]
         if any(objects) and (not all(objects) or not kinds_agree(one[key], other[key])):
@@ -136,8 +134,8 @@ def kinds_agree(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 @pytest.mark.spec("C2")
 @given(OBJECTS, OBJECTS, OBJECTS)
-def test_merging_is_associative_where_no_field_changes_its_kind(one: Object, two: Object, three: Object) -> None:
-    """Where a scalar takes the place of an object, what was inside is gone, and the order begins to matter."""
+def test_merging_is_associative_if_no_field_changes_its_kind(one: Object, two: Object, three: Object) -> None:
+    """If a scalar replaces an object, the fields inside are lost, and the order matters."""
     assume(kinds_agree(one, two) and kinds_agree(two, three) and kinds_agree(one, three))
     assert json_equal(merge_update(merge_update(one, two), three), merge_update(one, merge_update(two, three)))
 
@@ -171,11 +169,11 @@ def keys_of(value: Any) -> Iterator[str]:
 
 @pytest.mark.spec("C2", "J3")
 @given(OBJECTS, anything(), st.lists(PATHS | st.sampled_from(["a", "a.b", "/a/b", "", 7, ()]), max_size=2) | AWKWARD)
-def test_an_update_is_taken_or_refused_with_a_path_and_the_state_stays(
+def test_an_update_is_accepted_or_refused_with_a_path_and_the_state_stays(
     state: Object, given_values: Any, delete: Any
 ) -> None:
-    before = copied(state)
-    update = tried(lambda: plan_object_update(state, given_values, delete))
+    before = copy_of(state)
+    update = result_or_error(lambda: plan_object_update(state, given_values, delete))
     if isinstance(update, InmindError):
         assert isinstance(update, InvalidInput)
         assert update.field.startswith(("values", "delete"))
@@ -191,10 +189,10 @@ def test_an_update_is_taken_or_refused_with_a_path_and_the_state_stays(
 @pytest.mark.spec("C2")
 @given(OBJECTS)
 def test_plain_json_is_copied_unchanged(state: Object) -> None:
-    found = copy_json(state, "values")
-    assert json_equal(found.value, state)
-    assert found.dropped_keys == ()
-    assert json.dumps(found.value) == json.dumps(state)
+    result = copy_json(state, "values")
+    assert json_equal(result.value, state)
+    assert result.dropped_keys == ()
+    assert json.dumps(result.value) == json.dumps(state)
 
 
 @pytest.mark.spec("C2")
@@ -204,11 +202,11 @@ def test_an_update_with_filler_never_loses_a_value(state: Object, update: Object
     assume(len(leaves) != 1)
     assume(not any(isinstance(value_at(state, path[:end]), list) for path in delete for end in range(1, len(path))))
     after = cast(Object, plan_object_update(state, update, delete, may_have_filler=True).state)
-    said = [path for path, value in leaves.items() if not is_empty(value)]
+    set_paths = [path for path, value in leaves.items() if not is_empty(value)]
     for path, value in leaves_of(state):
-        if not is_empty(value) and not any(touches(path, other) for other in [*said, *delete]):
+        if not is_empty(value) and not any(overlaps(path, other) for other in [*set_paths, *delete]):
             assert json_equal(value_at(after, path), value)
-    for path in said:
+    for path in set_paths:
         assert json_equal(value_at(after, path), leaves[path])
 
 
@@ -241,20 +239,20 @@ def fields(depth: int) -> st.SearchStrategy[Object]:
 SCALARS: Mapping[str, st.SearchStrategy[Any]] = {"string": WORDS, "integer": st.integers(), "null": st.none()}
 
 
-def finished(schema: Object, root: Object, depth: int = 3) -> st.SearchStrategy[Any]:
-    """States that are all that a schema describes."""
+def complete_states(schema: Object, root: Object, depth: int = 3) -> st.SearchStrategy[Any]:
+    """Complete states of a schema."""
     match schema:
         case {"$ref": _}:
-            return finished(root, root, depth - 1)
+            return complete_states(root, root, depth - 1)
         case {"const": value}:
             return st.just(value)
         case {"anyOf": several} | {"oneOf": several}:
-            return st.one_of([finished(one, root, depth) for one in several])
+            return st.one_of([complete_states(one, root, depth) for one in several])
         case {"type": "array", "items": items}:
-            return st.lists(finished(items, root, depth), max_size=2)
+            return st.lists(complete_states(items, root, depth), max_size=2)
         case {"properties": properties, "required": required}:
             known = {name: field for name, field in properties.items() if depth or "$ref" not in field}
-            parts = {name: finished(field, root, depth) for name, field in known.items()}
+            parts = {name: complete_states(field, root, depth) for name, field in known.items()}
             optional = {name: part for name, part in parts.items() if name not in required}
             return st.fixed_dictionaries({name: parts[name] for name in required}, optional=optional)
         case _:
@@ -264,7 +262,7 @@ def finished(schema: Object, root: Object, depth: int = 3) -> st.SearchStrategy[
 @st.composite
 def schemas_with_a_state(draw: st.DrawFn) -> tuple[Object, Object]:
     schema = draw(schemas())
-    return schema, draw(finished(schema, schema))
+    return schema, draw(complete_states(schema, schema))
 
 
 STATES = st.recursive(
@@ -283,8 +281,8 @@ def test_a_refused_state_is_invalid_and_an_accepted_one_can_be_updated(
     import jsonschema_rs
 
     shape = compile_schema(schema)
-    kept = copied([before, state])
-    refused = tried(lambda: shape.check(state, before))
+    kept = copy_of([before, state])
+    refused = result_or_error(lambda: shape.check(state, before))
     if refused:
         assert isinstance(refused, SchemaViolation)
         assert not jsonschema_rs.is_valid(schema, state)
@@ -294,8 +292,8 @@ def test_a_refused_state_is_invalid_and_an_accepted_one_can_be_updated(
     assert json_equal([before, state], kept)
 
 
-def filled_in(state: Object, order: Random, *, first: str = "") -> Iterator[tuple[Object, Object]]:
-    """Every state on the way to this one, with the one before it: one leaf after another."""
+def fill_in(state: Object, order: Random, *, first: str = "") -> Iterator[tuple[Object, Object]]:
+    """Every intermediate state with its predecessor, one leaf at a time."""
     leaves = list(leaves_of(state)) if state else []
     order.shuffle(leaves)
     leaves.sort(key=lambda leaf: len(leaf[0]) if leaf[0][-1] == first else 1_000)
@@ -312,26 +310,26 @@ def filled_in(state: Object, order: Random, *, first: str = "") -> Iterator[tupl
 
 @pytest.mark.spec("C6")
 @given(schemas_with_a_state(), st.randoms())
-def test_a_finished_state_can_be_filled_in_field_by_field_in_any_order(
+def test_a_complete_state_can_be_filled_in_field_by_field_in_any_order(
     drawn: tuple[Object, Object], order: Random
 ) -> None:
-    """Unless the schema wants exactly one of several: what is unfinished may be none of them."""
+    """Except with `oneOf`, since an incomplete state may match no alternative."""
     schema, state = drawn
     assume("oneOf" not in json.dumps(schema))
     shape = compile_schema(schema)
-    for before, after in filled_in(state, order):
+    for before, after in fill_in(state, order):
         shape.check(after, before)
 
 
 @pytest.mark.spec("C6")
 @given(schemas_with_a_state())
-def test_a_finished_state_fits_and_loses_nothing_that_is_required(drawn: tuple[Object, Object]) -> None:
+def test_a_complete_state_is_valid_and_keeps_its_required_fields(drawn: tuple[Object, Object]) -> None:
     schema, state = drawn
     shape = compile_schema(schema)
     shape.check(state, {})
     for name in schema["required"]:
         less = merge_update(state, {}, [(name,)])
-        refused = tried(lambda less=less: shape.check(less, state))
+        refused = result_or_error(lambda less=less: shape.check(less, state))
         if not less:  # everything was removed, so it starts empty
             assert refused is None
             continue
@@ -341,7 +339,7 @@ def test_a_finished_state_fits_and_loses_nothing_that_is_required(drawn: tuple[O
 
 @pytest.mark.spec("C5")
 @given(schemas_with_a_state())
-def test_a_model_can_send_every_finished_state_and_delete_from_it(drawn: tuple[Object, Object]) -> None:
+def test_a_model_can_send_every_complete_state_and_delete_from_it(drawn: tuple[Object, Object]) -> None:
     import jsonschema_rs
 
     schema, state = drawn
@@ -351,7 +349,7 @@ def test_a_model_can_send_every_finished_state_and_delete_from_it(drawn: tuple[O
     assert not offered.is_valid({"delete": "a.b"})
 
 
-# -- schemas, asked both ways ------------------------------------------------------------------------------
+# -- models and JSON schemas -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -365,57 +363,59 @@ class Number:
 
 
 @dataclass(frozen=True)
-class Named:
-    """An object with fields, each with whether it is required; strict if it takes no others."""
+class ObjectKind:
+    """An object with named fields, some required; `strict` allows no others."""
 
     fields: tuple[tuple[str, Kind, bool], ...]
     strict: bool
 
 
 @dataclass(frozen=True)
-class Optionally:
+class OptionalKind:
     inner: Kind
 
 
 @dataclass(frozen=True)
-class Listed:
+class ListKind:
     inner: Kind
 
 
 @dataclass(frozen=True)
-class Keyed:
+class MapKind:
     inner: Kind
 
 
 @dataclass(frozen=True)
-class Either:
-    """A union: of the alternatives that fit, or, with tags, of those that the field `kind` tells apart."""
+class UnionKind:
+    """A union of alternatives; if tagged, the field `kind` selects one."""
 
-    alternatives: tuple[Named, Named]
+    alternatives: tuple[ObjectKind, ObjectKind]
     tagged: bool
 
 
-Kind = Text | Number | Named | Optionally | Listed | Keyed | Either
+Kind = Text | Number | ObjectKind | OptionalKind | ListKind | MapKind | UnionKind
 TAGS = ("one", "two")
 NUMBERS = count()
-"""By their names pydantic tells the alternatives of a union apart."""
+"""Pydantic distinguishes the alternatives of a union by their names."""
 
 
 @st.composite
-def named(draw: st.DrawFn, depth: int) -> Named:
+def object_kinds(draw: st.DrawFn, depth: int) -> ObjectKind:
     names = draw(st.sets(st.sampled_from("abc"), max_size=3))
-    return Named(tuple((name, draw(kinds(depth)), draw(st.booleans())) for name in sorted(names)), draw(st.booleans()))
+    return ObjectKind(
+        tuple((name, draw(kinds(depth)), draw(st.booleans())) for name in sorted(names)), draw(st.booleans())
+    )
 
 
 @st.composite
 def kinds(draw: st.DrawFn, depth: int) -> Kind:
-    made: list[Callable[[], Kind]] = [Text, Number]
+    factories: list[Callable[[], Kind]] = [Text, Number]
     if depth:
-        inner = named(depth - 1)
-        made.append(lambda: draw(inner))
-        made.append(lambda: Either((draw(inner), draw(inner)), draw(st.booleans())))
-    kind = draw(st.sampled_from(made))()
-    around: list[Callable[[Kind], Kind]] = [lambda kind: kind, Optionally, Listed, Keyed]
+        inner = object_kinds(depth - 1)
+        factories.append(lambda: draw(inner))
+        factories.append(lambda: UnionKind((draw(inner), draw(inner)), draw(st.booleans())))
+    kind = draw(st.sampled_from(factories))()
+    around: list[Callable[[Kind], Kind]] = [lambda kind: kind, OptionalKind, ListKind, MapKind]
     return draw(st.sampled_from(around))(kind)
 
 
@@ -426,51 +426,53 @@ def as_model(kind: Kind, tag: str = "") -> Any:
             return str
         case Number():
             return int
-        case Optionally(inner):
+        case OptionalKind(inner):
             return as_model(inner) | None
-        case Listed(inner):
+        case ListKind(inner):
             return list[as_model(inner)]
-        case Keyed(inner):
+        case MapKind(inner):
             return dict[str, as_model(inner)]
-        case Either(alternatives, tagged=True):
+        case UnionKind(alternatives, tagged=True):
             models = [as_model(one, tag) for one, tag in zip(alternatives, TAGS, strict=True)]
             return Annotated[Union[tuple(models)], Field(discriminator="kind")]  # noqa: UP007 -- there is no other way
-        case Either(alternatives):
+        case UnionKind(alternatives):
             return Union[tuple(map(as_model, alternatives))]  # noqa: UP007
-        case Named(fields, strict):
-            made: Any = {name: (as_model(inner), ... if needed else None) for name, inner, needed in fields}
-            made |= {"kind": (Literal[tag], ...)} if tag else {}
+        case ObjectKind(fields, strict):
+            model_fields: Any = {name: (as_model(inner), ... if needed else None) for name, inner, needed in fields}
+            model_fields |= {"kind": (Literal[tag], ...)} if tag else {}
             config = ConfigDict(extra="forbid" if strict else "ignore")
-            return create_model(f"Model{next(NUMBERS)}", __config__=config, **made)
+            return create_model(f"Model{next(NUMBERS)}", __config__=config, **model_fields)
 
 
-def lacks(kind: Kind, value: Any, *, tag: str = "") -> set[Path] | None:
-    """What a value lacks of a kind, by the rule in its plainest words; None if it contradicts it."""
+def missing_paths(kind: Kind, value: Any, *, tag: str = "") -> set[Path] | None:
+    """Missing required paths of a value, by a simple reference rule; None if it does not fit."""
     match kind:
         case Text():
             return set() if isinstance(value, str) else None
         case Number():
             return set() if isinstance(value, int) else None
-        case Optionally(inner):
-            return set() if value is None else lacks(inner, value)
-        case Listed(inner):
-            whole = isinstance(value, list) and all(lacks(inner, one) == set() for one in cast(list[Any], value))
+        case OptionalKind(inner):
+            return set() if value is None else missing_paths(inner, value)
+        case ListKind(inner):
+            whole = isinstance(value, list) and all(
+                missing_paths(inner, one) == set() for one in cast(list[Any], value)
+            )
             return set() if whole else None
-        case Keyed(inner):
-            return all_of({key: lacks(inner, one) for key, one in value.items()}) if is_object(value) else None
-        case Either(alternatives, tagged=True):
-            said = value.get("kind") if is_object(value) else None
-            meant = [pair for pair in zip(alternatives, TAGS, strict=True) if pair[1] == said]
-            return lacks(meant[0][0], value, tag=meant[0][1]) if meant else None
-        case Either(alternatives):
-            fitting = [one for one in (lacks(each, value) for each in alternatives) if one is not None]
+        case MapKind(inner):
+            return all_of({key: missing_paths(inner, one) for key, one in value.items()}) if is_object(value) else None
+        case UnionKind(alternatives, tagged=True):
+            tag_value = value.get("kind") if is_object(value) else None
+            matching = [pair for pair in zip(alternatives, TAGS, strict=True) if pair[1] == tag_value]
+            return missing_paths(matching[0][0], value, tag=matching[0][1]) if matching else None
+        case UnionKind(alternatives):
+            fitting = [one for one in (missing_paths(each, value) for each in alternatives) if one is not None]
             return None if not fitting else set() if set() in fitting else set[Path]().union(*fitting)
-        case Named(fields, strict):
+        case ObjectKind(fields, strict):
             if not is_object(value) or (
                 strict and {*value} - {*(name for name, _, _ in fields), *(["kind"] * bool(tag))}
             ):
                 return None
-            there = {name: lacks(inner, value[name]) for name, inner, _ in fields if name in value}
+            there = {name: missing_paths(inner, value[name]) for name, inner, _ in fields if name in value}
             inside = all_of(there)
             missing = {(name,) for name, _, needed in fields if needed and name not in value}
             return None if inside is None else inside | missing
@@ -482,34 +484,34 @@ def all_of(parts: Mapping[str, set[Path] | None]) -> set[Path] | None:
     return {(key, *path) for key, paths in parts.items() for path in paths or ()}
 
 
-def valued(kind: Kind, *, whole: bool, tag: str = "") -> st.SearchStrategy[Any]:
-    """Values of a kind; where they need not be whole, also some that lack something, and some that are none."""
+def values_of(kind: Kind, *, whole: bool, tag: str = "") -> st.SearchStrategy[Any]:
+    """Values of a kind; unless `whole`, also incomplete and invalid ones."""
     match kind:
         case Text():
             fitting: st.SearchStrategy[Any] = st.just("x")
         case Number():
             fitting = st.just(7)
-        case Optionally(inner):
-            fitting = st.none() | valued(inner, whole=whole)
-        case Listed(inner):
-            fitting = st.lists(valued(inner, whole=whole), max_size=2)
-        case Keyed(inner):
-            fitting = st.dictionaries(st.sampled_from(["k", "007"]), valued(inner, whole=whole), max_size=2)
-        case Either(alternatives, tagged):
+        case OptionalKind(inner):
+            fitting = st.none() | values_of(inner, whole=whole)
+        case ListKind(inner):
+            fitting = st.lists(values_of(inner, whole=whole), max_size=2)
+        case MapKind(inner):
+            fitting = st.dictionaries(st.sampled_from(["k", "007"]), values_of(inner, whole=whole), max_size=2)
+        case UnionKind(alternatives, tagged):
             one, other = (
-                valued(one, whole=whole, tag=tag * tagged) for one, tag in zip(alternatives, TAGS, strict=True)
+                values_of(one, whole=whole, tag=tag * tagged) for one, tag in zip(alternatives, TAGS, strict=True)
             )
             fitting = one | other
-        case Named(fields, _):
-            parts = {name: valued(inner, whole=whole) for name, inner, _ in fields}
+        case ObjectKind(fields, _):
+            parts = {name: values_of(inner, whole=whole) for name, inner, _ in fields}
             parts |= {"kind": st.just(tag)} if tag else {}
             optional = {name: parts.pop(name) for name, _, needed in fields if not (needed and whole)}
             fitting = st.fixed_dictionaries(parts, optional=optional)
     junk = st.sampled_from(["x", 7, None, {}, [], {"a": "x"}, {"kind": "two"}])
-    return fitting if whole else st.integers(0, 9).flatmap(lambda dice: fitting if dice else junk)
+    return fitting if whole else st.integers(0, 9).flatmap(lambda number: fitting if number else junk)
 
 
-def shapes(kind: Named) -> tuple[ScratchpadSchema, ScratchpadSchema]:
+def schema_pair(kind: ObjectKind) -> tuple[ScratchpadSchema, ScratchpadSchema]:
     model = as_model(kind)
     return compile_schema(model), compile_schema(model.model_json_schema())
 
@@ -519,46 +521,48 @@ def paths_of(state: Object) -> list[Path]:
 
 
 @pytest.mark.spec("C6")
-@given(named(depth=2), st.data())
-def test_a_model_and_its_json_schema_take_and_refuse_the_same_updates(kind: Named, data: st.DataObject) -> None:
-    """And both do what the rule says: nothing wrong, and nothing gone that is required, unless what it stood in is."""
+@given(object_kinds(depth=2), st.data())
+def test_a_model_and_its_json_schema_accept_the_same_updates(kind: ObjectKind, data: st.DataObject) -> None:
+    """Both follow the rule: no wrong value, and no required field removed unless its parent is."""
     state: Object = {}
-    both = shapes(kind)
+    both = schema_pair(kind)
     for _ in range(4):
-        update = data.draw(valued(Named(kind.fields, strict=False), whole=False).filter(is_object))
+        update = data.draw(values_of(ObjectKind(kind.fields, strict=False), whole=False).filter(is_object))
         delete = data.draw(st.lists(st.sampled_from(paths_of(state)), max_size=1)) if state else []
         after = cast(Object, plan_object_update(state, update, delete).state)
-        missing = lacks(kind, after)
+        missing = missing_paths(kind, after)
         restarted = [path for path in missing or () if any(path[: len(gone)] == gone != path for gone in delete)]
         gone = [path for path in missing or () if value_at(state, path) is not ABSENT and path not in restarted]
-        taken = missing is not None and not (after and gone)
-        verdicts = [tried(partial(shape.check, after, state, delete)) for shape in both]
-        assert [verdict is None for verdict in verdicts] == [taken, taken], (update, delete, verdicts)
+        accepted = missing is not None and not (after and gone)
+        verdicts = [result_or_error(partial(shape.check, after, state, delete)) for shape in both]
+        assert [verdict is None for verdict in verdicts] == [accepted, accepted], (update, delete, verdicts)
         assert [shape.mismatch_reason(after) == "" for shape in both] == [missing is not None] * 2
-        state = after if taken else state
+        state = after if accepted else state
 
 
 @pytest.mark.spec("C6")
-@given(named(depth=2), st.data())
-def test_removing_never_leaves_a_complete_state_incomplete(kind: Named, data: st.DataObject) -> None:
-    state = data.draw(valued(kind, whole=True))
+@given(object_kinds(depth=2), st.data())
+def test_removing_never_leaves_a_complete_state_incomplete(kind: ObjectKind, data: st.DataObject) -> None:
+    state = data.draw(values_of(kind, whole=True))
     assume(state)
     delete = data.draw(st.lists(st.sampled_from(paths_of(state)), min_size=1, max_size=2))
     after = merge_update(state, {}, delete)
     assume(after)
-    for shape in shapes(kind):
+    for shape in schema_pair(kind):
         shape.check(state, {})
-        if tried(partial(shape.check, after, state, delete)) is None:
-            assert lacks(kind, after) == set()
+        if result_or_error(partial(shape.check, after, state, delete)) is None:
+            assert missing_paths(kind, after) == set()
 
 
 @pytest.mark.spec("C6")
-@given(named(depth=2), st.data(), st.randoms())
-def test_a_model_too_is_filled_in_field_by_field_in_any_order(kind: Named, data: st.DataObject, order: Random) -> None:
-    """But for the field that tells the alternatives of a union apart, which comes first."""
-    state = data.draw(valued(kind, whole=True))
-    both = shapes(kind)
-    for before, after in filled_in(state, order, first="kind"):
+@given(object_kinds(depth=2), st.data(), st.randoms())
+def test_a_model_can_be_filled_in_field_by_field_in_any_order(
+    kind: ObjectKind, data: st.DataObject, order: Random
+) -> None:
+    """Except that the tag of a union comes first."""
+    state = data.draw(values_of(kind, whole=True))
+    both = schema_pair(kind)
+    for before, after in fill_in(state, order, first="kind"):
         for shape in both:
             shape.check(after, before)
 
@@ -566,7 +570,7 @@ def test_a_model_too_is_filled_in_field_by_field_in_any_order(kind: Named, data:
 # -- the fold ----------------------------------------------------------------------------------------------
 
 NAMES = st.sampled_from(["p", "q"])
-HAPPENINGS: st.SearchStrategy[EventPayload] = st.one_of(
+PAYLOADS: st.SearchStrategy[EventPayload] = st.one_of(
     st.builds(ScratchpadStarted, NAMES, OBJECTS | TEXTS),
     st.builds(ScratchpadWritten, NAMES, TEXTS, st.booleans()),
     st.builds(ScratchpadMerged, NAMES, OBJECTS, st.lists(PATHS | st.just(()), max_size=2).map(tuple)),
@@ -575,12 +579,12 @@ HAPPENINGS: st.SearchStrategy[EventPayload] = st.one_of(
 
 
 @pytest.mark.spec("A2")
-@given(st.lists(st.tuples(HAPPENINGS, st.sampled_from(list(Trust))), max_size=8), st.integers(0, 8))
-def test_folding_on_from_a_snapshot_gives_what_folding_everything_gives(
-    happenings: list[tuple[EventPayload, Trust]], at_event: int
+@given(st.lists(st.tuples(PAYLOADS, st.sampled_from(list(Trust))), max_size=8), st.integers(0, 8))
+def test_folding_from_a_snapshot_equals_folding_all_events(
+    payloads: list[tuple[EventPayload, Trust]], at_event: int
 ) -> None:
     states = [Scratchpads()]
-    events = [replace(an_event(what, seq), trust=trust) for seq, (what, trust) in enumerate(happenings, start=1)]
+    events = [replace(an_event(payload, seq), trust=trust) for seq, (payload, trust) in enumerate(payloads, start=1)]
     for event in events:
         states.append(states[-1].apply(event))
     frozen = [json.dumps(state.freeze()) for state in states]
@@ -604,7 +608,7 @@ def test_an_object_in_full_is_json_of_the_same_state(state: Object) -> None:
 
 @pytest.mark.spec("C4", "D3")
 @given(st.dictionaries(KEYS, values(st.text(max_size=200)), max_size=8) | st.text(max_size=500), st.integers(0, 120))
-def test_the_block_never_exceeds_its_budget_and_is_empty_only_when_nothing_fits(state: Any, budget: int) -> None:
+def test_the_block_never_exceeds_its_budget_and_is_empty_only_if_nothing_fits(state: Any, budget: int) -> None:
     count = estimator()
     cut = render_within(state, budget=budget, count=count, path="scratchpad")
     assert count(cut.text) <= budget
@@ -613,45 +617,45 @@ def test_the_block_never_exceeds_its_budget_and_is_empty_only_when_nothing_fits(
         assert cut.text.endswith("in scratchpad]") or budget < 40
 
 
-# -- coming home -------------------------------------------------------------------------------------------
+# -- merging a child ---------------------------------------------------------------------------------------
 
 
-def applied(ours: Any, came: ScratchpadMerge) -> Any:
+def apply_merge(ours: Any, merge: ScratchpadMerge) -> Any:
     if isinstance(ours, str):
-        return ours if came.text is None else came.text
-    return merge_update(ours, came.values, came.delete)
+        return ours if merge.text is None else merge.text
+    return merge_update(ours, merge.values, merge.delete)
 
 
 @pytest.mark.spec("C8")
 @given(st.tuples(OBJECTS, OBJECTS, OBJECTS) | st.tuples(TEXTS, TEXTS, TEXTS) | st.tuples(*[OBJECTS | TEXTS] * 3))
 def test_merging_a_child_twice_changes_nothing_the_second_time(states: Sequence[Any]) -> None:
     base, ours, theirs = states
-    kept = copied([base, ours, theirs])
-    came = merge_three_way(base, ours, theirs)
-    after = applied(ours, came)
+    kept = copy_of([base, ours, theirs])
+    merge = merge_three_way(base, ours, theirs)
+    after = apply_merge(ours, merge)
     again = merge_three_way(base, after, theirs)
-    assert json_equal(applied(after, again), after)
-    told, told_again = ([clash.path for clash in each.conflicts] for each in (came, again))
-    if came.text is not None and told_again:
-        # Beside what the parent put in, the child took something out: afterwards it looks as if one had rewritten it.
+    assert json_equal(apply_merge(after, again), after)
+    paths, paths_again = ([clash.path for clash in each.conflicts] for each in (merge, again))
+    if merge.text is not None and paths_again:
+        # The child removed lines next to added lines of the parent, which then looks like a rewritten line.
         assert {*base.split("\n")} - {*theirs.split("\n")}
     else:
-        assert told_again == told
+        assert paths_again == paths
     assert json_equal([base, ours, theirs], kept)
 
 
 @pytest.mark.spec("C8")
 @given(VALUES, VALUES, VALUES)
 def test_a_merge_equals_the_reference_model(base: Object, ours: Object, theirs: Object) -> None:
-    came = merge_three_way(base, ours, theirs)
+    merge = merge_three_way(base, ours, theirs)
     after, conflicts = merge_child(base, ours, theirs)
-    assert applied(ours, came) == after
-    assert {clash.path for clash in came.conflicts} == {*conflicts}
+    assert apply_merge(ours, merge) == after
+    assert {clash.path for clash in merge.conflicts} == {*conflicts}
 
 
 @st.composite
 def changed_lines(draw: st.DrawFn, base: list[str], words: st.SearchStrategy[str]) -> list[str]:
-    """Most of the lines, and some that were put in between and at the end."""
+    """Most of the lines, with new ones between them and at the end."""
     changed: list[str] = []
     for line in base:
         changed += draw(st.just([]) | st.lists(words, max_size=2))
@@ -664,16 +668,16 @@ def changed_lines(draw: st.DrawFn, base: list[str], words: st.SearchStrategy[str
 def test_a_merged_text_has_every_added_line_and_no_removed_one(base: list[str], data: st.DataObject) -> None:
     ours = data.draw(changed_lines(base, st.sampled_from(["", "a", "p", "q"])))
     theirs = data.draw(changed_lines(base, st.sampled_from(["", "a", "p", "r"])))
-    both = merge_lines(*map("\n".join, (base, ours, theirs)))
-    if both is None:
+    merged = merge_lines(*map("\n".join, (base, ours, theirs)))
+    if merged is None:
         return
-    lines = {*both.split("\n"), ""}
+    lines = {*merged.split("\n"), ""}
     assert {*ours, *theirs} - {*base} <= lines
     assert {line for line in base if base.count(line) == ours.count(line) == theirs.count(line) == 1} <= lines
     assert lines <= {*ours, *theirs, ""}
     if "a" not in base:
         assert lines - {*base} == {*ours, *theirs, ""} - {*base}
-    if len({*base, "a", ""}) == len(base) + 2:  # among equal lines, one that was taken out may as well have been moved
+    if len({*base, "a", ""}) == len(base) + 2:  # among equal lines, a removed one may as well have been moved
         assert lines.isdisjoint({line for line in base if not (line in ours and line in theirs)})
 
 
@@ -684,20 +688,20 @@ def test_unique_lines_are_merged_once(number: int, data: st.DataObject) -> None:
     numbers = count()
     ours, theirs = (data.draw(changed_lines(base, st.builds(lambda: f"new {next(numbers)}"))) for _ in range(2))
     texts = ["\n".join(each) for each in (base, ours, theirs)]
-    both = merge_lines(*texts)
-    if both is not None:
-        lines = both.split("\n")
+    merged = merge_lines(*texts)
+    if merged is not None:
+        lines = merged.split("\n")
         assert len(lines) == len({*lines})
-        assert merge_lines(texts[0], both, texts[2]) in (both, None)
+        assert merge_lines(texts[0], merged, texts[2]) in (merged, None)
 
 
 @pytest.mark.spec("C8")
 @given(OBJECTS, OBJECTS, DELETES)
 def test_an_unchanged_parent_gets_the_state_of_the_child(base: Object, update: Object, delete: list[Path]) -> None:
     theirs = merge_update(base, update, delete)
-    came = merge_three_way(base, base, theirs)
-    assert json_equal(applied(base, came), theirs)
-    assert came.conflicts == ()
+    merge = merge_three_way(base, base, theirs)
+    assert json_equal(apply_merge(base, merge), theirs)
+    assert merge.conflicts == ()
 
 
 @pytest.mark.spec("C8")
@@ -705,14 +709,14 @@ def test_an_unchanged_parent_gets_the_state_of_the_child(base: Object, update: O
 def test_changes_to_different_fields_are_both_merged(base: Object, one: Object, two: Object) -> None:
     two = {key: value for key, value in two.items() if key not in one}
     ours, theirs = merge_update(base, one), merge_update(base, two)
-    assert json_equal(applied(ours, merge_three_way(base, ours, theirs)), merge_update(ours, two))
-    assert json_equal(applied(theirs, merge_three_way(base, theirs, ours)), merge_update(theirs, one))
+    assert json_equal(apply_merge(ours, merge_three_way(base, ours, theirs)), merge_update(ours, two))
+    assert json_equal(apply_merge(theirs, merge_three_way(base, theirs, ours)), merge_update(theirs, one))
 
 
 @pytest.mark.spec("C8")
 @given(OBJECTS, OBJECTS, OBJECTS)
 def test_a_change_of_the_parent_is_never_lost(base: Object, ours: Object, theirs: Object) -> None:
-    after = cast(Object, applied(ours, merge_three_way(base, ours, theirs)))
+    after = cast(Object, apply_merge(ours, merge_three_way(base, ours, theirs)))
     for path, value in leaves_of(ours):
         then, now = value_at(base, path), value_at(after, path)
         if value == {} or json_equal(value, then):

@@ -74,7 +74,7 @@ class ScratchpadState:
 
     seq: int = 0
     pad: State = field(default_factory=dict[str, Any])
-    home: dict[str, MergedChild] = field(default_factory=dict[str, MergedChild])
+    merged: dict[str, MergedChild] = field(default_factory=dict[str, MergedChild])
 
 
 @dataclass(frozen=True)
@@ -84,29 +84,29 @@ class Reply:
 
 
 class AnySession(RuleBasedStateMachine):
-    """The model: the host's list, the page, the scratchpads, and every request ever sent."""
+    """The model: the host's list, the page, the scratchpads, and every request sent."""
 
     scope: Scope = "thread"
-    kept_in: Kind = "sqlite"
+    backend: Kind = "sqlite"
 
     def __init__(self) -> None:
         super().__init__()
-        self._afterwards = ExitStack()
-        self.home = self._afterwards.enter_context(temporary_home(self.kept_in))
+        self._cleanup = ExitStack()
+        self.home = self._cleanup.enter_context(temporary_home(self.backend))
         self.clock = ManualClock()
-        self.talk: list[dict[str, Any]] = []
+        self.conversation: list[dict[str, Any]] = []
         self.page = ""
         self.sent: list[str] = []
-        self.said = ""
+        self.last_text = ""
         self.known = [ScratchpadState()]
         self.replies: list[tuple[int, Reply]] = []
         self.undone: list[Reply] = []
         self.saved: list[tuple[int, str]] = []
-        """The page as a person saved it, and how far the session had come then: no undo takes that back."""
+        """Pages saved by a user, with the sequence number at that time: no undo reverts them."""
         self.names = count()
-        self.done_abroad: set[str] = set()
-        """Replies that have changed what the resource owns: no undo takes that back, so it is done once."""
-        self.born: dict[str, State] = {}
+        self.applied_to_resource: set[str] = set()
+        """Replies that have changed the resource: no undo reverts that, so it is done once."""
+        self.initial_pads: dict[str, State] = {}
         self.children: dict[str, tuple[int, State]] = {}
 
     @initialize()
@@ -118,25 +118,25 @@ class AnySession(RuleBasedStateMachine):
     def prepare(self, messages: list[dict[str, Any]], keep: int, format: str) -> None:
         """The host appends messages, or drops some of its last messages first."""
         if keep:
-            self.talk = self.talk[: len(self.talk) - keep + 1]
-        self.talk = [*self.talk, *messages]
-        self._ask(self.session.prepare(self.talk))
+            self.conversation = self.conversation[: len(self.conversation) - keep + 1]
+        self.conversation = [*self.conversation, *messages]
+        self._ask(self.session.prepare(self.conversation))
         if format != "openai":
             self._ask(self.session.prepare(format=format))
 
     @rule(start=st.integers(0, 3))
     def trim(self, start: int) -> None:
-        self.talk = self.talk[start:]
-        self._ask(self.session.prepare(self.talk))
+        self.conversation = self.conversation[start:]
+        self._ask(self.session.prepare(self.conversation))
 
     @rule(messages=st.lists(MESSAGES, min_size=1, max_size=2))
     def add(self, messages: list[dict[str, Any]]) -> None:
         """Results of answered calls are repetitions and are skipped."""
         self.session.add(messages)
-        said = [dict(wire) for wire in self.session.state.conversation.wires]
-        assert said[: len(self.talk)] == self.talk
-        assert all(message in said or message["role"] == "tool" for message in messages)
-        self.talk = said
+        stored = [dict(wire) for wire in self.session.state.conversation.wires]
+        assert stored[: len(self.conversation)] == self.conversation
+        assert all(message in stored or message["role"] == "tool" for message in messages)
+        self.conversation = stored
 
     @rule(line=WORDS)
     def write(self, line: str) -> None:
@@ -155,12 +155,12 @@ class AnySession(RuleBasedStateMachine):
     @rule(values=VALUES, delete=PATHS)
     def update(self, values: State, delete: list[str]) -> None:
         self.session.scratchpad.update(values, delete=delete)
-        self._now(updated(self.pad, values, delete))
+        self._set_pad(updated(self.pad, values, delete))
 
     @rule(words=WORDS, calls=st.lists(CALLS, max_size=3), twice=st.booleans())
     def reply(self, words: str, calls: list[tuple[str, Any]], twice: bool) -> None:
         """A reply calls memory tools, host tools and unknown tools."""
-        self._ask(self.session.prepare(self.talk, tools=TOOLS))
+        self._ask(self.session.prepare(self.conversation, tools=TOOLS))
         reply = self._reply(words, calls)
         recorded = self._record(reply)
         if twice:
@@ -170,7 +170,7 @@ class AnySession(RuleBasedStateMachine):
     @rule(data=st.data())
     @precondition(lambda self: bool(self.replies))
     def reply_again(self, data: st.DataObject) -> None:
-        """At any later time."""
+        """A repeated reply is recognized at any later time."""
         _, reply = data.draw(st.sampled_from(self.replies))
         assert self.session.record(reply.wire).repeated
 
@@ -180,7 +180,7 @@ class AnySession(RuleBasedStateMachine):
         """It runs again, except for changes that the resource already has."""
         reply = data.draw(st.sampled_from(self.undone))
         self.undone.remove(reply)
-        self._ask(self.session.prepare(self.talk, tools=TOOLS))
+        self._ask(self.session.prepare(self.conversation, tools=TOOLS))
         self._record(reply)
 
     @rule(id=CHILDREN, values=VALUES, delete=PATHS)
@@ -196,13 +196,13 @@ class AnySession(RuleBasedStateMachine):
     @rule(id=CHILDREN)
     def merge_child(self, id: str) -> None:
         report = self.session.merge_back(self._child(id))
-        last = self.known[-1].home.get(id, MergedChild(-1, self.born[id]))
+        last = self.known[-1].merged.get(id, MergedChild(-1, self.initial_pads[id]))
         changes, theirs = self.children[id]
         assert report.repeated == (last.changes == changes)
         pad, conflicts = merge_child(last.pad, self.pad, theirs)
-        came = last if report.repeated else MergedChild(changes, theirs, frozenset(conflicts))
-        assert {clash.path for clash in report.conflicts} == came.conflicts
-        self._now(pad, self.known[-1].home | {id: came})
+        merged = last if report.repeated else MergedChild(changes, theirs, frozenset(conflicts))
+        assert {clash.path for clash in report.conflicts} == merged.conflicts
+        self._set_pad(pad, self.known[-1].merged | {id: merged})
 
     @rule(seconds=st.sampled_from([1.0, 400.0]))
     def wait(self, seconds: float) -> None:
@@ -228,11 +228,11 @@ class AnySession(RuleBasedStateMachine):
         self.undone += [reply for seq, reply in self.replies if seq > target]
         self.replies = [(seq, reply) for seq, reply in self.replies if seq <= target]
         self.session.undo()
-        self.talk = [dict(wire) for wire in past.conversation.wires]
+        self.conversation = [dict(wire) for wire in past.conversation.wires]
         saved = [page for seq, page in self.saved if seq >= target]
         self.page = saved[-1] if saved else past.documents.text("overview.md")
         known = max((one for one in self.known if one.seq <= target), key=lambda one: one.seq)
-        self._now(known.pad if self.scope == "thread" else self.pad, known.home)
+        self._set_pad(known.pad if self.scope == "thread" else self.pad, known.merged)
 
     @rule(data=st.data())
     @precondition(lambda self: bool(self.sent))
@@ -244,21 +244,25 @@ class AnySession(RuleBasedStateMachine):
     @invariant()
     def matches_the_model(self) -> None:
         assert self.session.read("overview.md") == self.page
-        assert self.session.state.conversation.wires == self.talk
+        assert self.session.state.conversation.wires == self.conversation
         assert self.session.state.prompt.calls == len(self.sent)
         assert self.session.scratchpad.snapshot == self.pad
 
     def teardown(self) -> None:
         if hasattr(self, "memory"):
             self.memory.close()
-        self._afterwards.close()
+        self._cleanup.close()
 
     @property
     def pad(self) -> State:
         return self.known[-1].pad
 
-    def _now(self, pad: State, home: dict[str, MergedChild] | None = None) -> None:
-        self.known.append(ScratchpadState(self.session.state.seq, pad, self.known[-1].home if home is None else home))
+    def _set_pad(self, pad: State, merged_children: dict[str, MergedChild] | None = None) -> None:
+        self.known.append(
+            ScratchpadState(
+                self.session.state.seq, pad, self.known[-1].merged if merged_children is None else merged_children
+            )
+        )
 
     def _open(self) -> None:
         self.memory = Memory.open(self.home, clock=self.clock)
@@ -266,7 +270,7 @@ class AnySession(RuleBasedStateMachine):
         self.session = self.memory.session("s", resource="ada", cwd="/w", window=20_000, layers=layers)
 
     def _child(self, id: str) -> Session:
-        self.born.setdefault(id, self.pad)
+        self.initial_pads.setdefault(id, self.pad)
         self.children.setdefault(id, (0, self.pad))
         return self.session.spawn(id, policy="fork")
 
@@ -276,29 +280,37 @@ class AnySession(RuleBasedStateMachine):
         self.replies.append((self.session.state.seq, reply))
         message = reply.wire["choices"][0]["message"]
         ids = [call["id"] for call in message.get("tool_calls", ())]
-        left = [id for id, (name, _) in zip(ids, reply.calls, strict=True) if name == "get_page"]
-        assert [call.id for call in recorded.host_calls] == left
-        assert [result["tool_call_id"] for result in recorded.results] == [id for id in ids if id not in left]
+        host_ids = [id for id, (name, _) in zip(ids, reply.calls, strict=True) if name == "get_page"]
+        assert [call.id for call in recorded.host_calls] == host_ids
+        assert [result["tool_call_id"] for result in recorded.results] == [id for id in ids if id not in host_ids]
         states = [self.pad]
-        for name, given in reply.calls:
+        for name, call_arguments in reply.calls:
             if name == "memory_write":
-                self.page += ("" if self.page.endswith("\n") else "\n") + given["text"]
-            elif name in UPDATES and not isinstance(given, str) and reply.wire["id"] not in self.done_abroad:
-                states.append(updated_by_model(states[-1], given))
+                self.page += ("" if self.page.endswith("\n") else "\n") + call_arguments["text"]
+            elif (
+                name in UPDATES
+                and not isinstance(call_arguments, str)
+                and reply.wire["id"] not in self.applied_to_resource
+            ):
+                states.append(updated_by_model(states[-1], call_arguments))
         if self.scope == "resource" and any(state != self.pad for state in states):
-            self.done_abroad.add(reply.wire["id"])
-        self._now(states[-1])
-        self.talk = [*self.talk, message, *map(dict, recorded.results)]
+            self.applied_to_resource.add(reply.wire["id"])
+        self._set_pad(states[-1])
+        self.conversation = [*self.conversation, message, *map(dict, recorded.results)]
         return recorded
 
     def _reply(self, words: str, calls: list[tuple[str, Any]]) -> Reply:
         """A chat completion with unique ids."""
         number = next(self.names)
-        made = [
-            a_call(f"{number}.{place}", name, given if isinstance(given, str) else json.dumps(given))["tool_calls"][0]
-            for place, (name, given) in enumerate(calls)
+        tool_calls = [
+            a_call(
+                f"{number}.{place}",
+                name,
+                call_arguments if isinstance(call_arguments, str) else json.dumps(call_arguments),
+            )["tool_calls"][0]
+            for place, (name, call_arguments) in enumerate(calls)
         ]
-        message = assistant(words) | ({"tool_calls": made} if made else {})
+        message = assistant(words) | ({"tool_calls": tool_calls} if tool_calls else {})
         return Reply(
             {"id": f"chatcmpl-{number:016}", "choices": [{"message": message, "finish_reason": "stop"}]}, calls
         )
@@ -308,10 +320,12 @@ class AnySession(RuleBasedStateMachine):
         self.sent.append(json.dumps(prompt.request))
         assert faults(prompt.format, prompt.messages) == []
         tools = json.dumps(prompt.tools)
-        said = "\n".join([prompt.format, tools, *(part for message in prompt.messages for part in parts(message))])
-        really = estimator()(commonprefix([said, self.said]))  # noqa: RUF071 -- characters are what is compared
-        assert prompt.report.cached_prefix_tokens <= 1.1 * really + 20
-        self.said = said
+        request_text = "\n".join(
+            [prompt.format, tools, *(part for message in prompt.messages for part in parts(message))]
+        )
+        common = estimator()(commonprefix([request_text, self.last_text]))  # noqa: RUF071 -- it compares characters
+        assert prompt.report.cached_prefix_tokens <= 1.1 * common + 20
+        self.last_text = request_text
 
 
 def parts(message: dict[str, Any]) -> list[str]:
@@ -331,7 +345,7 @@ class AnySharing(AnySession):
 class AnySessionInPostgres(AnySession):
     """The same in PostgreSQL."""
 
-    kept_in = "postgres"
+    backend = "postgres"
 
 
 TestAnySession = AnySession.TestCase

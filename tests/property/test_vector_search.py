@@ -16,8 +16,8 @@ DIMENSIONS = 8
 Vector = tuple[float, ...]
 Step = tuple[Literal["add", "remove"], list[tuple[int, Vector]]]
 
-# Few keys, so that they meet again. The vectors are of unit length, a single 1 or four halves, and their products are
-# sums of quarters: computers get those right in whatever order they add, so what is equally near is equal, and much is.
+# Few keys, so that they repeat. The vectors have unit length, with one 1 or four halves, and their products are sums
+# of quarters. These are exact in any order of addition, so equally near vectors have equal cosines.
 KEYS = st.integers(-3, 12)
 VECTORS = st.sampled_from(
     [
@@ -29,49 +29,49 @@ VECTORS = st.sampled_from(
 )
 PAIRS = st.lists(st.tuples(KEYS, VECTORS), max_size=8)
 
-# Something is there at first, and fewer are wanted than that: otherwise there is nothing to choose.
+# The first step adds more vectors than most queries return, so that there is a choice.
 STEPS = st.tuples(
     st.tuples(st.just("add"), st.lists(st.tuples(KEYS, VECTORS), min_size=8, max_size=16)),
     st.lists(st.tuples(st.sampled_from(["add", "remove"]), PAIRS)),
 ).map(lambda steps: [steps[0], *steps[1]])
-MOST = st.integers(0, 4) | st.integers(0, 20)
+LIMITS = st.integers(0, 4) | st.integers(0, 20)
 
 
 @pytest.mark.spec("H3")
-@given(STEPS, VECTORS, MOST)
-def test_the_result_equals_a_full_sort(steps: list[Step], query: Vector, most: int) -> None:
-    nearest, held = after(steps, exact=1_000)
+@given(STEPS, VECTORS, LIMITS)
+def test_the_result_equals_a_full_sort(steps: list[Step], query: Vector, limit: int) -> None:
+    nearest, vectors = apply_steps(steps, exact=1_000)
     assert nearest.is_exact
-    assert len(nearest) == len(held)
-    assert nearest.nearest(query, most) == sorted_through(held, query)[:most]
+    assert len(nearest) == len(vectors)
+    assert nearest.nearest(query, limit) == sort_by_cosine(vectors, query)[:limit]
 
 
 @pytest.mark.spec("H3")
-@given(STEPS, VECTORS, MOST, st.integers(0, 10))
+@given(STEPS, VECTORS, LIMITS, st.integers(0, 10))
 def test_rounded_vectors_differ_only_in_the_last_digits(
-    steps: list[Step], query: Vector, most: int, exact: int
+    steps: list[Step], query: Vector, limit: int, exact: int
 ) -> None:
-    nearest, held = after(steps, exact=exact)
-    found = nearest.nearest(query, most)
-    right = sorted_through(held, query)
-    assert [cosine for _, cosine in found] == pytest.approx([cosine for _, cosine in right[:most]], abs=1e-6)
-    assert dict(found) == pytest.approx({key: dict(right)[key] for key, _ in found}, abs=1e-6)
+    nearest, vectors = apply_steps(steps, exact=exact)
+    hits = nearest.nearest(query, limit)
+    expected = sort_by_cosine(vectors, query)
+    assert [cosine for _, cosine in hits] == pytest.approx([cosine for _, cosine in expected[:limit]], abs=1e-6)
+    assert dict(hits) == pytest.approx({key: dict(expected)[key] for key, _ in hits}, abs=1e-6)
 
 
-def after(steps: list[Step], *, exact: int) -> tuple[NearestVectors, dict[int, Vector]]:
-    nearest, held = NearestVectors(DIMENSIONS, max_exact=exact), dict[int, Vector]()
-    for what, pairs in steps:
+def apply_steps(steps: list[Step], *, exact: int) -> tuple[NearestVectors, dict[int, Vector]]:
+    nearest, vectors = NearestVectors(DIMENSIONS, max_exact=exact), dict[int, Vector]()
+    for action, pairs in steps:
         keys = [key for key, _ in pairs]
-        if what == "add":
+        if action == "add":
             nearest.add(keys, [vector for _, vector in pairs])
-            held.update(pairs)
+            vectors.update(pairs)
         else:
             nearest.remove(keys)
             for key in keys:
-                held.pop(key, None)
-    return nearest, held
+                vectors.pop(key, None)
+    return nearest, vectors
 
 
-def sorted_through(held: dict[int, Vector], query: Vector) -> list[tuple[int, float]]:
-    cosines = {key: sum(a * b for a, b in zip(vector, query, strict=True)) for key, vector in held.items()}
-    return sorted(cosines.items(), key=lambda found: (-found[1], found[0]))
+def sort_by_cosine(vectors: dict[int, Vector], query: Vector) -> list[tuple[int, float]]:
+    cosines = {key: sum(a * b for a, b in zip(vector, query, strict=True)) for key, vector in vectors.items()}
+    return sorted(cosines.items(), key=lambda hit: (-hit[1], hit[0]))

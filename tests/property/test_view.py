@@ -1,4 +1,4 @@
-"""A cached final prefix never changes what is sent."""
+"""A cached final prefix never changes the sent messages."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ def test_a_cached_view_equals_a_fresh_one(
     format: str, calls: list[list[tuple[str, dict[str, object]]]], of_one_format: int
 ) -> None:
     """D7: with open calls, late results and repeated ids, in one format or mixed."""
-    view, line, said, seq = ViewBuilder(), Conversation(), list[ParsedMessage](), 0
+    view, line, parsed, seq = ViewBuilder(), Conversation(), list[ParsedMessage](), 0
     for messages in calls:
         for name, wire in messages:
             if of_one_format and name != format:
                 continue
             seq += 1
             line = line.apply(an_event(MessageAdded(wire=wire, format=name), seq))
-            said.append(ParsedMessage(name, wire, FORMATS[name].read(wire)))
-        whole = to_provider_list(said, FORMATS[format])
+            parsed.append(ParsedMessage(name, wire, FORMATS[name].read(wire)))
+        whole = to_provider_list(parsed, FORMATS[format])
         sent = [FORMATS[format].strip_local_fields(wire) for wire in whole.wires]
         seen = view.build(line, format)
         assert seen.wires == sent

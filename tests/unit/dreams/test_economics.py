@@ -1,4 +1,4 @@
-"""The figures of the books, and how they are told."""
+"""Totals of trades, and the lines that describe them."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ pytestmark = pytest.mark.spec("G14")
 NOW = datetime(2026, 1, 20, 12, tzinfo=UTC)
 
 
-def traded(what: str, amount: str = "0", *, days_ago: float = 0, **known: str) -> Event:
-    return an_event(TradeRecorded(what, amount, date=(NOW - timedelta(days=days_ago)).isoformat(), **known))
+def a_trade(kind: str, amount: str = "0", *, days_ago: float = 0, **known: str) -> Event:
+    return an_event(TradeRecorded(kind, amount, date=(NOW - timedelta(days=days_ago)).isoformat(), **known))
 
 
-def earned(amount: str, *, days_ago: float = 0, **known: str) -> Event:
-    return traded("earning", amount, days_ago=days_ago, **known)
+def an_earning(amount: str, *, days_ago: float = 0, **known: str) -> Event:
+    return a_trade("earning", amount, days_ago=days_ago, **known)
 
 
-def of(*trades: Event) -> CurrencyTotals:
+def totals_of(*trades: Event) -> CurrencyTotals:
     (economics,) = summarize_trades(trades, NOW)
     return economics
 
@@ -37,64 +37,69 @@ def test_without_trades_there_are_no_totals() -> None:
 
 def test_amounts_are_summed_exactly_and_counted() -> None:
     trades = [
-        earned("0.1"),
-        earned("0.2"),
-        traded("spending", "1000000000000000"),
-        traded("spending", "0." + "0" * 17 + "1"),
+        an_earning("0.1"),
+        an_earning("0.2"),
+        a_trade("spending", "1000000000000000"),
+        a_trade("spending", "0." + "0" * 17 + "1"),
     ]
-    economics = of(*trades)
+    economics = totals_of(*trades)
     assert (economics.earned, economics.earnings) == (Decimal("0.3"), 2)
     assert (economics.spent, economics.spendings) == (Decimal("1000000000000000.000000000000000001"), 2)
 
 
-def test_each_currency_has_figures_of_its_own_and_the_busiest_comes_first() -> None:
-    found = summarize_trades([earned("1", currency="EUR"), earned("2"), earned("3")], NOW)
-    assert [(one.currency, one.earned) for one in found] == [("USD", Decimal(5)), ("EUR", Decimal(1))]
+def test_each_currency_has_its_totals_and_the_most_used_comes_first() -> None:
+    totals = summarize_trades([an_earning("1", currency="EUR"), an_earning("2"), an_earning("3")], NOW)
+    assert [(one.currency, one.earned) for one in totals] == [("USD", Decimal(5)), ("EUR", Decimal(1))]
 
 
 def test_a_skill_is_listed_once_however_often_it_is_offered() -> None:
-    assert of(*(traded("listing", "5", skill=skill) for skill in ("tests", "docs", "tests"))).listed == (
+    assert totals_of(*(a_trade("listing", "5", skill=skill) for skill in ("tests", "docs", "tests"))).listed == (
         "docs",
         "tests",
     )
 
 
 def test_a_listing_is_no_earning() -> None:
-    economics = of(traded("listing", "5", skill="docs"))
+    economics = totals_of(a_trade("listing", "5", skill="docs"))
     assert (economics.earned, economics.spent, economics.top) == (0, 0, ())
 
 
-def test_buyers_are_counted_once_and_sellers_and_strangers_are_none() -> None:
+def test_named_buyers_are_counted_once_and_sellers_are_not() -> None:
     trades = [
-        earned("1", counterparty="bob"),
-        earned("1", counterparty="bob"),
-        earned("1"),
-        traded("spending", "1", counterparty="eve"),
+        an_earning("1", counterparty="bob"),
+        an_earning("1", counterparty="bob"),
+        an_earning("1"),
+        a_trade("spending", "1", counterparty="eve"),
     ]
-    assert of(*trades).buyers == 1
+    assert totals_of(*trades).buyers == 1
 
 
-def test_the_three_skills_that_earned_the_most_are_named_with_how_much() -> None:
-    trades = [earned("2", skill="docs"), earned("3", skill="docs"), earned("4", skill="tests"), earned("9")]
-    more = [earned("1", skill="naming"), earned("4", skill="reviews")]
-    assert of(*trades, *more).top == (("docs", 5), ("reviews", 4), ("tests", 4))
+def test_the_three_skills_with_the_highest_earnings_are_listed_with_amounts() -> None:
+    trades = [
+        an_earning("2", skill="docs"),
+        an_earning("3", skill="docs"),
+        an_earning("4", skill="tests"),
+        an_earning("9"),
+    ]
+    more = [an_earning("1", skill="naming"), an_earning("4", skill="reviews")]
+    assert totals_of(*trades, *more).top == (("docs", 5), ("reviews", 4), ("tests", 4))
 
 
 def test_the_week_is_today_and_the_six_days_before_it() -> None:
-    economics = of(
-        earned("1"),
-        earned("2", days_ago=6),
-        earned("4", days_ago=7),
-        earned("8", days_ago=13),
-        earned("16", days_ago=14),
+    economics = totals_of(
+        an_earning("1"),
+        an_earning("2", days_ago=6),
+        an_earning("4", days_ago=7),
+        an_earning("8", days_ago=13),
+        an_earning("16", days_ago=14),
     )
     assert (economics.week, economics.week_before, economics.earned) == (3, 12, 31)
     assert economics.days == (2, 0, 0, 0, 0, 0, 1)
 
 
-def test_a_day_is_one_of_utc_whatever_zone_it_was_told_in() -> None:
+def test_days_are_utc_days_for_any_time_zone() -> None:
     late = an_event(TradeRecorded("earning", "1", date="2026-01-20T01:00:00+05:00"))
-    assert of(late).days == (0, 0, 0, 0, 0, 1, 0)
+    assert totals_of(late).days == (0, 0, 0, 0, 0, 1, 0)
 
 
 def test_a_trade_without_a_date_has_the_date_of_its_event() -> None:
@@ -105,11 +110,11 @@ def test_a_trade_without_a_date_has_the_date_of_its_event() -> None:
 
 
 def test_future_trades_count_but_not_for_the_week() -> None:
-    economics = of(earned("1", days_ago=-2))
+    economics = totals_of(an_earning("1", days_ago=-2))
     assert (economics.earned, economics.week) == (1, 0)
 
 
-def test_the_line_for_the_niche_says_it_all() -> None:
+def test_the_line_for_the_niche_contains_all_totals() -> None:
     economics = CurrencyTotals(
         currency="USD",
         earned=Decimal("12.50"),
@@ -132,11 +137,11 @@ def test_the_line_for_the_niche_says_it_all() -> None:
     ("week", "before", "trend"),
     [("3", "4", "this week 3, down from 4"), ("4", "4.0", "this week 4, as the week before")],
 )
-def test_the_trend_says_which_way_it_goes(week: str, before: str, trend: str) -> None:
-    sold = CurrencyTotals(
+def test_the_trend_compares_the_week_with_the_week_before(week: str, before: str, trend: str) -> None:
+    totals = CurrencyTotals(
         currency="USD", earned=Decimal(7), earnings=1, week=Decimal(week), week_before=Decimal(before)
     )
-    assert economics_lines(sold) == [f"Earned 7 USD in 1 sale ({trend})"]
+    assert economics_lines(totals) == [f"Earned 7 USD in 1 sale ({trend})"]
 
 
 def test_a_line_without_events_is_omitted() -> None:
@@ -145,7 +150,7 @@ def test_a_line_without_events_is_omitted() -> None:
     assert economics_lines(CurrencyTotals(currency="EUR", spent=Decimal(20), spendings=2)) == ["Spent 20 EUR"]
 
 
-def test_the_smallest_coin_is_told_to_its_last_place() -> None:
+def test_the_smallest_amount_has_all_its_decimal_places() -> None:
     assert economics_lines(CurrencyTotals(currency="ETH", spent=Decimal("0.000000000000000001"), spendings=1)) == [
         "Spent 0.000000000000000001 ETH"
     ]

@@ -1,4 +1,4 @@
-"""What was asked for or promised, and whether it is still open."""
+"""Open loops: requests and promises, and whether they are still open."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ MINUTE = timedelta(minutes=1)
 PASSPORT = "Remind me to renew the passport."
 
 
-def said(
+def an_utterance(
     role: str, text: str = "", *, session: str = "s", tool: str = "", about: str = "", failed: bool = False
 ) -> Utterance:
     own = {"user": Trust.PERSON, "assistant": Trust.AGENT}.get(role, Trust.DATA)
-    used = (ToolUse(tool=tool, arguments=about, failed=failed),) if tool else ()
+    uses = (ToolUse(tool=tool, arguments=about, failed=failed),) if tool else ()
     return Utterance(
-        id=f"session/{session}#1", session=session, at=WHEN, role=role, text=text, tool_uses=used, trust=own
+        id=f"session/{session}#1", session=session, at=WHEN, role=role, text=text, tool_uses=uses, trust=own
     )
 
 
 def user(text: str, *, session: str = "s") -> Utterance:
-    return said("user", text, session=session)
+    return an_utterance("user", text, session=session)
 
 
 def assistant(text: str, *, session: str = "s") -> Utterance:
-    return said("assistant", text, session=session)
+    return an_utterance("assistant", text, session=session)
 
 
-def left(*talk: Utterance, after: timedelta = timedelta()) -> list[str]:
-    return [loop.text for loop in find_open_loops(talk, WHEN + after)]
+def open_loops(*messages: Utterance, after: timedelta = timedelta()) -> list[str]:
+    return [loop.text for loop in find_open_loops(messages, WHEN + after)]
 
 
 @each_row(
@@ -59,7 +59,7 @@ def left(*talk: Utterance, after: timedelta = timedelta()) -> list[str]:
     ],
 )
 def test_requests_and_plans_of_a_user_open_loops(text: str) -> None:
-    assert left(user(f"It rained all day.\n{text}"), assistant("I see.")) == [text]
+    assert open_loops(user(f"It rained all day.\n{text}"), assistant("I see.")) == [text]
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_requests_and_plans_of_a_user_open_loops(text: str) -> None:
     ["I'll send you the measurements tomorrow.", "We still need to order the tiles.", "我明天会把报告发给你。"],
 )
 def test_a_promise_of_the_assistant_is_open(text: str) -> None:
-    assert left(user("Hello there"), assistant(text)) == [text]
+    assert open_loops(user("Hello there"), assistant(text)) == [text]
 
 
 @each_row(
@@ -88,92 +88,100 @@ def test_a_promise_of_the_assistant_is_open(text: str) -> None:
         "> remind me to renew the passport",
     ],
 )
-def test_similar_words_are_no_loop(text: str) -> None:
-    assert left(user(text), assistant("I see.")) == []
+def test_similar_sentences_open_no_loop(text: str) -> None:
+    assert open_loops(user(text), assistant("I see.")) == []
 
 
 def test_a_status_report_is_no_promise() -> None:
-    assert left(user("Where is it?"), assistant("Your order of tiles is still pending.")) == []
+    assert open_loops(user("Where is it?"), assistant("Your order of tiles is still pending.")) == []
 
 
 def test_tool_results_open_no_loops() -> None:
-    assert left(said("tool", PASSPORT)) == []
+    assert open_loops(an_utterance("tool", PASSPORT)) == []
 
 
 def test_advice_of_the_assistant_is_no_promise() -> None:
-    assert left(user("Hello there"), assistant("Don't forget to renew the passport.")) == []
+    assert open_loops(user("Hello there"), assistant("Don't forget to renew the passport.")) == []
 
 
 @each_row(
-    "talk",
+    "messages",
     [
         [assistant("Done, the reminder is set.")],
         [assistant("I've added it to your calendar.")],
         [assistant("Sure."), user("I renewed the passport today.")],
         [assistant("Sure."), user("The passport thing, renew and all, is done.", session="t")],
         [assistant("Sure."), user("Never mind the passport, no need to renew it.")],
-        [assistant("Sure."), said("tool", tool="create_reminder", about='{"text": "renew passport"}')],
+        [assistant("Sure."), an_utterance("tool", tool="create_reminder", about='{"text": "renew passport"}')],
     ],
     ids=["done", "added", "past", "elsewhere", "never mind", "a tool"],
 )
-def test_a_done_or_cancelled_loop_is_closed(talk: list[Utterance]) -> None:
-    assert left(user(PASSPORT), *talk) == []
+def test_a_done_or_cancelled_loop_is_closed(messages: list[Utterance]) -> None:
+    assert open_loops(user(PASSPORT), *messages) == []
 
 
 @each_row(
-    "talk",
+    "messages",
     [
         [assistant("Sure, I will.")],
         [assistant("Sure."), user("I paid the rent, that is done.")],
         [assistant("Sure."), user("What did I say about it?"), assistant("I've added the rent to your list.")],
-        [assistant("Sure."), said("tool", "renew passport", tool="web_search", about='{"q": "renew passport"}')],
-        [assistant("Sure."), said("tool", tool="create_reminder", about='{"text": "renew passport"}', failed=True)],
-        [assistant("Sure."), said("tool", "The passport was renewed, all done.")],
+        [
+            assistant("Sure."),
+            an_utterance("tool", "renew passport", tool="web_search", about='{"q": "renew passport"}'),
+        ],
+        [
+            assistant("Sure."),
+            an_utterance("tool", tool="create_reminder", about='{"text": "renew passport"}', failed=True),
+        ],
+        [assistant("Sure."), an_utterance("tool", "The passport was renewed, all done.")],
         [assistant("Done.", session="t")],
     ],
-    ids=["agreed", "another", "a later turn", "only read", "failed", "what a tool says", "another session"],
+    ids=["agreed", "another", "a later turn", "only read", "failed", "tool text", "another session"],
 )
-def test_an_undone_loop_stays_open(talk: list[Utterance]) -> None:
-    assert left(user(PASSPORT), *talk) == [PASSPORT]
+def test_an_unfinished_loop_stays_open(messages: list[Utterance]) -> None:
+    assert open_loops(user(PASSPORT), *messages) == [PASSPORT]
 
 
 def test_an_earlier_action_closes_no_loop() -> None:
-    assert left(user("I renewed the passport, done."), user(PASSPORT), assistant("Sure.")) == [PASSPORT]
+    assert open_loops(user("I renewed the passport, done."), user(PASSPORT), assistant("Sure.")) == [PASSPORT]
 
 
-def test_it_is_done_in_chinese_too() -> None:
-    asked = user("提醒我周五交房租。")
-    assert left(asked, assistant("好。"), user("周五的房租已经交了。")) == []
-    assert left(asked, assistant("已经帮你设置好了。")) == []
+def test_chinese_loops_are_closed_too() -> None:
+    request = user("提醒我周五交房租。")
+    assert open_loops(request, assistant("好。"), user("周五的房租已经交了。")) == []
+    assert open_loops(request, assistant("已经帮你设置好了。")) == []
 
 
 def test_an_unanswered_last_request_is_open_after_the_grace_period() -> None:
-    assert left(user("Write a test for the parser"), after=ANSWER_GRACE) == ["Write a test for the parser"]
-    assert left(user("Could you water the plants?"), after=ANSWER_GRACE) == ["Could you water the plants?"]
-    assert left(user("Write a test for the parser"), after=ANSWER_GRACE - MINUTE) == []
-    assert left(user("Write a test for the parser"), assistant("On it."), after=ANSWER_GRACE) == []
-    assert left(user("Thanks, that was great"), after=ANSWER_GRACE) == []
+    assert open_loops(user("Write a test for the parser"), after=ANSWER_GRACE) == ["Write a test for the parser"]
+    assert open_loops(user("Could you water the plants?"), after=ANSWER_GRACE) == ["Could you water the plants?"]
+    assert open_loops(user("Write a test for the parser"), after=ANSWER_GRACE - MINUTE) == []
+    assert open_loops(user("Write a test for the parser"), assistant("On it."), after=ANSWER_GRACE) == []
+    assert open_loops(user("Thanks, that was great"), after=ANSWER_GRACE) == []
 
 
 # -- on the page -------------------------------------------------------------------------------------------
 
 
-def lines(*talk: Utterance) -> list[str]:
-    return [loop.line for loop in find_open_loops(talk, WHEN)]
+def lines(*messages: Utterance) -> list[str]:
+    return [loop.line for loop in find_open_loops(messages, WHEN)]
 
 
 @pytest.mark.parametrize("text", [PASSPORT, "提醒我周五交房租。"])
-def test_a_loop_is_known_again_by_its_line(text: str) -> None:
+def test_a_loop_is_recognized_by_its_line(text: str) -> None:
     (line,) = lines(user(text))
     assert loop_text(line) == text
     assert loop_text(text) == ""
 
 
-def test_a_line_is_closed_by_what_would_have_closed_the_loop_and_by_nothing_else() -> None:
+def test_a_line_is_closed_by_the_same_messages_as_its_loop() -> None:
     both = lines(user(PASSPORT), user("We still need to order the tiles."))
     passport, _ = both
     assert closed_lines(both, [user("I renewed the passport today.", session="t")]) == (passport,)
-    assert closed_lines(both, [said("tool", tool="create_reminder", about='{"text": "renew passport"}')]) == (passport,)
+    assert closed_lines(both, [an_utterance("tool", tool="create_reminder", about='{"text": "renew passport"}')]) == (
+        passport,
+    )
     assert closed_lines(both, [user("I paid the rent, that is done."), assistant("Done.")]) == ()
     assert closed_lines(["The passport was renewed"], [user("I renewed the passport today.")]) == ()
 

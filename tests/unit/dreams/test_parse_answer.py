@@ -1,4 +1,4 @@
-"""What a model makes of what tools have said is marked as that, whichever edit it makes."""
+"""Edits that a model makes from tool text are marked, whatever their kind."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ LABELS = label_material(MATERIAL)
 L = {line.text: label for label, line in LABELS.lines.items()}
 
 
-def line_made(**edit: Any) -> str:
-    made = parse_answer(json.dumps({"edits": [{"section": "Active Context", "sources": [], **edit}]}), LABELS)
-    assert not made.refused
-    (one,) = made.edits
+def parse_line(**edit: Any) -> str:
+    answer = parse_answer(json.dumps({"edits": [{"section": "Active Context", "sources": [], **edit}]}), LABELS)
+    assert not answer.refused
+    (one,) = answer.edits
     assert isinstance(one, Add | Rewrite)
     return one.text
 
@@ -33,16 +33,16 @@ def line_made(**edit: Any) -> str:
 def test_added_and_rewritten_lines_from_tools_have_the_same_mark() -> None:
     text, marked = "Build 77 failed and is watched by Ben", '(from a tool) "Build 77 failed and is watched by Ben"'
     sources = {"text": text, "sources": ["N1", "N2"]}
-    assert line_made(op="add", **sources) == marked
-    assert line_made(op="rewrite", lines=[L[OWN.text]], **sources) == marked
+    assert parse_line(op="add", **sources) == marked
+    assert parse_line(op="rewrite", lines=[L[OWN.text]], **sources) == marked
 
 
-def test_of_a_line_of_a_tool_another_is_made_that_is_marked_once() -> None:
+def test_a_rewritten_tool_line_is_marked_once() -> None:
     marked = '(from a tool) "On Monday, Build 77 failed"'
     for text in ("On Monday, Build 77 failed", marked):
-        assert line_made(op="rewrite", lines=[L[MARKED.text]], text=text) == marked
+        assert parse_line(op="rewrite", lines=[L[MARKED.text]], text=text) == marked
 
 
 def test_text_without_tool_sources_is_not_marked() -> None:
     text = "The build is watched by Ben, who is on leave"
-    assert line_made(op="rewrite", lines=[L[OWN.text]], text=text, sources=["N2"]) == text
+    assert parse_line(op="rewrite", lines=[L[OWN.text]], text=text, sources=["N2"]) == text

@@ -1,4 +1,4 @@
-"""What rules make of notes, of what users say and of what was noticed."""
+"""Edits proposed by rules from notes, user messages and insights."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def the_only(proposal: Proposal) -> Edit:
 # -- notes ---------------------------------------------------------------------------------------------------
 
 
-def test_a_note_becomes_a_line_in_its_section_made_of_it() -> None:
+def test_a_note_becomes_a_line_in_its_section_with_the_note_as_source() -> None:
     note = a_note("User prefers tabs over spaces", 0.8, kind="preference")
     edit = the_only(propose_by_rules(a_material(notes=(note,))))
     assert isinstance(edit, Add)
@@ -59,11 +59,11 @@ def test_a_note_becomes_a_line_in_its_section_made_of_it() -> None:
     assert (edit.importance, edit.kind, edit.at, edit.trust) == (0.8, "preference", note.at, note.trust)
 
 
-def test_a_note_that_another_says_gets_no_line() -> None:
+def test_a_superseded_note_gets_no_line() -> None:
     assert propose_by_rules(a_material(notes=(a_note("Ship it on Friday", superseded=True),))).edits == ()
 
 
-def test_with_nothing_new_there_is_nothing_to_do() -> None:
+def test_without_new_material_nothing_is_proposed() -> None:
     lines = [a_line("Ship it on Friday"), a_line("User's name is Ada", Section.BOND)]
     assert propose_by_rules(a_material(lines)).edits == ()
 
@@ -77,7 +77,7 @@ def test_a_long_note_is_cut_after_a_sentence() -> None:
     assert edit.text.endswith("here. …")
 
 
-def test_the_most_important_comes_first() -> None:
+def test_the_most_important_note_comes_first() -> None:
     notes = [a_note(f"Task {name} is open", importance) for name, importance in (("a", 0.5), ("b", 0.9), ("c", 0.7))]
     assert texts(propose_by_rules(a_material(notes=tuple(notes)))) == [
         "Task b is open",
@@ -87,7 +87,7 @@ def test_the_most_important_comes_first() -> None:
 
 
 @pytest.mark.spec("G5")
-def test_affect_brings_a_section_forward() -> None:
+def test_affect_moves_a_section_forward() -> None:
     notes = (a_note("The release is on Friday", 0.7), a_note("The user lives in Rome", 0.7))
     warm, tense = Levels(oxytocin=0.9), Levels(cortisol=0.9)
     assert texts(propose_by_rules(a_material(notes=notes, levels=warm)))[0] == "The user lives in Rome"
@@ -113,7 +113,7 @@ def test_tool_text_never_replaces_a_statement_of_a_person() -> None:
     assert {edit.section for edit in adds(proposal)} == {Section.ACTIVE}
 
 
-def test_frictions_are_to_be_avoided_and_wins_have_worked() -> None:
+def test_negative_notes_become_avoid_lines_and_positive_ones_worked_lines() -> None:
     notes = (
         a_note("Deploying on Friday took the shop down", valence=-0.6, importance=0.8),
         a_note("Small commits made the review quick", valence=0.6, importance=0.7),
@@ -135,9 +135,7 @@ def test_frictions_are_to_be_avoided_and_wins_have_worked() -> None:
         ("oxytocin", Trust.DATA, Section.ACTIVE, "tests pass again (session shop)."),
     ],
 )
-def test_a_note_that_memory_took_by_itself_tells_what_happened(
-    level: str, trust: Trust, section: Section, text: str
-) -> None:
+def test_an_automatic_note_becomes_a_line_with_its_cause(level: str, trust: Trust, section: Section, text: str) -> None:
     cause = SpikeCause(why="tests pass again", session="shop", event="", trust=int(trust))
     note = a_note(high_level_note(level, 0.82, cause), trust=trust)
     edit = the_only(propose_by_rules(a_material(notes=(note,))))
@@ -145,10 +143,10 @@ def test_a_note_that_memory_took_by_itself_tells_what_happened(
     assert (edit.section, edit.text) == (section, text)
 
 
-# -- what is there already -----------------------------------------------------------------------------------
+# -- existing lines ------------------------------------------------------------------------------------------
 
 
-def test_a_note_that_says_the_same_renews_the_line_and_becomes_one_of_its_sources() -> None:
+def test_an_equal_note_renews_the_line_and_becomes_its_source() -> None:
     line = a_line("User prefers tabs over spaces", Section.BOND)
     note = a_note("The user really prefers tabs over spaces.", 0.9)
     edit = the_only(propose_by_rules(a_material([line], notes=(note,))))
@@ -157,7 +155,7 @@ def test_a_note_that_says_the_same_renews_the_line_and_becomes_one_of_its_source
     assert (edit.importance, edit.at) == (0.9, note.at)
 
 
-def test_of_two_that_say_the_same_the_one_that_says_more_stays() -> None:
+def test_of_two_equal_statements_the_more_detailed_one_is_kept() -> None:
     line = a_line("The nightly build of the shop fails on node 22 since the upgrade")
     note = a_note("The nightly build of the shop fails on node 22 since the upgrade of npm")
     edit = the_only(propose_by_rules(a_material([line], notes=(note,))))
@@ -175,7 +173,7 @@ def test_of_two_that_say_the_same_the_one_that_says_more_stays() -> None:
         ("商店的夜间构建在二号服务器上运行", "商店的夜间构建不在二号服务器上运行"),
     ],
 )
-def test_two_that_differ_in_a_number_a_not_an_order_or_a_name_are_two(one: str, other: str) -> None:
+def test_statements_that_differ_in_a_number_negation_order_or_name_are_both_kept(one: str, other: str) -> None:
     assert texts(propose_by_rules(a_material([a_line(one)], notes=(a_note(other),)))) == [other]
 
 
@@ -203,7 +201,7 @@ def test_an_older_statement_does_not_overrule_a_line() -> None:
     assert adds(propose_by_rules(a_material([line], notes=(note,)))) == []
 
 
-def test_of_two_new_ones_the_newer_holds_whatever_their_order() -> None:
+def test_of_two_new_notes_the_newer_is_kept_in_any_order() -> None:
     older, newer = a_note("User lives in Munich", at=days_ago(3)), a_note("User lives in Berlin", at=days_ago(1))
     for notes in ((older, newer), (newer, older)):
         edit = the_only(propose_by_rules(a_material(notes=notes)))
@@ -233,7 +231,7 @@ def test_a_repeated_line_has_a_limited_number_of_sources() -> None:
     assert edit.at == "2026-03-19T10:00:00Z"
 
 
-# -- what was said, and noticed ------------------------------------------------------------------------------
+# -- messages and insights -----------------------------------------------------------------------------------
 
 
 def test_a_user_fact_without_a_note_gets_a_line() -> None:
@@ -262,7 +260,7 @@ def test_written_crystals_get_a_line_and_others_do_not() -> None:
         a_crystal("An entry of the page", origin=Origin.FILE),
         a_crystal("What a dream made", origin=Origin.DREAM, kind="insight"),
         a_crystal("page About Us (page-123)", kind="fact", importance=0.3),
-        a_crystal("Said anew", superseded_by="x"),
+        a_crystal("Superseded", superseded_by="x"),
         a_crystal("Merged", merged_into="x"),
         a_crystal("Faded", lifecycle="expired"),
         said("What is the weather?"),
@@ -270,20 +268,20 @@ def test_written_crystals_get_a_line_and_others_do_not() -> None:
     assert texts(propose_by_rules(a_material(crystals=(wanted, *others)))) == [wanted.text]
 
 
-def test_a_note_that_is_a_crystal_as_well_gets_one_line() -> None:
+def test_a_note_that_is_also_a_crystal_gets_one_line() -> None:
     note = a_note("The team ships on Tuesdays")
     twin = a_crystal(note.text, id=note.id)
     assert len(propose_by_rules(a_material(notes=(note,), crystals=(twin,))).edits) == 1
 
 
-def test_an_insight_gets_a_line_made_of_all_that_it_was_noticed_in() -> None:
+def test_an_insight_gets_a_line_with_all_its_sources() -> None:
     insight = an_insight("The build fails every Monday (3 times since May)", "a", "b", trust=Trust.PERSON)
     edit = the_only(propose_by_rules(a_material(insights=(insight,))))
     assert isinstance(edit, Add)
     assert (edit.kind, edit.sources, edit.trust) == ("insight", ("a", "b"), Trust.PERSON)
 
 
-# -- what is told from counts --------------------------------------------------------------------------------
+# -- derived lines -------------------------------------------------------------------------------------------
 
 
 def a_gap(topic: str) -> KnowledgeGap:
@@ -294,7 +292,7 @@ def a_skill(occurrences: int) -> LearnedSkill:
     return LearnedSkill("refactor module", occurrences, occurrences, "2026-03-19T10:00:00+00:00")
 
 
-def test_gaps_skills_and_earnings_are_told_as_they_are_now() -> None:
+def test_gaps_skills_and_earnings_have_their_current_values() -> None:
     money = CurrencyTotals(currency="USD", earned=Decimal("12.50"), earnings=4, week=Decimal(8))
     proposal = propose_by_rules(
         a_material(gaps=(a_gap("What is CRDT?"),), skills=(a_skill(7), a_skill(1)), economics=(money,))
@@ -324,7 +322,7 @@ def test_text_of_users_in_sections_is_kept() -> None:
     assert propose_by_rules(a_material(page=page)).edits == ()
 
 
-# -- what stood there before the first dream -----------------------------------------------------------------
+# -- text from before the first dream ------------------------------------------------------------------------
 
 SEED = (
     "# About me\n\n" + "".join(f"- Habit {n} of mine\n" for n in range(8)) + f"- {'long ' * 60}\n\n```\ncode\n```\n\n"
@@ -343,25 +341,25 @@ def test_the_first_dream_keeps_the_text_of_users() -> None:
 
 
 @pytest.mark.spec("G10")
-def test_later_ones_work_in_a_few_entries_each_word_for_word() -> None:
+def test_later_dreams_adopt_a_few_entries_each_verbatim() -> None:
     proposal = propose_by_rules(seeded(a_page(above=SEED), notes=(a_note("Ship it"),)))
     assert [edit.text for edit in rewrites(proposal)] == [f"Habit {n} of mine" for n in range(MAX_ADOPTED_PER_DREAM)]
     assert all(edit.lines == (edit.text,) for edit in rewrites(proposal))
 
 
 @pytest.mark.spec("G10")
-def test_entries_are_worked_in_only_with_something_new() -> None:
+def test_entries_are_adopted_only_with_new_material() -> None:
     assert propose_by_rules(seeded(a_page(above=SEED))).edits == ()
 
 
-# -- beside what is settled ----------------------------------------------------------------------------------
+# -- settled edits -------------------------------------------------------------------------------------------
 
 
 def test_settled_edits_are_not_repeated_and_their_lines_not_touched() -> None:
     line = a_line("User lives in Munich", Section.BOND)
-    used, left = a_note("User moved to Berlin"), a_note("Ship it on Friday")
+    used, unused = a_note("User moved to Berlin"), a_note("Ship it on Friday")
     settled = Rewrite(lines=(line.text,), section=Section.BOND, text="Moved to Berlin", sources=(used.id,))
-    proposal = propose_by_rules(a_material([line], notes=(used, left)), settled=[settled])
+    proposal = propose_by_rules(a_material([line], notes=(used, unused)), settled=[settled])
     assert texts(proposal) == ["Ship it on Friday"]
 
 
@@ -370,7 +368,7 @@ def test_a_statement_of_a_settled_edit_is_not_repeated() -> None:
     assert propose_by_rules(a_material(notes=(a_note("ship it on Friday!"),)), settled=[settled]).edits == ()
 
 
-# -- all of it -----------------------------------------------------------------------------------------------
+# -- properties ----------------------------------------------------------------------------------------------
 
 SENTENCES = st.sampled_from(
     [
@@ -413,14 +411,14 @@ def test_every_note_is_in_the_proposal_and_each_only_once(notes: list[Any]) -> N
 
 @pytest.mark.spec("G6", "G12")
 @given(notes=NOTES)
-def test_what_rules_propose_passes_every_guard_and_the_same_again_changes_nothing(notes: list[Any]) -> None:
+def test_a_proposal_of_rules_passes_every_guard_and_is_idempotent(notes: list[Any]) -> None:
     material = a_material(notes=tuple(notes))
     page = a_page()
-    made = carried_out(propose_by_rules(material), material, page)
-    assert made.passed or not any(len(note.text) > 50 for note in notes)
-    again = a_material(made.dream_lines.values(), page=made.text)
+    result = carried_out(propose_by_rules(material), material, page)
+    assert result.passed or not any(len(note.text) > 50 for note in notes)
+    again = a_material(result.dream_lines.values(), page=result.text)
     assert propose_by_rules(again).edits == ()
-    twice = a_material(made.dream_lines.values(), page=made.text, notes=tuple(notes))
+    twice = a_material(result.dream_lines.values(), page=result.text, notes=tuple(notes))
     assert all(
         isinstance(edit, Rewrite)
         for edit in propose_by_rules(twice).edits
@@ -430,7 +428,7 @@ def test_what_rules_propose_passes_every_guard_and_the_same_again_changes_nothin
 
 @settings(max_examples=examples(30))
 @given(notes=NOTES)
-def test_the_same_material_always_gives_the_same(notes: list[Any]) -> None:
+def test_the_order_of_notes_does_not_change_the_proposal(notes: list[Any]) -> None:
     assert propose_by_rules(a_material(notes=tuple(notes))) == propose_by_rules(
         a_material(notes=tuple(reversed(notes)))
     )

@@ -1,4 +1,4 @@
-"""Questions that expect an answer, names in sentences, and replies that do not know."""
+"""Questions that expect an answer, names in sentences, and replies without an answer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from inmind.dreams.questions import questions_in, split_unanswered
 pytestmark = pytest.mark.spec("G3", "G5")
 
 
-def asked(text: str) -> list[str]:
+def find_questions(text: str) -> list[str]:
     return [*questions_in(Utterance(id="session/s#1", session="s", at=WHEN, role="user", text=text).sentences)]
 
 
@@ -36,11 +36,11 @@ def asked(text: str) -> list[str]:
     ],
 )
 def test_a_question_is_kept_verbatim(question: str) -> None:
-    assert asked(f"It rained all day. {question}") == [question]
+    assert find_questions(f"It rained all day. {question}") == [question]
 
 
 @each_row(
-    "said",
+    "text",
     [
         "How are you?",
         "hello?",
@@ -77,8 +77,8 @@ def test_a_question_is_kept_verbatim(question: str) -> None:
         "我喜欢轮渡。",
     ],
 )
-def test_small_talk_and_requests_are_no_questions(said: str) -> None:
-    assert asked(said) == []
+def test_small_talk_and_requests_are_no_questions(text: str) -> None:
+    assert find_questions(text) == []
 
 
 @each_row(
@@ -111,7 +111,7 @@ def test_a_reply_that_does_not_know_leaves_the_question_open(reply: str) -> None
         "九点开船。",
     ],
 )
-def test_a_reply_that_knows_something_all_the_same_is_an_answer(reply: str) -> None:
+def test_a_reply_with_partial_knowledge_is_an_answer(reply: str) -> None:
     assert split_unanswered(reply) == (False, reply)
 
 

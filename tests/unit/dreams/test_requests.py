@@ -12,7 +12,7 @@ from inmind.dreams.requests import find_request
 pytestmark = pytest.mark.spec("G5")
 
 
-def asked(text: str) -> str:
+def request_in(text: str) -> str:
     return find_request(Utterance(id="session/s#1", session="s", at=WHEN, role="user", text=text).sentences)
 
 
@@ -43,8 +43,8 @@ def asked(text: str) -> str:
         ("帮我订一张去上海的机票", "订机票"),
     ],
 )
-def test_a_task_is_known_by_what_is_to_happen_and_to_what(text: str, task: str) -> None:
-    assert asked(text) == task
+def test_a_task_is_a_verb_and_a_noun(text: str, task: str) -> None:
+    assert request_in(text) == task
 
 
 @each_row(
@@ -70,8 +70,8 @@ def test_a_task_is_known_by_what_is_to_happen_and_to_what(text: str, task: str) 
     ],
 )
 def test_a_sentence_without_verb_and_noun_is_no_task(text: str) -> None:
-    assert asked(text) == ""
+    assert request_in(text) == ""
 
 
 def test_a_late_request_is_not_found() -> None:
-    assert asked("It rained. We stayed in. It was fine. We read. Fix the roof.") == ""
+    assert request_in("It rained. We stayed in. It was fine. We read. Fix the roof.") == ""

@@ -1,4 +1,4 @@
-"""Which texts say nearly the same: against a plain model that holds each against each, and as sentences."""
+"""Grouping of similar texts, checked against a comparison of all pairs."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def test_every_text_with_words_is_in_one_group(sets: list[frozenset[str]]) -> No
 
 
 @given(SETS)
-def test_each_is_like_the_first_of_its_group(sets: list[frozenset[str]]) -> None:
+def test_each_text_is_similar_to_the_first_of_its_group(sets: list[frozenset[str]]) -> None:
     assert all(
         jaccard(sets[group[0]], sets[place]) >= MIN_SIMILARITY for group in group_similar(sets) for place in group
     )
 
 
 @given(SETS)
-def test_the_first_of_two_groups_are_not_alike(sets: list[frozenset[str]]) -> None:
-    """What is found under its rarest words is all that there is to be found."""
+def test_the_first_texts_of_two_groups_are_not_similar(sets: list[frozenset[str]]) -> None:
+    """The search by the rarest words misses no similar text."""
     firsts = [sets[group[0]] for group in group_similar(sets)]
     assert all(jaccard(one, other) < MIN_SIMILARITY for one, other in combinations(firsts, 2))

@@ -1,4 +1,4 @@
-"""What was done again and again, counted over dreams."""
+"""Skills: repeated tasks and tool sequences, counted over several dreams."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def user(text: str, *, turn: int = 1, session: str = "s", trust: Trust = Trust.P
     return Utterance(id=f"session/{session}#{turn}0", session=session, at=at, role="user", text=text, trust=trust)
 
 
-def used(*tools: str, turn: int = 1, session: str = "s") -> list[Utterance]:
-    """Calls and their outcomes, as a conversation has them; a tool with an exclamation mark fails."""
+def tool_messages(*tools: str, turn: int = 1, session: str = "s") -> list[Utterance]:
+    """Messages with calls and their results; a tool whose name ends with ! fails."""
     at, place = WHEN + timedelta(minutes=turn), f"session/{session}#{turn}"
     outcomes = [ToolUse(tool=tool.rstrip("!"), failed=tool.endswith("!")) for tool in tools]
-    called = [ToolUse(tool=one.tool) for one in outcomes]
+    uses = [ToolUse(tool=one.tool) for one in outcomes]
     calls = Utterance(
-        id=f"{place}1", session=session, at=at, role="assistant", tool_uses=tuple(called), trust=Trust.AGENT
+        id=f"{place}1", session=session, at=at, role="assistant", tool_uses=tuple(uses), trust=Trust.AGENT
     )
     return [
         calls,
@@ -40,7 +40,7 @@ def used(*tools: str, turn: int = 1, session: str = "s") -> list[Utterance]:
     ]
 
 
-def replied(text: str = "Done.", *, turn: int = 1, session: str = "s") -> Utterance:
+def reply(text: str = "Done.", *, turn: int = 1, session: str = "s") -> Utterance:
     at = WHEN + timedelta(minutes=turn)
     return Utterance(
         id=f"session/{session}#{turn}9", session=session, at=at, role="assistant", text=text, trust=Trust.AGENT
@@ -48,11 +48,11 @@ def replied(text: str = "Done.", *, turn: int = 1, session: str = "s") -> Uttera
 
 
 def a_turn(request: str, *tools: str, turn: int = 1) -> list[Utterance]:
-    return [user(request, turn=turn), *used(*tools, turn=turn), replied(turn=turn)]
+    return [user(request, turn=turn), *tool_messages(*tools, turn=turn), reply(turn=turn)]
 
 
-def found(*talk: Utterance, before: Sequence[LearnedSkill] = ()) -> dict[str, tuple[int, int]]:
-    known = update_skills(Activity(utterances=talk), before, WHEN + DAY)
+def count_skills(*messages: Utterance, before: Sequence[LearnedSkill] = ()) -> dict[str, tuple[int, int]]:
+    known = update_skills(Activity(utterances=messages), before, WHEN + DAY)
     return {skill.name: (skill.occurrences, skill.succeeded) for skill in known}
 
 
@@ -62,78 +62,78 @@ def a_skill(name: str, occurrences: int, succeeded: int | None = None, *, days_a
 
 
 def test_a_call_and_its_outcome_are_one_use_of_a_tool() -> None:
-    assert found(*used("search", "edit")) == {"search > edit": (1, 1)}
+    assert count_skills(*tool_messages("search", "edit")) == {"search > edit": (1, 1)}
 
 
 def test_tools_that_were_observed_outside_the_conversation_count() -> None:
-    observed = [one for one in used("search", "edit") if one.role == "tool"]
-    assert found(*observed) == {"search > edit": (1, 1)}
+    observed = [one for one in tool_messages("search", "edit") if one.role == "tool"]
+    assert count_skills(*observed) == {"search > edit": (1, 1)}
 
 
-def test_rows_of_two_three_and_four_tools_are_counted_and_no_longer_ones() -> None:
-    rows = {name.count(">") + 1 for name in found(*used("a", "b", "c", "d", "e", "f"))}
-    assert rows == {2, 3, 4}
+def test_sequences_of_two_to_four_tools_are_counted() -> None:
+    lengths = {name.count(">") + 1 for name in count_skills(*tool_messages("a", "b", "c", "d", "e", "f"))}
+    assert lengths == {2, 3, 4}
 
 
-def test_a_tool_used_several_times_over_is_one_step() -> None:
-    assert found(*used("search", "edit", "edit", "edit")) == {"search > edit": (1, 1)}
+def test_repeated_calls_of_a_tool_are_one_step() -> None:
+    assert count_skills(*tool_messages("search", "edit", "edit", "edit")) == {"search > edit": (1, 1)}
 
 
 def test_a_sequence_is_counted_once_in_a_turn() -> None:
-    assert found(*used("edit", "test", "edit", "test"))["edit > test"] == (1, 1)
+    assert count_skills(*tool_messages("edit", "test", "edit", "test"))["edit > test"] == (1, 1)
 
 
 def test_a_sequence_ends_with_its_turn() -> None:
-    talk = [*used("search", turn=1), user("go on", turn=2), *used("edit", turn=2)]
-    assert found(*talk) == {}
+    messages = [*tool_messages("search", turn=1), user("go on", turn=2), *tool_messages("edit", turn=2)]
+    assert count_skills(*messages) == {}
 
 
 def test_a_sequence_ends_with_its_session() -> None:
-    assert found(*used("search", session="s"), *used("edit", session="t")) == {}
+    assert count_skills(*tool_messages("search", session="s"), *tool_messages("edit", session="t")) == {}
 
 
 def test_a_sequence_with_a_failed_last_call_did_not_succeed() -> None:
-    assert found(*used("edit", "test!")) == {"edit > test": (1, 0)}
-    assert found(*used("edit!", "test")) == {"edit > test": (1, 1)}
+    assert count_skills(*tool_messages("edit", "test!")) == {"edit > test": (1, 0)}
+    assert count_skills(*tool_messages("edit!", "test")) == {"edit > test": (1, 1)}
 
 
-def test_of_the_same_call_several_times_over_the_last_one_counts() -> None:
-    assert found(*used("edit", "test!", "test")) == {"edit > test": (1, 1)}
+def test_of_repeated_calls_the_last_result_counts() -> None:
+    assert count_skills(*tool_messages("edit", "test!", "test")) == {"edit > test": (1, 1)}
 
 
-def test_tasks_that_begin_alike_are_one_task() -> None:
-    talk = [*a_turn("Refactor the auth module", turn=1), *a_turn("please refactor the payment modules", turn=2)]
-    assert found(*talk) == {"refactor module": (2, 2)}
+def test_similar_requests_are_one_task() -> None:
+    messages = [*a_turn("Refactor the auth module", turn=1), *a_turn("please refactor the payment modules", turn=2)]
+    assert count_skills(*messages) == {"refactor module": (2, 2)}
 
 
 def test_a_task_with_a_failed_last_call_did_not_succeed() -> None:
-    assert found(*a_turn("Refactor the auth module", "edit", "test!"))["refactor module"] == (1, 0)
+    assert count_skills(*a_turn("Refactor the auth module", "edit", "test!"))["refactor module"] == (1, 0)
 
 
-def test_a_request_without_a_response_is_no_practice() -> None:
-    assert found(user("Refactor the auth module")) == {}
+def test_a_request_without_a_reply_is_not_counted() -> None:
+    assert count_skills(user("Refactor the auth module")) == {}
 
 
-def test_only_people_ask_for_something() -> None:
-    assert found(user("Refactor the auth module", trust=Trust.DATA), replied()) == {}
+def test_only_requests_of_people_are_counted() -> None:
+    assert count_skills(user("Refactor the auth module", trust=Trust.DATA), reply()) == {}
 
 
-def test_counts_go_on_from_the_dreams_before() -> None:
+def test_counts_continue_from_earlier_dreams() -> None:
     before = [a_skill("refactor module", 4, 3), a_skill("edit > test", 2, 2)]
-    assert found(*a_turn("Refactor the auth module"), before=before) == {
+    assert count_skills(*a_turn("Refactor the auth module"), before=before) == {
         "refactor module": (5, 4),
         "edit > test": (2, 2),
     }
 
 
-def test_a_skill_names_when_and_where_it_was_last_practised() -> None:
-    talk = [one for turn in range(1, 8) for one in a_turn("Fix the roof", turn=turn)]
-    (skill,) = update_skills(Activity(utterances=tuple(talk)), [], WHEN + DAY)
+def test_a_skill_has_its_last_time_and_its_newest_sources() -> None:
+    messages = [one for turn in range(1, 8) for one in a_turn("Fix the roof", turn=turn)]
+    (skill,) = update_skills(Activity(utterances=tuple(messages)), [], WHEN + DAY)
     assert skill.last_used == (WHEN + timedelta(minutes=7)).isoformat()
     assert skill.sources == tuple(f"session/s#{turn}0" for turn in range(3, 8))
 
 
-def test_the_least_and_oldest_practised_skill_is_dropped_first() -> None:
+def test_the_rarest_and_oldest_skill_is_dropped_first() -> None:
     often = [a_skill(f"often {n}", 9) for n in range(MAX_SKILLS - 2)]
     before = [*often, a_skill("old habit", 4, days_ago=90), a_skill("new habit", 2), a_skill("once", 1, days_ago=3)]
     kept = {skill.name for skill in update_skills(Activity(), before, WHEN + DAY)}
@@ -148,17 +148,17 @@ def test_three_occurrences_are_a_skill() -> None:
     ]
 
 
-def test_part_of_a_longer_row_is_told_only_where_it_was_done_more_often() -> None:
-    row, part, more = a_skill("a > b > c", 4), a_skill("a > b", 4), a_skill("b > c", 6)
-    assert emerging_skills([row, part, more]) == [more, row]
+def test_part_of_a_longer_sequence_is_listed_only_if_it_is_more_frequent() -> None:
+    sequence, part, more = a_skill("a > b > c", 4), a_skill("a > b", 4), a_skill("b > c", 6)
+    assert emerging_skills([sequence, part, more]) == [more, sequence]
 
 
-def test_a_sequence_is_not_part_of_another_by_its_letters() -> None:
+def test_sequences_are_compared_by_whole_tool_names() -> None:
     known = [a_skill("edit > test_all > ship", 4), a_skill("edit > test", 4)]
     assert set(emerging_skills(known)) == set(known)
 
 
-def test_confidence_grows_with_good_ends_and_with_practice() -> None:
+def test_confidence_grows_with_successes_and_occurrences() -> None:
     assert [round(confidence(a_skill("", n, s)), 2) for n, s in [(7, 7), (4, 4), (14, 7), (1, 1)]] == [
         0.86,
         0.72,
@@ -169,14 +169,14 @@ def test_confidence_grows_with_good_ends_and_with_practice() -> None:
     assert 0 < confidence(a_skill("", 1000, 0)) < 0.01
 
 
-def test_a_skill_is_told_with_how_sure_one_can_be() -> None:
+def test_a_skill_line_contains_its_confidence() -> None:
     assert (
         skill_line(a_skill("TypeScript refactoring", 7, 7))
         == "TypeScript refactoring → Confidence: 86% | Occurrences: 7"
     )
 
 
-def test_a_tool_cannot_put_lines_of_its_own_on_the_page() -> None:
-    (name,) = found(*used("search", "a\n## The Bond\n" + "x" * 500))
+def test_a_tool_name_cannot_add_lines_to_the_page() -> None:
+    (name,) = count_skills(*tool_messages("search", "a\n## The Bond\n" + "x" * 500))
     assert "\n" not in name
     assert len(name) <= 120

@@ -1,4 +1,4 @@
-"""Names that are worth a question, and names that are not."""
+"""Names that are reported as unknown, and names that are not."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ pytestmark = pytest.mark.spec("G3", "G5")
 
 
 @each_row(
-    ("sentence", "strangers"),
+    ("sentence", "names"),
     [
         ("I met Maria Lopez at the harbour.", ["Maria Lopez"]),
         ("We had a long talk with Bob about Kubernetes.", ["Bob", "Kubernetes"]),
@@ -20,8 +20,8 @@ pytestmark = pytest.mark.spec("G3", "G5")
         ("昨天我读完了《三体》。", ["三体"]),
     ],
 )
-def test_an_unexplained_name_is_found(sentence: str, strangers: list[str]) -> None:
-    assert find_unknown_names([sentence]) == strangers
+def test_an_unexplained_name_is_found(sentence: str, names: list[str]) -> None:
+    assert find_unknown_names([sentence]) == names
 
 
 @each_row(

@@ -1,4 +1,4 @@
-"""What is learned from what users say, and what is not."""
+"""User facts: statements that are kept, and statements that are not."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_only_the_sentence_is_learned() -> None:
     ],
     ids=str,
 )
-def test_only_what_a_person_said_is_learned(more: dict[str, Any]) -> None:
+def test_only_statements_of_people_are_learned(more: dict[str, Any]) -> None:
     assert lines("My name is Ada.", **more) == []
 
 
@@ -136,19 +136,19 @@ def test_a_named_speaker_is_named_in_the_line() -> None:
 
 def test_of_equal_facts_the_latest_is_kept() -> None:
     one, other = said("I live in Rome.", at=NOW - timedelta(days=3)), said("I live in Rome.", at=NOW)
-    [found] = find_user_facts([other, one])
-    assert found.source == other.id
+    [fact] = find_user_facts([other, one])
+    assert fact.source == other.id
 
 
 def test_the_number_of_facts_is_limited_to_the_newest() -> None:
     many = [said(f"I live in Town{n}.", at=NOW + timedelta(minutes=n)) for n in range(MAX_FACTS + 9)]
-    found = find_user_facts(many)
-    assert len(found) == MAX_FACTS
-    assert found[-1].text == f"User: I live in Town{MAX_FACTS + 8}."
+    facts = find_user_facts(many)
+    assert len(facts) == MAX_FACTS
+    assert facts[-1].text == f"User: I live in Town{MAX_FACTS + 8}."
 
 
 @each_row(
-    ("line", "plainly"),
+    ("line", "third_person"),
     [
         ("User: I live in Rome.", "User lives in Rome."),
         ("User: I'm a nurse.", "User is a nurse."),
@@ -162,5 +162,5 @@ def test_the_number_of_facts_is_limited_to_the_newest() -> None:
         ("The user lives in Rome", "The user lives in Rome"),
     ],
 )
-def test_a_line_is_compared_in_the_third_person(line: str, plainly: str) -> None:
-    assert to_third_person(line) == plainly
+def test_a_line_is_compared_in_the_third_person(line: str, third_person: str) -> None:
+    assert to_third_person(line) == third_person

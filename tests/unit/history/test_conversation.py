@@ -23,9 +23,9 @@ def test_an_older_conversation_does_not_see_later_messages() -> None:
 
 def test_two_conversations_can_branch_from_one() -> None:
     common = a_line([user("a")])
-    left, right = grown(common, [user("l")], seq=2), grown(common, [user("r")], seq=2)
-    assert (texts(left), texts(right)) == (["a", "l"], ["a", "r"])
-    assert left.prefix_digest() != right.prefix_digest()
+    one, other = grown(common, [user("l")], seq=2), grown(common, [user("r")], seq=2)
+    assert (texts(one), texts(other)) == (["a", "l"], ["a", "r"])
+    assert one.prefix_digest() != other.prefix_digest()
 
 
 def test_a_splice_replaces_messages_by_the_last_ones() -> None:
@@ -43,7 +43,7 @@ def test_indexing_stays_inside_the_conversation() -> None:
 @given(
     st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8), st.lists(st.text(max_size=2), max_size=3)), max_size=12)
 )
-def test_any_growing_and_splicing_equals_the_same_on_a_list(steps: list[tuple[int, int, list[str]]]) -> None:
+def test_appends_and_splices_equal_the_same_on_a_list(steps: list[tuple[int, int, list[str]]]) -> None:
     line, model, seq = Conversation(), list[dict[str, Any]](), 1
     for a, b, words in steps:
         new = [user(word) for word in words]

@@ -10,46 +10,46 @@ from hypothesis import strategies as st
 
 from inmind.history import find_appended, match_messages
 
-TALK = [user("a"), assistant("b"), user("c"), assistant("d")]
+KNOWN = [user("a"), assistant("b"), user("c"), assistant("d")]
 
 
 def test_messages_after_the_known_ones_are_new() -> None:
-    sync = match_messages(a_line(TALK), [*TALK, user("e")])
+    sync = match_messages(a_line(KNOWN), [*KNOWN, user("e")])
     assert (sync.has_edit, list(sync.appended)) == (False, [user("e")])
 
 
 def test_an_unchanged_list_adds_nothing() -> None:
-    sync = match_messages(a_line(TALK), TALK)
+    sync = match_messages(a_line(KNOWN), KNOWN)
     assert (sync.has_edit, list(sync.appended)) == (False, [])
 
 
 def test_a_regenerated_answer_is_a_branch() -> None:
-    sync = match_messages(a_line(TALK), [*TALK[:3], assistant("D")])
+    sync = match_messages(a_line(KNOWN), [*KNOWN[:3], assistant("D")])
     assert (sync.start, sync.stop, list(sync.inserted), list(sync.appended)) == (3, 4, [assistant("D")], [])
 
 
 def test_a_shortened_list_is_a_branch_with_nothing_new() -> None:
-    sync = match_messages(a_line(TALK), TALK[:2])
+    sync = match_messages(a_line(KNOWN), KNOWN[:2])
     assert (sync.start, sync.stop, list(sync.inserted)) == (2, 4, [])
 
 
-def test_a_trimmed_beginning_keeps_what_is_known_of_the_rest() -> None:
-    sync = match_messages(a_line(TALK), [*TALK[2:], user("e")])
+def test_a_trimmed_beginning_keeps_the_other_known_messages() -> None:
+    sync = match_messages(a_line(KNOWN), [*KNOWN[2:], user("e")])
     assert (sync.start, sync.stop, list(sync.inserted), list(sync.appended)) == (0, 2, [], [user("e")])
 
 
-def test_a_summary_in_front_replaces_what_it_sums_up() -> None:
-    sync = match_messages(a_line(TALK), [user("summary"), *TALK[2:], user("e")])
+def test_a_summary_in_front_replaces_the_removed_messages() -> None:
+    sync = match_messages(a_line(KNOWN), [user("summary"), *KNOWN[2:], user("e")])
     assert (sync.start, sync.stop, list(sync.inserted), list(sync.appended)) == (0, 2, [user("summary")], [user("e")])
 
 
-def test_an_edit_in_the_middle_touches_that_message_alone() -> None:
-    sync = match_messages(a_line(TALK), [TALK[0], assistant("B"), *TALK[2:]])
+def test_an_edit_in_the_middle_replaces_only_that_message() -> None:
+    sync = match_messages(a_line(KNOWN), [KNOWN[0], assistant("B"), *KNOWN[2:]])
     assert (sync.start, sync.stop, list(sync.inserted), list(sync.appended)) == (1, 2, [assistant("B")], [])
 
 
 def test_the_order_of_keys_is_not_an_edit() -> None:
-    sync = match_messages(a_line(TALK), [{"content": "a", "role": "user"}, *TALK[1:]])
+    sync = match_messages(a_line(KNOWN), [{"content": "a", "role": "user"}, *KNOWN[1:]])
     assert not sync.has_edit
 
 

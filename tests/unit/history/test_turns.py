@@ -28,14 +28,14 @@ def read(wire: dict[str, Any], format: str = "openai", *, stub: bool = False, bl
 
 
 @pytest.mark.spec("E6")
-def test_a_call_and_its_answer_are_known_by_their_id() -> None:
-    asks, answers = (
+def test_a_call_and_its_result_are_linked_by_id() -> None:
+    call, result = (
         to_turn_message(entry, FORMATS["openai"].read(entry.wire), METER)
         for entry in a_line([a_call("c1"), a_result("c1", "ok")])
     )
-    assert asks.calls == (TurnCall("c1", "get_page", "{}"),)
-    assert [(answer.id, answer.text) for answer in answers.results] == [("c1", "ok")]
-    assert (asks.speaker, answers.speaker) == ("assistant", "tool")
+    assert call.calls == (TurnCall("c1", "get_page", "{}"),)
+    assert [(answer.id, answer.text) for answer in result.results] == [("c1", "ok")]
+    assert (call.speaker, result.speaker) == ("assistant", "tool")
 
 
 @pytest.mark.spec("E6")
@@ -63,13 +63,13 @@ def test_a_block_starts_no_turn_and_a_cut_message_does() -> None:
 
 @pytest.mark.spec("E6")
 @pytest.mark.parametrize("role", ["system", "developer"])
-def test_the_operators_words_are_the_operators(role: str) -> None:
+def test_system_and_developer_messages_belong_to_the_operator(role: str) -> None:
     assert read({"role": role, "content": "Be brief."}).speaker == "operator"
 
 
 @pytest.mark.spec("D6", "D9")
 @given(said())
-def test_any_message_counts_as_the_meter_counts_it_and_by_what_it_says(one: ParsedMessage) -> None:
+def test_any_message_has_the_tokens_of_the_meter_and_its_text(one: ParsedMessage) -> None:
     entry = ConversationEntry(7, "session/s#7", one.format, one.wire, digest_of(one.wire))
     seen = to_turn_message(entry, one.message, METER)
     assert (seen.seq, seen.tokens, seen.text) == (7, METER.count_message(entry), one.message.text)
@@ -79,5 +79,5 @@ def test_any_message_counts_as_the_meter_counts_it_and_by_what_it_says(one: Pars
 
 
 @pytest.mark.spec("E6")
-def test_words_alone_are_a_users_or_the_assistants() -> None:
+def test_plain_text_belongs_to_the_user_or_the_assistant() -> None:
     assert [read(wire).speaker for wire in (user("hello"), assistant("hi"))] == ["user", "assistant"]

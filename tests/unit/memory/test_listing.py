@@ -1,4 +1,4 @@
-"""The nearest name to a mistyped one is found among few candidates, however many names there are."""
+"""The name nearest to a mistyped one is found among few candidates of many names."""
 
 from __future__ import annotations
 
@@ -16,44 +16,44 @@ MANY = 3 * MAX_NAME_CANDIDATES
 
 
 class Counting(InMemoryStore):
-    most = 0
+    max_count = 0
 
     def owners(self, *, after: str | None = None, limit: int | None = None) -> Sequence[str]:
-        return self._counted(super().owners(after=after, limit=limit))
+        return self._count(super().owners(after=after, limit=limit))
 
     def stream_names(self, prefix: str, *, owner: str | None = None, limit: int | None = None) -> Sequence[str]:
-        return self._counted(super().stream_names(prefix, owner=owner, limit=limit))
+        return self._count(super().stream_names(prefix, owner=owner, limit=limit))
 
-    def _counted(self, found: Sequence[str]) -> Sequence[str]:
-        self.most = max(self.most, len(found))
-        return found
+    def _count(self, names: Sequence[str]) -> Sequence[str]:
+        self.max_count = max(self.max_count, len(names))
+        return names
 
 
 @pytest.fixture(scope="module")
 def store() -> Counting:
-    made = Counting()
+    store_with_names = Counting()
     for number in range(MANY):
         opened = SessionOpened(resource=f"user-{number:04}" if number % 2 else "default", cwd="/w")
         draft = Draft(payload=opened, origin=Origin.USER)
-        made.append(f"session/talk-{number:04}", [draft], expected=0, at=datetime(2026, 1, 1, tzinfo=UTC))
-    return made
+        store_with_names.append(f"session/talk-{number:04}", [draft], expected=0, at=datetime(2026, 1, 1, tzinfo=UTC))
+    return store_with_names
 
 
 @pytest.mark.parametrize(
-    ("typed", "meant"),
+    ("typed", "expected"),
     [("user-2701x", "user-2701"), ("user-27011", "user-2701"), ("User-0001", "user-0001"), ("uzer-0001", "user-0001")],
 )
-def test_a_mistyped_resource_is_found_by_its_prefix(store: Counting, typed: str, meant: str) -> None:
-    assert nearest_resource(store, typed) == meant
-    assert store.most <= MAX_NAME_CANDIDATES
+def test_a_mistyped_resource_is_found_by_its_prefix(store: Counting, typed: str, expected: str) -> None:
+    assert nearest_resource(store, typed) == expected
+    assert store.max_count <= MAX_NAME_CANDIDATES
 
 
 @pytest.mark.parametrize(
-    ("typed", "meant"), [("talk-29000", "talk-2900"), ("Talk-0002", "talk-0002"), ("tlak-0002", "talk-0002")]
+    ("typed", "expected"), [("talk-29000", "talk-2900"), ("Talk-0002", "talk-0002"), ("tlak-0002", "talk-0002")]
 )
-def test_a_mistyped_session_is_found_by_its_prefix(store: Counting, typed: str, meant: str) -> None:
-    assert nearest_session(store, typed) == meant
-    assert store.most <= MAX_NAME_CANDIDATES
+def test_a_mistyped_session_is_found_by_its_prefix(store: Counting, typed: str, expected: str) -> None:
+    assert nearest_session(store, typed) == expected
+    assert store.max_count <= MAX_NAME_CANDIDATES
 
 
 @pytest.mark.parametrize("typed", ["", "\0", "\ud800", "nothing of the kind"])

@@ -1,4 +1,4 @@
-"""When the anchor moves, and what the tail says until then."""
+"""Conditions that move the anchor, and the tail until then."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from inmind.prompt.anchor import (
 PAGE = "# Memory\n\n## Task\n- build the page\n\n## Facts\n- it is page-1\n" + "- a fact that stays\n" * 20
 
 
-def settled(text: str, *, call: int = 2, cold: bool = False, **stake: int) -> AnchorDecision:
+def decide(text: str, *, call: int = 2, cold: bool = False, **sizes_changed: int) -> AnchorDecision:
     anchor = Anchor(blocks=(a_block(PAGE),), reason="first call", seq=1, call=1)
-    sizes = {"anchored": 1_000, "behind": 500, "ridden": 0, "room": 10_000, **stake}
-    at_stake = AnchorCosts(
+    sizes = {"anchored": 1_000, "history": 500, "tails": 0, "max_tokens": 10_000, **sizes_changed}
+    costs = AnchorCosts(
         anchored_tokens=sizes["anchored"],
-        cached_history_tokens=sizes["behind"],
-        tail_tokens_since_anchor=sizes["ridden"],
-        max_memory_tokens=sizes["room"],
+        cached_history_tokens=sizes["history"],
+        tail_tokens_since_anchor=sizes["tails"],
+        max_memory_tokens=sizes["max_tokens"],
     )
-    return decide_anchor(anchor, [a_block(text)], call=call, cold=cold, count=len, costs=at_stake)
+    return decide_anchor(anchor, [a_block(text)], call=call, cold=cold, count=len, costs=costs)
 
 
 CHANGED = PAGE.replace("- it is page-1", "- it is page-1\n- its hero is sec-2")
@@ -35,54 +35,54 @@ CHANGED = PAGE.replace("- it is page-1", "- it is page-1\n- its hero is sec-2")
 
 @pytest.mark.spec("D4")
 def test_a_small_change_is_in_the_tail_under_its_heading() -> None:
-    said = settled(CHANGED)
-    assert (said.move_reason, said.changes) == ("", "overview:\n  ## Facts\n+ - its hero is sec-2")
+    decision = decide(CHANGED)
+    assert (decision.move_reason, decision.changes) == ("", "overview:\n  ## Facts\n+ - its hero is sec-2")
 
 
 @pytest.mark.spec("D4")
 def test_the_anchor_moves_when_the_changes_exceed_fifteen_percent() -> None:
-    size = len(settled(CHANGED).changes)
-    assert settled(CHANGED, anchored=int(size / 0.15) - 1).move_reason == "changes exceed 15%"
-    assert settled(CHANGED, anchored=int(size / 0.15) + 1).move_reason == ""
+    size = len(decide(CHANGED).changes)
+    assert decide(CHANGED, anchored=int(size / 0.15) - 1).move_reason == "changes exceed 15%"
+    assert decide(CHANGED, anchored=int(size / 0.15) + 1).move_reason == ""
 
 
 @pytest.mark.spec("D4")
 def test_after_a_long_history_the_anchor_moves_when_tails_have_cost_as_much() -> None:
     rewritten = PAGE.replace("stays", "changed")
-    size = len(settled(rewritten, behind=100_000).changes)
+    size = len(decide(rewritten, history=100_000).changes)
     assert size > 150
     cost = int(1.15 * (1_000 + 100_000))
-    assert settled(rewritten, behind=100_000, ridden=cost - size - 1).move_reason == ""
-    assert settled(rewritten, behind=100_000, ridden=cost - size + 1).move_reason == "changes exceed 15%"
+    assert decide(rewritten, history=100_000, tails=cost - size - 1).move_reason == ""
+    assert decide(rewritten, history=100_000, tails=cost - size + 1).move_reason == "changes exceed 15%"
 
 
 @pytest.mark.spec("D4")
 def test_the_anchor_moves_after_fifty_calls_if_anything_changed() -> None:
-    assert settled(CHANGED, call=MAX_CALLS_PER_ANCHOR).move_reason == ""
-    assert settled(CHANGED, call=1 + MAX_CALLS_PER_ANCHOR).move_reason == "50 calls"
-    assert settled(PAGE, call=1 + MAX_CALLS_PER_ANCHOR).move_reason == ""
+    assert decide(CHANGED, call=MAX_CALLS_PER_ANCHOR).move_reason == ""
+    assert decide(CHANGED, call=1 + MAX_CALLS_PER_ANCHOR).move_reason == "50 calls"
+    assert decide(PAGE, call=1 + MAX_CALLS_PER_ANCHOR).move_reason == ""
 
 
 @pytest.mark.spec("D4")
 def test_the_anchor_moves_when_the_cache_is_lost_anyway() -> None:
-    assert settled(CHANGED, cold=True).move_reason == "the provider's cache is cold"
-    assert settled(PAGE, cold=True).move_reason == ""
+    assert decide(CHANGED, cold=True).move_reason == "the provider's cache is cold"
+    assert decide(PAGE, cold=True).move_reason == ""
 
 
 def test_the_anchor_moves_when_changes_would_not_fit() -> None:
-    assert settled(CHANGED, anchored=1_000, room=1_010).move_reason == "no room for changes"
+    assert decide(CHANGED, anchored=1_000, max_tokens=1_010).move_reason == "no room for changes"
 
 
 def test_the_first_call_sets_the_anchor() -> None:
-    at_stake = AnchorCosts(
+    costs = AnchorCosts(
         anchored_tokens=0, cached_history_tokens=0, tail_tokens_since_anchor=0, max_memory_tokens=10_000
     )
-    said = decide_anchor(None, [a_block(PAGE)], call=1, cold=True, count=len, costs=at_stake)
-    assert said.move_reason == "first call"
+    decision = decide_anchor(None, [a_block(PAGE)], call=1, cold=True, count=len, costs=costs)
+    assert decision.move_reason == "first call"
 
 
 def test_a_replaced_line_shows_both_sides() -> None:
-    assert settled(PAGE.replace("build the page", "publish it")).changes == (
+    assert decide(PAGE.replace("build the page", "publish it")).changes == (
         "overview:\n  ## Task\n- - build the page\n+ - publish it"
     )
 
@@ -94,21 +94,21 @@ def test_a_rewritten_page_is_in_the_tail_in_full_if_that_is_shorter() -> None:
 
 def test_a_removed_layer_is_reported_and_a_new_one_is_shown_completely() -> None:
     anchor = Anchor(blocks=(a_block("a", "rules"),), reason="first call", seq=1, call=1)
-    at_stake = AnchorCosts(
+    costs = AnchorCosts(
         anchored_tokens=1_000, cached_history_tokens=5_000, tail_tokens_since_anchor=0, max_memory_tokens=10_000
     )
-    said = decide_anchor(anchor, [a_block("b", "notes")], call=2, cold=False, count=len, costs=at_stake)
-    assert (said.changes, said.new_blocks) == ("rules: now empty", (a_block("b", "notes"),))
+    decision = decide_anchor(anchor, [a_block("b", "notes")], call=2, cold=False, count=len, costs=costs)
+    assert (decision.changes, decision.new_blocks) == ("rules: now empty", (a_block("b", "notes"),))
 
 
-THINGS, MORE = a_block("pages: page-1", "entities"), a_block("pages: page-2, page-1", "entities")
+ENTITIES, MORE = a_block("pages: page-1", "entities"), a_block("pages: page-2, page-1", "entities")
 
 
-def with_nothing_to_say(
+def decide_without_description(
     *, call: int = 2, cold: bool = False, room: int = 2_000, rewritten: bool = False
 ) -> AnchorDecision:
-    anchor = Anchor(blocks=(THINGS,), reason="first call", seq=1, call=1)
-    at_stake = AnchorCosts(
+    anchor = Anchor(blocks=(ENTITIES,), reason="first call", seq=1, call=1)
+    costs = AnchorCosts(
         anchored_tokens=1_000,
         cached_history_tokens=5_000,
         tail_tokens_since_anchor=0,
@@ -118,25 +118,25 @@ def with_nothing_to_say(
         history_rewritten=rewritten,
     )
     silent: dict[str, DescribeChanges] = {"entities": lambda _, __: ""}
-    return decide_anchor(anchor, [MORE], call=call, cold=cold, count=len, costs=at_stake, describe_changes=silent)
+    return decide_anchor(anchor, [MORE], call=call, cold=cold, count=len, costs=costs, describe_changes=silent)
 
 
 @pytest.mark.spec("D4")
 def test_a_layer_without_described_changes_moves_no_anchor() -> None:
-    assert with_nothing_to_say() == AnchorDecision(move_reason="", changes="")
-    assert with_nothing_to_say(room=1_000) == AnchorDecision(move_reason="", changes="")
+    assert decide_without_description() == AnchorDecision(move_reason="", changes="")
+    assert decide_without_description(room=1_000) == AnchorDecision(move_reason="", changes="")
 
 
 @pytest.mark.spec("D4")
-def test_its_block_is_updated_when_the_anchor_moves_for_another_reason() -> None:
-    assert with_nothing_to_say(cold=True).move_reason == "the provider's cache is cold"
-    assert with_nothing_to_say(rewritten=True).move_reason == "the history was rewritten"
-    assert with_nothing_to_say(call=1 + MAX_CALLS_PER_ANCHOR).move_reason == "50 calls"
-    assert with_nothing_to_say(room=999).move_reason == "no room for changes"
+def test_a_block_without_described_changes_is_updated_when_the_anchor_moves() -> None:
+    assert decide_without_description(cold=True).move_reason == "the provider's cache is cold"
+    assert decide_without_description(rewritten=True).move_reason == "the history was rewritten"
+    assert decide_without_description(call=1 + MAX_CALLS_PER_ANCHOR).move_reason == "50 calls"
+    assert decide_without_description(room=999).move_reason == "no room for changes"
 
 
 def test_a_layer_description_replaces_the_line_diff_unless_it_is_none() -> None:
     own: dict[str, DescribeChanges] = {"entities": lambda _, __: "page-2"}
-    assert changes_between([THINGS], [MORE], own)[0] == "entities, newest first: page-2"
+    assert changes_between([ENTITIES], [MORE], own)[0] == "entities, newest first: page-2"
     own = {"entities": lambda _, __: None}
-    assert changes_between([THINGS], [MORE], own) == changes_between([THINGS], [MORE])
+    assert changes_between([ENTITIES], [MORE], own) == changes_between([ENTITIES], [MORE])

@@ -15,7 +15,7 @@ def test_every_layer_gets_its_demand_if_it_fits() -> None:
     assert allocate([LayerDemand(50, 10, 100), LayerDemand(500, 10, 100)], 1_000) == [50, 100]
 
 
-def test_minimums_come_first_and_the_rest_goes_by_headroom() -> None:
+def test_minimums_come_first_and_the_rest_is_divided_by_headroom() -> None:
     assert allocate([LayerDemand(100, 20, 100), LayerDemand(400, 20, 300)], 130) == [40, 90]
 
 
@@ -27,30 +27,30 @@ def test_without_tokens_every_layer_gets_nothing() -> None:
     assert allocate([LayerDemand(100, 100, 100)], -5) == [0]
 
 
-def a_wish(sizes: tuple[int, int, int]) -> LayerDemand:
-    wanted, one, other = sizes
-    return LayerDemand(wanted, min(one, other), max(one, other))
+def a_demand(sizes: tuple[int, int, int]) -> LayerDemand:
+    desired, one, other = sizes
+    return LayerDemand(desired, min(one, other), max(one, other))
 
 
-def wishes() -> st.SearchStrategy[list[LayerDemand]]:
+def demands() -> st.SearchStrategy[list[LayerDemand]]:
     size = st.integers(0, 2_000)
-    return st.lists(st.tuples(size, size, size).map(a_wish), max_size=8)
+    return st.lists(st.tuples(size, size, size).map(a_demand), max_size=8)
 
 
 @pytest.mark.spec("D3")
-@given(wishes=wishes(), room=st.integers(-100, 5_000))
-def test_the_budget_is_never_exceeded_and_never_wasted(wishes: list[LayerDemand], room: int) -> None:
-    grants = allocate(wishes, room)
-    needs = [wish.need for wish in wishes]
-    assert sum(grants) == min(max(room, 0), sum(needs))
+@given(demands=demands(), tokens=st.integers(-100, 5_000))
+def test_the_budget_is_never_exceeded_and_never_wasted(demands: list[LayerDemand], tokens: int) -> None:
+    grants = allocate(demands, tokens)
+    needs = [demand.need for demand in demands]
+    assert sum(grants) == min(max(tokens, 0), sum(needs))
     assert all(0 <= grant <= need for grant, need in zip(grants, needs, strict=True))
 
 
-@given(wishes=wishes(), room=st.integers(0, 5_000))
-def test_a_promised_minimum_is_kept_whenever_all_of_them_fit(wishes: list[LayerDemand], room: int) -> None:
-    grants = allocate(wishes, room)
-    if sum(wish.floor for wish in wishes) <= room:
-        assert all(grant >= wish.floor for grant, wish in zip(grants, wishes, strict=True))
+@given(demands=demands(), tokens=st.integers(0, 5_000))
+def test_every_layer_gets_its_minimum_if_all_minimums_fit(demands: list[LayerDemand], tokens: int) -> None:
+    grants = allocate(demands, tokens)
+    if sum(demand.floor for demand in demands) <= tokens:
+        assert all(grant >= demand.floor for grant, demand in zip(grants, demands, strict=True))
 
 
 def test_a_budget_whose_minimum_exceeds_its_maximum_is_refused() -> None:

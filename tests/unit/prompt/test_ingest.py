@@ -1,4 +1,4 @@
-"""A host's copies of replies are recognized, and nothing else is."""
+"""Copies of replies in a host's list are recognized, and other messages are not."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ Json = dict[str, Any]
 
 
 def reply(number: int, **more: Any) -> Json:
-    """Replies that all say the same."""
+    """A reply with the same text as the others."""
     content: list[Json] = [{"type": "output_text", "text": "Done.", "annotations": []}]
     return {"type": "message", "id": f"msg_{number}", "role": "assistant", "content": content, **more}
 
 
 @pytest.fixture
-def told(session: Session) -> list[Json]:
+def recorded(session: Session) -> list[Json]:
     """Two questions and their replies, as the session has them."""
-    said: list[Json] = []
+    messages: list[Json] = []
     for number in (1, 2):
-        said.append(user(f"question {number}"))
-        session.prepare(said, format="responses")
+        messages.append(user(f"question {number}"))
+        session.prepare(messages, format="responses")
         session.record([reply(number)], format="responses")
-        said.append(reply(number))
-    return said
+        messages.append(reply(number))
+    return messages
 
 
-def sent(session: Session, messages: list[Json]) -> list[str]:
-    """What goes out behind memory: the ids of items, and who says what has none."""
+def sent_ids(session: Session, messages: list[Json]) -> list[str]:
+    """The ids of the items sent after memory, or their roles if they have no id."""
     items = session.prepare(messages, format="responses").messages[1:]
     return [item.get("id") or item["role"] for item in items]
 
@@ -41,9 +41,11 @@ SUMMARY = [user("in short"), assistant("I see.")]
 
 @pytest.mark.spec("D4", "D7")
 @pytest.mark.parametrize("nulls", [{}, {"phase": None}], ids=["", "with nulls"])
-def test_a_reply_is_not_mistaken_for_an_equal_one_at_its_place(session: Session, told: list[Json], nulls: Json) -> None:
-    kept = [{**wire, **nulls} if "id" in wire else wire for wire in told]
-    assert sent(session, [*SUMMARY, *kept, user("and now")]) == [
+def test_a_reply_is_not_mistaken_for_an_equal_one_at_its_place(
+    session: Session, recorded: list[Json], nulls: Json
+) -> None:
+    kept = [{**wire, **nulls} if "id" in wire else wire for wire in recorded]
+    assert sent_ids(session, [*SUMMARY, *kept, user("and now")]) == [
         "user",
         "assistant",
         "user",
@@ -55,14 +57,14 @@ def test_a_reply_is_not_mistaken_for_an_equal_one_at_its_place(session: Session,
 
 
 @pytest.mark.spec("D7")
-def test_bare_text_gets_a_reply_id_only_after_the_same_message(session: Session, told: list[Json]) -> None:
-    bare = [assistant("Done.") if "id" in wire else wire for wire in told]
-    assert sent(session, [*bare, user("and now")]) == ["user", "msg_1", "user", "msg_2", "user"]
-    assert sent(session, [*SUMMARY, *bare, user("and now")]) == ["user", "assistant"] * 3 + ["user"]
+def test_bare_text_gets_a_reply_id_only_after_the_same_message(session: Session, recorded: list[Json]) -> None:
+    bare = [assistant("Done.") if "id" in wire else wire for wire in recorded]
+    assert sent_ids(session, [*bare, user("and now")]) == ["user", "msg_1", "user", "msg_2", "user"]
+    assert sent_ids(session, [*SUMMARY, *bare, user("and now")]) == ["user", "assistant"] * 3 + ["user"]
 
 
 @pytest.mark.spec("D4")
-def test_after_an_edit_a_reply_is_still_known_by_its_id(session: Session, told: list[Json]) -> None:
-    edited = [user("another question"), {**told[1], "phase": None}, *told[2:]]
+def test_after_an_edit_a_reply_is_still_recognized_by_its_id(session: Session, recorded: list[Json]) -> None:
+    edited = [user("another question"), {**recorded[1], "phase": None}, *recorded[2:]]
     session.prepare([*edited, user("and now")], format="responses")
-    assert [entry.wire for entry in session.state.conversation][1] == told[1]
+    assert [entry.wire for entry in session.state.conversation][1] == recorded[1]

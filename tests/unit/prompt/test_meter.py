@@ -52,7 +52,7 @@ def test_context_meta_is_json_and_a_reminder() -> None:
 
 
 @pytest.mark.spec("D5")
-def test_above_half_the_reminder_is_stronger_and_names_the_largest() -> None:
+def test_above_half_the_reminder_is_stronger_and_lists_the_largest_messages() -> None:
     text = render_context_meta(reading(70_000), WORDING, ["tool result 3 (900 tokens)"])
     assert WORDING["reminder_strong"] in text
     assert "tool result 3 (900 tokens)" in text
@@ -62,8 +62,8 @@ def test_above_half_the_reminder_is_stronger_and_names_the_largest() -> None:
 def test_reserved_tokens_cover_context_meta_for_any_counter(count: Counter) -> None:
     meter = TokenMeter(count)
     assert count(render_context_meta(reading(), WORDING, [])) <= reserved_meta_tokens(meter, reading(), WORDING)
-    named = ["tool result 234 (12345 tokens)"] * 3
-    assert count(render_context_meta(reading(127_000), WORDING, named)) <= reserved_meta_tokens(
+    largest = ["tool result 234 (12345 tokens)"] * 3
+    assert count(render_context_meta(reading(127_000), WORDING, largest)) <= reserved_meta_tokens(
         meter, reading(127_000), WORDING
     )
 
@@ -73,19 +73,19 @@ def test_the_largest_messages_are_found_but_not_the_one_being_answered() -> None
     assert [seq for seq, _ in TokenMeter(estimator()).largest_messages(line)] == [3, 1, 2]
 
 
-def test_a_message_is_counted_once_however_often_it_is_sent() -> None:
-    counted: list[str] = []
+def test_a_message_sent_repeatedly_is_counted_once() -> None:
+    texts: list[str] = []
 
     def count(text: str) -> int:
-        counted.append(text)
+        texts.append(text)
         return len(text)
 
     meter, line = TokenMeter(count), a_line(turns(3))
     first = meter.count_history(line)
     assert meter.count_history(line) == first
-    assert len(counted) == len(line)
+    assert len(texts) == len(line)
     meter.count_history(grown(line, [user("one more")], seq=50))
-    assert len(counted) == len(line) + 1
+    assert len(texts) == len(line) + 1
 
 
 def test_a_branched_conversation_is_counted_again() -> None:

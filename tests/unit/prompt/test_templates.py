@@ -14,7 +14,7 @@ TOOLS = ("memory_read", "compact_history")
 
 @pytest.mark.spec("E4")
 @each_row("band", [*(name for _, name in BANDS), EMERGENCY_BAND])
-def test_the_guide_says_what_each_band_asks_for(band: str) -> None:
+def test_the_guide_explains_each_band_once(band: str) -> None:
     assert WORDING["guide"].count(f"{band} ") == 1
 
 
@@ -29,6 +29,6 @@ def test_the_guide_with_every_tool_is_complete() -> None:
     assert wording_for(TOOLS) == WORDING
 
 
-@pytest.mark.parametrize(("offered", "most"), [(TOOLS, 165), ((), 100)])
-def test_the_guide_is_short_because_it_is_in_every_prompt(offered: tuple[str, ...], most: int) -> None:
-    assert estimator()(wording_for(offered)["guide"]) <= most
+@pytest.mark.parametrize(("offered", "max_tokens"), [(TOOLS, 165), ((), 100)])
+def test_the_guide_is_short_because_it_is_in_every_prompt(offered: tuple[str, ...], max_tokens: int) -> None:
+    assert estimator()(wording_for(offered)["guide"]) <= max_tokens

@@ -64,7 +64,7 @@ def test_a_hedged_statement_answers_nothing(text: str) -> None:
 
 
 def test_a_pronoun_is_not_a_subject() -> None:
-    assert not any(asked.startswith("is ") for asked in parse_statement("It was moved to April 2").answers)
+    assert not any(question.startswith("is ") for question in parse_statement("It was moved to April 2").answers)
 
 
 def test_a_qualified_statement_answers_another_question() -> None:
@@ -81,7 +81,7 @@ def test_a_reason_may_follow_a_new_value_but_makes_the_statement_incomplete() ->
 
 
 @each_row(
-    ("one", "other", "apart"),
+    ("one", "other", "differ"),
     [
         (("munich",), ("berlin",), True),
         (("munich",), ("munich", "germany"), False),
@@ -91,9 +91,9 @@ def test_a_reason_may_follow_a_new_value_but_makes_the_statement_incomplete() ->
     ],
 )
 def test_only_answers_that_cannot_both_be_right_differ(
-    one: tuple[str, ...], other: tuple[str, ...], apart: bool
+    one: tuple[str, ...], other: tuple[str, ...], differ: bool
 ) -> None:
-    assert answers_differ(one, other) == answers_differ(other, one) == apart
+    assert answers_differ(one, other) == answers_differ(other, one) == differ
 
 
 @given(

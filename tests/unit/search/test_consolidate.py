@@ -113,7 +113,7 @@ def test_the_newer_statement_is_the_one_valid_from_later() -> None:
 
 
 def test_at_the_same_time_the_later_event_is_newer() -> None:
-    """A model that calls twice in one reply changes a value; and event 10 is after event 9."""
+    """Two calls in one reply may change a value, and event 10 is after event 9."""
     assert numbers(plan(a_note(9, BERLIN, day=1), a_note(10, HAMBURG, day=1)).superseded) == [(9, 10)]
     assert numbers(plan(a_note(9, TEA, day=1), a_note(10, TEA_AGAIN, day=1)).merged) == [(9, 10)]
 
@@ -150,7 +150,7 @@ def test_a_message_is_evidence_and_neither_supersedes_nor_is_superseded() -> Non
     assert plan(a_note(1, BERLIN), a_note(2, MUNICH, source="sessions")).superseded == ()
 
 
-def test_a_note_that_says_more_than_the_new_value_is_kept() -> None:
+def test_a_note_with_more_than_the_replaced_value_is_kept() -> None:
     assert plan(a_note(1, f"{BERLIN}. Her sister is Anna."), a_note(2, MUNICH)).superseded == ()
 
 
@@ -158,14 +158,14 @@ def test_a_note_that_says_more_than_the_new_value_is_kept() -> None:
 
 
 def test_an_unused_crystal_expires_whatever_its_source() -> None:
-    faded = [a_note(1, TEA, importance=0.0, day=0), a_note(2, "ok", importance=0.0, day=0, source="sessions")]
+    unused = [a_note(1, TEA, importance=0.0, day=0), a_note(2, "ok", importance=0.0, day=0, source="sessions")]
     kept = [a_note(3, TEA), a_note(4, "x", importance=0.0, day=0, lifecycle="frozen")]
-    assert plan(*faded, *kept).expired == ("resource/ada#1", "resource/ada#2")
+    assert plan(*unused, *kept).expired == ("resource/ada#1", "resource/ada#2")
 
 
 def test_nothing_is_merged_into_an_expired_crystal() -> None:
-    fading = a_note(1, MUNICH, importance=0.0, day=2)
-    answer = plan(a_note(2, BERLIN, day=1), a_note(3, MUNICH, importance=0.0, day=1), fading, now=WHEN + 99 * DAY)
+    expiring = a_note(1, MUNICH, importance=0.0, day=2)
+    answer = plan(a_note(2, BERLIN, day=1), a_note(3, MUNICH, importance=0.0, day=1), expiring, now=WHEN + 99 * DAY)
     assert (answer.merged, answer.superseded) == ((), ())
 
 
@@ -173,8 +173,8 @@ def test_nothing_is_merged_into_an_expired_crystal() -> None:
 
 
 def test_batches_cover_the_plan_and_name_their_last_crystal() -> None:
-    decided = plan_consolidation([a_note(n, TEA) for n in range(1, 6)], now=NOW)
-    batches = list(split_batches(decided, 2))
+    consolidated = plan_consolidation([a_note(n, TEA) for n in range(1, 6)], now=NOW)
+    batches = list(split_batches(consolidated, 2))
     assert [batch.last_crystal for batch in batches] == ["resource/ada#2", "resource/ada#4"]
     assert numbers([pair for batch in batches for pair in batch.merged]) == [(1, 5), (2, 5), (3, 5), (4, 5)]
 
@@ -183,15 +183,15 @@ def test_batches_cover_the_plan_and_name_their_last_crystal() -> None:
 def test_twice_as_many_notes_need_no_more_than_twice_the_comparisons(
     text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    compared = 0
+    comparisons = 0
 
-    def counted(one: Answer, other: Answer) -> bool:
-        nonlocal compared
-        compared += 1
+    def count_comparison(one: Answer, other: Answer) -> bool:
+        nonlocal comparisons
+        comparisons += 1
         return one != other
 
-    monkeypatch.setattr(consolidate, "answers_differ", counted)
+    monkeypatch.setattr(consolidate, "answers_differ", count_comparison)
     for many in (400, 800):
-        compared = 0
+        comparisons = 0
         plan_consolidation([a_note(n, text.format(n=n)) for n in range(many)], now=NOW + 999 * DAY)
-        assert compared <= 2 * many
+        assert comparisons <= 2 * many

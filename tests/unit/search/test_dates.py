@@ -43,14 +43,14 @@ def day_of(text: str) -> date:
         ("on May 7, 2023", "2023-05-07", "2023-05-07"),
         ("Sept. 3rd, 2023", "2023-09-03", "2023-09-03"),
         ("on Feb 29, 2024", "2024-02-29", "2024-02-29"),
-        # A day without its year is the last that has begun.
+        # A day without a year is the most recent one.
         ("on May 3", "2026-05-03", "2026-05-03"),
         ("on the 20th of May", "2026-05-20", "2026-05-20"),
         ("on May 21", "2025-05-21", "2025-05-21"),
         ("December 31", "2025-12-31", "2025-12-31"),
         ("on February 29", "2024-02-29", "2024-02-29"),
         ("the week of May 3", "2026-04-27", "2026-05-03"),
-        # Seen from today.
+        # Relative to today.
         ("what did we do today", "2026-05-20", "2026-05-20"),
         ("earlier today", "2026-05-20", "2026-05-20"),
         ("this morning", "2026-05-20", "2026-05-20"),
@@ -109,7 +109,7 @@ def day_of(text: str) -> date:
         ("in early 2023", "2023-01-01", "2023-05-02"),
         ("this year", "2026-01-01", "2026-12-31"),
         ("last year", "2025-01-01", "2025-12-31"),
-        # From one to another.
+        # Ranges.
         ("between May and July", "2025-05-01", "2025-07-31"),
         ("between November and January", "2025-11-01", "2026-01-31"),
         ("between March and June 2023", "2023-03-01", "2023-06-30"),
@@ -287,7 +287,7 @@ def test_other_texts_have_no_date(text: str) -> None:
         ("this weekend", "2026-05-17", "2026-05-16", "2026-05-17"),
     ],
 )
-def test_where_years_months_and_weeks_end(text: str, now: str, first: str, last: str) -> None:
+def test_dates_near_the_ends_of_years_months_and_weeks(text: str, now: str, first: str, last: str) -> None:
     noon = datetime.fromisoformat(now).replace(hour=12, tzinfo=UTC)
     assert days(text, noon) == (day_of(first), day_of(last))
 
@@ -317,12 +317,12 @@ PHRASES = st.sampled_from(
 MOMENTS = st.datetimes(timezones=st.just(UTC))
 
 
-@given(words=st.lists(PHRASES | st.text(max_size=3), max_size=8), glue=st.sampled_from(["", " "]), now=MOMENTS)
-@example(words=["yesterday"], glue=" ", now=datetime.min.replace(tzinfo=UTC))
-@example(words=["999", "years", "ago"], glue=" ", now=datetime(500, 1, 1, tzinfo=UTC))
-@example(words=["today"], glue=" ", now=datetime.max.replace(tzinfo=UTC))
-def test_no_text_raises_and_every_span_is_in_range(words: list[str], glue: str, now: datetime) -> None:
-    span = find_date_span(glue.join(words), now)
+@given(words=st.lists(PHRASES | st.text(max_size=3), max_size=8), separator=st.sampled_from(["", " "]), now=MOMENTS)
+@example(words=["yesterday"], separator=" ", now=datetime.min.replace(tzinfo=UTC))
+@example(words=["999", "years", "ago"], separator=" ", now=datetime(500, 1, 1, tzinfo=UTC))
+@example(words=["today"], separator=" ", now=datetime.max.replace(tzinfo=UTC))
+def test_no_text_raises_and_every_span_is_in_range(words: list[str], separator: str, now: datetime) -> None:
+    span = find_date_span(separator.join(words), now)
     if span is not None:
         assert span.start < span.end
         assert span.start - timedelta(days=30) < span.end + timedelta(days=30)
@@ -337,6 +337,6 @@ def test_a_span_is_never_in_the_future(now: datetime) -> None:
 
 @each_row("piece", ["between ", "since the ", "from May to ", "从", "2023年", "1", "上", "先週から", "a "])
 def test_the_longest_query_is_parsed_quickly(piece: str) -> None:
-    began = time.process_time()
+    start = time.process_time()
     find_date_span((piece * MAX_QUERY_CHARS)[:MAX_QUERY_CHARS], NOW)
-    assert time.process_time() - began < 0.5
+    assert time.process_time() - start < 0.5

@@ -67,8 +67,8 @@ def test_after_a_half_life_the_dynamic_part_is_halved() -> None:
 
 @pytest.mark.parametrize("valence", [1.0, -1.0])
 def test_a_strong_valence_doubles_the_half_life(valence: float) -> None:
-    touched = score_crystal(a_crystal(valence=valence), WHEN + timedelta(days=32))
-    assert touched.dynamic == pytest.approx(score_crystal(a_crystal(), WHEN + timedelta(days=16)).dynamic)
+    with_valence = score_crystal(a_crystal(valence=valence), WHEN + timedelta(days=32))
+    assert with_valence.dynamic == pytest.approx(score_crystal(a_crystal(), WHEN + timedelta(days=16)).dynamic)
 
 
 def test_an_access_resets_the_age() -> None:
@@ -78,8 +78,8 @@ def test_an_access_resets_the_age() -> None:
 
 @given(crystals(), AGES)
 def test_scores_are_between_0_and_1(crystal: Crystal, age: timedelta) -> None:
-    worth = score_crystal(crystal, WHEN + age)
-    assert all(0 <= part <= 1 for part in (worth.dynamic, worth.declared, worth.total))
+    score = score_crystal(crystal, WHEN + age)
+    assert all(0 <= part <= 1 for part in (score.dynamic, score.declared, score.total))
 
 
 @given(crystals(), AGES, AGES)

@@ -61,7 +61,7 @@ def test_shown_text_is_an_echo_of_itself(words: list[str]) -> None:
 
 
 @each_row(
-    ("shown", "said"),
+    ("original", "changed"),
     [
         ("The deadline for the API is March 12", "The deadline for the API is April 2"),
         ("The deadline for the API is March 12", "As you said, the deadline for the API is March 13"),
@@ -82,9 +82,9 @@ def test_shown_text_is_an_echo_of_itself(words: list[str]) -> None:
         ("他以后在上海的办公室工作", "他以后不在上海的办公室工作"),
     ],
 )
-def test_the_same_sentence_with_another_value_is_not_an_echo(shown: str, said: str) -> None:
-    assert is_echo(shown, word_runs(shown))
-    assert not is_echo(said, word_runs(shown))
+def test_the_same_sentence_with_another_value_is_not_an_echo(original: str, changed: str) -> None:
+    assert is_echo(original, word_runs(original))
+    assert not is_echo(changed, word_runs(original))
 
 
 @given(st.data())

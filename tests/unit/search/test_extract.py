@@ -40,13 +40,13 @@ pytestmark = pytest.mark.spec("H1", "H3")
 read = message_reader(lambda name: name.startswith("memory_"))
 
 
-def of(wire: dict[str, Any], format: str = "openai", **known: Any) -> list[CrystalDraft]:
+def crystals_of(wire: dict[str, Any], format: str = "openai", **known: Any) -> list[CrystalDraft]:
     message = MessageAdded(wire=wire, format=format, **known)
     return extract_crystals(an_event(message), read(message))
 
 
-def only(found: list[CrystalDraft]) -> CrystalDraft:
-    (one,) = found
+def only(drafts: list[CrystalDraft]) -> CrystalDraft:
+    (one,) = drafts
     return one
 
 
@@ -67,8 +67,8 @@ SAME_WORDS = [
 
 @each_row(("format", "wire"), SAME_WORDS)
 def test_a_message_of_any_provider_is_a_crystal_with_its_text(format: str, wire: dict[str, Any]) -> None:
-    found = only(of(wire, format))
-    assert found == CrystalDraft(
+    crystal = only(crystals_of(wire, format))
+    assert crystal == CrystalDraft(
         text="Where is the key?", kind="episode", source="sessions", importance=0.3, role="user"
     )
 
@@ -88,10 +88,10 @@ CALLS = [
 
 @pytest.mark.parametrize(("format", "wire"), CALLS)
 def test_a_tool_call_is_found_by_its_arguments(format: str, wire: dict[str, Any]) -> None:
-    found = only(of(wire, format))
-    assert found.role == "assistant"
-    assert found.text.startswith("get_page ")
-    assert "page-9" in found.text
+    crystal = only(crystals_of(wire, format))
+    assert crystal.role == "assistant"
+    assert crystal.text.startswith("get_page ")
+    assert "page-9" in crystal.text
 
 
 RESULTS = [
@@ -106,8 +106,8 @@ RESULTS = [
 
 @pytest.mark.parametrize(("format", "wire"), RESULTS)
 def test_a_tool_result_belongs_to_the_tool(format: str, wire: dict[str, Any]) -> None:
-    found = only(of(wire, format))
-    assert (found.role, found.text) == ("tool", "a page about us")
+    crystal = only(crystals_of(wire, format))
+    assert (crystal.role, crystal.text) == ("tool", "a page about us")
 
 
 def test_a_tool_result_is_less_important_than_a_message() -> None:
@@ -115,21 +115,21 @@ def test_a_tool_result_is_less_important_than_a_message() -> None:
     event = Event(
         stream="session/s", seq=1, at=from_microseconds(0), payload=message, origin=Origin.TOOL, trust=Trust.DATA
     )
-    assert only(extract_crystals(event, read(message))).importance < only(of(user("a page"))).importance
+    assert only(extract_crystals(event, read(message))).importance < only(crystals_of(user("a page"))).importance
 
 
 def test_text_and_call_of_one_message_are_one_crystal() -> None:
     wire = {**a_call("c1", "get_page"), "content": "Let me look."}
-    assert only(of(wire)).text == "Let me look.\nget_page {}"
+    assert only(crystals_of(wire)).text == "Let me look.\nget_page {}"
 
 
 @pytest.mark.parametrize("arguments", ["", "{}", "{ }\n"])
 def test_a_call_without_arguments_is_not_a_crystal(arguments: str) -> None:
-    assert of(a_call("c1", "web_fetch", arguments)) == []
+    assert crystals_of(a_call("c1", "web_fetch", arguments)) == []
 
 
 def test_only_the_beginning_of_a_long_call_is_indexed() -> None:
-    assert len(only(of(a_call("c1", "write", "x" * 10_000))).text) == len("write ") + MAX_CALL_CHARS
+    assert len(only(crystals_of(a_call("c1", "write", "x" * 10_000))).text) == len("write ") + MAX_CALL_CHARS
 
 
 @each_row(
@@ -145,7 +145,7 @@ def test_only_the_beginning_of_a_long_call_is_indexed() -> None:
     ],
 )
 def test_an_empty_message_is_not_a_crystal(wire: dict[str, Any]) -> None:
-    assert of(wire) == []
+    assert crystals_of(wire) == []
 
 
 @pytest.mark.spec("H6")
@@ -177,55 +177,55 @@ def test_messages_of_memory_are_not_crystals_but_shown_text() -> None:
     ],
 )
 def test_a_name_before_a_colon_is_the_speaker(text: str, speaker: str) -> None:
-    found = only(of(user(text)))
-    assert (found.speaker, found.text) == (speaker, text)
+    crystal = only(crystals_of(user(text)))
+    assert (crystal.speaker, crystal.text) == (speaker, text)
 
 
 @pytest.mark.spec("J5")
 def test_only_the_name_field_declares_the_speaker() -> None:
-    found = only(of({**user("Caroline: hi"), "name": "Melanie"}))
-    assert (found.speaker, found.speaker_declared) == ("Melanie", True)
-    assert not only(of(user("Caroline: hi"))).speaker_declared
+    crystal = only(crystals_of({**user("Caroline: hi"), "name": "Melanie"}))
+    assert (crystal.speaker, crystal.speaker_declared) == ("Melanie", True)
+    assert not only(crystals_of(user("Caroline: hi"))).speaker_declared
 
 
 def test_a_tool_name_is_not_a_speaker() -> None:
-    assert only(of({**a_result("c1", "Caroline: hi"), "name": "read_chat"})).speaker == ""
+    assert only(crystals_of({**a_result("c1", "Caroline: hi"), "name": "read_chat"})).speaker == ""
 
 
-TOLD = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
+TIME = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
 
 
 @each_row(
-    "told",
+    "fields",
     [
         {"timestamp": "2023-05-08T13:56:00Z"},
         {"timestamp": "2023-05-08T15:56:00+02:00"},
         {"created_at": "2023-05-08 13:56"},
-        {"created_at": int(TOLD.timestamp())},
-        {"timestamp": TOLD.timestamp()},
-        {"timestamp": int(TOLD.timestamp() * 1000)},
+        {"created_at": int(TIME.timestamp())},
+        {"timestamp": TIME.timestamp()},
+        {"timestamp": int(TIME.timestamp() * 1000)},
         {"timestamp": "yesterday", "date": "2023-05-08T13:56"},
     ],
 )
-def test_an_imported_message_keeps_its_time(told: dict[str, Any]) -> None:
-    assert only(of({**user("hi"), **told})).at == TOLD
+def test_an_imported_message_keeps_its_time(fields: dict[str, Any]) -> None:
+    assert only(crystals_of({**user("hi"), **fields})).at == TIME
 
 
-@each_row("told", ["", "yesterday", "12:30", "2023", True, 3, -1, 1e300, float("nan"), None, [], {}])
-def test_an_unknown_time_format_is_none(told: object) -> None:
-    assert only(of({**user("hi"), "timestamp": told})).at is None
+@each_row("value", ["", "yesterday", "12:30", "2023", True, 3, -1, 1e300, float("nan"), None, [], {}])
+def test_an_unknown_time_format_is_none(value: object) -> None:
+    assert only(crystals_of({**user("hi"), "timestamp": value})).at is None
 
 
-@pytest.mark.parametrize("told", ["0001-01-01T00:00+14:00", "9999-12-31T23:59:59-12:00"])
-def test_a_time_out_of_range_is_none(told: str) -> None:
-    assert only(of({**user("hi"), "timestamp": told})).at is None
+@pytest.mark.parametrize("value", ["0001-01-01T00:00+14:00", "9999-12-31T23:59:59-12:00"])
+def test_a_time_out_of_range_is_none(value: str) -> None:
+    assert only(crystals_of({**user("hi"), "timestamp": value})).at is None
 
 
 @given(text=st.text() | st.datetimes(timezones=st.none() | st.timezones()).map(datetime.isoformat))
 def test_any_parsed_time_can_be_stored(text: str) -> None:
-    found = parse_time(text)
-    if found is not None:
-        assert from_microseconds(to_microseconds(found)) == found
+    time = parse_time(text)
+    if time is not None:
+        assert from_microseconds(to_microseconds(time)) == time
 
 
 # -- notes, pages and entities -----------------------------------------------------------------------------
@@ -260,14 +260,14 @@ def test_an_imported_crystal_may_be_consolidated() -> None:
 
 def test_a_page_is_indexed_by_section() -> None:
     page = "Before all headings.\n# Deploy\nPush the button.\n\n## Rollback\nPush it again.\n#hashtag stays\n"
-    found = extract_crystals(an_event(DocumentWritten("detail/deploy.md", page)))
-    assert [one.text for one in found] == [
+    crystals = extract_crystals(an_event(DocumentWritten("detail/deploy.md", page)))
+    assert [one.text for one in crystals] == [
         "Before all headings.",
         "# Deploy\nPush the button.",
         "## Rollback\nPush it again.\n#hashtag stays",
     ]
-    assert [one.part for one in found] == [1, 2, 3]
-    assert {(one.series, one.subject) for one in found} == {("detail/deploy.md", "detail/deploy.md")}
+    assert [one.part for one in crystals] == [1, 2, 3]
+    assert {(one.series, one.subject) for one in crystals} == {("detail/deploy.md", "detail/deploy.md")}
 
 
 @pytest.mark.parametrize(
@@ -298,10 +298,10 @@ def test_overview_scratchpad_and_upkeep_pages_are_not_crystals(written: Document
 
 def test_a_page_written_by_a_dream_is_not_a_crystal_but_replaces_the_page() -> None:
     written = an_event(DocumentWritten(MEMORY_PAGE_PATH, "## The Bond\n\n- Prefers tabs"))
-    dreamt = replace(written, origin=Origin.DREAM)
+    by_dream = replace(written, origin=Origin.DREAM)
     assert [one.text for one in extract_crystals(written)] == ["## The Bond\n\n- Prefers tabs"]
-    assert extract_crystals(dreamt) == []
-    assert subjects_of(dreamt) == subjects_of(written) == [(MEMORY_PAGE_PATH, MEMORY_PAGE_PATH)]
+    assert extract_crystals(by_dream) == []
+    assert subjects_of(by_dream) == subjects_of(written) == [(MEMORY_PAGE_PATH, MEMORY_PAGE_PATH)]
 
 
 def test_an_evicted_entity_is_indexed_with_all_its_names() -> None:
@@ -309,15 +309,15 @@ def test_an_evicted_entity_is_indexed_with_all_its_names() -> None:
         aliases=("Company", "Über uns"),
         parts=(EntityPart("section", "section-1", "Hero"), EntityPart("section", "s-2")),
     )
-    found = only(extract_crystals(an_event(EntitiesEvicted((thing,)))))
+    crystal = only(extract_crystals(an_event(EntitiesEvicted((thing,)))))
     assert (
-        found.text
+        crystal.text
         == 'page "About Us" (page-123); also called Company, Über uns; with section Hero (section-1), section s-2'
     )
-    assert (found.series, found.part, found.kind) == (ENTITY_SERIES, 1, "fact")
+    assert (crystal.series, crystal.part, crystal.kind) == (ENTITY_SERIES, 1, "fact")
 
 
-def test_a_deleted_entity_says_so_and_one_without_a_name_has_its_id() -> None:
+def test_a_deleted_entity_is_marked_and_an_unnamed_one_has_its_id() -> None:
     assert (
         only(extract_crystals(an_event(EntitiesEvicted((EntitySighting("page", "page-1", how="deleted"),))))).text
         == "page page-1; deleted"
@@ -330,8 +330,8 @@ def test_of_many_parts_only_the_first_are_indexed() -> None:
 
 
 def test_entities_evicted_together_have_separate_subjects() -> None:
-    found = extract_crystals(an_event(EntitiesEvicted((a_page("page-1"), a_page("page-2")))))
-    assert len({one.subject for one in found}) == len({one.part for one in found}) == 2
+    crystals = extract_crystals(an_event(EntitiesEvicted((a_page("page-1"), a_page("page-2")))))
+    assert len({one.subject for one in crystals}) == len({one.part for one in crystals}) == 2
 
 
 # -- shown text --------------------------------------------------------------------------------------------
@@ -339,7 +339,7 @@ def test_entities_evicted_together_have_separate_subjects() -> None:
 
 @pytest.mark.spec("H6")
 @pytest.mark.parametrize(
-    ("what", "shown"),
+    ("payload", "texts"),
     [
         (AnchorMoved("first", (a_block("one"), a_block("two"))), ["one", "two"]),
         (TailChanged("changed", (a_block("fresh"),)), ["changed", "fresh"]),
@@ -347,23 +347,25 @@ def test_entities_evicted_together_have_separate_subjects() -> None:
         (MessageAdded(wire=user("hi")), []),
     ],
 )
-def test_prompt_blocks_count_as_shown(what: EventPayload, shown: list[str]) -> None:
-    assert list(shown_texts(an_event(what), SearchableMessage(role="user", text="hi"))) == shown
+def test_prompt_blocks_count_as_shown(payload: EventPayload, texts: list[str]) -> None:
+    assert list(texts_shown(an_event(payload), SearchableMessage(role="user", text="hi"))) == texts
 
 
 @pytest.mark.spec("H6")
 @each_row("origin", list(Origin))
 def test_user_messages_are_never_echoes(origin: Origin) -> None:
-    assert can_echo(said_by(origin, MessageAdded(wire=user("x")))) == (
+    assert can_echo(event_from(origin, MessageAdded(wire=user("x")))) == (
         origin in (Origin.ASSISTANT, Origin.TOOL, Origin.WEB)
     )
 
 
 @pytest.mark.spec("H6")
-@pytest.mark.parametrize("what", [NoteAdded("x"), CrystalCreated("x"), DocumentWritten("detail/x.md", "x")], ids=repr)
-def test_notes_and_pages_are_never_echoes(what: EventPayload) -> None:
-    assert not any(can_echo(said_by(origin, what)) for origin in Origin)
+@pytest.mark.parametrize(
+    "payload", [NoteAdded("x"), CrystalCreated("x"), DocumentWritten("detail/x.md", "x")], ids=repr
+)
+def test_notes_and_pages_are_never_echoes(payload: EventPayload) -> None:
+    assert not any(can_echo(event_from(origin, payload)) for origin in Origin)
 
 
-def said_by(origin: Origin, what: EventPayload) -> Event:
-    return Event(stream="session/s", seq=1, at=from_microseconds(0), payload=what, origin=origin, trust=Trust.DATA)
+def event_from(origin: Origin, payload: EventPayload) -> Event:
+    return Event(stream="session/s", seq=1, at=from_microseconds(0), payload=payload, origin=origin, trust=Trust.DATA)

@@ -21,7 +21,7 @@ def test_equal_vectors_are_equally_near_and_ordered_by_key(exact: int) -> None:
     nearest.add(np.random.default_rng(7).permutation(18_000), np.repeat(few, 6_000, axis=0))
     everything = nearest.nearest(few[0], 18_000)
     assert len({cosine for _, cosine in everything}) == 3
-    assert everything == sorted(everything, key=lambda found: (-found[1], found[0]))
+    assert everything == sorted(everything, key=lambda hit: (-hit[1], hit[0]))
     assert nearest.nearest(few[0], 10) == everything[:10]
 
 
@@ -32,8 +32,8 @@ def test_vectors_equal_in_single_precision_are_ordered_correctly() -> None:
     nearest = NearestVectors(DIMENSIONS)
     nearest.add(range(2_000), vectors)
     cosines = {key: float(np.dot(vector, query.astype(np.float64))) for key, vector in enumerate(vectors)}
-    right = sorted(cosines.items(), key=lambda found: (-found[1], found[0]))
-    assert nearest.nearest(query, 100) == right[:100]
+    expected = sorted(cosines.items(), key=lambda hit: (-hit[1], hit[0]))
+    assert nearest.nearest(query, 100) == expected[:100]
 
 
 @pytest.mark.spec("H3")
@@ -65,12 +65,12 @@ def test_rounded_vectors_are_found_by_their_signs(dimensions: int) -> None:
     vectors = some_vectors(20_000, dimensions)
     nearest = NearestVectors(dimensions, max_exact=0)
     nearest.add(range(20_000), vectors)
-    found = right = 0
+    hits = total = 0
     for query in some_vectors(20_020, dimensions)[20_000:]:
         best = np.argsort(-(vectors @ query))[:10]
-        found += len({key for key, _ in nearest.nearest(query, 10)} & set(best.tolist()))
-        right += len(best)
-    assert found / right >= 0.97
+        hits += len({key for key, _ in nearest.nearest(query, 10)} & set(best.tolist()))
+        total += len(best)
+    assert hits / total >= 0.97
 
 
 @pytest.mark.spec("H3")
@@ -98,17 +98,17 @@ def test_a_rounded_vector_takes_300_bytes_and_removal_frees_them() -> None:
         nearest.add(range(1 << 14), vectors)
         full, _ = tracemalloc.get_traced_memory()
         nearest.remove(range(100, 1 << 14))
-        left, _ = tracemalloc.get_traced_memory()
+        remaining, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
     assert full / (1 << 14) == pytest.approx(300, abs=3)
-    assert left < full / 10
+    assert remaining < full / 10
     assert len(nearest.nearest(vectors[0], 1_000)) == 100
 
 
 def some_vectors(count: int, dimensions: int = DIMENSIONS) -> NDArray[np.float32]:
     """Clustered vectors like those of texts, all distinct. A longer list starts with a shorter one."""
     subjects = np.random.default_rng(1).standard_normal((200, dimensions), np.float32)
-    drawn = np.random.default_rng(2).standard_normal((count, dimensions), np.float32)
-    vectors = subjects[np.arange(count) * 7919 % 200] + drawn
+    noise = np.random.default_rng(2).standard_normal((count, dimensions), np.float32)
+    vectors = subjects[np.arange(count) * 7919 % 200] + noise
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)

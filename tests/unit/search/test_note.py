@@ -45,7 +45,7 @@ def test_a_note_with_all_fields() -> None:
 
 
 @each_row(
-    ("given", "field", "expected"),
+    ("fields", "field", "expected"),
     [
         ({"text": ""}, "text", "a non-empty note"),
         ({"text": " \n\t　"}, "text", "a non-empty note"),
@@ -74,9 +74,9 @@ def test_a_note_with_all_fields() -> None:
         ({"valid_from": "2026-03-02", "valid_to": "2026-03-01"}, "valid_to", "no earlier than 2026-03-02T00:00:00Z"),
     ],
 )
-def test_an_invalid_note_is_rejected_by_field(given: dict[str, Any], field: str, expected: str) -> None:
+def test_an_invalid_note_is_rejected_by_field(fields: dict[str, Any], field: str, expected: str) -> None:
     with pytest.raises(InvalidInput, match=expected) as refused:
-        validate_note(**{"text": "a note", **given})
+        validate_note(**{"text": "a note", **fields})
     assert refused.value.field == field
     assert len(str(refused.value)) < 1_000
 
@@ -102,10 +102,10 @@ def test_every_kind_is_accepted(kind: str) -> None:
     st.none() | st.builds(timezone, st.timedeltas(timedelta(hours=-23), timedelta(hours=23))),
 )
 def test_dates_are_stored_as_utc_times(at: datetime, zone: timezone | None) -> None:
-    kept = validate_note("a note", valid_from=at.replace(tzinfo=zone)).valid_from
-    assert kept.endswith("Z")
-    assert datetime.fromisoformat(kept) == at.replace(tzinfo=zone or UTC)
-    assert validate_note("a note", valid_from=kept).valid_from == kept
+    stored = validate_note("a note", valid_from=at.replace(tzinfo=zone)).valid_from
+    assert stored.endswith("Z")
+    assert datetime.fromisoformat(stored) == at.replace(tzinfo=zone or UTC)
+    assert validate_note("a note", valid_from=stored).valid_from == stored
 
 
 def test_files_and_dreams_are_no_note_origins() -> None:

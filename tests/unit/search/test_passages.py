@@ -86,8 +86,8 @@ def test_a_long_sentence_is_cut_between_clauses() -> None:
 
 def test_a_list_on_one_line_is_cut_between_items() -> None:
     items = [f'"item-{number}"' for number in range(500)]
-    found = split_passages(f"[{','.join(items)}]")
-    assert all(any(item in passage for passage in found) for item in items)
+    passages = split_passages(f"[{','.join(items)}]")
+    assert all(any(item in passage for passage in passages) for item in items)
 
 
 def test_an_overlong_word_is_cut_at_the_limit() -> None:
@@ -107,6 +107,6 @@ def test_the_lines_of_a_block_of_code_keep_their_indentation() -> None:
 @each_row("piece", ["x", "词", "word ", "A sentence. ", "一句话。", "\n", " ", ",", "a\n", "?!"])
 def test_a_megabyte_takes_less_than_a_second(piece: str) -> None:
     text = (piece * 1_000_000)[:1_000_000]
-    began = time.process_time()
+    start = time.process_time()
     split_passages(text)
-    assert time.process_time() - began < 1
+    assert time.process_time() - start < 1

@@ -47,7 +47,7 @@ def test_a_query_with_all_filters() -> None:
 
 
 @each_row(
-    ("given", "field", "expected"),
+    ("fields", "field", "expected"),
     [
         ({"text": None}, "query", "a text"),
         ({"text": 3}, "query", "a text"),
@@ -82,16 +82,16 @@ def test_a_query_with_all_filters() -> None:
         ({"session": 42}, "session", "the id of a session"),
     ],
 )
-def test_an_invalid_query_is_rejected_by_field(given: dict[str, Any], field: str, expected: str) -> None:
+def test_an_invalid_query_is_rejected_by_field(fields: dict[str, Any], field: str, expected: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        validate_query(**{"text": "CORS", **given})
+        validate_query(**{"text": "CORS", **fields})
     assert refused.value.field == field
     assert expected in str(refused.value)
 
 
-@pytest.mark.parametrize("nothing", [None, ""])
-def test_an_empty_filter_filters_nothing(nothing: object) -> None:
-    filters = dict.fromkeys(("kinds", "sources", "since", "until", "session", "as_of"), nothing)
+@pytest.mark.parametrize("empty", [None, ""])
+def test_an_empty_filter_filters_nothing(empty: object) -> None:
+    filters = dict.fromkeys(("kinds", "sources", "since", "until", "session", "as_of"), empty)
     assert not validate_query("CORS", **filters).has_filters
 
 
@@ -135,7 +135,7 @@ def a_crystal(*, at: datetime = WHEN, **known: Any) -> Crystal:
 
 
 @each_row(
-    ("filters", "those", "others"),
+    ("filters", "allowed", "excluded"),
     [
         ({}, {}, {"lifecycle": "expired"}),
         ({}, {"lifecycle": "frozen"}, {"lifecycle": "archived"}),
@@ -146,15 +146,17 @@ def a_crystal(*, at: datetime = WHEN, **known: Any) -> Crystal:
         ({"until": WHEN}, {"at": WHEN - timedelta(microseconds=1)}, {"at": WHEN}),
     ],
 )
-def test_a_filter_allows_what_it_names(filters: dict[str, Any], those: dict[str, Any], others: dict[str, Any]) -> None:
+def test_a_filter_allows_only_matching_crystals(
+    filters: dict[str, Any], allowed: dict[str, Any], excluded: dict[str, Any]
+) -> None:
     query = validate_query("CORS", **filters)
-    assert query.allows(a_crystal(**those))
-    assert not query.allows(a_crystal(**others))
+    assert query.allows(a_crystal(**allowed))
+    assert not query.allows(a_crystal(**excluded))
 
 
 @pytest.mark.spec("H7")
 @each_row(
-    ("known", "was_known"),
+    ("known", "expected"),
     [
         ({}, True),
         ({"at": WHEN + timedelta(days=1)}, False),
@@ -166,8 +168,8 @@ def test_a_filter_allows_what_it_names(filters: dict[str, Any], those: dict[str,
         ({"valid_to": WHEN + timedelta(days=1)}, True),
     ],
 )
-def test_as_of_selects_crystals_valid_then(known: dict[str, Any], was_known: bool) -> None:
-    assert validate_query("CORS", as_of=WHEN).allows(a_crystal(**known)) == was_known
+def test_as_of_selects_crystals_valid_then(known: dict[str, Any], expected: bool) -> None:
+    assert validate_query("CORS", as_of=WHEN).allows(a_crystal(**known)) == expected
 
 
 def test_times_of_different_zones_are_compared() -> None:
@@ -181,5 +183,5 @@ def test_times_of_different_zones_are_compared() -> None:
 )
 def test_any_text_is_a_valid_time_or_rejected(text: str, field: str) -> None:
     with contextlib.suppress(InvalidInput):
-        found: datetime | None = getattr(validate_query("CORS", **{field: text}), field)
-        assert found is None or isinstance(to_microseconds(found), int)
+        time: datetime | None = getattr(validate_query("CORS", **{field: text}), field)
+        assert time is None or isinstance(to_microseconds(time), int)

@@ -31,7 +31,7 @@ DAY = DateSpan(NOW - timedelta(days=10), NOW - timedelta(days=9))
 
 
 def conversation_of(number: int) -> int | None:
-    """Numbers below a thousand are lines of conversations, a hundred in each; the others are in none."""
+    """The conversation of a line: a hundred numbers each up to a thousand; larger numbers have none."""
     return number // 100 if number < 1_000 else None
 
 
@@ -47,9 +47,9 @@ def order(own: Mapping[int, float], *lines: RankCandidate, **query: Any) -> list
 
 
 def test_a_rare_word_scores_more_than_a_common_one() -> None:
-    tells = [word_rarity(holding, 1_000) for holding in (0, 1, 10, 100, 500, 1_000)]
-    assert tells == sorted(tells, reverse=True)
-    assert all(worth > 0 for worth in tells)
+    rarities = [word_rarity(holding, 1_000) for holding in (0, 1, 10, 100, 500, 1_000)]
+    assert rarities == sorted(rarities, reverse=True)
+    assert all(rarity > 0 for rarity in rarities)
 
 
 def test_a_word_scores_more_in_a_short_passage() -> None:
@@ -76,10 +76,12 @@ def test_a_cosine_at_the_floor_scores_nothing() -> None:
     floor=st.floats(0, 1),
 )
 def test_scores_do_not_exceed_the_maximum(lexical: dict[int, float], meaning: dict[int, float], floor: float) -> None:
-    words, meant = score_by_words(lexical, words_only=False), score_by_meaning(meaning, floor=floor)
+    words, meaning_scores = score_by_words(lexical, words_only=False), score_by_meaning(meaning, floor=floor)
     assert set(words) == set(lexical)
-    assert set(meant) <= set(meaning)
-    assert all(0 <= words.get(number, 0) + meant.get(number, 0) <= 1 + 1e-9 for number in {*words, *meant})
+    assert set(meaning_scores) <= set(meaning)
+    assert all(
+        0 <= words.get(number, 0) + meaning_scores.get(number, 0) <= 1 + 1e-9 for number in {*words, *meaning_scores}
+    )
 
 
 def test_more_shared_words_rank_higher() -> None:
@@ -117,7 +119,7 @@ def test_of_equal_scores_the_later_comes_first() -> None:
 
 
 @each_row(
-    ("query", "meant"),
+    ("query", "preferred"),
     [
         ({"role": "assistant"}, {"role": "assistant"}),
         ({"names": frozenset({"Caroline"})}, {"speaker": "Caroline"}),
@@ -126,9 +128,9 @@ def test_of_equal_scores_the_later_comes_first() -> None:
         ({}, {"value": 1.0}),
     ],
 )
-def test_speaker_dates_and_value_break_ties(query: dict[str, Any], meant: dict[str, Any]) -> None:
+def test_speaker_dates_and_value_break_ties(query: dict[str, Any], preferred: dict[str, Any]) -> None:
     own = {1_000: 1.0, 1_001: 1.0}
-    assert order(own, a_line(1_000, **meant), a_line(1_001), **query) == [1_000, 1_001]
+    assert order(own, a_line(1_000, **preferred), a_line(1_001), **query) == [1_000, 1_001]
 
 
 def test_a_superseded_crystal_ranks_below_its_successor() -> None:
@@ -163,10 +165,10 @@ def test_the_most_promising_are_the_best_and_their_neighbours() -> None:
     assert field.most_promising(1) == [150]
 
 
-@given(own=st.dictionaries(st.integers(0, 1_500), st.floats(0, 1), max_size=30), most=st.integers(1, 10))
-def test_the_best_are_returned_in_order_up_to_the_limit(own: dict[int, float], most: int) -> None:
-    found = rank_candidates(
-        [a_line(number) for number in own], ScoreField(own, conversation_of), ParsedQuery(words={}), most
+@given(own=st.dictionaries(st.integers(0, 1_500), st.floats(0, 1), max_size=30), limit=st.integers(1, 10))
+def test_the_best_are_returned_in_order_up_to_the_limit(own: dict[int, float], limit: int) -> None:
+    ranked = rank_candidates(
+        [a_line(number) for number in own], ScoreField(own, conversation_of), ParsedQuery(words={}), limit
     )
-    assert len(found) <= most
-    assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
+    assert len(ranked) <= limit
+    assert [one.score for one in ranked] == sorted((one.score for one in ranked), reverse=True)

@@ -22,8 +22,14 @@ pytestmark = pytest.mark.spec("H3")
 
 
 def a_hit(text: str = "Fixed it.", *, seq: int = 8, before: str = "", after: str = "", **known: Any) -> Hit:
-    said: dict[str, Any] = {"source": "sessions", "session": "deploy-42", "speaker": "user", "kind": "episode", **known}
-    crystal = Crystal(id=f"session/deploy-42#{seq}", text=text, at=WHEN, **said)
+    fields: dict[str, Any] = {
+        "source": "sessions",
+        "session": "deploy-42",
+        "speaker": "user",
+        "kind": "episode",
+        **known,
+    }
+    crystal = Crystal(id=f"session/deploy-42#{seq}", text=text, at=WHEN, **fields)
     return Hit(crystal=crystal, score=1.0, parts={}, passage=text, before=before, after=after)
 
 
@@ -91,10 +97,8 @@ def test_a_context_line_that_is_a_hit_is_shown_once() -> None:
 
 def test_a_shortened_context_line_is_recognised_as_a_hit() -> None:
     long = "We looked at the bridge for three hours and " * 8
-    for said in (a_hit(long, seq=7), from_a_tool(long, seq=7)):
-        assert "before:" not in render_hits(
-            [a_hit("Peer scoring", before=render_context_line(said.crystal, 200)), said]
-        )
+    for hit in (a_hit(long, seq=7), from_a_tool(long, seq=7)):
+        assert "before:" not in render_hits([a_hit("Peer scoring", before=render_context_line(hit.crystal, 200)), hit])
 
 
 def test_a_context_line_that_only_begins_like_a_hit_is_shown() -> None:
@@ -121,7 +125,7 @@ CLOSEST = "No hit has these words; closest in meaning:"
 
 
 @each_row(
-    ("parts", "says_so"),
+    ("parts", "marked"),
     [
         ([{"words": 0.0, "meaning": 0.3}, {"words": 0.0, "meaning": 0.2}], True),
         ([{"words": 0.7, "meaning": 0.3}, {"words": 0.0, "meaning": 0.2}], False),
@@ -130,8 +134,8 @@ CLOSEST = "No hit has these words; closest in meaning:"
         ([{"words": 0.0, "meaning": 0.3, "time": 0.15}], False),
     ],
 )
-def test_hits_found_only_by_meaning_are_marked(parts: list[dict[str, float]], says_so: bool) -> None:
-    assert render_hits([replace(a_hit(), parts=one) for one in parts]).startswith(CLOSEST) == says_so
+def test_hits_found_only_by_meaning_are_marked(parts: list[dict[str, float]], marked: bool) -> None:
+    assert render_hits([replace(a_hit(), parts=one) for one in parts]).startswith(CLOSEST) == marked
 
 
 @pytest.mark.spec("J5")
@@ -170,10 +174,10 @@ def test_quoted_text_cannot_close_its_quotes(inner: str) -> None:
     assert re.fullmatch(r'"(?:[^"\\]|\\.)*"', text)
 
 
-def test_an_overlong_result_says_how_many_hits_are_omitted() -> None:
+def test_an_overlong_result_counts_the_omitted_hits() -> None:
     hits = [a_hit(f"{number} " + "word " * 130, seq=number) for number in range(100)]
     answer = render_hits(hits)
     assert len(answer) < 25_000
-    shown = answer.count("session/deploy-42#")
-    assert 0 < shown < 100
-    assert answer.endswith(f"[{100 - shown} more hits: lower the limit or add filters]")
+    rendered = answer.count("session/deploy-42#")
+    assert 0 < rendered < 100
+    assert answer.endswith(f"[{100 - rendered} more hits: lower the limit or add filters]")

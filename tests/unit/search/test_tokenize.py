@@ -36,8 +36,8 @@ SEPARATORS = st.sampled_from([" ", ", ", ". ", "\n", "，", "。", "、", "・",
 
 @given(parts=TEXTS, separator=SEPARATORS, data=st.data())
 def test_a_part_between_separators_is_found_by_its_words(parts: list[str], separator: str, data: st.DataObject) -> None:
-    asked = data.draw(st.sampled_from(parts))
-    assert set(query_words(asked)) <= set(index_words(separator.join(parts)))
+    part = data.draw(st.sampled_from(parts))
+    assert set(query_words(part)) <= set(index_words(separator.join(parts)))
 
 
 @given(text=st.sampled_from(SCRIPTS[2:7]), data=st.data())
@@ -60,12 +60,12 @@ def test_any_text_has_words_and_none_raises(text: str) -> None:
 
 @given(text=ANY_TEXT)
 def test_query_words_are_distinct(text: str) -> None:
-    asked = query_words(text)
-    assert len(asked) == len(set(asked))
+    words = query_words(text)
+    assert len(words) == len(set(words))
 
 
 @each_row(
-    ("written", "asked"),
+    ("written", "query"),
     [
         ("Deployed", "deploying"),
         ("CAFÉ", "cafe"),
@@ -80,8 +80,8 @@ def test_query_words_are_distinct(text: str) -> None:
         ("㈱", "(株)"),
     ],
 )
-def test_different_spellings_match(written: str, asked: str) -> None:
-    assert set(query_words(asked)) <= set(index_words(written))
+def test_different_spellings_match(written: str, query: str) -> None:
+    assert set(query_words(query)) <= set(index_words(written))
 
 
 @each_row(
@@ -120,17 +120,17 @@ def test_an_overlong_word_is_found_by_its_beginning() -> None:
     assert index_words(key) == query_words(key) == ["k" * MAX_WORD_CHARS]
 
 
-def test_punctuation_and_nothing_have_no_words() -> None:
+def test_punctuation_and_empty_texts_have_no_words() -> None:
     assert [index_words(text) for text in ("", "  ", "?!", "——", "。、")] == [[], [], [], [], []]
 
 
-def test_many_threads_tokenise_at_once() -> None:
+def test_many_threads_can_tokenise_concurrently() -> None:
     with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(index_words, [f"number {number} 数字{number}" for number in range(400)]))
-    assert all(str(number) in read for number, read in enumerate(found))
+        results = list(pool.map(index_words, [f"number {number} 数字{number}" for number in range(400)]))
+    assert all(str(number) in words for number, words in enumerate(results))
 
 
 def test_a_megabyte_is_tokenised_quickly() -> None:
-    began = time.process_time()
+    start = time.process_time()
     index_words("The server was deployed 服务器部署好了。" * 30_000)
-    assert time.process_time() - began < 4
+    assert time.process_time() - start < 4

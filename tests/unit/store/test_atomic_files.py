@@ -26,9 +26,9 @@ def folder(tmp_path: Path) -> Folder:
 
 def save_file(folder: Folder, name: str, data: bytes) -> FileState:
     """Save a file as an editor does and return its state."""
-    beside = folder.path / "beside"
-    beside.write_bytes(data)
-    os.replace(beside, folder.path / name)
+    temporary = folder.path / "temporary"
+    temporary.write_bytes(data)
+    os.replace(temporary, folder.path / name)
     return folder.read(name, max_bytes=MAX_BYTES)
 
 
@@ -41,7 +41,7 @@ def without_links(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(params=["links", "copies"])
 def file_system(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One with hard links and one without."""
+    """A file system with hard links, and one without."""
     if request.param == "copies":
         without_links(monkeypatch)
 
@@ -50,27 +50,27 @@ def file_system(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.usefixtures("file_system")
 def test_different_files_saved_aside_under_one_name_are_all_kept(folder: Folder) -> None:
     """Names are derived from the start of a file, which two files may share."""
-    kept: list[str] = []
+    saved: list[str] = []
     for end in (b"one", b"two", b"another", b"two"):
         save_file(folder, "detail/a.md", BEGINNING + end)
-        kept.append(folder.save_aside("detail/a.md", new_name="detail/a.md.damaged-1"))
-    assert kept == ["detail/a.md.damaged-1", "detail/a.md.damaged-1-2", "detail/a.md.damaged-1-3", kept[1]]
-    ends = [(folder.path / name).read_bytes().removeprefix(BEGINNING) for name in kept]
+        saved.append(folder.save_aside("detail/a.md", new_name="detail/a.md.damaged-1"))
+    assert saved == ["detail/a.md.damaged-1", "detail/a.md.damaged-1-2", "detail/a.md.damaged-1-3", saved[1]]
+    ends = [(folder.path / name).read_bytes().removeprefix(BEGINNING) for name in saved]
     assert ends == [b"one", b"two", b"another", b"two"]
 
 
 @pytest.mark.usefixtures("file_system")
-def test_a_copy_has_all_bytes_however_many(folder: Folder) -> None:
+def test_a_copy_of_a_large_file_has_all_bytes(folder: Folder) -> None:
     save_file(folder, "a.md", b"y" * 3_000_000)
-    kept = folder.save_aside("a.md", new_name="a.md.damaged-1")
-    assert (folder.path / kept).stat().st_size == 3_000_000
+    saved = folder.save_aside("a.md", new_name="a.md.damaged-1")
+    assert (folder.path / saved).stat().st_size == 3_000_000
 
 
 @pytest.mark.spec("A5")
 def test_a_large_file_with_only_the_same_start_is_not_replaced(folder: Folder) -> None:
-    found = save_file(folder, "a.md", BEGINNING + b"seen")
+    state = save_file(folder, "a.md", BEGINNING + b"seen")
     save_file(folder, "a.md", BEGINNING + b"saved since")
-    assert not folder.exchange("a.md", b"ours", expected=found)
+    assert not folder.exchange("a.md", b"ours", expected=state)
     assert (folder.path / "a.md").read_bytes() == BEGINNING + b"saved since"
     assert sorted(path.name for path in folder.path.iterdir()) == ["a.md", "detail"]
 
@@ -102,7 +102,7 @@ def test_a_folder_that_is_a_link_is_not_listed(folder: Folder, tmp_path: Path) -
 
 @pytest.mark.spec("F54")
 @pytest.mark.parametrize("linked", ["sessions", "sessions/s"])
-def test_from_the_home_down_no_link_is_followed(tmp_path: Path, linked: str) -> None:
+def test_no_link_below_the_home_is_followed(tmp_path: Path, linked: str) -> None:
     home, outside = tmp_path / "home", tmp_path / "outside"
     (outside / "s").mkdir(parents=True)
     (outside / "a.md").write_text("not yours to read")
@@ -111,7 +111,7 @@ def test_from_the_home_down_no_link_is_followed(tmp_path: Path, linked: str) -> 
     (home / linked).symlink_to(outside)
     folder = Folder(home / "sessions" / "s", home=home)
     before = sorted(outside.rglob("*"))
-    acts: list[Callable[[], object]] = [
+    operations: list[Callable[[], object]] = [
         lambda: folder.replace("a.md", b"ours"),
         lambda: folder.exchange("a.md", b"ours", expected=FileState()),
         lambda: folder.remove("a.md", expected=FileState(data=b"not yours to read", max_bytes=MAX_BYTES)),
@@ -121,9 +121,9 @@ def test_from_the_home_down_no_link_is_followed(tmp_path: Path, linked: str) -> 
         lambda: folder.lock().__enter__(),
         lambda: folder.open_append("a.md").__enter__(),
     ]
-    for act in acts:
+    for operation in operations:
         with pytest.raises(UnsafeStorage, match="links are not followed"):
-            act()
+            operation()
     assert "links are not followed" in folder.read("a.md", max_bytes=MAX_BYTES).read_error
     assert (folder.list_files("s"), folder.first_non_folder("a.md"), sorted(outside.rglob("*"))) == ({}, linked, before)
 

@@ -56,5 +56,5 @@ def test_any_mount_table_can_be_parsed(table: str) -> None:
 
 def test_the_mount_of_the_temporary_folder_is_known(tmp_path: Path) -> None:
     if not Path("/proc/self/mountinfo").exists():
-        pytest.skip("only Linux tells")
+        pytest.skip("only Linux has /proc/self/mountinfo")
     assert mount_of(tmp_path).kind

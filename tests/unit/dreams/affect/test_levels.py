@@ -1,4 +1,4 @@
-"""The dynamics: what each spike adds, and how the levels fall back by themselves."""
+"""Levels: the change by each spike, and the decay to the baselines."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ pytestmark = pytest.mark.spec("G9")
 RESTING = tuple(BASELINES)
 
 
-def raised(levels: Levels) -> tuple[float, ...]:
-    """How far each level is above its baseline."""
+def above_baseline(levels: Levels) -> tuple[float, ...]:
+    """Distance of each level above its baseline."""
     return tuple(level - base for level, base in zip(levels.by_name.values(), BASELINES, strict=True))
 
 
@@ -35,33 +35,33 @@ def raised(levels: Levels) -> tuple[float, ...]:
         ("missed", -0.05, 0, 0),
     ],
 )
-def test_a_spike_adds_what_it_is_said_to_add(spike: str, dopamine: float, cortisol: float, oxytocin: float) -> None:
-    assert raised(Levels().after_spike(spike, WHEN)) == pytest.approx((dopamine, cortisol, oxytocin))
+def test_a_spike_adds_its_amounts(spike: str, dopamine: float, cortisol: float, oxytocin: float) -> None:
+    assert above_baseline(Levels().after_spike(spike, WHEN)) == pytest.approx((dopamine, cortisol, oxytocin))
 
 
-def test_nothing_else_is_a_spike() -> None:
+def test_there_are_no_other_spikes() -> None:
     assert len(SPIKES) == 8
 
 
-def test_at_rest_they_are_at_their_baselines() -> None:
+def test_initial_levels_are_the_baselines() -> None:
     assert tuple(Levels().by_name.values()) == RESTING == (0.15, 0.02, 0.20)
 
 
 @pytest.mark.parametrize(("level", "spike", "minutes"), [("dopamine", "reward", 30), ("cortisol", "error", 60)])
-def test_half_of_what_was_raised_is_left_after_the_half_life(level: str, spike: str, minutes: int) -> None:
+def test_a_level_decays_by_half_in_its_half_life(level: str, spike: str, minutes: int) -> None:
     levels = Levels().after_spike(spike, WHEN)
     place = list(levels.by_name).index(level)
     for halves in (1, 2, 5):
         then = levels.decayed_to(WHEN + timedelta(minutes=halves * minutes))
-        assert raised(then)[place] == pytest.approx(0.3 / 2**halves)
+        assert above_baseline(then)[place] == pytest.approx(0.3 / 2**halves)
 
 
-def test_oxytocin_takes_45_minutes() -> None:
+def test_oxytocin_has_a_half_life_of_45_minutes() -> None:
     then = Levels().after_spike("social", WHEN).decayed_to(WHEN + timedelta(minutes=45))
     assert then.oxytocin == pytest.approx(0.35)
 
 
-def test_a_clock_that_was_set_back_lets_nothing_rise_and_time_goes_on_from_the_next_spike() -> None:
+def test_a_clock_set_back_raises_no_level_and_decay_continues_from_the_next_spike() -> None:
     levels = Levels().after_spike("reward", WHEN)
     earlier = WHEN - timedelta(days=365)
     assert levels.decayed_to(earlier) == levels
@@ -73,20 +73,20 @@ spikes = st.lists(st.tuples(st.sampled_from(sorted(SPIKES)), st.integers(-90, 60
 
 
 @given(spikes)
-def test_no_level_ever_leaves_the_room_between_0_and_1(raised: list[tuple[str, int]]) -> None:
+def test_every_level_stays_between_0_and_1(steps: list[tuple[str, int]]) -> None:
     levels, now = Levels(), WHEN
-    for spike, minutes in raised:
+    for spike, minutes in steps:
         now += timedelta(minutes=minutes)
         levels = levels.after_spike(spike, now)
         assert all(0 <= level <= 1 for level in levels.by_name.values())
 
 
 @given(spikes, st.integers(0, 10_000), st.integers(0, 10_000))
-def test_decay_does_not_depend_on_the_number_of_reads(raised: list[tuple[str, int]], one: int, two: int) -> None:
+def test_decay_does_not_depend_on_the_number_of_reads(steps: list[tuple[str, int]], one: int, two: int) -> None:
     levels = Levels()
-    for place, (spike, _) in enumerate(raised):
+    for place, (spike, _) in enumerate(steps):
         levels = levels.after_spike(spike, WHEN + timedelta(minutes=place))
-    start = WHEN + timedelta(minutes=len(raised))
+    start = WHEN + timedelta(minutes=len(steps))
     there = start + timedelta(seconds=one + two)
     stopped = levels.decayed_to(start + timedelta(seconds=one)).decayed_to(there)
     assert tuple(stopped.by_name.values()) == pytest.approx(tuple(levels.decayed_to(there).by_name.values()))
@@ -99,5 +99,5 @@ def test_decay_does_not_depend_on_the_number_of_reads(raised: list[tuple[str, in
     ("spike", "words"),
     [("reward", "motivated"), ("error", "tense"), ("social", "socially engaged"), ("urgency", "tense")],
 )
-def test_one_spike_is_already_seen(spike: str, words: str) -> None:
+def test_one_spike_changes_the_mood(spike: str, words: str) -> None:
     assert describe_mood(Levels().after_spike(spike, WHEN)) == words

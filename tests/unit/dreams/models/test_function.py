@@ -1,4 +1,4 @@
-"""A function as a model: what it is asked with, and what it may answer."""
+"""A function as a model: its argument and its possible answers."""
 
 from __future__ import annotations
 
@@ -16,34 +16,34 @@ pytestmark = pytest.mark.spec("G12")
 QUESTION = Question(system="You dream.", prompt="What now?")
 
 
-def asked(function: Any) -> ModelReply:
+def ask(function: Any) -> ModelReply:
     model = as_model(function)
     assert model is not None
     return model.ask(QUESTION, seconds=1)
 
 
-def test_a_function_is_asked_with_all_of_the_question_as_one_text() -> None:
-    assert asked(lambda prompt: f"<{prompt}>").text == "<You dream.\n\nWhat now?>"  # pyright: ignore[reportUnknownLambdaType] -- as hosts write it
+def test_a_function_gets_the_whole_question_as_one_text() -> None:
+    assert ask(lambda prompt: f"<{prompt}>").text == "<You dream.\n\nWhat now?>"  # pyright: ignore[reportUnknownLambdaType] -- as hosts write it
 
 
 def test_an_annotated_function_gets_the_question() -> None:
     def whole(question: Question) -> ModelReply:
         return ModelReply(text=question.prompt, tokens=(5, 2), truncated=True)
 
-    assert asked(whole) == ModelReply(text="What now?", tokens=(5, 2), truncated=True)
+    assert ask(whole) == ModelReply(text="What now?", tokens=(5, 2), truncated=True)
 
 
-def test_a_mapping_is_the_answer_itself() -> None:
-    assert asked(lambda _: {"edits": ["日本"]}).text == '{"edits":["日本"]}'  # pyright: ignore[reportUnknownLambdaType] -- as hosts write it
+def test_a_mapping_is_serialized_as_the_answer() -> None:
+    assert ask(lambda _: {"edits": ["日本"]}).text == '{"edits":["日本"]}'  # pyright: ignore[reportUnknownLambdaType] -- as hosts write it
 
 
 @each_row("answer", [None, 3, b"{}", ["a"], {"a": {1, 2}}], ids=repr)
-def test_anything_else_is_a_failure(answer: Any) -> None:
+def test_another_return_type_is_a_failure(answer: Any) -> None:
     def says(_: str) -> Any:
         return answer
 
     with pytest.raises(ModelFailed, match="says returned"):
-        asked(says)
+        ask(says)
 
 
 def test_foreign_exceptions_become_model_failures() -> None:
@@ -54,9 +54,9 @@ def test_foreign_exceptions_become_model_failures() -> None:
         raise NotFound(what="model", name="toy")
 
     with pytest.raises(ModelFailed, match="breaks raised ZeroDivisionError: by zero"):
-        asked(breaks)
+        ask(breaks)
     with pytest.raises(NotFound):
-        asked(misses)
+        ask(misses)
 
 
 def test_an_asynchronous_function_is_refused_and_not_left_unawaited() -> None:
@@ -64,14 +64,14 @@ def test_an_asynchronous_function_is_refused_and_not_left_unawaited() -> None:
         return ""
 
     with pytest.raises(ModelFailed, match="later is asynchronous"):
-        asked(later)
+        ask(later)
 
 
 def test_a_builtin_is_called_with_a_text() -> None:
     assert FunctionModel(str, name="str").ask(QUESTION, seconds=1).text.endswith("What now?")
 
 
-def test_no_model_is_none_and_a_model_is_itself() -> None:
+def test_as_model_returns_none_for_none_and_a_model_unchanged() -> None:
     model = FunctionModel(str, name="mine")
     assert as_model(None) is None
     assert as_model(model) is model
@@ -88,7 +88,7 @@ def test_an_invalid_model_is_rejected(given: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "shown"),
+    ("settings", "expected"),
     [
         (ModelSettings(), "None"),
         (ModelSettings(name="q", url="http://h/v1"), "OpenAICompatible('http://h/v1', 'q')"),
@@ -96,10 +96,10 @@ def test_an_invalid_model_is_rejected(given: Any) -> None:
         (ModelSettings(provider="anthropic", name="c", url="http://h"), "Anthropic('c', url='http://h')"),
     ],
 )
-def test_settings_name_a_model_or_none(told: ModelSettings, shown: str) -> None:
-    assert repr(model_from_settings(told)) == shown
+def test_settings_name_a_model_or_none(settings: ModelSettings, expected: str) -> None:
+    assert repr(model_from_settings(settings)) == expected
 
 
-def test_settings_that_do_not_say_where_are_refused() -> None:
+def test_settings_without_a_url_are_refused() -> None:
     with pytest.raises(InvalidInput, match=r"settings\.model\.url"):
         model_from_settings(ModelSettings(name="q"))

@@ -1,4 +1,4 @@
-"""A page that was there before the first dream: all of it is kept in chunks, and none of it is touched."""
+"""Adoption of a page that existed before the first dream: kept in chunks, unchanged."""
 
 from __future__ import annotations
 
@@ -21,32 +21,32 @@ pytestmark = pytest.mark.spec("G10")
 LONG = "# Me\n\n" + "".join(f"- line {n} says word{n} and more of it, {n * 7}\n" for n in range(300))
 
 
-def test_chunks_are_of_the_size_that_was_asked_for_and_overlap() -> None:
-    count, made = estimator(), split_chunks(LONG)
-    assert all(CHUNK_TOKENS - 10 <= count(chunk) <= CHUNK_TOKENS for chunk in made[:-1])
-    for one, other in pairwise(made):
+def test_chunks_have_the_configured_size_and_overlap() -> None:
+    count, chunks = estimator(), split_chunks(LONG)
+    assert all(CHUNK_TOKENS - 10 <= count(chunk) <= CHUNK_TOKENS for chunk in chunks[:-1])
+    for one, other in pairwise(chunks):
         shared = next(n for n in range(len(one)) if other.startswith(one[n:]))
         assert OVERLAP_TOKENS - 10 <= count(one[shared:]) <= OVERLAP_TOKENS
 
 
-def test_a_script_without_spaces_is_cut_as_well() -> None:
-    made = split_chunks("用户住在北京并且喜欢爬山，" * 200)
-    assert len(made) > 3
-    assert all(estimator()(chunk) <= CHUNK_TOKENS for chunk in made)
+def test_text_without_spaces_is_split_too() -> None:
+    chunks = split_chunks("用户住在北京并且喜欢爬山，" * 200)
+    assert len(chunks) > 3
+    assert all(estimator()(chunk) <= CHUNK_TOKENS for chunk in chunks)
 
 
 @pytest.mark.parametrize("text", ["", " \n\t\n"])
-def test_nothing_makes_no_chunk(text: str) -> None:
+def test_an_empty_text_has_no_chunks(text: str) -> None:
     assert (split_chunks(text), chunk_by_entry(text), add_separator(text)) == ([], {}, "")
 
 
-def test_an_entry_is_kept_by_a_chunk_that_has_all_of_it() -> None:
-    made = split_chunks(LONG)
+def test_an_entry_belongs_to_a_chunk_that_contains_it() -> None:
+    chunks = split_chunks(LONG)
     assert chunk_by_entry(LONG).keys() == entry_texts(LONG)
-    assert all(entry in made[number] for entry, number in chunk_by_entry(LONG).items())
+    assert all(entry in chunks[number] for entry, number in chunk_by_entry(LONG).items())
 
 
-def test_an_entry_that_no_chunk_holds_is_kept_by_the_one_with_its_beginning() -> None:
+def test_an_entry_longer_than_a_chunk_belongs_to_the_chunk_with_its_start() -> None:
     text = f"- short\n- {'very ' * 900}long\n"
     assert sorted(chunk_by_entry(text).values()) == [0, 0]
 

@@ -1,4 +1,4 @@
-"""MEMORY.md that a person and a dream have changed at once: neither loses anything."""
+"""Merging of MEMORY.md after a user and a dream changed it concurrently."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ pytestmark = pytest.mark.spec("G7", "A5")
 
 
 def a_page(*bond: str, active: tuple[str, ...] = (), header: str = "_Last dream: yesterday_") -> str:
-    said = {Section.BOND: bond, Section.ACTIVE: active}
-    parts = (f"## {one}\n\n" + "".join(f"- {text}\n" for text in said.get(one, ())) for one in Section)
+    entries = {Section.BOND: bond, Section.ACTIVE: active}
+    parts = (f"## {one}\n\n" + "".join(f"- {text}\n" for text in entries.get(one, ())) for one in Section)
     return f"# Working Memory State\n\n{header}\n\n" + "\n".join(parts)
 
 
@@ -24,32 +24,32 @@ def texts(page: str) -> list[str]:
 
 
 def test_typed_and_dreamt_lines_are_both_kept() -> None:
-    both = merge_pages(a_page("a"), a_page("a", "typed"), a_page("a", "dreamt", header="_Last dream: today_"))
-    assert parse_page(both).entries(Section.BOND) == ("a", "typed", "dreamt")
-    assert parse_page(both).header == "_Last dream: today_"
+    merged = merge_pages(a_page("a"), a_page("a", "typed"), a_page("a", "dreamt", header="_Last dream: today_"))
+    assert parse_page(merged).entries(Section.BOND) == ("a", "typed", "dreamt")
+    assert parse_page(merged).header == "_Last dream: today_"
 
 
 def test_if_both_changed_a_line_both_versions_are_kept() -> None:
-    both = merge_pages(a_page("a"), a_page("a, says Ada"), a_page(active=("a, as dreams put it",)))
-    assert parse_page(both).entries(Section.BOND) == ("a, says Ada",)
-    assert parse_page(both).entries(Section.ACTIVE) == ("a, as dreams put it",)
+    merged = merge_pages(a_page("a"), a_page("a, says Ada"), a_page(active=("a, as dreams put it",)))
+    assert parse_page(merged).entries(Section.BOND) == ("a, says Ada",)
+    assert parse_page(merged).entries(Section.ACTIVE) == ("a, as dreams put it",)
 
 
 def test_lines_removed_by_the_dream_or_the_user_stay_removed() -> None:
     assert texts(merge_pages(a_page("a", "b", "c"), a_page("b", "c", "new"), a_page("a", "b"))) == ["b", "new"]
 
 
-def test_a_page_that_a_dream_left_alone_stays_as_it_was_typed() -> None:
+def test_a_page_unchanged_by_the_dream_stays_as_typed() -> None:
     typed = "# Mine\n\n\n* oddly   spaced\n"
     assert merge_pages("# Mine\n", typed, "# Mine\n") == typed
 
 
 def test_the_first_dream_writes_below_later_typing_of_the_user() -> None:
-    both = merge_pages(
+    merged = merge_pages(
         "# Mine\n\n- tea\n", "# Mine\n\n- tea\n- cake\n", f"# Mine\n\n- tea\n\n---\n\n{a_page('dreamt')}"
     )
-    assert both.startswith("# Mine\n\n- tea\n- cake\n\n---\n")
-    assert texts(both) == ["tea", "cake", "dreamt"]
+    assert merged.startswith("# Mine\n\n- tea\n- cake\n\n---\n")
+    assert texts(merged) == ["tea", "cake", "dreamt"]
 
 
 LINES = st.lists(st.sampled_from("abcdef"), unique=True, max_size=5).map(tuple)
@@ -59,6 +59,6 @@ LINES = st.lists(st.sampled_from("abcdef"), unique=True, max_size=5).map(tuple)
 def test_each_entry_is_kept_or_removed_by_the_side_that_changed_it(
     base: tuple[str, ...], theirs: tuple[str, ...], dreamt: tuple[str, ...]
 ) -> None:
-    both = texts(merge_pages(a_page(*base), a_page(*theirs), a_page(*dreamt)))
+    merged = texts(merge_pages(a_page(*base), a_page(*theirs), a_page(*dreamt)))
     kept = {*base} & {*theirs} & {*dreamt}
-    assert sorted(both) == sorted(kept | ({*theirs} - {*base}) | ({*dreamt} - {*base}))
+    assert sorted(merged) == sorted(kept | ({*theirs} - {*base}) | ({*dreamt} - {*base}))

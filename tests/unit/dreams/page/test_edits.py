@@ -1,4 +1,4 @@
-"""What a dream proposes is the same when it comes back out of the journal."""
+"""Proposed edits are equal after a round trip through the journal."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ EDITS = st.one_of(
 
 @pytest.mark.spec("A1", "J9")
 @given(st.lists(EDITS, max_size=4))
-def test_edits_come_back_out_of_the_journal_as_they_were(edits: list[Edit]) -> None:
+def test_edits_are_equal_after_a_round_trip_through_the_journal(edits: list[Edit]) -> None:
     proposed = DreamProposed(dream=1, lease_until="2026-03-12T12:00:00+00:00", edits=tuple(map(edit_to_row, edits)))
-    back = decode_payload(proposed.kind, encode_payload(proposed))
-    assert isinstance(back, DreamProposed)
-    assert back == proposed
-    assert [edit_from_row(row) for row in back.edits] == edits
+    decoded = decode_payload(proposed.kind, encode_payload(proposed))
+    assert isinstance(decoded, DreamProposed)
+    assert decoded == proposed
+    assert [edit_from_row(row) for row in decoded.edits] == edits
 
 
 @each_row(

@@ -1,4 +1,4 @@
-"""The guards of MEMORY.md, each on a page that it was made for."""
+"""The guards of MEMORY.md, one by one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def a_page(text: str, section: Section = Section.ACTIVE) -> str:
     return f"{PAGE_TITLE}\n\n" + "\n".join(headings)
 
 
-PLENTY = a_page("A page that says enough to be one, and a little more than that")
+LONG_ENOUGH = a_page("A page that says enough to be one, and a little more than that")
 BOND = a_page("- Ada prefers tabs, lives in Berlin, drinks tea, hates meetings", Section.BOND)
 
 
@@ -26,59 +26,63 @@ def pointers(number: int) -> str:
     return "\n".join(f"- Past: topic {n} → search: `word{n}`" for n in range(number))
 
 
-def failed(before: str, after: str, *lines: PageLine, **more: object) -> list[str]:
+def failed_guards(before: str, after: str, *lines: PageLine, **more: object) -> list[str]:
     change = PageChange(before=before, after=after, dream_lines={line.text: line for line in lines}, **more)  # type: ignore[arg-type]
     return [verdict.guard for verdict in run_guards(change) if not verdict.passed]
 
 
-def test_an_honest_change_passes_them_all() -> None:
-    assert failed(PLENTY, PLENTY + "\nmore") == []
+def test_an_ordinary_change_passes_all_guards() -> None:
+    assert failed_guards(LONG_ENOUGH, LONG_ENOUGH + "\nmore") == []
 
 
 @pytest.mark.parametrize(
     ("old", "new", "guards"), [(4_000, 1_500, ["mass_drop"]), (4_000, 2_000, []), (1_700, 100, [])]
 )
 def test_a_mature_page_must_not_lose_half(old: int, new: int, guards: list[str]) -> None:
-    assert failed(a_page("a" * old), a_page("a" * new)) == guards
+    assert failed_guards(a_page("a" * old), a_page("a" * new)) == guards
 
 
-def test_a_page_that_was_over_its_room_may_lose_what_was_over() -> None:
-    assert failed(a_page("a " * 10_000), a_page("a " * 1_600)) == []
+def test_a_page_over_its_limit_may_shrink_to_the_limit() -> None:
+    assert failed_guards(a_page("a " * 10_000), a_page("a " * 1_600)) == []
 
 
-def test_more_than_twenty_pointers_are_too_many_unless_people_wrote_them_all() -> None:
+def test_more_than_twenty_pointers_are_refused_unless_users_wrote_them_all() -> None:
     twenty, more = a_page(pointers(20), Section.POINTERS), a_page(pointers(21), Section.POINTERS)
     own = PageLine(Section.POINTERS, "Past: topic 0 → search: `word0`")
-    assert failed(PLENTY, twenty, own) == []
-    assert failed(PLENTY, more, own) == ["pointers"]
-    assert failed(PLENTY, more) == []
+    assert failed_guards(LONG_ENOUGH, twenty, own) == []
+    assert failed_guards(LONG_ENOUGH, more, own) == ["pointers"]
+    assert failed_guards(LONG_ENOUGH, more) == []
 
 
-def test_headings_alone_are_no_state() -> None:
-    assert "substance" in failed(PLENTY, a_page("<!-- a comment that is long enough to look like something -->"))
+def test_a_page_of_headings_only_is_refused() -> None:
+    assert "substance" in failed_guards(
+        LONG_ENOUGH, a_page("<!-- a comment that is long enough to look like something -->")
+    )
 
 
-def test_most_of_the_bond_has_to_survive() -> None:
-    assert failed(BOND, a_page("- Somebody likes something that he may have said once", Section.BOND)) == ["bond"]
-    assert failed(BOND, a_page("- Ada prefers tabs and tea, among other things she likes", Section.BOND)) == []
+def test_a_change_that_loses_most_of_the_bond_is_refused() -> None:
+    assert failed_guards(BOND, a_page("- Somebody likes something that he may have said once", Section.BOND)) == [
+        "bond"
+    ]
+    assert failed_guards(BOND, a_page("- Ada prefers tabs and tea, among other things she likes", Section.BOND)) == []
 
 
 def test_required_texts_are_checked_line_by_line() -> None:
     listed = a_page("- Use tabs\n  in every file\n* Never use spaces, and say so to everybody")
-    assert failed(PLENTY, listed, required_texts=("Use tabs\nin every file", "in every file")) == []
-    assert failed(PLENTY, listed, required_texts=("Use tabs\nand is gone",)) == ["retention"]
+    assert failed_guards(LONG_ENOUGH, listed, required_texts=("Use tabs\nin every file", "in every file")) == []
+    assert failed_guards(LONG_ENOUGH, listed, required_texts=("Use tabs\nand is gone",)) == ["retention"]
 
 
 @pytest.mark.parametrize("part", ["ever", "use spaces", "Never use spaces"])
-def test_a_part_of_a_line_does_not_survive_in_another(part: str) -> None:
-    assert failed(PLENTY, a_page("- Never use spaces, and say so to everybody who asks"), required_texts=(part,)) == [
-        "retention"
-    ]
+def test_a_required_text_is_not_matched_inside_another_line(part: str) -> None:
+    assert failed_guards(
+        LONG_ENOUGH, a_page("- Never use spaces, and say so to everybody who asks"), required_texts=(part,)
+    ) == ["retention"]
 
 
 def test_the_number_of_retired_lines_is_limited() -> None:
-    assert failed(PLENTY, PLENTY, retired_count=3, max_retired=3) == []
-    assert failed(PLENTY, PLENTY, retired_count=4, max_retired=3) == ["share"]
+    assert failed_guards(LONG_ENOUGH, LONG_ENOUGH, retired_count=3, max_retired=3) == []
+    assert failed_guards(LONG_ENOUGH, LONG_ENOUGH, retired_count=4, max_retired=3) == ["share"]
 
 
 @pytest.mark.spec("J5")
@@ -86,12 +90,12 @@ def test_the_number_of_retired_lines_is_limited() -> None:
     ("section", "guards"), [(Section.BOND, ["trust"]), (Section.PHENOTYPE, ["trust"]), (Section.ACTIVE, [])]
 )
 def test_tools_cannot_write_about_people(section: Section, guards: list[str]) -> None:
-    assert failed(PLENTY, PLENTY, PageLine(section, "be evil", trust=Trust.DATA)) == guards
+    assert failed_guards(LONG_ENOUGH, LONG_ENOUGH, PageLine(section, "be evil", trust=Trust.DATA)) == guards
 
 
-def test_a_page_over_its_room_must_not_grow() -> None:
+def test_a_page_over_its_limit_must_not_grow() -> None:
     own = PageLine(Section.ACTIVE, "words" * 1_300)
     long = a_page(f"- {own.text}")
-    assert failed(PLENTY, long, own) == ["room"]
-    assert failed(PLENTY, long) == []
-    assert failed(long, long, own) == []
+    assert failed_guards(LONG_ENOUGH, long, own) == ["room"]
+    assert failed_guards(LONG_ENOUGH, long) == []
+    assert failed_guards(long, long, own) == []

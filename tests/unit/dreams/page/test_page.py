@@ -1,4 +1,4 @@
-"""MEMORY.md as people leave it: read without losing a word, and written again as it was."""
+"""Parsing and rendering of MEMORY.md as users leave it, without loss."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_headings_of_older_pages_mean_the_same_sections() -> None:
     assert render_page(parse_page(older)) == older
 
 
-def test_a_section_that_stands_there_twice_says_both() -> None:
+def test_a_repeated_section_has_the_entries_of_both() -> None:
     assert parse_page(PAGE + "\n## The Bond\n\n- Is called Ada\n").entries(Section.BOND)[-1] == "Is called Ada"
 
 
@@ -60,16 +60,16 @@ def test_a_page_without_a_state_belongs_to_users(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("without", "says"), [("# Working Memory State\n\n", "calm"), (PAGE[: PAGE.index("## The Bond")], "")]
+    ("without", "header"), [("# Working Memory State\n\n", "calm"), (PAGE[: PAGE.index("## The Bond")], "")]
 )
-def test_a_state_without_its_title_is_still_recognized(without: str, says: str) -> None:
+def test_a_state_without_its_title_is_still_recognized(without: str, header: str) -> None:
     page = parse_page("Mine.\n\n" + PAGE.replace(without, ""))
     assert (page.preamble, page.title) == ("Mine.\n\n", "")
-    assert says in page.header
+    assert header in page.header
     assert page.entries(Section.ACTIVE) == ("The deadline is March 20",)
 
 
-def test_windows_ends_of_lines_change_nothing_of_what_is_said() -> None:
+def test_windows_line_endings_do_not_change_the_entries() -> None:
     assert list(parse_page(PAGE.replace("\n", "\r\n")).all_entries()) == list(parse_page(PAGE).all_entries())
 
 
@@ -86,7 +86,7 @@ def test_windows_ends_of_lines_change_nothing_of_what_is_said() -> None:
         "项目：部署在周五",
     ],
 )
-def test_one_entry_is_one_entry(entry: str) -> None:
+def test_an_entry_of_several_lines_stays_one_entry(entry: str) -> None:
     page = parse_page(f"{PAGE}\n{entry}\n\n- the next\n")
     assert page.parts[-1].entries[1:] == (entry, "- the next")
     assert entry in render_page(page)
@@ -103,7 +103,7 @@ def test_an_unclosed_comment_hides_nothing_before_the_next_one() -> None:
 
 
 @each_row(
-    ("entry", "what"),
+    ("entry", "text"),
     [
         ("- Prefers tabs", "Prefers tabs"),
         ("  12) Prefers tabs", "Prefers tabs"),
@@ -116,16 +116,16 @@ def test_an_unclosed_comment_hides_nothing_before_the_next_one() -> None:
         ("-", ""),
     ],
 )
-def test_an_entry_text_has_no_list_mark(entry: str, what: str) -> None:
-    assert entry_text(entry) == what
+def test_an_entry_text_has_no_list_mark(entry: str, text: str) -> None:
+    assert entry_text(entry) == text
 
 
-def test_people_s_headings_and_what_stands_above_belong_to_no_section() -> None:
+def test_text_above_the_state_and_under_other_headings_has_no_section() -> None:
     page = parse_page(f"- above\n\n{PAGE}\n## Projects\n\n- a shop\n")
     assert [text for section, text in page.all_entries() if section is None] == ["above", "a shop"]
 
 
-def test_items_stand_line_by_line_and_paragraphs_apart() -> None:
+def test_paragraphs_are_separated_by_blank_lines_and_items_are_not() -> None:
     page = MemoryPage(parts=(PagePart("## The Bond", ("- a", "- b", "c", "- d")),))
     assert render_page(page) == "## The Bond\n\n- a\n- b\n\nc\n\n- d\n"
 
@@ -144,8 +144,8 @@ def test_the_header_is_one_line_whatever_the_mood(mood: str, line: str) -> None:
 
 
 @pytest.mark.exhaustive
-def test_a_page_of_openings_alone_is_read_in_no_time() -> None:
+def test_a_page_of_unclosed_openings_is_parsed_in_linear_time() -> None:
     text = "# Working Memory State\n" + "```a\n~~~b\n<!-- c\n" * 20_000
-    began = time.process_time()
+    start = time.process_time()
     assert render_page(parse_page(text))
-    assert time.process_time() - began < 2
+    assert time.process_time() - start < 2

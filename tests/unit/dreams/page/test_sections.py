@@ -1,4 +1,4 @@
-"""What counts more by how things have been going."""
+"""Weights of the sections by affect levels."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from inmind.dreams.page.sections import Section, section_weights
 pytestmark = pytest.mark.spec("G5")
 
 
-def test_at_rest_every_section_counts_the_same() -> None:
+def test_at_the_baseline_all_sections_weigh_the_same() -> None:
     assert section_weights(Levels()) == dict.fromkeys(Section, 1.0)
 
 
@@ -24,12 +24,12 @@ def test_at_rest_every_section_counts_the_same() -> None:
         (Levels(cortisol=1.0), Section.ACTIVE),
     ],
 )
-def test_each_level_brings_its_section_forward_and_no_other(levels: Levels, section: Section) -> None:
+def test_each_level_raises_the_weight_of_one_section(levels: Levels, section: Section) -> None:
     assert section_weights(levels) == dict.fromkeys(Section, 1.0) | {section: 2.0}
 
 
 @given(dopamine=st.floats(0, 1), cortisol=st.floats(0, 1), oxytocin=st.floats(0, 1))
-def test_no_mood_pushes_anything_out(dopamine: float, cortisol: float, oxytocin: float) -> None:
+def test_no_level_removes_a_section(dopamine: float, cortisol: float, oxytocin: float) -> None:
     by_section = section_weights(Levels(dopamine=dopamine, cortisol=cortisol, oxytocin=oxytocin))
     assert by_section.keys() == {*Section}
     assert all(1 <= weight <= 2 for weight in by_section.values())

@@ -39,7 +39,7 @@ def lines_of(page: ArchivePage, seq: int) -> list[str]:
 
 
 @pytest.mark.spec("E3")
-def test_a_page_says_what_it_is_and_then_every_message_under_its_number() -> None:
+def test_a_page_has_a_title_a_count_and_every_message_under_its_number() -> None:
     page = a_page(user("Where is it?"), a_call("c1", "get_order", '{"id": 7}'), a_result("c1", "shipped\ntoday"))
     assert page.text == (
         "# Orders\n\n3 messages\n\n"
@@ -50,7 +50,7 @@ def test_a_page_says_what_it_is_and_then_every_message_under_its_number() -> Non
 
 
 @pytest.mark.spec("E3")
-def test_a_message_takes_the_lines_that_its_stub_names() -> None:
+def test_a_message_has_the_lines_that_its_stub_names() -> None:
     page = a_page(user("one\n\ntwo\n"), assistant(""), user("three"))
     assert lines_of(page, 1) == ["## 1: user", "", "one", "", "two", ""]
     assert lines_of(page, 3) == ["## 3: user", "", "three"]
@@ -70,28 +70,28 @@ def test_an_existing_page_is_continued() -> None:
 
 
 @pytest.mark.spec("E3")
-def test_a_long_conversation_goes_on_in_further_pages_and_loses_nothing() -> None:
+def test_a_long_conversation_continues_on_further_pages_without_loss() -> None:
     halves = [user("a" * (MAX_PAGE_BYTES - 500)), user("长" * (MAX_PAGE_BYTES // 2))]
-    made = build_pages(entries(*halves), title="Orders", path=PATH)
-    assert [page.path for page in made] == [PATH, "archive/001-orders-2.md", "archive/001-orders-3.md"]
-    assert all(len(page.text.encode()) < MAX_DOCUMENT_BYTES for page in made)
-    assert "".join(page.text for page in made).count("长") == MAX_PAGE_BYTES // 2
-    assert "Goes on from archive/001-orders.md." in made[1].text
+    pages = build_pages(entries(*halves), title="Orders", path=PATH)
+    assert [page.path for page in pages] == [PATH, "archive/001-orders-2.md", "archive/001-orders-3.md"]
+    assert all(len(page.text.encode()) < MAX_DOCUMENT_BYTES for page in pages)
+    assert "".join(page.text for page in pages).count("长") == MAX_PAGE_BYTES // 2
+    assert "Goes on from archive/001-orders.md." in pages[1].text
 
 
 @pytest.mark.spec("E3")
 @given(st.lists(said(), min_size=1, max_size=8))
-def test_every_line_that_is_named_begins_its_message(messages: list[ParsedMessage]) -> None:
-    made = build_pages([an_entry(3 * n, one) for n, one in enumerate(messages, start=1)], title="Orders", path=PATH)
-    (page,) = made
+def test_every_named_line_is_the_start_of_its_message(messages: list[ParsedMessage]) -> None:
+    pages = build_pages([an_entry(3 * n, one) for n, one in enumerate(messages, start=1)], title="Orders", path=PATH)
+    (page,) = pages
     for number, one in enumerate(messages, start=1):
-        found = lines_of(page, 3 * number)
-        assert found[0] == f"## {3 * number}: {one.message.role}"
-        assert all(line in found for line in one.message.text.split("\n"))
+        lines = lines_of(page, 3 * number)
+        assert lines[0] == f"## {3 * number}: {one.message.role}"
+        assert all(line in lines for line in one.message.text.split("\n"))
 
 
 @pytest.mark.spec("F3")
-def test_archives_are_numbered_behind_those_there_are_and_named_by_what_they_are_about() -> None:
+def test_archives_are_numbered_after_existing_ones_and_named_by_their_title() -> None:
     assert new_path("Add a hero section!", []) == "archive/001-add-a-hero-section.md"
     assert (
         new_path("关于 我们", ["archive/009-x.md", "archive/mine.md", "detail/900-y.md"]) == "archive/010-关于-我们.md"
@@ -108,7 +108,7 @@ def test_any_title_gives_a_valid_page_name(title: str) -> None:
     assert len(name) <= 40
 
 
-SPELT = [
+PROVIDER_FORMS = [
     ("anthropic", {"role": "assistant", "content": "hello"}),
     ("anthropic", {"role": "assistant", "content": [{"type": "text", "text": "hello"}]}),
     ("anthropic", {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "shipped"}]}),
@@ -118,7 +118,7 @@ SPELT = [
 
 
 @pytest.mark.spec("E3")
-@each_row(("format", "wire"), SPELT)
+@each_row(("format", "wire"), PROVIDER_FORMS)
 def test_a_message_is_written_once_in_any_provider_form(format: str, wire: dict[str, Any]) -> None:
     (page,) = build_pages(
         [ConversationEntry(1, "session/s#1", format, wire, digest_of(wire))], title="Orders", path=PATH
@@ -127,9 +127,9 @@ def test_a_message_is_written_once_in_any_provider_form(format: str, wire: dict[
 
 
 @pytest.mark.spec("E3")
-def test_a_piece_of_a_message_takes_its_last_line_too() -> None:
+def test_a_part_of_a_message_includes_its_last_line() -> None:
     rows = "\n".join(f"row {number}" for number in range(MAX_PAGE_BYTES // 8))
-    made = build_pages(entries(user(rows)), title="Orders", path=PATH)
-    assert len(made) > 1
-    told = "".join(line for page in made for line in lines_of(page, 1))
-    assert told == f"## 1: user{rows}".replace("\n", "")
+    pages = build_pages(entries(user(rows)), title="Orders", path=PATH)
+    assert len(pages) > 1
+    text = "".join(line for page in pages for line in lines_of(page, 1))
+    assert text == f"## 1: user{rows}".replace("\n", "")

@@ -26,7 +26,7 @@ from inmind.history.token_meter import TokenMeter
 from inmind.history.turn_messages import to_turn_message
 
 METER = TokenMeter(estimator())
-TALK = [
+MESSAGES = [
     user("Move the shop. Never delete an order."),
     a_call("c1", "list_orders"),
     a_result("c1", '{"orders": [{"id": "order-7"}]}\n' + "row\n" * 300),
@@ -35,29 +35,29 @@ TALK = [
 ]
 
 
-def a_history(wires: Sequence[Mapping[str, Any]] = TALK) -> History:
+def a_history(wires: Sequence[Mapping[str, Any]] = MESSAGES) -> History:
     history = History()
     for seq, wire in enumerate(wires, start=1):
         history = history.apply(an_event(MessageAdded(wire=wire), seq))
     return history
 
 
-def made(
-    leaving: CompactionSelection,
+def build(
+    selection: CompactionSelection,
     history: History | None = None,
     *,
     pages: Mapping[str, str] | None = None,
     **wanted: Any,
 ) -> CompactionPlan:
-    of = history or a_history()
+    past = history or a_history()
     texts = {OVERVIEW_PATH: template("en"), **(pages or {})}
     documents = Documents({path: Document(text, 1, "session/s#1") for path, text in texts.items()})
-    said = [to_turn_message(entry, FORMATS[entry.format].read(entry.wire), METER) for entry in of.sent]
+    messages = [to_turn_message(entry, FORMATS[entry.format].read(entry.wire), METER) for entry in past.sent]
     return build_compaction(
-        of,
+        past,
         documents,
-        said,
-        leaving,
+        messages,
+        selection,
         CompactionRequest(reason="asked", **wanted),
         overview_log=OverviewLog(),
         language="en",
@@ -66,8 +66,8 @@ def made(
 
 
 def compacted(one: CompactionPlan) -> Compacted:
-    (what,) = [draft.payload for draft in one.drafts if isinstance(draft.payload, Compacted)]
-    return what
+    (payload,) = [draft.payload for draft in one.drafts if isinstance(draft.payload, Compacted)]
+    return payload
 
 
 def written(one: CompactionPlan) -> dict[str, str]:
@@ -81,7 +81,7 @@ WHOLE = CompactionSelection(runs=((0, 1, 2, 3),))
 
 @pytest.mark.spec("E3")
 def test_removed_messages_are_on_a_page_that_the_overview_names() -> None:
-    one = made(WHOLE)
+    one = build(WHOLE)
     (path,) = compacted(one).archives
     assert all(text in written(one)[path] for text in ("Move the shop.", "order-7", "There are 300."))
     assert path in written(one)[OVERVIEW_PATH]
@@ -89,8 +89,8 @@ def test_removed_messages_are_on_a_page_that_the_overview_names() -> None:
 
 
 @pytest.mark.spec("E3", "J5")
-def test_the_archive_and_the_stub_are_data_and_memory_entered_them() -> None:
-    one = made(WHOLE)
+def test_the_archive_and_the_stub_are_data_written_by_memory() -> None:
+    one = build(WHOLE)
     upkeep = [draft.payload.upkeep for draft in one.drafts if isinstance(draft.payload, DocumentWritten)]
     assert all(upkeep)
     (event,) = (draft for draft in one.drafts if isinstance(draft.payload, Compacted))
@@ -99,25 +99,25 @@ def test_the_archive_and_the_stub_are_data_and_memory_entered_them() -> None:
 
 @pytest.mark.spec("E8")
 def test_retained_items_are_reported_with_their_place() -> None:
-    one = made(WHOLE, last_request=RetainedItem("request", "And now?", 5))
-    stand = {item.kind: item.location for item in one.report.items}
-    assert stand == {"goal": "memory", "request": "conversation"}
+    one = build(WHOLE, last_request=RetainedItem("request", "And now?", 5))
+    places = {item.kind: item.location for item in one.report.items}
+    assert places == {"goal": "memory", "request": "conversation"}
     assert any("Never delete an order." in item.text for item in compacted(one).items)
 
 
 @pytest.mark.spec("E8")
 def test_a_rule_in_a_sent_message_is_in_the_conversation() -> None:
     rule = "Never delete an order."
-    said_once = [user("Move the shop."), assistant("ok"), user(rule), assistant("ok"), user("And now?")]
-    for talk, where in ((said_once, "memory"), ([*said_once, assistant("ok"), user(rule)], "memory")):
-        one = made(WHOLE, a_history(talk))
+    conversation = [user("Move the shop."), assistant("ok"), user(rule), assistant("ok"), user("And now?")]
+    for messages, where in ((conversation, "memory"), ([*conversation, assistant("ok"), user(rule)], "memory")):
+        one = build(WHOLE, a_history(messages))
         assert [item.location for item in one.report.items if item.text == rule] == [where]
         assert rule not in str(compacted(one).stubs)
 
 
 @pytest.mark.spec("E6")
 def test_a_tool_result_is_removed_and_its_call_stays() -> None:
-    one = made(CompactionSelection(outputs=frozenset([2])))
+    one = build(CompactionSelection(outputs=frozenset([2])))
     history = a_history().apply(an_event(compacted(one), 9))
     assert [entry.seq for entry in history.sent] == [1, 2, 3, 4, 5]
     assert [entry.is_stub for entry in history.sent] == [False, False, True, False, False]
@@ -126,16 +126,16 @@ def test_a_tool_result_is_removed_and_its_call_stays() -> None:
 
 @pytest.mark.spec("B10")
 def test_an_id_that_would_be_lost_is_named_in_the_stub() -> None:
-    one = made(WHOLE, known_ids=["order-7", "order-8"])
-    told = compacted(one).stubs[0].messages[0]["content"]
-    assert "order-7" in told
-    assert "order-8" not in told
+    one = build(WHOLE, known_ids=["order-7", "order-8"])
+    text = compacted(one).stubs[0].messages[0]["content"]
+    assert "order-7" in text
+    assert "order-8" not in text
 
 
 @pytest.mark.spec("E3")
 def test_the_report_counts_the_tokens_saved() -> None:
     history = a_history()
-    one = made(WHOLE)
+    one = build(WHOLE)
     after = history.apply(an_event(compacted(one), 9))
     sizes = [sum(METER.count_message(entry) for entry in view.sent) for view in (history, after)]
     assert one.report.tokens == sizes[0] - sizes[1] == compacted(one).tokens
@@ -143,10 +143,10 @@ def test_the_report_counts_the_tokens_saved() -> None:
 
 
 @pytest.mark.spec("E3")
-def test_a_second_compaction_takes_in_the_stub_and_archives_nothing_twice() -> None:
-    first = made(CompactionSelection(outputs=frozenset([2])))
+def test_a_second_compaction_includes_the_stub_and_archives_nothing_twice() -> None:
+    first = build(CompactionSelection(outputs=frozenset([2])))
     history = a_history().apply(an_event(compacted(first), 9))
-    second = made(WHOLE, history, pages=written(first))
+    second = build(WHOLE, history, pages=written(first))
     (path,) = compacted(second).archives
     assert "row\nrow" not in written(second)[path]
     assert compacted(second).stubs[0].message_ranges == ((1, 4),)
@@ -155,16 +155,16 @@ def test_a_second_compaction_takes_in_the_stub_and_archives_nothing_twice() -> N
 
 @pytest.mark.spec("E3", "E5")
 def test_a_stub_names_every_page_that_its_message_is_on() -> None:
-    history = a_history([user("dump it"), a_call("c1", "dump"), a_result("c1", "row of a dump\n" * 200_000), *TALK])
-    what = compacted(made(CompactionSelection(outputs=frozenset({2})), history))
-    assert len(what.archives) > 2
-    told = str(what.stubs[0].messages)
-    assert [path for path in what.archives if f"{path} from_line " not in told] == []
+    history = a_history([user("dump it"), a_call("c1", "dump"), a_result("c1", "row of a dump\n" * 200_000), *MESSAGES])
+    payload = compacted(build(CompactionSelection(outputs=frozenset({2})), history))
+    assert len(payload.archives) > 2
+    text = str(payload.stubs[0].messages)
+    assert [path for path in payload.archives if f"{path} from_line " not in text] == []
 
 
 @pytest.mark.spec("E3")
 def test_an_archive_is_appended_to_an_existing_page() -> None:
-    one = made(WHOLE, pages={"detail/log.md": "# Log\n\nmine\n"}, archive_to="detail/log.md")
+    one = build(WHOLE, pages={"detail/log.md": "# Log\n\nmine\n"}, archive_to="detail/log.md")
     assert written(one)["detail/log.md"].startswith("# Log\n\nmine\n")
     assert "There are 300." in written(one)["detail/log.md"]
 

@@ -21,7 +21,7 @@ RATES = Rates()
 
 @pytest.mark.spec("E4")
 @pytest.mark.parametrize("band", NAMES)
-def test_no_band_is_automatic_unless_the_host_says_so(band: str) -> None:
+def test_no_band_is_automatic_unless_the_host_lists_it(band: str) -> None:
     assert CompressionPolicy().target_for(band) is None
     assert CompressionPolicy(automatic=(band,)).target_for(band) is not None
 
@@ -29,9 +29,9 @@ def test_no_band_is_automatic_unless_the_host_says_so(band: str) -> None:
 @pytest.mark.spec("E4")
 def test_the_fuller_the_window_the_more_is_removed() -> None:
     policy = CompressionPolicy(automatic=tuple(NAMES))
-    asked = [policy.target_for(band) or ("", 0) for band in NAMES]
-    assert [target for target, _ in asked] == ["tools", "tools", "all", "all", "all"]
-    assert [keep for _, keep in asked] == sorted((keep for _, keep in asked), reverse=True)
+    targets = [policy.target_for(band) or ("", 0) for band in NAMES]
+    assert [target for target, _ in targets] == ["tools", "tools", "all", "all", "all"]
+    assert [keep for _, keep in targets] == sorted((keep for _, keep in targets), reverse=True)
 
 
 @pytest.mark.spec("E4")
@@ -51,7 +51,7 @@ def test_invalid_values_are_refused_with_their_field(given: dict[str, Any]) -> N
 
 @pytest.mark.spec("E4", "J3")
 @each_row("given", ["normal", "", None, 7, {"normal": True}])
-def test_bands_come_as_a_tuple_and_one_name_alone_is_refused_as_it_was_given(given: Any) -> None:
+def test_automatic_must_be_a_tuple_and_a_single_name_is_refused(given: Any) -> None:
     with pytest.raises(InvalidInput) as refused:
         CompressionPolicy(automatic=given)
     assert (refused.value.field, refused.value.value) == ("automatic", given)
@@ -67,16 +67,16 @@ def test_it_pays_off_if_reading_costs_more_than_rewriting() -> None:
 
 @pytest.mark.spec("E4")
 @given(
-    leaves=st.integers(0, 10**6),
+    freed=st.integers(0, 10**6),
     rewritten=st.integers(0, 10**6),
     growth=st.floats(0, 10**4),
     more=st.integers(0, 10**5),
 )
-def test_what_pays_still_pays_when_more_leaves_or_less_is_written_again(
-    leaves: int, rewritten: int, growth: float, more: int
+def test_it_still_pays_off_if_more_is_freed_or_less_is_rewritten(
+    freed: int, rewritten: int, growth: float, more: int
 ) -> None:
-    if pays_off(RATES, freed=leaves, rewritten=rewritten, growth=growth):
-        assert pays_off(RATES, freed=leaves + more, rewritten=max(0, rewritten - more), growth=growth)
+    if pays_off(RATES, freed=freed, rewritten=rewritten, growth=growth):
+        assert pays_off(RATES, freed=freed + more, rewritten=max(0, rewritten - more), growth=growth)
 
 
 @pytest.mark.spec("E4")

@@ -26,7 +26,7 @@ from inmind.history.turns import Speaker, TurnMessage, TurnResult
 count = estimator()
 
 
-def said(*words: str, by: Speaker = "user") -> list[TurnMessage]:
+def messages_of(*words: str, by: Speaker = "user") -> list[TurnMessage]:
     return [TurnMessage(seq=seq, speaker=by, text=text) for seq, text in enumerate(words, start=1)]
 
 
@@ -35,7 +35,7 @@ def exchange(*pairs: tuple[Speaker, str]) -> list[TurnMessage]:
 
 
 def texts(words: str, kind: str = "rule") -> list[str]:
-    return [item.text for item in extract_items(said(words), first=False) if item.kind == kind]
+    return [item.text for item in extract_items(messages_of(words), first=False) if item.kind == kind]
 
 
 def a_rule(text: str, seq: int = 1) -> RetainedItem:
@@ -144,7 +144,7 @@ RULES = [
 
 @pytest.mark.spec("E8", "E6")
 @each_row("sentence", RULES)
-def test_a_standing_order_of_a_person_becomes_a_rule_word_for_word(sentence: str) -> None:
+def test_a_lasting_instruction_of_a_person_becomes_a_rule_verbatim(sentence: str) -> None:
     before, after = (
         ("我在看这份报告。", "谢谢你。") if not sentence.isascii() else ("I read the report.", "Thanks a lot.")
     )
@@ -266,8 +266,8 @@ def test_a_binding_fact_is_kept_like_a_rule(fact: str) -> None:
 
 @pytest.mark.spec("E8")
 @each_row("sentence", NO_RULES)
-def test_questions_stories_and_what_holds_only_now_are_no_rules(sentence: str) -> None:
-    assert extract_items(said(sentence), first=False) == []
+def test_questions_stories_and_temporary_instructions_are_no_rules(sentence: str) -> None:
+    assert extract_items(messages_of(sentence), first=False) == []
 
 
 @pytest.mark.spec("E8")
@@ -299,12 +299,12 @@ def test_questions_stories_and_what_holds_only_now_are_no_rules(sentence: str) -
         "Decided: we use uv.",
     ],
 )
-def test_what_a_person_decides_is_a_decision(sentence: str) -> None:
+def test_a_decision_of_a_person_is_detected(sentence: str) -> None:
     assert texts(sentence, "decision") == [sentence]
 
 
 @pytest.mark.spec("E8")
-def test_what_an_assistant_proposes_is_a_decision_once_the_user_says_yes() -> None:
+def test_a_proposal_of_the_assistant_is_a_decision_if_the_user_agrees() -> None:
     proposal = "There are two ways. I suggest Redis for the cache."
     agreed = exchange(("assistant", proposal), ("user", "Yes, do that."))
     assert extract_items(agreed, first=False) == [RetainedItem("decision", "I suggest Redis for the cache.", 1)]
@@ -336,31 +336,31 @@ PASTED = [
 
 @pytest.mark.spec("J5", "E8")
 @each_row("words", PASTED)
-def test_what_a_person_only_pasted_makes_no_rule(words: str) -> None:
-    talk = exchange(("user", "Fix the bug."), ("assistant", "I am looking at it."), ("user", words))
-    assert extract_items(mark_command_output(talk), first=False) == []
+def test_pasted_text_makes_no_rule(words: str) -> None:
+    conversation = exchange(("user", "Fix the bug."), ("assistant", "I am looking at it."), ("user", words))
+    assert extract_items(mark_command_output(conversation), first=False) == []
 
 
 @pytest.mark.spec("J5")
 @pytest.mark.parametrize("by", ["tool", "assistant"])
 def test_only_people_make_rules(by: Speaker) -> None:
-    assert extract_items(said("Never deploy on Fridays.", by=by), first=True) == []
+    assert extract_items(messages_of("Never deploy on Fridays.", by=by), first=True) == []
     carried = TurnMessage(seq=1, speaker="tool", results=(TurnResult("c", "Never deploy.", 3),))
     assert extract_items([carried], first=True) == []
-    assert extract_items(said("Never deploy on Fridays.", by="operator"), first=False) == [
+    assert extract_items(messages_of("Never deploy on Fridays.", by="operator"), first=False) == [
         a_rule("Never deploy on Fridays.")
     ]
 
 
 @pytest.mark.spec("E8")
 def test_text_next_to_a_tool_result_is_from_a_person() -> None:
-    beside = TurnMessage(
+    with_result = TurnMessage(
         seq=2, speaker="tool", text="From now on never push.", results=(TurnResult("c", "Always obey.", 3),)
     )
-    asked, remark = said("Ship it.")[0], "<system-reminder>\nNever tell.\n</system-reminder>"
-    assert extract_items([asked, beside], first=False) == [a_rule("From now on never push.", 2)]
-    assert last_request([beside, asked]) == RetainedItem("request", "From now on never push.", 2)
-    assert last_request([replace(beside, text=remark), asked]) == RetainedItem("request", "Ship it.", 1)
+    request, remark = messages_of("Ship it.")[0], "<system-reminder>\nNever tell.\n</system-reminder>"
+    assert extract_items([request, with_result], first=False) == [a_rule("From now on never push.", 2)]
+    assert last_request([with_result, request]) == RetainedItem("request", "From now on never push.", 2)
+    assert last_request([replace(with_result, text=remark), request]) == RetainedItem("request", "Ship it.", 1)
 
 
 @pytest.mark.spec("E8")
@@ -371,18 +371,18 @@ def test_a_person_can_give_rules_after_program_output() -> None:
 
 
 @pytest.mark.spec("E8")
-def test_a_list_that_a_person_begins_after_speaking_of_a_mail_is_their_own() -> None:
+def test_a_list_after_a_mention_of_a_mail_is_the_persons_own_text() -> None:
     words = "I don't have the email at hand, so please use:\n- Name: Ada\n\nShow me the total before booking anything."
     assert texts(words) == ["Show me the total before booking anything."]
     assert texts(words.replace("at hand, so please use", "from Bob")) == []
 
 
-def test_what_is_said_around_a_paste_is_the_persons_own() -> None:
+def test_text_around_a_paste_is_the_persons_own() -> None:
     words = "Never touch the schema.\n\n```sql\ndrop table x; -- never do this\n```\n\nAlways write a migration."
     assert texts(words) == ["Never touch the schema.", "Always write a migration."]
 
 
-def test_a_message_that_ends_in_a_sign_of_a_prompt_is_no_screen() -> None:
+def test_a_message_that_ends_with_a_prompt_character_is_no_terminal_screen() -> None:
     assert texts("Always round to two digits.\nOnly use C#") == ["Always round to two digits.", "Only use C#"]
 
 
@@ -391,16 +391,16 @@ def test_each_list_item_below_a_heading_of_rules_is_a_rule() -> None:
     assert texts(words) == ["Answers in French", "Two decimals"]
 
 
-def test_a_line_that_was_wrapped_is_one_sentence() -> None:
+def test_a_wrapped_line_is_one_sentence() -> None:
     assert texts("1. Never deploy\n   on a Friday.\n2. Hello.") == ["Never deploy on a Friday."]
 
 
-def test_what_is_preferred_is_kept_without_the_question_that_follows_it() -> None:
+def test_a_preference_is_kept_without_the_question_after_it() -> None:
     words = "I'm drafting an essay, and I prefer Word over Docs, can you help me with that?"
     assert texts(words) == ["I'm drafting an essay, and I prefer Word over Docs"]
 
 
-def test_a_rule_that_is_too_long_is_cut_behind_a_clause_and_says_so() -> None:
+def test_a_long_rule_is_cut_after_a_clause_and_marked() -> None:
     words = f"I have a long story, {'which goes on ' * 20}, and I prefer short answers, {'told well, ' * 40}always."
     (rule,) = texts(words)
     assert rule.startswith("and I prefer short answers, told well")
@@ -411,22 +411,22 @@ def test_a_rule_that_is_too_long_is_cut_behind_a_clause_and_says_so() -> None:
 
 @pytest.mark.spec("E8")
 def test_the_first_message_of_a_session_is_its_goal() -> None:
-    goal, *rest = extract_items(said("Build a shop. Never use PHP.", "Add a cart."), first=True)
+    goal, *rest = extract_items(messages_of("Build a shop. Never use PHP.", "Add a cart."), first=True)
     assert (goal, rest) == (RetainedItem("goal", "Build a shop. Never use PHP.", 1), [a_rule("Never use PHP.")])
-    assert extract_items(said("Add a cart."), first=False) == []
+    assert extract_items(messages_of("Add a cart."), first=False) == []
 
 
 @pytest.mark.spec("E8")
 @each_row("hello", ["hi", "Hello there!", "Good morning, how are you today?", "你好！", ""])
 def test_a_greeting_is_not_the_goal(hello: str) -> None:
-    talk = exchange(("user", hello), ("assistant", "Hello."), ("user", "Please migrate billing to Stripe"))
-    assert extract_items(talk, first=True) == [RetainedItem("goal", "Please migrate billing to Stripe", 3)]
+    conversation = exchange(("user", hello), ("assistant", "Hello."), ("user", "Please migrate billing to Stripe"))
+    assert extract_items(conversation, first=True) == [RetainedItem("goal", "Please migrate billing to Stripe", 3)]
 
 
 @pytest.mark.spec("E8")
-def test_of_messages_that_stay_nothing_is_taken_and_a_goal_among_them_is_still_the_goal() -> None:
-    talk = said("Build a shop. Always test.", "Never use PHP.")
-    assert extract_items(talk, first=True, places={1}) == [a_rule("Never use PHP.", 2)]
+def test_messages_that_stay_give_no_items_and_may_hold_the_goal() -> None:
+    conversation = messages_of("Build a shop. Always test.", "Never use PHP.")
+    assert extract_items(conversation, first=True, places={1}) == [a_rule("Never use PHP.", 2)]
     proposal = exchange(("assistant", "I suggest Redis."), ("user", "Yes, do that."))
     assert extract_items(proposal, first=False, places={0}) == [RetainedItem("decision", "I suggest Redis.", 1)]
 
@@ -434,14 +434,17 @@ def test_of_messages_that_stay_nothing_is_taken_and_a_goal_among_them_is_still_t
 @pytest.mark.spec("E8")
 def test_the_rules_of_a_first_message_that_ends_in_a_prompt_count() -> None:
     words = f"Solve the issue. {'It is long. ' * 90}\n\nDO NOT use interactive commands.\n(Open file: n/a)\nbash-$"
-    assert [item.kind for item in extract_items(mark_command_output(said(words)), first=True)] == ["goal", "rule"]
+    assert [item.kind for item in extract_items(mark_command_output(messages_of(words)), first=True)] == [
+        "goal",
+        "rule",
+    ]
     later = exchange(("user", "Fix the bug."), ("assistant", "I am looking at it."), ("user", words))
     assert extract_items(mark_command_output(later), first=False) == []
 
 
 @each_row("words", ["One sentence. " * 200, "word " * 500, "字" * 3_000, "第一句话。" * 400, "a\n" * 2_000])
-def test_a_long_goal_is_cut_behind_a_sentence_and_says_so(words: str) -> None:
-    (goal,) = extract_items(said(words), first=True)
+def test_a_long_goal_is_cut_after_a_sentence_and_marked(words: str) -> None:
+    (goal,) = extract_items(messages_of(words), first=True)
     assert len(goal.text) <= MAX_GOAL_CHARACTERS
     assert goal.text.endswith(" …")
     assert words.startswith(goal.text.removesuffix(" …"))
@@ -450,28 +453,32 @@ def test_a_long_goal_is_cut_behind_a_sentence_and_says_so(words: str) -> None:
 
 
 @pytest.mark.spec("E6")
-def test_the_last_request_is_what_a_user_asked_last() -> None:
-    asked = exchange(("user", "Build a shop."), ("assistant", "Done."), ("user", "Add a cart."), ("assistant", "Sure."))
-    assert last_request(reversed(asked)) == RetainedItem("request", "Add a cart.", 3)
+def test_the_last_request_is_the_last_message_of_a_user() -> None:
+    conversation = exchange(
+        ("user", "Build a shop."), ("assistant", "Done."), ("user", "Add a cart."), ("assistant", "Sure.")
+    )
+    assert last_request(reversed(conversation)) == RetainedItem("request", "Add a cart.", 3)
     assert last_request(exchange(("assistant", "Hello."))) is None
 
 
 @pytest.mark.spec("E6", "J5")
 @pytest.mark.parametrize("rounds", [1, 3, 40])
-def test_the_last_request_is_looked_for_behind_what_commands_answered(rounds: int) -> None:
+def test_command_output_is_skipped_to_find_the_last_request(rounds: int) -> None:
     round: list[tuple[Speaker, str]] = [("assistant", "```bash\nls\n```"), ("user", "setup.py notes.txt")]
-    talk = exchange(("user", "Fix the bug."), ("assistant", "Done."), ("user", "Now the docs."), *round * rounds)
-    assert last_request(reversed(talk)) == RetainedItem("request", "Now the docs.", 3)
+    conversation = exchange(
+        ("user", "Fix the bug."), ("assistant", "Done."), ("user", "Now the docs."), *round * rounds
+    )
+    assert last_request(reversed(conversation)) == RetainedItem("request", "Now the docs.", 3)
 
 
 @pytest.mark.spec("E8")
-def test_a_rule_said_twice_is_kept_once_where_it_was_said_last() -> None:
-    items = extract_items(said("Never use PHP.", "Always test.", "never use  PHP!"), first=False)
+def test_a_repeated_rule_is_kept_once_at_its_last_place() -> None:
+    items = extract_items(messages_of("Never use PHP.", "Always test.", "never use  PHP!"), first=False)
     assert items == [a_rule("Always test.", 2), a_rule("never use PHP!", 3)]
 
 
 @pytest.mark.spec("E8")
-def test_a_later_rule_stands_behind_the_one_it_contradicts() -> None:
+def test_a_later_rule_comes_after_the_one_it_contradicts() -> None:
     earlier, later = a_rule("Never deploy on Fridays.", 1), a_rule("You may only deploy on Fridays.", 9)
     assert merge_items([earlier], [later], max_tokens=500, count=count).kept == [earlier, later]
 
@@ -479,9 +486,9 @@ def test_a_later_rule_stands_behind_the_one_it_contradicts() -> None:
 @pytest.mark.spec("E8")
 def test_the_oldest_items_are_dropped_and_reported() -> None:
     rules = [a_rule(f"Never open door number {seq}.", seq) for seq in range(1, 21)]
-    kept, left_out = merge_items(rules[:10], rules[10:], max_tokens=60, count=count)
+    kept, dropped = merge_items(rules[:10], rules[10:], max_tokens=60, count=count)
     assert kept
-    assert [*left_out, *kept] == rules
+    assert [*dropped, *kept] == rules
 
 
 @pytest.mark.spec("E8")
@@ -495,7 +502,7 @@ def test_goal_and_pinned_items_stay_at_any_size() -> None:
     assert merge_items([goal, pinned], [rule], max_tokens=50, count=count).kept == [goal, pinned, rule]
 
 
-def test_the_first_goal_stays_the_goal_and_says_its_rules_itself() -> None:
+def test_the_first_goal_stays_the_goal_and_contains_its_rules() -> None:
     goal = RetainedItem("goal", "Build a shop. Never use PHP.", 1)
     items = [RetainedItem("goal", "Something else.", 40), a_rule("Never use PHP.", 1), a_rule("Always test.", 2)]
     assert merge_items([goal], items, max_tokens=500, count=count).kept == [goal, a_rule("Always test.", 2)]
@@ -507,7 +514,7 @@ def test_a_pinned_item_stays_pinned_when_repeated() -> None:
 
 
 @pytest.mark.spec("E8")
-def test_an_item_is_missing_unless_its_words_stand_in_the_text() -> None:
+def test_an_item_is_missing_unless_its_words_are_in_the_text() -> None:
     rule, tagged = a_rule("Never use PHP."), a_rule("Never write </memory> anywhere.")
     assert missing_items([rule, tagged], "kept:\n - Never\n   use PHP.") == [tagged]
     assert missing_items([rule, tagged], escape_markup(f"{tagged.text} use PHP")) == [rule]
@@ -515,7 +522,7 @@ def test_an_item_is_missing_unless_its_words_stand_in_the_text() -> None:
 
 @pytest.mark.spec("E8")
 @each_row(
-    ("text", "said", "stands"),
+    ("text", "content", "contained"),
     [
         ("0 word", "10 word", False),
         ("hi", "this", False),
@@ -528,8 +535,8 @@ def test_an_item_is_missing_unless_its_words_stand_in_the_text() -> None:
         ("never", "nevermore, and never", True),
     ],
 )
-def test_an_item_stands_in_a_text_only_as_whole_words(text: str, said: str, stands: bool) -> None:
-    assert missing_items([a_rule(text)], said) == ([] if stands else [a_rule(text)])
+def test_an_item_is_matched_only_as_whole_words(text: str, content: str, contained: bool) -> None:
+    assert missing_items([a_rule(text)], content) == ([] if contained else [a_rule(text)])
 
 
 words = st.text() | st.lists(st.sampled_from([*RULES, *NO_RULES, *PASTED, "\n", "```", '"', "(", "{", "- "])).map(
@@ -547,9 +554,9 @@ messages = st.lists(
 
 
 @given(messages, st.booleans())
-def test_every_item_is_in_its_message(said: list[TurnMessage], first: bool) -> None:
-    everything = "".join("".join(one.text.split()) for one in said)
-    for item in extract_items(said, first=first):
+def test_every_item_is_in_its_message(conversation: list[TurnMessage], first: bool) -> None:
+    everything = "".join("".join(one.text.split()) for one in conversation)
+    for item in extract_items(conversation, first=first):
         assert 0 < len(item.text) <= (MAX_GOAL_CHARACTERS if item.kind == "goal" else MAX_ITEM_CHARACTERS)
         assert "".join(item.text.removesuffix(" …").split()) in everything
 
@@ -569,8 +576,8 @@ items = st.lists(
 def test_merging_keeps_the_limit_and_reports_every_dropped_item(
     earlier: list[RetainedItem], later: list[RetainedItem], room: int
 ) -> None:
-    kept, left_out = merge_items(earlier, later, max_tokens=room, count=count)
+    kept, dropped = merge_items(earlier, later, max_tokens=room, count=count)
     assert sum(count(f"- {item.text}\n") for item in kept if item.kind not in ("goal", "pinned")) <= room
     assert merge_items(kept, [], max_tokens=room, count=count) == (kept, [])
     lasting = [item for item in (*earlier, *later) if item.kind != "goal"]
-    assert missing_items(lasting, "\n".join(item.text for item in (*kept, *left_out))) == []
+    assert missing_items(lasting, "\n".join(item.text for item in (*kept, *dropped))) == []

@@ -9,8 +9,8 @@ from tables import each_row
 
 from inmind.history.compaction.rule_patterns import ALL_PATTERNS, patterns_for
 
-# One for each way of saying it, bare: a cue that is forgotten is not made good by another word of the sentence.
-SAID = """
+# One short sentence for each form of a rule, so that a missing cue is not compensated by another word.
+SENTENCES = """
 never run it|always run it|do not run it|don't run it|dont run it|make sure it runs|be certain it runs|ensure it runs
 avoid it|try to minimize it|try not to|prefer tabs|refrain from it|under no circumstances|stick to tabs|stop asking
 quit asking|only run it|be brief|be concise|be terse|remember to run|keep in mind|in future, run|no longer than|max 3
@@ -40,16 +40,16 @@ never mind what i said|drop the rule about it|lift the ban on it|revoke the ban 
 
 
 @pytest.mark.spec("E8")
-@each_row("sentence", SAID.lower().split("|"))
-def test_each_pattern_is_found_by_its_cue(sentence: str) -> None:
+@each_row("sentence", SENTENCES.lower().split("|"))
+def test_each_pattern_is_selected_by_its_cue(sentence: str) -> None:
     assert any(forms.match_end(sentence) is not None for forms in patterns_for(sentence))
 
 
 @pytest.mark.spec("E8")
-@given(st.lists(st.sampled_from(SAID.lower().split("|")), max_size=3).map(", ".join))
+@given(st.lists(st.sampled_from(SENTENCES.lower().split("|")), max_size=3).map(", ".join))
 def test_no_pattern_matches_a_sentence_without_its_cues(sentence: str) -> None:
-    tried = patterns_for(sentence)
-    assert [forms for forms in ALL_PATTERNS if forms not in tried and forms.match_end(sentence) is not None] == []
+    candidates = patterns_for(sentence)
+    assert [forms for forms in ALL_PATTERNS if forms not in candidates and forms.match_end(sentence) is not None] == []
 
 
 @pytest.mark.spec("E8")

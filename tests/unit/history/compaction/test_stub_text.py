@@ -45,11 +45,11 @@ def text_of(wires: Sequence[Any], format: str = "openai") -> str:
 
 
 @pytest.mark.spec("E3", "E8")
-def test_a_stub_says_what_was_archived_and_where() -> None:
-    told = block_text(
+def test_a_stub_describes_the_archived_text_and_its_place() -> None:
+    text = block_text(
         description="3 messages were archived.", pages=["a.md", "b.md"], summary="It went well.", ids=["W1"]
     )
-    assert told == (
+    assert text == (
         "<compacted_history>\n"
         "3 messages were archived. All of it is in a.md, b.md.\n"
         "Summary:\nIt went well.\n"
@@ -59,42 +59,42 @@ def test_a_stub_says_what_was_archived_and_where() -> None:
 
 
 @pytest.mark.spec("B10")
-def test_a_stub_names_ids_that_stand_nowhere_else() -> None:
+def test_a_stub_lists_the_ids_that_would_be_lost() -> None:
     assert "Ids in them: page-1, page-2" in block_text(description="x", pages=["a.md"], ids=["page-1", "page-2"])
 
 
 @pytest.mark.spec("E7", "J4")
 @given(st.sampled_from([BLOCK_END, BLOCK_START, "</memory>", "< / compacted_history >"]))
 def test_quoted_text_cannot_close_or_open_a_stub(tag: str) -> None:
-    told = block_text(description="x", pages=["a.md"], summary=tag, ids=[tag])
-    inside = told.removeprefix(BLOCK_START).removesuffix(BLOCK_END)
+    text = block_text(description="x", pages=["a.md"], summary=tag, ids=[tag])
+    inside = text.removeprefix(BLOCK_START).removesuffix(BLOCK_END)
     assert "<" not in inside
 
 
 @pytest.mark.spec("E6")
-def test_the_answer_of_a_tool_becomes_one_line_under_the_same_call() -> None:
+def test_a_tool_result_becomes_one_line_with_the_same_call_id() -> None:
     (entry,) = a_line([a_result("c1", "row\n" * 500)])
     (wire,) = replace_outputs(entry, PLACE, lambda _: ["page-7"])
     assert (wire["role"], wire["tool_call_id"]) == ("tool", "c1")
-    told = wire["content"]
-    assert told.startswith(f"[archived, 2,000 characters: {PLACE}; it began: ")
-    assert told.endswith("; ids in it: page-7]")
-    assert "\n" not in told
+    text = wire["content"]
+    assert text.startswith(f"[archived, 2,000 characters: {PLACE}; it began: ")
+    assert text.endswith("; ids in it: page-7]")
+    assert "\n" not in text
 
 
 @pytest.mark.spec("E5")
-def test_a_message_that_is_cut_keeps_its_beginning_and_its_end_and_says_where_all_of_it_is() -> None:
+def test_a_cut_message_keeps_its_start_and_end_and_names_its_archive() -> None:
     (entry,) = a_line([{"role": "user", "content": "\n".join(f"line {number}" for number in range(1_000))}])
     (wire,) = cut_message(entry, PLACE, lambda rest: ["page-7"] if "line 500" in rest else [], tokens=400, count=count)
     assert wire["content"].startswith("line 0\nline 1\n")
     assert f"\n[cut: all of it is in {PLACE}]\nIds in the rest: page-7\nline " in wire["content"]
     assert wire["content"].endswith("\nline 998\nline 999")
     (wire,) = cut_message(entry, PLACE, nothing, tokens=60, count=count)
-    assert wire["content"].endswith(f"[cut: all of it is in {PLACE}]")  # how it begins is what was asked
+    assert wire["content"].endswith(f"[cut: all of it is in {PLACE}]")  # the start of a message has the request
 
 
 @pytest.mark.spec("E5")
-def test_of_an_output_the_last_lines_stay_however_little_that_is() -> None:
+def test_a_cut_output_keeps_its_last_lines_at_any_size() -> None:
     (entry,) = a_line([a_result("c1", "PASSED\n" * 3_000 + "FAILED test_7")])
     (wire,) = cut_message(entry, PLACE, nothing, tokens=60, count=count)
     assert wire["content"].startswith("PASSED\n")
@@ -103,7 +103,7 @@ def test_of_an_output_the_last_lines_stay_however_little_that_is() -> None:
 
 
 @pytest.mark.spec("E5")
-def test_with_room_for_nothing_a_message_still_says_where_it_is() -> None:
+def test_a_message_cut_to_zero_tokens_still_names_its_archive() -> None:
     (entry,) = a_line([{"role": "user", "content": "word " * 1_000}])
     (wire,) = cut_message(entry, PLACE, nothing, tokens=0, count=count)
     assert wire["content"].endswith(f"[cut: all of it is in {PLACE}]")
@@ -112,7 +112,7 @@ def test_with_room_for_nothing_a_message_still_says_where_it_is() -> None:
 
 @pytest.mark.spec("E6", "D9")
 @given(said())
-def test_without_its_outputs_a_message_has_the_same_calls_and_answers_the_same_ones(one: ParsedMessage) -> None:
+def test_without_its_outputs_a_message_has_the_same_calls_and_results(one: ParsedMessage) -> None:
     wires = replace_outputs(an_entry(one), PLACE, nothing)
     messages = [FORMATS[one.format].read(wire) for wire in wires]
     assert [call for message in messages for call in message.calls] == list(one.message.calls)
@@ -123,8 +123,8 @@ def test_without_its_outputs_a_message_has_the_same_calls_and_answers_the_same_o
 
 @pytest.mark.spec("E5", "E6")
 @given(said(), st.integers(0, 40))
-def test_a_message_that_is_cut_answers_the_same_calls(one: ParsedMessage, tokens: int) -> None:
-    if one.message.calls:  # those are never cut
+def test_a_cut_message_has_the_results_of_the_same_calls(one: ParsedMessage, tokens: int) -> None:
+    if one.message.calls:  # messages with calls are never cut
         return
     wires = cut_message(an_entry(one), PLACE, nothing, tokens=tokens, count=count)
     messages = [FORMATS[one.format].read(wire) for wire in wires]
@@ -137,6 +137,6 @@ def test_a_message_that_is_cut_answers_the_same_calls(one: ParsedMessage, tokens
 @pytest.mark.spec("D9", "E3")
 @each_row("format", sorted(FORMATS))
 def test_a_stub_is_a_users_message_in_every_format(format: str) -> None:
-    (wire,) = block_wires("told", format)
+    (wire,) = block_wires("archived", format)
     message = FORMATS[format].read(wire)
-    assert (message.role, message.text) == ("user", "told")
+    assert (message.role, message.text) == ("user", "archived")

@@ -13,50 +13,50 @@ from inmind.history.compaction.stubs import IdPicker, possible_ids
 count = estimator()
 
 
-def named(naming: IdPicker, *texts: str, room: int = 1_000) -> list[str]:
-    return naming.pick(texts, max_tokens=room, count=count)
+def pick_ids(picker: IdPicker, *texts: str, max_tokens: int = 1_000) -> list[str]:
+    return picker.pick(texts, max_tokens=max_tokens, count=count)
 
 
 @pytest.mark.spec("B10")
 def test_ids_in_removed_texts_are_named_in_order_of_preference() -> None:
-    naming = IdPicker(["page-3", "page-1", "page-2"], [])
-    assert named(naming, "see page-1", '{"id": "page-3"}') == ["page-3", "page-1"]
+    picker = IdPicker(["page-3", "page-1", "page-2"], [])
+    assert pick_ids(picker, "see page-1", '{"id": "page-3"}') == ["page-3", "page-1"]
 
 
 @pytest.mark.spec("B10")
 def test_ids_that_are_still_sent_are_not_named() -> None:
-    assert named(IdPicker(["page-1"], ["about (page-1)."]), "page-1") == []
+    assert pick_ids(IdPicker(["page-1"], ["about (page-1)."]), "page-1") == []
 
 
 @pytest.mark.spec("B10")
 def test_an_id_is_named_once_over_all_stubs() -> None:
-    naming = IdPicker(["page-1"], [])
-    assert (named(naming, "page-1"), named(naming, "page-1")) == (["page-1"], [])
+    picker = IdPicker(["page-1"], [])
+    assert (pick_ids(picker, "page-1"), pick_ids(picker, "page-1")) == (["page-1"], [])
 
 
 @pytest.mark.spec("B10")
 def test_an_id_inside_a_longer_word_is_not_that_id() -> None:
-    assert named(IdPicker(["page-1"], ["page-12"]), "page-12") == []
-    assert named(IdPicker(["page-1"], ["page-12"]), "page-1") == ["page-1"]
+    assert pick_ids(IdPicker(["page-1"], ["page-12"]), "page-12") == []
+    assert pick_ids(IdPicker(["page-1"], ["page-12"]), "page-1") == ["page-1"]
 
 
 @pytest.mark.spec("B10")
 def test_an_id_that_did_not_fit_can_be_named_later() -> None:
-    naming = IdPicker(["page-1", "page-2"], [])
-    first = named(naming, "page-1 page-2", room=count("page-1") + 1)
-    assert (first, named(naming, "page-2")) == (["page-1"], ["page-2"])
+    picker = IdPicker(["page-1", "page-2"], [])
+    first = pick_ids(picker, "page-1 page-2", max_tokens=count("page-1") + 1)
+    assert (first, pick_ids(picker, "page-2")) == (["page-1"], ["page-2"])
 
 
 @pytest.mark.spec("B10")
 @each_row("text", ["page-1", "see page-1.", '{"id":"page-1"}', "(page-1)", "id=page-1;", "`page-1`", "is it page-1?"])
-def test_an_id_is_found_however_it_is_written(text: str) -> None:
+def test_an_id_is_found_in_any_notation(text: str) -> None:
     assert "page-1" in possible_ids(text)
 
 
 @pytest.mark.spec("B10")
 @given(st.lists(st.sampled_from(["page-1", "page-2", "page-3", "图-1"])), st.integers(0, 30))
-def test_picked_ids_fit_their_limit(ids: list[str], room: int) -> None:
-    told = named(IdPicker(["page-1", "page-2", "page-3", "图-1"], []), *ids, room=room)
-    assert sum(count(id) + 1 for id in told) <= room
-    assert set(told) <= set(ids)
-    assert len(set(told)) == len(told)
+def test_picked_ids_fit_their_limit(ids: list[str], max_tokens: int) -> None:
+    picked = pick_ids(IdPicker(["page-1", "page-2", "page-3", "图-1"], []), *ids, max_tokens=max_tokens)
+    assert sum(count(id) + 1 for id in picked) <= max_tokens
+    assert set(picked) <= set(ids)
+    assert len(set(picked)) == len(picked)

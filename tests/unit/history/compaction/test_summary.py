@@ -37,7 +37,7 @@ def answer(tool: str, text: str = "fine", *, error: bool = False) -> TurnMessage
 
 @pytest.mark.spec("E7")
 def test_an_extracted_summary_has_requests_tools_and_the_last_reply() -> None:
-    said = [
+    messages = [
         user("Build a shop. It should be blue."),
         assistant("I begin.", "write", "test"),
         answer("write"),
@@ -46,22 +46,24 @@ def test_an_extracted_summary_has_requests_tools_and_the_last_reply() -> None:
         user("Now add a cart."),
         assistant("I have added it. The cart works."),
     ]
-    assert extract_summary(said, budget=500, count=count) == (
+    assert extract_summary(messages, budget=500, count=count) == (
         "Requests:\n- Build a shop.\n- Now add a cart.\n"
         "Tools used: write ×2, test ×1 (1 failed)\nLast reply: The cart works."
     )
 
 
 def test_a_chinese_conversation_is_summarized_by_its_sentences() -> None:
-    said = [user("帮我建一个商店。要蓝色的。"), assistant("好的。已经完成了。")]
-    assert extract_summary(said, budget=500, count=count) == "Requests:\n- 帮我建一个商店。\nLast reply: 已经完成了。"
+    messages = [user("帮我建一个商店。要蓝色的。"), assistant("好的。已经完成了。")]
+    assert (
+        extract_summary(messages, budget=500, count=count) == "Requests:\n- 帮我建一个商店。\nLast reply: 已经完成了。"
+    )
 
 
 @pytest.mark.spec("E7")
-def test_of_too_many_requests_the_newest_is_named_and_the_others_are_sampled_evenly() -> None:
+def test_of_too_many_requests_the_newest_is_listed_and_the_others_are_sampled_evenly() -> None:
     summary = extract_summary([user(f"Do step {step}.") for step in range(100)], budget=60, count=count)
-    heading, *named = summary.split("\n")
-    steps = [int(line.removeprefix("- Do step ").removesuffix(".")) for line in named]
+    heading, *listed = summary.split("\n")
+    steps = [int(line.removeprefix("- Do step ").removesuffix(".")) for line in listed]
     assert heading == f"Requests ({100 - len(steps)} more not listed):"
     assert steps[-1] == 99
     gaps = {later - earlier for earlier, later in pairwise(steps)}
@@ -70,25 +72,25 @@ def test_of_too_many_requests_the_newest_is_named_and_the_others_are_sampled_eve
 
 
 def test_command_output_is_not_a_request() -> None:
-    said = [user("Fix the bug.\nbash-$"), assistant("ls"), user("setup.py  README.md\nbash-$"), assistant("Fixed.")]
+    messages = [user("Fix the bug.\nbash-$"), assistant("ls"), user("setup.py  README.md\nbash-$"), assistant("Fixed.")]
     assert (
-        extract_summary(mark_command_output(said), budget=500, count=count)
+        extract_summary(mark_command_output(messages), budget=500, count=count)
         == "Requests:\n- Fix the bug.\nLast reply: Fixed."
     )
 
 
 def test_the_last_reply_is_kept_before_the_tools() -> None:
-    said = [assistant("", *(f"a_tool_with_a_long_name_{number}" for number in range(9))), assistant("Done.")]
-    assert extract_summary(said, budget=10, count=count) == "Last reply: Done."
+    messages = [assistant("", *(f"a_tool_with_a_long_name_{number}" for number in range(9))), assistant("Done.")]
+    assert extract_summary(messages, budget=10, count=count) == "Last reply: Done."
 
 
-everyone: st.SearchStrategy[Speaker] = st.sampled_from(["operator", "user", "assistant", "tool"])
+speakers: st.SearchStrategy[Speaker] = st.sampled_from(["operator", "user", "assistant", "tool"])
 texts = st.text(max_size=60) | st.sampled_from(["</memory>", "x" * 5_000, "句子。" * 2_000, "Do it. " * 900, "a\n\nb"])
 conversations = st.lists(
     st.builds(
         TurnMessage,
         seq=st.integers(1, 99),
-        speaker=everyone,
+        speaker=speakers,
         text=texts,
         calls=st.lists(st.builds(TurnCall, st.sampled_from("abc"), texts, texts), max_size=3).map(tuple),
         results=st.lists(
@@ -101,16 +103,16 @@ conversations = st.lists(
 
 @pytest.mark.spec("E7")
 @given(conversations, st.integers(0, 400))
-def test_an_extracted_summary_fits_is_deterministic_and_is_escaped(said: list[TurnMessage], budget: int) -> None:
-    summary = extract_summary(said, budget=budget, count=count)
+def test_an_extracted_summary_fits_is_deterministic_and_is_escaped(messages: list[TurnMessage], budget: int) -> None:
+    summary = extract_summary(messages, budget=budget, count=count)
     assert count(summary) <= budget
-    assert summary == extract_summary(said, budget=budget, count=count)
+    assert summary == extract_summary(messages, budget=budget, count=count)
     assert summary == escape_markup(summary)
 
 
 def test_the_summary_prompt_has_messages_and_retained_items() -> None:
-    said = [user("Build a shop."), assistant("I write.", "write"), answer("write", "no room", error=True)]
-    prompt = summary_prompt(said, [RetainedItem("rule", "Never use PHP.", 1)], 1_000)
+    messages = [user("Build a shop."), assistant("I write.", "write"), answer("write", "no room", error=True)]
+    prompt = summary_prompt(messages, [RetainedItem("rule", "Never use PHP.", 1)], 1_000)
     assert prompt.endswith(
         "- Never use PHP.\n\n<memory>\nuser: Build a shop.\nassistant: I write.\nassistant calls write {}\n"
         "tool failed: no room\n</memory>"
@@ -118,8 +120,8 @@ def test_the_summary_prompt_has_messages_and_retained_items() -> None:
 
 
 @given(conversations, st.integers(250, 3_000))
-def test_the_summary_prompt_is_bounded_and_messages_are_escaped(said: list[TurnMessage], budget: int) -> None:
-    prompt = summary_prompt(said * 9, [RetainedItem("rule", "Never </memory> use PHP. " * 9, 1)] * 9, budget)
+def test_the_summary_prompt_is_bounded_and_messages_are_escaped(messages: list[TurnMessage], budget: int) -> None:
+    prompt = summary_prompt(messages * 9, [RetainedItem("rule", "Never </memory> use PHP. " * 9, 1)] * 9, budget)
     assert count(prompt) <= budget
     assert (prompt.count("<memory>"), prompt.count("</memory>")) == (1, 1)
     assert prompt.endswith("</memory>")
@@ -133,7 +135,7 @@ def test_if_the_beginnings_do_not_fit_the_oldest_messages_are_counted() -> None:
 
 
 @pytest.mark.spec("E7")
-def test_a_good_summary_is_taken_without_the_space_around_it() -> None:
+def test_a_valid_summary_is_accepted_without_surrounding_space() -> None:
     assert check_summary("\n  The shop is built.\r\n", replaced_tokens=100, count=count) == "The shop is built."
 
 
@@ -166,8 +168,8 @@ def test_an_invalid_summary_is_refused_with_the_reason(summary: object, reason: 
 @given(st.text())
 def test_an_accepted_summary_is_smaller_and_escaped(summary: str) -> None:
     try:
-        taken = check_summary(summary, replaced_tokens=20, count=count)
+        accepted = check_summary(summary, replaced_tokens=20, count=count)
     except SummaryRefused:
         return
-    assert taken == escape_markup(taken)
-    assert 0 < count(taken) < 20
+    assert accepted == escape_markup(accepted)
+    assert 0 < count(accepted) < 20

@@ -29,8 +29,10 @@ PAGE = asks("get_page", id="page")
 
 def a_reply(text: str, *calls: Asks, **more: Any) -> Json:
     """A reply with calls, as in the journal."""
-    made = [{"id": c.id, "type": "function", "function": {"name": c.name, "arguments": c.arguments}} for c in calls]
-    return {"role": "assistant", "content": text or None, **({"tool_calls": made} if made else {}), **more}
+    tool_calls = [
+        {"id": c.id, "type": "function", "function": {"name": c.name, "arguments": c.arguments}} for c in calls
+    ]
+    return {"role": "assistant", "content": text or None, **({"tool_calls": tool_calls} if tool_calls else {}), **more}
 
 
 def a_conversation(wires: Sequence[Json], format: str = "openai") -> Conversation:
@@ -46,21 +48,21 @@ def grown(line: Conversation, wires: Sequence[Json], format: str = "openai") -> 
     return line
 
 
-def whole(line: list[Json], theirs: list[Any]) -> list[Any]:
-    return HiddenRounds().restore(a_conversation(line), theirs, CHAT)
+def restore(line: list[Json], host_messages: list[Any]) -> list[Any]:
+    return HiddenRounds().restore(a_conversation(line), host_messages, CHAT)
 
 
 NOTED = [user("Note this."), a_reply("", NOTE), a_result("note"), assistant("Noted.")]
 
 
 def test_a_hidden_round_is_restored_before_the_reply_after_it() -> None:
-    assert whole(NOTED, [user("Note this."), assistant("Noted."), user("Thanks.")]) == [*NOTED, user("Thanks.")]
+    assert restore(NOTED, [user("Note this."), assistant("Noted."), user("Thanks.")]) == [*NOTED, user("Thanks.")]
 
 
 def test_the_hidden_call_of_a_mixed_reply_and_its_answer_are_restored() -> None:
     line = [user("Both."), a_reply("Well.", NOTE, PAGE), a_result("note")]
-    theirs = [user("Both."), a_reply("Well.", PAGE), a_result("page", "About Us")]
-    assert whole(line, theirs) == [*line, a_result("page", "About Us")]
+    host_messages = [user("Both."), a_reply("Well.", PAGE), a_result("page", "About Us")]
+    assert restore(line, host_messages) == [*line, a_result("page", "About Us")]
 
 
 @each_row(
@@ -81,16 +83,16 @@ def test_a_reply_is_recognized_in_every_form_a_host_may_keep(kept: Json) -> None
         a_result("note"),
         a_reply("Done, as you asked.", reasoning_content="It was easy."),
     ]
-    assert whole(line, [line[0], kept, user("Thanks.")]) == [*line, user("Thanks.")]
+    assert restore(line, [line[0], kept, user("Thanks.")]) == [*line, user("Thanks.")]
 
 
 def test_a_complete_list_is_unchanged() -> None:
-    theirs = [NOTED[0], {**NOTED[1], "refusal": None}, *NOTED[2:], user("Thanks.")]
-    assert whole(NOTED, theirs) == theirs
+    host_messages = [NOTED[0], {**NOTED[1], "refusal": None}, *NOTED[2:], user("Thanks.")]
+    assert restore(NOTED, host_messages) == host_messages
 
 
 @each_row(
-    "theirs",
+    "host_messages",
     [
         [user("Note that."), assistant("Noted."), user("Thanks.")],
         [user("Note this."), assistant("I have noted it."), user("Thanks.")],
@@ -100,27 +102,27 @@ def test_a_complete_list_is_unchanged() -> None:
         [user("Note this.")],
         [],
     ],
-    ids=["an edited question", "another answer", "a longer one", "no answer", "another call", "asked again", "nothing"],
+    ids=["an edited question", "another answer", "a longer one", "no answer", "another call", "retried", "nothing"],
 )
-def test_a_changed_reply_is_the_hosts_own(theirs: list[Json]) -> None:
-    assert whole(NOTED, theirs) == theirs
+def test_a_changed_reply_belongs_to_the_host(host_messages: list[Json]) -> None:
+    assert restore(NOTED, host_messages) == host_messages
 
 
 def test_an_edit_keeps_the_rounds_before_it() -> None:
     line = [*NOTED, user("And this."), a_reply("", NOTE), a_result("note"), assistant("Noted too.")]
-    theirs = [user("Note this."), assistant("Noted."), user("And that.")]
-    assert whole(line, theirs) == [*NOTED, user("And that.")]
+    host_messages = [user("Note this."), assistant("Noted."), user("And that.")]
+    assert restore(line, host_messages) == [*NOTED, user("And that.")]
 
 
-# -- what was hidden is what memory has answered -----------------------------------------------------------
+# -- hidden calls are those that memory has answered -------------------------------------------------------
 
 
-def test_a_call_that_memory_did_not_answer_is_the_hosts_whatever_its_name() -> None:
+def test_a_call_that_memory_did_not_answer_belongs_to_the_host() -> None:
     call = asks("memory_write", id="theirs")
     line = [user("Write."), a_reply("", call), a_result("theirs", "a secret"), assistant("Written.")]
     cleared = [*line[:2], a_result("theirs", "(cleared)"), line[3], user("Thanks.")]
-    assert whole(line, cleared) == cleared
-    assert whole(line, [line[0], line[3], user("Thanks.")]) == [line[0], line[3], user("Thanks.")]
+    assert restore(line, cleared) == cleared
+    assert restore(line, [line[0], line[3], user("Thanks.")]) == [line[0], line[3], user("Thanks.")]
 
 
 def test_call_ids_that_restart_in_every_reply_are_understood() -> None:
@@ -131,25 +133,25 @@ def test_call_ids_that_restart_in_every_reply_are_understood() -> None:
         a_result("note"),
         a_reply("Well.", again),
     ]
-    theirs = [user("Both."), a_reply("Well.", again), a_result("note", "About Us")]
-    assert whole(line, theirs) == [*line, a_result("note", "About Us")]
+    host_messages = [user("Both."), a_reply("Well.", again), a_result("note", "About Us")]
+    assert restore(line, host_messages) == [*line, a_result("note", "About Us")]
 
 
-# -- replies that the host has only a part of --------------------------------------------------------------
+# -- replies of which the host has a part ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("then", [[], [user("Are you there?")]], ids=["asked again", "asked on"])
+@pytest.mark.parametrize("then", [[], [user("Are you there?")]], ids=["retried", "continued"])
 def test_a_failed_call_continues_from_its_last_round(then: list[Json]) -> None:
     """The note is stored: a model that does not see that would write it again."""
     line = [user("Note this."), a_reply("", NOTE), a_result("note")]
-    assert whole(line, [user("Note this."), *then]) == [*line, *then]
+    assert restore(line, [user("Note this."), *then]) == [*line, *then]
     later = [*line, user("Are you there?"), assistant("Yes.")]
-    assert whole(later, [user("Note this."), *later[3:], user("Good.")]) == [*later, user("Good.")]
+    assert restore(later, [user("Note this."), *later[3:], user("Good.")]) == [*later, user("Good.")]
 
 
 def test_a_round_of_a_failed_call_belongs_to_its_question() -> None:
     line = [user("Go on."), a_reply("", NOTE), a_result("note"), user("Stop."), assistant("Yes.")]
-    assert whole(line, [user("Go on.")]) == [user("Go on.")]
+    assert restore(line, [user("Go on.")]) == [user("Go on.")]
 
 
 @pytest.mark.parametrize(
@@ -160,30 +162,30 @@ def test_a_round_of_a_failed_call_belongs_to_its_question() -> None:
         ("", "Sorry, something went wrong.", [assistant("Sorry, something went wrong.")]),
         ("I will", "I will ", []),
     ],
-    ids=["behind the words", "the first words", "the host's own words", "nothing yet"],
+    ids=["after the text", "the first words", "text of the host", "no new text"],
 )
 def test_a_stream_closed_in_a_later_round_continues_from_that_round(words: str, kept: str, rest: list[Json]) -> None:
     line = [user("Note this."), a_reply(words, NOTE), a_result("note")]
-    theirs = [user("Note this."), assistant(kept), user("Go on.")]
+    host_messages = [user("Note this."), assistant(kept), user("Go on.")]
     full = [*line, *rest, user("Go on.")]
-    assert whole(line, theirs) == full
+    assert restore(line, host_messages) == full
     answered = [*full, assistant("Three.")]
-    assert whole(answered, [*theirs, assistant("Three."), user("Thanks.")]) == [*answered, user("Thanks.")]
+    assert restore(answered, [*host_messages, assistant("Three."), user("Thanks.")]) == [*answered, user("Thanks.")]
 
 
 @pytest.mark.parametrize(
-    ("kept", "told"), [("One moment. Done, as", "Done, as"), ("Done, as", "Done, as"), ("One moment.", "")]
+    ("kept", "expected"), [("One moment. Done, as", "Done, as"), ("Done, as", "Done, as"), ("One moment.", "")]
 )
-def test_the_beginning_of_a_reply_keeps_the_rounds_before_it(kept: str, told: str) -> None:
+def test_the_beginning_of_a_reply_keeps_the_rounds_before_it(kept: str, expected: str) -> None:
     """The user interrupted, and the rest was never received."""
     line = [user("Do it."), a_reply("One moment.", NOTE), a_result("note"), assistant("Done, as you asked.")]
-    theirs = [line[0], assistant(kept), user("Wait.")]
-    assert whole(line, theirs) == [*line[:3], *([assistant(told)] if told else []), user("Wait.")]
+    host_messages = [line[0], assistant(kept), user("Wait.")]
+    assert restore(line, host_messages) == [*line[:3], *([assistant(expected)] if expected else []), user("Wait.")]
 
 
 def test_a_mixed_reply_that_the_host_dropped_stays_dropped() -> None:
     line = [user("Both."), a_reply("Well.", NOTE, PAGE), a_result("note")]
-    assert whole(line, [user("Both.")]) == [user("Both.")]
+    assert restore(line, [user("Both.")]) == [user("Both.")]
 
 
 # -- the host's own messages -------------------------------------------------------------------------------
@@ -193,7 +195,7 @@ CUT = [user("Look."), a_reply("", NOTE), a_result("note"), a_reply("I look.", PA
 
 
 @pytest.mark.parametrize(
-    ("kept", "told"),
+    ("kept", "expected"),
     [
         ([assistant("I look.")], [assistant("I look.")]),
         ([assistant("I lo")], [assistant("I lo")]),
@@ -201,19 +203,19 @@ CUT = [user("Look."), a_reply("", NOTE), a_result("note"), a_reply("I look.", PA
     ],
     ids=["its words", "some of them", "nothing"],
 )
-def test_a_reply_without_its_call_keeps_the_rounds_before_it(kept: list[Json], told: list[Json]) -> None:
-    assert whole(CUT, [CUT[0], *kept, user("Go on.")]) == [*CUT[:3], *told, user("Go on.")]
+def test_a_reply_without_its_call_keeps_the_rounds_before_it(kept: list[Json], expected: list[Json]) -> None:
+    assert restore(CUT, [CUT[0], *kept, user("Go on.")]) == [*CUT[:3], *expected, user("Go on.")]
 
 
 def test_a_dropped_reply_with_only_a_call_keeps_the_rounds_before_it() -> None:
     line = [*CUT[:3], a_reply("", PAGE)]
-    assert whole(line, [line[0], user("Go on.")]) == [*CUT[:3], user("Go on.")]
+    assert restore(line, [line[0], user("Go on.")]) == [*CUT[:3], user("Go on.")]
 
 
 @pytest.mark.parametrize("kept", [assistant("I will not."), a_reply("I look.", asks("deploy", id="other"))])
-def test_a_reply_that_replaces_one_with_a_call_is_the_hosts_own(kept: Json) -> None:
-    theirs = [CUT[0], kept, *([a_result("other")] if "tool_calls" in kept else []), user("Go on.")]
-    assert whole(CUT, theirs) == theirs
+def test_a_reply_that_replaces_one_with_a_call_belongs_to_the_host(kept: Json) -> None:
+    host_messages = [CUT[0], kept, *([a_result("other")] if "tool_calls" in kept else []), user("Go on.")]
+    assert restore(CUT, host_messages) == host_messages
 
 
 PLAIN = [user("Write it."), assistant("if x:\n  y()\nz()")]
@@ -221,17 +223,17 @@ PLAIN = [user("Write it."), assistant("if x:\n  y()\nz()")]
 
 @pytest.mark.parametrize("kept", ["if x:\n  y()\n  z()", "if x:\n  y()\nz()\n", " if x:\n  y()\nz()"])
 def test_without_hidden_calls_a_changed_space_is_an_edit(kept: str) -> None:
-    theirs = [PLAIN[0], assistant(kept), user("Run it.")]
-    assert whole(PLAIN, theirs) == theirs
+    host_messages = [PLAIN[0], assistant(kept), user("Run it.")]
+    assert restore(PLAIN, host_messages) == host_messages
 
 
 def test_adjacent_text_parts_may_be_joined() -> None:
     parts = {"role": "assistant", "content": [{"type": "text", "text": text} for text in ("One. ", "Two.", " Three.")]}
     line = [user("Count."), parts]
     for kept in ("One. Two. Three.", "One. \n\nTwo.\n\n Three."):
-        assert whole(line, [line[0], assistant(kept), user("Go on.")]) == [*line, user("Go on.")]
+        assert restore(line, [line[0], assistant(kept), user("Go on.")]) == [*line, user("Go on.")]
     edited = [line[0], assistant("One.  Two . Three."), user("Go on.")]
-    assert whole(line, edited) == edited
+    assert restore(line, edited) == edited
 
 
 def test_messages_of_the_host_keep_their_form() -> None:
@@ -241,7 +243,7 @@ def test_messages_of_the_host_keep_their_form() -> None:
         "content": [{"type": "text", "text": "Note this.", "cache_control": {"type": "ephemeral"}}],
     }
     line = [marked, *NOTED[1:]]
-    assert whole(line, [user("Note this."), assistant("Noted."), user("Thanks.")])[0] == user("Note this.")
+    assert restore(line, [user("Note this."), assistant("Noted."), user("Thanks.")])[0] == user("Note this.")
 
 
 def test_cleared_results_stay_cleared_and_the_rounds_after_them_are_restored() -> None:
@@ -253,8 +255,8 @@ def test_cleared_results_stay_cleared_and_the_rounds_after_them_are_restored() -
         a_result("note"),
         assistant("Noted."),
     ]
-    theirs = [line[0], line[1], a_result("page", "(cleared)"), assistant("Noted."), user("Thanks.")]
-    assert whole(line, theirs) == [*line[:2], a_result("page", "(cleared)"), *line[3:], user("Thanks.")]
+    host_messages = [line[0], line[1], a_result("page", "(cleared)"), assistant("Noted."), user("Thanks.")]
+    assert restore(line, host_messages) == [*line[:2], a_result("page", "(cleared)"), *line[3:], user("Thanks.")]
 
 
 def test_an_image_cleared_from_a_result_keeps_the_rounds_after_it() -> None:
@@ -270,9 +272,9 @@ def test_an_image_cleared_from_a_result_keeps_the_rounds_after_it() -> None:
     ]
     line = [user("Click."), call, seen, *noted, assistant("Clicked.")]
     cleared = {**seen, "output": {"image_url": ""}}
-    theirs = [user("Click."), call, cleared, assistant("Clicked."), user("Thanks.")]
-    full = HiddenRounds().restore(a_conversation(line, "responses"), theirs, FORMATS["responses"])
-    assert full == [user("Click."), call, cleared, *noted, *theirs[3:]]
+    host_messages = [user("Click."), call, cleared, assistant("Clicked."), user("Thanks.")]
+    full = HiddenRounds().restore(a_conversation(line, "responses"), host_messages, FORMATS["responses"])
+    assert full == [user("Click."), call, cleared, *noted, *host_messages[3:]]
 
 
 def test_another_image_is_another_message() -> None:
@@ -281,30 +283,30 @@ def test_another_image_is_another_message() -> None:
         return {"role": "user", "content": [{"type": "text", "text": "Note this."}, picture]}
 
     line = [pictured("a"), *NOTED[1:]]
-    assert whole(line, [pictured("a"), NOTED[3], user("Thanks.")]) == [*line, user("Thanks.")]
+    assert restore(line, [pictured("a"), NOTED[3], user("Thanks.")]) == [*line, user("Thanks.")]
     other = [pictured("b"), NOTED[3], user("Thanks.")]
-    assert whole(line, other) == other
+    assert restore(line, other) == other
 
 
 def test_an_audio_reply_is_recognized_by_its_id() -> None:
-    heard = {"role": "assistant", "content": None, "audio": {"id": "aud_1", "data": "c291bmQ=", "transcript": "Hello."}}
-    line = [user("Say it."), a_reply("", NOTE), a_result("note"), heard]
+    audio = {"role": "assistant", "content": None, "audio": {"id": "aud_1", "data": "c291bmQ=", "transcript": "Hello."}}
+    line = [user("Say it."), a_reply("", NOTE), a_result("note"), audio]
     kept: Json = {"role": "assistant", "audio": {"id": "aud_1"}}
-    assert whole(line, [user("Say it."), kept, user("Again.")]) == [*line, user("Again.")]
+    assert restore(line, [user("Say it."), kept, user("Again.")]) == [*line, user("Again.")]
 
 
-def test_an_item_without_a_role_is_not_the_assistants() -> None:
-    asked = {"type": "mcp_approval_request", "id": "mcpr_1", "server_label": "x", "name": "drop", "arguments": "{}"}
+def test_an_item_without_a_role_does_not_belong_to_the_assistant() -> None:
+    approval = {"type": "mcp_approval_request", "id": "mcpr_1", "server_label": "x", "name": "drop", "arguments": "{}"}
     call = {"type": "function_call", "call_id": "note", "name": "memory_write", "arguments": "{}"}
-    line = [user("Drop it."), asked, call, {"type": "function_call_output", "call_id": "note", "output": "Written."}]
+    line = [user("Drop it."), approval, call, {"type": "function_call_output", "call_id": "note", "output": "Written."}]
     consent = {"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": True}
     full = HiddenRounds().restore(
-        a_conversation(line, "responses"), [user("Drop it."), asked, consent], FORMATS["responses"]
+        a_conversation(line, "responses"), [user("Drop it."), approval, consent], FORMATS["responses"]
     )
     assert full == [*line, consent]
 
 
-# -- lists that begin elsewhere ----------------------------------------------------------------------------
+# -- lists without the beginning ---------------------------------------------------------------------------
 
 HELLO = [user("Hello."), assistant("Hi.")]
 MORE = [user("And this."), a_reply("", asks("memory_write", id="note-2")), a_result("note-2"), assistant("Noted too.")]
@@ -312,7 +314,7 @@ SUMMARY = [user("Before this: a greeting."), assistant("I see.")]
 
 
 @pytest.mark.parametrize(
-    ("theirs", "full"),
+    ("host_messages", "full"),
     [
         ([NOTED[0], NOTED[3], user("Thanks.")], [*NOTED, user("Thanks.")]),
         ([*SUMMARY, NOTED[0], NOTED[3], user("Thanks.")], [*SUMMARY, *NOTED, user("Thanks.")]),
@@ -321,29 +323,29 @@ SUMMARY = [user("Before this: a greeting."), assistant("I see.")]
     ],
     ids=["dropped", "a summary in its place", "a question in its place", "an answer dropped"],
 )
-def test_replies_keep_their_rounds_whatever_comes_before(theirs: list[Json], full: list[Json]) -> None:
-    assert whole([*HELLO, *NOTED], theirs) == full
+def test_replies_keep_their_rounds_whatever_comes_before(host_messages: list[Json], full: list[Json]) -> None:
+    assert restore([*HELLO, *NOTED], host_messages) == full
 
 
 def test_a_list_without_its_middle_keeps_the_rounds_of_both_ends() -> None:
     line = [*NOTED, *HELLO, *MORE]
-    theirs = [NOTED[0], NOTED[3], MORE[0], MORE[3], user("Thanks.")]
-    assert whole(line, theirs) == [*NOTED, *MORE, user("Thanks.")]
+    host_messages = [NOTED[0], NOTED[3], MORE[0], MORE[3], user("Thanks.")]
+    assert restore(line, host_messages) == [*NOTED, *MORE, user("Thanks.")]
 
 
 def test_replies_after_an_edited_answer_keep_their_rounds() -> None:
-    theirs = [NOTED[0], assistant("I have noted it."), MORE[0], MORE[3], user("Thanks.")]
-    assert whole([*NOTED, *MORE], theirs) == [*theirs[:2], *MORE, user("Thanks.")]
+    host_messages = [NOTED[0], assistant("I have noted it."), MORE[0], MORE[3], user("Thanks.")]
+    assert restore([*NOTED, *MORE], host_messages) == [*host_messages[:2], *MORE, user("Thanks.")]
 
 
 def test_a_list_without_its_beginning_and_with_an_edited_end_keeps_the_middle() -> None:
-    theirs = [*SUMMARY, NOTED[0], NOTED[3], user("And that.")]
-    assert whole([*HELLO, *NOTED, *MORE], theirs) == [*SUMMARY, *NOTED, user("And that.")]
+    host_messages = [*SUMMARY, NOTED[0], NOTED[3], user("And that.")]
+    assert restore([*HELLO, *NOTED, *MORE], host_messages) == [*SUMMARY, *NOTED, user("And that.")]
 
 
 def test_the_same_text_after_another_question_is_another_reply() -> None:
-    theirs = [user("Write it down."), assistant("Noted."), user("Thanks.")]
-    assert whole([*HELLO, *NOTED], theirs) == theirs
+    host_messages = [user("Write it down."), assistant("Noted."), user("Thanks.")]
+    assert restore([*HELLO, *NOTED], host_messages) == host_messages
 
 
 def test_of_several_matches_the_longest_run_is_used() -> None:
@@ -352,17 +354,21 @@ def test_of_several_matches_the_longest_run_is_used() -> None:
         return [user("Go on."), a_reply("", call), a_result(call.id), assistant("Yes.")]
 
     line = [*turn(1), *HELLO, *turn(2), *turn(3), *turn(4)]
-    heard = [user("Go on."), assistant("Yes.")]
-    theirs = [user("A summary."), *heard, *heard, *heard, user("Go on.")]
-    assert whole(line, theirs) == [user("A summary."), *turn(2), *turn(3), *turn(4), user("Go on.")]
+    visible = [user("Go on."), assistant("Yes.")]
+    host_messages = [user("A summary."), *visible, *visible, *visible, user("Go on.")]
+    assert restore(line, host_messages) == [user("A summary."), *turn(2), *turn(3), *turn(4), user("Go on.")]
 
 
 # -- other providers ---------------------------------------------------------------------------------------
 
 
 def test_a_conversation_in_another_format_continues_unchanged() -> None:
-    theirs = [user("Note this."), {"role": "assistant", "content": [{"type": "text", "text": "Noted."}]}, user("Hm.")]
-    assert HiddenRounds().restore(a_conversation(NOTED), theirs, FORMATS["anthropic"]) == [*NOTED, user("Hm.")]
+    host_messages = [
+        user("Note this."),
+        {"role": "assistant", "content": [{"type": "text", "text": "Noted."}]},
+        user("Hm."),
+    ]
+    assert HiddenRounds().restore(a_conversation(NOTED), host_messages, FORMATS["anthropic"]) == [*NOTED, user("Hm.")]
 
 
 def test_results_match_in_one_message_or_in_several() -> None:
@@ -373,7 +379,7 @@ def test_results_match_in_one_message_or_in_several() -> None:
         {"type": "tool_use", "id": page.id, "name": "get_page", "input": {"id": page.id}} for page in pages
     ]
     given = [{"type": "tool_result", "tool_use_id": page.id, "content": f"This is {page.id}."} for page in pages]
-    theirs: list[Json] = [
+    host_messages: list[Json] = [
         user("Both."),
         {"role": "assistant", "content": used},
         {"role": "user", "content": given},
@@ -382,9 +388,9 @@ def test_results_match_in_one_message_or_in_several() -> None:
         MORE[3],
         user("Thanks."),
     ]
-    assert HiddenRounds().restore(a_conversation(line), theirs, FORMATS["anthropic"]) == [*line, user("Thanks.")]
+    assert HiddenRounds().restore(a_conversation(line), host_messages, FORMATS["anthropic"]) == [*line, user("Thanks.")]
     given[0] = {**given[0], "content": "(cleared)"}
-    assert HiddenRounds().restore(a_conversation(line), theirs, FORMATS["anthropic"]) == theirs
+    assert HiddenRounds().restore(a_conversation(line), host_messages, FORMATS["anthropic"]) == host_messages
 
 
 def test_an_edited_list_is_valid_in_its_format() -> None:
@@ -395,8 +401,8 @@ def test_an_edited_list_is_valid_in_its_format() -> None:
         "content": [{"type": "tool_result", "tool_use_id": "note-2", "content": "Written."}],
     }
     line = grown(a_conversation(NOTED), [MORE[0], reply, answer, MORE[3]], "anthropic")
-    theirs = [*SUMMARY, NOTED[0], NOTED[3], MORE[0], MORE[3], user("Hm.")]
-    full = HiddenRounds().restore(line, theirs, FORMATS["anthropic"])
+    host_messages = [*SUMMARY, NOTED[0], NOTED[3], MORE[0], MORE[3], user("Hm.")]
+    full = HiddenRounds().restore(line, host_messages, FORMATS["anthropic"])
     assert full == [*SUMMARY, NOTED[0], NOTED[3], MORE[0], reply, answer, MORE[3], user("Hm.")]
 
 
@@ -405,122 +411,125 @@ def test_arguments_match_as_text_or_object() -> None:
     line = [user("Both."), a_reply("", NOTE, call), a_result("note")]
     used = {"type": "tool_use", "id": "page", "name": "get_page", "input": {"id": "page-1"}}
     result = {"type": "tool_result", "tool_use_id": "page", "content": "About Us"}
-    theirs = [user("Both."), {"role": "assistant", "content": [used]}, {"role": "user", "content": [result]}]
-    assert HiddenRounds().restore(a_conversation(line), theirs, FORMATS["anthropic"]) == [*line, theirs[-1]]
+    host_messages = [user("Both."), {"role": "assistant", "content": [used]}, {"role": "user", "content": [result]}]
+    assert HiddenRounds().restore(a_conversation(line), host_messages, FORMATS["anthropic"]) == [
+        *line,
+        host_messages[-1],
+    ]
 
 
-# -- one list after the other ------------------------------------------------------------------------------
+# -- successive lists --------------------------------------------------------------------------------------
 
 
 def test_an_invalid_message_is_rejected_with_its_index() -> None:
     with pytest.raises(InvalidInput, match=r"messages\[1\]\.role"):
-        whole(NOTED, [user("Note this."), {"role": "robot", "content": "Noted."}])
+        restore(NOTED, [user("Note this."), {"role": "robot", "content": "Noted."}])
     with pytest.raises(InvalidInput, match=r"messages\[3\]\.role"):
         HiddenRounds().restore(a_conversation(NOTED), [NOTED[0], {"role": "robot", "content": "Noted."}], CHAT, lead=2)
 
 
 def test_a_list_that_starts_with_the_conversation_is_unchanged() -> None:
-    theirs = [*NOTED, user("Thanks.")]
-    assert whole(NOTED, theirs) == theirs
-    assert whole([], theirs) == theirs
+    host_messages = [*NOTED, user("Thanks.")]
+    assert restore(NOTED, host_messages) == host_messages
+    assert restore([], host_messages) == host_messages
 
 
-class Reading(OpenAIChat):
+class CountingFormat(OpenAIChat):
     """A format that counts the messages it parses."""
 
     def __init__(self) -> None:
-        self.read_so_far = 0
+        self.read_count = 0
 
     def read(self, wire: Wire) -> Message:
-        self.read_so_far += 1
+        self.read_count += 1
         return super().read(wire)
 
 
 def test_messages_of_the_previous_list_are_not_parsed_again() -> None:
-    rounds, reading = HiddenRounds(), Reading()
-    line, theirs = Conversation(), list[Json]()
+    rounds, counting = HiddenRounds(), CountingFormat()
+    line, host_messages = Conversation(), list[Json]()
     for number in range(30):
         call = asks("memory_read", id=f"note-{number}")
-        theirs.append(user(f"Question {number}."))
-        before = reading.read_so_far
-        full = rounds.restore(line, theirs, reading)
-        assert full == [*line.wires, theirs[-1]]
-        assert reading.read_so_far - before <= 3
-        line = grown(line, [theirs[-1], a_reply("", call), a_result(call.id), assistant(f"Answer {number}.")])
-        theirs.append(assistant(f"Answer {number}."))
+        host_messages.append(user(f"Question {number}."))
+        before = counting.read_count
+        full = rounds.restore(line, host_messages, counting)
+        assert full == [*line.wires, host_messages[-1]]
+        assert counting.read_count - before <= 3
+        line = grown(line, [host_messages[-1], a_reply("", call), a_result(call.id), assistant(f"Answer {number}.")])
+        host_messages.append(assistant(f"Answer {number}."))
 
 
 def test_a_change_in_place_is_noticed() -> None:
     rounds = HiddenRounds()
     line = a_conversation([*NOTED, *MORE])
-    theirs = [user("Note this."), assistant("Noted."), user("And this.")]
-    assert rounds.restore(line, theirs, CHAT) == [*NOTED, MORE[0]]
-    theirs[0]["content"] = "(cleared)"
-    assert rounds.restore(line, [*theirs, MORE[3]], CHAT) == [user("(cleared)"), assistant("Noted."), *MORE]
+    host_messages = [user("Note this."), assistant("Noted."), user("And this.")]
+    assert rounds.restore(line, host_messages, CHAT) == [*NOTED, MORE[0]]
+    host_messages[0]["content"] = "(cleared)"
+    assert rounds.restore(line, [*host_messages, MORE[3]], CHAT) == [user("(cleared)"), assistant("Noted."), *MORE]
 
 
 def test_a_failed_call_continues_in_the_next_list_too() -> None:
     rounds = HiddenRounds()
     line = a_conversation(NOTED)
-    theirs = [NOTED[0], NOTED[3], user("And this.")]
-    line = grown(line, rounds.restore(line, theirs, CHAT)[len(line) :])
+    host_messages = [NOTED[0], NOTED[3], user("And this.")]
+    line = grown(line, rounds.restore(line, host_messages, CHAT)[len(line) :])
     line = grown(line, MORE[1:3])
-    assert rounds.restore(line, theirs, CHAT) == [*NOTED, *MORE[:3]]
-    assert rounds.restore(line, [*theirs, user("Well?")], CHAT) == [*NOTED, *MORE[:3], user("Well?")]
+    assert rounds.restore(line, host_messages, CHAT) == [*NOTED, *MORE[:3]]
+    assert rounds.restore(line, [*host_messages, user("Well?")], CHAT) == [*NOTED, *MORE[:3], user("Well?")]
 
 
-# -- any conversation --------------------------------------------------------------------------------------
+# -- properties --------------------------------------------------------------------------------------------
 
 words = st.text(st.sampled_from("abc xyz."), min_size=1, max_size=12).filter(str.strip)
 
 
 @st.composite
-def talks(draw: st.DrawFn) -> tuple[list[Json], list[Json]]:
-    """A conversation as in the journal, and as a host has it that saw all rounds or only the last."""
+def conversations(draw: st.DrawFn) -> tuple[list[Json], list[Json]]:
+    """A conversation as in the journal, and as a host that saw all rounds or only the last has it."""
     line: list[Json] = []
     host: list[Json] = []
     for turn in range(draw(st.integers(1, 4))):
         question = user(f"{turn} {draw(words)}")
         line.append(question)
         host.append(question)
-        heard = ""
+        earlier_text = ""
         all_rounds = draw(st.booleans())
         for number in range(draw(st.integers(0, 3))):
             call = asks("memory_read", id=f"note-{turn}-{number}")
             text = draw(words | st.just(""))
             line += [a_reply(text, call), a_result(call.id)]
-            heard += text
+            earlier_text += text
         answer = draw(words)
         if draw(st.booleans()):
             page = asks("get_page", id=f"page-{turn}")
             both = [asks("memory_read", id=f"note-{turn}-both")] if draw(st.booleans()) else []
             line += [a_reply(answer, *both, page), *(a_result(call.id) for call in both), a_result(page.id, "About Us")]
-            host += [a_reply((heard if all_rounds else "") + answer, page), a_result(page.id, "About Us")]
-            answer, heard = draw(words), ""
+            host += [a_reply((earlier_text if all_rounds else "") + answer, page), a_result(page.id, "About Us")]
+            answer, earlier_text = draw(words), ""
         line.append(assistant(answer))
-        host.append(assistant((heard if all_rounds else "") + answer))
+        host.append(assistant((earlier_text if all_rounds else "") + answer))
     return line, host
 
 
-@given(talk=talks(), then=words)
-def test_any_hidden_rounds_are_restored(talk: tuple[list[Json], list[Json]], then: str) -> None:
-    line, host = talk
-    assert whole(line, [*host, user(then)]) == [*line, user(then)]
+@given(conversation=conversations(), then=words)
+def test_any_hidden_rounds_are_restored(conversation: tuple[list[Json], list[Json]], then: str) -> None:
+    line, host = conversation
+    assert restore(line, [*host, user(then)]) == [*line, user(then)]
 
 
-@given(talk=talks(), at=st.integers(0, 20), then=words)
+@given(conversation=conversations(), at=st.integers(0, 20), then=words)
 def test_an_edit_keeps_everything_before_it_and_nothing_after(
-    talk: tuple[list[Json], list[Json]], at: int, then: str
+    conversation: tuple[list[Json], list[Json]], at: int, then: str
 ) -> None:
-    line, host = talk
+    line, host = conversation
     questions = [place for place, wire in enumerate(host) if wire["role"] == "user"]
     place = questions[at % len(questions)]
-    put = whole(line, [*host[:place], user(f"no, {then}")])
-    assert put[:-1] == line[: line.index(host[place])]
-    assert put[-1] == user(f"no, {then}")
+    restored = restore(line, [*host[:place], user(f"no, {then}")])
+    assert restored[:-1] == line[: line.index(host[place])]
+    assert restored[-1] == user(f"no, {then}")
 
 
-def spoken(wires: Sequence[Json]) -> list[tuple[str, str, list[str]]]:
+def visible_texts(wires: Sequence[Json]) -> list[tuple[str, str, list[str]]]:
     """The speakers and texts as a host sees them: without memory's calls, and replies joined."""
     seen: list[tuple[str, str, list[str]]] = []
     for wire in wires:
@@ -537,44 +546,44 @@ def spoken(wires: Sequence[Json]) -> list[tuple[str, str, list[str]]]:
 
 
 @st.composite
-def tampered(draw: st.DrawFn) -> tuple[list[Json], list[Json]]:
+def edited_conversations(draw: st.DrawFn) -> tuple[list[Json], list[Json]]:
     """The host drops, cuts, clears, rewrites and adds messages."""
-    line, host = draw(talks())
-    theirs: list[Json] = []
+    line, host = draw(conversations())
+    host_messages: list[Json] = []
     for wire in host:
-        done = draw(st.sampled_from(["kept"] * 6 + ["dropped", "changed", "cut", "added"]))
-        if done == "changed" and not wire.get("tool_calls"):
-            theirs.append({**wire, "content": draw(words)})
-        elif done == "cut" and wire["role"] == "assistant" and not wire.get("tool_calls"):
-            theirs.append({**wire, "content": wire["content"][: draw(st.integers(1, 6))]})
-        elif done != "dropped":
-            theirs.append(wire)
-        if done == "added":
-            theirs.append(user(draw(words)))
-    return line, [*theirs, user("And now?")]
+        action = draw(st.sampled_from(["kept"] * 6 + ["dropped", "changed", "cut", "added"]))
+        if action == "changed" and not wire.get("tool_calls"):
+            host_messages.append({**wire, "content": draw(words)})
+        elif action == "cut" and wire["role"] == "assistant" and not wire.get("tool_calls"):
+            host_messages.append({**wire, "content": wire["content"][: draw(st.integers(1, 6))]})
+        elif action != "dropped":
+            host_messages.append(wire)
+        if action == "added":
+            host_messages.append(user(draw(words)))
+    return line, [*host_messages, user("And now?")]
 
 
-@given(talk=tampered())
+@given(conversation=edited_conversations())
 def test_any_change_of_the_list_adds_no_visible_text(
-    talk: tuple[list[Json], list[Json]],
+    conversation: tuple[list[Json], list[Json]],
 ) -> None:
     """Except texts of earlier rounds, if only the last round was shown."""
-    line, theirs = talk
-    heard, told = spoken(theirs), spoken(whole(line, theirs))
-    assert [(who, calls) for who, _, calls in told] == [(who, calls) for who, _, calls in heard]
-    assert all(mine.endswith(text) for (_, mine, _), (_, text, _) in zip(told, heard, strict=True))
+    line, host_messages = conversation
+    before, after = visible_texts(host_messages), visible_texts(restore(line, host_messages))
+    assert [(speaker, calls) for speaker, _, calls in after] == [(speaker, calls) for speaker, _, calls in before]
+    assert all(mine.endswith(text) for (_, mine, _), (_, text, _) in zip(after, before, strict=True))
 
 
-@given(talk=talks(), begin=st.integers(0, 20), front=st.lists(words, max_size=2), then=words)
+@given(conversation=conversations(), begin=st.integers(0, 20), front=st.lists(words, max_size=2), then=words)
 def test_a_list_without_its_beginning_has_all_its_rounds(
-    talk: tuple[list[Json], list[Json]], begin: int, front: list[str], then: str
+    conversation: tuple[list[Json], list[Json]], begin: int, front: list[str], then: str
 ) -> None:
-    line, host = talk
+    line, host = conversation
     questions = [place for place, wire in enumerate(host) if wire["role"] == "user"]
     place = questions[begin % len(questions)]
     summary = [user(f"before: {text}") for text in front]
-    put = whole(line, [*summary, *host[place:], user(f"then: {then}")])
-    assert put == [*summary, *line[line.index(host[place]) :], user(f"then: {then}")]
+    restored = restore(line, [*summary, *host[place:], user(f"then: {then}")])
+    assert restored == [*summary, *line[line.index(host[place]) :], user(f"then: {then}")]
 
 
 def test_the_builders_agree_with_the_format() -> None:

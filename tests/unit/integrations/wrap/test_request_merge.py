@@ -27,10 +27,10 @@ def marks(body: Json) -> list[Json]:
 
 
 @pytest.mark.spec("D4", "D7")
-@pytest.mark.parametrize(("beside", "lasting"), [(None, MARK), (MARK, MARK), (HOUR, HOUR)])
-def test_our_marks_get_the_lifetime_of_a_top_level_mark(beside: Json | None, lasting: Json) -> None:
-    body = adapt_anthropic_request(a_request(user("hi")), {"cache_control": beside})
-    assert marks(body) == [lasting, lasting]
+@pytest.mark.parametrize(("top_level", "expected"), [(None, MARK), (MARK, MARK), (HOUR, HOUR)])
+def test_our_marks_get_the_lifetime_of_a_top_level_mark(top_level: Json | None, expected: Json) -> None:
+    body = adapt_anthropic_request(a_request(user("hi")), {"cache_control": top_level})
+    assert marks(body) == [expected, expected]
 
 
 @pytest.mark.spec("D4", "D7")

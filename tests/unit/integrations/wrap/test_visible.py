@@ -39,7 +39,7 @@ def visible_reply(format: str) -> VisibleReply:
 
 
 def visible_stream(format: str, rounds: Sequence[Says], **body: Any) -> list[Json]:
-    """The stream that a host sees of these rounds."""
+    """The visible stream of these rounds."""
     stage, seen = visible_reply(format), list[Json]()
     for number, reply in enumerate(rounds, start=1):
         if number > 1:
@@ -52,15 +52,15 @@ def visible_stream(format: str, rounds: Sequence[Says], **body: Any) -> list[Jso
 
 
 def visible_complete(format: str, rounds: Sequence[Says], **body: Any) -> Json:
-    """The reply that a host gets of these rounds without streaming."""
+    """The visible reply of these rounds without streaming."""
     stage, reply = visible_reply(format), Json()
-    for number, said in enumerate(rounds, start=1):
+    for number, reply_source in enumerate(rounds, start=1):
         if number > 1:
             stage.next_round()
-        given = whole(format, said, number=number, **body)
-        before = copy.deepcopy(given)
-        reply = stage.complete_reply(given)
-        assert given == before
+        provider_reply = whole(format, reply_source, number=number, **body)
+        before = copy.deepcopy(provider_reply)
+        reply = stage.complete_reply(provider_reply)
+        assert provider_reply == before
     return reply
 
 
@@ -89,7 +89,7 @@ def faults(format: str, seen: Sequence[Json]) -> list[str]:
         ]
     kinds = [event["type"] for event in seen]
     if format == "anthropic":
-        begun = [event["index"] for event in seen if event["type"] == "content_block_start"]
+        indexes = [event["index"] for event in seen if event["type"] == "content_block_start"]
         return [
             *(["begins once"] if kinds.index("message_start") or kinds.count("message_start") > 1 else []),
             *(
@@ -97,48 +97,48 @@ def faults(format: str, seen: Sequence[Json]) -> list[str]:
                 if kinds[-2:] != ["message_delta", "message_stop"] or kinds.count("message_stop") > 1
                 else []
             ),
-            *(["gaps in the blocks"] if begun != list(range(len(begun))) else []),
+            *(["gaps in the blocks"] if indexes != list(range(len(indexes))) else []),
         ]
     added = [event["output_index"] for event in seen if event["type"] == "response.output_item.added"]
     done = [event["item"]["id"] for event in seen if event["type"] == "response.output_item.done"]
-    told = [event["response"] for event in seen if "response" in event]
+    responses = [event["response"] for event in seen if "response" in event]
     return [
         *(["begins once"] if kinds[:2] != ["response.created", "response.in_progress"] else []),
-        *(["several ids"] if len({response["id"] for response in told}) > 1 else []),
+        *(["several ids"] if len({response["id"] for response in responses}) > 1 else []),
         *(["ends once"] if kinds[-1] != "response.completed" or kinds.count("response.completed") > 1 else []),
         *(["gaps in the items"] if added != list(range(len(added))) else []),
-        *(["other items at the end"] if [item["id"] for item in told[-1]["output"]] != done else []),
+        *(["other items at the end"] if [item["id"] for item in responses[-1]["output"]] != done else []),
         *(["gaps in the numbers"] if [event["sequence_number"] for event in seen] != list(range(len(seen))) else []),
     ]
 
 
-def a_likely(word: str) -> Json:
+def logprobs_of(word: str) -> Json:
     return {"content": [{"token": word, "logprob": -0.1, "bytes": None, "top_logprobs": []}], "refusal": None}
 
 
 @pytest.mark.parametrize("last", [{"content": "lo"}, {"content": "lo", "tool_calls": None}])
 def test_text_in_the_last_chunk_keeps_its_logprobs_and_usage(last: Json) -> None:
-    named: Json = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "model-1"}
+    envelope: Json = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "model-1"}
     usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
     stage, seen = visible_reply("openai"), list[Json]()
     for delta, word, end in (({"role": "assistant", "content": "Hel"}, "Hel", None), (last, "lo", "stop")):
-        choice = {"index": 0, "delta": delta, "logprobs": a_likely(word), "finish_reason": end}
-        seen += stage.add_chunk({**named, "choices": [choice], "usage": usage if end else None})
+        choice = {"index": 0, "delta": delta, "logprobs": logprobs_of(word), "finish_reason": end}
+        seen += stage.add_chunk({**envelope, "choices": [choice], "usage": usage if end else None})
     seen += stage.end()
-    likely = [chunk["choices"][0]["logprobs"] for chunk in seen]
-    assert [one for one in likely if one] == [a_likely("Hel"), a_likely("lo")]
+    logprobs = [chunk["choices"][0]["logprobs"] for chunk in seen]
+    assert [one for one in logprobs if one] == [logprobs_of("Hel"), logprobs_of("lo")]
     assert [chunk["usage"] for chunk in seen if chunk["usage"]] == [usage]
     assert faults("openai", seen) == []
 
 
 def test_a_held_back_call_carries_no_logprobs_of_later_text() -> None:
-    named: Json = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "model-1"}
+    envelope: Json = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "model-1"}
     stage, seen = visible_reply("openai"), list[Json]()
     opened = {"index": 0, "id": "a", "type": "function", "function": {"name": "get_page", "arguments": ""}}
     argued = {"index": 0, "function": {"arguments": "{}"}}
     for calls, word in (([opened], None), ([argued], "Now")):
         choice = {"index": 0, "delta": {"content": word, "tool_calls": calls}, "finish_reason": None}
-        seen += stage.add_chunk({**named, "choices": [{**choice, "logprobs": a_likely(word) if word else None}]})
+        seen += stage.add_chunk({**envelope, "choices": [{**choice, "logprobs": logprobs_of(word) if word else None}]})
     assert [bool(chunk["choices"][0]["logprobs"]) for chunk in seen] == [False, True]
 
 
@@ -152,13 +152,16 @@ def calls(names: Sequence[str], arguments: st.SearchStrategy[str]) -> st.SearchS
 
 @st.composite
 def conversations(draw: st.DrawFn, arguments: st.SearchStrategy[str] = arguments) -> list[Says]:
-    """Rounds with only memory calls, and a last one."""
-    ours, theirs = calls(["memory_read", "memory_write"], arguments), calls(["get_page", "deploy"], arguments)
+    """Rounds with only memory calls, and a last round with any calls."""
+    memory_calls, host_calls = (
+        calls(["memory_read", "memory_write"], arguments),
+        calls(["get_page", "deploy"], arguments),
+    )
     rounds = [
-        says(draw(texts), *draw(st.lists(ours, min_size=1, max_size=3)), thinking=draw(texts))
+        says(draw(texts), *draw(st.lists(memory_calls, min_size=1, max_size=3)), thinking=draw(texts))
         for _ in range(draw(st.integers(0, 3)))
     ]
-    mixed = draw(st.lists(st.one_of(ours, theirs), max_size=4))
+    mixed = draw(st.lists(st.one_of(memory_calls, host_calls), max_size=4))
     return [*rounds, says(draw(texts), *mixed)]
 
 
@@ -168,12 +171,12 @@ def conversations(draw: st.DrawFn, arguments: st.SearchStrategy[str] = arguments
 def test_several_rounds_are_one_valid_stream_with_all_text_and_no_hidden_call(format: str, rounds: list[Says]) -> None:
     seen = visible_stream(format, rounds)
     assert faults(format, seen) == []
-    words, made = texts_and_calls(format, seen)
+    words, visible_calls = texts_and_calls(format, seen)
     assert "".join(words) == "".join("".join(reply.text.split()) for reply in rounds)
-    asked = [call for reply in rounds for call in reply.calls if not is_hidden(call.name)]
-    assert [name for name, _ in made] == [call.name for call in asked]
-    if format != "anthropic":  # its arguments are parsed on the way
-        assert made == [(call.name, call.arguments) for call in asked]
+    expected = [call for reply in rounds for call in reply.calls if not is_hidden(call.name)]
+    assert [name for name, _ in visible_calls] == [call.name for call in expected]
+    if format != "anthropic":  # Anthropic's arguments are parsed in between
+        assert visible_calls == [(call.name, call.arguments) for call in expected]
 
 
 @FORMAT
@@ -201,7 +204,7 @@ def _word(format: str, chunk: Json) -> str | None:
 def test_a_streamed_and_a_complete_reply_are_the_same(format: str, rounds: list[Says]) -> None:
     body = {"stream_options": {"include_usage": True}}
     at_once, streamed = visible_complete(format, rounds, **body), visible_stream(format, rounds, **body)
-    assert heard(format, at_once) == heard(format, streamed)
+    assert parse_visible(format, at_once) == parse_visible(format, streamed)
     last: list[Json] = [chunk for chunk in streamed if chunk.get("choices") != []]
     ends = {
         "openai": lambda: (at_once["choices"][0]["finish_reason"], last[-1]["choices"][0]["finish_reason"]),
@@ -211,8 +214,8 @@ def test_a_streamed_and_a_complete_reply_are_the_same(format: str, rounds: list[
     assert ends[0] == ends[1]
 
 
-def heard(format: str, said: Json | Sequence[Json]) -> tuple[Any, ...]:
-    reply = read_reply(said, format=format)
+def parse_visible(format: str, reply_data: Json | Sequence[Json]) -> tuple[Any, ...]:
+    reply = read_reply(reply_data, format=format)
     return reply.id, reply.usage, reply.is_complete, [FORMATS[format].read(wire) for wire in reply.wires]
 
 
@@ -249,9 +252,9 @@ def test_only_numbers_are_added() -> None:
 def test_missing_usage_and_keep_alive_events_pass_through() -> None:
     stage = visible_reply("anthropic")
     assert stage.add_chunk({"type": "ping"}) == [{"type": "ping"}]
-    begun: Json = {"type": "message_start", "message": {"id": "msg_1", "content": []}}
+    started: Json = {"type": "message_start", "message": {"id": "msg_1", "content": []}}
     ended: Json = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}}
-    assert stage.add_chunk(begun) == [begun]
+    assert stage.add_chunk(started) == [started]
     assert stage.add_chunk(ended) == []
     assert (stage.end(), stage.usage) == ([ended], None)
 
@@ -273,8 +276,8 @@ def test_citations_point_to_their_text() -> None:
     message = Json()
     for text in ("Here it says so.", "And here."):
         choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", **cited(text)}}
-        [shown_choice] = at_once.complete_reply({"id": "c", "choices": [choice]})["choices"]
-        message = shown_choice["message"]
+        [visible_choice] = at_once.complete_reply({"id": "c", "choices": [choice]})["choices"]
+        message = visible_choice["message"]
         seen += stage.add_chunk({"id": "c", "choices": [{"index": 0, "delta": {"role": "assistant", **cited(text)}}]})
         at_once.next_round()
         stage.next_round()
@@ -314,8 +317,8 @@ def piece(*, ends: bool = False, id: str = "", index: int = 0, **function: str) 
 
 def functions(seen: Sequence[Json]) -> list[tuple[int, Json]]:
     """The pieces of calls, one per chunk: hosts read the first of a chunk."""
-    made = [chunk["choices"][0]["delta"].get("tool_calls") for chunk in seen]
-    return [(call["index"], call["function"]) for [call] in filter(None, made)]
+    calls = [chunk["choices"][0]["delta"].get("tool_calls") for chunk in seen]
+    return [(call["index"], call["function"]) for [call] in filter(None, calls)]
 
 
 def test_a_call_is_held_back_until_its_name_is_complete() -> None:
@@ -356,8 +359,8 @@ def test_a_call_without_arguments_is_shown_when_the_next_starts_or_the_reply_end
 
 def test_calls_without_index_are_distinguished() -> None:
     def call(id: str, name: str) -> Json:
-        made = {"index": 0, "id": id, "function": {"name": name, "arguments": "{}"}}
-        return {"id": "c", "choices": [{"index": 0, "delta": {"tool_calls": [made]}}]}
+        tool_call = {"index": 0, "id": id, "function": {"name": name, "arguments": "{}"}}
+        return {"id": "c", "choices": [{"index": 0, "delta": {"tool_calls": [tool_call]}}]}
 
     stage = visible_reply("openai")
     seen = [
@@ -365,13 +368,13 @@ def test_calls_without_index_are_distinguished() -> None:
         for id, name in [("a", "memory_read"), ("b", "get_page"), ("c", "deploy")]
         for out in stage.add_chunk(call(id, name))
     ]
-    made = [one for out in seen for one in out["choices"][0]["delta"]["tool_calls"]]
-    assert [(one["index"], one["id"]) for one in made] == [(0, "b"), (1, "c")]
+    visible_calls = [one for out in seen for one in out["choices"][0]["delta"]["tool_calls"]]
+    assert [(one["index"], one["id"]) for one in visible_calls] == [(0, "b"), (1, "c")]
 
 
-def test_a_custom_call_is_the_hosts_whatever_its_name() -> None:
-    made = {"index": 0, "id": "a", "type": "custom", "custom": {"name": "memory_read", "input": "x"}}
-    chunk = {"id": "c", "choices": [{"index": 0, "delta": {"tool_calls": [made]}}]}
+def test_a_custom_call_belongs_to_the_host_whatever_its_name() -> None:
+    custom_call = {"index": 0, "id": "a", "type": "custom", "custom": {"name": "memory_read", "input": "x"}}
+    chunk = {"id": "c", "choices": [{"index": 0, "delta": {"tool_calls": [custom_call]}}]}
     assert visible_reply("openai").add_chunk(chunk) == [chunk]
     item = {"type": "custom_tool_call", "call_id": "a", "name": "memory_read", "input": "x"}
     added = {"type": "response.output_item.added", "output_index": 0, "item": item}
@@ -389,8 +392,8 @@ def test_text_in_the_last_chunk_is_shown_before_the_end() -> None:
 
 def test_filter_results_are_shown_before_the_reply() -> None:
     stage = visible_reply("openai")
-    found: Json = {"id": "", "choices": [], "prompt_filter_results": []}
-    assert stage.add_chunk(found) == [found]
+    chunk: Json = {"id": "", "choices": [], "prompt_filter_results": []}
+    assert stage.add_chunk(chunk) == [chunk]
     assert stage.end() == []
 
 
@@ -428,9 +431,9 @@ def test_events_without_an_item_pass_and_are_numbered() -> None:
 
 @FORMAT
 def test_a_complete_reply_is_the_same_object_unless_a_call_is_hidden(format: str) -> None:
-    made = {"tool_calls": [{"id": "1", "type": "function", "function": {"name": "get_page", "arguments": "{}"}}]}
+    tool_calls = {"tool_calls": [{"id": "1", "type": "function", "function": {"name": "get_page", "arguments": "{}"}}]}
     whole: dict[str, Json] = {
-        "openai": {"choices": [{"message": {"role": "assistant", "content": "Hi", **made}}]},
+        "openai": {"choices": [{"message": {"role": "assistant", "content": "Hi", **tool_calls}}]},
         "responses": {"output": [{"type": "function_call", "call_id": "1", "name": "get_page", "arguments": "{}"}]},
         "anthropic": {"content": [{"type": "tool_use", "id": "1", "name": "get_page", "input": {}}]},
     }

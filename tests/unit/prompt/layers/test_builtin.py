@@ -18,7 +18,7 @@ pytestmark = pytest.mark.spec("G1", "G11")
 
 def a_state(characters: int) -> str:
     head = "# Working Memory State\n\n_Last dream: 2026-01-01T00:00:00Z | Mood: calm_\n\n## Active Context\n\n"
-    entries = (f"- entry {n:04} of those that stand on the page\n" for n in range(10_000))
+    entries = (f"- entry {n:04} of those on the page of the test\n" for n in range(10_000))
     text = head
     while len(text) + 45 <= characters:
         text += next(entries)
@@ -29,7 +29,7 @@ def notes_of(number: int) -> str:
     return "".join(f"- [2026-01-01T00:00:00Z] (importance: 0.7) note {n:04} of some\n" for n in range(number))
 
 
-def a_moment(state: str = "", notes: str = "", window: int = 128_000) -> LayerContext:
+def a_context(state: str = "", notes: str = "", window: int = 128_000) -> LayerContext:
     pages = {
         path: Document(text, 1, f"resource/ada#{path}")
         for path, text in ((MEMORY_PAGE_PATH, state), (NOTES_PAGE_PATH, notes))
@@ -38,7 +38,7 @@ def a_moment(state: str = "", notes: str = "", window: int = 128_000) -> LayerCo
     return LayerContext(session="s", resource="ada", now=WHEN, documents=pages, messages=(), window=window)
 
 
-def both(context: LayerContext) -> tuple[LayerText | None, LayerText | None]:
+def recall_both(context: LayerContext) -> tuple[LayerText | None, LayerText | None]:
     return StateLayer().recall(context), NotesLayer().recall(context)
 
 
@@ -56,7 +56,7 @@ def both(context: LayerContext) -> tuple[LayerText | None, LayerText | None]:
 )
 def test_the_limit_depends_on_the_window(window: int, characters: int) -> None:
     assert prompt_characters(window) == characters
-    state, notes = both(a_moment(a_state(20_000), notes_of(300), window))
+    state, notes = recall_both(a_context(a_state(20_000), notes_of(300), window))
     assert state is not None
     assert notes is not None
     assert len(state.text) + len(notes.text) <= characters
@@ -65,21 +65,21 @@ def test_the_limit_depends_on_the_window(window: int, characters: int) -> None:
 
 def test_a_large_window_shows_the_complete_page() -> None:
     text = a_state(MAX_PAGE_CHARACTERS)
-    state, _ = both(a_moment(text, notes_of(300), window=200_000))
+    state, _ = recall_both(a_context(text, notes_of(300), window=200_000))
     assert state is not None
     assert (state.text, state.left_out) == (text.strip(), 0)
 
 
 def test_a_page_is_cut_at_an_entry_with_a_pointer() -> None:
-    state, _ = both(a_moment(a_state(20_000)))
+    state, _ = recall_both(a_context(a_state(20_000)))
     assert state is not None
     *_, last, pointer = state.text.split("\n")
-    assert last.endswith("of those that stand on the page")
+    assert last.endswith("of those on the page of the test")
     assert pointer == STATE_POINTER == "[Full working memory available via memory_search]"
     assert state.left_out > 0
 
 
-def test_no_heading_is_left_with_nothing_under_it() -> None:
+def test_no_heading_remains_without_text() -> None:
     text = "## The Bond\n\n- tabs\n- an entry\n  of two lines\n\n## The Niche\n\n- a shop\n"
     assert (
         truncate_page(text, budget=60, count=len, pointer="[more]").text
@@ -89,25 +89,25 @@ def test_no_heading_is_left_with_nothing_under_it() -> None:
     assert len(truncate_page(text, budget=15, count=len, pointer="[more]").text) <= 15
 
 
-def test_notes_get_a_quarter_and_the_rest_of_the_state() -> None:
-    _, crowded = both(a_moment(a_state(20_000), notes_of(300)))
-    _, alone = both(a_moment("", notes_of(300)))
-    assert crowded is not None
+def test_notes_get_a_quarter_and_the_space_that_the_state_does_not_use() -> None:
+    _, limited = recall_both(a_context(a_state(20_000), notes_of(300)))
+    _, alone = recall_both(a_context("", notes_of(300)))
+    assert limited is not None
     assert alone is not None
-    assert 1_400 < len(crowded.text) <= 1_500
+    assert 1_400 < len(limited.text) <= 1_500
     assert 5_900 < len(alone.text) <= 6_000
-    assert (crowded.banner, "note 0299" in crowded.text) == (NOTES_BANNER, True)
+    assert (limited.banner, "note 0299" in limited.text) == (NOTES_BANNER, True)
 
 
 def test_a_missing_page_gives_no_text() -> None:
-    assert both(a_moment()) == (None, None)
+    assert recall_both(a_context()) == (None, None)
 
 
 def test_the_state_comes_before_the_notes(session: Session) -> None:
     session.write("MEMORY.md", a_state(600))
     session.note("Douglas prefers tabs")
-    said = str(session.prepare([user("hello")]).messages)
-    assert 0 < said.index('layer=\\"state\\"' if '\\"' in said else 'layer="state"') < said.index(NOTES_BANNER)
+    text = str(session.prepare([user("hello")]).messages)
+    assert 0 < text.index('layer=\\"state\\"' if '\\"' in text else 'layer="state"') < text.index(NOTES_BANNER)
 
 
 @pytest.mark.parametrize("characters", [3_000, 6_000, 20_000])
@@ -121,5 +121,5 @@ def test_a_new_note_does_not_change_the_prefix(memory: Memory, characters: int) 
     assert after.report.anchor_moved == ""
     front = str(before.messages[:-1])
     assert str(after.messages[: len(before.messages) - 1]) == front
-    assert "of those that stand on the page" not in str(after.messages[-1])
+    assert "of those on the page of the test" not in str(after.messages[-1])
     assert "second, which is longer" in str(after.messages[-1])

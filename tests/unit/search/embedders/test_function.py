@@ -18,13 +18,13 @@ from inmind.search.embedders.function import MAX_TEXT_CHARS
 pytestmark = pytest.mark.spec("H4")
 
 
-def answering(answer: Any, *, dimensions: int = 2) -> FunctionEmbedder:
+def embedder_returning(answer: Any, *, dimensions: int = 2) -> FunctionEmbedder:
     return FunctionEmbedder(lambda _: answer, name="toy", dimensions=dimensions)
 
 
 @given(row=st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=3, max_size=3))
 def test_vectors_are_scaled_to_unit_length(row: list[float]) -> None:
-    [unit] = answering([row], dimensions=3).embed(["hello"])
+    [unit] = embedder_returning([row], dimensions=3).embed(["hello"])
     largest = max(map(abs, row))
     assert np.linalg.norm(unit) == pytest.approx(1 if largest else 0, abs=1e-6)
     if largest:
@@ -32,14 +32,14 @@ def test_vectors_are_scaled_to_unit_length(row: list[float]) -> None:
 
 
 def test_the_model_gets_only_non_empty_texts() -> None:
-    asked: list[str] = []
+    received: list[str] = []
 
-    def remembering(texts: Sequence[str]) -> list[list[float]]:
-        asked.extend(texts)
+    def record_texts(texts: Sequence[str]) -> list[list[float]]:
+        received.extend(texts)
         return [[1.0, 0.0]] * len(texts)
 
-    FunctionEmbedder(remembering, name="toy", dimensions=2).embed(["", " hello\n", "\ud83d", "x" * 10_000])
-    assert asked == ["hello", "?", "x" * MAX_TEXT_CHARS]
+    FunctionEmbedder(record_texts, name="toy", dimensions=2).embed(["", " hello\n", "\ud83d", "x" * 10_000])
+    assert received == ["hello", "?", "x" * MAX_TEXT_CHARS]
 
 
 def test_the_model_is_not_called_without_texts() -> None:
@@ -65,7 +65,7 @@ def test_the_model_is_not_called_without_texts() -> None:
 )
 def test_an_invalid_result_is_rejected_with_the_model_name(answer: Any, reason: str) -> None:
     with pytest.raises(ModelFailed) as failed:
-        answering(answer).embed(["hello"])
+        embedder_returning(answer).embed(["hello"])
     assert failed.value.reason.startswith("toy#2 ")
     assert reason in failed.value.reason
 
@@ -95,8 +95,8 @@ def test_an_asynchronous_function_is_rejected() -> None:
 
 
 def test_the_dimensions_are_part_of_the_name() -> None:
-    assert answering([], dimensions=2).name == "toy#2"
-    assert answering([], dimensions=3).name == "toy#3"
+    assert embedder_returning([], dimensions=2).name == "toy#2"
+    assert embedder_returning([], dimensions=3).name == "toy#3"
     assert FunctionEmbedder(lambda _: [], name="toy#3", dimensions=3).name == "toy#3"
 
 

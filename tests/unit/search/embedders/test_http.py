@@ -46,21 +46,21 @@ def test_many_texts_are_embedded_in_batches_and_returned_in_order(
 
 
 @pytest.mark.parametrize(
-    ("given", "in_environment", "sent"),
+    ("argument", "in_environment", "expected"),
     [("abc", "xyz", "Bearer abc"), (None, "xyz", "Bearer xyz"), ("", "xyz", None), (None, None, None)],
 )
 def test_the_api_key_is_the_argument_or_the_environment_variable(
     server: EmbeddingServer,
     monkeypatch: pytest.MonkeyPatch,
-    given: str | None,
+    argument: str | None,
     in_environment: str | None,
-    sent: str | None,
+    expected: str | None,
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     if in_environment:
         monkeypatch.setenv("OPENAI_API_KEY", in_environment)
-    http_embedder("toy", url=server.url, dimensions=DIMENSIONS, api_key=given).embed(["hello"])
-    assert server.keys == [sent]
+    http_embedder("toy", url=server.url, dimensions=DIMENSIONS, api_key=argument).embed(["hello"])
+    assert server.keys == [expected]
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])
@@ -140,15 +140,15 @@ def test_embeddings_of_other_dimensions_are_rejected_with_both_numbers(
 
 @pytest.mark.parametrize("model", ["nomic-embed-text:v1.5", "BAAI/bge-m3", "@cf/baai/bge-base-en-v1.5"])
 def test_an_endpoint_can_be_created_from_its_stored_name(server: EmbeddingServer, model: str) -> None:
-    found = create_embedder(f"openai:{model}@{server.url}#{DIMENSIONS}")
-    assert found is not None
-    assert found.name == f"openai:{model}@{server.url}#{DIMENSIONS}"
-    assert len(found.embed(["hello"])) == 1
+    embedder = create_embedder(f"openai:{model}@{server.url}#{DIMENSIONS}")
+    assert embedder is not None
+    assert embedder.name == f"openai:{model}@{server.url}#{DIMENSIONS}"
+    assert len(embedder.embed(["hello"])) == 1
     assert server.asked[0]["model"] == model
 
 
 @each_row(
-    "named",
+    "name",
     [
         "text-embedding-3-small",
         "text-embedding-3-small@https://example.com/v1",
@@ -159,9 +159,9 @@ def test_an_endpoint_can_be_created_from_its_stored_name(server: EmbeddingServer
         "m@https://example.com/v1#many",
     ],
 )
-def test_an_incomplete_endpoint_name_is_rejected_with_an_example(named: str) -> None:
+def test_an_incomplete_endpoint_name_is_rejected_with_an_example(name: str) -> None:
     with pytest.raises(InvalidInput, match="openai:MODEL@URL#DIMENSIONS"):
-        create_embedder(f"openai:{named}")
+        create_embedder(f"openai:{name}")
 
 
 def test_a_trailing_slash_does_not_change_the_name(server: EmbeddingServer) -> None:

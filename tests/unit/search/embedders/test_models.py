@@ -25,7 +25,7 @@ KNOWN = {
     "wordllama": [-0.0236778, 0.0845086, -0.0681727, 0.0928916, -0.0369112, -0.0303364, -0.0802557, -0.1355642],
     "minilm": [0.0676569, 0.0634960, 0.0487131, 0.0793050, 0.0374481, 0.0026528, 0.0393750, -0.0070984],
 }
-"""How its vectors begin: wordllama's as its own library makes them, MiniLM's as the network does with scipy's erf."""
+"""First numbers of the vectors, from wordllama's library and from MiniLM's network with scipy's erf."""
 
 WORDS = 50
 WIDE = 2 * HEAD_WIDTH
@@ -52,10 +52,10 @@ def test_vectors_match_those_stored_under_the_name(name: str) -> None:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_similar_texts_are_near(name: str) -> None:
-    asked, meant, other = vectors(
+    query, answer, other = vectors(
         name, "When do we ship?", "The release goes out on Friday.", "My sister keeps bees in Provence."
     )
-    assert asked @ meant > asked @ other + 0.05
+    assert query @ answer > query @ other + 0.05
 
 
 @given(x=st.floats(-10, 10, width=32))
@@ -79,13 +79,13 @@ def test_word_order_changes_the_vector() -> None:
 
 def an_encoder() -> Encoder:
     """Two layers with fixed random weights."""
-    drawn = partial(np.random.default_rng(0).normal, 0, 0.2)
+    sample = partial(np.random.default_rng(0).normal, 0, 0.2)
 
     def dense(name: str, *, into: int = WIDE, out: int = WIDE) -> dict[str, NDArray[np.float32]]:
         return {f"{name}.weight": matrix(out, into), f"{name}.bias": matrix(out)}
 
     def matrix(*shape: int) -> NDArray[np.float32]:
-        return drawn(shape).astype(np.float32)
+        return sample(shape).astype(np.float32)
 
     weights = {
         f"embeddings.{kind}_embeddings.weight": matrix(WORDS, WIDE) for kind in ("word", "position", "token_type")
