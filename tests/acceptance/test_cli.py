@@ -419,7 +419,7 @@ def test_what_there_was_no_room_for_is_said_too(home: Home) -> None:
 def test_nothing_to_compact_is_said_and_is_no_failure(used: Home) -> None:
     ran = inmind("compact", "support-42", home=used)
     assert (ran.returncode, ran.stderr) == (0, "")
-    assert ran.stdout == "Nothing was compacted: nothing is old enough, or large enough, to leave.\n"
+    assert ran.stdout == "Nothing was compacted: no message is old or large enough to archive.\n"
     shown = json.loads(inmind("compact", "support-42", "--json", home=used).stdout)
     assert (shown["messages"], shown["archives"], shown["items"]) == (0, [], [])
 

@@ -1044,7 +1044,7 @@ def test_invalid_arguments_are_rejected_and_nothing_is_compacted(
 def test_a_message_shorter_than_its_stub_stays(session: Session, compact: Callable[[Session], str]) -> None:
     greetings = [message for _ in range(DEFAULT_KEEP_RECENT + 1) for message in (user("hi"), assistant("hello"))]
     session.prepare([*greetings, user("ok")])
-    assert compact(session) == "Nothing was compacted: nothing is old enough, or large enough, to leave."
+    assert compact(session) == "Nothing was compacted: no message is old or large enough to archive."
     assert compactions(session) == []
 
 

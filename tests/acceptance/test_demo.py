@@ -163,11 +163,11 @@ def test_an_act_that_breaks_a_promise_says_so_and_the_exit_code_too(
     assert ran.exit_code == 1
     act = ran.stdout.partition("\n4  ")[2].partition("\n5  ")[0]
     assert f"found     {false_ack.KEPT - 1} of {false_ack.NOTE_COUNT} acknowledged; incomplete: 1" in act
-    assert "FAILED: everything acknowledged is there" in act
-    assert "FAILED: nothing is half" in act
+    assert "FAILED: every acknowledged note is found" in act
+    assert "FAILED: no note is incomplete" in act
     assert "FAILED: a long run costs less with memory" in ran.stdout
     assert ran.stderr.startswith("inmind: FAILED: ")
-    assert "crash: everything acknowledged is there" in ran.stderr
+    assert "crash: every acknowledged note is found" in ran.stderr
     assert "\nNext\n" not in ran.stdout
     assert ran.stdout.count("\n── G guide ──") == 3, "--verbose shows the prompts of the first three acts"
 

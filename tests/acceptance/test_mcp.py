@@ -558,6 +558,6 @@ def test_what_a_server_was_told_goes_before_the_environment_and_both_before_what
     for known in ("?project=NAME", "--cwd", "--session", "--resource"):
         with pytest.raises(InvalidInput, match=re.escape(known)):
             nowhere.target("main")
-    assert nowhere.target(project=Project.named("shop")).resource == "shop"
+    assert nowhere.target(project=Project.from_name("shop")).resource == "shop"
     with pytest.raises(InvalidInput, match="a named resource"):
-        Project.named("default")
+        Project.from_name("default")

@@ -1,1 +1,1 @@
-"""Applications on top of `inmind.memory`: parse the input, make one call, present the result."""
+"""Applications on top of `inmind.memory`: parse input, make one call, present the result."""

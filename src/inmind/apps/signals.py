@@ -43,9 +43,9 @@ class InterruptHandler:
         """The block may raise KeyboardInterrupt, or SystemExit on SIGTERM and SIGHUP."""
         try:
             self._is_interruptible = True
-            if noted := self._pending:
+            if number := self._pending:
                 self._pending = 0
-                raise _exception_for(noted)
+                raise _exception_for(number)
             yield
         finally:
             self._is_interruptible = False
@@ -67,11 +67,11 @@ class InterruptHandler:
         if self._pending == signal.SIGINT:
             self._pending = 0
 
-    def _handle(self, which: int, _: object) -> None:
-        if self._is_interruptible or (self._is_cancellable and (self._pending or which in _TERMINATING)):
-            raise _exception_for(which)
+    def _handle(self, number: int, _: object) -> None:
+        if self._is_interruptible or (self._is_cancellable and (self._pending or number in _TERMINATING)):
+            raise _exception_for(number)
         if self._pending not in _TERMINATING:  # a Ctrl-C must not replace a pending SIGTERM
-            self._pending = which
+            self._pending = number
 
 
 def _exception_for(signum: int) -> BaseException:

@@ -28,7 +28,7 @@ def serialize(entities: Entities) -> dict[str, Any]:
 def deserialize(data: object) -> tuple[EntitySighting, ...]:
     """Parse a checkpoint, most recent first. Raises InvalidInput if any part of it is invalid."""
     if not isinstance(data, Mapping):
-        raise InvalidInput(field="data", value=data, expected="a checkpoint created by serialize()")
+        raise InvalidInput(field="data", value=data, expected="an export of Session.export_entities()")
     mapping = cast(Mapping[str, Any], data)
     version = mapping.get("version", 1)
     if isinstance(version, bool) or not isinstance(version, int) or not 1 <= version <= VERSION:

@@ -1,1 +1,1 @@
-"""Memory inside the clients and frameworks of others."""
+"""Memory in third-party clients and frameworks."""

@@ -1,1 +1,1 @@
-"""Background work: dreams, upkeep, consolidation, and the limits on what it may spend."""
+"""Background work: dreams, upkeep, consolidation, and rate limits."""

@@ -1,4 +1,4 @@
-"""Run a consolidation in batches. Each batch is a commit, so it can stop at any batch and resume there.
+"""Run a consolidation in batches, each a commit, so that it can stop and resume.
 
 The decisions are made in `search/consolidate.py`. First all written crystals (notes and the like) are read and planned
 together, because each has to be compared with all others; an uncommitted part is planned again after a stop. Then
@@ -30,7 +30,7 @@ BATCH_SIZE = 500
 
 @frozen(kw_only=True)
 class Consolidation:
-    """Counts of what a consolidation has done."""
+    """Numbers of crystals that a consolidation has changed."""
 
     merged: int = 0
     superseded: int = 0
@@ -116,16 +116,16 @@ class Consolidator:
 
         Only the last one has an empty cursor, which marks the end of the pass.
         """
-        now, resumed = self._clock(), self._search.record(cursor) if cursor else None
-        made = 0
-        if resumed is not None and resumed.source != "memory":
-            made = resumed.made
+        now, last_record = self._clock(), self._search.record(cursor) if cursor else None
+        after = 0
+        if last_record is not None and last_record.source != "memory":
+            after = last_record.made
         else:
             yield from split_batches(
                 plan_consolidation(self._search.written_crystals(self._resource), now=now), BATCH_SIZE
             )
-        while len(records := self._search.fading_records(self._resource, made, BATCH_SIZE)) == BATCH_SIZE:
-            made = records[-1].made
+        while len(records := self._search.fading_records(self._resource, after, BATCH_SIZE)) == BATCH_SIZE:
+            after = records[-1].made
             yield Consolidated(records[-1].id, expired=self._expired_ids(records, now))
         yield Consolidated("", expired=self._expired_ids(records, now))
 

@@ -93,7 +93,7 @@ class RateLimits:
     def claim(self, name: str, interval: timedelta) -> datetime | None:
         """Claim a task for one interval, across all processes.
 
-        None if claimed, or the time to retry.
+        Returns None if claimed, or the time to retry.
         """
         window = self._window(name, interval)
         return None if self._store.try_consume(window, 1, limit=1) else window.end
@@ -155,8 +155,7 @@ class RateLimits:
     def _charges(self, tokens: tuple[int, int], prices: TokenPrices) -> Iterator[tuple[RateWindow, int, int]]:
         """Window, amount and limit for each configured limit.
 
-        Daily limits first: waiting for a minute cannot help
-        then.
+        Daily limits come first: if one of them is reached, waiting for a minute does not help.
         """
         limits = self._limits
         if limits.tokens_per_day:

@@ -51,7 +51,7 @@ class Upkeep:
     """The result of one round."""
 
     dreams: tuple[Dream, ...] = ()
-    """Dreams that were due, whatever their outcome."""
+    """Dreams that were due, with any outcome."""
     consolidated: Mapping[str, Consolidation] = field(default_factory=dict[str, Consolidation])
     """By resource."""
     notes: int = 0
@@ -168,7 +168,7 @@ class UpkeepScheduler:
         count_waiting: Callable[[int], int] | None = None,
         on_written: Callable[[], None] = lambda: None,
     ) -> ResourceUpkeep:
-        """Do what is due for one resource.
+        """Run the upkeep that is due for one resource.
 
         This may be automatic notes with a consolidation for about `seconds`, and a dream.
 
@@ -198,9 +198,9 @@ class UpkeepScheduler:
         return ResourceUpkeep(done=done, next_at=next_at, waits_for_limit=retry_at is not None)
 
     def embed(self, seconds: float) -> bool:
-        """Embed what is missing for about `seconds`, then delete unused vectors.
+        """Embed missing crystals for about `seconds`, then delete unused vectors.
 
-        True if nothing is left to do.
+        Returns True if nothing remains to do.
         """
         deadline = time.monotonic() + seconds
         return self.search().embed(seconds=seconds) and self.search().delete_unused_vectors(
@@ -276,7 +276,7 @@ class UpkeepScheduler:
     def _claim_consolidation(self, resource: str, interval: timedelta) -> datetime | None:
         """Claim the consolidation of this interval.
 
-        None if claimed, or the end of another process's claim.
+        Returns None if claimed, or the end of another process's claim.
         """
         if self._consolidator(resource).is_unfinished:
             return None
@@ -350,7 +350,7 @@ class UpkeepScheduler:
     def _uptime(self, now: datetime) -> timedelta:
         """Time since this object was created.
 
-        The longer of wall-clock and monotonic time, because the wall clock may be set back.
+        This is the longer of wall-clock and monotonic time, because the wall clock may be set back.
         """
         started_at, started_tick = self._started
         return max(now - started_at, timedelta(seconds=time.monotonic() - started_tick))

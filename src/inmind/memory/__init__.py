@@ -1,1 +1,1 @@
-"""`Memory`: opens a folder or a database, and lists, edits, exports and imports what is in it."""
+"""`Memory`: opens a folder or a database; lists, edits, exports and imports its content."""

@@ -1,6 +1,7 @@
-"""The parts that a memory, its resources and its sessions share: store, streams, search, dreams, upkeep.
+"""The parts that a memory, its resources and its sessions share.
 
-Each part is built on first use: a program that only writes sessions never loads the search engine.
+These are the store, streams, search, dreams and upkeep. Each part is built on first use: a program that only writes
+sessions never loads the search engine.
 """
 
 from __future__ import annotations
@@ -107,8 +108,8 @@ class MemoryContext:
     def note_writer(self, stream: Stream[Any], files: DocumentFiles, owner: str) -> NoteWriter:
         from inmind.session.notes import NoteWriter
 
-        keep_found = partial(self.embed_soon, [owner], start=True)
-        return NoteWriter(stream, files, submit=self.background.submit, schedule_embedding=keep_found)
+        schedule_embedding = partial(self.embed_soon, [owner], start=True)
+        return NoteWriter(stream, files, submit=self.background.submit, schedule_embedding=schedule_embedding)
 
     # -- search --------------------------------------------------------------------------------------------
 
@@ -147,7 +148,7 @@ class MemoryContext:
     def embed_soon(self, owners: Iterable[str], *, start: bool = False) -> None:
         """Embed new crystals of some owners in the background.
 
-        `start`: even if nothing was searched so far.
+        With `start` this begins even if nothing was searched so far.
         """
         if self._engine.crystal_embedder if self._engine else start and self._embedder is not None:
             self._to_embed.update(owners)
@@ -212,7 +213,7 @@ class MemoryContext:
     ) -> Dream:
         """Run one dream.
 
-        `asks`: with the model, if there is one and its daily budget is not used up.
+        `ask_model`: use the model, if there is one and its daily budget is not used up.
         """
         from inmind.jobs.dreaming.runner import Dreamer
 
@@ -229,8 +230,8 @@ class MemoryContext:
             sources=self.search_sources,
         )
         request_key = key_for(key, "dream", resource)
-        asked = self._dream_model() if ask_model and self._within_daily_tokens(stream.state) else None
-        number = dreamer.dream(trigger, asked, on_progress=watch, cancelled=cancelled, key=request_key)
+        model_options = self._dream_model() if ask_model and self._within_daily_tokens(stream.state) else None
+        number = dreamer.dream(trigger, model_options, on_progress=watch, cancelled=cancelled, key=request_key)
         return self.dream_history(resource, stream).get(number)
 
     def dream_history(self, resource: str, stream: Stream[ResourceState] | None = None) -> DreamHistory:

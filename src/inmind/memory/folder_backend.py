@@ -74,25 +74,25 @@ class FolderBackend:
             parse_settings(text)
         folder = Folder(self.home)
         with folder.lock():
-            found, now = self._read_file(name)
+            file, now = self._read_file(name)
             if now.version and now.text == text:
                 return now.version
-            if now.version != base or not folder.exchange(name, data, expected=found):
+            if now.version != base or not folder.exchange(name, data, expected=file):
                 raise Conflict(stream=name, expected=base, actual=now.version, mine=text, theirs=now.text)
         return _version(text)
 
     def _read_file(self, name: str) -> tuple[FileState, Document]:
         """The settings file. Its version is derived from its text: files have no version numbers."""
-        found = Folder(self.home).read(name, max_bytes=MAX_DOCUMENT_BYTES)
-        if found.data is None and not found.read_error:
-            return found, Document(text="", version=0, source="")
+        file = Folder(self.home).read(name, max_bytes=MAX_DOCUMENT_BYTES)
+        if file.data is None and not file.read_error:
+            return file, Document(text="", version=0, source="")
         try:
-            if not found.is_complete:
-                raise ValueError(found.read_error or f"it is too large: at most {MAX_DOCUMENT_BYTES:,} bytes")
-            text = (found.data or b"").decode()
+            if not file.is_complete:
+                raise ValueError(file.read_error or f"it is too large: at most {MAX_DOCUMENT_BYTES:,} bytes")
+            text = (file.data or b"").decode()
         except ValueError as error:
             raise InvalidInput(field=name, value=str(error), expected="a readable file of TOML") from error
-        return found, Document(text=text, version=_version(text), source="")
+        return file, Document(text=text, version=_version(text), source="")
 
     # -- live files ----------------------------------------------------------------------------------------
 
@@ -117,9 +117,9 @@ class FolderBackend:
         for owner in resources_with_folder(self.home):
             if resource in ("", owner):
                 self.resource_files(owner, resource_stream(owner)).read_edits()
-        for begun in self.store.stream_infos(SESSION_PREFIX, owner=resource or None):
-            if stream_folder(self.home, begun.first).exists():
-                self._read_session_edits(begun.first, session_stream(begun.first.stream.removeprefix(SESSION_PREFIX)))
+        for info in self.store.stream_infos(SESSION_PREFIX, owner=resource or None):
+            if stream_folder(self.home, info.first).exists():
+                self._read_session_edits(info.first, session_stream(info.first.stream.removeprefix(SESSION_PREFIX)))
 
     def _read_session_edits(self, first: Event, stream: Stream[SessionState]) -> None:
         folder = self._folder(stream_folder(self.home, first))
@@ -129,8 +129,8 @@ class FolderBackend:
     def session_folder(self, id: str, cwd: str) -> Path:
         return session_folder(self.home, id, cwd)
 
-    def session_summary(self, begun: StreamInfo) -> SessionSummary:
-        return complete_summary(read_summary(self._folder(stream_folder(self.home, begun.first))), self.store, begun)
+    def session_summary(self, info: StreamInfo) -> SessionSummary:
+        return complete_summary(read_summary(self._folder(stream_folder(self.home, info.first))), self.store, info)
 
     def has_resource_files(self, resource: str) -> bool:
         folder = resource_folder(self.home, resource)
@@ -152,11 +152,11 @@ class FolderBackend:
         folder, data = self._folder(resource_folder(self.home, resource)), text.encode()
         with folder.lock():
             for name in (SEED_BACKUP, f"{SEED_BACKUP}-{digest(text)}"):
-                found = folder.read(name, max_bytes=len(data) + 1)
-                if found.data is None and not found.read_error:
+                file = folder.read(name, max_bytes=len(data) + 1)
+                if file.data is None and not file.read_error:
                     folder.replace(name, data)
                     return name
-                if found.data == data:
+                if file.data == data:
                     return name
         return ""
 
@@ -177,8 +177,8 @@ def open_folder(location: object, settings: object, create: bool) -> tuple[Folde
         raise UnsafeStorage(place=str(home), reason=os.strerror(error.errno or 0)) from error
     if not os.access(home, os.R_OK | os.X_OK):
         raise UnsafeStorage(place=str(home), reason="permission denied: the folder belongs to another user")
-    in_force = load_settings(home, settings)
-    return FolderBackend(home.resolve(), SqliteStore(home.resolve() / DATABASE)), in_force
+    effective_settings = load_settings(home, settings)
+    return FolderBackend(home.resolve(), SqliteStore(home.resolve() / DATABASE)), effective_settings
 
 
 def _has_journal(home: Path) -> bool:

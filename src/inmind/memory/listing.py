@@ -29,7 +29,7 @@ class SessionInfo:
     resource: str
     cwd: str
     messages: int
-    """Number of messages ever added, including removed ones."""
+    """Number of messages added so far, including removed ones."""
     calls: int
     created: str
     updated: str
@@ -130,8 +130,8 @@ MAX_NAME_CANDIDATES = 1_000
 
 def nearest_session(store: Store, id: str) -> str:
     """The id most similar to a mistyped one; empty if none is similar."""
-    for begins in _prefixes(id):
-        streams = store.stream_names(SESSION_PREFIX + begins, limit=MAX_NAME_CANDIDATES)
+    for prefix in _prefixes(id):
+        streams = store.stream_names(SESSION_PREFIX + prefix, limit=MAX_NAME_CANDIDATES)
         if near := get_close_matches(id, [stream.removeprefix(SESSION_PREFIX) for stream in streams], n=1):
             return near[0]
     return ""
@@ -139,10 +139,10 @@ def nearest_session(store: Store, id: str) -> str:
 
 def nearest_resource(store: Store, name: str) -> str:
     """The name most similar to a mistyped one; empty if none is similar."""
-    for begins in _prefixes(name):
-        owners = store.owners(after=begins or f"{PRIVATE}\U0010ffff", limit=MAX_NAME_CANDIDATES)
-        there = [owner for owner in owners if owner.startswith(begins) and owner != ANONYMOUS]
-        if near := get_close_matches(name, there, n=1):
+    for prefix in _prefixes(name):
+        owners = store.owners(after=prefix or f"{PRIVATE}\U0010ffff", limit=MAX_NAME_CANDIDATES)
+        candidates = [owner for owner in owners if owner.startswith(prefix) and owner != ANONYMOUS]
+        if near := get_close_matches(name, candidates, n=1):
             return near[0]
     return ""
 
@@ -163,9 +163,9 @@ def belongs_to_folder(legacy: LegacySession, cwd: str) -> bool:
     return legacy.cwd == cwd if legacy.cwd else legacy.path.parent.name == cwd_folder_name(cwd)
 
 
-def _info(backend: Backend, begun: StreamInfo) -> SessionInfo:
-    first = begun.first
-    id, opened, summary = first.stream.removeprefix(SESSION_PREFIX), opened_by(first), backend.session_summary(begun)
+def _info(backend: Backend, info: StreamInfo) -> SessionInfo:
+    first = info.first
+    id, opened, summary = first.stream.removeprefix(SESSION_PREFIX), opened_by(first), backend.session_summary(info)
     return SessionInfo(
         id=id,
         title=summary.title,

@@ -70,14 +70,14 @@ class Memory:
         """Hosts call `open`. `overrides`: settings that take precedence over config.toml."""
         from inmind.core.settings import Settings  # loaded when a memory is opened, not on import
 
-        in_force = settings or Settings()
+        current = settings or Settings()
         self._context = MemoryContext(
             backend,
             clock=clock,
             embedder=embedder,
             model=model,
-            settings=in_force,
-            overrides=in_force if overrides is None else overrides,
+            settings=current,
+            overrides=current if overrides is None else overrides,
         )
         self._sessions = SessionOpener(self._context)
         self._pages = PageEditor(self._context, self._owner_of_session)
@@ -97,9 +97,9 @@ class Memory:
         The default is the database in $INMIND_DB, the folder in $INMIND_HOME, or ~/.inmind.
 
         `embedder` adds search by meaning to search by words: "auto" uses the embedder of the extra `vectors` if it is
-        installed, None none; see `inmind.search.embedders` for the others. `model` proposes what dreams write: one of
-        `inmind.dreams.models`, or a function from a prompt to a text; without one, rules do. `settings` take precedence
-        over the config.toml of the home: see `inmind.core.settings`.
+        installed, None uses none; see `inmind.search.embedders` for the others. `model` proposes what dreams write: one
+        of `inmind.dreams.models`, or a function from a prompt to a text; without one, rules do. `settings` take
+        precedence over the config.toml of the home: see `inmind.core.settings`.
         """
         location = default_place() if home is None else home
         return cls._open_at(location, clock=clock, embedder=embedder, model=model, settings=settings)
@@ -115,16 +115,14 @@ class Memory:
         settings: Settings | Mapping[str, Any] | None,
         create: bool = True,
     ) -> Self:
-        """`create`: if there is no memory at this location; else NotFound."""
+        """`create`: create a missing memory; otherwise NotFound is raised."""
         if is_database(location):
             from inmind.memory.postgres_backend import open_database as open_backend
         else:
             open_backend = open_folder
-        backend, in_force = open_backend(location, settings, create)
+        backend, current = open_backend(location, settings, create)
         try:
-            return cls(
-                backend, clock=clock, embedder=embedder, model=model, settings=in_force, overrides=settings or {}
-            )
+            return cls(backend, clock=clock, embedder=embedder, model=model, settings=current, overrides=settings or {})
         except BaseException:
             backend.store.close()
             raise
@@ -323,7 +321,7 @@ class Memory:
     def run_upkeep(self, *, seconds: float = 60.0) -> Upkeep:
         """Do the upkeep that is due: index, consolidations, dreams, embeddings.
 
-        It stops after about `seconds`; a dream that has started is finished. Returns what was done.
+        It stops after about `seconds`; a dream that has started is finished. Returns the result.
         """
         return self._context.upkeep().run(checked_seconds(seconds, "seconds"))
 
@@ -350,7 +348,7 @@ class Memory:
     ) -> Exported:
         """Write the whole memory, or one resource, to a bundle file, and check it.
 
-        Other processes may go on writing. Edits of live files are read first. `watch` is called with the number of
+        Other processes may continue to write. Edits of live files are read first. `watch` is called with the number of
         events done and their total.
         """
         from inmind.memory.bundle.export_bundle import write_bundle
@@ -372,7 +370,7 @@ class Memory:
         only_new: bool = False,
         watch: Callable[[int, int], None] | None = None,
     ) -> Imported:
-        """Import what `export` wrote: all of it or nothing.
+        """Import a bundle written by `export`: all of it or nothing.
 
         Importing the same bundle again changes nothing. Streams of the bundle that continue ours are extended; diverged
         ones raise BundleDiverged. `only_new`: refuse if this memory is not empty.

@@ -91,8 +91,8 @@ class PostgresBackend:
     def session_folder(self, id: str, cwd: str) -> None:
         """None: a database has no folders."""
 
-    def session_summary(self, begun: StreamInfo) -> SessionSummary:
-        return complete_summary(SessionSummary(), self.store, begun)
+    def session_summary(self, info: StreamInfo) -> SessionSummary:
+        return complete_summary(SessionSummary(), self.store, info)
 
     def has_resource_files(self, resource: str) -> bool:  # noqa: ARG002 -- signature of Backend
         return False

@@ -1,4 +1,4 @@
-"""One resource of a memory: its notes, its dreams, and what its sessions share."""
+"""One resource of a memory: its notes, dreams, affect and economics."""
 
 from __future__ import annotations
 

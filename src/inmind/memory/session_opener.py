@@ -1,4 +1,4 @@
-"""Opening of sessions: check the options, write the first events, and assemble the parts of a session."""
+"""Opening of sessions: check options, write the first events, assemble the parts."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ MIN_WINDOW = 1_000
 
 
 def default_layers(*own: Layer) -> tuple[Layer, ...]:
-    """The layers of a session that names none, with those in `own`.
+    """The default layers of a session, with those in `own`.
 
     A layer in `own` replaces the default layer of the same name: `default_layers(ScratchpadLayer(schema=Task))` returns
     the defaults with a scratchpad that a schema checks.
@@ -111,28 +111,28 @@ class SessionOpener:
             raise InvalidInput(field="language", value=language, expected=f"one of {', '.join(LANGUAGES)}")
         private = _with_private_scratchpad(setup.layers)
         first = SessionOpened(resource=owner, cwd=working_directory(cwd), language=language)
-        stream = self._started(name, first, ())
+        stream = self._start_stream(name, first, ())
         opened = stream.state.opened or first
         if resource is not None and opened.resource != owner:
             raise InvalidInput(field="resource", value=resource, expected="the resource that owns this session")
         layers = self._inherited_layers(private if opened.resource == ANONYMOUS else setup.layers, opened)
-        return self._assembled(name, stream, opened, replace(setup, layers=layers))
+        return self._assemble(name, stream, opened, replace(setup, layers=layers))
 
     def spawn(self, id: str, first: SessionOpened, inherited: Sequence[Draft], setup: SessionConfig) -> Session:
         """A child session with the setup of its parent. An existing one must have the same parent."""
         self._context.check_open()
         name = check_name(id, "id")
-        stream = self._started(name, first, inherited)
+        stream = self._start_stream(name, first, inherited)
         opened = stream.state.opened or first
         if opened.parent != first.parent:
             raise InvalidInput(field="id", value=id, expected="a new id, or the id of a child of this session")
-        return self._assembled(name, stream, opened, replace(setup, layers=_passed_on(setup.layers, opened)))
+        return self._assemble(name, stream, opened, replace(setup, layers=_inherit_layers(setup.layers, opened)))
 
     def close_all(self) -> None:
         for session in list(self._sessions):
             session.close()
 
-    def _started(self, id: str, first: SessionOpened, inherited: Sequence[Draft]) -> Stream[SessionState]:
+    def _start_stream(self, id: str, first: SessionOpened, inherited: Sequence[Draft]) -> Stream[SessionState]:
         stream = self._context.session_stream(id)
         stream.commit(lambda state, _: Decision(self._first_events(state, id, first, inherited), None))
         return stream
@@ -152,7 +152,7 @@ class SessionOpener:
         )
         return [
             Draft(payload=first, origin=Origin.OPERATOR),
-            *([Draft(payload=_imported(legacy), origin=Origin.FILE)] if legacy else []),
+            *([Draft(payload=_import_event(legacy), origin=Origin.FILE)] if legacy else []),
             *([] if has_overview else [Draft(payload=page, origin=Origin.OPERATOR)]),
             *inherited,
             *([Draft(payload=SessionTitled(legacy.title), origin=Origin.FILE)] if legacy and legacy.title else []),
@@ -171,7 +171,7 @@ class SessionOpener:
             log.warning("%s was not imported: another session has this id; rename the file to open it", duplicate.file)
         return candidates[0] if candidates else None
 
-    def _assembled(self, id: str, stream: Stream[SessionState], opened: SessionOpened, setup: SessionConfig) -> Session:
+    def _assemble(self, id: str, stream: Stream[SessionState], opened: SessionOpened, setup: SessionConfig) -> Session:
         from inmind.prompt.layers.retained import LAYER_NAME, RetainedLayer
         from inmind.session.session import Session  # loaded with the first session
 
@@ -230,25 +230,25 @@ class SessionOpener:
         generations = [opened, *(stream.state.opened for stream in self._ancestors(opened))]
         for generation in reversed(generations):
             if generation is not None and generation.parent:
-                layers = _passed_on(layers, generation)
+                layers = _inherit_layers(layers, generation)
         return layers
 
 
 def _with_private_scratchpad(layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
-    """For a session without a resource: its scratchpad belongs to the session."""
+    """Layers for a session without a resource, whose scratchpad belongs to the session."""
     from inmind.prompt.layers.scratchpad import find_scratchpad
 
     pad = find_scratchpad(layers)
     return tuple(pad.for_session() if pad is not None and layer is pad else layer for layer in layers)
 
 
-def _passed_on(layers: tuple[Layer, ...], opened: SessionOpened) -> tuple[Layer, ...]:
+def _inherit_layers(layers: tuple[Layer, ...], opened: SessionOpened) -> tuple[Layer, ...]:
     from inmind.session.children.inherit import child_layers  # loaded with the first child session
 
     return child_layers(layers, dict(opened.inheritance))
 
 
-def _imported(legacy: LegacySession) -> SessionImported:
+def _import_event(legacy: LegacySession) -> SessionImported:
     started_at = legacy.created.isoformat() if legacy.created else ""
     return SessionImported(file=legacy.file, started_at=started_at, model=legacy.model)
 
@@ -264,7 +264,10 @@ def _checked_counter(counter: Counter) -> Counter:
 
 
 def _limits(window: object, reserve: object, cache_seconds: object, *, exact: bool) -> WindowLimits:
-    """The default reserve is DEFAULT_RESERVE, or half the window if that is less."""
+    """Check the window and the reserve.
+
+    The default reserve is DEFAULT_RESERVE, or half the window if that is less.
+    """
     if isinstance(window, bool) or not isinstance(window, int) or window < MIN_WINDOW:
         raise InvalidInput(field="window", value=window, expected=f"tokens, {MIN_WINDOW} or more")
     if reserve is None:

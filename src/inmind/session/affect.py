@@ -1,4 +1,4 @@
-"""Affect of a resource: spikes caused by messages and tool results, and spikes set by the host.
+"""Affect of a resource: spikes caused by messages and tool results, or set by the host.
 
 Affect belongs to the resource. Spikes caused in a session go into the commit that causes them, in the resource's
 stream, with the notes that they write. So a message has its effect once.
@@ -79,7 +79,7 @@ class Affect:
         enabled: bool = True,
         publish: Callable[[Stream[ResourceState]], None] = lambda _: None,
     ) -> None:
-        """`show` publishes the notes page."""
+        """`publish` writes the notes page."""
         self._open_stream, self._store, self._clock, self.enabled = open_stream, store, clock, enabled
         self._publish = publish
 
@@ -109,15 +109,15 @@ class Affect:
         """
         if spike not in SPIKES:
             raise InvalidInput(field="spike", value=spike, expected=f"one of {', '.join(SPIKES)}")
-        what = AffectSpiked(spike, reason=shorten(validate_text(why, field="why"), MAX_REASON_LENGTH))
-        named = key_for(key, "raise", spike, why)
+        payload = AffectSpiked(spike, reason=shorten(validate_text(why, field="why"), MAX_REASON_LENGTH))
+        checked_key = key_for(key, "raise", spike, why)
         if not self.enabled:
             return False
 
         def decide(owned: ResourceState, now: datetime) -> Decision[ResourceState, None]:
-            return Decision(add_auto_notes(owned.affect, [Draft(payload=what, origin=Origin.OPERATOR)], now), None)
+            return Decision(add_auto_notes(owned.affect, [Draft(payload=payload, origin=Origin.OPERATOR)], now), None)
 
-        self._stream.commit(decide, key=named)
+        self._stream.commit(decide, key=checked_key)
         self._publish(self._stream)
         return True
 
@@ -169,7 +169,7 @@ class SessionAffect:
     def _spikes(
         self, state: SessionState, now: datetime, causes: Iterable[tuple[SignalSource, Origin, str]]
     ) -> list[Draft]:
-        """Spikes of several causes, each computed on the affect that the ones before have left.
+        """Spikes of several causes, each computed on the affect after the ones before.
 
         Each kind of spike is raised once: three calls that fail together are one error.
         """
@@ -208,16 +208,16 @@ def affect_from_text(text: str) -> list[AffectSignal]:
     return signals_from_text([sentence for line in own_words(text) for sentence in split_sentences(line)])
 
 
-def tool_outcome(told: ToolObserved) -> ToolOutcome:
+def tool_outcome(observation: ToolObserved) -> ToolOutcome:
     """The outcome of a tool call.
 
-    A search without hits counts as a success, whatever its exit code.
+    A search without hits counts as a success, for any exit code.
     """
-    outcome = read_outcome(told)
+    outcome = read_outcome(observation)
     counts = outcome.failed and bool(
         overview_events([outcome], OverviewLog(), has_worked=lambda _: True, language="en")
     )
-    return ToolOutcome(tool=told.tool, arguments=outcome.arguments, result=outcome.result, failed=counts)
+    return ToolOutcome(tool=observation.tool, arguments=outcome.arguments, result=outcome.result, failed=counts)
 
 
 def _to_minutes(value: object, each: int, field: str) -> float:

@@ -1,7 +1,7 @@
-"""Interface between a memory and its place: a folder with live files, or a database without files.
+"""Storage of a memory: a folder with live files, or a database without files.
 
 `FolderBackend` shows every document as a live file. `PostgresBackend` has no files: documents are read and written by
-calls only. The kind is decided when a memory is opened; other code does not ask for it.
+calls only. The kind is chosen when a memory is opened; other code does not check it.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class SessionFiles:
 
 
 class Backend(Protocol):
-    """The place of a memory. `str(backend)` contains no password."""
+    """The storage of a memory. `str(backend)` contains no password."""
 
     @property
     def store(self) -> Store: ...
@@ -120,7 +120,7 @@ class Backend(Protocol):
         """The folder of a session, if the memory has folders."""
         ...
 
-    def session_summary(self, begun: StreamInfo) -> SessionSummary:
+    def session_summary(self, info: StreamInfo) -> SessionSummary:
         """The summary of a session, for lists."""
         ...
 

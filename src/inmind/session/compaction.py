@@ -1,8 +1,8 @@
 """Compaction of a session's history: on request, automatic, and its undo.
 
-The rules are in `history.compaction` and decide on values. Here a decision meets the newest state and becomes one
+The rules are in `history.compaction` and decide on values. This module applies a decision to the newest state in one
 commit, so that one `undo` reverts a compaction and nothing else. A model that writes a summary is called before the
-commit: other writers do not wait for it, and if it fails nothing has happened.
+commit: other writers do not wait for it, and if it fails, nothing is changed.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ log = logging.getLogger("inmind")
 MAX_SUMMARY_ATTEMPTS = 3
 """Summaries requested while other writers keep changing the conversation."""
 
-NOTHING = "nothing is old enough, or large enough, to leave"
+NOTHING = "no message is old or large enough to archive"
 BY_HOST = "asked by the host"
 BY_MODEL = "asked by the model"
 
@@ -83,7 +83,7 @@ class Compactor:
         key: str | None,
     ) -> tuple[CompactionReport, Sequence[Event]]:
         request = self._request_for(target=target, strategy=strategy, archive_to=archive_to, reason=BY_HOST)
-        kept = check_keep_recent(keep_recent)
+        turns_kept = check_keep_recent(keep_recent)
         checked_key = key_for(key, "compact", target, strategy, keep_recent, archive_to)
         summarizer = model or self._config.summarizer
         if checked_key is not None and (earlier := self._store.receipt(self._stream.name, checked_key)) is not None:
@@ -91,13 +91,13 @@ class Compactor:
         for _ in range(MAX_SUMMARY_ATTEMPTS):
             summary, summarized = "", list[int]()
             if strategy == "summarize" and summarizer is not None:
-                summary, summarized = self._summarize(summarizer, target, kept)
+                summary, summarized = self._summarize(summarizer, target, turns_kept)
 
             def decide(
                 state: SessionState, _: datetime, summary: str = summary, summarized: list[int] = summarized
             ) -> Decision[SessionState, CompactionPlan]:
                 messages = self.messages(state.history)
-                selection = select_requested(messages, target=target, keep_recent=kept)
+                selection = select_requested(messages, target=target, keep_recent=turns_kept)
                 if summary and [messages[place].seq for place in selection.removed] != summarized:
                     raise _ConversationChanged
                 plan = self._build_if_shorter(
@@ -123,10 +123,10 @@ class Compactor:
         target, strategy = arguments.get("target") or "all", arguments.get("strategy") or "archive"
         to = arguments.get("archive_to") or None
         request = self._request_for(target=target, strategy=strategy, archive_to=to, reason=BY_MODEL)
-        given = arguments.get("keep_recent")
-        kept = check_keep_recent(DEFAULT_KEEP_RECENT if given is None else given)
+        keep_recent = arguments.get("keep_recent")
+        turns_kept = check_keep_recent(DEFAULT_KEEP_RECENT if keep_recent is None else keep_recent)
         messages = self.messages(state.history)
-        selection = select_requested(messages, target=request.target, keep_recent=kept)
+        selection = select_requested(messages, target=request.target, keep_recent=turns_kept)
         return self._build_if_shorter(state, messages, selection, self._with_current_values(state, request))
 
     def undo(self, *, key: str | None) -> tuple[CompactionUndoReport, Sequence[Event]]:
@@ -288,8 +288,8 @@ class Compactor:
 
         Ids that the entity block cannot show come before the others.
         """
-        shown = possible_ids(render_lines(entities, budget=EntityLayer.budget.max, count=self._meter.count).text)
-        return sorted(entities.ids_by_recency, key=shown.__contains__)
+        rendered_ids = possible_ids(render_lines(entities, budget=EntityLayer.budget.max, count=self._meter.count).text)
+        return sorted(entities.ids_by_recency, key=rendered_ids.__contains__)
 
     def _current_request(self, history: History) -> RetainedItem | None:
         """The last request of the user, in full even if it was cut in the prompt; cached."""

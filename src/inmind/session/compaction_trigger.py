@@ -111,13 +111,13 @@ class CompactionTrigger:
     def _by_policy(self, state: SessionState, pressure: WindowPressure) -> PlannedCompaction | None:
         """Compact as the host's policy asks at this fill level, if it frees enough and pays off."""
         name = band_for(pressure.percent)
-        asks = self._policy.target_for(name)
+        policy_target = self._policy.target_for(name)
         rates = self._policy.rates
         # With prices a lower limit is enough. Without them, each message could cause a compaction.
         least = max(MIN_GAIN_TOKENS, pressure.min_gain // 4 if rates else pressure.min_gain)
-        if asks is None or pressure.history < least:
+        if policy_target is None or pressure.history < least:
             return None
-        target, keep = asks
+        target, keep = policy_target
         messages = self._messages(state.history)
         reason = PAYS if rates else name
         request = CompactionRequest(reason=reason, target=target, strategy="summarize")
@@ -141,8 +141,8 @@ class CompactionTrigger:
             return select_for_budget(messages, room._replace(stub_tokens=stub), keep_recent=self._policy.keep_recent)
 
         first = selection(pressure)
-        left = pressure.memory + pressure.history - self._gain(messages, first, stub)
-        if left + RetainedLayer.budget.max <= pressure.available:  # the retained items fit at any size
+        remaining = pressure.memory + pressure.history - self._gain(messages, first, stub)
+        if remaining + RetainedLayer.budget.max <= pressure.available:  # the retained items fit at any size
             return first
         items = unsent_items(retained_items(history, messages, first, self._meter).kept, messages, first)
         more = self._meter.count(render_items(items)) - self._meter.count(render_items(history.unsent_items))
@@ -151,15 +151,15 @@ class CompactionTrigger:
     def _pays(self, rates: Rates, messages: Sequence[TurnMessage], gain: int, pressure: WindowPressure) -> bool:
         calls = sum(message.speaker == "assistant" and not message.stub for message in messages) or 1
         growth = sum(message.tokens for message in messages if not message.stub) / calls
-        stays = max(0, pressure.history - gain) + pressure.memory
-        return pays_off(rates, freed=gain, rewritten=stays, growth=growth)
+        rewritten = max(0, pressure.history - gain) + pressure.memory
+        return pays_off(rates, freed=gain, rewritten=rewritten, growth=growth)
 
     def _gain(self, messages: Sequence[TurnMessage], selection: CompactionSelection, stub: int) -> int:
         """Tokens that a compaction frees at least."""
         sizes = [sum(answer.tokens for answer in messages[place].results) for place in selection.outputs]
         outputs, stubs = sum(sizes), sum(map(output_stub_tokens, sizes))
         whole = sum(messages[place].tokens for place in selection.removed)
-        cut = sum(messages[place].tokens - stays for place, stays in selection.cut.items())
+        cut = sum(messages[place].tokens - kept_tokens for place, kept_tokens in selection.cut.items())
         return outputs - stubs + whole - stub * len(selection.runs) + cut
 
     def _planned(

@@ -86,6 +86,6 @@ MAX_INTEGER = 2**53
 def whole_number(value: object, field: str, *, minimum: int = 0) -> int:
     """Check an integer that a host passed."""
     if isinstance(value, bool) or not isinstance(value, int) or not minimum <= value <= MAX_INTEGER:
-        shown = value if not isinstance(value, int) or value.bit_length() < 100 else f"{value.bit_length()} bits"
-        raise InvalidInput(field=field, value=shown, expected=f"a whole number from {minimum} to {MAX_INTEGER}")
+        printable = value if not isinstance(value, int) or value.bit_length() < 100 else f"{value.bit_length()} bits"
+        raise InvalidInput(field=field, value=printable, expected=f"a whole number from {minimum} to {MAX_INTEGER}")
     return value

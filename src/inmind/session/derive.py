@@ -36,17 +36,14 @@ class EventDeriver:
         self._layer_calls, self._overview, self._affect = layer_calls, overview, affect
 
     def derive(self, state: SessionState, now: datetime, drafts: Sequence[Draft]) -> DerivedEvents:
-        """Events derived from drafts.
-
-        What layers store, entity sightings, overview lines, and affect.
-        """
-        kept = self._layer_calls.store_replies(state, now, drafts)
-        told = self._entities.observations(state, [*drafts, *kept])
-        more = [*kept, *self._entities.sightings(state, told, len(drafts) + len(kept), now)]
-        wrote = any(isinstance(draft.payload, DocumentWritten | OverviewEvent) for draft in (*drafts, *kept))
-        then = partial(self._stream.preview, state, state.seq, [*drafts, *more], now)
-        entered = self._overview.entries_for(then, state, told, wrote=wrote)
-        return DerivedEvents([*more, *entered], self._affect.spikes_for(state, told, now))
+        """Events derived from drafts: layer documents, entity sightings, overview lines and affect."""
+        layer_drafts = self._layer_calls.store_replies(state, now, drafts)
+        observations = self._entities.observations(state, [*drafts, *layer_drafts])
+        more = [*layer_drafts, *self._entities.sightings(state, observations, len(drafts) + len(layer_drafts), now)]
+        wrote = any(isinstance(draft.payload, DocumentWritten | OverviewEvent) for draft in (*drafts, *layer_drafts))
+        next_state = partial(self._stream.preview, state, state.seq, [*drafts, *more], now)
+        overview_drafts = self._overview.entries_for(next_state, state, observations, wrote=wrote)
+        return DerivedEvents([*more, *overview_drafts], self._affect.spikes_for(state, observations, now))
 
     def decide_with_derived(
         self, decide: Callable[[SessionState], list[Draft]], state: SessionState, now: datetime

@@ -43,13 +43,13 @@ class Economics:
         open_stream: Callable[[], Stream[ResourceState]],
         store: Store,
         clock: Clock,
-        feels: Callable[[], bool],
+        affect_enabled: Callable[[], bool],
     ) -> None:
         """`open_stream` reads the store and is called on first use.
 
-        `feels`: whether an earning changes affect.
+        `affect_enabled` returns whether an earning changes affect.
         """
-        self._open_stream, self._store, self._clock, self._feels = open_stream, store, clock, feels
+        self._open_stream, self._store, self._clock, self._affect_enabled = open_stream, store, clock, affect_enabled
 
     @cached_property
     def _stream(self) -> Stream[ResourceState]:
@@ -86,7 +86,7 @@ class Economics:
         )
         _check_consistency(trade, buyer=buyer, seller=seller)
         drafts = [Draft(payload=trade, origin=Origin.OPERATOR)]
-        if trade.trade_type == "earning" and self._feels():
+        if trade.trade_type == "earning" and self._affect_enabled():
             drafts.append(Draft(payload=AffectSpiked("sale", reason=_describe(trade)), origin=Origin.OPERATOR))
 
         def decide(owned: ResourceState, now: datetime) -> Decision[ResourceState, None]:
@@ -123,9 +123,9 @@ def _check_consistency(trade: TradeRecorded, *, buyer: str, seller: str) -> None
 
 
 def _entry_kind(what: object) -> TradeKind:
-    for known in get_args(TradeKind):
-        if what == known:
-            return known
+    for kind in get_args(TradeKind):
+        if what == kind:
+            return kind
     raise InvalidInput(field="what", value=what, expected=f"one of {', '.join(get_args(TradeKind))}")
 
 
@@ -165,10 +165,10 @@ def _one_line(text: object, field: str) -> str:
 
 
 def _limited_text(text: object, field: str, most: int) -> str:
-    said = validate_text(text, field=field)
-    if len(said) > most:
-        raise InvalidInput(field=field, value=said, expected=f"at most {most} characters")
-    return said.strip()
+    checked = validate_text(text, field=field)
+    if len(checked) > most:
+        raise InvalidInput(field=field, value=checked, expected=f"at most {most} characters")
+    return checked.strip()
 
 
 def _entry_date(on: object) -> str:

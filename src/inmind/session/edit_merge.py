@@ -28,10 +28,10 @@ class EditMerger(Generic[S]):
     def __init__(self, stream: Stream[S], store: Store, documents: Callable[[S], Documents]) -> None:
         self._stream, self._store, self._documents = stream, store, documents
 
-    def save(self, path: str, text: str, shown: PublishedVersion | None) -> Document:
+    def save(self, path: str, text: str, published: PublishedVersion | None) -> Document:
         """Append a person's text as a version.
 
-        Then, if needed, a second version with the changes that they did not see.
+        A second version adds the changes that the person did not see, if there are any.
         """
 
         def decide(state: S, _: datetime) -> Decision[S, None]:
@@ -39,17 +39,17 @@ class EditMerger(Generic[S]):
             # MEMORY.md also has lines of dreams. Saving the file must not raise their trust.
             trust = now.trust if now and path == MEMORY_PAGE_PATH else None
             edit = Draft(payload=DocumentWritten(path=path, text=text), origin=Origin.FILE, trust=trust)
-            return Decision([edit, *(self._merged_drafts(path, text, now, shown) if now else ())], None)
+            return Decision([edit, *(self._merged_drafts(path, text, now, published) if now else ())], None)
 
         self._stream.commit(decide)
         return self._documents(self._stream.state).by_path[path]
 
-    def _merged_drafts(self, path: str, text: str, now: Document, shown: PublishedVersion | None) -> list[Draft]:
+    def _merged_drafts(self, path: str, text: str, now: Document, published: PublishedVersion | None) -> list[Draft]:
         """The person's text with the changes made since they opened the file.
 
-        Nothing if there are none.
+        The list is empty if there are no such changes.
         """
-        opened_at, base = self._edit_base(path, text, shown)
+        opened_at, base = self._edit_base(path, text, published)
         sources: tuple[str, ...] = ()
         page = Document(text=text, version=0, source="")
         if base is not None:
@@ -63,22 +63,24 @@ class EditMerger(Generic[S]):
         written = DocumentWritten(path=path, text=page.text)
         return [Draft(payload=written, origin=Origin.FILE, sources=sources, trust=page.trust)] if sources else []
 
-    def _edit_base(self, path: str, text: str, shown: PublishedVersion | None) -> tuple[int, str | None]:
+    def _edit_base(self, path: str, text: str, published: PublishedVersion | None) -> tuple[int, str | None]:
         """When the person opened the page (event number), and its text then if a dream rewrote it.
 
         An editor may have had the page open since before the file was last published. Then the text still has lines
         that the dream removed. A text that equals the page before the dream was restored on purpose.
         """
-        seen = shown.seq if shown else 0
+        published_seq = published.seq if published else 0
         dream = self._last_dream_edit(path)
         if dream is None:
-            return seen, None
-        if seen < dream.seq:
-            return seen, self._documents(self._stream.state_at(seen)).text(path)
-        before, shown_text = (self._documents(self._stream.state_at(seq)).text(path) for seq in (dream.seq - 1, seen))
-        if text != before and _is_closer(text, before, shown_text):
+            return published_seq, None
+        if published_seq < dream.seq:
+            return published_seq, self._documents(self._stream.state_at(published_seq)).text(path)
+        before, published_text = (
+            self._documents(self._stream.state_at(seq)).text(path) for seq in (dream.seq - 1, published_seq)
+        )
+        if text != before and _is_closer(text, before, published_text):
             return dream.seq - 1, before
-        return seen, None
+        return published_seq, None
 
     def _last_dream_edit(self, path: str) -> Event | None:
         """The last event by which a dream wrote a page."""
@@ -103,14 +105,14 @@ class EditMerger(Generic[S]):
         return pages.by_path[NOTES_PAGE_PATH], tuple(sources)
 
 
-def _merge_dream(path: str, base: str, theirs: str, dreamt: str) -> str:
+def _merge_dream(path: str, base: str, theirs: str, dream_text: str) -> str:
     """The person's page with the changes of a dream: its removals and its additions."""
     if path == MEMORY_PAGE_PATH:
         from inmind.dreams.page.draft import merge_pages  # needed only if a dream ran meanwhile
 
-        return merge_pages(base, theirs, dreamt)
-    notes = (set(parse_notes(base)) - set(parse_notes(dreamt))).intersection(parse_notes(theirs))
-    remarks = (set(parse_remarks(base)) - set(parse_remarks(dreamt))).intersection(parse_remarks(theirs))
+        return merge_pages(base, theirs, dream_text)
+    notes = (set(parse_notes(base)) - set(parse_notes(dream_text))).intersection(parse_notes(theirs))
+    remarks = (set(parse_remarks(base)) - set(parse_remarks(dream_text))).intersection(parse_remarks(theirs))
     return remove_pieces(theirs, notes, remarks) if notes or remarks else theirs
 
 

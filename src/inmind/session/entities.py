@@ -1,6 +1,6 @@
-"""Entities of a session: sightings from messages and tool results, and questions about them.
+"""Entities of a session: sightings in messages and tool results, and questions about them.
 
-Sightings go into the commit of what was observed. Questions ("what does 'it' mean", "was this id ever seen") are
+Sightings go into the commit of the messages and results. Questions ("what does 'it' mean", "has this id been seen") are
 answered from the window, then from entities that left it, then from other sessions of the same resource, which are
 read from the store when they are needed and cached.
 """
@@ -85,8 +85,8 @@ class EntityTracker:
         pins = {(canonical_type(thing.type), thing.id): thing for thing in things if thing.pinned}
 
         def decide(state: SessionState) -> list[Draft]:
-            held = {entity.key for entity in state.entities if entity.pinned}
-            if pins and len(held | set(pins)) >= self.rules.window:
+            pinned = {entity.key for entity in state.entities if entity.pinned}
+            if pins and len(pinned | set(pins)) >= self.rules.window:
                 raise InvalidInput(field="entities", value=len(pins), expected=self._pin_limit())
             seen = [_host_draft(EntitiesSeen((thing,))) for thing in things]
             return [*seen, *(_host_draft(EntityPinned(pin.type, pin.id)) for pin in pins.values())]
@@ -111,8 +111,8 @@ class EntityTracker:
                 raise NotFound(
                     what=type or "entity in the window", name=id, hint=_not_in_window_hint(id, entity, state.entities)
                 )
-            held = sum(e.pinned for e in state.entities)
-            if pinned and not entity.pinned and held + 1 >= self.rules.window:
+            pinned_count = sum(e.pinned for e in state.entities)
+            if pinned and not entity.pinned and pinned_count + 1 >= self.rules.window:
                 raise InvalidInput(field="id", value=id, expected=self._pin_limit())
             return [_host_draft(EntityPinned(entity.type, entity.id, pinned))] if pinned != entity.pinned else []
 
@@ -152,8 +152,8 @@ class EntityTracker:
         """The sightings with at most as many pins as the window has room for, most recent first."""
         restored = {(canonical_type(thing.type), thing.id) for thing in things}
         room = self.rules.window - 1 - sum(entity.pinned for entity in state.entities if entity.key not in restored)
-        kept = {(thing.type, thing.id) for thing in [t for t in things if t.pinned][: max(0, room)]}
-        return tuple(replace(thing, pinned=(thing.type, thing.id) in kept) for thing in things)
+        kept_pins = {(thing.type, thing.id) for thing in [t for t in things if t.pinned][: max(0, room)]}
+        return tuple(replace(thing, pinned=(thing.type, thing.id) in kept_pins) for thing in things)
 
     def _pin_limit(self) -> str:
         return f"at most {self.rules.window - 1} pinned, so that the window can still move"

@@ -1,9 +1,9 @@
-"""Sessions in the format before the journal: `<id>.jsonl` with one message per line, and `<id>.meta.json`.
+"""Sessions in the format before the journal: `<id>.jsonl` and `<id>.meta.json`.
 
-Information about a session (folder, title, model, start) is in the meta file or in lines of the session file; the meta
-file takes precedence. The files are read and never written: opening such a session imports its messages into the
-journal. Until then a list uses only a summary. Nothing has checked these files, so invalid lines are skipped and
-logged, and no message gets more trust than a person's, whatever its role.
+The `.jsonl` file has one message per line. Information about a session (folder, title, model, start) is in the meta
+file or in lines of the session file; the meta file takes precedence. The files are read and never written: opening such
+a session imports its messages into the journal. Until then a list uses only a summary. Nothing has checked these files,
+so invalid lines are skipped and logged, and no message gets more trust than a person's, for any role.
 """
 
 from __future__ import annotations
@@ -59,13 +59,15 @@ class LegacySession:
 
 def find_legacy(home: Path, file: str) -> list[LegacySession]:
     """All sessions with this file name. Names were unique only within a folder."""
-    return [found for path in _paths(home) if path.stem == file and (found := _read_summary(path, home))]
+    return [summary for path in _paths(home) if path.stem == file and (summary := _read_summary(path, home))]
 
 
 def all_legacy(home: Path, *, excluding: Container[str]) -> list[LegacySession]:
     """All sessions except those with these ids, which were imported already."""
     return [
-        found for path in _paths(home) if unquote(path.stem) not in excluding and (found := _read_summary(path, home))
+        summary
+        for path in _paths(home)
+        if unquote(path.stem) not in excluding and (summary := _read_summary(path, home))
     ]
 
 
@@ -100,8 +102,8 @@ def _read_summary(path: Path, home: Path) -> LegacySession | None:
         with open_regular_file(path) as file:
             changed = datetime.fromtimestamp(os.fstat(file.fileno()).st_mtime, UTC)
             for line in file:
-                if (told := _session_info(line)) is not None:
-                    about |= told | {"created": about.get("created", told.get("timestamp"))}
+                if (info := _session_info(line)) is not None:
+                    about |= info | {"created": about.get("created", info.get("timestamp"))}
                 else:
                     messages += _is_object(line)
     except OSError as error:
@@ -128,16 +130,16 @@ def _session_info(line: bytes) -> dict[str, Any] | None:
     if b'"session' not in line:
         return None
     try:
-        said = _parse_line(line)
+        value = _parse_line(line)
     except (ValueError, RecursionError):
         return None
-    return said if is_object(said) and said.get("type") in _INFO_TYPES else None
+    return value if is_object(value) and value.get("type") in _INFO_TYPES else None
 
 
 def _is_object(line: bytes) -> bool:
     """True if a line looks like a JSON object. A line cut off by a crash has no end."""
-    said = line.removeprefix(BOM_UTF8).strip()
-    return said.startswith(b"{") and said.endswith(b"}")
+    stripped = line.removeprefix(BOM_UTF8).strip()
+    return stripped.startswith(b"{") and stripped.endswith(b"}")
 
 
 def _parse_line(line: bytes) -> Any:
@@ -181,7 +183,7 @@ def _first_text(about: Mapping[str, Any], *keys: str) -> str:
 
 def _time(text: str) -> datetime | None:
     try:
-        told = datetime.fromisoformat(text)
-        return (told if told.tzinfo else told.replace(tzinfo=UTC)).astimezone(UTC)
+        moment = datetime.fromisoformat(text)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):
         return None

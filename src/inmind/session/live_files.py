@@ -1,7 +1,7 @@
-"""Live files: documents of the journal as files that people and other tools can read and edit.
+"""Live files: documents of the journal as files that people and tools can read and edit.
 
 Publishing and reading edits are one operation, `sync`: under the lock of the folder, read the file, compare it with the
-journal, and update whichever of the two is behind. A crash at any point leaves a file that the next sync handles in the
+journal, and update the one that is out of date. A crash at any point leaves a file that the next sync handles in the
 same way, so there is no separate repair.
 """
 
@@ -104,12 +104,12 @@ class LiveFiles(Generic[S]):
         """Write the newest version of every document that changed."""
         documents = self._documents(self._stream.state).by_path
         versions = {path: document.version for path, document in documents.items()}
-        behind = [
+        outdated = [
             path
             for path in {**versions, **self._published_versions}
             if self._published_versions.get(path) != versions.get(path, 0)
         ]
-        self.sync(*self._reachable(behind))
+        self.sync(*self._reachable(outdated))
 
     def notices(self) -> tuple[str, ...]:
         """Notices for people, each returned once."""
@@ -123,17 +123,17 @@ class LiveFiles(Generic[S]):
 
         A page that was never published, as in a home that was just imported, is not missing.
         """
-        shown = self._store.published_versions(self._stream.name)
+        published = self._store.published_versions(self._stream.name)
         documents = self._documents(self._stream.state).by_path
         for path in self._reachable(self._candidate_paths()):
-            found = self._folder.read(self._prefix + path, max_bytes=MAX_DOCUMENT_BYTES)
-            if found.read_error:
-                yield path, FileCheck(FileStatus.FOREIGN, reason=found.read_error)
-            elif found.data is not None or path in shown:
-                yield path, self._judge(path, found, documents.get(path), shown.get(path))
+            file = self._folder.read(self._prefix + path, max_bytes=MAX_DOCUMENT_BYTES)
+            if file.read_error:
+                yield path, FileCheck(FileStatus.FOREIGN, reason=file.read_error)
+            elif file.data is not None or path in published:
+                yield path, self._judge(path, file, documents.get(path), published.get(path))
 
     def sync(self, *paths: str) -> None:
-        """Bring files and documents together, whichever is ahead.
+        """Synchronize files and documents: the newer one updates the other.
 
         Published versions are marked only with the folder locked, so they are read once per batch. Reading them for
         each file would take quadratic time.
@@ -141,14 +141,14 @@ class LiveFiles(Generic[S]):
         for start in range(0, len(paths), _BATCH_SIZE):
             batch = paths[start : start + _BATCH_SIZE]
             with self._report_errors(*batch), self._folder.lock():
-                shown = self._store.published_versions(self._stream.name)
+                published = self._store.published_versions(self._stream.name)
                 for path in batch:
                     with self._report_errors(path):
-                        self._sync_one(path, shown)
+                        self._sync_one(path, published)
 
-    def _sync_one(self, path: str, shown: dict[str, PublishedVersion]) -> None:
+    def _sync_one(self, path: str, published: dict[str, PublishedVersion]) -> None:
         for _ in range(_MAX_ROUNDS):
-            if self._sync_round(path, shown):
+            if self._sync_round(path, published):
                 return
 
     @contextlib.contextmanager
@@ -163,7 +163,7 @@ class LiveFiles(Generic[S]):
                 self._notice(f"{path} could not be updated: {error}")
 
     def _tidy_folder(self) -> None:
-        """Once, at the start: create the folders, and recover files that killed writers have left."""
+        """Once, at the start: create the folders, and recover the files of killed writers."""
         if not self._reachable([""]):
             return
         try:
@@ -181,38 +181,38 @@ class LiveFiles(Generic[S]):
             if _is_document(path):
                 self.sync(path)
 
-    def _sync_round(self, path: str, shown: dict[str, PublishedVersion]) -> bool:
+    def _sync_round(self, path: str, published: dict[str, PublishedVersion]) -> bool:
         """Check a file and act once. Returns False if a concurrent save has to be checked again."""
-        self._recover_displaced(path, shown.get(path))
-        found = self._folder.read(self._prefix + path, max_bytes=MAX_DOCUMENT_BYTES)
+        self._recover_displaced(path, published.get(path))
+        file = self._folder.read(self._prefix + path, max_bytes=MAX_DOCUMENT_BYTES)
         document = self._documents(self._stream.refresh()).by_path.get(path)
-        if found.read_error:
-            self._notice_unreadable(path, found, document, shown.get(path))
+        if file.read_error:
+            self._notice_unreadable(path, file, document, published.get(path))
             return True
-        judgement = self._judge(path, found, document, shown.get(path))
+        judgement = self._judge(path, file, document, published.get(path))
         match judgement.status:
             case FileStatus.CURRENT:
-                self._mark_published(path, document, shown, found)
+                self._mark_published(path, document, published, file)
                 return True
             case FileStatus.EDITED:
-                document = self._edits.save(path, judgement.text, shown.get(path))
+                document = self._edits.save(path, judgement.text, published.get(path))
                 if document.text != judgement.text:
                     return False
-                self._mark_published(path, document, shown, found)
+                self._mark_published(path, document, published, file)
                 return True
             case FileStatus.SHARED:
-                if _wait_if_young(found):
+                if _wait_if_young(file):
                     return False
                 self._notice(f"{path} is ignored: its file has a second name (a hard link)")
-                self._remember_signature(path, found)
+                self._remember_signature(path, file)
                 return True
             case FileStatus.FOREIGN:
-                self._ignore_file(path, found, judgement)
+                self._ignore_file(path, file, judgement)
                 return True
             case FileStatus.DAMAGED:
-                if _wait_if_young(found):
+                if _wait_if_young(file):
                     return False
-                self._set_aside(path, found.data or b"", judgement)
+                self._set_aside(path, file.data or b"", judgement)
             case FileStatus.MISSING:
                 if path in self._published_versions:
                     self._notice(
@@ -220,50 +220,50 @@ class LiveFiles(Generic[S]):
                     )
             case FileStatus.STALE:
                 pass
-        done = self._write_file(path, document, found)
+        done = self._write_file(path, document, file)
         if done:
-            self._mark_published(path, document, shown)
+            self._mark_published(path, document, published)
         return done
 
     def _judge(
-        self, path: str, found: FileState, document: Document | None, shown: PublishedVersion | None
+        self, path: str, file: FileState, document: Document | None, published: PublishedVersion | None
     ) -> FileCheck:
-        published = shown.digest if shown else None
-        judgement = check_file(found.data, document=document, published_digest=published)
+        published_digest = published.digest if published else None
+        judgement = check_file(file.data, document=document, published_digest=published_digest)
         if judgement.status is not FileStatus.EDITED:
             return judgement
-        later = self._digests_since(path, after=shown.seq if shown else 0)
+        later = self._digests_since(path, after=published.seq if published else 0)
         return check_file(
-            found.data,
+            file.data,
             document=document,
-            published_digest=published,
+            published_digest=published_digest,
             unconfirmed_digests=later,
-            has_other_links=found.has_other_links,
+            has_other_links=file.has_other_links,
         )
 
     def _notice_unreadable(
-        self, path: str, found: FileState, document: Document | None, shown: PublishedVersion | None
+        self, path: str, file: FileState, document: Document | None, published: PublishedVersion | None
     ) -> None:
-        self._notice(f"{path} cannot be read ({found.read_error}); the last good version is used")
-        if document is not None and shown is not None and digest(document.text) != shown.digest:
+        self._notice(f"{path} cannot be read ({file.read_error}); the last good version is used")
+        if document is not None and published is not None and digest(document.text) != published.digest:
             self._notice(f"{path} has a newer version in memory that cannot be written to its file")
 
-    def _recover_displaced(self, path: str, shown: PublishedVersion | None) -> None:
+    def _recover_displaced(self, path: str, published: PublishedVersion | None) -> None:
         """Save a person's text from a file that a killed writer had moved aside."""
         name = self._prefix + path
-        left = self._folder.read_swap(name, max_bytes=MAX_DOCUMENT_BYTES)
-        if left == FileState():
+        swap = self._folder.read_swap(name, max_bytes=MAX_DOCUMENT_BYTES)
+        if swap == FileState():
             return
         versions = self._digests_since(path, after=0)
         judgement = check_file(
-            left.data,
+            swap.data,
             document=None,
             published_digest=None,
             unconfirmed_digests=versions,
-            has_other_links=left.has_other_links,
+            has_other_links=swap.has_other_links,
         )
         if judgement.status is FileStatus.EDITED:
-            self._edits.save(path, judgement.text, shown)
+            self._edits.save(path, judgement.text, published)
         self._folder.delete_swap(name)
 
     def _digests_since(self, path: str, *, after: int) -> list[str]:
@@ -286,50 +286,54 @@ class LiveFiles(Generic[S]):
                 digests.append(digest(documents.text(path)))
         return digests
 
-    def _write_file(self, path: str, document: Document | None, found: FileState) -> bool:
+    def _write_file(self, path: str, document: Document | None, file: FileState) -> bool:
         name = self._prefix + path
         if document is None:  # its creation was undone; the text stays in the journal
-            return self._folder.remove(name, expected=found)
-        return self._folder.exchange(name, document.text.encode(), expected=found)
+            return self._folder.remove(name, expected=file)
+        return self._folder.exchange(name, document.text.encode(), expected=file)
 
-    def _ignore_file(self, path: str, found: FileState, judgement: FileCheck) -> None:
-        if found.data:
+    def _ignore_file(self, path: str, file: FileState, judgement: FileCheck) -> None:
+        if file.data:
             self._notice(f"{path} is ignored ({judgement.reason}); the file is unchanged")
-        self._remember_signature(path, found)
+        self._remember_signature(path, file)
 
     def _set_aside(self, path: str, data: bytes, judgement: FileCheck) -> None:
         name = self._prefix + path
-        kept = self._folder.save_aside(name, new_name=f"{name}{DAMAGED_SUFFIX}{digest(data.hex())[:8]}")
-        kept_as = kept.removeprefix(self._prefix)
-        payload = DocumentSetAside(path=path, reason=judgement.reason, saved_as=kept_as)
+        saved = self._folder.save_aside(name, new_name=f"{name}{DAMAGED_SUFFIX}{digest(data.hex())[:8]}")
+        saved_as = saved.removeprefix(self._prefix)
+        payload = DocumentSetAside(path=path, reason=judgement.reason, saved_as=saved_as)
         self._stream.append(Draft(payload=payload, origin=Origin.FILE))
-        self._notice(f"{path} was damaged ({judgement.reason}) and restored; the old content is in {kept_as}")
+        self._notice(f"{path} was damaged ({judgement.reason}) and restored; the old content is in {saved_as}")
 
     def _mark_published(
-        self, path: str, document: Document | None, shown: dict[str, PublishedVersion], found: FileState | None = None
+        self,
+        path: str,
+        document: Document | None,
+        published: dict[str, PublishedVersion],
+        file: FileState | None = None,
     ) -> None:
         """Mark a version as published.
 
-        `found`: the file as it was read, if it already had this text.
+        `file`: the file as it was read, if it already had this text.
 
         A file that we have just written is too young for its signature to be reliable.
         """
-        have = shown.get(path)
+        previous = published.get(path)
         mark = digest(document.text) if document else ""
-        if mark != (have.digest if have else ""):
-            now = PublishedVersion(mark, seq=self._stream.version)
-            self._store.mark_published(self._stream.name, path, now)
-            shown[path] = now
+        if mark != (previous.digest if previous else ""):
+            version = PublishedVersion(mark, seq=self._stream.version)
+            self._store.mark_published(self._stream.name, path, version)
+            published[path] = version
         if document is None:
             self._published_versions.pop(path, None)
         else:
             self._published_versions[path] = document.version
-        self._remember_signature(path, found)
+        self._remember_signature(path, file)
 
-    def _remember_signature(self, path: str, found: FileState | None) -> None:
+    def _remember_signature(self, path: str, file: FileState | None) -> None:
         """Skip the file until its signature changes."""
-        if found and found.reliable_signature:
-            self._signatures[path] = found.reliable_signature
+        if file and file.reliable_signature:
+            self._signatures[path] = file.reliable_signature
         else:
             self._signatures.pop(path, None)
 
@@ -349,9 +353,9 @@ class LiveFiles(Generic[S]):
             return []
         if signature != self._folder_signatures.get(folder):
             within = f"{folder}/" if folder else ""
-            found = {within + name: kind for name, kind in self._folder.list_files(place).items()}
-            refused = {path: why for path, kind in found.items() if (why := _not_a_page_reason(path, kind))}
-            self._folder_listings[folder] = [path for path in found if path not in refused]
+            kinds = {within + name: kind for name, kind in self._folder.list_files(place).items()}
+            refused = {path: why for path, kind in kinds.items() if (why := _not_a_page_reason(path, kind))}
+            self._folder_listings[folder] = [path for path in kinds if path not in refused]
             self._notice_other_files(folder, refused)
             if signature.is_reliable(now):
                 self._folder_signatures[folder] = signature
@@ -412,12 +416,12 @@ def _resource_documents(resource_state: ResourceState) -> Documents:
     return resource_state.documents
 
 
-def _wait_if_young(found: FileState) -> bool:
+def _wait_if_young(file: FileState) -> bool:
     """Wait if a file that looks wrong was changed just now. Returns whether it waited.
 
     Some editors empty a file before they write it, or link a backup first.
     """
-    age = found.read_at - found.signature.changed_at if found.signature else _EDITOR_GRACE_NANOSECONDS
+    age = file.read_at - file.signature.changed_at if file.signature else _EDITOR_GRACE_NANOSECONDS
     if not 0 <= age < _EDITOR_GRACE_NANOSECONDS:
         return False
     time.sleep((_EDITOR_GRACE_NANOSECONDS - age) / 1e9)

@@ -31,7 +31,7 @@ def observations_in(
 
     `own`: whether a name is that of a memory tool. Their results come from memory and are not learned again.
     """
-    told: list[Observation] = []
+    observations: list[Observation] = []
     calls: dict[str, Call] = {}
     for place, draft in enumerate(drafts):
         if not isinstance(draft.payload, MessageAdded):
@@ -39,9 +39,11 @@ def observations_in(
         message = FORMATS[draft.payload.format].read(draft.payload.wire)
         calls.update((call.id, call) for call in message.calls)
         source = f"{stream}#{version + 1 + place}"
-        said = (one for one in _observed_in(message, line, calls, draft) if isinstance(one, str) or not own(one.tool))
-        told += [Observation(one, draft.origin, source) for one in said]
-    return told
+        contents = (
+            one for one in _observed_in(message, line, calls, draft) if isinstance(one, str) or not own(one.tool)
+        )
+        observations += [Observation(one, draft.origin, source) for one in contents]
+    return observations
 
 
 def tool_results_in(entries: Sequence[ConversationEntry]) -> Iterator[ToolObserved]:
@@ -86,8 +88,8 @@ def session_texts(line: Conversation, *, system: object, observed: Iterable[Tool
             if not (result.error or is_failure(_result_value(result))):
                 tools += _texts(result.parts)
         if message.role != "assistant":
-            said = people if message.role == "user" else tools if message.role == "tool" else operator
-            said += _texts(message.parts)
+            texts = people if message.role == "user" else tools if message.role == "tool" else operator
+            texts += _texts(message.parts)
     return SessionTexts(operator="\n".join(operator), user="\n".join(people), tools="\n".join(tools))
 
 

@@ -49,7 +49,7 @@ _MAX_BYTES = 65_536
 class SessionSummary:
     """The part of meta.json that lists show, as of event `version`.
 
-    0 if the numbers are not valid.
+    `version` is 0 if the numbers are not valid.
     """
 
     title: str = ""
@@ -63,28 +63,28 @@ class SessionSummary:
 
 def read_summary(folder: Folder) -> SessionSummary:
     """Read meta.json. Invalid values are ignored: any program may have written there."""
-    said = _read_json(folder)
-    texts = {name: said[name] for name in ("title", "model", "created", "updated") if _is_text(said.get(name))}
-    numbers = {name: said[name] for name in ("version", "messages", "calls") if _is_number(said.get(name))}
+    values = _read_json(folder)
+    texts = {name: values[name] for name in ("title", "model", "created", "updated") if _is_text(values.get(name))}
+    numbers = {name: values[name] for name in ("version", "messages", "calls") if _is_number(values.get(name))}
     return SessionSummary(**texts, **numbers if len(numbers) == 3 and texts.get("updated") else {})
 
 
-def complete_summary(said: SessionSummary, store: Store, begun: StreamInfo) -> SessionSummary:
-    """A summary with values from the journal where the file is missing or out of date."""
-    stream = begun.first.stream
-    if said.version != begun.version:
+def complete_summary(summary: SessionSummary, store: Store, info: StreamInfo) -> SessionSummary:
+    """A summary with values from the journal if the file is missing or out of date."""
+    stream = info.first.stream
+    if summary.version != info.version:
         kinds = store.summary(stream).kinds
-        said = replace(
-            said,
+        summary = replace(
+            summary,
             messages=kinds.get(MessageAdded.kind, 0),
             calls=kinds.get(PromptPrepared.kind, 0),
-            updated=begun.updated.isoformat(),
+            updated=info.updated.isoformat(),
         )
-    if said.messages and not said.title:
+    if summary.messages and not summary.title:
         with suppress(Damaged):  # reported when the session is opened; a list continues
-            title, model = _find_title_and_model(store, stream, begun.version)
-            said = replace(said, title=title, model=said.model or model)
-    return said
+            title, model = _find_title_and_model(store, stream, info.version)
+            summary = replace(summary, title=title, model=summary.model or model)
+    return summary
 
 
 class MetaFile:
@@ -138,11 +138,11 @@ class MetaFile:
 
         The file may be stale, for example after a kill, so its title is compared with the title at the file's version.
         """
-        said = read_summary(self._folder)
-        title = shorten(said.title, MAX_TITLE_LENGTH)
-        if title in ("", state.title) or not 0 < said.version <= state.seq:
+        summary = read_summary(self._folder)
+        title = shorten(summary.title, MAX_TITLE_LENGTH)
+        if title in ("", state.title) or not 0 < summary.version <= state.seq:
             return ""
-        return "" if title == self._stream.state_at(said.version).title else title
+        return "" if title == self._stream.state_at(summary.version).title else title
 
     def _render(self, state: SessionState, opened: SessionOpened, *, title: str) -> bytes:
         summary = self._store.summary(state.stream)
@@ -203,10 +203,10 @@ def _chunks(length: int) -> Iterator[tuple[int, int]]:
 
 def _read_json(folder: Folder) -> dict[str, Any]:
     try:
-        said = json.loads(folder.read(FILE, max_bytes=_MAX_BYTES).data or b"{}")
+        value = json.loads(folder.read(FILE, max_bytes=_MAX_BYTES).data or b"{}")
     except (ValueError, RecursionError):
         return {}
-    return said if is_object(said) else {}
+    return value if is_object(value) else {}
 
 
 def _is_number(value: object) -> bool:

@@ -119,14 +119,14 @@ class OverviewWriter:
         return worked
 
 
-def read_outcome(told: ToolObserved) -> ToolCallOutcome:
+def read_outcome(observation: ToolObserved) -> ToolCallOutcome:
     """The outcome of a tool call, parsed once for all rules."""
-    answer = parse_layers(told.result)
+    answer = parse_layers(observation.result)
     return ToolCallOutcome(
-        tool=told.tool,
-        arguments=_parse_arguments(told.arguments),
+        tool=observation.tool,
+        arguments=_parse_arguments(observation.arguments),
         result=next(filter(_is_plain_text, answer), answer[-1]),
-        failed=told.error or any(map(reports_failure, answer)),
+        failed=observation.error or any(map(reports_failure, answer)),
         exit_code=exit_code(answer[-1]),
     )
 
@@ -141,11 +141,11 @@ def _parse_arguments(arguments: Any) -> Any:
 
     In the conversation they are JSON text, and lists in them may be JSON text again.
     """
-    given = _parse_text(arguments)
-    if not is_object(given):
-        return given
-    lists = {key: _parse_text(item) for key, item in given.items() if isinstance(item, str) and item[:1] == "["}
-    return given | lists
+    parsed = _parse_text(arguments)
+    if not is_object(parsed):
+        return parsed
+    lists = {key: _parse_text(item) for key, item in parsed.items() if isinstance(item, str) and item[:1] == "["}
+    return parsed | lists
 
 
 def _parse_text(value: Any) -> Any:

@@ -163,8 +163,8 @@ class PromptPreparer:
     def _decide_intake(
         self, state: SessionState, now: datetime, *, inputs: PrepareInput, fmt: Format
     ) -> Decision[SessionState, None]:
-        taken = self._intake(state, now, inputs, fmt)
-        return Decision(taken.session_events, None, companion=taken.resource_events)
+        intake = self._intake(state, now, inputs, fmt)
+        return Decision(intake.session_events, None, companion=intake.resource_events)
 
     def _intake(self, state: SessionState, now: datetime, inputs: PrepareInput, fmt: Format) -> DerivedEvents:
         """Events for the host's input, and the events derived from them."""
@@ -196,9 +196,9 @@ class PromptPreparer:
         planned = self._plan(state, view, layer_texts, now, compacted=compacted)
         state = self._stream.preview(state, state.seq, planned.drafts, now)
         wires = self._view.copy_wires(view)
-        shown = self._layer_calls.fully_shown_documents(state, planned, layer_texts)
+        shown_versions = self._layer_calls.fully_shown_documents(state, planned, layer_texts)
         prepared = replace(
-            planned.prepared, cache_marks=cache_marks(inputs, state.conversation, view), shown_versions=shown
+            planned.prepared, cache_marks=cache_marks(inputs, state.conversation, view), shown_versions=shown_versions
         )
         rendered = render(state.prompt, state.history.sent, prepared, view, wires, self._copies)
         draft = Draft(payload=replace(prepared, digest=rendered.digest), origin=Origin.OPERATOR)
@@ -250,7 +250,7 @@ class PromptPreparer:
     def _shared_prefix(self, state: SessionState, view: View) -> int:
         """Number of leading messages that the previous prompt had too.
 
-        Estimated if another process prepared it.
+        The number is an estimate if another process prepared that prompt.
         """
         if self._last_prompt.view is not None and self._last_prompt.call == state.prompt.calls:
             return view.common_prefix(self._last_prompt.view)

@@ -27,8 +27,8 @@ class PromptHistory:
         """The event and payload of a numbered call. Raises NotFound."""
         events = self._store.read(self._stream.name, kind=PromptPrepared.kind)
         if not 0 < whole_number(call, "call") <= len(events):
-            made = f"this session has made {len(events)}" if events else "this session has not made one yet"
-            raise NotFound(what="call", name=call, hint=made)
+            hint = f"this session has made {len(events)}" if events else "this session has not made one yet"
+            raise NotFound(what="call", name=call, hint=hint)
         return events[call - 1], _payload(events[call - 1])
 
     def state_after(self, call: int) -> SessionState:
@@ -51,8 +51,8 @@ class PromptHistory:
             counter=self._meter.count,
             cache_seconds=self._limits.cache_seconds,
         )
-        left = self._compactor.automatic_since(state.history, since=self.last_prepared(until=event.seq - 1))
-        compactions = tuple(self._compactor.report_for(one, state.history) for one in left)
+        compacted = self._compactor.automatic_since(state.history, since=self.last_prepared(until=event.seq - 1))
+        compactions = tuple(self._compactor.report_for(event_payload, state.history) for event_payload in compacted)
         return replace(prompt, report=replace(prompt.report, compactions=compactions))
 
     def rebuild_at(self, seq: int) -> Prompt:

@@ -9,6 +9,7 @@ from inmind.core.events.base import Event
 from inmind.core.events.session import RetainedItem
 from inmind.core.messages.model import Wire
 from inmind.core.pricing import Usage
+from inmind.core.text import count_noun
 from inmind.documents.document import validate_text
 from inmind.entities.serialize import serialize
 from inmind.entities.window import Entities
@@ -86,7 +87,7 @@ class SessionReader:
     def explain(self, call: int | None = None) -> Explanation:
         """For each part of a prompt: its layer, tokens, source events and reason.
 
-        Default: the last prompt.
+        The default is the last prompt.
         """
         return self._parts.prompts.explain(call)
 
@@ -96,7 +97,7 @@ class SessionReader:
         return self._stream.refresh().entities
 
     def export_entities(self) -> dict[str, Any]:
-        """The window as JSON for `import_entities` and `Memory.restore`, also of later versions."""
+        """The window as JSON for `import_entities` and `Memory.import_entities` of any version."""
         return serialize(self.entities)
 
     def resolve(self, text: str) -> Resolution:
@@ -113,11 +114,11 @@ class SessionReader:
     def retained(self) -> tuple[RetainedItem, ...]:
         """Items that every compaction keeps.
 
-        The goal, rules, decisions, and texts added with `retain`.
+        They are the goal, rules, decisions, and texts added with `retain`.
         """
         return self._parts.retention.items(self._stream.refresh())
 
     def __repr__(self) -> str:
         state = self._stream.state
-        size = f"{len(state.conversation)} messages, {state.prompt.calls} calls"
+        size = f"{count_noun(len(state.conversation), 'message')}, {count_noun(state.prompt.calls, 'call')}"
         return f"<Session {self.id!r} of {self.resource!r}: {size}>"

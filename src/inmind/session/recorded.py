@@ -66,7 +66,7 @@ def record_result(
     events: Sequence[Event], *, complete: bool, diagnostics: tuple[str, ...] = (), repeated: bool = False
 ) -> Recorded:
     """Build the result from the events of the commit, so that a repeated call returns the same."""
-    said: list[str] = []
+    texts: list[str] = []
     results: list[Wire] = []
     calls: list[Call] = []
     answered: Counter[str] = Counter()
@@ -79,17 +79,17 @@ def record_result(
             answered.update(result.id for result in message.results)
         else:
             calls += message.calls
-            said += [message.text] if message.text else []
-    left: list[HostCall] = []
+            texts += [message.text] if message.text else []
+    host_calls: list[HostCall] = []
     for call in calls:
         if answered[call.id]:
             answered[call.id] -= 1
         else:
-            left.append(HostCall.of(call))
+            host_calls.append(HostCall.of(call))
     return Recorded(
-        text="\n".join(said),
+        text="\n".join(texts),
         results=results,
-        host_calls=tuple(left),
+        host_calls=tuple(host_calls),
         diagnostics=diagnostics,
         complete=complete,
         repeated=repeated,

@@ -1,7 +1,7 @@
 """Record replies of the model and run the memory tools that they call.
 
 A reply may call memory tools, host tools, both, and tools that do not exist. Memory tools run in the order of the
-calls, each on the state that the one before has left. Host tools are left to the host. A call of an unknown tool is
+calls, each on the state after the one before. Host tools are left to the host. A call of an unknown tool is
 answered, because a call without an answer blocks the conversation. All of it is one decision and one commit.
 
 `ReplyExecutor.call` runs a single tool without a reply, for agents whose conversation is kept elsewhere.
@@ -94,14 +94,14 @@ class ReplyExecutor:
         state, _ = self._stream.refresh(), self._resource.refresh()
         at_prompt = state if call in (None, state.prompt.calls) else self._state_after(call)
         prompt = at_prompt.prompt
-        read = read_reply(reply, format=format_name, hint=prompt.format or "openai")
-        checked_key, undone = key_for(key, "record", read.wires), list[AppendResult]()
+        parsed = read_reply(reply, format=format_name, hint=prompt.format or "openai")
+        checked_key, undone = key_for(key, "record", parsed.wires), list[AppendResult]()
         if checked_key is None:
-            checked_key, undone = self._unused_key(_reply_key(read, prompt.calls, state.conversation))
+            checked_key, undone = self._unused_key(_reply_key(parsed, prompt.calls, state.conversation))
         resource = self._resource_before(undone)
 
         def decide(state: SessionState, now: datetime) -> Decision[SessionState, list[ToolAnswer]]:
-            batch = self._execute(state, now, prompt, read, state if call is None else at_prompt, resource)
+            batch = self._execute(state, now, prompt, parsed, state if call is None else at_prompt, resource)
             decision = self._decide(state, now, batch, batch.answers)
             return replace(decision, companion=()) if resource else decision
 
@@ -109,12 +109,12 @@ class ReplyExecutor:
         if done.result is None:
             first, last = done.appended.first, done.appended.last
             events = self._store.read(self._stream.name, after=first - 1, until=last)
-            return RecordedReply(record_result(events, complete=read.is_complete, repeated=True))
+            return RecordedReply(record_result(events, complete=parsed.is_complete, repeated=True))
         diagnostics = tuple(answer.diagnostic for answer in done.result if answer.diagnostic)
         for diagnostic in diagnostics:
             log.warning("%s: %s", self._stream.name, diagnostic)
         return RecordedReply(
-            record_result(done.events, complete=read.is_complete, diagnostics=diagnostics), done.events
+            record_result(done.events, complete=parsed.is_complete, diagnostics=diagnostics), done.events
         )
 
     def call(
@@ -170,7 +170,7 @@ class ReplyExecutor:
     ) -> ToolResult:
         """Compute the result of an earlier call again, on the states before it.
 
-        The call took effect then, so nothing unseen held it up: it runs with full knowledge. The result's `seen` is
+        The call took effect then, so no unseen change refused it: it runs with full knowledge. The result's `seen` is
         kept only if the caller knows the page: it wrote all of it, or knows the version before or after the call.
         """
         knowledge = self._runner.full_knowledge(state, resource.resource_state)
@@ -225,8 +225,8 @@ class ReplyExecutor:
         if results:
             wires = fmt.write([Message("tool", tuple(results))])
             first, *others = (message_draft(wire, fmt, is_memory_reply=True) for wire in wires)
-            shown = tuple(batch.knowledge.shown_by_answers.items())
-            batch.drafts += [replace(first, payload=replace(first.payload, shown_versions=shown)), *others]
+            shown_versions = tuple(batch.knowledge.shown_by_answers.items())
+            batch.drafts += [replace(first, payload=replace(first.payload, shown_versions=shown_versions)), *others]
         batch.drafts += _usage(prompt, reply)
         return batch
 
@@ -258,7 +258,7 @@ class ReplyExecutor:
     def _resource_before(self, undone: Sequence[AppendResult]) -> ResourceVersion | None:
         """The state of the resource before undone recordings of a reply.
 
-        None if they did not change it.
+        Returns None if they did not change it.
 
         An undo does not change the resource, so the resource is changed once, however often a reply is recorded.
         """

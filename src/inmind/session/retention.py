@@ -16,7 +16,7 @@ from inmind.session.state import SessionState
 from inmind.store.stream import Decision, key_for
 
 MAX_RETAINED_CHARACTERS = 4_000
-"""Total length of the texts that a host may retain: they are in every prompt, whatever is compacted."""
+"""Total length of the texts that a host may retain: they are in every prompt."""
 
 
 class Retention:
@@ -27,9 +27,9 @@ class Retention:
 
     def items(self, state: SessionState) -> tuple[RetainedItem, ...]:
         """The items that would be kept if the whole conversation were compacted now."""
-        said = self._compactor.messages(state.history)
-        everything = CompactionSelection(runs=(tuple(range(len(said))),))
-        return tuple(retained_items(state.history, said, everything, self._meter).kept)
+        messages = self._compactor.messages(state.history)
+        everything = CompactionSelection(runs=(tuple(range(len(messages))),))
+        return tuple(retained_items(state.history, messages, everything, self._meter).kept)
 
     def change(self, text: str, key: str | None, *, retain: bool) -> None:
         """Add a retained text, or release an item."""
@@ -42,9 +42,9 @@ class Retention:
                 raise NotFound(what="retained text", name=item.text, hint="session.retained lists them")
             if retain and not known:
                 used = self._declared_characters(state)
-                left = MAX_RETAINED_CHARACTERS - used
-                if left < len(item.text):
-                    expected = f"at most {max(left, 0)} characters: {used} of {MAX_RETAINED_CHARACTERS} are in use"
+                remaining = MAX_RETAINED_CHARACTERS - used
+                if remaining < len(item.text):
+                    expected = f"at most {max(remaining, 0)} characters: {used} of {MAX_RETAINED_CHARACTERS} are in use"
                     raise InvalidInput(field="text", value=item.text, expected=expected)
             changed = Draft(payload=Retained(item, retain), origin=Origin.OPERATOR)
             return Decision([] if known == retain else [changed], None)
@@ -53,5 +53,7 @@ class Retention:
 
     def _declared_characters(self, state: SessionState) -> int:
         """Characters retained by this session. Items inherited from the parent do not count."""
-        handed = self._stream.state_at(state.opening_end).history.pinned if state.opened and state.opened.parent else ()
-        return sum(len(one.text) for one in state.history.pinned if one not in handed)
+        inherited = (
+            self._stream.state_at(state.opening_end).history.pinned if state.opened and state.opened.parent else ()
+        )
+        return sum(len(one.text) for one in state.history.pinned if one not in inherited)

@@ -1,4 +1,4 @@
-"""The scratchpad of a session, as its host uses it: read it, update it, list versions that were set aside."""
+"""The scratchpad of a session for its host: read, update, list versions set aside."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ def open_scratchpad(
 
     `streams`: the stream of the session and those of its ancestors.
     """
-    found = find_visible_scratchpad(layers)
-    if found is None:
+    visible = find_visible_scratchpad(layers)
+    if visible is None:
         return None
-    layer, height = found
+    layer, height = visible
     stream = streams[height] if layer.scope == "thread" else resource
     return Scratchpad(layer.as_read_only() if height else layer, stream, store)
 
@@ -76,13 +76,13 @@ class Scratchpad:
             raise InvalidInput(field="origin", value=origin, expected=f"one of {', '.join(Origin)}")
         if key is not None and not isinstance(values, str):
             values = copy_json(values, "values").value  # before the key is made, so that an error names the field
-        named = key_for(key, "update", values, delete, append, origin)
+        checked_key = key_for(key, "update", values, delete, append, origin)
 
         def decide(state: ScratchpadOwner, _: datetime) -> Decision[Any, None]:
             revision = self._layer.revise(state.scratchpads, values, delete=delete, append=append)
             return Decision(_drafts(revision.payloads, origin), None)
 
-        self._stream.commit(decide, key=named)
+        self._stream.commit(decide, key=checked_key)
 
     @property
     def misfit(self) -> str:
@@ -107,7 +107,7 @@ class Scratchpad:
         by_version = {
             pad.version: (pad.state, reason) for pad, reason in pads
         }  # after an undo a version may appear twice
-        return tuple(self._set_aside_at(version, *what) for version, what in by_version.items())
+        return tuple(self._set_aside_at(version, *entry) for version, entry in by_version.items())
 
     def _set_aside_at(self, version: int, state: ScratchpadState, reason: str) -> SetAside:
         (written,) = self._store.read(self._stream.name, after=version - 1, until=version)
@@ -117,5 +117,5 @@ class Scratchpad:
         return f"<Scratchpad {self._layer.name!r} of the {self._layer.scope}>"
 
 
-def _drafts(happened: Sequence[EventPayload], origin: Origin) -> list[Draft]:
-    return [Draft(payload=what, origin=origin) for what in happened]
+def _drafts(payloads: Sequence[EventPayload], origin: Origin) -> list[Draft]:
+    return [Draft(payload=payload, origin=origin) for payload in payloads]

@@ -34,7 +34,7 @@ class SessionSearch:
         return hits
 
     def search_by_model(self, query: Query) -> list[Hit]:
-        """Exclude the current user message, which is in the prompt and would always rank first."""
+        """Search without the current user message, which would always rank first."""
         newest_first = reversed(self._stream.state.conversation[:])
         messages = ((entry, self._view.read_message(entry)) for entry in newest_first)
         current = next((entry.id for entry, message in messages if message.role == "user" and message.text), "")

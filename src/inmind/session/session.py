@@ -139,16 +139,18 @@ class Session(SessionReader):
         A refused call does not consume its `key` and can be retried with it. A call that was undone since is run again.
         A read-only tool always reads again.
         """
-        given = copy_json_value({} if arguments is None else arguments, "arguments")
-        found, layer = find_tool(validate_text(tool, field="tool"), self._config.layers)
+        checked_arguments = copy_json_value({} if arguments is None else arguments, "arguments")
+        memory_tool, layer = find_tool(validate_text(tool, field="tool"), self._config.layers)
         self._parts.layer_calls.refresh_ancestors()
-        if found.uses_pages:
+        if memory_tool.uses_pages:
             self._views.read_edits()
-        scope = found.scope(layer, self._context.is_anonymous)
-        done = self._parts.replies.call(tool, given, scope=scope, read_only=found.read_only, seen=seen or {}, key=key)
-        if found.uses_pages:
+        scope = memory_tool.scope(layer, self._context.is_anonymous)
+        done = self._parts.replies.call(
+            tool, checked_arguments, scope=scope, read_only=memory_tool.read_only, seen=seen or {}, key=key
+        )
+        if memory_tool.uses_pages:
             self._views.publish(done.events)
-        elif not found.read_only:
+        elif not memory_tool.read_only:
             self._context.notes.publish()
         return done.result
 
@@ -213,9 +215,7 @@ class Session(SessionReader):
     def merge_back(self, child: Session | str, *, key: str | None = None) -> MergeReport:
         """Merge what a child has changed since it was opened or last merged.
 
-        A child can be given by id.
-
-        If both changed the same, the parent's value stays and the report has both.
+        `child` may be an id. If both changed the same item, the parent's value stays and the report has both.
         """
         self._views.read_edits()
         report = self._parts.children.merge_back(child.id if isinstance(child, Session) else child, key)
@@ -227,7 +227,7 @@ class Session(SessionReader):
     def track(self, entities: Sequence[Any], *, key: str | None = None) -> None:
         """Add entities that no tool has shown: entities, or objects with id, type and name.
 
-        The last becomes first.
+        The last entity becomes the first of the window.
         """
         if isinstance(entities, str) or not isinstance(entities, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
             raise InvalidInput(field="entities", value=entities, expected="a list")
@@ -333,9 +333,9 @@ class Session(SessionReader):
         return self._parts.documents.update_front_matter(values, key=key)
 
     def event(self, kind: str, text: str, *, key: str | None = None) -> None:
-        """Add a line to the overview.
+        """Add a line to the overview for an event.
 
-        Task_started, task_completed, decision_made, bug_found or context_changed.
+        `kind`: task_started, task_completed, decision_made, bug_found or context_changed.
         """
         self._views.read_edits()
         self._parts.overview.add_event(kind, validate_text(text), key_for(key, "event", kind, text))
@@ -424,8 +424,7 @@ class Session(SessionReader):
         Returns that event's number.
 
         An event is appended and nothing is deleted. Documents of the resource are not changed, except that
-        withdrawn notes come back. Edits that a person
-        saved in a file are not changes of the session, and stay.
+        withdrawn notes are restored. Edits that a person saved in a file are not changes of the session, and stay.
         """
         self._views.read_edits()
         target = self._parts.undo.undo(to=to, key=key)

@@ -1,6 +1,6 @@
-"""The state of a session and of a resource: the folds of all rooms, side by side.
+"""The state of a session and of a resource: the folds of all their parts.
 
-Nothing is decided here. Every event goes to every part, and each takes what concerns it.
+Nothing is decided here. Every event is passed to every part.
 """
 
 from __future__ import annotations
@@ -117,28 +117,30 @@ class SessionFold:
         return SessionState(stream=self._stream)
 
     def apply(self, state: SessionState, event: Event) -> SessionState:
-        what = event.payload
-        opened = what if isinstance(what, SessionOpened) else state.opened
+        payload = event.payload
+        opened = payload if isinstance(payload, SessionOpened) else state.opened
         history = state.history.apply(event)
-        before, begun = state.undo_target, state.opening_end
-        if event.seq == begun + 1 and (event.seq == 1 or not event.starts_batch):
-            begun = event.seq
+        undo_target, opening_end = state.undo_target, state.opening_end
+        if event.seq == opening_end + 1 and (event.seq == 1 or not event.starts_batch):
+            opening_end = event.seq
         if (
             event.kind not in KINDS_SKIPPED_BY_UNDO
             and event.starts_batch
             and not _is_overview_upkeep(event)
             and not is_file_edit(event)
         ):
-            before = event.seq - 1
-        came_home = state.merged_children
-        if isinstance(what, ChildMerged):
-            home = MergePoint(what.seq, what.seq if what.scratchpad_seq is None else what.scratchpad_seq, event.seq)
-            came_home = {**came_home, what.child: home}
-        shown, heard = state.shown_in_prompt, state.shown_in_results
-        if isinstance(what, PromptPrepared) and what.shown_versions is not None:
-            shown = dict(what.shown_versions)
-        if isinstance(what, MessageAdded) and what.shown_versions:
-            heard = {**heard, **dict(what.shown_versions)}
+            undo_target = event.seq - 1
+        merged_children = state.merged_children
+        if isinstance(payload, ChildMerged):
+            point = MergePoint(
+                payload.seq, payload.seq if payload.scratchpad_seq is None else payload.scratchpad_seq, event.seq
+            )
+            merged_children = {**merged_children, payload.child: point}
+        in_prompt, in_results = state.shown_in_prompt, state.shown_in_results
+        if isinstance(payload, PromptPrepared) and payload.shown_versions is not None:
+            in_prompt = dict(payload.shown_versions)
+        if isinstance(payload, MessageAdded) and payload.shown_versions:
+            in_results = {**in_results, **dict(payload.shown_versions)}
         return SessionState(
             stream=state.stream,
             seq=event.seq,
@@ -150,24 +152,24 @@ class SessionFold:
             prompt=state.prompt.apply(
                 event, message_count=len(history.sent), common_length=_unchanged_prefix(state.history, history)
             ),
-            opening_end=begun,
-            undo_target=before,
-            merged_children=came_home,
-            shown_in_prompt=shown,
-            shown_in_results=heard,
+            opening_end=opening_end,
+            undo_target=undo_target,
+            merged_children=merged_children,
+            shown_in_prompt=in_prompt,
+            shown_in_results=in_results,
             overview_covers=_overview_coverage(state, event),
             overview_lines=state.overview_lines.apply(event),
             working_tools=_working_tools(state.working_tools, event),
             withdrawn_notes=_withdrawn_notes(state.withdrawn_notes, event),
             title=title_after(state.title, event),
-            model=what.model or state.model if isinstance(what, UsageReported | SessionImported) else state.model,
+            model=payload.model or state.model if isinstance(payload, UsageReported | SessionImported) else state.model,
         )
 
     def revert(self, past: SessionState, present: SessionState, event: Event) -> SessionState:
-        kept = past.history.sent.common_length(present.history.sent[:])
-        prompt = past.prompt.revert_to_past(present.prompt, kept)
+        common_length = past.history.sent.common_length(present.history.sent[:])
+        prompt = past.prompt.revert_to_past(present.prompt, common_length)
         history = replace(past.history, stub_ranges=present.history.stub_ranges)
-        lifted = len(past.history.compactions) < len(present.history.compactions)
+        compaction_undone = len(past.history.compactions) < len(present.history.compactions)
         return replace(
             past,
             seq=event.seq,
@@ -175,7 +177,7 @@ class SessionFold:
             prompt=prompt,
             title=present.title,
             model=present.model,
-            overview_covers=0 if lifted else past.overview_covers,
+            overview_covers=0 if compaction_undone else past.overview_covers,
         )
 
     def freeze(self, state: SessionState) -> dict[str, Any]:
@@ -209,7 +211,7 @@ class SessionFold:
             prompt=PromptState.thaw(frozen["standing"]),
             opening_end=frozen["begun"],
             undo_target=frozen["before"],
-            merged_children={child: MergePoint(*home) for child, home in frozen["came_home"].items()},
+            merged_children={child: MergePoint(*point) for child, point in frozen["came_home"].items()},
             shown_in_prompt=frozen["seen"][0],
             shown_in_results=frozen["seen"][1],
             overview_covers=frozen["covered"],
@@ -303,9 +305,9 @@ def _unchanged_prefix(before: History, after: History) -> int | None:
 
 
 def _is_overview_upkeep(event: Event) -> bool:
-    """Memory's lines on the overview follow from other events.
+    """True for memory's own lines on the overview, which follow from other events.
 
-    If they were undone, they would be written again.
+    If these lines were undone, they would be written again.
     """
     return isinstance(event.payload, DocumentWritten) and event.payload.upkeep and event.payload.path == OVERVIEW_PATH
 
@@ -316,37 +318,36 @@ def is_file_edit(event: Event) -> bool:
 
 
 def _working_tools(before: frozenset[str], event: Event) -> frozenset[str]:
-    what = event.payload
-    if not isinstance(what, ToolObserved) or what.tool in before or what.error:
+    payload = event.payload
+    if not isinstance(payload, ToolObserved) or payload.tool in before or payload.error:
         return before
     from inmind.entities.outcome import is_failure  # its words are looked up only where a tool was observed
 
-    return before if is_failure(what.result) else before | {what.tool}
+    return before if is_failure(payload.result) else before | {payload.tool}
 
 
 def title_after(before: str, event: Event) -> str:
     """The title of a session after an event, see `SessionState.title`."""
-    what = event.payload
-    if isinstance(what, SessionTitled):
-        return what.title
-    if before or not isinstance(what, MessageAdded) or event.origin is not Origin.USER:
+    payload = event.payload
+    if isinstance(payload, SessionTitled):
+        return payload.title
+    if before or not isinstance(payload, MessageAdded) or event.origin is not Origin.USER:
         return before
-    return shorten(FORMATS[what.format].read(what.wire).text, MAX_TITLE_LENGTH)
+    return shorten(FORMATS[payload.format].read(payload.wire).text, MAX_TITLE_LENGTH)
 
 
 def _overview_coverage(state: SessionState, event: Event) -> int:
     """The new value of `overview_covers`.
 
-    After an undone compaction a person wants to see those messages: nothing is compacted until the page is written
-    again.
+    After an undone compaction the person wants the messages to stay: it becomes 0 until the page is written again.
     """
-    what = event.payload
-    if isinstance(what, CompactionUndone):
+    payload = event.payload
+    if isinstance(payload, CompactionUndone):
         return 0
-    if not isinstance(what, DocumentWritten) or what.path != OVERVIEW_PATH or what.upkeep:
+    if not isinstance(payload, DocumentWritten) or payload.path != OVERVIEW_PATH or payload.upkeep:
         return state.overview_covers
-    if not is_maintained(what.text):
+    if not is_maintained(payload.text):
         return 0
-    brought = bool(event.sources) and not any(source.startswith(f"{state.stream}#") for source in event.sources)
-    says_the_same = written_lines(what.text) == written_lines(state.documents.text(OVERVIEW_PATH))
-    return state.overview_covers if brought or says_the_same else event.seq
+    is_copy = bool(event.sources) and not any(source.startswith(f"{state.stream}#") for source in event.sources)
+    is_same_text = written_lines(payload.text) == written_lines(state.documents.text(OVERVIEW_PATH))
+    return state.overview_covers if is_copy or is_same_text else event.seq

@@ -46,8 +46,9 @@ class ResourceVersion:
 class CallerKnowledge:
     """The versions of pages that the model knows while its calls run.
 
-    It wrote all calls before it saw any answer. So it knows what it had seen before (`seen`, by the events that wrote
-    it) and what its own calls write. It knows the answers only from its next reply on (`shown_by_answers`).
+    It wrote all calls before it saw any answer. So it knows the pages that it had seen before (`seen`, by the events
+    that wrote them) and the text that its own calls write. It knows the answers only from its next reply on
+    (`shown_by_answers`).
     """
 
     def __init__(self, seen: Mapping[str, Sequence[str]]) -> None:
@@ -80,7 +81,7 @@ class CallerKnowledge:
 
 
 class ToolCallBatch:
-    """Calls that run one after the other, each on the state that the one before has left."""
+    """Calls that run one after the other, each on the state after the one before."""
 
     def __init__(self, state: SessionState, resource: ResourceVersion, knowledge: CallerKnowledge) -> None:
         self.state, self.knowledge = state, knowledge
@@ -228,7 +229,7 @@ class ToolCallRunner:
     ) -> ScratchpadState | None:
         """The scratchpad as the model saw it, given the ids of the events that it saw.
 
-        None if it did not see it.
+        Returns None if the model did not see it.
 
         `already_applied`: this reply has changed the resource before, so the model knew the state at that time.
         """

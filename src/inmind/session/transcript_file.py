@@ -63,21 +63,21 @@ class TranscriptFile:
     def inspect(self, events: Sequence[Event]) -> FileCheck:
         """The status of the file, given all events; nothing is written."""
         whole = "".join(map(_render_line, events)).encode()
-        found = self._folder.read(FILE, max_bytes=len(whole))
-        if found.read_error:
-            return FileCheck(FileStatus.FOREIGN, reason=found.read_error)
-        if found.data is None:
+        file = self._folder.read(FILE, max_bytes=len(whole))
+        if file.read_error:
+            return FileCheck(FileStatus.FOREIGN, reason=file.read_error)
+        if file.data is None:
             return FileCheck(FileStatus.MISSING if whole else FileStatus.CURRENT)
-        if found.data == whole:
+        if file.data == whole:
             return FileCheck(FileStatus.CURRENT)
-        if whole.startswith(found.data):
+        if whole.startswith(file.data):
             return FileCheck(FileStatus.STALE)
         return FileCheck(FileStatus.DAMAGED, reason="it was changed by another program")
 
     def _position(self, file: AppendFile, length: int) -> tuple[int, int]:
         """The number of bytes in complete lines and the last event in them.
 
-        -1 if the end is not ours.
+        The event is -1 if the end of the file is not ours.
         """
         if self._written and length == self._written[0]:
             return self._written
@@ -116,9 +116,9 @@ class TranscriptFile:
 
     def _save_damaged(self, file: AppendFile) -> str:
         """Save the changed file under another name. Returns the notice."""
-        found = file.read_end(len(file))
-        name = f"{FILE}{DAMAGED_SUFFIX}{digest(found.hex())[:8]}"
-        self._folder.replace(name, found)
+        content = file.read_end(len(file))
+        name = f"{FILE}{DAMAGED_SUFFIX}{digest(content.hex())[:8]}"
+        self._folder.replace(name, content)
         notice = f"{FILE} was changed by another program and rewritten; the old content is in {name}"
         log.warning("inmind: %s", notice)
         return notice
@@ -127,10 +127,10 @@ class TranscriptFile:
 def _render_line(event: Event) -> str:
     match event.payload:
         case MessageAdded(wire=wire, format=format):
-            said: dict[str, Any] = {"seq": event.seq, "at": f"{event.at:%Y-%m-%dT%H:%M:%SZ}"}
+            line: dict[str, Any] = {"seq": event.seq, "at": f"{event.at:%Y-%m-%dT%H:%M:%SZ}"}
             if format != "openai":
-                said["format"] = format
-            return to_json({**said, "message": wire}) + "\n"
+                line["format"] = format
+            return to_json({**line, "message": wire}) + "\n"
         case HistorySpliced(start=start, stop=stop, inserted=inserted):
             return to_json({"seq": event.seq, "splice": [start, stop, inserted]}) + "\n"
         case Reverted(to=to):
@@ -148,8 +148,8 @@ def _is_partial_line(end: bytes) -> bool:
 def _line_seq(line: bytes) -> int:
     """The event number of a line; -1 if it is not one of ours."""
     try:
-        said: Any = json.loads(line)
+        value: Any = json.loads(line)
     except (ValueError, RecursionError):
         return -1
-    seq = said.get("seq") if is_object(said) else None
+    seq = value.get("seq") if is_object(value) else None
     return seq if type(seq) is int else -1

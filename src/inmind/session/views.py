@@ -1,4 +1,4 @@
-"""Live files of a session: read edits before a call, publish changes after it, collect notices."""
+"""Live files of a session: read edits before a call, publish changes after it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class SessionViews:
         self._front_matter = ""
 
     def read_edits(self) -> None:
-        """Read what people have saved in the live files, and update the overview for new pages."""
+        """Read edits saved in the live files, and update the overview for new pages."""
         self._files.read_edits()
         self._resource_files.read_edits()
         if self._overview.refresh():
@@ -58,10 +58,10 @@ class SessionViews:
 
     def mark_prompt_seen(self) -> None:
         """Mark the documents in the prompt just prepared, complete or cut, as seen."""
-        standing = self._stream.state.prompt
-        shown = {source for block in standing.blocks for source in block.sources} | set(standing.tail_sources)
+        prompt = self._stream.state.prompt
+        sources = {source for block in prompt.blocks for source in block.sources} | set(prompt.tail_sources)
         both = {**self._stream.state.documents.by_path, **self._resource.state.documents.by_path}
-        self.seen |= {path: document.version for path, document in both.items() if document.source in shown}
+        self.seen |= {path: document.version for path, document in both.items() if document.source in sources}
 
     def mark_results_seen(self) -> None:
         """Mark the pages as seen that answers of memory tools have shown in their current version."""

@@ -348,7 +348,7 @@ def test_entities_evicted_together_have_separate_subjects() -> None:
     ],
 )
 def test_prompt_blocks_count_as_shown(payload: EventPayload, texts: list[str]) -> None:
-    assert list(texts_shown(an_event(payload), SearchableMessage(role="user", text="hi"))) == texts
+    assert list(shown_texts(an_event(payload), SearchableMessage(role="user", text="hi"))) == texts
 
 
 @pytest.mark.spec("H6")

@@ -1,4 +1,4 @@
-"""The chat loop: reads messages, runs them, and prints notes, until the user leaves.
+"""The chat loop: answers messages, runs commands and prints notes until the user quits.
 
 On a terminal an error is printed and the chat continues. In a pipe the first error ends the process, with its exit
 code.
@@ -120,8 +120,8 @@ def _turn_json(turn: ChatTurn) -> dict[str, Any]:
         "call": turn.report.call,
         "text": turn.text,
         "tools": [
-            {"name": used.name, "arguments": _parse_arguments(used.arguments), "error": used.output.error}
-            for used in turn.tools
+            {"name": use.name, "arguments": _parse_arguments(use.arguments), "error": use.output.error}
+            for use in turn.tools
         ],
         "ended": turn.end_reason,
         "tokens": turn.tokens,

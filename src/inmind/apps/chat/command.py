@@ -37,7 +37,9 @@ def chat(
         str | None,
         typer.Option(metavar="SESSION", help="Continue or create this session.", autocompletion=complete_sessions),
     ] = None,
-    go_on: Annotated[bool, typer.Option("--continue", help="Continue the last session of this folder.")] = False,
+    continue_last: Annotated[
+        bool, typer.Option("--continue", help="Continue the last session of this folder.")
+    ] = False,
     resource: Annotated[
         str | None,
         typer.Option(
@@ -67,10 +69,10 @@ def chat(
 
     It can list, read, search and write files of the working directory.
 
-        The endpoint is taken from the options, else from [model] in config.toml, else from the environment:
-        OPENAI_API_KEY with OPENAI_BASE_URL, or ANTHROPIC_API_KEY with ANTHROPIC_BASE_URL. A local server needs no key.
-        If stdin is a pipe, each line is a message and only the answers are printed, with --json one object per line.
-        /help lists the commands of the chat.
+    The endpoint is taken from the options, else from [model] in config.toml, else from the environment: OPENAI_API_KEY
+    with OPENAI_BASE_URL, or ANTHROPIC_API_KEY with ANTHROPIC_BASE_URL. A local server needs no key. If stdin is a pipe,
+    each line is a message and only the answers are printed, with --json one object per line. /help lists the commands
+    of the chat.
     """
     from inmind.apps.chat.chat import Chat
     from inmind.apps.chat.conversation import ChatConversation
@@ -109,7 +111,7 @@ def chat(
     except ModelFailed as error:
         exit_with(error.code, explain_error(error, selected))
     with Memory.open(selected_place()) as memory:
-        id = _session_id(memory, session, resource, continue_last=go_on)
+        id = _session_id(memory, session, resource, continue_last=continue_last)
         refuse_write = None if allow_writes else output.refuse_write
         file_tools = (
             None
@@ -128,13 +130,13 @@ def chat(
             interrupts=interruptions,
             timeout=timeout or settings.seconds,
         )
-        running = Chat(memory, conversation, output, interruptions)
+        loop = Chat(memory, conversation, output, interruptions)
         with interruptions.install(), line_editor(memory.home) if output.interactive else nullcontext():
             if output.interactive:
                 memory.start_upkeep()
-                running.greet(id)
+                loop.greet(id)
             read = terminal_reader(interruptions) if output.interactive else pipe_reader(interruptions)
-            running.run(read_messages(read))
+            loop.run(read_messages(read))
     return None
 
 

@@ -185,9 +185,7 @@ class ChatConversation:
     def remove_last_exchange(self) -> tuple[str, int]:
         """Remove the user's last message and everything after it.
 
-        Return its text and the number of messages.
-
-                Pages, scratchpad and compactions are not changed.
+        Returns its text and the number of messages. Pages, scratchpad and compactions are not changed.
         """
         if (last := self.last_exchange) is None:
             raise NotFound(what="exchange to undo in", name=self.session.id, hint="the conversation is empty")
@@ -209,7 +207,7 @@ class ChatConversation:
                 report=rounds[-1].prompt.report,
                 notices=tuple(notice for one in rounds for notice in one.notices),
                 usage=sum_usage(one.usage for one in rounds),
-                tools=tuple(used for one in rounds for used in one.tools),
+                tools=tuple(use for one in rounds for use in one.tools),
                 end_reason=end_reason,
             )
 
@@ -228,7 +226,7 @@ class ChatConversation:
     def _run_round(self, branch: Sequence[ConversationEntry] | None, *, last: bool) -> _Round:
         """Receive and record one reply and the results of its calls.
 
-        Then raise an error of the stream.
+        An error of the stream is raised after that.
         """
         prompt = self._prepare(branch)
         try:
@@ -255,7 +253,7 @@ class ChatConversation:
     def _track_branch(self, branch: Sequence[ConversationEntry]) -> None:
         """Update the known messages after a retry.
 
-        Removed ones are ours, and translated ones keep their origin.
+        Removed messages are ours, and translated messages keep their origin.
         """
         conversation = self.session.state.conversation
         pairs = zip(
@@ -345,9 +343,8 @@ class ChatConversation:
     ) -> tuple[tuple[ChatToolUse, ...], BaseException | None]:
         """Answer every call of a reply, by executing it or with `substitute`.
 
-        Return also what interrupted it.
-
-                All results are recorded before the first is shown, and an error of a tool is raised only after that.
+        Returns the tool uses, and the exception that interrupted them. All results are recorded before the first is
+        shown, and an error of a tool is raised only after that.
         """
         uses, interruption = list[ChatToolUse](), None
         for call in recorded.host_calls:
@@ -363,15 +360,15 @@ class ChatConversation:
                     outcome = ToolOutput(_FAILED_RESULT, "failed", error=True)
             uses.append(ChatToolUse(call.name, call.text, outcome))
         results = [
-            Result(call.id, (Text(used.output.text),), error=used.output.error)
-            for call, used in zip(recorded.host_calls, uses, strict=True)
+            Result(call.id, (Text(use.output.text),), error=use.output.error)
+            for call, use in zip(recorded.host_calls, uses, strict=True)
         ]
         if results:
             self.session.add(self._format.write([Message("tool", tuple(results))]), format=self._format.name)
         done = (*self._memory_tool_uses(reply, recorded), *uses)
         if interruption is None or isinstance(interruption, KeyboardInterrupt):
-            for used in done:
-                self._listener.show_tool_use(used)
+            for use in done:
+                self._listener.show_tool_use(use)
         return done, interruption
 
     def _memory_tool_uses(self, reply: Reply | None, recorded: Recorded) -> Iterator[ChatToolUse]:
@@ -380,9 +377,9 @@ class ChatConversation:
         calls: dict[str, Call] = {call.id: call for wire in wires for call in self._format.read(wire).calls}
         for wire in recorded.results:
             for result in self._format.read(wire).results:
-                said = " ".join(part.text for part in result.parts if isinstance(part, Text))
+                text = " ".join(part.text for part in result.parts if isinstance(part, Text))
                 if call := calls.get(result.id):
-                    yield ChatToolUse(call.name, call.arguments, ToolOutput(said, said, error=result.error))
+                    yield ChatToolUse(call.name, call.arguments, ToolOutput(text, text, error=result.error))
 
     @property
     def _system(self) -> str:
@@ -419,7 +416,7 @@ def _is_user_text(message: Message) -> bool:
 def _add_mark(reply: Reply, mark: str) -> Reply:
     """Append a mark where the reply was cut.
 
-    For a reply with calls, their results state it instead.
+    If the reply has calls, their results state it instead.
     """
     fmt = FORMATS[reply.format]
     if any(fmt.read(wire).calls for wire in reply.wires):

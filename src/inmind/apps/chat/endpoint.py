@@ -1,7 +1,7 @@
-"""Finds the endpoint of a chat: from the options, else from config.toml, else from the environment.
+"""Finds the endpoint of a chat: in the options, config.toml or the environment.
 
-The choice is a pure function of these three. The model and its context window are then requested from the endpoint if
-they are not set. API keys stay in the environment; only the name of the variable is used here.
+The choice is a pure function of these three, in this order. The model and its context window are then requested from
+the endpoint if they are not set. API keys stay in the environment; only the name of the variable is used here.
 """
 
 from __future__ import annotations
@@ -126,15 +126,15 @@ def find_endpoint(
             raise InvalidInput(field=field, value=window, expected=f"{MIN_WINDOW} tokens or more")
     if options.key_env and not environment.get(options.key_env):
         raise InvalidInput(field="--key-env", value=options.key_env, expected="an environment variable that is set")
-    found = _from_options(options) if options.url else None
-    found = found or _from_settings(options, settings) or _from_environment(options, environment)
-    if found is None:
+    endpoint = _from_options(options) if options.url else None
+    endpoint = endpoint or _from_settings(options, settings) or _from_environment(options, environment)
+    if endpoint is None:
         return None
     return replace(
-        found,
-        model=options.model or found.model,
-        key_env=options.key_env or found.key_env,
-        window=options.window or found.window,
+        endpoint,
+        model=options.model or endpoint.model,
+        key_env=options.key_env or endpoint.key_env,
+        window=options.window or endpoint.window,
     )
 
 
@@ -245,8 +245,8 @@ def _from_settings(options: EndpointOptions, settings: ModelSettings) -> ChatEnd
 def _from_environment(options: EndpointOptions, environment: Mapping[str, str]) -> ChatEndpoint | None:
     """The endpoint of the environment; if both providers have keys, the model's name decides."""
     urls = {
-        name: environment.get(known.url_env) or (known.url if environment.get(known.key_env) else "")
-        for name, known in PROVIDER_DEFAULTS.items()
+        name: environment.get(defaults.url_env) or (defaults.url if environment.get(defaults.key_env) else "")
+        for name, defaults in PROVIDER_DEFAULTS.items()
     }
     preferred = options.provider or _provider_of_model(options.model) or "openai"
     others = [] if options.provider else [one for one in urls if one != preferred]
@@ -258,7 +258,7 @@ def _from_environment(options: EndpointOptions, environment: Mapping[str, str]) 
 
 def _provider_of_model(model: str) -> str:
     """Provider of a model by its name; empty if unknown."""
-    return next((provider for provider, named in MODEL_NAMES.items() if named.match(model)), "")
+    return next((provider for provider, pattern in MODEL_NAMES.items() if pattern.match(model)), "")
 
 
 def _model_choices(models: Sequence[str], url: str) -> str:

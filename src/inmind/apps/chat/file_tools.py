@@ -1,8 +1,8 @@
-"""File tools of the chat: list, read, search and write files of one folder, and nothing outside of it.
+"""File tools of the chat: list, read, search and write files of one folder.
 
-A path is opened step by step with directory descriptors, and links are never followed, so a concurrent change cannot
-redirect it. Hidden files are never accessed: most keys and startup files are hidden. The memory's home is never
-accessed either: opening its database here would drop SQLite's locks.
+Nothing outside of the folder is accessed. A path is opened step by step with directory descriptors, and links are never
+followed, so a concurrent change cannot redirect it. Hidden files are never accessed: most keys and startup files are
+hidden. The memory's home is never accessed either: opening its database here would drop SQLite's locks.
 """
 
 from __future__ import annotations
@@ -136,12 +136,12 @@ class FileTools:
         first = arguments.get("line", 1)
         if not 1 <= first <= max(1, len(lines)):
             raise ToolCallError(f"{arguments['path']} has {count_noun(len(lines), 'line')}: there is no line {first}.")
-        shown = list(_fit_lines(lines[first - 1 :], MAX_RESULT_CHARS))
-        remaining = len(lines) - (first - 1) - len(shown)
-        text_shown = "".join(shown)
+        lines_read = list(_fit_lines(lines[first - 1 :], MAX_RESULT_CHARS))
+        remaining = len(lines) - (first - 1) - len(lines_read)
+        result = "".join(lines_read)
         if remaining:
-            text_shown += f"\n({count_noun(remaining, 'more line')}: read on with line={first + len(shown)})"
-        return ToolOutput(text_shown or "(the file is empty)", count_noun(len(shown), "line"))
+            result += f"\n({count_noun(remaining, 'more line')}: read on with line={first + len(lines_read)})"
+        return ToolOutput(result or "(the file is empty)", count_noun(len(lines_read), "line"))
 
     def search_files(self, arguments: Json) -> ToolOutput:
         query, deadline = arguments["text"].casefold(), time.monotonic() + SEARCH_SECONDS
@@ -187,11 +187,11 @@ class FileTools:
                 folders[:] = sorted(
                     one for one in folders if not _is_hidden(one) and not self._is_memory_file(folder, one)
                 )
-                between = [*parts, *(step for step in subfolder.split("/") if step != ".")]
+                folder_parts = [*parts, *(step for step in subfolder.split("/") if step != ".")]
                 for leaf in sorted(leaves):
                     with suppress(OSError, ToolCallError):
                         if not _is_hidden(leaf):
-                            yield _decode_name("/".join([*between, leaf])), self._read(folder, leaf)
+                            yield _decode_name("/".join([*folder_parts, leaf])), self._read(folder, leaf)
 
     def _current_text(self, path: str) -> str | None:
         try:
@@ -200,8 +200,8 @@ class FileTools:
             return None
 
     def _text(self, path: str) -> str:
-        *between, leaf = _split_path(path) or ("",)
-        with self._open_folder(between) as folder:
+        *parents, leaf = _split_path(path) or ("",)
+        with self._open_folder(parents) as folder:
             return self._read(folder, leaf)
 
     def _read(self, folder: int, leaf: str) -> str:
@@ -228,8 +228,8 @@ class FileTools:
 
     def _write(self, pending: PendingWrite) -> None:
         """Replace the file atomically and keep its permissions."""
-        *between, leaf = pending.parts
-        with self._open_folder(between, create=True) as folder:
+        *parents, leaf = pending.parts
+        with self._open_folder(parents, create=True) as folder:
             mode = None
             with suppress(FileNotFoundError):
                 mode = stat.S_IMODE(os.stat(leaf, dir_fd=folder, follow_symlinks=False).st_mode)
@@ -274,7 +274,7 @@ class FileTools:
             os.close(folder)
 
     def _is_memory_file(self, folder: int, name: str) -> bool:
-        """True for the memory's home and its files, also under another name."""
+        """True for the memory's home and its files, even under another name."""
         with suppress(OSError):
             status = os.stat(name, dir_fd=folder, follow_symlinks=False)
             return any(os.path.samestat(status, one) for one in self._memory_files)
@@ -291,16 +291,16 @@ def _statuses(folder: Path) -> Iterator[os.stat_result]:
 
 def _check_arguments(call: HostCall, tool: FileTool) -> Json:
     """The validated arguments of a call."""
-    given = call.arguments
-    if not isinstance(given, dict):
+    raw = call.arguments
+    if not isinstance(raw, dict):
         raise ToolCallError("arguments: expected a JSON object.")
     arguments: Json = {}
-    for name, value in given.items():  # pyright: ignore[reportUnknownVariableType] -- a model wrote it
+    for name, value in raw.items():  # pyright: ignore[reportUnknownVariableType] -- a model wrote it
         if name not in tool.properties:
             raise ToolCallError(f"{name!r}: expected only {', '.join(tool.properties)}.")
-        wanted = str if tool.properties[name]["type"] == "string" else int
-        if type(value) is not wanted:  # pyright: ignore[reportUnknownArgumentType]
-            raise ToolCallError(f"{name}: expected {'a text' if wanted is str else 'a whole number'}.")
+        expected_type = str if tool.properties[name]["type"] == "string" else int
+        if type(value) is not expected_type:  # pyright: ignore[reportUnknownArgumentType]
+            raise ToolCallError(f"{name}: expected {'a text' if expected_type is str else 'a whole number'}.")
         arguments[name] = value
     if not all(_is_encodable(value) for value in arguments.values()):
         raise ToolCallError("arguments: expected text without unpaired surrogates.")
@@ -359,8 +359,8 @@ def _lines(text: str) -> list[str]:
     return StringIO(text).readlines()
 
 
-def _count_note(number: int, what: str) -> list[str]:
-    return [f"({number} {what})"] if number > 0 else []
+def _count_note(number: int, noun: str) -> list[str]:
+    return [f"({number} {noun})"] if number > 0 else []
 
 
 def _fit_lines(lines: Sequence[str], room: int) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Reads messages: from a terminal with a line editor and history, or from a pipe line by line."""
+"""Reads messages from a terminal with line editor and history, or from a pipe."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ def terminal_reader(interrupts: InterruptHandler) -> ReadLine:
     """Reads lines from the terminal. Ctrl-C and Ctrl-D end the input."""
     private = False
 
-    def read(goes_on: bool) -> str | None:
+    def read(is_continuation: bool) -> str | None:
         nonlocal private
         interrupts.discard()
         try:
             with interrupts.interruptible():
-                line = input(CONTINUATION_PROMPT if goes_on else PROMPT)
+                line = input(CONTINUATION_PROMPT if is_continuation else PROMPT)
         except (EOFError, KeyboardInterrupt):
             print()
             return None
-        private = private if goes_on else line.startswith(" ")
+        private = private if is_continuation else line.startswith(" ")
         if not private:
             _add_to_history(line)
         return line

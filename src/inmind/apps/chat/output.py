@@ -92,9 +92,9 @@ class ChatOutput:
             return "--allow-writes was not given, and there is no terminal to ask the user"
         is_complete = self._compare(change)
         question = f"{'Create' if change.before is None else 'Change'} {change.path}?"
-        while (said := _ask(f"{question} {'[y/N]' if is_complete else '[y/N/v]'} ")) == "v" and not is_complete:
+        while (answer := _ask(f"{question} {'[y/N]' if is_complete else '[y/N/v]'} ")) == "v" and not is_complete:
             self._show_all(change)
-        return "" if said in _YES else "the user refused"
+        return "" if answer in _YES else "the user refused"
 
     def confirm(self, question: str) -> bool:
         return _ask(f"{question} [y/N] ") in _YES
@@ -107,9 +107,9 @@ class ChatOutput:
             self.print_note(f"      and {len(names) - MAX_CHOICES} more, by their names")
         numbered = {str(number): name for number, name in enumerate(names, 1)}
         with suppress(EOFError):
-            while (said := input("Which model, by number or name? ").strip()) not in (*names, *numbered):
+            while (answer := input("Which model, by number or name? ").strip()) not in (*names, *numbered):
                 pass
-            return said if said in names else numbered[said]
+            return answer if answer in names else numbered[answer]
         print()
         return ""
 
@@ -201,9 +201,9 @@ def _is_cut(line: str) -> bool:
 def _short_arguments(arguments: str) -> str:
     """The first argument of a call, or the raw text if it is not JSON."""
     try:
-        given = json.loads(arguments or "{}")
+        parsed = json.loads(arguments or "{}")
     except (ValueError, RecursionError):
-        given = arguments
-    value = next(iter(given.values()), "") if isinstance(given, dict) else given  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType] -- a model wrote it
+        parsed = arguments
+    value = next(iter(parsed.values()), "") if isinstance(parsed, dict) else parsed  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType] -- a model wrote it
     text = str(value).encode(errors="backslashreplace").decode()  # pyright: ignore[reportUnknownArgumentType] -- escape unpaired surrogates
     return shorten(text, WIDTH // 2)

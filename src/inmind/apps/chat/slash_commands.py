@@ -1,4 +1,4 @@
-"""Commands of the chat, such as /show and /undo. They share their output with the `inmind` commands."""
+"""Commands of the chat, such as /show and /undo, with the output of the `inmind` commands."""
 
 from __future__ import annotations
 
@@ -67,10 +67,10 @@ def run_command(chat: Chat, line: str) -> None:
     command.run(chat, rest.strip())
 
 
-def _show(chat: Chat, what: str) -> None:
-    command = _SHOW_COMMANDS.get(what or "entities")
+def _show(chat: Chat, part: str) -> None:
+    command = _SHOW_COMMANDS.get(part or "entities")
     if command is None:
-        raise InvalidInput(field="/show", value=what, expected=f"one of {', '.join(_SHOW_COMMANDS)}")
+        raise InvalidInput(field="/show", value=part, expected=f"one of {', '.join(_SHOW_COMMANDS)}")
     command(chat.session.id)
 
 

@@ -1,4 +1,4 @@
-"""Status lines of the chat: after each answer, on resume, and about changes by other processes."""
+"""Status lines of the chat: after an answer, on resume, and after changes by others."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ def _names(entities: Sequence[str], room: int) -> str:
         "in mind: ",
         [printable(shorten(name, room)) for name in entities] if room > MIN_NAME_COLUMNS else [],
     )
-    for kept in range(len(names), 0, -1):
-        more = f" +{len(names) - kept}" if kept < len(names) else ""
-        line = f"{label}{', '.join(names[:kept])}{more}"
+    for count in range(len(names), 0, -1):
+        more = f" +{len(names) - count}" if count < len(names) else ""
+        line = f"{label}{', '.join(names[:count])}{more}"
         if cell_len(line) <= room:
             return line
     return f"{label}{len(entities)}" if entities and room > MIN_NAME_COLUMNS else ""

@@ -116,6 +116,6 @@ def call_usage(report: Report, usage: ReplyUsage | None) -> Usage:
 
 def sum_usage(usages: Iterable[Usage]) -> Usage:
     total: Counter[str] = Counter()
-    for ledger in usages:
-        total.update(ledger.freeze())
+    for usage in usages:
+        total.update(usage.freeze())
     return Usage(**total)

@@ -1,4 +1,7 @@
-"""Entry point of the `inmind` command. Prints an install hint if the `cli` extra is missing."""
+"""Entry point of the `inmind` command.
+
+It prints an install hint if the `cli` extra is missing.
+"""
 
 from __future__ import annotations
 

@@ -53,7 +53,9 @@ COMMANDS: Mapping[str, Mapping[str, CommandEntry]] = {
         "sessions": CommandEntry(f"{CLI}.sessions:sessions", "List the sessions, most recently used first."),
         "show": CommandEntry(f"{CLI}.show:show", "Show the state of a session or a resource."),
         "search": CommandEntry(f"{CLI}.search:search", "Search everything that was said, noted or seen."),
-        "affect": CommandEntry(f"{CLI}.resource_commands:affect", "Show the affect levels of a resource."),
+        "affect": CommandEntry(
+            f"{CLI}.resource_commands:affect", "Show the affect levels, mood and recent history of a resource."
+        ),
         "ledger": CommandEntry(
             f"{CLI}.resource_commands:ledger", "Show or record the income, spending and offers of a resource."
         ),
@@ -107,7 +109,7 @@ class _WithGlobalOptions(ClickCommand):
         rest = super().parse_args(ctx, args)
         global_params = ctx.find_root().params
         command_params = {name: ctx.params.pop(name) for name in GLOBAL_OPTIONS}
-        global_params |= {name: given for name, given in command_params.items() if given not in (None, False)}
+        global_params |= {name: value for name, value in command_params.items() if value not in (None, False)}
         _apply_global_options(**{name: global_params[name] for name in GLOBAL_OPTIONS})
         return rest
 
@@ -130,17 +132,17 @@ class CliCommand(_WithGlobalOptions, TyperCommand):
         try:
             return super().invoke(ctx)
         except InvalidInput as error:
-            typed = {
+            option_names = {
                 param.name: param.opts[0] if param.opts[0].startswith("-") else _argument_name(param)
                 for param in self.params
             }
             if error.field == "url":
                 from inmind.apps.cli.console import database_option
 
-                typed.setdefault("url", database_option())
-            if error.field not in typed:
+                option_names.setdefault("url", database_option())
+            if error.field not in option_names:
                 raise
-            raise type(error)(field=typed[error.field], value=error.value, expected=error.expected) from error
+            raise type(error)(field=option_names[error.field], value=error.value, expected=error.expected) from error
 
 
 class RootGroup(TyperGroup):

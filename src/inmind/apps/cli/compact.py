@@ -91,8 +91,8 @@ def print_compaction(report: CompactionReport) -> None:
 
 def format_items(items: Sequence[KeptItem]) -> Iterator[str]:
     for item in items:
-        where = "in memory" if item.location == "memory" else "in the conversation"
-        yield f"- {item.kind}, {where}: {collapse_whitespace(item.text)}"
+        place = "in memory" if item.location == "memory" else "in the conversation"
+        yield f"- {item.kind}, {place}: {collapse_whitespace(item.text)}"
 
 
 def compaction_json(report: CompactionReport) -> dict[str, Any]:

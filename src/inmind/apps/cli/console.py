@@ -120,10 +120,10 @@ def check_exists(memory: Memory, *, session: str | None = None, resource: str | 
         raise InvalidInput(field="--resource", value=resource, expected=f"{owner!r}, the owner of session {session!r}")
 
 
-def not_found_error(what: str, name: str, near: str) -> NotFound:
+def not_found_error(kind: str, name: str, near: str) -> NotFound:
     """NotFound with the nearest existing name as a suggestion."""
     suggestion = f"did you mean {near!r}? " if near else ""
-    return NotFound(what=what, name=name, hint=f"{suggestion}`inmind sessions` lists all")
+    return NotFound(what=kind, name=name, hint=f"{suggestion}`inmind sessions` lists all")
 
 
 def unknown_resource(memory: Memory, name: str) -> NotFound:

@@ -36,20 +36,20 @@ def doctor(
     from inmind.apps.doctor import Verdict, run_checks
 
     with _StepProgress() as watch, _mute_log_warnings():
-        found = run_checks(selected_place(), online=not offline, watch=watch)
+        report = run_checks(selected_place(), online=not offline, watch=watch)
     if as_json:
         print_json(
             {
-                "home": str(found.home),
-                "verdict": found.verdict,
-                "findings": [_finding_json(one) for one in found.findings],
+                "home": str(report.home),
+                "verdict": report.verdict,
+                "findings": [_finding_json(finding) for finding in report.findings],
             }
         )
     else:
         screen = console()
-        for line, style in _report_lines(found):
+        for line, style in _report_lines(report):
             screen.print(printable(line), style=style, markup=False, soft_wrap=True)
-    if found.verdict is Verdict.TROUBLE:
+    if report.verdict is Verdict.TROUBLE:
         raise typer.Exit(STORAGE)
 
 
@@ -63,18 +63,18 @@ def _finding_json(finding: DoctorFinding) -> dict[str, str]:
     }
 
 
-def _report_lines(found: DoctorReport) -> Iterator[tuple[str, str]]:
+def _report_lines(report: DoctorReport) -> Iterator[tuple[str, str]]:
     """Each line with its style."""
-    for subject, about in groupby(found.findings, key=lambda finding: finding.subject):
+    for subject, about in groupby(report.findings, key=lambda finding: finding.subject):
         yield f"{subject}", "bold"
-        for _, alike in groupby(about, key=lambda finding: (finding.check, finding.verdict)):
-            first, *others = list(alike)
+        for _, similar in groupby(about, key=lambda finding: (finding.check, finding.verdict)):
+            first, *others = list(similar)
             for finding in (first, *others[: _MAX_SIMILAR - 1]):
                 yield from _finding_lines(finding)
             if more := len(others[_MAX_SIMILAR - 1 :]):
                 yield f"{' ' * 11}and {more} more of this kind; --json lists all", "dim"
         yield "", ""
-    yield _summary(found), _COLOURS[found.verdict] if found.verdict != "ok" else "green"
+    yield _summary(report), _COLOURS[report.verdict] if report.verdict != "ok" else "green"
 
 
 def _finding_lines(finding: DoctorFinding) -> Iterator[tuple[str, str]]:
@@ -83,15 +83,15 @@ def _finding_lines(finding: DoctorFinding) -> Iterator[tuple[str, str]]:
         yield f"{_FIX_PREFIX}{finding.fix}", ""
 
 
-def _summary(found: DoctorReport) -> str:
+def _summary(report: DoctorReport) -> str:
     from inmind.apps.doctor import Verdict
 
-    troubles, warnings = len(found.with_verdict(Verdict.TROUBLE)), len(found.with_verdict(Verdict.WARNING))
+    troubles, warnings = len(report.with_verdict(Verdict.TROUBLE)), len(report.with_verdict(Verdict.WARNING))
     if not troubles and not warnings:
-        return f"{found.home}: no problems found."
+        return f"{report.home}: no problems found."
     counts = [count_noun(troubles, "trouble")] if troubles else []
     counts += [count_noun(warnings, "warning")] if warnings else []
-    return f"{found.home}: {', '.join(counts)}."
+    return f"{report.home}: {', '.join(counts)}."
 
 
 class _StepProgress(ExitStack):
@@ -102,13 +102,13 @@ class _StepProgress(ExitStack):
 
     def __init__(self) -> None:
         super().__init__()
-        self._doing = ""
+        self._step = ""
         self._move: Callable[[int, int], None] = _ignore
 
-    def __call__(self, doing: str, done: int, total: int) -> None:
-        if doing != self._doing:
+    def __call__(self, step: str, done: int, total: int) -> None:
+        if step != self._step:
             self.close()
-            self._doing, self._move = doing, self.enter_context(progress_bar(doing))
+            self._step, self._move = step, self.enter_context(progress_bar(step))
         if total:
             self._move(done, total)
 

@@ -40,7 +40,7 @@ from inmind.errors import DreamOvertaken, NotFound
 from inmind.jobs.dreaming.history import Dream
 
 RULES_ONLY = {"model.name": ""}
-"""Setting that disables the model, whatever config.toml says."""
+"""Setting that disables the model of config.toml."""
 
 DreamNumber = Annotated[int | None, typer.Argument(metavar="N", help="Number of the dream; default: the newest.")]
 
@@ -82,25 +82,25 @@ def run(
 def list_dreams(resource: ResourceArgument, as_json: JsonOption = False) -> None:
     """List past dreams, newest first."""
     with open_existing_memory() as memory:
-        found = memory.resource(resolve_resource(memory, resource)).dreams()
+        dreams = memory.resource(resolve_resource(memory, resource)).dreams()
         if as_json:
-            return print_json([dream_summary_json(one) for one in found])
-        if not found:
+            return print_json([dream_summary_json(past_dream) for past_dream in dreams])
+        if not dreams:
             print_text(f"No dreams of {resource} yet.")
             return None
-        whole = ("dream", "began (UTC)", "status", "by", "trigger", "notes", "lines", "seconds")
-        table = plain_table(*(Column(name, no_wrap=True) for name in whole), Column("why", no_wrap=True, ratio=1))
-        for one in found:
+        headings = ("dream", "began (UTC)", "status", "by", "trigger", "notes", "lines", "seconds")
+        table = plain_table(*(Column(name, no_wrap=True) for name in headings), Column("why", no_wrap=True, ratio=1))
+        for past_dream in dreams:
             row = (
-                str(one.id),
-                f"{one.began:%Y-%m-%d %H:%M:%S}",
-                one.status,
-                one.by,
-                one.trigger,
-                str(len(one.notes)),
-                str(len(one.lines)),
-                f"{one.seconds:.2f}",
-                collapse_whitespace(one.reason),
+                str(past_dream.id),
+                f"{past_dream.began:%Y-%m-%d %H:%M:%S}",
+                past_dream.status,
+                past_dream.by,
+                past_dream.trigger,
+                str(len(past_dream.notes)),
+                str(len(past_dream.lines)),
+                f"{past_dream.seconds:.2f}",
+                collapse_whitespace(past_dream.reason),
             )
             table.add_row(*(Text(printable(cell)) for cell in row))
         one_line_console().print(table)
@@ -137,7 +137,7 @@ def diff_dream(resource: ResourceArgument, number: DreamNumber = None, as_json: 
 def undo_dream(resource: ResourceArgument, number: DreamNumber = None, as_json: JsonOption = False) -> None:
     """Undo the last dream: restores MEMORY.md but keeps later edits by users.
 
-    Its notes wait again.
+    Its notes wait for the next dream again.
     """
     with open_existing_memory() as memory:
         undone = memory.resource(resolve_resource(memory, resource)).undo_dream(number)
@@ -221,11 +221,11 @@ def _added_lines(before: str, after: str) -> list[str]:
 
 
 def _pick_dream(dreams: list[Dream], resource: str, number: int | None) -> Dream:
-    found = next((one for one in dreams if number is None or one.id == number), None)
-    if found is None:
+    match = next((one for one in dreams if number is None or one.id == number), None)
+    if match is None:
         hint = f"`inmind dream list {resource}` lists all" if dreams else f"no dreams of {resource} yet"
         raise NotFound(what="dream", name=resource if number is None else number, hint=hint)
-    return found
+    return match
 
 
 @contextmanager
@@ -280,7 +280,7 @@ def color_diff(diff: str) -> Iterator[Text]:
 
 
 def _mark_changed_words(lines: Sequence[str], other_lines: Sequence[str]) -> Iterator[Text]:
-    """Lines of one side; words that the matching line of the other side lacks are highlighted."""
+    """Lines of one side, with words highlighted that the other side does not have."""
     for line, other_line in zip_longest(lines, other_lines[: len(lines)], fillvalue=""):
         text = Text(line, style=_COLOURS[line[0]])
         ours, theirs = _WORD.findall(line[1:]), _WORD.findall(other_line[1:])
@@ -289,7 +289,7 @@ def _mark_changed_words(lines: Sequence[str], other_lines: Sequence[str]) -> Ite
             ends = [1]
             for word in ours:
                 ends.append(ends[-1] + len(word))
-            for what, start, end, _, _ in matcher.get_opcodes():
-                if what != "equal":
+            for opcode, start, end, _, _ in matcher.get_opcodes():
+                if opcode != "equal":
                     text.stylize("reverse", ends[start], ends[end])
         yield text

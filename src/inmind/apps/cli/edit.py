@@ -1,4 +1,4 @@
-"""`inmind edit`: edit a page in an editor; a concurrent change is a conflict, never overwritten."""
+"""`inmind edit`: edit a page in an editor; a concurrent change is never overwritten."""
 
 from __future__ import annotations
 
@@ -66,10 +66,11 @@ def edit(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Edit a page or config.toml in $EDITOR. If stdin is a pipe, the new text is read from it.
+    """Edit a page or config.toml in $EDITOR.
 
-    Without --session or --resource, edits a page of the session last used in this folder. If another process changed
-    the page, nothing is overwritten; your text is kept in a file, and its path is printed.
+    If stdin is a pipe, the new text is read from it. Without --session or --resource, edits a page of the session last
+    used in this folder. If another process changed the page, nothing is overwritten; your text is kept in a file, and
+    its path is printed.
     """
     with _open_memory(path, resource) as memory:
         check_exists(memory, session=session)
@@ -177,7 +178,7 @@ def _decode(data: bytes, place: str) -> str:
 def _keep_draft(page: Page, new: _NewText, error: InmindError) -> str:
     """Keep the text that was not written, and on a conflict the other version.
 
-    Return where they are.
+    Returns a message with their paths.
     """
     file = new.file or _write_draft(page, new.text)
     message = f"your text is in {file}"

@@ -154,8 +154,8 @@ def map_errors_to_exit_codes() -> Generator[None]:
     try:
         try:
             yield
-        except typer.Exit as ended:
-            if not ended.exit_code:
+        except typer.Exit as exited:
+            if not exited.exit_code:
                 _check_output_written()
             raise
         _check_output_written()
@@ -170,13 +170,13 @@ def map_errors_to_exit_codes() -> Generator[None]:
     except BrokenPipeError:
         _exit(BROKEN_PIPE)
     except OSError as error:
-        where = f" {error.filename}" if error.filename else ""
-        _exit(FAILED, ("FAILED", f"{_reason(error)}{where}"))
+        file = f" {error.filename}" if error.filename else ""
+        _exit(FAILED, ("FAILED", f"{_reason(error)}{file}"))
     except Exception as error:
         if _is_usage_error(error):
             raise
-        what = f"{type(error).__name__}: {error}"
-        _exit(DEFECT, ("DEFECT", f"{what}; this is a bug, please report it with the output of `inmind --debug …`"))
+        message = f"{type(error).__name__}: {error}"
+        _exit(DEFECT, ("DEFECT", f"{message}; this is a bug, please report it with the output of `inmind --debug …`"))
 
 
 def show_help(error: ClickException) -> int:

@@ -71,15 +71,15 @@ def import_(
     Events that exist already are skipped, and streams that the file continues are continued; importing a file twice has
     no further effect. If a stream has diverged, the import is refused and the stream is named. The home is locked for
     writers during the import, so import a large file while no agents run. Only import files that you trust as much as
-    this memory: a bundle states by itself who said what.
+    this memory: a bundle declares the origin of every text.
     """
     with _open_bundle(file) as bundle, _open_target() as memory, progress_bar("importing") as watch:
         imported = memory.import_bundle(bundle, only_new=only_new, watch=watch)
     place = selected_place()
-    shown = redact_url(place) if isinstance(place, str) else str(place)
+    location = redact_url(place) if isinstance(place, str) else str(place)
     if as_json:
-        return print_json({"home": shown, **asdict(imported)})
-    return print_lines(_describe_import(imported, shown))
+        return print_json({"home": location, **asdict(imported)})
+    return print_lines(_describe_import(imported, location))
 
 
 def _export_to_stdout(resource: str | None, *, as_json: bool) -> None:
@@ -106,8 +106,8 @@ def _open_bundle(file: str) -> Generator[BinaryIO]:
     from inmind.memory.bundle.import_bundle import open_bundle
 
     if file != STDIO:
-        with open_bundle(Path(file)) as named:
-            yield named
+        with open_bundle(Path(file)) as bundle_file:
+            yield bundle_file
         return
     if sys.stdin.isatty():
         raise InvalidInput(field="FILE", value=STDIO, expected="a bundle on stdin, not a terminal")

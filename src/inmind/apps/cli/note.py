@@ -39,7 +39,10 @@ def note(
     resource: ResourceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Save a note. Without --session or --resource, for the session last used in this folder."""
+    """Save a note.
+
+    Without --session or --resource, it is saved for the session last used in this folder.
+    """
     if session is not None and resource is not None:
         raise InvalidInput(field="--resource", value=resource, expected="no --session: the two cannot be combined")
     if resource is not None:

@@ -98,14 +98,14 @@ def bar_parts(report: Report) -> list[BarPart]:
     """Parts with tokens, in the order in which the model reads them."""
     cached, before = 0 if report.cold else report.cached_prefix_tokens, 0
     styles = _part_styles(report)
-    found: list[BarPart] = []
+    parts: list[BarPart] = []
     for part, tokens in report.tokens.items():
         letter, colour = styles[part]
         known = min(max(0, cached - before), tokens)
         if tokens:
-            found.append(BarPart(part=part, letter=letter, colour=colour, tokens=tokens, cached=known))
+            parts.append(BarPart(part=part, letter=letter, colour=colour, tokens=tokens, cached=known))
         before += tokens
-    return found
+    return parts
 
 
 def bar(report: Report, *, width: int) -> list[Text]:
@@ -120,10 +120,10 @@ def bar(report: Report, *, width: int) -> list[Text]:
     line, cache_line = Text(), Text()
     for part, size in zip(parts, sizes, strict=True):
         line.append(_paint(part, size))
-        for (served, _), share in zip(
+        for (cache_state, _), share in zip(
             part.by_cache_state.items(), scale_to_width(list(part.by_cache_state.values()), size), strict=True
         ):
-            mark, colour, _ = _CACHE_MARKS[served]
+            mark, colour, _ = _CACHE_MARKS[cache_state]
             cache_line.append(mark * share, colour)
     room = _FREE * free_cells
     if capped_free is not None and free_cells > 2:
@@ -134,13 +134,13 @@ def bar(report: Report, *, width: int) -> list[Text]:
 def legend(report: Report, *, width: int) -> list[Text]:
     """The letters with their token counts, then the token counts by cache state."""
     parts = bar_parts(report)
-    named = [
+    entries = [
         Text.assemble((part.letter, f"bold {part.colour}"), f" {printable(part.name)} {part.tokens:,}")
         for part in parts
     ]
     free = max(0, report.tokens_max - sum(part.tokens for part in parts))
-    named.append(Text.assemble((_FREE, "bright_black"), f" free {free:,} of {report.tokens_max:,}"))
-    return [*_pack_lines(named, width), *_pack_lines(list(_cache_legend(parts)), width)]
+    entries.append(Text.assemble((_FREE, "bright_black"), f" free {free:,} of {report.tokens_max:,}"))
+    return [*_pack_lines(entries, width), *_pack_lines(list(_cache_legend(parts)), width)]
 
 
 def table(report: Report, explanation: Explanation) -> Table:
@@ -196,8 +196,8 @@ def render_texts(prompt: Prompt, *, width: int) -> Iterator[Text]:
     styles = _part_styles(prompt.report)
     for passage in prompt_texts(prompt):
         letter, colour = styles.get(passage.part, ("", "default"))
-        said = f", {passage.label}" if passage.label else ""
-        title = printable(f"── {letter} {_part_name(passage.part)}{said} ")
+        label = f", {passage.label}" if passage.label else ""
+        title = printable(f"── {letter} {_part_name(passage.part)}{label} ")
         yield Text()
         yield Text(f"{title:─<{width}}", colour)
         yield Text(printable(passage.text))
@@ -250,20 +250,20 @@ def scale_to_width(sizes: Sequence[int], width: int) -> list[int]:
         return [0 for _ in sizes]
     ideal = [size * width / total for size in sizes]
     widths = [max(int(exact), 1) if size else 0 for size, exact in zip(sizes, ideal, strict=True)]
-    while (left := width - sum(widths)) != 0:
-        step = 1 if left > 0 else -1
-        owed = [(exact - have) * step for exact, have in zip(ideal, widths, strict=True)]
+    while (remaining := width - sum(widths)) != 0:
+        step = 1 if remaining > 0 else -1
+        deficits = [(exact - cells) * step for exact, cells in zip(ideal, widths, strict=True)]
         # Shrink parts with more than one cell first; only if there are none, the smallest parts get no cell.
-        candidates = [i for i, have in enumerate(widths) if sizes[i] and (step > 0 or have > 1)]
-        chosen = candidates or [i for i, have in enumerate(widths) if have]
-        widths[max(chosen, key=lambda i: owed[i])] += step
+        candidates = [i for i, cells in enumerate(widths) if sizes[i] and (step > 0 or cells > 1)]
+        adjustable = candidates or [i for i, cells in enumerate(widths) if cells]
+        widths[max(adjustable, key=lambda i: deficits[i])] += step
     return widths
 
 
 def _paint(part: BarPart, size: int) -> Text:
     """The letter repeated on its colour.
 
-    A solid block with one visible letter if colours are on.
+    With colours it is a solid block with one visible letter.
     """
     painted = Text(part.letter * size, f"{part.colour} on {part.colour}")
     if size >= len(" x "):
@@ -302,16 +302,16 @@ def _pack_lines(entries: Sequence[Text], width: int, gap: int = 2) -> Iterator[T
 
 
 def _cache_legend(parts: Sequence[BarPart]) -> Iterator[Text]:
-    for served, (mark, colour, words) in _CACHE_MARKS.items():
-        if tokens := sum(part.by_cache_state.get(served, 0) for part in parts):
-            yield Text.assemble((mark * 2, colour), f" {tokens:,} {words}")
+    for cache_state, (mark, colour, description) in _CACHE_MARKS.items():
+        if tokens := sum(part.by_cache_state.get(cache_state, 0) for part in parts):
+            yield Text.assemble((mark * 2, colour), f" {tokens:,} {description}")
 
 
 def _cache_text(part: BarPart) -> str:
-    states = [(served, tokens) for served, tokens in part.by_cache_state.items() if tokens]
+    states = [(cache_state, tokens) for cache_state, tokens in part.by_cache_state.items() if tokens]
     if len(states) == 1:
         return states[0][0]
-    return ", ".join(f"{tokens:,} {served}" for served, tokens in states)
+    return ", ".join(f"{tokens:,} {cache_state}" for cache_state, tokens in states)
 
 
 # -- the text ------------------------------------------------------------------------------------------------

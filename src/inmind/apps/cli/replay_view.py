@@ -63,18 +63,20 @@ def replay_files(
         ]
     recordings = [recording for _, several in recorded for recording in several]
     if thrifty is None:
-        played = replay(recordings, window=window, keep=keep)
+        results = replay(recordings, window=window, keep=keep)
     else:
-        pays = replay(recordings, window=window, compression=CompressionPolicy.when_it_pays(thrifty), keep=keep)
-        plays = zip(pays, replay(recordings, window=window), strict=True)
-        played = (replace(once, when_full=again.memory) for once, again in plays)
+        thrifty_results = replay(
+            recordings, window=window, compression=CompressionPolicy.when_it_pays(thrifty), keep=keep
+        )
+        pairs = zip(thrifty_results, replay(recordings, window=window), strict=True)
+        results = (replace(report_thrifty, when_full=report_default.memory) for report_thrifty, report_default in pairs)
     with progress_bar("replaying") as update:
         reports: list[ReplayReport] = []
-        for report in played:
+        for report in results:
             reports.append(report)
             update(len(reports), len(recordings))
-    shown = iter(reports)
-    return [(path, [next(shown) for _ in several]) for path, several in recorded]
+    next_report = iter(reports)
+    return [(path, [next(next_report) for _ in several]) for path, several in recorded]
 
 
 def _read_all(paths: Sequence[str], limit: int | None) -> Iterator[tuple[str, list[Recording]]]:
@@ -156,10 +158,12 @@ def _comparison(report: ReplayReport, rates: Rates) -> Table:
         table.add_column(heading, justify="right", no_wrap=True)
 
     def row(
-        what: str, shown: Callable[[AgentCost], str], ratio: Callable[[AgentCost], float | None] | None = None
+        label: str, format_cost: Callable[[AgentCost], str], ratio: Callable[[AgentCost], float | None] | None = None
     ) -> None:
-        others = ((shown(other), _format_ratio(ratio(other)) if ratio else "") for other in (report.bare, report.full))
-        table.add_row(what, shown(report.memory), *chain.from_iterable(others))
+        others = (
+            (format_cost(other), _format_ratio(ratio(other)) if ratio else "") for other in (report.bare, report.full)
+        )
+        table.add_row(label, format_cost(report.memory), *chain.from_iterable(others))
 
     row("tokens sent", lambda side: f"{side.usage.tokens:,}", lambda side: report.token_ratio(against=side))
     row("served from cache", lambda side: f"{side.usage.cached_share:.1%}")
@@ -183,7 +187,7 @@ def _summary(report: ReplayReport, rates: Rates) -> Iterator[str]:
             f"{1000 * percentile(report.seconds, 95):.1f} ms (p95)."
         )
     if report.left_out:
-        yield f"Left out: {', '.join(f'{count} {what}' for what, count in sorted(report.left_out.items()))}."
+        yield f"Left out: {', '.join(f'{count} {kind}' for kind, count in sorted(report.left_out.items()))}."
 
 
 def _describe_uses(uses: IdUses, noun: str) -> Iterator[str]:
@@ -214,13 +218,14 @@ def _describe_sizes(report: ReplayReport) -> Iterator[str]:
 
 
 def _describe_compactions(report: ReplayReport, rates: Rates) -> Iterator[str]:
-    several = report.compactions
-    if several:
-        reasons = ", ".join(f"{count} because {reason}" for reason, count in sorted(several.by_reason.items()))
+    compactions = report.compactions
+    if compactions:
+        reasons = ", ".join(f"{count} because {reason}" for reason, count in sorted(compactions.by_reason.items()))
         yield (
-            f"{count_noun(len(several), 'compaction')} ({reasons}) moved {count_noun(several.messages, 'message')} "
-            f"with {several.tokens:,} tokens into {count_noun(several.archives, 'archive page')}; the largest stub has "
-            f"{several.largest_stub:,} tokens."
+            f"{count_noun(len(compactions), 'compaction')} ({reasons}) moved "
+            f"{count_noun(compactions.messages, 'message')} with {compactions.tokens:,} tokens into "
+            f"{count_noun(compactions.archives, 'archive page')}; the largest stub has "
+            f"{compactions.largest_stub:,} tokens."
         )
     if report.when_full is not None:
         ratio = report.price_ratio(rates, against=report.when_full)
@@ -239,23 +244,27 @@ def _describe_prompts(report: ReplayReport) -> Iterator[str]:
 def _skipped_recordings(replayed: FileReports) -> Iterator[str]:
     """Files and recordings without anything to replay."""
     for path, reports in replayed:
-        whole = sum_reports(reports, name=short_name(path))
-        silent = Counter(report.skip_reason for report in reports if report.skip_reason)
-        if whole.skip_reason:
-            yield f"Nothing was replayed in {whole.name}: {whole.skip_reason}."
+        file_report = sum_reports(reports, name=short_name(path))
+        skip_reasons = Counter(report.skip_reason for report in reports if report.skip_reason)
+        if file_report.skip_reason:
+            yield f"Nothing was replayed in {file_report.name}: {file_report.skip_reason}."
         else:
-            for why, count in silent.items():
+            for why, count in skip_reasons.items():
                 recordings = count_noun(len(reports), "recording")
-                yield f"Nothing was replayed in {count} of {recordings} of {whole.name}: {why}."
+                yield f"Nothing was replayed in {count} of {recordings} of {file_report.name}: {why}."
 
 
 def _list_problems(report: ReplayReport) -> Iterator[str]:
     lost = [use for use in report.ids.each if use.lost]
-    unsaid = [use for use in report.names.each if use.lost]
+    lost_names = [use for use in report.names.each if use.lost]
     invented = [use for use in report.ids.each if use.never_seen]
-    for what, noun, uses in (("Lost", "id", lost), ("Lost", "name", unsaid), ("Never seen before", "id", invented)):
+    for problem, noun, uses in (
+        ("Lost", "id", lost),
+        ("Lost", "name", lost_names),
+        ("Never seen before", "id", invented),
+    ):
         if uses:
-            yield f"{what}: {count_noun(len(uses), noun)}"
+            yield f"{problem}: {count_noun(len(uses), noun)}"
         for use in uses[:MAX_LISTED_IDS]:
             yield f"  {use.id}  {use.tool}({use.argument}), prompt {use.prompt} of {use.recording}"
         if len(uses) > MAX_LISTED_IDS:

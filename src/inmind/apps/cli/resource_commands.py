@@ -47,7 +47,7 @@ _HEIGHTS = "▁▂▃▄▅▆▇█"
 
 
 def show_state(
-    whose: Annotated[
+    owner: Annotated[
         str | None,
         typer.Argument(
             metavar="RESOURCE|SESSION", help="A resource, or one of its sessions.", autocompletion=complete_owners
@@ -55,13 +55,13 @@ def show_state(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show MEMORY.md of a resource. Also waiting notes, the last dream, mood and economics."""
+    """Show MEMORY.md of a resource, its waiting notes, last dream, mood and economics."""
     with open_existing_memory() as memory:
-        resource = _resolve_owner(memory, whose)
+        resource = _resolve_owner(memory, owner)
         owned = memory.resource(resource).state
         text, waiting = owned.documents.text(MEMORY_PAGE_PATH), len(parse_notes(owned.documents.text(NOTES_PAGE_PATH)))
         last = next(iter(memory.resource(resource).dreams()), None)
-        mood, books = memory.resource(resource).affect.mood, memory.resource(resource).economics.report()
+        mood, totals = memory.resource(resource).affect.mood, memory.resource(resource).economics.report()
         if as_json:
             return print_json(
                 {
@@ -70,14 +70,14 @@ def show_state(
                     "notes": waiting,
                     "dream": dream_summary_json(last) if last else None,
                     "mood": mood,
-                    "economics": [_economics_json(one) for one in books],
+                    "economics": [_economics_json(currency_totals) for currency_totals in totals],
                 }
             )
         print_text(text.rstrip("\n") if text.strip() else f"MEMORY.md of {resource} is empty.")
         print_text("")
         print_text(f"{count_noun(waiting, 'note')} waiting for a dream. Mood: {mood}.")
         print_text(next(describe_dream(last)) if last else "No dreams yet.")
-        for line in (line for one in books for line in told_in_short(one)):
+        for line in (line for currency_totals in totals for line in told_in_short(currency_totals)):
             print_text(f"{line}.")
     return None
 
@@ -97,21 +97,32 @@ def affect(
     why: Annotated[str | None, typer.Option(help="Reason of the spike; only with --raise.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the affect levels of a resource. Also the mood and the history of the last hours."""
+    """Show the affect levels, mood and recent history of a resource."""
     with open_existing_memory() as memory:
         name = resolve_resource(memory, resource)
-        felt = memory.resource(name).affect
+        resource_affect = memory.resource(name).affect
         if spike is None and why is not None:
             raise InvalidInput(field="--why", value=why, expected="--raise with it")
-        if spike is not None and not felt.spike(spike, why or ""):
+        if spike is not None and not resource_affect.spike(spike, why or ""):
             raise InvalidInput(field="--raise", value=spike, expected="affect to be enabled in config.toml")
-        levels, past = felt.levels.by_name, felt.history(hours, max(hours * 60 / CURVE_POINTS, MIN_MINUTES))
+        levels, past = (
+            resource_affect.levels.by_name,
+            resource_affect.history(hours, max(hours * 60 / CURVE_POINTS, MIN_MINUTES)),
+        )
         if as_json:
             history = [{"at": point.at.isoformat() if point.at else None, **point.by_name} for point in past]
             return print_json(
-                {"resource": name, "enabled": felt.enabled, "mood": felt.mood, "levels": levels, "history": history}
+                {
+                    "resource": name,
+                    "enabled": resource_affect.enabled,
+                    "mood": resource_affect.mood,
+                    "levels": levels,
+                    "history": history,
+                }
             )
-        print_text(f"{name} is {felt.mood}." if felt.enabled else "Affect is disabled in config.toml.")
+        print_text(
+            f"{name} is {resource_affect.mood}." if resource_affect.enabled else "Affect is disabled in config.toml."
+        )
         for level, value in levels.items():
             curve = _curve([point.by_name[level] for point in past], maximum=1.0)
             console().print(level_bar(level, value).append(f"  {curve}", _COLOURS[level]))
@@ -160,17 +171,17 @@ def ledger(
                 return print_json({"id": entry})
             print_text(f"Recorded as {entry}.")
             return None
-        for field, given in {"skill": skill, "buyer": buyer, "seller": seller, "note": note, "on": on}.items():
-            if given:
-                raise InvalidInput(field=f"--{field}", value=given, expected="a kind of entry with it")
-        books = memory.resource(name).economics.report()
+        for field, value in {"skill": skill, "buyer": buyer, "seller": seller, "note": note, "on": on}.items():
+            if value:
+                raise InvalidInput(field=f"--{field}", value=value, expected="a kind of entry with it")
+        totals = memory.resource(name).economics.report()
         if as_json:
-            return print_json([_economics_json(one) for one in books])
-        for one in books:
-            print_text(one.currency)
-            for label, figure in _economics_rows(one):
+            return print_json([_economics_json(currency_totals) for currency_totals in totals])
+        for currency_totals in totals:
+            print_text(currency_totals.currency)
+            for label, figure in _economics_rows(currency_totals):
                 print_text(f"  {label:<8} {figure}")
-        if not books:
+        if not totals:
             print_text(f"No entries for {name} yet.")
     return None
 
@@ -180,13 +191,13 @@ def level_bar(level: str, value: float) -> Text:
     return Text(f"{level:<9} ").append(f"{full:░<{BAR_WIDTH}}", _COLOURS[level]).append(f" {value:.2f}", "default")
 
 
-def _resolve_owner(memory: Memory, whose: str | None) -> str:
+def _resolve_owner(memory: Memory, name: str | None) -> str:
     """The named resource, or the resource of the named session."""
-    if whose is None or memory.has_resource(whose):
-        return resolve_resource(memory, whose)
-    if whose in memory:
-        return resolve_resource(memory, memory.session(whose).resource)
-    raise not_found_error("resource or session", whose, suggest_name(memory, whose, nearest_resource, nearest_session))
+    if name is None or memory.has_resource(name):
+        return resolve_resource(memory, name)
+    if name in memory:
+        return resolve_resource(memory, memory.session(name).resource)
+    raise not_found_error("resource or session", name, suggest_name(memory, name, nearest_resource, nearest_session))
 
 
 def _economics_rows(economics: CurrencyTotals) -> Iterator[tuple[str, str]]:

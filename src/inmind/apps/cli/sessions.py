@@ -32,30 +32,30 @@ def sessions(
         from rich.text import Text
 
         check_exists(memory, resource=resource)
-        found = memory.sessions(cwd="." if here else None, resource=resource, limit=limit)
+        infos = memory.sessions(cwd="." if here else None, resource=resource, limit=limit)
         if as_json:
-            return print_json([{**_info_fields(info), "folder": info.folder and str(info.folder)} for info in found])
-        if not found:
+            return print_json([{**_info_fields(info), "folder": info.folder and str(info.folder)} for info in infos])
+        if not infos:
             print_text(
                 f"No matching sessions in {memory.location}."
                 if here or resource
                 else f"No sessions in {memory.location} yet."
             )
             return None
-        whole = [Column(name, no_wrap=True) for name in ("session", "resource", "msgs", "calls", "last used (UTC)")]
+        columns = [Column(name, no_wrap=True) for name in ("session", "resource", "msgs", "calls", "last used (UTC)")]
         title, cwd = (
             Column(name, no_wrap=True, ratio=share) for name, share in (("title", 2), ("working directory", 1))
         )
-        table = plain_table(whole[0], title, *whole[1:], cwd, expand=True)
-        for info in found:
-            used = info.updated[:16].replace("T", " ")
+        table = plain_table(columns[0], title, *columns[1:], cwd, expand=True)
+        for info in infos:
+            last_used = info.updated[:16].replace("T", " ")
             row = (
                 info.id,
                 collapse_whitespace(info.title),
                 info.resource,
                 str(info.messages),
                 str(info.calls),
-                used,
+                last_used,
                 collapse_whitespace(info.cwd),
             )
             table.add_row(*(Text(printable(cell)) for cell in row))  # a plain string would be parsed as markup

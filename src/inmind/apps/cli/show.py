@@ -87,8 +87,8 @@ def _next_prompt(memory: Memory, session: Session) -> PromptPreview:
     if last is None:
         return session.preview()
     offered = any(map(is_memory_tool, tool_names(session.state.prompt.layer_tools)))
-    again = memory.session(session.id, window=last.window, reserve=last.reserve, memory_tools=offered)
-    return again.preview(format=last.format)
+    reopened = memory.session(session.id, window=last.window, reserve=last.reserve, memory_tools=offered)
+    return reopened.preview(format=last.format)
 
 
 @show.command("entities")
@@ -101,9 +101,9 @@ def show_entities(session: SessionArgument, as_json: JsonOption = False) -> None
         print_text(render_block(entities))
         if pinned := [entity for entity in entities if entity.pinned]:
             print_text(f"\nPinned: {'; '.join(collapse_whitespace(str(entity)) for entity in pinned)}.")
-        if beyond := list(entities.evicted_entities):
-            deleted = sum(entity.deleted for entity in beyond)
-            print_text(f"\nOutside the window: {len(beyond)} more, {deleted} of them deleted.")
+        if evicted := list(entities.evicted_entities):
+            deleted = sum(entity.deleted for entity in evicted)
+            print_text(f"\nOutside the window: {len(evicted)} more, {deleted} of them deleted.")
     return None
 
 
@@ -111,15 +111,22 @@ def show_entities(session: SessionArgument, as_json: JsonOption = False) -> None
 def show_scratchpad(session: SessionArgument, as_json: JsonOption = False) -> None:
     """Show the scratchpads of the session and its resource, as the model reads them."""
     with open_existing_session(session) as opened:
-        held = {"thread": opened.state.scratchpads.by_name, "resource": opened.resource_state.scratchpads.by_name}
+        scratchpads = {
+            "thread": opened.state.scratchpads.by_name,
+            "resource": opened.resource_state.scratchpads.by_name,
+        }
         if as_json:
-            return print_json({scope: {name: pad.state for name, pad in pads.items()} for scope, pads in held.items()})
-        shown = [(scope, name, render_state(pad.state)) for scope, pads in held.items() for name, pad in pads.items()]
-        for scope, name, text in shown:
-            if len(shown) > 1:
+            return print_json(
+                {scope: {name: pad.state for name, pad in pads.items()} for scope, pads in scratchpads.items()}
+            )
+        rendered = [
+            (scope, name, render_state(pad.state)) for scope, pads in scratchpads.items() for name, pad in pads.items()
+        ]
+        for scope, name, text in rendered:
+            if len(rendered) > 1:
                 print_text(f"-- {name} of the {'session' if scope == 'thread' else 'resource'}")
             print_text(text or "(empty)")
-        if not shown:
+        if not rendered:
             print_text("The scratchpad is empty.")
     return None
 
@@ -145,8 +152,8 @@ def show_page(
     """Show a page of a session or resource, or config.toml, verbatim."""
     with open_existing_memory(Settings() if path in SETTINGS_PATHS else None, embedder=None) as memory:
         check_exists(memory, session=session, resource=resource)
-        named = session is not None or resource is not None or path in SETTINGS_PATHS
-        page = memory.page(path, session=session if named else last_used_session(memory), resource=resource)
+        is_named = session is not None or resource is not None or path in SETTINGS_PATHS
+        page = memory.page(path, session=session if is_named else last_used_session(memory), resource=resource)
         if not page.version:
             raise NotFound(what="page", name=path, hint="`inmind edit` creates it")
         if as_json:
@@ -159,9 +166,9 @@ def show_page(
 def show_retained(session: SessionArgument, as_json: JsonOption = False) -> None:
     """Show the items that every compaction must keep, and where each one is now."""
     with open_existing_session(session) as opened:
-        unsaid = opened.state.history.unsent_items
-        placed = [(item, "memory" if item in unsaid else "conversation") for item in opened.retained]
-        items = [KeptItem(item.kind, item.text, location) for item, location in placed]
+        unsent = opened.state.history.unsent_items
+        placed = [(item, "memory" if item in unsent else "conversation") for item in opened.retained]
+        items = [KeptItem(item.kind, item.text, place) for item, place in placed]
         if as_json:
             return print_json([asdict(item) for item in items])
         for line in format_items(items):

@@ -30,14 +30,15 @@ def status(as_json: JsonOption = False) -> None:
             from inmind.apps.worker.postgres import job_queue
 
             jobs = job_queue(upkeep)
-        found = get_status(upkeep, jobs)
+        worker_status = get_status(upkeep, jobs)
         if as_json:
             limits = [
-                {"name": use.name, "used": use.used, "most": use.limit, "until": use.resets_at} for use in found.limits
+                {"name": use.name, "used": use.used, "most": use.limit, "until": use.resets_at}
+                for use in worker_status.limits
             ]
-            return print_json({"place": memory.location, **asdict(found), "limits": limits})
+            return print_json({"place": memory.location, **asdict(worker_status), "limits": limits})
         print_text(memory.location)
-        print_lines(_describe_status(found))
+        print_lines(_describe_status(worker_status))
     return None
 
 
@@ -82,14 +83,14 @@ def _amount(number: float) -> str:
     return f"{number:,.6f}".rstrip("0").rstrip(".")
 
 
-def _line(what: str, text: str) -> str:
-    return f"{what:<9} {text}"
+def _line(label: str, text: str) -> str:
+    return f"{label:<9} {text}"
 
 
 def _bounded_count(count: int) -> str:
     return f"more than {MAX_COUNT}" if count > MAX_COUNT else str(count)
 
 
-def bounded_count_of(count: int, what: str) -> str:
+def bounded_count_of(count: int, noun: str) -> str:
     """A count with its noun; above MAX as "more than MAX"."""
-    return f"more than {MAX_COUNT} {what}s" if count > MAX_COUNT else count_noun(count, what)
+    return f"more than {MAX_COUNT} {noun}s" if count > MAX_COUNT else count_noun(count, noun)

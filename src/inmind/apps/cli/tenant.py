@@ -58,7 +58,7 @@ def create_(
     Prints its address, with the password, once.
     """
 
-    def tell(address: str) -> None:
+    def print_address(address: str) -> None:
         if as_json:
             return print_json({"tenant": name, "address": address})
         return print(printable(address), flush=True)
@@ -68,7 +68,7 @@ def create_(
             name,
             tenants,
             password=_read_password(supported=_uses_database(), from_stdin=password_stdin),
-            on_address=tell,
+            on_address=print_address,
         )
         _warn_if_incomplete(name, tenants)
 
@@ -77,15 +77,17 @@ def create_(
 def list_(as_json: JsonOption = False) -> None:
     """List the tenants. Their memories are not opened."""
     with _open_tenants() as tenants:
-        found = tenants.list_all()
+        listed = tenants.list_all()
         place = tenants.place
     if as_json:
-        return print_json([{"name": one.name, "admitted": one.can_log_in, "bytes": one.bytes} for one in found])
-    if not found:
+        return print_json(
+            [{"name": entry.name, "admitted": entry.can_log_in, "bytes": entry.bytes} for entry in listed]
+        )
+    if not listed:
         return print_text(f"No tenants in {place}.")
     table = plain_table("tenant", "size", "")
-    for one in found:
-        table.add_row(printable(one.name), f"{one.bytes:,} bytes", "" if one.can_log_in else "no access")
+    for entry in listed:
+        table.add_row(printable(entry.name), f"{entry.bytes:,} bytes", "" if entry.can_log_in else "no access")
     return one_line_console().print(table)
 
 
@@ -116,14 +118,13 @@ def move_(
 ) -> None:
     """Move a tenant to another database or folder.
 
-    Copy, verify, grant access there, then erase here.
-
-        Prints the new address before anything is erased. One of the two places always has everything: if the move is
-    interrupted, run it again and it continues. Writes during the move are copied too; for the last part writers wait,
+    The tenant is copied and verified, gets access there, and is then erased here. Prints the new address before
+    anything is erased. One of the two places always has everything: if the move is interrupted, run it again and it
+    continues. Writes during the move are copied too; for the last part writers wait,
     and then get an error that the tenant is gone. Its agents need the new address.
     """
 
-    def tell(address: str, copied: TenantCopy) -> None:
+    def print_address(address: str, copied: TenantCopy) -> None:
         if is_database(address) and not urlsplit(address).password:
             message = "the tenant already has access there: its password is the one printed then; set a new one"
             print(f"inmind: {message} with --password-stdin", file=sys.stderr, flush=True)
@@ -135,7 +136,7 @@ def move_(
 
     with _open_tenants() as source, _open_tenants_at(to, "--to") as target, progress_bar("moving") as watch:
         password = _read_password(supported=is_database(to), from_stdin=password_stdin)
-        moved = move(name, source, target, keep=keep, password=password, on_address=tell, watch=watch)
+        moved = move(name, source, target, keep=keep, password=password, on_address=print_address, watch=watch)
         places = source.place, target.place
         _warn_if_incomplete(name, target)
     if moved.copy.left_out and not keep:
@@ -165,11 +166,11 @@ def erase(
             f"Erase tenant {name!r} in {tenants.place} permanently ({_contents_text(tenants, name)})?"
         ):
             exit_with("FAILED", "not erased")
-        was = tenants.erase(name)
+        inventory = tenants.erase(name)
     if as_json:
-        streams = len(was.versions)
-        return print_json({"tenant": name, "streams": streams, "events": was.events, "keys": was.keys})
-    return print_text(f"Erased tenant {name!r}: {_inventory_text(was)}.")
+        streams = len(inventory.versions)
+        return print_json({"tenant": name, "streams": streams, "events": inventory.events, "keys": inventory.keys})
+    return print_text(f"Erased tenant {name!r}: {_inventory_text(inventory)}.")
 
 
 @contextmanager
@@ -197,8 +198,8 @@ def _open_tenants_at(place: str | Path, field: str) -> Generator[Tenants]:
 
 
 def _warn_if_incomplete(name: str, tenants: Tenants) -> None:
-    if lacks := tenants.missing_features(name):
-        print(printable(f"inmind: {lacks}"), file=sys.stderr, flush=True)
+    if warning := tenants.missing_features(name):
+        print(printable(f"inmind: {warning}"), file=sys.stderr, flush=True)
 
 
 def _uses_database() -> bool:

@@ -47,17 +47,24 @@ class _UndoSummary:
     @classmethod
     def of(cls, before: SessionState, after: SessionState) -> _UndoSummary:
         pages = after.documents.by_path
-        then, now = ({one.seq: one.payload for one in mind.history.compactions} for mind in (before, after))
-        undone = sorted(then.keys() - now.keys())
-        reported = {path for seq in undone for path in then[seq].archives}
+        compactions_before, compactions_after = (
+            {one.seq: one.payload for one in state.history.compactions} for state in (before, after)
+        )
+        undone = sorted(compactions_before.keys() - compactions_after.keys())
+        reported = {path for seq in undone for path in compactions_before[seq].archives}
         changed = [path for path, page in sorted(before.documents.by_path.items()) if page != pages.get(path)]
         return cls(
             sent_again=tuple(
-                CompactionUndoReport.of(seq, then[seq], [path for path in then[seq].archives if path not in pages])
+                CompactionUndoReport.of(
+                    seq,
+                    compactions_before[seq],
+                    [path for path in compactions_before[seq].archives if path not in pages],
+                )
                 for seq in undone
             ),
             archived_again=tuple(
-                CompactionUndoReport.of(seq, now[seq], ()) for seq in sorted(now.keys() - then.keys())
+                CompactionUndoReport.of(seq, compactions_after[seq], ())
+                for seq in sorted(compactions_after.keys() - compactions_before.keys())
             ),
             messages=len({entry.id for entry in before.conversation} - {entry.id for entry in after.conversation}),
             as_before=tuple(path for path in changed if path in pages and path not in reported),

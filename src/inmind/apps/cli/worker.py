@@ -118,21 +118,27 @@ def _run_on_database(url: str, out: _WorkerOutput, *, every: float, jobs: int, o
             return out.print_note("Stopped.")
         upkeep = upkeep_runner_of(memory)
         queue = job_queue(upkeep)
-        works = DatabaseWorker(upkeep, queue, url, concurrency=jobs, on_done=lambda _, done: out.print_upkeep(done))
+        database_worker = DatabaseWorker(
+            upkeep, queue, url, concurrency=jobs, on_done=lambda _, done: out.print_upkeep(done)
+        )
 
-        def leave(*_: object) -> None:
-            works.stop()
+        def stop_worker(*_: object) -> None:
+            database_worker.stop()
             run_later(SHUTDOWN_SECONDS, os._exit, EXIT_SIGTERM)
 
-        with handle_signals(leave, signal.SIGINT, signal.SIGTERM):
+        with handle_signals(stop_worker, signal.SIGINT, signal.SIGTERM):
             if once:
-                works.run_once()
+                database_worker.run_once()
             else:
                 out.print_note(
                     f"Running upkeep on {memory.location} every {every:g} s, {count_noun(jobs, 'concurrent job')}."
                 )
-                works.run(every)
-            return out.print_note("Stopped.") if works.is_stopping else out.print_summary(remaining_work(upkeep, queue))
+                database_worker.run(every)
+            return (
+                out.print_note("Stopped.")
+                if database_worker.is_stopping
+                else out.print_summary(remaining_work(upkeep, queue))
+            )
 
 
 def _open_when_available(opened: ExitStack, *, once: bool) -> Memory:
@@ -156,7 +162,7 @@ def _open_when_available(opened: ExitStack, *, once: bool) -> Memory:
 def _silence_libraries() -> None:
     """Hide the logs of the job queue libraries unless debug logs are on.
 
-    The worker reports what matters.
+    The worker itself reports relevant errors.
     """
     if not logging.getLogger().isEnabledFor(logging.DEBUG):
         for name in ("procrastinate", "psycopg.pool"):

@@ -1,4 +1,4 @@
-"""`inmind demo`: runs five acts in a temporary home; the exit code shows whether their checks passed."""
+"""`inmind demo`: runs five acts in a temporary home; a failed check sets the exit code."""
 
 from __future__ import annotations
 
@@ -32,20 +32,18 @@ def demo(
 ) -> None:
     """Run a one-minute demonstration.
 
-    Five acts: references, a full window, a dream, a crash, the price.
-
-        The replies of the model are scripted; everything else is real. Makes no network requests and leaves no files.
-        If a check fails, the exit code is 1.
+    It has five acts: references, a full window, a dream, a crash, the price. The replies of the model are scripted;
+    everything else is real. Makes no network requests and leaves no files. If a check fails, the exit code is 1.
     """
     refuse_place("no --home or --db: the demo uses a temporary folder")
     screen = console()
     screen.quiet = as_json
     screen.width = min(screen.width, MAX_WIDTH)
     with tempfile.TemporaryDirectory(prefix="inmind-demo-") as folder:
-        played = _run_acts(screen, Path(folder), verbose=verbose)
+        results = _run_acts(screen, Path(folder), verbose=verbose)
     if as_json:
-        print_json({name: {**act.facts, "promises": dict(act.promises)} for name, act in played.items()})
-    if broken := [f"{name}: {promise}" for name, act in played.items() for promise in act.broken]:
+        print_json({name: {**act.facts, "promises": dict(act.promises)} for name, act in results.items()})
+    if broken := [f"{name}: {promise}" for name, act in results.items() for promise in act.broken]:
         print_error("FAILED", f"checks of the demo failed ({'; '.join(broken)})")
         raise typer.Exit(FAILED)
     _print_next_steps(screen)
@@ -57,21 +55,21 @@ def _run_acts(screen: Console, folder: Path, *, verbose: bool) -> dict[str, Demo
     from inmind.apps.demo.script import INDENT, DemoContext, indent, text_line
 
     acts = {"references": references, "compaction": full_window, "dream": dream, "crash": crash, "price": cost}
-    played: dict[str, DemoAct] = {}
+    results: dict[str, DemoAct] = {}
     screen.print(text_line("The model's replies are scripted; everything else is real.", "dim"))
     # Keyword search is enough here, and the output does not depend on an installed embedder.
     with Memory.open(folder / "home", embedder=None) as memory:
-        stage = DemoContext(memory=memory, folder=folder, width=screen.width - INDENT)
+        context = DemoContext(memory=memory, folder=folder, width=screen.width - INDENT)
         for number, (name, module) in enumerate(acts.items(), start=1):
             screen.print(f"\n{number}  {module.TITLE}", style="bold", markup=False)
-            played[name] = act = module.play(stage)
+            results[name] = act = module.play(context)
             for one in act.lines:
                 screen.print(indent(one))
             for promise in act.broken:
                 screen.print(indent(text_line(f"FAILED: {promise}", "bold red")))
             if verbose and act.prompt is not None:
                 print_prompt(screen, *act.prompt)
-    return played
+    return results
 
 
 def _print_next_steps(screen: Console) -> None:
@@ -117,10 +115,10 @@ def _command(program: Path) -> str:
 
 def _bare_name(program: Path) -> str:
     """The bare name of the program, if the shell finds this one by it."""
-    found = shutil.which(PROGRAM)
-    return PROGRAM if found and program.exists() and Path(found).samefile(program) else ""
+    path = shutil.which(PROGRAM)
+    return PROGRAM if path and program.exists() and Path(path).samefile(program) else ""
 
 
 def _shortest_path(path: Path) -> str:
-    """The absolute or the relative path, whichever is shorter."""
+    """The shorter of the absolute and the relative path."""
     return quote(min(str(path), os.path.relpath(path), key=len))

@@ -62,8 +62,8 @@ class CostComparison:
         return last + 1 if last < self.calls else None
 
 
-def play(stage: DemoContext) -> DemoAct:
-    sessions = [stage.memory.session(name) for name in (references.SESSION, full_window.SESSION)]
+def play(context: DemoContext) -> DemoAct:
+    sessions = [context.memory.session(name) for name in (references.SESSION, full_window.SESSION)]
     short, long = (compare_costs(session) for session in sessions)
     return DemoAct(
         lines=[
@@ -74,11 +74,11 @@ def play(stage: DemoContext) -> DemoAct:
                 "dim",
             ),
         ],
-        facts={"rates": asdict(RATES), "bills": [_facts(one) for one in (short, long)]},
+        facts={"rates": asdict(RATES), "bills": [_facts(comparison) for comparison in (short, long)]},
         promises={
-            "the bill is the ledger's": all(
-                isclose(one.with_memory[-1], session.usage.price(RATES))
-                for one, session in zip((short, long), sessions, strict=True)
+            "the cost matches session.usage": all(
+                isclose(comparison.with_memory[-1], session.usage.price(RATES))
+                for comparison, session in zip((short, long), sessions, strict=True)
             ),
             "a long run costs less with memory": long.ratio < 1,
         },
@@ -86,22 +86,20 @@ def play(stage: DemoContext) -> DemoAct:
 
 
 def compare_costs(session: Session) -> CostComparison:
-    """Cost per call: what was sent, and what the full history would have cost."""
+    """Cost per call, with memory and with the full history."""
     events = [event.payload for event in session.events()]
-    standing = session.state.prompt
-    messages = [what.wire for what in events if isinstance(what, MessageAdded)]
-    recording = Recording(
-        name=session.id, format="openai", messages=messages, system=standing.system, tools=standing.tools
-    )
+    prompt = session.state.prompt
+    messages = [payload.wire for payload in events if isinstance(payload, MessageAdded)]
+    recording = Recording(name=session.id, format="openai", messages=messages, system=prompt.system, tools=prompt.tools)
     sizes = TokenSizes(recording)
     baseline = BaselineAgent(TruncatingHost(turn_starts(recording), sizes), sizes)
     message_count, with_memory, without_memory = 0, list[Usage](), list[Usage]()
-    for what in events:
-        if isinstance(what, MessageAdded):
+    for payload in events:
+        if isinstance(payload, MessageAdded):
             message_count += 1
-        elif isinstance(what, PromptPrepared):
-            tail = what.used - what.cached - what.written
-            with_memory.append(Usage(calls=1, cached=what.cached, written=what.written, uncached=tail))
+        elif isinstance(payload, PromptPrepared):
+            tail = payload.used - payload.cached - payload.written
+            with_memory.append(Usage(calls=1, cached=payload.cached, written=payload.written, uncached=tail))
             without_memory.append(baseline.call(message_count) or Usage())
     return CostComparison(
         name=session.id,
@@ -111,17 +109,17 @@ def compare_costs(session: Session) -> CostComparison:
     )
 
 
-def _table(bills: Mapping[str, CostComparison]) -> Table:
+def _table(comparisons: Mapping[str, CostComparison]) -> Table:
     right = ("calls", "full history", "with memory", "ratio", "longest prompt")
     table = plain_table("", *(Column(name, justify="right") for name in right), header_style="dim")
-    for name, one in bills.items():
+    for name, comparison in comparisons.items():
         table.add_row(
             name,
-            str(one.calls),
-            f"${one.without_memory[-1]:.4f}",
-            f"${one.with_memory[-1]:.4f}",
-            Text(f"{one.ratio:.2f}", "green" if one.ratio < 1 else "red"),
-            f"{one.longest_prompt[1]:,} → {one.longest_prompt[0]:,}",
+            str(comparison.calls),
+            f"${comparison.without_memory[-1]:.4f}",
+            f"${comparison.with_memory[-1]:.4f}",
+            Text(f"{comparison.ratio:.2f}", "green" if comparison.ratio < 1 else "red"),
+            f"{comparison.longest_prompt[1]:,} → {comparison.longest_prompt[0]:,}",
         )
     return table
 
@@ -137,13 +135,13 @@ def _break_even_text(long: CostComparison) -> str:
     )
 
 
-def _facts(one: CostComparison) -> dict[str, Any]:
+def _facts(comparison: CostComparison) -> dict[str, Any]:
     return {
-        "session": one.name,
-        "calls": one.calls,
-        "full_history": one.without_memory[-1],
-        "with_memory": one.with_memory[-1],
-        "ratio": one.ratio,
-        "pays_from_call": one.cheaper_from,
-        "longest_prompt": {"with_memory": one.longest_prompt[0], "full_history": one.longest_prompt[1]},
+        "session": comparison.name,
+        "calls": comparison.calls,
+        "full_history": comparison.without_memory[-1],
+        "with_memory": comparison.with_memory[-1],
+        "ratio": comparison.ratio,
+        "pays_from_call": comparison.cheaper_from,
+        "longest_prompt": {"with_memory": comparison.longest_prompt[0], "full_history": comparison.longest_prompt[1]},
     }

@@ -1,4 +1,4 @@
-"""Act 4: a process dies during a write, and the next one finds everything that was acknowledged.
+"""Act 4: a process dies during a write, and the next one finds all acknowledged notes.
 
 The crash is real: see `crash_child`. Acknowledged notes are those that the child has printed before it died.
 """
@@ -44,8 +44,8 @@ class RecoveryResult:
         return self.report.verdict is not Verdict.TROUBLE
 
 
-def play(stage: DemoContext) -> DemoAct:
-    home = stage.folder / "crashed"
+def play(context: DemoContext) -> DemoAct:
+    home = context.folder / "crashed"
     child = _run_child(home)
     killed = child.returncode == -signal.SIGKILL
     acknowledged = [crash_child.note_text(int(number)) for number in child.stdout.split()]
@@ -79,9 +79,9 @@ def play(stage: DemoContext) -> DemoAct:
         },
         promises={
             "the process dies in the middle of a write": killed and len(acknowledged) == crash_child.NOTE_COUNT,
-            "everything acknowledged is there": bool(acknowledged) and not lost,
-            "nothing is half": not partial,
-            "the home is sound, and takes notes again": recovered.is_intact and recovered.accepts_writes,
+            "every acknowledged note is found": bool(acknowledged) and not lost,
+            "no note is incomplete": not partial,
+            "the home is intact and accepts notes": recovered.is_intact and recovered.accepts_writes,
         },
     )
 
@@ -89,11 +89,9 @@ def play(stage: DemoContext) -> DemoAct:
 def _run_child(home: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", crash_child.__name__, str(home)]
     received: list[int] = []
-    with ExitStack() as undisturbed:
+    with ExitStack() as handlers:
         # Without this, a signal during Popen would leave the child running without a parent.
-        undisturbed.enter_context(
-            handle_signals(lambda which, _: received.append(which), signal.SIGINT, signal.SIGTERM)
-        )
+        handlers.enter_context(handle_signals(lambda number, _: received.append(number), signal.SIGINT, signal.SIGTERM))
         with subprocess.Popen(  # noqa: S603 -- this Python and a module of this package
             command,
             stdin=subprocess.DEVNULL,
@@ -103,14 +101,14 @@ def _run_child(home: Path) -> subprocess.CompletedProcess[str]:
             start_new_session=True,  # Ctrl-C reaches only this process, which then kills the child
         ) as process:
             try:
-                undisturbed.close()
-                for which in received:
-                    signal.raise_signal(which)
-                said, complained = process.communicate(timeout=TIMEOUT_SECONDS)
+                handlers.close()
+                for number in received:
+                    signal.raise_signal(number)
+                stdout, stderr = process.communicate(timeout=TIMEOUT_SECONDS)
             except BaseException:
                 process.kill()
                 raise
-    return subprocess.CompletedProcess(command, process.returncode, said, complained)
+    return subprocess.CompletedProcess(command, process.returncode, stdout, stderr)
 
 
 def _last_line(stderr: str) -> str:
@@ -121,11 +119,11 @@ def _reopen(home: Path) -> RecoveryResult:
     started = perf_counter()
     with Memory.open(home, embedder=None) as memory:
         session = memory.session(crash_child.SESSION)
-        took = 1000 * (perf_counter() - started)
-        found = [note.text for note in parse_notes(session.resource_state.documents.text(NOTES_PAGE_PATH))]
+        milliseconds = 1000 * (perf_counter() - started)
+        notes = [note.text for note in parse_notes(session.resource_state.documents.text(NOTES_PAGE_PATH))]
         accepts_writes = bool(session.note("Here again.").id)
     report = run_checks(home, online=False, embedder=None)
-    return RecoveryResult(notes=found, milliseconds=took, accepts_writes=accepts_writes, report=report)
+    return RecoveryResult(notes=notes, milliseconds=milliseconds, accepts_writes=accepts_writes, report=report)
 
 
 def _doctor_text(report: DoctorReport) -> str:

@@ -1,4 +1,4 @@
-"""A process that saves notes, prints the number of each saved one, and kills itself while writing another.
+"""A process that saves notes, prints their numbers, and kills itself during a write.
 
 It dies with half of a page in SQLite's log and the other half lost. `crash` runs it as a child process and checks the
 result.

@@ -1,6 +1,6 @@
-"""Act 3: a dream turns the notes and the mood of a day into MEMORY.md, which the next session starts with.
+"""Act 3: a dream turns the notes and the mood of a day into MEMORY.md.
 
-The dream is about the day of act 1.
+The dream is about the day of act 1. The next session starts with MEMORY.md.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ CONVERSATION = (
 )
 
 
-def play(stage: DemoContext) -> DemoAct:
-    memory = stage.memory
+def play(context: DemoContext) -> DemoAct:
+    memory = context.memory
     session = memory.session(SESSION)
     for _ in EDITOR.run_script(session, CONVERSATION):
         pass
@@ -63,7 +63,7 @@ def play(stage: DemoContext) -> DemoAct:
             ),
             *(label_line("", changed) for changed in _changes(dream)),
             label_line("next day", next_day),
-            bar(prompt.report, width=stage.width)[0],
+            bar(prompt.report, width=context.width)[0],
         ],
         facts={
             "mood": mood,
@@ -75,11 +75,11 @@ def play(stage: DemoContext) -> DemoAct:
             "prompt": report_json(prompt.report),
         },
         promises={
-            "the day leaves notes": waiting == NOTES,
-            "the dream takes them in": dream.status == "done"
+            "notes were saved": waiting == NOTES,
+            "the dream merges the notes": dream.status == "done"
             and not remaining
             and all(one in dream.after for one in NOTES),
-            "the next session begins with them": all(one in state for one in NOTES),
+            "the next session starts with the notes": all(one in state for one in NOTES),
         },
         prompt=(prompt, morning.explain(prompt.call)),
     )

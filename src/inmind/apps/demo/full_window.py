@@ -1,8 +1,7 @@
 """Act 2: the conversation exceeds the window.
 
-Messages that leave it are counted and can be found again.
-
-The ids to check come from the script and from the last complete prompt; memory is asked about each.
+Messages that leave it are counted and can be found again. The ids to check come from the script and from the last
+complete prompt; `check_call` looks up each.
 """
 
 from __future__ import annotations
@@ -114,22 +113,22 @@ class FirstCompaction:
         return self.after.report.compactions[-1]
 
 
-def play(stage: DemoContext) -> DemoAct:
-    session = stage.memory.session(SESSION, resource=RESOURCE, cwd="/warehouse", window=WINDOW, reserve=RESERVE)
+def play(context: DemoContext) -> DemoAct:
+    session = context.memory.session(SESSION, resource=RESOURCE, cwd="/warehouse", window=WINDOW, reserve=RESERVE)
     before, first = None, None
     for prompt in AGENT.run_script(session, script()):
         if before is not None and first is None and prompt.report.compactions:
             first = _inspect(session, before, prompt)
         before = prompt
-    everything = _ids()
-    known = _known_ids(session, everything)
+    all_ids = _ids()
+    known = _known_ids(session, all_ids)
     promises = {
-        "the window fills, and is relieved": first is not None,
-        "every id is still known at the end": len(known) == len(everything),
+        "the window fills up and is compacted": first is not None,
+        "every id is still known at the end": len(known) == len(all_ids),
     }
     compactions = session.state.history.compactions
     facts = {
-        "ids": len(everything),
+        "ids": len(all_ids),
         "ids_known": len(known),
         "compactions": len(compactions),
         "messages_archived": sum(one.payload.messages for one in compactions),
@@ -139,7 +138,7 @@ def play(stage: DemoContext) -> DemoAct:
     counts = f"{facts['compactions']} compactions, {facts['messages_archived']} messages archived"
     return DemoAct(
         lines=[
-            *_render(first, stage.width),
+            *_render(first, context.width),
             label_line("at last", f"{counts}, {facts['ids_known']} of {facts['ids']} ids known"),
         ],
         facts={**facts, "first": _facts(first)},
@@ -153,19 +152,19 @@ def _inspect(session: Session, before: Prompt, after: Prompt) -> FirstCompaction
     sent = {entry.id for entry in state.history.sent}
     removed = [entry for entry in state.conversation if entry.id not in sent]
     archive = "\n".join(session.read(path) for path in after.report.compactions[-1].archives)
-    then, now = (_text(prompt) for prompt in (before, after))
-    ids = [id for id in _ids() if contains_id(then, id)]
+    text_before, text_after = (_text(prompt) for prompt in (before, after))
+    ids = [id for id in _ids() if contains_id(text_before, id)]
     hits = session.search(QUESTION, limit=1)
     return FirstCompaction(
         before=before,
         after=after,
         ids=ids,
         known_ids=_known_ids(session, ids),
-        in_prompt=[id for id in ids if contains_id(now, id)],
+        in_prompt=[id for id in ids if contains_id(text_after, id)],
         removed=removed,
         archived=all(_message_text(entry) in archive for entry in removed),
-        missing=[said for said in (GOAL, *RULES) if said not in now],
-        is_detail_removed=DETAIL not in now,
+        missing=[text for text in (GOAL, *RULES) if text not in text_after],
+        is_detail_removed=DETAIL not in text_after,
         hit=hits[0].passage if hits else "",
     )
 
@@ -192,10 +191,10 @@ def _message_text(entry: ConversationEntry) -> str:
 
 def _promises(first: FirstCompaction) -> dict[str, bool]:
     return {
-        "no id is lost with what leaves": bool(first.ids) and list(first.known_ids) == list(first.ids),
-        "what leaves is archived word for word": bool(first.removed) and first.archived,
+        "no id is lost by archiving": bool(first.ids) and list(first.known_ids) == list(first.ids),
+        "archived messages are kept verbatim": bool(first.removed) and first.archived,
         "the goal and the rules stay": not first.missing,
-        "what was said in passing has left, and a search finds it": first.is_detail_removed and first.is_detail_found,
+        "an archived detail is found by search": first.is_detail_removed and first.is_detail_found,
     }
 
 
@@ -235,7 +234,7 @@ def _facts(first: FirstCompaction) -> dict[str, object]:
 
 def _log_line(number: int, entry: int) -> str:
     """A deterministic line of a delivery's log."""
-    which = number * 9 + entry
-    goods, state = _GOODS[which % len(_GOODS)], _STATES[which % len(_STATES)]
-    text = DETAIL if (number, entry) == (DETAIL_DELIVERY, 4) else f"{which % 24 + 1} {goods}, {state}"
-    return f"{6 + entry:02}:{which % 60:02} dock {which % 7 + 1}: {text}"
+    index = number * 9 + entry
+    goods, state = _GOODS[index % len(_GOODS)], _STATES[index % len(_STATES)]
+    text = DETAIL if (number, entry) == (DETAIL_DELIVERY, 4) else f"{index % 24 + 1} {goods}, {state}"
+    return f"{6 + entry:02}:{index % 60:02} dock {index % 7 + 1}: {text}"

@@ -111,8 +111,8 @@ INVENTED_ARGUMENTS = {"page": "page-132"}
 """An id with two swapped digits, a typical error of models."""
 
 
-def play(stage: DemoContext) -> DemoAct:
-    session = stage.memory.session(SESSION, resource=RESOURCE, cwd="/website")
+def play(context: DemoContext) -> DemoAct:
+    session = context.memory.session(SESSION, resource=RESOURCE, cwd="/website")
     resolutions: list[Resolution] = []
     prompts: list[Prompt] = []
     for turn in TURNS:
@@ -129,8 +129,8 @@ def play(stage: DemoContext) -> DemoAct:
                 f"{'; '.join(finding.why for finding in checked.unknown)}",
             ),
             text_line(f"The prompt of call {last.call}:", "dim"),
-            *bar(last.report, width=stage.width),
-            *legend(last.report, width=stage.width),
+            *bar(last.report, width=context.width),
+            *legend(last.report, width=context.width),
         ],
         facts={
             "said": [_facts(one) for one in resolutions],
@@ -138,8 +138,8 @@ def play(stage: DemoContext) -> DemoAct:
             "prompt": report_json(last.report),
         },
         promises={
-            "every reference is understood, or asked about": all(map(_is_expected, TURNS, resolutions)),
-            "an id that was never seen is caught": bool(checked.unknown),
+            "every reference is resolved or asked about": all(map(_is_expected, TURNS, resolutions)),
+            "an invented id is reported": bool(checked.unknown),
         },
         prompt=(last, session.explain(last.call)),
     )

@@ -1,7 +1,7 @@
 """Shared parts of the demo: context, scripted conversations, and the result of an act.
 
-No model is called; its replies are scripted. Everything else is what the library really does, so an act can fail: it
-lists its promises, and whether each one was kept.
+No model is called; its replies are scripted. Everything else is real, so an act can fail: it lists its promises, and
+whether each one was kept.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class DemoAct:
 
     @property
     def broken(self) -> tuple[str, ...]:
-        return tuple(promise for promise, kept in self.promises.items() if not kept)
+        return tuple(promise for promise, holds in self.promises.items() if not holds)
 
 
 def user(text: str) -> ChatMessage:

@@ -1,4 +1,4 @@
-"""Checks of the SQLite database: it opens, belongs to inmind, is intact, and has a known schema."""
+"""Checks of the SQLite database: opening, owner, integrity and schema."""
 
 from __future__ import annotations
 

@@ -48,8 +48,8 @@ def check_settings(home: Path) -> tuple[Settings | None, DoctorFinding]:
 def describe_setting_error(error: InvalidInput) -> str:
     """The invalid setting and its expected value."""
     name = error.field.removeprefix("settings.")
-    what = error.value if name == CONFIG else name if error.value is OMITTED else f"{name} = {error.value!r}"
-    return f"{what}: expected {error.expected}"
+    setting = error.value if name == CONFIG else name if error.value is OMITTED else f"{name} = {error.value!r}"
+    return f"{setting}: expected {error.expected}"
 
 
 def check_model(settings: ModelSettings, *, online: bool) -> DoctorFinding:
@@ -104,11 +104,11 @@ def missing_packages(requirements: Iterable[str]) -> dict[str, list[str]]:
     """For each user-facing extra, its packages that are not installed."""
     missing: dict[str, list[str]] = {}
     for requirement in requirements:
-        found = _EXTRA_REQUIREMENT.match(requirement)
-        if found and found["extra"] not in _DEVELOPMENT_EXTRAS:
-            packages = missing.setdefault(found["extra"], [])
-            if not _version(found["package"]):
-                packages.append(found["package"])
+        match = _EXTRA_REQUIREMENT.match(requirement)
+        if match and match["extra"] not in _DEVELOPMENT_EXTRAS:
+            packages = missing.setdefault(match["extra"], [])
+            if not _version(match["package"]):
+                packages.append(match["package"])
     return missing
 
 

@@ -1,4 +1,4 @@
-"""Checks of the folder: it exists, permissions, file system, free space, and unexpected files.
+"""Checks of the folder: existence, permissions, file system, free space, file types.
 
 The folder is scanned once, without following links or opening files; the checks use only that scan.
 """
@@ -131,9 +131,9 @@ def check_home(home: Path, hints: FixHints) -> DoctorFinding:
         own = status.st_uid == (user := os.geteuid())
         fix = hints.shell("chmod", "u+rwx", home) if own else _ownership_fix(status.st_uid, user, hints)
         return HOME.trouble(f"{home}: permission denied", fix)
-    if left := find_remains(home / DATABASE):
-        lost = "empty" if (home / DATABASE).exists() else "missing"
-        message = f"{home} has no journal: {DATABASE} is {lost}, but {left} belongs to an earlier memory"
+    if remains := find_remains(home / DATABASE):
+        state = "empty" if (home / DATABASE).exists() else "missing"
+        message = f"{home} has no journal: {DATABASE} is {state}, but {remains} belongs to an earlier memory"
         aside = hints.shell("mv", home, f"{home}.aside")
         return HOME.trouble(message, f"restore {DATABASE} from a backup; to start with an empty memory, {aside}")
     return HOME.ok(str(home))
@@ -158,14 +158,14 @@ def scan_folder(home: Path) -> FolderScan:
     while folders:  # a loop, not recursion: folders may be nested thousands deep
         folder = folders.pop()
         try:
-            found = [entry for path in _list_folder(home, folder) if (entry := _stat_entry(home, path))]
+            children = [entry for path in _list_folder(home, folder) if (entry := _stat_entry(home, path))]
         except FileNotFoundError:
             continue
         except OSError as error:
             (too_deep if error.errno == errno.ENAMETOOLONG else unreadable).append(folder)
             continue
-        entries += found
-        folders += [entry.path for entry in reversed(found) if stat.S_ISDIR(entry.mode)]
+        entries += children
+        folders += [entry.path for entry in reversed(children) if stat.S_ISDIR(entry.mode)]
     unwritable = [entry.path for entry in entries if _needs_write(entry) and not _may_write(home / entry.path)]
     return FolderScan(tuple(entries), tuple(unreadable), tuple(too_deep), tuple(unwritable))
 
@@ -177,8 +177,8 @@ def unchanged_entries(entries: Sequence[FileEntry], home: Path) -> list[FileEntr
 
 def check_permissions(scan: FolderScan, home: Path, hints: FixHints, *, user: int) -> Iterator[DoctorFinding]:
     """Check that the home belongs to this user and only to this user."""
-    found = list(_permission_findings(scan, home, hints, user))
-    yield from found or [ACCESS.ok("only accessible to its owner")]
+    findings = list(_permission_findings(scan, home, hints, user))
+    yield from findings or [ACCESS.ok("only accessible to its owner")]
 
 
 def _permission_findings(scan: FolderScan, home: Path, hints: FixHints, user: int) -> Iterator[DoctorFinding]:
@@ -285,13 +285,13 @@ def format_bytes(number: float) -> str:
 
 
 def disk_space(home: Path) -> DiskSpace:
-    found = os.statvfs(home)
-    return DiskSpace(free=found.f_bavail * found.f_frsize, read_only=bool(found.f_flag & os.ST_RDONLY))
+    status = os.statvfs(home)
+    return DiskSpace(free=status.f_bavail * status.f_frsize, read_only=bool(status.f_flag & os.ST_RDONLY))
 
 
 def _list_folder(home: Path, folder: str) -> list[str]:
-    with os.scandir(home / folder) as found:
-        return sorted(f"{folder}/{one.name}" if folder else one.name for one in found)
+    with os.scandir(home / folder) as entries:
+        return sorted(f"{folder}/{entry.name}" if folder else entry.name for entry in entries)
 
 
 def _stat_entry(home: Path, path: str) -> FileEntry | None:

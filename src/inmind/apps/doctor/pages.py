@@ -1,4 +1,4 @@
-"""Checks of live files: each matches the journal; damaged copies, set-aside scratchpads, leftovers."""
+"""Checks of live files: content, damaged copies, set-aside scratchpads, leftovers."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def check_resource_pages(
 def folders_restored_by(home: Path, session: CheckedStream[SessionState]) -> dict[Path, str]:
     """The folders that opening this session syncs.
 
-    That of the session and that of its resource.
+    These are the folder of the session and that of its resource.
     """
     opened = session.stream.state.opened
     resource_folders = [resource_folder(home, opened.resource)] if opened else []
@@ -78,7 +78,7 @@ def check_damaged_copies(scan: FolderScan, home: Path, hints: FixHints) -> Itera
     """Copies of damaged files. The user has to look at them; inmind never deletes them."""
     for path in scan.damaged_copies:
         page = path.partition(DAMAGED_SUFFIX)[0]
-        fix = f"copy what {page} lacks, then {hints.shell('rm', home / path)}"
+        fix = f"copy what is missing in {page}, then {hints.shell('rm', home / path)}"
         yield DAMAGED_COPIES.warning(f"{path}: former content of {page} that could not be read", fix)
 
 
@@ -107,7 +107,7 @@ def stream_in_use(stream: str) -> DoctorFinding:
 def check_set_aside_scratchpads(checked: CheckedStream[Any]) -> Iterator[DoctorFinding]:
     """Scratchpads set aside because their state did not fit a new schema.
 
-    OK: they are kept in the journal.
+    The findings are OK, because they are kept in the journal.
     """
     for event in checked.events:
         if isinstance(event.payload, ScratchpadSetAside):
@@ -126,9 +126,9 @@ def _check_files(
     for path, file_check in files.inspect():
         yield from _file_findings(home, folder, prefix + path, file_check, fix, hints)
     for notice in files.notices():
-        where = folder.path.relative_to(home)
+        place = folder.path.relative_to(home)
         yield PAGES.warning(
-            f"{where}: {notice}", f"move or rename it: {hints.shell('ls', '-la', folder.path / prefix)}"
+            f"{place}: {notice}", f"move or rename it: {hints.shell('ls', '-la', folder.path / prefix)}"
         )
 
 

@@ -1,6 +1,6 @@
-"""Checks of a PostgreSQL database: connection, durability settings, schema, search and settings.
+"""Checks of a PostgreSQL database: connection, durability, schema, search and settings.
 
-Read-only: tables are created and migrated only when the memory is opened.
+The checks are read-only: tables are created and migrated only when the memory is opened.
 """
 
 from __future__ import annotations
@@ -116,17 +116,17 @@ def _check_schema(connection: Any, known: int) -> DoctorFinding:
 def _check_search(connection: Any, *, online: bool) -> Iterator[DoctorFinding]:
     """State of the search index. OK if it is behind: the next search catches up."""
     (owners,) = connection.execute("SELECT quote_ident(current_user) || '.owners'").fetchone()
-    asked = f"SELECT count(*), count(*) FILTER (WHERE news) FROM {owners}"  # noqa: S608 -- quoted by the server
-    (total, behind) = connection.execute(asked).fetchone()
-    message = f"{count_noun(behind, 'owner')} of {total:,} behind; the next search indexes the rest"
-    yield INDEXED.ok(message if behind else "up to date")
+    query = f"SELECT count(*), count(*) FILTER (WHERE news) FROM {owners}"  # noqa: S608 -- quoted by the server
+    (total, stale) = connection.execute(query).fetchone()
+    message = f"{count_noun(stale, 'owner')} of {total:,} behind; the next search indexes the rest"
+    yield INDEXED.ok(message if stale else "up to date")
     (vector,) = connection.execute("SELECT count(*) FROM pg_catalog.pg_extension WHERE extname = 'vector'").fetchone()
-    found, finding = search.check_embedder("auto", online=online)
+    embedder, finding = search.check_embedder("auto", online=online)
     yield finding
     if vector:
         yield VECTORS.ok(
             "searched with pgvector"
-            if found
+            if embedder
             else "none are created here; those of other processes are searched with pgvector"
         )
     else:

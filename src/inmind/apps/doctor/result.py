@@ -14,7 +14,7 @@ from inmind.core.frozen import frozen
 class Verdict(StrEnum):
     OK = "ok"
     WARNING = "warning"
-    """It works with a limitation, or the problem will go away by itself."""
+    """It works with a limitation, or the problem will go away without action."""
     TROUBLE = "trouble"
     """Something cannot be opened, stored or trusted."""
 
@@ -55,8 +55,10 @@ class DoctorReport:
     @property
     def verdict(self) -> Verdict:
         """The worst verdict of all findings."""
-        found = {finding.verdict for finding in self.findings}
-        return next(verdict for verdict in (Verdict.TROUBLE, Verdict.WARNING, Verdict.OK) if verdict in {*found, "ok"})
+        verdicts = {finding.verdict for finding in self.findings}
+        return next(
+            verdict for verdict in (Verdict.TROUBLE, Verdict.WARNING, Verdict.OK) if verdict in {*verdicts, "ok"}
+        )
 
     def with_verdict(self, verdict: Verdict) -> list[DoctorFinding]:
         return [finding for finding in self.findings if finding.verdict is verdict]
@@ -81,10 +83,10 @@ class Check:
 
 def add_ok_findings(findings: Sequence[DoctorFinding], ok_messages: Mapping[Check, str]) -> list[DoctorFinding]:
     """Append an OK finding for each of these checks that has no finding yet."""
-    found = {(finding.subject, finding.check) for finding in findings}
+    checked = {(finding.subject, finding.check) for finding in findings}
     return [
         *findings,
-        *(check.ok(message) for check, message in ok_messages.items() if (check.subject, check.name) not in found),
+        *(check.ok(message) for check, message in ok_messages.items() if (check.subject, check.name) not in checked),
     ]
 
 
@@ -106,8 +108,8 @@ class FixHints:
     """The command line uses this home by default, so that commands need no --home."""
 
     def inmind(self, *arguments: str) -> str:
-        where = () if self.is_default else ("--home", str(self.home))
-        return f"`{shlex.join(('inmind', *where, *arguments))}`"
+        option = () if self.is_default else ("--home", str(self.home))
+        return f"`{shlex.join(('inmind', *option, *arguments))}`"
 
     def shell(self, *words: str | Path) -> str:
         return f"`{shlex.join(map(str, words))}`"

@@ -1,4 +1,4 @@
-"""Runs all checks, bottom up: folder, database, streams, and what is derived from them.
+"""Runs all checks, bottom up: folder, database, streams, and derived data.
 
 Checks that depend on a failed one are skipped: a hundred findings about one damaged page do not help.
 """
@@ -73,30 +73,30 @@ def run_checks(
         home = path.resolve()
         context = CheckContext(home, hints, clock or _now, folder.scan_folder(home), watch or _ignore_progress)
         settings, configured = environment.check_settings(home)
-        found, embedding = search.check_embedder(embedder, online=online)
+        usable_embedder, embedding = search.check_embedder(embedder, online=online)
         findings += [*_check_folder(context), configured, embedding]
         findings += [environment.check_model(settings.model, online=online)] if settings else []
-        findings += _check_journal(context, found)
+        findings += _check_journal(context, usable_embedder)
     return DoctorReport(home=path, findings=sort_findings(findings))
 
 
 def _check_folder(context: CheckContext) -> Iterator[DoctorFinding]:
-    home, hints, survey = context.home, context.hints, context.scan
+    home, hints, scan = context.home, context.hints, context.scan
     mount, space = mount_of(home), folder.disk_space(home)
-    yield from folder.check_permissions(survey, home, hints, user=os.geteuid())
+    yield from folder.check_permissions(scan, home, hints, user=os.geteuid())
     if not (mount.read_only or space.read_only):  # on a read-only file system nothing is writable
-        yield from folder.check_writable(survey, home, hints, user=os.geteuid())
-    yield from folder.check_file_types(survey, home, hints)
+        yield from folder.check_writable(scan, home, hints, user=os.geteuid())
+    yield from folder.check_file_types(scan, home, hints)
     yield from folder.check_disk(mount, space, home, hints)
-    yield folder.check_size(survey, hints)
+    yield folder.check_size(scan, hints)
 
 
 def _check_journal(context: CheckContext, embedder: Embedder | None) -> list[DoctorFinding]:
     path = context.home / DATABASE
     if not path.exists() or find_remains(path):
         return []
-    found = read_undisturbed(path, lambda mode: _check_store(context, mode, embedder))
-    return [database.database_busy()] if found is None else found
+    findings = read_undisturbed(path, lambda mode: _check_store(context, mode, embedder))
+    return [database.database_busy()] if findings is None else findings
 
 
 def _check_store(context: CheckContext, mode: ReadMode, embedder: Embedder | None) -> list[DoctorFinding]:
@@ -165,13 +165,13 @@ def _check_streams(context: CheckContext, store: ReadOnlyStore) -> list[_StreamC
 def _collect_findings(
     context: CheckContext, store: ReadOnlyStore, checks: Sequence[_StreamCheck]
 ) -> list[DoctorFinding]:
-    survey, home, hints = context.scan, context.home, context.hints
+    scan, home, hints = context.scan, context.home, context.hints
     restored_by = {folder: session for one in checks for folder, session in one.restores.items()}
     findings = [finding for one in checks for finding in one.findings]
     findings += [finding for one in checks for finding in _confirm_file_findings(context, store, one, restored_by)]
-    findings += pages.check_damaged_copies(survey, home, hints)
+    findings += pages.check_damaged_copies(scan, home, hints)
     findings += pages.check_leftovers(
-        folder.unchanged_entries(survey.leftovers, home), home, hints, restored_by, context.clock()
+        folder.unchanged_entries(scan.leftovers, home), home, hints, restored_by, context.clock()
     )
     sessions = sum(one.name.startswith(SESSION_PREFIX) for one in checks)
     both = f"{count_noun(sessions, 'session')} and {count_noun(len(checks) - sessions, 'resource')}"

@@ -1,4 +1,4 @@
-"""Checks of search: the index exists, is intact and current; the embedder works; embeddings exist."""
+"""Checks of search: the index, the embedder and the embeddings."""
 
 from __future__ import annotations
 
@@ -62,12 +62,12 @@ def _check_index(mode: ReadMode, store: ReadOnlyStore, hints: FixHints) -> tuple
         return None, INDEXED.warning(f"damaged: {' '.join(flaws[0].split())}", rebuild)
     if not status.is_current:
         return None, INDEXED.warning("version or journal changed: the next search rebuilds it", upkeep)
-    if status.behind >= BATCH_SIZE:
+    if status.events_behind >= BATCH_SIZE:
         return status, INDEXED.warning(
             f"{BATCH_SIZE} or more events behind: the next search has to wait for them", upkeep
         )
-    behind = f", {count_noun(status.behind, 'event')} behind" if status.behind else ""
-    return status, INDEXED.ok(f"intact{behind}")
+    lag = f", {count_noun(status.events_behind, 'event')} behind" if status.events_behind else ""
+    return status, INDEXED.ok(f"intact{lag}")
 
 
 def check_unreadable_messages(checked: CheckedStream[Any], hints: FixHints) -> Iterator[DoctorFinding]:
@@ -87,29 +87,29 @@ def check_unreadable_messages(checked: CheckedStream[Any], hints: FixHints) -> I
 def check_embedder(choice: str | Embedder | None, *, online: bool) -> tuple[Embedder | None, DoctorFinding]:
     """Find the embedder and check that it works."""
     try:
-        found = embedder_of(choice)
-        if found is None:
+        embedder = embedder_of(choice)
+        if embedder is None:
             if choice == "auto":
                 return None, EMBEDDER.ok('none: keyword search only (`pip install "inmind[vectors]"` installs one)')
             return None, EMBEDDER.ok("none: keyword search only")
         if not online and choice != "auto":  # the automatic one is local; any other may be remote
-            return found, EMBEDDER.ok(f"{found.name}, not called")
-        found.embed(["test"])
+            return embedder, EMBEDDER.ok(f"{embedder.name}, not called")
+        embedder.embed(["test"])
     except InvalidInput as error:
         return None, EMBEDDER.warning(
             f"{choice} cannot be used: expected {error.expected}", "fix it, or choose another embedder"
         )
     except InmindError as error:
         return None, EMBEDDER.warning(f"{error}; keyword search only until then", "fix it, or choose another embedder")
-    return found, EMBEDDER.ok(f"{found.name} answers")
+    return embedder, EMBEDDER.ok(f"{embedder.name} answers")
 
 
-def check_embeddings(status: IndexStatus, found: Embedder, hints: FixHints) -> Iterator[DoctorFinding]:
+def check_embeddings(status: IndexStatus, embedder: Embedder, hints: FixHints) -> Iterator[DoctorFinding]:
     upkeep = hints.inmind("upkeep")
-    others = [name for name in status.embedders if name != found.name]
-    done = status.embedders.get(found.name, 0)
+    others = [name for name in status.embedders if name != embedder.name]
+    done = status.embedders.get(embedder.name, 0)
     if others and done < status.crystals:
-        message = f"created by {', '.join(others)}, but {found.name} is in use: keyword search only until rebuilt"
+        message = f"created by {', '.join(others)}, but {embedder.name} is in use: keyword search only until rebuilt"
         yield VECTORS.warning(message, upkeep)
     elif done + MAX_MISSING < status.crystals:
         message = f"{count_noun(status.crystals - done, 'crystal')} without embeddings: found by keywords only"

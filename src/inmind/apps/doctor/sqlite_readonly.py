@@ -1,10 +1,8 @@
 """Reads the SQLite databases of a home without any write.
 
-No creation, migration, recovery or checkpoint.
-
-A normal SQLite connection writes even for reads: it creates missing files of the write-ahead log, recovers the log's
-index after a killed process, and checkpoints the log when the last connection closes. How to prevent that depends on
-the files next to the database:
+Nothing is created, migrated, recovered or checkpointed. A normal SQLite connection writes even for reads: it creates
+missing files of the write-ahead log, recovers the log's index after a killed process, and checkpoints the log when the
+last connection closes. How to prevent that depends on the files next to the database:
 
 - the log's index (-shm) exists: a process has the database open, or was killed. The index is read and never written; if
   no live process holds it, SQLite builds another one in memory.
@@ -115,9 +113,9 @@ class ReadOnlyStore(SqliteStore):
     def flaws(self) -> list[str]:
         """Errors that SQLite finds in the file, and rows with a dangling foreign key."""
         with self._read_connection() as connection:
-            found = _flaws(connection)
+            errors = _flaws(connection)
             orphans = connection.execute("PRAGMA foreign_key_check").fetchall()
-        return [*found, *(f"row {row} of {table} refers to none of {of}" for table, row, of, _ in orphans)][:MAX_FLAWS]
+        return [*errors, *(f"row {row} of {table} refers to none of {of}" for table, row, of, _ in orphans)][:MAX_FLAWS]
 
     def snapshot(self, stream: str, *, fold_version: int, until: int | None = None) -> Snapshot | None:  # noqa: ARG002 -- the signature of the protocol
         """None: a state that is compared with a snapshot must not be derived from it."""
@@ -140,8 +138,8 @@ class IndexStatus:
 
     is_current: bool
     """Has the current schema version and belongs to this journal."""
-    behind: int
-    """Events that it has not taken in yet, of at most AT_A_TIME."""
+    events_behind: int
+    """Events that it has not taken in yet, of at most BATCH_SIZE."""
     crystals: int
     embedders: dict[str, int]
     """Number of embedded crystals by embedder."""
@@ -157,11 +155,11 @@ class ReadOnlyIndex(SqliteIndex):
     def status(self) -> IndexStatus:
         with self._connected() as connection:
             if connection.pragma("user_version") != VERSION or not self._matches_journal(connection):
-                return IndexStatus(is_current=False, behind=0, crystals=0, embedders={})
+                return IndexStatus(is_current=False, events_behind=0, crystals=0, embedders={})
             upto = connection.execute(_sql("position")).get
             return IndexStatus(
                 is_current=True,
-                behind=len(self._store.events_since(upto, kinds=INDEXED_KINDS, limit=BATCH_SIZE)),
+                events_behind=len(self._store.events_since(upto, kinds=INDEXED_KINDS, limit=BATCH_SIZE)),
                 crystals=connection.execute(_sql("count_crystals")).get,
                 embedders=dict(connection.execute(_sql("embedders")).fetchall()),
             )

@@ -1,4 +1,4 @@
-"""Checks of the journal: every event is readable, none is missing, snapshots match their events."""
+"""Checks of the journal: readable events, no gaps, and snapshots that match their events."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def is_stream_recent(checked: CheckedStream[Any], now: datetime) -> bool:
 def is_recent(seconds: float) -> bool:
     """True if a writer that started this long ago may still be writing.
 
-    False for negative ages.
+    Returns False for negative ages.
     """
     return 0 <= seconds < WRITE_SECONDS
 

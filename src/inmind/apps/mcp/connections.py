@@ -1,7 +1,7 @@
-"""State per connection: what the client was shown, and its project.
+"""State per connection: the versions shown to the client, and its project.
 
 A pipe is one connection, and so is an HTTP connection with a session id of the older protocol versions. The newer
-versions have no session ids: there is no connection state, and each call carries what it needs.
+versions have no session ids: there is no connection state, and each call carries its own.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class McpConnection:
         self._seen: dict[str, dict[str, str]] = {}
         self._project: Project | None = None
         self._answered = False
-        self._asking = anyio.Lock()
+        self._roots_lock = anyio.Lock()
 
-    def seen(self, session: str) -> Mapping[str, str]:
+    def seen_versions(self, session: str) -> Mapping[str, str]:
         """Versions of pages and events of this session that the client was shown."""
         return self._seen.get(session, {})
 
@@ -54,7 +54,7 @@ class McpConnection:
 
         The client is asked until it has answered once.
         """
-        async with self._asking:
+        async with self._roots_lock:
             if not self._answered:
                 try:
                     self._project = await _project_of_first_root(context)
@@ -82,11 +82,11 @@ class Connections:
         id = request.headers.get(_SESSION_ID)
         if not id or context.protocol_version in MODERN_PROTOCOL_VERSIONS:
             return None  # these versions do not validate session ids
-        caller = self._by_id.setdefault(id, McpConnection())
+        connection = self._by_id.setdefault(id, McpConnection())
         self._by_id.move_to_end(id)
         while len(self._by_id) > MAX_CONNECTIONS:
             self._by_id.popitem(last=False)
-        return caller
+        return connection
 
 
 def configured_project(context: ServerRequestContext[Any, Any]) -> Project | None:
@@ -95,7 +95,7 @@ def configured_project(context: ServerRequestContext[Any, Any]) -> Project | Non
     names = request.query_params.getlist(PROJECT) if isinstance(request, Request) else []
     if len(names) > 1:
         raise InvalidInput(field=PROJECT, value=names, expected="one")
-    return Project.named(names[0]) if names else None
+    return Project.from_name(names[0]) if names else None
 
 
 async def _project_of_first_root(context: ServerRequestContext[Any, Any]) -> Project | None:

@@ -1,4 +1,4 @@
-"""HTTP: the streamable transport of MCP, with authentication, timeouts and connection limits."""
+"""HTTP: the streamable transport of MCP, with authentication, timeouts and limits."""
 
 from __future__ import annotations
 
@@ -74,15 +74,15 @@ async def serve_http(
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=SHUTDOWN_SECONDS,
     )
-    serving = _UvicornServer(config)
+    uvicorn_server = _UvicornServer(config)
 
     async def stop() -> None:
         await wait_for_shutdown()
-        serving.should_exit = True
+        uvicorn_server.should_exit = True
 
     async with anyio.create_task_group() as group:
         group.start_soon(stop)
-        await serving.serve(sockets=[listener])
+        await uvicorn_server.serve(sockets=[listener])
         group.cancel_scope.cancel()
 
 

@@ -1,4 +1,4 @@
-"""Access checks for HTTP, before anything else, on every path and method.
+"""Access checks for HTTP, as the first step on every path and method.
 
     403   the request is not meant for this server: a browser page sends another Origin, or a DNS name that an attacker
           points at this machine is in Host
@@ -52,16 +52,19 @@ class PublicUrl:
     @classmethod
     def parse(cls, url: str) -> PublicUrl:
         scheme, _, authority = url.lower().removesuffix("/").partition("://")
-        read = _AUTHORITY.fullmatch(authority)
-        if scheme not in _PORTS or read is None:
+        match = _AUTHORITY.fullmatch(authority)
+        if scheme not in _PORTS or match is None:
             raise InvalidInput(
                 field="--public-url", value=url, expected="a URL without a path, such as https://memory.example.com"
             )
-        return cls(scheme=scheme, host=read["host"], port=int(read["port"] or _PORTS[scheme]))
+        return cls(scheme=scheme, host=match["host"], port=int(match["port"] or _PORTS[scheme]))
 
     def matches(self, authority: str) -> bool:
-        read = _AUTHORITY.fullmatch(authority.lower())
-        return read is not None and (read["host"], int(read["port"] or _PORTS[self.scheme])) == (self.host, self.port)
+        match = _AUTHORITY.fullmatch(authority.lower())
+        return match is not None and (match["host"], int(match["port"] or _PORTS[self.scheme])) == (
+            self.host,
+            self.port,
+        )
 
 
 @frozen(kw_only=True)
@@ -96,10 +99,10 @@ class ServerAddress:
         return scheme == "http" and self._matches_listener(authority)
 
     def _matches_listener(self, authority: str) -> bool:
-        read = _AUTHORITY.fullmatch(authority.lower())
-        if read is None or int(read["port"] or _PORTS["http"]) != self.port:
+        match = _AUTHORITY.fullmatch(authority.lower())
+        if match is None or int(match["port"] or _PORTS["http"]) != self.port:
             return False
-        host = read["host"].strip("[]")
+        host = match["host"].strip("[]")
         return host in self._names or (not self.is_local and _is_address(host))
 
     @property
@@ -193,10 +196,10 @@ def _replay_body(body: bytes, receive: Receive) -> Receive:
     """A `receive` that returns the body once more."""
     unread: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
-    async def once() -> Message:
+    async def receive_body() -> Message:
         return unread.pop() if unread else await receive()
 
-    return once
+    return receive_body
 
 
 def _header_values(scope: Scope, name: bytes) -> list[bytes]:

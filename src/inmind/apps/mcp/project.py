@@ -44,7 +44,7 @@ class Project:
         return cls(name=folder_project_name(folder), folder=folder)
 
     @classmethod
-    def named(cls, name: str) -> Project:
+    def from_name(cls, name: str) -> Project:
         return cls(name=require_resource(name))
 
 
@@ -118,16 +118,16 @@ class ServerDefaults:
 
     def owner_of(self, project: Project | None) -> str:
         """The resource that a client with this project can access."""
-        found = project or self.project
-        if owner := self.resource or (found.name if found else self.session):
+        known_project = project or self.project
+        if owner := self.resource or (known_project.name if known_project else self.session):
             return owner
         raise InvalidInput(field="project", value="none", expected=_EXPECTED_PROJECT)
 
     def target(self, session: str = "", resource: str = "", *, project: Project | None = None) -> SessionTarget:
         """Resolve the session of a call that names these."""
-        found = project or self.project
+        known_project = project or self.project
         if self.all_resources:
-            owner = resource or (session if session and found is None else self.owner_of(project))
+            owner = resource or (session if session and known_project is None else self.owner_of(project))
         else:
             owner = self.owner_of(project)
             if resource not in ("", owner):
@@ -136,11 +136,11 @@ class ServerDefaults:
                 # Anonymous sessions cannot access each other.
                 raise NotFound(what="session", name=session, hint=f"this server only serves {self.session!r}")
         return SessionTarget(
-            session=session or self.session or (found.name if found else owner),
+            session=session or self.session or (known_project.name if known_project else owner),
             resource=owner,
             any_resource=self.all_resources and not resource,
             is_callers_choice=bool(session) and session != self.session and not self.all_resources,
-            folder=found.folder if found else None,
+            folder=known_project.folder if known_project else None,
         )
 
 

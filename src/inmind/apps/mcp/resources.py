@@ -5,8 +5,8 @@
     inmind://overview/{session}
     inmind://entities/{session}
 
-Only those of the client's project exist for it. Reading one creates no session and no resource. The text may end up in
-a prompt, so it is made inert.
+A client can read only the resources of its project. Reading one creates no session and no resource. The text may end up
+in a prompt, so it is made inert.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ def list_resources(target: SessionTarget) -> list[Resource]:
     return [
         *(
             Resource(
-                uri=_uri(kind, names[whose]),
-                name=f"{title} of {escape_markup(names[whose])}",
-                description=what,
+                uri=_uri(kind, names[owner_kind]),
+                name=f"{title} of {escape_markup(names[owner_kind])}",
+                description=description,
                 mime_type=mime,
             )
-            for kind, (whose, title, what, mime) in _KINDS.items()
+            for kind, (owner_kind, title, description, mime) in _KINDS.items()
         ),
         Resource(uri=SESSIONS, name="Sessions", description="All sessions that you can access.", mime_type=_JSON),
     ]
@@ -60,8 +60,10 @@ def list_resources(target: SessionTarget) -> list[Resource]:
 
 def list_templates() -> list[ResourceTemplate]:
     return [
-        ResourceTemplate(uri_template=f"{SCHEME}{kind}/{{{whose}}}", name=title, description=what, mime_type=mime)
-        for kind, (whose, title, what, mime) in _KINDS.items()
+        ResourceTemplate(
+            uri_template=f"{SCHEME}{kind}/{{{owner_kind}}}", name=title, description=description, mime_type=mime
+        )
+        for kind, (owner_kind, title, description, mime) in _KINDS.items()
     ]
 
 
@@ -110,11 +112,11 @@ _READERS = {"memory": _read_memory, "overview": _read_overview, "entities": _rea
 
 def _read_sessions(pool: SessionPool, defaults: ServerDefaults, project: Project | None) -> str:
     owner = None if defaults.all_resources else defaults.owner_of(project)
-    found = pool.memory.sessions(resource=owner)
+    infos = pool.memory.sessions(resource=owner)
     if owner == ANONYMOUS:
-        found = [info for info in found if info.id == defaults.session]
+        infos = [info for info in infos if info.id == defaults.session]
     return json.dumps(
-        [{**asdict(info), "folder": info.folder and str(info.folder)} for info in found], ensure_ascii=False, indent=2
+        [{**asdict(info), "folder": info.folder and str(info.folder)} for info in infos], ensure_ascii=False, indent=2
     )
 
 
@@ -136,8 +138,8 @@ _PROMPTS: Mapping[str, tuple[str, str]] = {
 
 def list_prompts() -> list[Prompt]:
     return [
-        Prompt(name=name, title=title, description=what, arguments=[_SESSION_ARGUMENT])
-        for name, (title, what) in _PROMPTS.items()
+        Prompt(name=name, title=title, description=description, arguments=[_SESSION_ARGUMENT])
+        for name, (title, description) in _PROMPTS.items()
     ]
 
 

@@ -1,4 +1,4 @@
-"""The MCP server: parses each request, runs it on the memory in a thread, and renders the result.
+"""The MCP server: parses each request, runs it in a thread, and renders the result.
 
 Uses the SDK's low-level server, because the tools come from the library's registry and are not functions here.
 """
@@ -72,10 +72,10 @@ class _Handlers:
     def __init__(self, pool: SessionPool, defaults: ServerDefaults) -> None:
         self._pool, self._defaults, self._connections = pool, defaults, Connections()
         self._tools = {
-            remembered: {
-                tool.name: tool for tool in tools.mcp_tools(tracked=remembered, all_resources=defaults.all_resources)
+            tracked: {
+                tool.name: tool for tool in tools.mcp_tools(tracked=tracked, all_resources=defaults.all_resources)
             }
-            for remembered in (True, False)
+            for tracked in (True, False)
         }
 
     async def list_tools(self, context: Context, _: PaginatedRequestParams | None) -> ListToolsResult:
@@ -106,7 +106,7 @@ class _Handlers:
             within = self._defaults.target(call.search_session, call.resource, project=project)
             arguments["session"] = self._pool.session(within, create=False).id
         # `seen` of the call only adds to what this connection was shown.
-        seen = {**call.seen, **(connection.seen(session.id) if connection else {})}
+        seen = {**call.seen, **(connection.seen_versions(session.id) if connection else {})}
         result = session.call_tool(call.tool, arguments, seen=seen, key=key)
         if connection is not None:
             connection.add_seen(session.id, result.seen)
@@ -151,8 +151,8 @@ class _Handlers:
             raise _invalid_params(error) from error
 
     async def on_roots_changed(self, context: Context, _: NotificationParams) -> None:
-        if (caller := self._connections.get(context)) is not None:
-            caller.reset_project()
+        if (connection := self._connections.get(context)) is not None:
+            connection.reset_project()
 
     async def _project(self, context: Context, session: str = "", resource: str = "") -> Project | None:
         """Project of the client.

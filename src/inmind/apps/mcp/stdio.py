@@ -104,15 +104,15 @@ def find_id(line: bytes) -> RequestId | None:
     None if there is none, or the line is a response.
     """
     words = _TOKEN.findall(line[:_HEAD_BYTES].decode(errors="replace"))
-    depth, found = 0, None
+    depth, request_id = 0, None
     for word, colon, value in zip(words, [*words[1:], ""], [*words[2:], "", ""], strict=False):
         depth += (word in ("{", "[")) - (word in ("}", "]"))
         if depth == 1 and colon == ":" and words[0] == "{":
             if word in ('"result"', '"error"'):
                 return None
-            if word == '"id"' and found is None:
-                found = _parse_id(value)
-    return found
+            if word == '"id"' and request_id is None:
+                request_id = _parse_id(value)
+    return request_id
 
 
 def split_lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
@@ -179,14 +179,14 @@ class _InputReader:
         self._send.close()
 
     def _chunks(self, descriptor: int) -> Iterator[bytes]:
-        while (left := self._remaining) is None or left > 0:
+        while (remaining := self._remaining) is None or remaining > 0:
             self._is_waiting = not select.select([descriptor], [], [], 0)[0]
             chunk = os.read(descriptor, _CHUNK_BYTES)
             self._is_waiting = False
             if not chunk:
                 return
-            if left is not None:
-                self._remaining = left - len(chunk)
+            if remaining is not None:
+                self._remaining = remaining - len(chunk)
             yield chunk
         self._is_waiting = True
         raise _InputClosed
@@ -289,7 +289,7 @@ def _error_message(id: RequestId | None, error: ErrorData) -> SessionMessage:
 
 def _parse_id(value: str) -> RequestId | None:
     try:
-        read = json.loads(value)
+        parsed = json.loads(value)
     except ValueError:
         return None
-    return read if isinstance(read, int | str) and not isinstance(read, bool) else None
+    return parsed if isinstance(parsed, int | str) and not isinstance(parsed, bool) else None

@@ -1,4 +1,4 @@
-"""Reads session files of Claude Code: one line per event, many of which the model never saw.
+"""Reads session files of Claude Code, in which many lines were never sent to the model.
 
 Lines are linked by `parentUuid`. A user who goes back starts another branch; the branch of the last line counts. A
 streamed answer is written as one line per block, all with the same `message.id`. If it has several calls, the results

@@ -46,7 +46,7 @@ def join_recordings(recordings: Sequence[Recording], *, name: str) -> Recording:
         messages=messages,
         system=first.system,
         tools=first.tools,
-        left_out={what: count for what, count in left_out.items() if count},
+        left_out={reason: count for reason, count in left_out.items() if count},
     )
 
 

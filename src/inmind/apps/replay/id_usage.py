@@ -30,14 +30,14 @@ class IdLocations:
         self._text = _SEPARATOR.join(texts)
         self._starts = [0, *accumulate(len(text) + len(_SEPARATOR) for text in texts)]
         self._roles = [message.role for message in messages]
-        self._found: dict[str, tuple[int, ...]] = {}
+        self._by_id: dict[str, tuple[int, ...]] = {}
 
     def locations(self, id: str) -> tuple[int, ...]:
         """Indexes of the messages that contain it, in order; `HEAD` comes first."""
-        if id not in self._found:
-            texts = {bisect_right(self._starts, found) - 1 for found in id_positions(id, self._text)}
-            self._found[id] = tuple(text + HEAD for text in sorted(texts))
-        return self._found[id]
+        if id not in self._by_id:
+            texts = {bisect_right(self._starts, position) - 1 for position in id_positions(id, self._text)}
+            self._by_id[id] = tuple(text + HEAD for text in sorted(texts))
+        return self._by_id[id]
 
     def appeared_before(self, id: str, before: int) -> bool:
         """True if it appeared before this message."""

@@ -1,8 +1,8 @@
 """Replays recorded conversations call by call through sessions.
 
-For every message of the agent, the session prepares the prompt from the messages before it. It is compared with what an
-agent without memory would have sent, in the same window and without one. The recording has the real reply of the model:
-the ids in its calls show what it needed to know.
+For every message of the agent, the session prepares the prompt from the messages before it. It is compared with the
+prompt of an agent without memory, in the same window and without one. The recording has the real reply of the model:
+the ids in its calls show what the prompt had to contain.
 
 The home is temporary unless `keep` is given. The clock advances a few seconds between calls, so that the provider's
 cache is as warm as for a working agent, whenever the replay runs.
@@ -70,9 +70,8 @@ def replay(
 ) -> Generator[ReplayReport]:
     """Replay each recording in its own session and yield its report.
 
-    `keep` saves the sessions in that folder.
-
-        The recorded agent cannot call memory tools. `memory_tools` offers them anyway, to measure their cost.
+    `keep` saves the sessions in that folder. The recorded agent cannot call memory tools; `memory_tools` offers them
+    anyway, to measure their cost.
     """
     reserve = min(DEFAULT_RESERVE, int(window * MAX_RESERVE_SHARE))
     limits = WindowLimits(window=window, reserve=reserve, cache_seconds=CACHE_SECONDS)
@@ -162,7 +161,7 @@ class _Player:
             missing=self._missing,
             omitted=self._omitted,
             compacted=compacted,
-            stub_tokens=[sum(map(self._sizes.message, stub.messages)) for what in compacted for stub in what.stubs],
+            stub_tokens=[sum(map(self._sizes.message, stub.messages)) for event in compacted for stub in event.stubs],
             entity_tokens=self._entity_tokens,
             memory_tokens=self._memory_tokens,
             seconds=self._seconds,
@@ -172,13 +171,13 @@ class _Player:
     def _call_indexes(self) -> Iterator[int]:
         """Indexes of the agent's messages, without an initial greeting."""
         messages = self._recording.messages
-        spoken = (place for place, wire in enumerate(messages) if wire["role"] != "assistant")
-        first = next(spoken, len(messages))
+        others = (place for place, wire in enumerate(messages) if wire["role"] != "assistant")
+        first = next(others, len(messages))
         return (place for place in range(first, len(messages)) if messages[place]["role"] == "assistant")
 
     def _prepare(self, start: int, stop: int) -> Prompt:
         recording = self._recording
-        begun = perf_counter()
+        started = perf_counter()
         try:
             prompt = self._session.prepare(
                 recording.messages[start:stop],
@@ -192,7 +191,7 @@ class _Player:
                 self._session.add(recording.messages[self._recorded : stop], format=recording.format)
                 self._recorded = stop
             raise
-        self._seconds.append(perf_counter() - begun)
+        self._seconds.append(perf_counter() - started)
         self._recorded = stop
         return prompt
 
@@ -222,8 +221,8 @@ class _Player:
             _turn_message(self._format.read(self._recording.messages[place]), place) for place in fresh
         )
         first = not any(item.kind == "goal" for item in self._items)
-        found = extract_items(mark_command_output(self._turn_messages), first=first, places=fresh)
-        self._items = merge_items(self._items, found, max_tokens=sys.maxsize, count=len).kept
+        new_items = extract_items(mark_command_output(self._turn_messages), first=first, places=fresh)
+        self._items = merge_items(self._items, new_items, max_tokens=sys.maxsize, count=len).kept
         yield from self._items
         if (request := last_request(reversed(self._turn_messages))) is not None:
             yield request
@@ -232,27 +231,27 @@ class _Player:
         calls = self._format.read(self._recording.messages[stop]).calls
         locations, entities = self._locations, self._session.state.entities
         for call in calls:
-            for found in _ids_in_call(call):
+            for used_id in _ids_in_call(call):
                 yield IdUse(
                     recording=self._recording.name,
                     prompt=len(self._seconds),
                     tool=call.name,
-                    argument=found.path,
-                    id=found.id,
-                    kind=found.kind,
-                    known=locations.appeared_before(found.id, stop),
-                    held=_is_in_window(entities, found),
-                    in_prompt=contains_id(sent.text, found.id),
-                    in_bare=sent_bare and locations.is_sent(found.id, self._bare.host.start, stop),
-                    user_given=locations.is_first_from_user(found.id),
+                    argument=used_id.path,
+                    id=used_id.id,
+                    kind=used_id.kind,
+                    known=locations.appeared_before(used_id.id, stop),
+                    held=_is_in_window(entities, used_id),
+                    in_prompt=contains_id(sent.text, used_id.id),
+                    in_bare=sent_bare and locations.is_sent(used_id.id, self._bare.host.start, stop),
+                    user_given=locations.is_first_from_user(used_id.id),
                 )
 
 
 def _turn_message(message: Message, place: int) -> TurnMessage:
-    by: Speaker = "operator" if message.role in ("system", "developer") else message.role
-    answers = tuple(TurnResult(result.id, "", 0) for result in message.results)
-    asks = tuple(TurnCall(call.id, call.name, call.arguments) for call in message.calls)
-    return TurnMessage(seq=place, speaker=by, text=message.text, calls=asks, results=answers)
+    speaker: Speaker = "operator" if message.role in ("system", "developer") else message.role
+    results = tuple(TurnResult(result.id, "", 0) for result in message.results)
+    calls = tuple(TurnCall(call.id, call.name, call.arguments) for call in message.calls)
+    return TurnMessage(seq=place, speaker=speaker, text=message.text, calls=calls, results=results)
 
 
 def _ids_in_call(call: Call) -> Iterable[FoundId]:
@@ -263,22 +262,22 @@ def _ids_in_call(call: Call) -> Iterable[FoundId]:
         return ()
     tool = parse_tool_name(call.name)
     return {
-        found.id: found for found in find_ids(arguments, own_type=tool.type or UNTYPED, tool_nouns=tool.nouns)
+        used_id.id: used_id for used_id in find_ids(arguments, own_type=tool.type or UNTYPED, tool_nouns=tool.nouns)
     }.values()
 
 
-def _is_in_window(entities: Entities, found: FoundId) -> bool:
+def _is_in_window(entities: Entities, used_id: FoundId) -> bool:
     """True if the id is in the entity window.
 
     A name also counts as the name of an entity or part.
     """
-    if entities.holds(found.id):
+    if entities.holds(used_id.id):
         return True
-    called = (name for entity in entities for name in (*entity.names, *(part.name for part in entity.parts)))
-    return found.kind == "name" and found.id in called
+    names = (name for entity in entities for name in (*entity.names, *(part.name for part in entity.parts)))
+    return used_id.kind == "name" and used_id.id in names
 
 
-def _agent_cost(host: TruncatingHost, ledger: Usage) -> AgentCost:
+def _agent_cost(host: TruncatingHost, usage: Usage) -> AgentCost:
     return AgentCost(
-        usage=ledger, cut_messages=host.cut_messages, cut_tokens=host.cut_tokens, did_not_fit=host.did_not_fit
+        usage=usage, cut_messages=host.cut_messages, cut_tokens=host.cut_tokens, did_not_fit=host.did_not_fit
     )

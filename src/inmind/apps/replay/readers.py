@@ -74,12 +74,12 @@ def _parse_case(located: LocatedValue, *, name: str) -> Recording:
     if is_list(case):
         return _make_recording(LocatedValue({}, located.location), _items(located), name)
     for keys in (("messages",), ("traj",), ("traj", "history"), ("history",), ("chat",)):
-        found = case
+        value = case
         for key in keys:
-            found = found.get(key) if is_object(found) else None
-        if is_list(found):
-            said = _flatten_messages(LocatedValue(found, f"{located.location}: {'.'.join(keys)}"))
-            return _make_recording(located, list(said), name)
+            value = value.get(key) if is_object(value) else None
+        if is_list(value):
+            messages = _flatten_messages(LocatedValue(value, f"{located.location}: {'.'.join(keys)}"))
+            return _make_recording(located, list(messages), name)
     raise InvalidInput(field=located.location, value=case, expected=EXPECTED_FORMATS)
 
 
@@ -175,7 +175,7 @@ def short_name(path: str) -> str:
 def _recording_name(file: str, number: int, case: object) -> str:
     """File name, number, and the recorder's name of the task.
 
-    The number because tasks can repeat.
+    The number is needed because tasks can repeat.
     """
-    own = next((case[key] for key in _NAMES if case.get(key) is not None), None) if is_object(case) else None
-    return f"{file} #{number}" if own is None else f"{file} #{number} ({own})"
+    task_name = next((case[key] for key in _NAMES if case.get(key) is not None), None) if is_object(case) else None
+    return f"{file} #{number}" if task_name is None else f"{file} #{number} ({task_name})"

@@ -149,19 +149,19 @@ class CompactionCounts:
 
     @property
     def by_reason(self) -> Mapping[str, int]:
-        return Counter(what.reason for what in self.each)
+        return Counter(event.reason for event in self.each)
 
     @property
     def messages(self) -> int:
-        return sum(what.messages for what in self.each)
+        return sum(event.messages for event in self.each)
 
     @property
     def tokens(self) -> int:
-        return sum(what.tokens for what in self.each)
+        return sum(event.tokens for event in self.each)
 
     @property
     def archives(self) -> int:
-        return sum(len(what.archives) for what in self.each)
+        return sum(len(event.archives) for event in self.each)
 
     @property
     def largest_stub(self) -> int:
@@ -329,7 +329,7 @@ def sum_reports(reports: Iterable[ReplayReport], name: str) -> ReplayReport:
         expected_items=sum(report.expected_items for report in each),
         missing=[one for report in each for one in report.missing],
         omitted=sum(report.omitted for report in each),
-        compacted=[what for report in each for what in report.compacted],
+        compacted=[event for report in each for event in report.compacted],
         stub_tokens=[tokens for report in each for tokens in report.stub_tokens],
         memory_tokens=[tokens for report in each for tokens in report.memory_tokens],
         entity_tokens=[tokens for report in each for tokens in report.entity_tokens],
@@ -338,8 +338,8 @@ def sum_reports(reports: Iterable[ReplayReport], name: str) -> ReplayReport:
     )
 
 
-def add_usage(left: Usage, right: Usage) -> Usage:
-    return Usage(**{field.name: getattr(left, field.name) + getattr(right, field.name) for field in fields(Usage)})
+def add_usage(first: Usage, second: Usage) -> Usage:
+    return Usage(**{field.name: getattr(first, field.name) + getattr(second, field.name) for field in fields(Usage)})
 
 
 def percentile(values: Sequence[float], percent: int) -> float:

@@ -1,8 +1,8 @@
-"""The agent without memory: sends its history, and drops the oldest turns if the window is full.
+"""The agent without memory: sends its history, and drops old turns if the window is full.
 
 Turns are dropped as a whole, so that no call is separated from its result; the active turn is kept. Half of the room is
-freed at once: dropping a little with every call would invalidate the cache with every call. A session compacts by
-itself, and is truncated only if that is not enough.
+freed at once: dropping a little with every call would invalidate the cache with every call. A session compacts
+automatically, and is truncated only if that is not enough.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class TokenSizes:
 def turn_starts(recording: Recording) -> list[int]:
     """Indexes of the first message of each turn.
 
-    The first one, and each user message without results.
+    A turn starts with the first message, and with each user message without results.
     """
     fmt = FORMATS[recording.format]
     messages = [fmt.read(wire) for wire in recording.messages]
@@ -75,8 +75,8 @@ class TruncatingHost:
         while True:
             try:
                 return call(self.start)
-            except ContextOverflow as full:
-                start = self._next_start(full, stop)
+            except ContextOverflow as overflow:
+                start = self._next_start(overflow, stop)
                 if start == self.start:
                     self.did_not_fit += 1
                     return None
@@ -84,13 +84,13 @@ class TruncatingHost:
                 self.cut_tokens += self._sizes.between(self.start, start)
                 self.start = start
 
-    def _next_start(self, full: ContextOverflow, stop: int) -> int:
+    def _next_start(self, overflow: ContextOverflow, stop: int) -> int:
         """Start of the next turn from which the conversation fits half of the room.
 
-        At the latest the active turn.
+        The active turn is always kept.
         """
-        overhead = full.needed - self._sizes.between(self.start, stop)
-        earliest = self._sizes.first_within(max(0, full.spendable - overhead) // 2, stop)
+        overhead = overflow.needed - self._sizes.between(self.start, stop)
+        earliest = self._sizes.first_within(max(0, overflow.spendable - overhead) // 2, stop)
         turns = self._later_turns(stop)
         return next((turn for turn in turns if turn >= earliest), turns[-1] if turns else self.start)
 

@@ -60,8 +60,8 @@ class TenantHomes:
         return str(self._folder)
 
     def list_all(self) -> Sequence[Tenant]:
-        found = [Tenant(name=name, can_log_in=True, bytes=_size(home)) for name, home in self._homes()]
-        return sorted(found, key=lambda one: one.name)
+        tenants = [Tenant(name=name, can_log_in=True, bytes=_size(home)) for name, home in self._homes()]
+        return sorted(tenants, key=lambda tenant: tenant.name)
 
     @contextmanager
     def open_as_operator(self, name: str) -> Generator[Path]:
@@ -155,8 +155,8 @@ class TenantHomes:
 
         A file system may match another name, for example in another case.
         """
-        for there, home in self._homes():
-            if there == name:
+        for existing_name, home in self._homes():
+            if existing_name == name:
                 return home
         with suppress(OSError):
             os.rmdir(self._folder / to_file_name(name))  # empty folder of an interrupted erase
@@ -242,8 +242,8 @@ def _is_home(path: Path) -> bool:
 
 
 def _identity(path: Path) -> tuple[int, int]:
-    found = os.stat(path)
-    return found.st_dev, found.st_ino
+    status = os.stat(path)
+    return status.st_dev, status.st_ino
 
 
 def _size(home: Path) -> int:

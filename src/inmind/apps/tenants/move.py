@@ -1,4 +1,4 @@
-"""Create a tenant, or move one so that at every moment one of the two places has all of its data.
+"""Create a tenant, or move one so that one of the two places always has all of its data.
 
 The tenant is copied with bundles and verified stream by stream while it is in use. Then the source is locked for
 writers, the latest changes are copied, access is granted at the target, and the source is erased. If the process is
@@ -60,7 +60,7 @@ class MoveResult:
 
 
 AddressCallback = Callable[[str, TenantCopy], None]
-"""Gets the new address before access is granted there, so that it is known whatever happens next."""
+"""Gets the new address before access is granted there, so that it is known even if the next step fails."""
 
 
 def create(name: str, tenants: Tenants, *, password: str | None = None, on_address: Callable[[str], None]) -> None:
@@ -143,7 +143,7 @@ def _copy_all(name: str, source: Tenants, target: Tenants, watch: OnProgress) ->
         inventory = source.inventory(name)
     except NotFound as error:
         if any(one.name == name for one in target.list_all()):
-            hint = f"target_place is one in {target.place}, so it was moved already"
+            hint = f"it exists in {target.place}, so it was moved already"
             raise NotFound(what="tenant", name=name, hint=hint) from error
         raise
     with (
@@ -217,12 +217,12 @@ def _owners(store: Store, streams: Iterable[str]) -> list[str]:
 
     Keys of a stream without events have no owner and need a complete transfer.
     """
-    found = {
+    owners = {
         owner_from_first_event(stream, first[0].payload) if (first := store.read(stream, until=1)) else ""
         for stream in streams
         if stream != SETTINGS_STREAM
     }
-    return [""] if "" in found else sorted(found)
+    return [""] if "" in owners else sorted(owners)
 
 
 def _copy_settings(
@@ -248,8 +248,8 @@ def _copy_settings(
 
 
 def _missing_settings(target: Memory, texts: Mapping[str, str]) -> tuple[str, ...]:
-    arrived = {target.page(path).text for path in TEXTS}
-    return tuple(path for path, text in texts.items() if text and text not in arrived)
+    present = {target.page(path).text for path in TEXTS}
+    return tuple(path for path, text in texts.items() if text and text not in present)
 
 
 def _is_significant(name: str) -> bool:
@@ -278,9 +278,11 @@ def _verify_copy(
             digests[stream], copied = (_digest(store, stream, inventory.versions[stream]) for store in (source, target))
             if digests[stream] != copied and not (settings_diverged and stream == SETTINGS_STREAM):
                 raise Damaged(place=f"the copy of {stream}", reason="it differs from the source")
-            known, held = set(_keys(source, stream)), set(_keys(target, stream))
-            if len(known) == inventory.keys_by_stream.get(stream, 0) and known - held:
-                raise Damaged(place=f"the copy of {stream}", reason=f"it lacks {len(known - held)} keys")
+            source_keys, target_keys = set(_keys(source, stream)), set(_keys(target, stream))
+            if len(source_keys) == inventory.keys_by_stream.get(stream, 0) and source_keys - target_keys:
+                raise Damaged(
+                    place=f"the copy of {stream}", reason=f"{len(source_keys - target_keys)} keys are missing"
+                )
     return digests
 
 
@@ -309,8 +311,8 @@ def _keys(store: Store, stream: str) -> Iterator[tuple[object, ...]]:
     while batch := store.receipts(stream, after=after, limit=BATCH_SIZE):
         after = batch[-1].key.value
         for one in batch:
-            did = one.appended
-            yield (one.key.value, one.key.request, did.first, did.last, to_microseconds(did.at))
+            appended = one.appended
+            yield (one.key.value, one.key.request, appended.first, appended.last, to_microseconds(appended.at))
 
 
 def _is_copy(source_place: MemoryLocation, target_place: MemoryLocation) -> bool:
@@ -327,8 +329,8 @@ def _is_copy(source_place: MemoryLocation, target_place: MemoryLocation) -> bool
 
 @contextmanager
 def open_store(place: MemoryLocation) -> Generator[Store]:
-    with _open_backend(place) as abode:
-        yield abode.store
+    with _open_backend(place) as backend:
+        yield backend.store
 
 
 @contextmanager

@@ -94,10 +94,10 @@ class DatabaseWorker:
         )
         work.recover_jobs()
         work.scan()
-        found = 1
-        while found and not self._stopping.is_set():
+        enqueued = 1
+        while enqueued and not self._stopping.is_set():
             asyncio.run(self._run_jobs(work, wait=False))
-            found = work.enqueue_due(now)  # work that became due in between
+            enqueued = work.enqueue_due(now)  # work that became due in between
 
     def _scan(self, work: WorkerTasks, every: float) -> None:
         if isinstance(self._upkeep.store, PostgresStore):
@@ -117,11 +117,11 @@ class DatabaseWorker:
                 next_scan = time.monotonic() + every
             self._stopping.wait(min(next_scan - time.monotonic(), self._stalled_seconds / 2))
 
-    def _try(self, task: str, act: Callable[[], object]) -> None:
+    def _try(self, task: str, action: Callable[[], object]) -> None:
         """Run a periodic task; log an error, and try again in the next round."""
         outcome = "failed"
         try:
-            act()
+            action()
             outcome = "done"
             self._outage.end()
         except Closed:
@@ -136,9 +136,9 @@ class DatabaseWorker:
             metrics.count_job(task=task, outcome=outcome)
 
     def _record_queue_error(self, error: Exception) -> None:
-        """Record an outage. procrastinate does not report the reason of a failed connection.
+        """Record an outage.
 
-        One of ours does.
+        procrastinate does not report the reason of a failed connection, so a connection of ours is tried.
         """
         if self._stopping.is_set():
             return
@@ -221,9 +221,9 @@ def job_queue(upkeep: UpkeepScheduler) -> Jobs:
     return Jobs(upkeep.store.database)
 
 
-def run_later(seconds: float, act: Callable[..., object], *args: object) -> None:
+def run_later(seconds: float, action: Callable[..., object], *args: object) -> None:
     """Call a function after a delay, in a daemon thread."""
-    timer = threading.Timer(seconds, act, args)
+    timer = threading.Timer(seconds, action, args)
     timer.daemon = True
     timer.start()
 
@@ -274,7 +274,7 @@ REMINDER_SECONDS = 600.0
 class Outage:
     """Logs the start and the end of a database outage, and a reminder in between.
 
-    Safe for threads.
+    The object is safe for threads.
     """
 
     def __init__(self) -> None:

@@ -41,7 +41,7 @@ class DreamStatus:
 
 
 @frozen(kw_only=True)
-class GivenUp:
+class SuspendedResource:
     """A resource whose upkeep is suspended after repeated failures."""
 
     resource: str
@@ -62,32 +62,33 @@ class WorkerStatus:
     """Resources with crystals that have no embedding yet."""
     dreams: tuple[DreamStatus, ...]
     limits: tuple[LimitUsage, ...]
-    given_up: tuple[GivenUp, ...]
+    given_up: tuple[SuspendedResource, ...]
 
 
 def get_status(upkeep: UpkeepScheduler, jobs: Jobs | None) -> WorkerStatus:
     """Status of a memory. `jobs` is None for a home, whose status comes from the journal alone."""
-    behind, lagging = (
+    behind, without_vectors = (
         len(upkeep.search().stale_resources(limit=MAX_COUNT + 1)),
         upkeep.search().count_without_vectors(MAX_COUNT + 1),
     )
     if jobs is None:
-        there = [owner for owner in upkeep.store.owners() if is_maintained(owner)]
-        dreams = tuple(_running_dreams(upkeep, there))
-        due = sum(upkeep.is_dream_due(resource) for resource in there)
-        given_up = tuple(_failing_resources(upkeep, there))
+        owners = [owner for owner in upkeep.store.owners() if is_maintained(owner)]
+        dreams = tuple(_running_dreams(upkeep, owners))
+        due = sum(upkeep.is_dream_due(resource) for resource in owners)
+        given_up = tuple(_failing_resources(upkeep, owners))
         stalled = sum(not dream.holds for dream in dreams)
         queue = QueueStatus(waiting=due, running=len(dreams), stalled=stalled, failed=len(given_up))
         due_since = None
     elif not jobs.tables_exist:
-        there = list(filter(is_maintained, jobs.sample_owners(MAX_COUNT + 1)))
-        queue, due, due_since, given_up = QueueStatus(workers=0), len(there), None, ()
-        dreams = tuple(_running_dreams(upkeep, there[:MAX_RECENT_OWNERS]))
+        owners = list(filter(is_maintained, jobs.sample_owners(MAX_COUNT + 1)))
+        queue, due, due_since, given_up = QueueStatus(workers=0), len(owners), None, ()
+        dreams = tuple(_running_dreams(upkeep, owners[:MAX_RECENT_OWNERS]))
     else:
         queue = jobs.queue_status(dead_after=upkeep.settings.worker.stalled_seconds)
         due, due_since = jobs.count_due(upkeep.clock(), MAX_COUNT + 1)
         given_up = tuple(
-            GivenUp(resource=one, reason=why, until=until) for one, why, until in jobs.failing_owners(MAX_RECENT_OWNERS)
+            SuspendedResource(resource=suspended, reason=reason, until=until)
+            for suspended, reason, until in jobs.failing_owners(MAX_RECENT_OWNERS)
         )
         dreams = tuple(_running_dreams(upkeep, jobs.active_owners(MAX_RECENT_OWNERS)))
     return WorkerStatus(
@@ -95,7 +96,7 @@ def get_status(upkeep: UpkeepScheduler, jobs: Jobs | None) -> WorkerStatus:
         due=due,
         due_since=due_since,
         behind=behind,
-        without_vectors=lagging,
+        without_vectors=without_vectors,
         dreams=dreams,
         limits=tuple(upkeep.rate_limits.usage()),
         given_up=given_up,
@@ -148,7 +149,7 @@ def _dream_status(resource: str, running: ActiveDream, *, holds: bool) -> DreamS
     )
 
 
-def _failing_resources(upkeep: UpkeepScheduler, resources: Iterable[str]) -> Iterable[GivenUp]:
+def _failing_resources(upkeep: UpkeepScheduler, resources: Iterable[str]) -> Iterable[SuspendedResource]:
     for resource in resources:
         if (failures := upkeep.dreaming_state(resource).failures) >= FAILURES_BEFORE_BACKOFF:
-            yield GivenUp(resource=resource, reason=f"{failures} dreams in a row failed")
+            yield SuspendedResource(resource=resource, reason=f"{failures} dreams in a row failed")

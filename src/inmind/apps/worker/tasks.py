@@ -1,7 +1,7 @@
-"""Tasks of a database worker: upkeep and embedding as jobs, and periodic scans outside the queue.
+"""Tasks of a database worker: upkeep and embedding as jobs, and periodic scans.
 
 Work and its assignment are in the database, so workers can start and stop at any time. If a worker dies, another one
-repeats its whole job; so a job only does what can be repeated. A dream has the key of its job: the next worker resumes
+repeats its whole job; so every job can be repeated. A dream has the key of its job: the next worker resumes
 it or leaves it as it is.
 """
 
@@ -94,16 +94,16 @@ class WorkerTasks:
         return self.jobs.enqueue_due(now) if room is None else self.jobs.enqueue_due(now, room)
 
     def maintain(self, owner: str, job: Job) -> None:
-        standing, began = self.jobs.owner_status(owner), self.upkeep.clock()
-        seen = [standing.position]
+        status, began = self.jobs.owner_status(owner), self.upkeep.clock()
+        positions = [status.position]
         try:
-            tended = self.upkeep.maintain(
+            result = self.upkeep.maintain(
                 owner,
                 self.seconds,
                 shared=True,
                 key=f"job {job.id} of {self.jobs.identity}",
                 count_waiting=partial(self.jobs.dreams_ahead, owner),
-                on_written=lambda: seen.append(
+                on_written=lambda: positions.append(
                     self.jobs.owner_status(owner).position
                 ),  # events of the upkeep are not new work
             )
@@ -112,11 +112,13 @@ class WorkerTasks:
         except Exception as error:
             log.warning("upkeep of %s failed, attempt %d of %d: %s", owner, job.attempts + 1, self.tries, error)
             if job.attempts + 1 >= self.tries:
-                self._give_up(owner, standing, _error_text(error))
+                self._give_up(owner, status, _error_text(error))
             raise
-        again = tended.next_at or began + idle_delay(standing, began)
-        self.jobs.mark_maintained(owner, position=seen[-1], at=began, due=again, waits_for_dream=tended.waits_for_limit)
-        self.on_done(owner, tended.done)
+        due = result.next_at or began + idle_delay(status, began)
+        self.jobs.mark_maintained(
+            owner, position=positions[-1], at=began, due=due, waits_for_dream=result.waits_for_limit
+        )
+        self.on_done(owner, result.done)
 
     def embed(self) -> None:
         """Embed for one slice; enqueue more jobs if work is left.
@@ -132,15 +134,17 @@ class WorkerTasks:
     def recover_jobs(self, worker: int | None = None) -> int:
         """Requeue jobs of dead workers and jobs lost by this one; return their number."""
         settings, lost = self.upkeep.settings, self._unreported_jobs(worker)
-        unheard, longest = settings.worker.stalled_seconds, max(MAX_JOB_SECONDS, 4 * settings.model.seconds)
-        again, given_up = self.jobs.recover_stalled(
-            dead_after=unheard, max_seconds=longest, max_attempts=self.tries, lost=lost
+        dead_after, max_seconds = settings.worker.stalled_seconds, max(MAX_JOB_SECONDS, 4 * settings.model.seconds)
+        restarted, given_up = self.jobs.recover_stalled(
+            dead_after=dead_after, max_seconds=max_seconds, max_attempts=self.tries, lost=lost
         )
-        for job in again:
+        for job in restarted:
             why = (
-                "its end could not be written to the queue" if job.id in lost else f"it took longer than {longest:g} s"
+                "its end could not be written to the queue"
+                if job.id in lost
+                else f"it took longer than {max_seconds:g} s"
             )
-            why = f"no heartbeat of its worker for {unheard:g} s" if job.is_worker_dead else why
+            why = f"no heartbeat of its worker for {dead_after:g} s" if job.is_worker_dead else why
             log.warning("restarting job %s: %s", _job_name(job.task, job.owner), why)
             metrics.count_job(task=job.task, outcome="stalled")
         for job in given_up:
@@ -150,7 +154,7 @@ class WorkerTasks:
                 self._give_up(
                     job.owner, self.jobs.owner_status(job.owner), f"{job.attempts + 1} workers died during it"
                 )
-        return len(again)
+        return len(restarted)
 
     def _unreported_jobs(self, worker: int | None) -> list[int]:
         """Jobs that have ended here but whose end could not be written to the queue."""
@@ -160,9 +164,9 @@ class WorkerTasks:
         self._unreported_since = {job: self._unreported_since.get(job, now) for job in missed}
         return [job for job, since in self._unreported_since.items() if now - since >= REPORT_SECONDS]
 
-    def _give_up(self, owner: str, standing: OwnerStatus, reason: str) -> None:
+    def _give_up(self, owner: str, status: OwnerStatus, reason: str) -> None:
         now = self.upkeep.clock()
-        self.jobs.mark_maintained(owner, position=standing.position, at=now, due=now + GIVE_UP_DELAY, reason=reason)
+        self.jobs.mark_maintained(owner, position=status.position, at=now, due=now + GIVE_UP_DELAY, reason=reason)
 
 
 def app_for(work: WorkerTasks, connector: Any) -> App:
@@ -174,7 +178,7 @@ def app_for(work: WorkerTasks, connector: Any) -> App:
             work.embed()
 
     @app.task(name="tend", queue=QUEUE, pass_context=True, retry=JobBackoff(work.tries))
-    def tend(context: JobContext, owner: str) -> None:
+    def maintain(context: JobContext, owner: str) -> None:
         with work.running(context.job), _record_outcome("tend", last=context.job.attempts + 1 >= work.tries):
             work.maintain(owner, context.job)
 
@@ -195,11 +199,11 @@ class JobBackoff(BaseRetryStrategy):
         return RetryDecision(retry_in={"seconds": int(min(MAX_BACKOFF_SECONDS, BACKOFF_SECONDS * 2**job.attempts))})
 
 
-def idle_delay(standing: OwnerStatus, now: datetime) -> timedelta:
+def idle_delay(status: OwnerStatus, now: datetime) -> timedelta:
     """Time until the next check if there are no new events."""
-    if standing.has_new_events:
+    if status.has_new_events:
         return IDLE_DELAY
-    return min(MAX_IDLE_DELAY, max(IDLE_DELAY, 2 * (now - standing.maintained_at)))
+    return min(MAX_IDLE_DELAY, max(IDLE_DELAY, 2 * (now - status.maintained_at)))
 
 
 @contextmanager

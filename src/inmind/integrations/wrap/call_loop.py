@@ -1,7 +1,7 @@
 """One call of the host, in as many rounds with the provider as memory tools need.
 
-It decides what to send next, what to do with a reply, and when the host gets its answer. It sends nothing itself, so it
-is shared by sync and async clients.
+`CallLoop` decides which request follows, handles each reply, and decides when the host gets its answer. It sends
+nothing itself, so sync and async clients share it.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ ENDPOINTS = {
         allowed_values={"thread": (False, f"False (pass thread=False): {_ONE_CONVERSATION}")},
     ),
 }
-"""By the end of their paths. The beginning depends on the server."""
+"""Endpoints by the end of their paths. The beginning depends on the server."""
 
 
 class CallLoop:
@@ -196,8 +196,8 @@ class CallLoop:
         The host has seen them, so a missing end is neither an error nor a reason to drop them.
         """
         chunks, self._chunks = self._chunks, []
-        read = None if self._failed else read_partial_reply(chunks, format=self._format.name)
-        continues = read is not None and self._record_and_check(read)
+        reply = None if self._failed else read_partial_reply(chunks, format=self._format.name)
+        continues = reply is not None and self._record_and_check(reply)
         if continues:
             self._start_next_round()
         return continues
@@ -236,7 +236,7 @@ class CallLoop:
     def _router_for(self, prompt_tools: Sequence[Wire]) -> _CallRouter:
         """A router for the prompt just prepared.
 
-        Without messages and tools of the host, the session's tools count.
+        If the host passes neither messages nor tools, the session's tools are used.
         """
         state = self._session.state
         tools = state.prompt.tools if self._messages is None and self._tools is None else self._tools
@@ -251,10 +251,7 @@ class CallLoop:
 
 @frozen(kw_only=True)
 class _CallRouter:
-    """Decides which calls the host does not see.
-
-    Those of memory tools, and of tools that do not exist.
-    """
+    """Decides which calls are hidden from the host: those of memory tools and of unknown tools."""
 
     host_tools: Sequence[Wire] | None = None
     prompt_tools: Sequence[Wire] = ()

@@ -2,8 +2,8 @@
 
 To the host of a wrapped client a reply is one message. To the provider it was several: calls of memory tools, their
 results, then the text; or a message with more calls than the host has. If the host's next list were sent as it is, it
-would differ from what the provider has in its cache. So the list is compared with the conversation in the journal, and
-wherever both have the same reply to the same message, the journal's messages are used. The journal marks messages that
+would differ from the provider's cache. So the list is compared with the conversation in the journal, and
+where both have the same reply to the same message, the journal's messages are used. The journal marks messages that
 memory answered, so it does not matter which tools exist by now.
 
 Texts and calls are compared. A host may keep a reply as the client's object, as bare text, in another provider's
@@ -85,9 +85,9 @@ class SpeakerTurn:
     calls: list[Call] = field(default_factory=list[Call])
     """Calls of the assistant that the host has to answer."""
     has_hidden_calls: bool = False
-    """Memory answered calls in it, so the host did not see all of it."""
+    """Memory answered calls in it, so the host did not see the whole turn."""
     ends_with_memory: bool = False
-    """It ends with an answer of memory; the host has not seen what follows."""
+    """It ends with an answer of memory; the host has not seen the messages after it."""
     formats: frozenset[str] = frozenset()
 
     @property
@@ -106,8 +106,8 @@ class SpeakerTurn:
     def unseen_wires(self) -> list[Any]:
         """Messages of a reply that the host does not have.
 
-        All of them if the host's call failed on the way. If the host will not answer the visible calls, those before
-        them.
+        These are all messages if the host's call failed, or the messages before the visible calls if the host will not
+        answer those.
         """
         if self.ends_with_memory:
             return self.wires
@@ -142,7 +142,7 @@ def _without_marks(messages: Sequence[Any]) -> list[Any]:
 
 
 def _merge_turns(journal: Sequence[SpeakerTurn], host: Sequence[SpeakerTurn]) -> list[Any]:
-    """The host's list, with the journal's messages wherever both have the same turn.
+    """The host's list, with the journal's messages where both have the same turn.
 
     Hosts drop messages at the start or in the middle, insert summaries, and edit. So after a difference each message is
     looked for in the rest of the journal, and of several places the one with the longest run is used. A reply is also
@@ -221,7 +221,7 @@ def _merge_reply(journal: SpeakerTurn, host: SpeakerTurn) -> list[Any] | None:
     """The messages for a reply that both lists have; None if the replies differ.
 
     The host's version may start at a later round, if an earlier call failed or only the last round was shown. It may
-    end early. It may lack the calls of the last round, if the reply was cut off or the host will not run them. The
+    end early. The calls of the last round may be missing, if the reply was cut off or the host will not run them. The
     host's version of that round is then used.
     """
     calls_dropped = bool(journal.calls) and not host.calls
@@ -259,8 +259,8 @@ def _has_same_letters(texts: Sequence[str], joined: str) -> bool:
     """True if `joined` is these texts, with at most spaces between them."""
     rest = joined
     for index, text in enumerate(texts):
-        before, found, rest = rest.partition(text)
-        if not found or before.strip() or (before and not index):
+        before, match, rest = rest.partition(text)
+        if not match or before.strip() or (before and not index):
             return False
     return not rest
 
@@ -365,7 +365,7 @@ def _part_key(part: Part) -> Hashable:
 
 def _call_key(call: Call) -> tuple[str, str, object]:
     """A call with parsed arguments: providers write them as text or as an object."""
-    meant: object = call.arguments
+    arguments: object = call.arguments
     with suppress(ValueError, RecursionError):
-        meant = json.loads(call.arguments)
-    return call.id, call.name, meant
+        arguments = json.loads(call.arguments)
+    return call.id, call.name, arguments

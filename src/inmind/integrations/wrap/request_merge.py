@@ -1,4 +1,4 @@
-"""Combine the host's arguments with the request that memory prepared, as each provider accepts them."""
+"""Combine the host's arguments with the prepared request, as each provider accepts them."""
 
 from __future__ import annotations
 
@@ -22,34 +22,34 @@ Body = dict[str, Any]
 _SELF_CONTAINED = ("message", "function_call", "custom_tool_call")
 
 
-def adapt_chat_request(body: Body, given: Mapping[str, Any]) -> Body:
+def adapt_chat_request(body: Body, host_arguments: Mapping[str, Any]) -> Body:
     """Drop memory tools if the host uses `functions`, the older form.
 
     The two cannot be combined.
     """
-    if not given.get("functions"):
+    if not host_arguments.get("functions"):
         return body
     rest = {name: value for name, value in body.items() if name != "tools"}
-    return {**rest, "tools": given["tools"]} if given.get("tools") else rest
+    return {**rest, "tools": host_arguments["tools"]} if host_arguments.get("tools") else rest
 
 
-def adapt_responses_request(body: Body, given: Mapping[str, Any]) -> Body:
+def adapt_responses_request(body: Body, host_arguments: Mapping[str, Any]) -> Body:
     """With `store=False`, send items in full.
 
     The provider has not stored them and cannot resolve ids.
     """
-    if given.get("store") is not False:
+    if host_arguments.get("store") is not False:
         return body
     return {**body, "input": [_without_stored_id(item) for item in body["input"] if not _is_reference(item)]}
 
 
-def adapt_anthropic_request(body: Body, given: Mapping[str, Any]) -> Body:
+def adapt_anthropic_request(body: Body, host_arguments: Mapping[str, Any]) -> Body:
     """Make room for a top-level `cache_control`, which counts like a mark after all messages.
 
     Our marks get its lifetime. If there are too many marks, one of ours is removed.
     """
-    beside = to_plain(given.get("cache_control") or None, "cache_control")
-    if beside is None:
+    cache_control = to_plain(host_arguments.get("cache_control") or None, "cache_control")
+    if cache_control is None:
         return body
     system, messages = body.get("system", []), body["messages"]
     if not remaining_marks(system, messages, body.get("tools", [])):
@@ -58,9 +58,9 @@ def adapt_anthropic_request(body: Body, given: Mapping[str, Any]) -> Body:
             system = replace_own_marks(system, None)
         else:
             messages = _replace_marks(messages, None)
-    lasting = own_mark_before([{"cache_control": beside}])
-    if "ttl" in lasting:
-        system, messages = replace_own_marks(system, lasting), _replace_marks(messages, lasting)
+    own_mark = own_mark_before([{"cache_control": cache_control}])
+    if "ttl" in own_mark:
+        system, messages = replace_own_marks(system, own_mark), _replace_marks(messages, own_mark)
     return {**body, **({"system": system} if system else {}), "messages": messages}
 
 
@@ -72,8 +72,8 @@ def relax_tool_choice(body: Body, hidden: Callable[[str], bool]) -> Body:
     choice = to_plain(body.get("tool_choice"), "tool_choice")
     forced = _forced_tools(choice, body.get("tools", ()))
     # A built-in tool of the provider may have no name. It belongs to the host.
-    named = [tool_names([tool]) for tool in forced]
-    only_memory = bool(named) and all(names and all(map(hidden, names)) for names in named)
+    tool_name_lists = [tool_names([tool]) for tool in forced]
+    only_memory = bool(tool_name_lists) and all(names and all(map(hidden, names)) for names in tool_name_lists)
     return {**body, "tool_choice": _auto_choice(choice)} if only_memory else body
 
 

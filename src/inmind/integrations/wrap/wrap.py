@@ -1,7 +1,7 @@
 """`wrap`: working memory in every conversation of an existing client.
 
-Whichever method a host uses (`create`, `parse`, `stream`, their beta forms), the client sends a POST to one of three
-paths, through one method that all its resources share. Memory replaces that method. So the host keeps its client's
+All methods that a host can use (`create`, `parse`, `stream`, their beta forms) send a POST to one of three paths,
+through one method that all resources of the client share. Memory replaces that method. So the host keeps its client's
 class, types and helpers, and new methods of later versions work too. Everything else is passed through: models, files,
 embeddings, batches, and conversations that do not use POST (realtime, the websocket of `responses.connect`).
 """
@@ -40,14 +40,14 @@ def wrap(client: C, session: Session | AsyncSession) -> C:
     if not isinstance(session, Session | AsyncSession):  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
         raise InvalidInput(field="session", value=session, expected="a Session")
     # Checked on the class: on the client these attributes would be created, which takes time.
-    has = {*dir(type(client)), *getattr(client, "__dict__", ())}
-    if has.isdisjoint(_RESOURCES) or not all(callable(getattr(client, name, None)) for name in ("post", "copy")):
+    attributes = {*dir(type(client)), *getattr(client, "__dict__", ())}
+    if attributes.isdisjoint(_RESOURCES) or not all(callable(getattr(client, name, None)) for name in ("post", "copy")):
         raise InvalidInput(field="client", value=client, expected="a client of OpenAI or Anthropic, sync or async")
     if isinstance(getattr(client, "post", None), PostWithMemory | AsyncPostWithMemory):
         raise InvalidInput(field="client", value=client, expected="a client that is not wrapped yet")
     if inspect.iscoroutinefunction(getattr(client, "post", None)):
-        awaited = session if isinstance(session, AsyncSession) else AsyncSession(session)
-        return _with_memory(client, partial(AsyncPostWithMemory, session=awaited, rounds=HiddenRounds()))
+        async_session = session if isinstance(session, AsyncSession) else AsyncSession(session)
+        return _with_memory(client, partial(AsyncPostWithMemory, session=async_session, rounds=HiddenRounds()))
     if isinstance(session, AsyncSession):
         raise InvalidInput(field="session", value=session, expected="session.sync: this client is not async")
     return _with_memory(client, partial(PostWithMemory, session=session, rounds=HiddenRounds()))
@@ -58,8 +58,8 @@ def _with_memory(client: Any, with_memory: Callable[[Callable[..., Any]], PostWi
     wrapped.post = with_memory(wrapped.post)
     wrapped.copy = wrapped.with_options = lambda **options: _with_memory(client.copy(**options), with_memory)  # pyright: ignore[reportUnknownLambdaType] -- the client's own
     # Some clients create their resources at once, and a resource keeps the `post` that it was created with.
-    made: dict[str, Any] = {**wrapped.__dict__}
-    for name, resource in made.items():
+    attributes: dict[str, Any] = {**wrapped.__dict__}
+    for name, resource in attributes.items():
         if getattr(resource, "_client", None) is wrapped:
             setattr(wrapped, name, type(resource)(wrapped))
     return wrapped
@@ -114,10 +114,7 @@ class AsyncPostWithMemory:
 def _call_loop(
     session: Session, rounds: HiddenRounds, path: str, arguments: dict[str, Any]
 ) -> tuple[CallLoop | None, dict[str, Any]]:
-    """The loop for a POST that continues a conversation, or None.
-
-    And the arguments without what the loop handles.
-    """
+    """The loop for a POST that continues a conversation, or None, and the remaining arguments."""
     body = arguments.get("body")
     endpoint = _endpoint(path.partition("?")[0], body) if is_object(body) else None
     if endpoint is None or not is_object(body):

@@ -83,7 +83,7 @@ def _is_memory_page(event: Event) -> bool:
 
 
 def _read_crystals(
-    events: list[Event], deep: SearchEngine, resource: str, own_tool: Callable[[str], bool]
+    events: list[Event], search_engine: SearchEngine, resource: str, own_tool: Callable[[str], bool]
 ) -> Iterator[Crystal]:
     read = message_reader(own_tool)
     texts: dict[str, str] = {}
@@ -91,7 +91,7 @@ def _read_crystals(
         message = read(event.payload) if isinstance(event.payload, MessageAdded) else None
         for text_part in extract_crystals(event, message):
             texts[f"{event.id}.{text_part.part}" if text_part.part else event.id] = text_part.text
-    for record in deep.records_of_events([event.id for event in events]):
+    for record in search_engine.records_of_events([event.id for event in events]):
         if record.is_searchable and record.id in texts:
             yield record.crystal(texts[record.id], resource)
 

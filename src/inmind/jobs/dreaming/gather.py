@@ -1,4 +1,4 @@
-"""Gather the input of a dream: the page, the pending notes, and the activity since the last dream.
+"""Gather the input of a dream: page, pending notes, and activity since the last dream.
 
 Nothing is changed here. Text that a user typed into the notes page has no event yet, so it is identified by its place
 until the dream commits. Everything is read from the journal, so a process that resumes a dream gathers the same input.

@@ -123,9 +123,9 @@ class DreamHistory:
         return dream
 
     def cancel(self, key: Key | None = None) -> bool:
-        """End the running dream, in whatever process it runs.
+        """End the running dream, in any process.
 
-        It can no longer commit. False if none is running.
+        The dream can no longer commit. Returns False if none is running.
         """
 
         def decide(state: ResourceState, _: datetime) -> Decision[ResourceState, bool]:
@@ -162,7 +162,7 @@ class DreamHistory:
                 user_lines=tuple(before.dreams.user_lines.items()),
                 adopted_entries=tuple(sorted(before.dreams.adopted_entries)),
                 insights=commit.payload.insights if isinstance(commit.payload, DreamCommitted) else (),
-                crystals=tuple(event.id for event in self._crystals_made_by(commit) if event.origin is Origin.DREAM),
+                crystals=tuple(event.id for event in self._crystals_of(commit) if event.origin is Origin.DREAM),
             )
             drafts = [Draft(payload=undone, origin=Origin.OPERATOR, sources=(commit.id,))]
             drafts += self._restore_pages(state, dream, commit)
@@ -203,7 +203,7 @@ class DreamHistory:
     def _missing_notes(self, dream: Dream, commit: Event, notes_text: str) -> Iterator[PageNote]:
         """Notes of the dream that are not on the page.
 
-        Equal notes added since do not count as them.
+        Equal notes that were added since do not count.
         """
         last_seq = commit.payload.last_seq if isinstance(commit.payload, DreamCommitted) else commit.seq
         since = self._store.read(self._stream.name, after=last_seq, kind=NoteAdded.kind)
@@ -222,7 +222,7 @@ class DreamHistory:
             if (note := as_page_note(event)) is not None:
                 yield note
 
-    def _crystals_made_by(self, commit: Event) -> Iterator[Event]:
+    def _crystals_of(self, commit: Event) -> Iterator[Event]:
         """Events of the crystals in the dream's commit, which ends at the next batch."""
         for event in self._store.read(self._stream.name, after=commit.seq):
             if event.starts_batch:

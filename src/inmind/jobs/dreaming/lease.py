@@ -1,7 +1,7 @@
 """The dream lease: the exclusive right to dream for a resource.
 
 The holder renews it in the journal every 20 s; it expires after 60 s. After that another process takes the dream over
-under the same number and resumes at the last recorded stage. The former holder may come back at any time, so every
+under the same number and resumes at the last recorded stage. The former holder may continue at any time, so every
 write of a dream is decided on the newest state and first checks number and holder.
 """
 

@@ -83,7 +83,7 @@ class Dreamer:
     ) -> int:
         """Run one dream and return its number.
 
-        The outcome is in the journal, also of a failed dream.
+        The outcome is in the journal, even if the dream failed.
 
         An unfinished dream is resumed at its last recorded stage instead of starting a new one. The same holds for the
         dream that an earlier call with the same key started. Raises DreamRunning if another process dreams. A dream
@@ -167,7 +167,7 @@ class Dreamer:
     def _publish(self, lease: DreamLease) -> None:
         """Write the live files and update the index.
 
-        If this fails, the commit stands and the next reader catches up.
+        If this fails, the commit stays and the next reader catches up.
         """
         try:
             lease.report_phase("index")

@@ -1,4 +1,4 @@
-"""`AsyncMemory` and its sessions: the sync names, awaited, for programs on an asyncio event loop.
+"""`AsyncMemory` and its sessions: the sync names, awaited, for asyncio programs.
 
     from inmind import AsyncMemory
 
@@ -10,6 +10,6 @@
 
 Every method is awaited, and so is every property that reads the store. Properties that read nothing are not
 (`session.id`, `memory.home`). `id in memory` becomes `await memory.contains(id)`. Calls return the same values as the
-sync names, and wrappers where those return objects. `wrapper.sync` is the sync object: all behaviour is implemented
+sync names, and wrappers if those return objects. `wrapper.sync` is the sync object: all behaviour is implemented
 there. An AsyncMemory belongs to no particular event loop: several loops may use it, each in its own thread.
 """

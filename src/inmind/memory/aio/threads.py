@@ -5,9 +5,9 @@ that, and neither must other work in the host's default executor: so each memory
 
 Calls of one lane run one after the other, in the order in which they were made. Lanes do not wait for each other.
 
-A call runs completely or not at all, even if its caller is cancelled. Cancelled before a thread has started it, it
-never runs. Cancelled later, it is finished first, and only then the caller gets CancelledError: a retry or a `close`
-after it finds nothing in progress. So a timeout never interrupts a call; it can only prevent one.
+A call runs completely or does not run, even if its caller is cancelled. If it is cancelled before a thread has started
+it, it never runs. If it is cancelled later, it is finished first, and only then the caller gets CancelledError: a retry
+or a `close` after that finds nothing in progress. So a timeout never interrupts a call; it can only prevent one.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ class CallThreads:
     ) -> R:
         """Run `work` in a thread, in the context of the caller, and return its result.
 
-        Without a lane it waits for no other call. `on_cancel` is called if the caller is cancelled; the work may go on.
+        Without a lane it waits for no other call. `on_cancel` is called if the caller is cancelled; the work may
+        continue.
         """
         call = _Call(work)
         with self._lock:
@@ -93,7 +94,7 @@ class CallThreads:
                 self._close_if_idle()
 
     def _close_if_idle(self) -> None:
-        """The caller holds the lock."""
+        """Close the pool if no call is left. The caller holds the lock."""
         if self._last is not None and not self._lanes:
             self._pool.submit(self._last.run)
             self._pool.shutdown(wait=False)

@@ -70,9 +70,9 @@ def cancellable(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[
     @wraps(method)
     async def call(wrapper: AsyncWrapper[S], /, *args: P.args, **kwargs: P.kwargs) -> R:
         stop = threading.Event()
-        also: Any = kwargs.get("cancelled") or stop.is_set
-        passed = {**kwargs, "cancelled": lambda: stop.is_set() or also()}
-        work = partial(getattr(wrapper.sync, method.__name__), *args, **passed)
+        caller_cancelled: Any = kwargs.get("cancelled") or stop.is_set
+        options = {**kwargs, "cancelled": lambda: stop.is_set() or caller_cancelled()}
+        work = partial(getattr(wrapper.sync, method.__name__), *args, **options)
         return await wrapper._threads.run(work, wrapper._lane, on_cancel=stop.set)  # pyright: ignore[reportPrivateUsage] -- this is a method of wrappers
 
     return call
@@ -102,7 +102,7 @@ class awaited_property(Generic[S, R]):  # noqa: N801 -- used like `property`
 class PendingValue(Generic[R]):
     """The value of an awaited property: it is read when it is awaited.
 
-    Not a coroutine: `hasattr`, `inspect` and debuggers get attributes that they never await.
+    It is not a coroutine: `hasattr`, `inspect` and debuggers get attributes that they never await.
     """
 
     def __init__(self, name: str, read: Callable[[], Awaited[R]]) -> None:
@@ -112,7 +112,7 @@ class PendingValue(Generic[R]):
         return self._read().__await__()
 
     def __bool__(self) -> bool:
-        """Refused: a condition without `await` would otherwise always be true."""
+        """Raise TypeError: a condition without `await` would always be true."""
         raise TypeError(f"{self._name} has to be awaited: await …{self._name.partition('.')[2]}")
 
     def __repr__(self) -> str:

@@ -1,6 +1,6 @@
 """Checks that a payload has the declared types, at every level.
 
-The journal's decoder accepts any JSON, since it reads only what it wrote. Payloads of a bundle are checked against the
+The journal's decoder accepts any JSON, since it reads only its own output. Payloads of a bundle are checked against the
 annotations of their classes, so a new kind of event needs no code here.
 """
 
@@ -17,10 +17,10 @@ from inmind.core.json import check_json
 from inmind.errors import InvalidInput
 
 MAX_NUMBER = 2**62
-"""More than any journal counts."""
+"""Larger than any number in a journal."""
 
 TypeCheck = Callable[[Any], str]
-"""Returns what is wrong with a value, starting with the path to it; empty if it is right."""
+"""Returns the error of a value, starting with the path to it; empty if it is valid."""
 
 
 def find_type_error(value: object) -> str:
@@ -122,8 +122,8 @@ def _check_json(value: Any) -> str:
     return ""
 
 
-def _first_error(found: Iterable[tuple[str, str]]) -> str:
-    return next((step + wrong for step, wrong in found if wrong), "")
+def _first_error(errors: Iterable[tuple[str, str]]) -> str:
+    return next((step + error for step, error in errors if error), "")
 
 
 def _type_message(value: object, declared: str) -> str:

@@ -1,6 +1,6 @@
-"""Checks of payload values that types cannot express: message formats, document paths, timestamps.
+"""Checks of payload values beyond types: message formats, document paths, timestamps.
 
-Other input is checked where it enters. Events of a bundle are checked here by the same functions: one message that
+Other input is checked when it enters. Events of a bundle are checked here by the same functions: one message that
 cannot be parsed would break every later reader of the conversation.
 """
 
@@ -43,9 +43,9 @@ _AMOUNT = re.compile(r"[0-9]{1,40}(?:\.[0-9]{1,40})?")
 _EVENT_ID = re.compile(r".+#[0-9]{1,18}", re.DOTALL)
 
 
-def check_payload(what: EventPayload) -> None:
+def check_payload(payload: EventPayload) -> None:
     """Raise ValueError or InvalidInput for an invalid payload."""
-    match what:
+    match payload:
         case MessageAdded(wire=wire, format=format):
             get_format(format).check(wire, field="wire")
         case SettingsWritten():
@@ -74,16 +74,16 @@ def check_payload(what: EventPayload) -> None:
             if not stream or not seq.isdecimal():
                 raise ValueError(f"{note[:50]!r} is not the id of a note")
         case NoteAdded() | CrystalCreated():
-            if what.category not in KINDS:
-                raise ValueError(f"kind {what.category[:50]!r} is not one of {', '.join(KINDS)}")
-            _check_range(what.importance, 0, 1)
-            _check_range(what.valence, -1, 1)
+            if payload.category not in KINDS:
+                raise ValueError(f"kind {payload.category[:50]!r} is not one of {', '.join(KINDS)}")
+            _check_range(payload.importance, 0, 1)
+            _check_range(payload.valence, -1, 1)
         case TradeRecorded(amount=amount, date=on):
             if not _AMOUNT.fullmatch(amount):
                 raise ValueError(f"{amount[:50]!r} is not an amount")
             _check_timestamp(on)
         case DreamStarted() | DreamResumed() | DreamProgressed() | DreamAnswered() | DreamChecked():
-            parse_timestamp(what.lease_until)
+            parse_timestamp(payload.lease_until)
         case DreamGathered(lease_until=until, as_of=at):
             parse_timestamp(until)
             parse_timestamp(at)
@@ -94,7 +94,7 @@ def check_payload(what: EventPayload) -> None:
                 _check_timestamp(edit.at)
                 validate_text(edit.topic + edit.keywords)
         case DreamCommitted() | DreamUndone():
-            _check_dream(what)
+            _check_dream(payload)
         case _:
             pass
 
@@ -109,10 +109,18 @@ def parse_timestamp(text: str) -> datetime:
         raise ValueError(f"{text!r} is not a timestamp") from error
 
 
-def _check_entity(seen: EntitySighting) -> None:
+def _check_entity(sighting: EntitySighting) -> None:
     """Its texts are shown in prompts."""
-    parts = (text for part in seen.parts for text in (part.type, part.id, part.name))
-    for text in (seen.type, seen.id, seen.name, seen.action, *seen.aliases, *(seen.parent or ()), *parts):
+    parts = (text for part in sighting.parts for text in (part.type, part.id, part.name))
+    for text in (
+        sighting.type,
+        sighting.id,
+        sighting.name,
+        sighting.action,
+        *sighting.aliases,
+        *(sighting.parent or ()),
+        *parts,
+    ):
         validate_text(text)
 
 
@@ -122,17 +130,17 @@ def _check_stubs(stubs: Iterable[Stub]) -> None:
             get_format(stub.format).check(wire, field="stubs")
 
 
-def _check_dream(what: DreamCommitted | DreamUndone) -> None:
-    for line in what.lines:
+def _check_dream(dream: DreamCommitted | DreamUndone) -> None:
+    for line in dream.lines:
         Section(line.section)
         Trust(line.trust)
         _check_timestamp(line.at)
-    for gap in what.gaps:
+    for gap in dream.gaps:
         parse_timestamp(gap.since)
         parse_timestamp(gap.last_seen)
-    for skill in what.skills:
+    for skill in dream.skills:
         parse_timestamp(skill.last_used)
-    for note in what.notes if isinstance(what, DreamCommitted) else ():
+    for note in dream.notes if isinstance(dream, DreamCommitted) else ():
         if not _EVENT_ID.fullmatch(note):
             raise ValueError(f"{note[:50]!r} is not the id of a note")
 

@@ -37,7 +37,7 @@ def encode_event_line(position: int, event: Event) -> str:
 
 
 def decode_event_line(line: bytes) -> tuple[int, Event]:
-    """The position and the event of a line. ValueError says what is wrong with it."""
+    """The position and the event of a line. Raises ValueError for an invalid line."""
     record = _parse_record(line, _EVENT_MEMBERS)
     kind, origin = record["kind"], record["origin"]
     if kind not in KINDS:
@@ -133,12 +133,12 @@ def _check_count(number: int) -> int:
 
 def _decode_checked_payload(kind: str, body: str) -> EventPayload:
     try:
-        what = decode_payload(kind, body)
-        if wrong := find_type_error(what):
-            raise ValueError(wrong)
-        check_payload(what)
+        payload = decode_payload(kind, body)
+        if message := find_type_error(payload):
+            raise ValueError(message)
+        check_payload(payload)
     except Damaged as error:
         raise ValueError(f"invalid payload of kind {kind!r}: {error.reason}") from error
     except (InvalidInput, *DECODE_ERRORS) as error:
         raise ValueError(f"invalid payload of kind {kind!r}: {error}") from error
-    return what
+    return payload

@@ -73,10 +73,10 @@ def write_bundle(
             file.seek(0)
             file.truncate()
             with zipfile.ZipFile(file, "w", compression=compression) as zip, place.store.consistent_read():
-                writing = _ZipWriter(zip)
-                left_out = _write_entries(writing, place, resource, now, progress)
+                writer = _ZipWriter(zip)
+                left_out = _write_entries(writer, place, resource, now, progress)
             # Very repetitive data would look like a zip bomb to the reader: it is stored uncompressed.
-            if writing.written_bytes < MIN_OUTPUT_BYTES + MAX_RATIO // 2 * file.seek(0, os.SEEK_END):
+            if writer.written_bytes < MIN_OUTPUT_BYTES + MAX_RATIO // 2 * file.seek(0, os.SEEK_END):
                 break
         file.flush()
         os.fsync(file.fileno())
@@ -106,36 +106,36 @@ class _ZipWriter:
         self.written_bytes += length
 
 
-def _write_entries(writing: _ZipWriter, place: Backend, resource: str, now: datetime, watch: OnProgress) -> list[str]:
-    store, chosen = place.store, _StreamSelection(resource)
+def _write_entries(writer: _ZipWriter, place: Backend, resource: str, now: datetime, watch: OnProgress) -> list[str]:
+    store, selection = place.store, _StreamSelection(resource)
     keys = 0
 
     def receipts() -> Iterator[bytes]:
         nonlocal keys
-        for receipt in _receipts(store, chosen):
+        for receipt in _receipts(store, selection):
             keys += 1
             yield f"{encode_receipt_line(receipt)}\n".encode()
 
-    writing.add(JOURNAL, _event_lines(store, chosen, watch))
-    writing.add(KEYS, receipts())
+    writer.add(JOURNAL, _event_lines(store, selection, watch))
+    writer.add(KEYS, receipts())
     left_out: list[str] = []
     names: set[str] = set()
-    for name, data in read_extra_files(place, chosen.first_events if resource else None):
+    for name, data in read_extra_files(place, selection.first_events if resource else None):
         if data is None or normalized_name(name) in names:
             left_out.append(name)
         else:
             names.add(normalized_name(name))
-            writing.add(EXTRA_PREFIX + name, iter([data]))
-    told = Manifest(
+            writer.add(EXTRA_PREFIX + name, iter([data]))
+    bundle_manifest = Manifest(
         made=now.isoformat(),
         by=version("inmind"),
         of=resource,
-        streams=len(chosen.versions),
-        events=sum(chosen.versions.values()),
+        streams=len(selection.versions),
+        events=sum(selection.versions.values()),
         keys=keys,
-        entries=dict(writing.entries),
+        entries=dict(writer.entries),
     )
-    writing.add(MANIFEST, iter([manifest.encode_manifest(told)]))
+    writer.add(MANIFEST, iter([manifest.encode_manifest(bundle_manifest)]))
     return left_out
 
 
@@ -146,7 +146,7 @@ class _StreamSelection:
         self.owner = resource or None
         self.versions: dict[str, int] = {}
         self.first_events: list[Event] = []
-        """Of one resource's: only that one's files are looked for by them."""
+        """First events of the streams of one resource, to find its files; empty if everything is exported."""
 
     def includes(self, event: Event) -> bool:
         """Settings are not exported as events: see `extra_files`."""
@@ -180,17 +180,17 @@ class _PositionEncoder:
         return encode_event_line(self._last, event)
 
 
-def _event_lines(store: Store, chosen: _StreamSelection, watch: OnProgress) -> Iterator[bytes]:
-    upto, places = store.last_position(owner=chosen.owner), _PositionEncoder()
+def _event_lines(store: Store, selection: _StreamSelection, watch: OnProgress) -> Iterator[bytes]:
+    upto, places = store.last_position(owner=selection.owner), _PositionEncoder()
     lines: list[str] = []
     for done, (position, event) in enumerate(
-        store.events_up_to(upto, batch_size=BATCH_SIZE, owner=chosen.owner), start=1
+        store.events_up_to(upto, batch_size=BATCH_SIZE, owner=selection.owner), start=1
     ):
         if event is None:
-            _raise_unreadable(store, store.stream_names("", owner=chosen.owner))
-        if chosen.includes(event):
+            _raise_unreadable(store, store.stream_names("", owner=selection.owner))
+        if selection.includes(event):
             lines.append(f"{places.encode(position, event)}\n")
-            if event.seq != chosen.versions[event.stream]:
+            if event.seq != selection.versions[event.stream]:
                 _raise_unreadable(store, [event.stream])
         if not done % BATCH_SIZE:
             yield "".join(lines).encode()
@@ -207,18 +207,20 @@ def _raise_unreadable(store: Store, streams: Sequence[str]) -> NoReturn:
     raise Damaged(place="the journal", reason="an event could not be read, and can be read now: export again")
 
 
-def _receipts(store: Store, chosen: _StreamSelection) -> Iterator[Receipt]:
+def _receipts(store: Store, selection: _StreamSelection) -> Iterator[Receipt]:
     """The keys of exported events.
 
     Keys that were added during the export belong to later events and are left out.
     """
-    found = (
+    receipts = (
         store.all_receipts(batch_size=BATCH_SIZE)
-        if chosen.owner is None
-        else _receipts_of(store, list(chosen.versions))
+        if selection.owner is None
+        else _receipts_of(store, list(selection.versions))
     )
-    for receipt in found:
-        if receipt.stream != SETTINGS_STREAM and receipt.appended.last <= chosen.versions.setdefault(receipt.stream, 0):
+    for receipt in receipts:
+        if receipt.stream != SETTINGS_STREAM and receipt.appended.last <= selection.versions.setdefault(
+            receipt.stream, 0
+        ):
             yield receipt
 
 
@@ -253,7 +255,7 @@ def _verify(file: BinaryIO, to: Path, left_out: tuple[str, ...], watch: OnProgre
 def _check_outside_home(to: Path, home: Path | None) -> None:
     """The file must not be inside the home, not even through a link.
 
-    It would become part of what is exported, or replace it.
+    It would become part of the export, or replace a file of the home.
     """
     if not os.path.isdir(to.parent):
         raise InvalidInput(field="to", value=str(to), expected="a file in an existing folder")
@@ -264,10 +266,10 @@ def _check_outside_home(to: Path, home: Path | None) -> None:
 
 def _check_not_existing(to: Path, *, overwrite: bool) -> None:
     try:
-        there = os.lstat(to)
+        status = os.lstat(to)
     except OSError:
         return
-    if not stat.S_ISREG(there.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise InvalidInput(field="to", value=str(to), expected="a new file, not a folder, a link or a device")
     if not overwrite:
         raise _exists_error(to)
@@ -291,7 +293,7 @@ def _create_private(part: Path, to: Path) -> Generator[BinaryIO]:
 def _move_into_place(part: Path, to: Path, *, overwrite: bool) -> None:
     """Give the file its final name.
 
-    Without `overwrite` by a hard link: a rename would replace a file that another process created meanwhile.
+    Without `overwrite` a hard link is used: a rename would replace a file that another process created meanwhile.
     """
     if overwrite:
         os.rename(part, to)

@@ -1,4 +1,4 @@
-"""Files of a home that cannot be rebuilt from the journal, and where an import puts them.
+"""Files of a home that cannot be rebuilt from the journal, and their import.
 
     sessions/--<cwd>--/<id>.jsonl, .meta.json     single-file sessions that were not opened yet
     ….damaged-<digest>                            edits that could not be read, set aside
@@ -6,7 +6,7 @@
     config.toml                                   settings
 
 Settings name the server that receives the memory's data, and its key. The settings of a bundle are written next to
-those of the home, for a person to look at, and never take effect by themselves. A database stores them as a text, and
+those of the home, for a person to review, and never take effect automatically. A database stores them as a text, and
 has no place for the other files.
 """
 
@@ -35,7 +35,7 @@ MAX_EXTRA_FILE_BYTES = 64 * 1_048_576
 """A larger file is left out and reported. Each file is held in memory."""
 
 EXTRA_FILE_ROOTS = (CONFIG, "sessions", "resources")
-"""Where extra files are in a home."""
+"""Places of extra files in a home."""
 
 _MAX_DEPTH = 8
 _STAGED_PREFIX = ".inmind-arriving-"
@@ -88,9 +88,9 @@ def find_extra_files(home: Path, places: Sequence[str]) -> Iterator[str]:
 
 
 def read_extra_file(home: Path, name: str) -> bytes | None:
-    """None if it is too large, a link, or no longer there."""
-    found = Folder(home).read(name, max_bytes=MAX_EXTRA_FILE_BYTES)
-    return found.data if found.is_complete else None
+    """The bytes of an extra file; None if it is too large, a link, or no longer there."""
+    file = Folder(home).read(name, max_bytes=MAX_EXTRA_FILE_BYTES)
+    return file.data if file.is_complete else None
 
 
 class ExtraFileWriter(Protocol):
@@ -140,26 +140,26 @@ class DatabaseExtraFiles:
         text = validate_text(data.decode(errors="replace"), field=CONFIG)
         if text in (self._place.read_config().text, self._place.read_config(_IMPORTED_CONFIG).text):
             return
-        told = Draft(payload=SettingsWritten(path=_IMPORTED_CONFIG, text=text), origin=Origin.OPERATOR)
+        draft = Draft(payload=SettingsWritten(path=_IMPORTED_CONFIG, text=text), origin=Origin.OPERATOR)
         try:
-            adoption.add_event(self._settings_event(self._place.store.version(SETTINGS_STREAM), told))
-        except Conflict as moved:  # another writer was first; from now on the import holds the stream
-            adoption.add_event(self._settings_event(moved.actual, told))
+            adoption.add_event(self._settings_event(self._place.store.version(SETTINGS_STREAM), draft))
+        except Conflict as conflict:  # another writer was first; from now on the import holds the stream
+            adoption.add_event(self._settings_event(conflict.actual, draft))
         self.written = (_IMPORTED_CONFIG,)
 
     def publish(self) -> None:
         """Nothing to do: the settings are part of the transaction."""
 
-    def _settings_event(self, version: int, told: Draft) -> Event:
+    def _settings_event(self, version: int, draft: Draft) -> Event:
         return Event(
             stream=SETTINGS_STREAM,
             seq=version + 1,
             at=self._now,
-            payload=told.payload,
-            origin=told.origin,
-            trust=told.effective_trust,
+            payload=draft.payload,
+            origin=draft.origin,
+            trust=draft.effective_trust,
             starts_batch=True,
-            sources=told.sources,
+            sources=draft.sources,
         )
 
 
@@ -194,32 +194,34 @@ class FolderExtraFiles:
 
     def stage(self, name: str, data: bytes, adoption: BulkImport) -> None:  # noqa: ARG002 -- as a database has it
         for place in self._target_names(name, data):
-            there = self._folder.read(place, max_bytes=len(data))
-            if there.data == data:
+            existing = self._folder.read(place, max_bytes=len(data))
+            if existing.data == data:
                 return
-            if there.read_error:
-                raise UnsafeStorage(place=str(self._folder.path / place), reason=there.read_error)
-            if there.data is None:
-                between, slash, _ = place.rpartition("/")
-                self._staged[place] = f"{between}{slash}{_STAGED_PREFIX}{_hex_digest(place.encode())[:16]}"
+            if existing.read_error:
+                raise UnsafeStorage(place=str(self._folder.path / place), reason=existing.read_error)
+            if existing.data is None:
+                folder, slash, _ = place.rpartition("/")
+                self._staged[place] = f"{folder}{slash}{_STAGED_PREFIX}{_hex_digest(place.encode())[:16]}"
                 self._folder.replace(self._staged[place], data)
                 return
         raise BundleDiverged(name, "differs from the file in the bundle")
 
     def publish(self) -> None:
-        for place, lies in self._staged.items():
-            self._folder.save_aside(lies, new_name=place)
+        for place, staged_name in self._staged.items():
+            self._folder.save_aside(staged_name, new_name=place)
 
-    def _remove_staged(self, laid: Iterable[str]) -> None:
-        for lies in laid:
-            found = self._folder.read(lies, max_bytes=MAX_EXTRA_FILE_BYTES)
-            if found.data is not None:
-                self._folder.remove(lies, expected=found)
+    def _remove_staged(self, staged_names: Iterable[str]) -> None:
+        for staged_name in staged_names:
+            file = self._folder.read(staged_name, max_bytes=MAX_EXTRA_FILE_BYTES)
+            if file.data is not None:
+                self._folder.remove(staged_name, expected=file)
 
     def _leftovers(self) -> Sequence[str]:
-        found = (path for place in EXTRA_FILE_ROOTS for path in (self._folder.path / place).rglob(f"{_STAGED_PREFIX}*"))
+        nested = (
+            path for place in EXTRA_FILE_ROOTS for path in (self._folder.path / place).rglob(f"{_STAGED_PREFIX}*")
+        )
         top = self._folder.path.glob(f"{_STAGED_PREFIX}*")
-        return [path.relative_to(self._folder.path).as_posix() for path in (*top, *found)]
+        return [path.relative_to(self._folder.path).as_posix() for path in (*top, *nested)]
 
     def _target_names(self, name: str, data: bytes) -> Iterator[str]:
         """A session has one possible name; other files may get a suffix if the name is taken."""

@@ -103,43 +103,45 @@ def import_into(
     total = 2 * bundle.manifest.events
     checked = bundle.check(lambda done, _: progress(done, total))
     hashed = bundle.sha256()
-    store, placing = place.store, extra_file_writer(place, now)
-    with placing.transaction():
+    store, file_writer = place.store, extra_file_writer(place, now)
+    with file_writer.transaction():
         with store.bulk_import() as adoption, _refused_if_undecodable():
-            there = (*store.stream_names(SESSION_PREFIX), *store.stream_names(RESOURCE_PREFIX)) if only_new else ()
-            if any(map(store.version, there)):
+            existing_streams = (
+                (*store.stream_names(SESSION_PREFIX), *store.stream_names(RESOURCE_PREFIX)) if only_new else ()
+            )
+            if any(map(store.version, existing_streams)):
                 raise InvalidInput(field="home", value=str(place), expected="an empty home")
-            arrival = _EventImporter(store, adoption, checked)
+            importer = _EventImporter(store, adoption, checked)
             for done, (position, event) in enumerate(bundle.events(), start=1):
-                arrival.add(position, event)
+                importer.add(position, event)
                 if not done % PROGRESS_INTERVAL_EVENTS:
                     progress(total // 2 + done, total)
-            keys = sum(arrival.add_receipt(receipt) for receipt in bundle.receipts())
-            arrival.check_dreams()
-            for stream in arrival.changed:
+            keys = sum(importer.add_receipt(receipt) for receipt in bundle.receipts())
+            importer.check_dreams()
+            for stream in importer.changed:
                 _check_foldable(stream, fold)
             for name, data in bundle.extra_files():
-                placing.stage(name, data, adoption)
-        placing.publish()
+                file_writer.stage(name, data, adoption)
+        file_writer.publish()
     progress(total, total)
     return Imported(
         sessions=sum(stream.startswith(SESSION_PREFIX) for stream in checked.versions),
         resources=sum(stream.startswith(RESOURCE_PREFIX) for stream in checked.versions),
-        added=sum(not before for before in arrival.changed.values()),
-        extended=sum(before > 0 for before in arrival.changed.values()),
-        unchanged=len(checked.versions) - len(arrival.changed),
-        events=arrival.events,
+        added=sum(not before for before in importer.changed.values()),
+        extended=sum(before > 0 for before in importer.changed.values()),
+        unchanged=len(checked.versions) - len(importer.changed),
+        events=importer.events,
         keys=keys,
-        extra_files=placing.written,
-        left_out=placing.left_out,
-        missing_sources=arrival.missing_sources,
+        extra_files=file_writer.written,
+        left_out=file_writer.left_out,
+        missing_sources=importer.missing_sources,
         bytes=bundle.size,
         sha256=hashed,
     )
 
 
 class _EventImporter:
-    """Adds events to a store, comparing each with what is there."""
+    """Adds events to a store, comparing each with the existing event."""
 
     def __init__(self, store: Store, adoption: BulkImport, checked: BundleContents) -> None:
         self._store, self._adoption, self._bundle_versions = store, adoption, checked.versions
@@ -170,8 +172,8 @@ class _EventImporter:
         try:
             adopted = self._adoption.add_event(event)
         except Conflict as error:
-            how = f"differs from the bundle from event {event.seq} on"
-            raise BundleDiverged(event.stream, how, expected=error.expected, actual=error.actual) from error
+            difference = f"differs from the bundle from event {event.seq} on"
+            raise BundleDiverged(event.stream, difference, expected=error.expected, actual=error.actual) from error
         owner = self._owner(event)
         self._last_positions[owner] = max(self._last_positions.get(owner, 0), adopted.position)
         if not adopted.is_new:
@@ -189,8 +191,8 @@ class _EventImporter:
         try:
             return self._adoption.add_receipt(receipt)
         except Conflict as error:
-            how = f"has used the key {receipt.key.caller_key!r} for a different request than the bundle"
-            raise BundleDiverged(receipt.stream, how, expected=error.expected, actual=error.actual) from error
+            difference = f"has used the key {receipt.key.caller_key!r} for a different request than the bundle"
+            raise BundleDiverged(receipt.stream, difference, expected=error.expected, actual=error.actual) from error
 
     def check_dreams(self) -> None:
         """Refuse dreams that would hide local activity.
@@ -205,19 +207,19 @@ class _EventImporter:
         for owner in sorted(self._owners_dreamed):
             for stream in self._store.stream_names(SESSION_PREFIX, owner=owner):
                 if self._store.version(stream) > self._bundle_versions.get(stream, 0):
-                    how = f"has new dreams in the bundle and new events here, in {stream}"
-                    raise BundleDiverged(f"resource/{owner}", how)
+                    difference = f"has new dreams in the bundle and new events here, in {stream}"
+                    raise BundleDiverged(f"resource/{owner}", difference)
 
     def _with_local_position(self, event: Event) -> Event:
         """The event with the read position that it has in this journal."""
-        what = event.payload
-        if not isinstance(what, RecordsReadPosition):
+        payload = event.payload
+        if not isinstance(payload, RecordsReadPosition):
             return event
-        position = self._local_positions.get((what.journal_position, event.stream), 0)
-        for there in self._store.read(event.stream, after=event.seq - 1, until=event.seq):
-            if isinstance(there.payload, RecordsReadPosition):
-                position = there.payload.journal_position
-        return replace(event, payload=replace(what, journal_position=position))
+        position = self._local_positions.get((payload.journal_position, event.stream), 0)
+        for existing in self._store.read(event.stream, after=event.seq - 1, until=event.seq):
+            if isinstance(existing.payload, RecordsReadPosition):
+                position = existing.payload.journal_position
+        return replace(event, payload=replace(payload, journal_position=position))
 
     def _owner(self, event: Event) -> str:
         if isinstance(event.payload, SessionOpened):

@@ -49,24 +49,24 @@ def encode_manifest(manifest: Manifest) -> bytes:
 def decode_manifest(data: bytes) -> Manifest:
     """Parse a manifest. A newer format is reported as such before anything else is checked."""
     try:
-        said: Any = json.loads(data.decode())
-        format = said["format"]
+        values: Any = json.loads(data.decode())
+        format = values["format"]
     except (ValueError, TypeError, LookupError, RecursionError) as error:
         raise bundle_error(MANIFEST, value=str(error), expected="the manifest of a bundle") from error
     if type(format) is int and format > FORMAT:
-        by = said.get("by")
+        by = values.get("by")
         raise bundle_error(
             MANIFEST, value=f"format {format} of inmind {by}", expected=f"format {FORMAT} or older: upgrade inmind"
         )
     try:
-        entries = {name: EntryDigest(**entry) for name, entry in said.pop("entries").items()}
-        manifest = Manifest(**said, entries=entries)
+        entries = {name: EntryDigest(**entry) for name, entry in values.pop("entries").items()}
+        manifest = Manifest(**values, entries=entries)
     except (ValueError, TypeError, LookupError, AttributeError) as error:
         raise bundle_error(MANIFEST, value=str(error), expected="the manifest of a bundle") from error
     texts = (manifest.made, manifest.by, manifest.of, *(entry.sha256 for entry in entries.values()))
     numbers = (format, manifest.streams, manifest.events, manifest.keys, *(entry.bytes for entry in entries.values()))
     if any(type(text) is not str for text in texts) or any(type(n) is not int or n < 0 for n in numbers):
-        raise bundle_error(MANIFEST, value=said, expected="a manifest with the right types")
+        raise bundle_error(MANIFEST, value=values, expected="a manifest with the right types")
     return manifest
 
 

@@ -1,6 +1,6 @@
 """Reading of a bundle, with every line checked.
 
-`event_lines` checks each line by itself. Here it is checked against the lines before it: the events of a stream are
+`event_lines` checks each line separately. Here it is checked against the lines before it: the events of a stream are
 numbered without a gap, positions in the journal increase, and stream names are valid.
 """
 
@@ -83,10 +83,12 @@ class BundleReader:
                 raise bundle_error(KEYS, value=receipt, expected="keys of events in this bundle")
         for _ in self.extra_files():
             pass
-        found = (len(versions), sum(versions.values()), keys)
-        said = (self.manifest.streams, self.manifest.events, self.manifest.keys)
-        if found != said:
-            raise bundle_error(MANIFEST, value=said, expected=f"{found} streams, events and keys, as in the bundle")
+        actual = (len(versions), sum(versions.values()), keys)
+        declared = (self.manifest.streams, self.manifest.events, self.manifest.keys)
+        if actual != declared:
+            raise bundle_error(
+                MANIFEST, value=declared, expected=f"{actual} streams, events and keys, as in the bundle"
+            )
         return BundleContents(versions, keys, frozenset(marks))
 
     def events(self) -> Iterator[tuple[int, Event]]:
@@ -141,19 +143,19 @@ class BundleReader:
 
     def _verified_chunks(self, name: str, *, most: int | None = None) -> Iterator[bytes]:
         """The bytes of an entry. At the end, length and hash must match the manifest."""
-        promised, length, hashed = self.manifest.entries[name], 0, hashlib.sha256()
+        declared, length, hashed = self.manifest.entries[name], 0, hashlib.sha256()
         for chunk in self._zip.chunks(name, max_bytes=most):
             length += len(chunk)
             hashed.update(chunk)
             yield chunk
-        if (length, hashed.hexdigest()) != (promised.bytes, promised.sha256):
-            found = f"{length} bytes with SHA-256 {hashed.hexdigest()}"
-            raise bundle_error(name, value=found, expected=f"{promised.bytes} with {promised.sha256}")
+        if (length, hashed.hexdigest()) != (declared.bytes, declared.sha256):
+            actual = f"{length} bytes with SHA-256 {hashed.hexdigest()}"
+            raise bundle_error(name, value=actual, expected=f"{declared.bytes} with {declared.sha256}")
 
     def _check_entry_names(self) -> None:
         """The entries are those of the manifest, and no others than a bundle can have."""
-        names, told = set(self._zip.names) - {MANIFEST}, set(self.manifest.entries)
-        for name in sorted((names ^ told) | ({JOURNAL, KEYS} - names)):
+        names, declared = set(self._zip.names) - {MANIFEST}, set(self.manifest.entries)
+        for name in sorted((names ^ declared) | ({JOURNAL, KEYS} - names)):
             raise bundle_error(
                 name, value="missing in the manifest or in the file", expected="the entries that the manifest lists"
             )

@@ -1,7 +1,8 @@
-"""A temporary folder next to a file that is being written. The file is moved out of it when it is complete.
+"""A temporary folder next to a file that is being written.
 
-The process holds a lock on the folder, which ends with the process. The next writer at the same place finds the folders
-of killed processes unlocked and removes them: they contain copies of private data.
+The file is moved out of the folder when it is complete. The process holds a lock on the folder, which ends with the
+process. The next writer at the same place finds the folders of killed processes unlocked and removes them: they contain
+copies of private data.
 """
 
 from __future__ import annotations
@@ -37,10 +38,10 @@ def staging_folder(place: Path) -> Generator[Path]:
 
 def remove_leftovers(place: Path) -> None:
     """Remove the folders of processes that have ended."""
-    for left in place.parent.glob(f"{_PREFIX}*"):
+    for leftover in place.parent.glob(f"{_PREFIX}*"):
         with suppress(OSError):  # owned by another user, or already removed
-            if left.lstat().st_uid == os.geteuid():
-                _remove_if_unlocked(left)
+            if leftover.lstat().st_uid == os.geteuid():
+                _remove_if_unlocked(leftover)
 
 
 def _create_locked(parent: Path) -> tuple[Path, int]:
@@ -65,14 +66,14 @@ def _try_lock_if_supported(lock: int) -> bool:
         return True
 
 
-def _remove_if_unlocked(left: Path) -> None:
+def _remove_if_unlocked(leftover: Path) -> None:
     try:
-        lock = os.open(left / _LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+        lock = os.open(leftover / _LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:
-        return left.rmdir()  # its process ended before it created the lock
+        return leftover.rmdir()  # its process ended before it created the lock
     try:
         if _try_lock(lock):
-            shutil.rmtree(left, ignore_errors=True)
+            shutil.rmtree(leftover, ignore_errors=True)
     finally:
         os.close(lock)
 

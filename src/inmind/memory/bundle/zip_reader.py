@@ -1,6 +1,6 @@
 """The zip file of a bundle, read as untrusted input.
 
-Headers are not believed. A bundle has few entries, each once, all regular files. The length of the file limits how much
+Headers are not trusted. A bundle has few entries, each once, all regular files. The length of the file limits how much
 may be decompressed, and that is counted while reading. So a malicious file costs no more than reading a file of bounded
 length in bounded memory, before anything is written.
 """
@@ -75,12 +75,12 @@ class ZipReader:
         entry = self._entries.get(name)
         if entry is None:
             raise bundle_error(name, value=None, expected="an entry of this name")
-        here = 0
+        entry_bytes = 0
         with _zip_errors(name), self._zip.open(entry) as stream:
             while chunk := stream.read(CHUNK_BYTES):
-                here += len(chunk)
+                entry_bytes += len(chunk)
                 self._output_bytes += len(chunk)
-                if max_bytes is not None and here > max_bytes:
+                if max_bytes is not None and entry_bytes > max_bytes:
                     raise bundle_error(
                         name, value=f"more than {max_bytes:,} bytes", expected=f"at most {max_bytes:,} bytes"
                     )
@@ -88,8 +88,8 @@ class ZipReader:
                     size = f"{self._output_bytes:,} decompressed bytes in a file of {self.size:,}"
                     raise bundle_error(name, value=size, expected=f"at most {MAX_RATIO} times the size of the file")
                 yield chunk
-        if here != entry.file_size:
-            raise bundle_error(name, value=f"{here:,} bytes", expected=f"{entry.file_size:,}, as in its header")
+        if entry_bytes != entry.file_size:
+            raise bundle_error(name, value=f"{entry_bytes:,} bytes", expected=f"{entry.file_size:,}, as in its header")
 
     def read_all(self, name: str, *, max_bytes: int) -> bytes:
         return b"".join(self.chunks(name, max_bytes=max_bytes))
@@ -97,17 +97,17 @@ class ZipReader:
 
 def iterate_lines(chunks: Iterator[bytes], name: str) -> Iterator[bytes]:
     """The lines of an entry. Each must end with a newline and fit into MAX_LINE_BYTES."""
-    held = bytearray()
+    partial = bytearray()
     for chunk in chunks:
-        *ended, last = chunk.split(b"\n")
-        if ended:
-            ended[0] = bytes(held) + ended[0]
-            held.clear()
-            yield from ended
-        held += last
-        if len(held) > MAX_LINE_BYTES:
+        *complete, last = chunk.split(b"\n")
+        if complete:
+            complete[0] = bytes(partial) + complete[0]
+            partial.clear()
+            yield from complete
+        partial += last
+        if len(partial) > MAX_LINE_BYTES:
             raise bundle_error(name, value=f"a line of more than {MAX_LINE_BYTES:,} bytes", expected="shorter lines")
-    if held:
+    if partial:
         raise bundle_error(name, value="a last line without a newline", expected="complete lines")
 
 
@@ -125,7 +125,7 @@ def _zip_errors(name: str) -> Generator[None]:
 def _check_directory_size(file: BinaryIO, size: int) -> None:
     """Check the size of the central directory before the zip library reads it.
 
-    The library believes any number of entries, and holds all of them.
+    The library accepts any number of entries, and holds all of them in memory.
     """
     end = _read_from_end(file, size, _END.size)
     if end is None or end[:4] != b"PK\x05\x06":
@@ -153,14 +153,14 @@ def _read_from_end(file: BinaryIO, size: int, length: int, *, before: int = 0) -
     return file.read(length)
 
 
-def _checked_entries(found: Sequence[zipfile.ZipInfo]) -> dict[str, zipfile.ZipInfo]:
+def _checked_entries(infos: Sequence[zipfile.ZipInfo]) -> dict[str, zipfile.ZipInfo]:
     """The entries by name, checked.
 
     Names must differ in more than case: some file systems would make them one file.
     """
     entries: dict[str, zipfile.ZipInfo] = {}
     folded: set[str] = set()
-    for entry in found:
+    for entry in infos:
         name, mode = entry.filename, entry.external_attr >> 16
         if entry.orig_filename != name or not name.isprintable():
             raise bundle_error(name, value=entry.orig_filename, expected="a printable name")

@@ -1,1 +1,1 @@
-"""Child sessions: what they inherit, and how their changes are merged back."""
+"""Child sessions: inheritance, and merging their changes back."""

@@ -40,7 +40,7 @@ class ChildSessions:
     ) -> tuple[str, SessionOpened, list[Draft]]:
         """The id of a child, its opening event, and the events that it inherits.
 
-        The same id is the same child. Without an id, it is made from the key.
+        The same id is the same child. Without an id, it is derived from the key.
         """
         checked_key = key_for(key, "spawn")
         state, resource_state = self._stream.refresh(), self._resource.refresh()
@@ -56,26 +56,30 @@ class ChildSessions:
         """Merge the changes of a child in one commit."""
         checked_key = key_for(key, "merge_back", id)
         stream = self._session_stream(validate_text(id, field="child"))
-        now = stream.state
-        if now.opened is None or now.opened.parent != self._id:
+        child_state = stream.state
+        if child_state.opened is None or child_state.opened.parent != self._id:
             raise InvalidInput(field="child", value=id, expected=f"a child session of {self._id}")
-        layers = child_layers(self._layers, dict(now.opened.inheritance))
+        layers = child_layers(self._layers, dict(child_state.opened.inheritance))
         layer = find_scratchpad(self._layers)
         self._resource.refresh()
 
         def decide(state: SessionState, at: datetime) -> Decision[SessionState, MergeReport]:
-            last = state.merged_children.get(id, MergePoint(now.opening_end, now.opening_end, 0))
+            last = state.merged_children.get(id, MergePoint(child_state.opening_end, child_state.opening_end, 0))
             base = stream.state_at(last.seq)
             is_same = last.scratchpad_seq == last.seq
             scratchpads = base.scratchpads if is_same else stream.state_at(last.scratchpad_seq).scratchpads
-            child = ChildChanges(id=id, base=base, base_scratchpads=scratchpads, state=now, layers=layers)
+            child = ChildChanges(id=id, base=base, base_scratchpads=scratchpads, state=child_state, layers=layers)
             scratchpad = merge_scratchpad(child, state, self._resource.state, layer)
-            if last.event and last.seq == now.seq and (last.scratchpad_seq == now.seq or scratchpad.waiting):
+            if (
+                last.event
+                and last.seq == child_state.seq
+                and (last.scratchpad_seq == child_state.seq or scratchpad.waiting)
+            ):
                 return Decision([], self._repeat_report(last.event))
             documents = merge_documents(child, state, self._layers)
             changes = scratchpad + documents
-            seq = last.seq if documents.waiting else now.seq
-            scratchpad_seq = last.scratchpad_seq if scratchpad.waiting else now.seq
+            seq = last.seq if documents.waiting else child_state.seq
+            scratchpad_seq = last.scratchpad_seq if scratchpad.waiting else child_state.seq
             merged = _child_merged(id, seq, changes, scratchpad_seq=None if scratchpad_seq == seq else scratchpad_seq)
             companion = scratchpad.drafts if layer is not None and layer.scope == "resource" else ()
             drafts = [Draft(payload=merged, origin=Origin.OPERATOR), *changes.drafts[len(companion) :]]

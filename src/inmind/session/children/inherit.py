@@ -28,46 +28,46 @@ RetainedItems = Callable[[SessionState], Sequence[RetainedItem]]
 """Returns the items of a session that every compaction keeps."""
 
 
-def inherit_policies(layers: Sequence[Layer], asked: object) -> dict[str, Spawn]:
+def inherit_policies(layers: Sequence[Layer], policy: object) -> dict[str, Spawn]:
     """The policy of each layer: from the caller, for all or by name, or else from the layer."""
     own: dict[str, Spawn] = {layer.name: _policy(layer.spawn(), f"{layer.name}.spawn") for layer in layers}
-    if asked is None:
+    if policy is None:
         return own
-    if isinstance(asked, Mapping):
-        told = cast(Mapping[Any, Any], asked)
-        if strangers := [name for name in told if name not in own]:
-            raise InvalidInput(field="policy", value=strangers[0], expected=f"a layer: {', '.join(own)}")
-        return {**own, **{name: _policy(policy, f"policy[{name!r}]") for name, policy in told.items()}}
-    return dict.fromkeys(own, _policy(asked, "policy"))
+    if isinstance(policy, Mapping):
+        policies = cast(Mapping[Any, Any], policy)
+        if unknown := [name for name in policies if name not in own]:
+            raise InvalidInput(field="policy", value=unknown[0], expected=f"a layer: {', '.join(own)}")
+        return {**own, **{name: _policy(value, f"policy[{name!r}]") for name, value in policies.items()}}
+    return dict.fromkeys(own, _policy(policy, "policy"))
 
 
-def child_layers(layers: Sequence[Layer], handed: Mapping[str, str]) -> tuple[Layer, ...]:
+def child_layers(layers: Sequence[Layer], policies: Mapping[str, str]) -> tuple[Layer, ...]:
     """The layers of a child. A layer that the parent does not have belongs to the child."""
-    return tuple(_child_layer(layer, handed.get(layer.name, "none")) for layer in layers)
+    return tuple(_child_layer(layer, policies.get(layer.name, "none")) for layer in layers)
 
 
 def inherited_events(
     states: Sequence[SessionState],
     resource_state: ResourceState,
     layers: Sequence[Layer],
-    handed: Mapping[str, Spawn],
-    kept: RetainedItems,
+    policies: Mapping[str, Spawn],
+    retained: RetainedItems,
 ) -> list[Draft]:
     """The first events of a child. `states`: of its parent, and of the parent's ancestors."""
     drafts: dict[str, Draft] = {}
     for layer in layers:
-        if handed[layer.name] == "fork":
+        if policies[layer.name] == "fork":
             own, height = unwrap_view(layer)
             if isinstance(own, RetainedLayer):
-                drafts |= _copied_items([(state, item) for state in states[height::-1] for item in kept(state)])
+                drafts |= _copied_items([(state, item) for state in states[height::-1] for item in retained(state)])
             else:
                 drafts |= _copies(own, states[height], resource_state)
     return list(drafts.values())
 
 
-def copy_draft(what: EventPayload, sources: Sequence[str], trust: Trust) -> Draft:
+def copy_draft(payload: EventPayload, sources: Sequence[str], trust: Trust) -> Draft:
     """An event copied from another session, with its sources and its trust."""
-    return Draft(payload=what, origin=Origin.OPERATOR, sources=tuple(filter(None, sources)), trust=trust)
+    return Draft(payload=payload, origin=Origin.OPERATOR, sources=tuple(filter(None, sources)), trust=trust)
 
 
 def keeps_documents(layer: Layer) -> bool:
@@ -76,7 +76,7 @@ def keeps_documents(layer: Layer) -> bool:
 
 
 def _copies(layer: Layer, state: SessionState, resource_state: ResourceState) -> dict[str, Draft]:
-    """Copies for one layer, by what they copy.
+    """Copies for one layer, keyed by the copied item.
 
     Layers that store documents share the same copies.
     """
@@ -142,10 +142,10 @@ def _copied_page(path: str, page: Document, state: SessionState) -> Draft:
 
 def _child_layer(layer: Layer, policy: str) -> Layer:
     """A view may be inherited as a view. Otherwise the layer belongs to the child."""
-    kept, _ = unwrap_view(layer)
+    own, _ = unwrap_view(layer)
     if policy == "view":
-        return _RetainedView(layer) if isinstance(kept, RetainedLayer) else ViewLayer(layer)
-    return kept.for_session() if isinstance(kept, ScratchpadLayer) else kept
+        return _RetainedView(layer) if isinstance(own, RetainedLayer) else ViewLayer(layer)
+    return own.for_session() if isinstance(own, ScratchpadLayer) else own
 
 
 def _policy(value: object, field: str) -> Spawn:

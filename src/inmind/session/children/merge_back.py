@@ -1,8 +1,8 @@
 """Three-way merge of a child's changes into its parent.
 
-The three sides: the child when it was opened or last merged, the child now, and the parent now. Child-only changes are
-applied; on conflict the parent wins and the report carries both values. Archive pages never change, so they are copied
-whole.
+The three sides are the child when it was opened or last merged, the child now, and the parent now. Child-only changes
+are applied; on conflict the parent wins and the report carries both values. Archive pages never change, so they are
+copied whole.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ class MergeReport:
     """Scratchpad fields and documents that only the child had changed, by their names in the parent. An archive page is
     renamed if the parent has another with the same name."""
     combined: tuple[str, ...] = ()
-    """What both had added to, or changed in different lines: the parent's part first. Also the overview, if lines of
-    the child were added to it.
+    """Items that both had added to, or changed in different lines; the parent's part comes first. The overview is one
+    of them if lines of the child were added to it.
     """
     conflicts: tuple[MergeConflict, ...] = ()
-    """What both had changed. The parent's value stays; the child's is here, and in its session."""
+    """Items that both had changed. The parent's value stays; the child's is here, and in its session."""
     entities: int = 0
     """Number of entities of the child that are now in the parent's window."""
     repeated: bool = False
@@ -70,7 +70,7 @@ class MergeReport:
             child=merged.child,
             taken=merged.taken,
             combined=merged.combined,
-            conflicts=tuple(_conflict_from_json(told) for told in merged.conflicts),
+            conflicts=tuple(_conflict_from_json(conflict) for conflict in merged.conflicts),
             entities=merged.entities,
             repeated=repeated,
         )
@@ -113,7 +113,7 @@ class MergeChanges:
     combined: tuple[str, ...] = ()
     conflicts: tuple[MergeConflict, ...] = ()
     waiting: bool = False
-    """Something could not be merged now; the next merge looks at all of it again."""
+    """Something could not be merged now; the next merge checks all changes again."""
 
     def __add__(self, other: MergeChanges) -> MergeChanges:
         return MergeChanges(
@@ -129,9 +129,9 @@ class MergeChanges:
 def merge_scratchpad(
     child: ChildChanges, state: SessionState, resource_state: ResourceState, layer: ScratchpadLayer | None
 ) -> MergeChanges:
-    """Merge the scratchpad, in whichever stream the parent keeps it.
+    """Merge the scratchpad into the stream in which the parent keeps it.
 
-    Report those without a layer in the parent.
+    Scratchpads without a layer in the parent are reported as conflicts.
     """
     unmerged = _unmerged_scratchpads(child, layer)
     return unmerged if layer is None else unmerged + _merge_own_scratchpad(child, state, resource_state, layer)
@@ -182,19 +182,19 @@ def _unmerged_scratchpads(child: ChildChanges, layer: ScratchpadLayer | None) ->
 
 
 def merge_documents(child: ChildChanges, state: SessionState, layers: Sequence[Layer]) -> MergeChanges:
-    """Merge documents and entities, if the child has layers of its own for them.
+    """Merge documents and entities, if the child has its own layers for them.
 
-    `layers`: of the parent. They may be views, and then nothing can be merged into them.
+    `layers` are those of the parent. They may be views, and nothing can be merged into a view.
     """
     merged = MergeChanges()
     if any(map(keeps_documents, child.layers)):
-        kept = any(map(keeps_documents, layers))
+        parent_has_documents = any(map(keeps_documents, layers))
         for path in filter(child.has_changed, child.state.documents.by_path):
-            if not kept:
+            if not parent_has_documents:
                 merged += _unmerged_document(child, path)
             elif not path.startswith(ARCHIVE_PREFIX):
                 merged += _merge_document(child, state, path)
-        if kept:
+        if parent_has_documents:
             merged += _merge_archives(child, state)
             merged += _merge_overview_lines(child, state, merged)
     if any(isinstance(layer, EntityLayer) for layer in child.layers):
@@ -234,45 +234,47 @@ def _merge_archives(child: ChildChanges, state: SessionState) -> MergeChanges:
     other page keeps its name if that is free.
     """
     merged = MergeChanges()
-    taken = {*state.documents.by_path, *child.state.documents.by_path}
-    home = {path: page.text for path, page in state.documents.by_path.items() if path.startswith(ARCHIVE_PREFIX)}
+    used_paths = {*state.documents.by_path, *child.state.documents.by_path}
+    parent_pages = {
+        path: page.text for path, page in state.documents.by_path.items() if path.startswith(ARCHIVE_PREFIX)
+    }
     places: dict[str, str] = {}
     for path, page in child.state.documents.by_path.items():
         if not path.startswith(ARCHIVE_PREFIX):
             continue
         text, before = (update_continuation(one, places) for one in (page.text, child.base.documents.text(path)))
-        place = _path_with_text(text, home)
+        place = _path_with_text(text, parent_pages)
         if place is None and child.has_changed(path):
-            begun = _path_with_text(before, home) if before and text.startswith(before.rstrip()) else None
-            place = begun or (path if path not in home else renumbered_path(path, taken))
+            extended = _path_with_text(before, parent_pages) if before and text.startswith(before.rstrip()) else None
+            place = extended or (path if path not in parent_pages else renumbered_path(path, used_paths))
             written = DocumentWritten(path=place, text=text)
             merged += MergeChanges((copy_draft(written, *_sources_and_trust([page])),), taken=(place,))
-            home[place] = text
-            taken.add(place)
+            parent_pages[place] = text
+            used_paths.add(place)
         places[path] = place or path
     return merged
 
 
 def _path_with_text(text: str, pages: Mapping[str, str]) -> str | None:
-    return next((path for path, held in pages.items() if held == text), None)
+    return next((path for path, page_text in pages.items() if page_text == text), None)
 
 
 def _merge_overview_lines(child: ChildChanges, state: SessionState, merged: MergeChanges) -> MergeChanges:
     """Add the child's new overview lines and the merged pages to the parent's overview."""
     fresh = [note for note in child.state.overview_lines.lines if note.entered_seq > child.base.seq]
     language = state.language
-    occurred = [what for note in reversed(fresh) if (what := _overview_event(note, language)) is not None]
+    events = [event for note in reversed(fresh) if (event := _overview_event(note, language)) is not None]
     drafts = overview_updates(
         with_pending_writes(state.documents, merged.drafts),
         language,
-        occurred,
+        events,
         log=state.overview_lines,
         trust=min((note.trust for note in fresh), default=Trust.OPERATOR),
         sources=[f"{child.state.stream}#{note.entered_seq}" for note in reversed(fresh)],
     )
     wrote = any(isinstance(draft.payload, DocumentWritten) for draft in drafts)
-    told = not (occurred and wrote) or OVERVIEW_PATH in (*merged.taken, *merged.combined)
-    return MergeChanges(tuple(drafts), combined=() if told else (OVERVIEW_PATH,))
+    is_reported = not (events and wrote) or OVERVIEW_PATH in (*merged.taken, *merged.combined)
+    return MergeChanges(tuple(drafts), combined=() if is_reported else (OVERVIEW_PATH,))
 
 
 def _overview_event(note: OverviewLine, language: str) -> OverviewEvent | None:
@@ -284,8 +286,8 @@ def _overview_event(note: OverviewLine, language: str) -> OverviewEvent | None:
         case OverviewSection.TASK:
             return None
         case OverviewSection.ACTIONS:
-            alone = note.prefix == "set_aside" or note.topic
-            return None if alone else OverviewEvent("action_taken", note.prefixed_text(language))
+            is_own_history = note.prefix == "set_aside" or note.topic
+            return None if is_own_history else OverviewEvent("action_taken", note.prefixed_text(language))
         case section:
             return OverviewEvent(_EVENT_KINDS[section], note.text, subject=note.topic)
 
@@ -317,14 +319,14 @@ def conflict_json(conflict: MergeConflict) -> dict[str, Any]:
     return {"path": conflict.path, **{side: value for side, value in sides.items() if value is not ABSENT}}
 
 
-def _conflict_from_json(told: Mapping[str, Any]) -> MergeConflict:
-    return MergeConflict(told["path"], *(told.get(side, ABSENT) for side in ("base", "ours", "theirs")))
+def _conflict_from_json(data: Mapping[str, Any]) -> MergeConflict:
+    return MergeConflict(data["path"], *(data.get(side, ABSENT) for side in ("base", "ours", "theirs")))
 
 
 def _scratchpad_conflict(child: ChildChanges, ours: Scratchpads, name: str) -> MergeConflict:
     """A conflict about a whole scratchpad, with all sides as stored."""
-    kept = [pads.get(name) for pads in (child.base_scratchpads, ours, child.state.scratchpads)]
-    return MergeConflict(name, *(pad.state if pad else ABSENT for pad in kept))
+    sides = [pads.get(name) for pads in (child.base_scratchpads, ours, child.state.scratchpads)]
+    return MergeConflict(name, *(pad.state if pad else ABSENT for pad in sides))
 
 
 def _is_changed(child: ChildChanges, pad: str) -> bool:

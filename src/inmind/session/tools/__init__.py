@@ -1,1 +1,1 @@
-"""The memory tools that a model can call: `registry` has the table, the other modules one subject each."""
+"""The memory tools that a model can call; `registry` has the table."""

@@ -1,4 +1,4 @@
-"""Types that all memory tools share: a tool, its context, its answer; and helpers for schemas and arguments.
+"""Types of all memory tools (tool, context, answer), and helpers for schemas and arguments.
 
 A tool decides on values: it gets a `ToolContext` and returns the events to append and the text for the model. So a
 reply with several tool calls is one decision and one commit.
@@ -73,12 +73,12 @@ class ToolContext:
     def scratchpad_text(self) -> str:
         """The scratchpad as the model reads it.
 
-        The session's, or an ancestor's that the session has a view of.
+        It belongs to the session, or to an ancestor that the session has a view of.
         """
-        found = find_visible_scratchpad(self.layers)
-        if found is None:
+        visible = find_visible_scratchpad(self.layers)
+        if visible is None:
             return ""
-        layer, height = found
+        layer, height = visible
         state = (self.state, *self.ancestors)[height]
         return layer.text(state.scratchpads if layer.scope == "thread" else self.resource_state.scratchpads)
 
@@ -218,7 +218,7 @@ def text_argument(arguments: Mapping[str, Any], key: str) -> str:
 def number_argument(arguments: Mapping[str, Any], key: str) -> Any:
     """A number as the model wrote it; the caller checks its range.
 
-    Some models write numbers as text or with a decimal point. `truth` does the same for booleans.
+    Some models write numbers as text or with a decimal point. `parse_bool` does the same for booleans.
     """
     value = arguments.get(key)
     if isinstance(value, str) and _NUMERAL.fullmatch(value):
@@ -234,7 +234,7 @@ class ToolResult:
     """The result of a memory tool that was called with `Session.call_tool`."""
 
     text: str
-    """What the model reads."""
+    """The text for the model."""
     content: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """The same as JSON, in the schema of the tool's `outputSchema`; empty for an error."""
     error: bool = False

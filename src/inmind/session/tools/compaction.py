@@ -23,15 +23,15 @@ from inmind.session.tools.base import (
 
 
 def _compact_history(context: ToolContext, _: Layer, arguments: dict[str, Any]) -> ToolAnswer:
-    made = context.compact({**arguments, "keep_recent": number_argument(arguments, "keep_recent")})
-    report = made.report
+    plan = context.compact({**arguments, "keep_recent": number_argument(arguments, "keep_recent")})
+    report = plan.report
     content = {
         "messages": report.messages,
         "tokens": report.tokens,
         "archives": report.archives,
         "reason": report.reason,
     }
-    return ToolAnswer(text=str(report), content=content, drafts=tuple(made.drafts), about=OVERVIEW_PATH)
+    return ToolAnswer(text=str(report), content=content, drafts=tuple(plan.drafts), about=OVERVIEW_PATH)
 
 
 COMPACT_HISTORY = MemoryTool(

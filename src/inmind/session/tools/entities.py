@@ -50,14 +50,16 @@ def _entity_json(entity: Entity) -> dict[str, Any]:
 def _observe_tool(context: ToolContext, _: Layer, arguments: dict[str, Any]) -> ToolAnswer:
     if arguments.get("result") is None:
         raise InvalidInput(field="result", value=None, expected="the output of the tool")
-    what = ToolObserved(
+    payload = ToolObserved(
         tool=validate_text(text_argument(arguments, "tool"), field="tool"),
         arguments=arguments.get("arguments"),
         result=arguments["result"],
         error=parse_bool(arguments, "error"),
     )
     id = context.next_id("thread")
-    return ToolAnswer(text=f"Recorded as {id}.", content={"id": id}, drafts=(Draft(payload=what, origin=Origin.TOOL),))
+    return ToolAnswer(
+        text=f"Recorded as {id}.", content={"id": id}, drafts=(Draft(payload=payload, origin=Origin.TOOL),)
+    )
 
 
 _ENTITY = {"type": TEXT, "id": TEXT, "name": TEXT}

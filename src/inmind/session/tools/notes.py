@@ -24,9 +24,11 @@ from inmind.session.tools.base import (
 
 
 def _add_note(context: ToolContext, layer: Layer, arguments: dict[str, Any]) -> ToolAnswer:
-    given = number_argument(arguments, "importance")
+    importance = number_argument(arguments, "importance")
     note = validate_note(
-        text_argument(arguments, "note"), importance=DEFAULT_IMPORTANCE if given is None else given, field="note"
+        text_argument(arguments, "note"),
+        importance=DEFAULT_IMPORTANCE if importance is None else importance,
+        field="note",
     )
     scope = _notes_scope(layer, context.is_anonymous)
     at, id = format_timestamp(context.now), context.next_id(scope)

@@ -73,28 +73,28 @@ def _read_page(context: ToolContext, _: Layer, arguments: dict[str, Any]) -> Too
     lines = split_lines(text)
     first = _line_number(arguments, "from_line", 1, least=1, most=len(lines))
     end = _line_number(arguments, "to_line", len(lines), least=first, most=max(first, MAX_LINE_NUMBER))
-    shown, size = 0, 0
+    line_count, size = 0, 0
     for line in lines[first - 1 : min(end, first - 1 + MAX_LINES_READ)]:
         size += len(line) + 1
-        if shown and size > MAX_CHARACTERS_READ:
+        if line_count and size > MAX_CHARACTERS_READ:
             break
-        shown += 1
-    said = "\n".join(lines[first - 1 : first - 1 + shown])
-    last = first - 1 + shown
+        line_count += 1
+    excerpt = "\n".join(lines[first - 1 : first - 1 + line_count])
+    last = first - 1 + line_count
     whole = first == 1 and last == len(lines)
-    content = {"path": path, "text": said, "from_line": first, "to_line": last, "lines": len(lines)}
+    content = {"path": path, "text": excerpt, "from_line": first, "to_line": last, "lines": len(lines)}
     if not whole:
         more = f"; read on from_line {last + 1}" if last < len(lines) else ""
-        said = f"{said}\n[lines {first} to {last} of {len(lines)}{more}]"
+        excerpt = f"{excerpt}\n[lines {first} to {last} of {len(lines)}{more}]"
     about = path if path == SCRATCHPAD_PATH else resolve_path(path)[1]
-    return ToolAnswer(text=said or "(empty)", content=content, about=about, complete=whole)
+    return ToolAnswer(text=excerpt or "(empty)", content=content, about=about, complete=whole)
 
 
 def _line_number(arguments: Mapping[str, Any], key: str, default: int, *, least: int, most: int) -> int:
-    given = number_argument(arguments, key) or default
-    if isinstance(given, bool) or not isinstance(given, int) or not least <= given <= most:
-        raise InvalidInput(field=key, value=given, expected=f"a line number from {least} to {most}")
-    return given
+    number = number_argument(arguments, key) or default
+    if isinstance(number, bool) or not isinstance(number, int) or not least <= number <= most:
+        raise InvalidInput(field=key, value=number, expected=f"a line number from {least} to {most}")
+    return number
 
 
 def _write_page(context: ToolContext, _: Layer, arguments: dict[str, Any]) -> ToolAnswer:
@@ -103,23 +103,23 @@ def _write_page(context: ToolContext, _: Layer, arguments: dict[str, Any]) -> To
     adds, page = parse_bool(arguments, "append"), context.state.documents.by_path.get(path)
     before = page.text if page else ""
     if path in _archive_paths(context.state) and (section or not adds):
-        said = f"Nothing was written: {path} holds archived messages. Append to it, or use another path."
-        return ToolAnswer(text=said, error=True, code=InvalidPath.code)
+        message = f"Nothing was written: {path} holds archived messages. Append to it, or use another path."
+        return ToolAnswer(text=message, error=True, code=InvalidPath.code)
     if section:
         old = read_section(before, text_argument(arguments, "section"))
         unseen = not context.knows(path) and old != read_section(context.page_as_seen(path), section)
         if unseen and not adds and prompt_text(old).strip():
-            asking = f"you have not seen the current text under {section}: memory_read {path}, then write again"
-            said = f"Nothing was written: {asking}. It is now:\n{_cut_section(old)}"
-            return ToolAnswer(text=said, error=True, code=Conflict.code)
+            reason = f"you have not seen the current text under {section}: memory_read {path}, then write again"
+            message = f"Nothing was written: {reason}. It is now:\n{_cut_section(old)}"
+            return ToolAnswer(text=message, error=True, code=Conflict.code)
         text = replace_section(before, section, append_text(old, text) if adds else text)
     elif adds:
         text = append_text(before, text)
     elif page is not None and not context.knows(path):
         pointer = f"[cut: memory_read {path} shows the rest; use append or section to write a part]"
         now = truncate(before, budget=MAX_CONFLICT_CHARACTERS, count=len, pointer=pointer)
-        said = f"Nothing was written: you have not seen all of {path} as it is now. It is now:\n{now.text}"
-        return ToolAnswer(text=said, about=path, complete=now.whole, error=True, code=Conflict.code)
+        message = f"Nothing was written: you have not seen all of {path} as it is now. It is now:\n{now.text}"
+        return ToolAnswer(text=message, about=path, complete=now.whole, error=True, code=Conflict.code)
     written = Draft(payload=DocumentWritten(path=path, text=validate_text(text)), origin=Origin.ASSISTANT)
     whole = not section and not adds
     if page is not None and not whole:  # the part that stays keeps its source and trust

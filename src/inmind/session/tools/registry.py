@@ -26,12 +26,12 @@ from inmind.session.tools.search import SEARCH_MEMORY
 
 def tool_schemas(layers: Sequence[Layer], format: str) -> list[dict[str, Any]]:
     """Schemas of the tools that these layers offer, in a provider's format or for MCP."""
-    made = _FORMATS.get(format)
-    if made is None:
+    convert = _FORMATS.get(format)
+    if convert is None:
         raise InvalidInput(field="format", value=format, expected=f"one of {', '.join(_FORMATS)}")
     tools = (tool for tool in TOOLS if not tool.mcp_only or format == _MCP)
     pairs = ((tool, layer) for tool in tools if (layer := _offering_layer(tool, layers)) is not None)
-    return [made(tool, declaration) for tool, layer in pairs if (declaration := tool.declare(layer)) is not None]
+    return [convert(tool, declaration) for tool, layer in pairs if (declaration := tool.declare(layer)) is not None]
 
 
 def is_memory_tool(name: str) -> bool:
@@ -84,8 +84,8 @@ def find_tool(name: str, layers: Sequence[Layer]) -> tuple[MemoryTool, Layer]:
 def run_tool(call: Call, context: ToolContext) -> ToolAnswer:
     """Run one call of a memory tool. An error becomes the answer, and nothing is changed."""
     answer = _run(_BY_NAME[call.name], call, context)
-    said = answer.text if answer.tagged else escape_markup(answer.text)
-    return replace(answer, text=said, content=_inert_values(answer.content))
+    text = answer.text if answer.tagged else escape_markup(answer.text)
+    return replace(answer, text=text, content=_inert_values(answer.content))
 
 
 def _inert_values(value: Any) -> Any:
@@ -105,8 +105,8 @@ def _run(tool: MemoryTool, call: Call, context: ToolContext) -> ToolAnswer:
         declaration = None if call.name == tool.legacy_name else tool.declare(layer)
         answer = tool.run(context, layer, known_arguments(parse_arguments(call), declaration))
     except InmindError as error:
-        said = str(error) if tool.read_only else f"Nothing was changed. {error}"
-        answer = ToolAnswer(text=said, error=True, code=error.code)
+        message = str(error) if tool.read_only else f"Nothing was changed. {error}"
+        answer = ToolAnswer(text=message, error=True, code=error.code)
     if answer.error and call.name == tool.legacy_name:
         return ToolAnswer(text=f"Dropped. {answer.text}", diagnostic=f"{call.name}: {answer.text}")
     return answer
@@ -119,8 +119,8 @@ def cut_off_answer() -> ToolAnswer:
 
 def unknown_tool_answer(call: Call, known: Sequence[str]) -> ToolAnswer:
     """The answer to a call of a tool that does not exist."""
-    there = f"There are: {', '.join(known)}." if known else "There are none."
-    return ToolAnswer(text=f"There is no tool named {call.name}. {there}", error=True)
+    tool_list = f"There are: {', '.join(known)}." if known else "There are none."
+    return ToolAnswer(text=f"There is no tool named {call.name}. {tool_list}", error=True)
 
 
 TOOLS: tuple[MemoryTool, ...] = (
@@ -206,14 +206,14 @@ def _offering_layer(tool: MemoryTool, layers: Sequence[Layer]) -> Layer | None:
 def parse_arguments(call: Call) -> dict[str, Any]:
     """The arguments as an object. Models often write invalid JSON."""
     try:
-        given: Any = json.loads(call.arguments or "{}")
-        if isinstance(given, str):  # some models encode the object as a string
-            given = json.loads(given)
+        parsed: Any = json.loads(call.arguments or "{}")
+        if isinstance(parsed, str):  # some models encode the object as a string
+            parsed = json.loads(parsed)
     except (ValueError, RecursionError) as error:
         raise InvalidInput(field="arguments", value=call.arguments, expected=f"a JSON object ({error})") from error
-    if not isinstance(given, dict):
-        raise InvalidInput(field="arguments", value=given, expected="a JSON object")
-    return given  # pyright: ignore[reportUnknownVariableType] -- keys of a JSON object are texts
+    if not isinstance(parsed, dict):
+        raise InvalidInput(field="arguments", value=parsed, expected="a JSON object")
+    return parsed  # pyright: ignore[reportUnknownVariableType] -- keys of a JSON object are texts
 
 
 def known_arguments(arguments: dict[str, Any], declaration: ToolDeclaration | None) -> dict[str, Any]:

@@ -32,11 +32,11 @@ def _update_scratchpad(context: ToolContext, layer: Layer, arguments: dict[str, 
         raise NotFound(what="scratchpad", name=layer.name)
     pads = context.state.scratchpads if layer.scope == "thread" else context.resource_state.scratchpads
     revision = layer.revise_by_model(pads, arguments, context.scratchpad_as_seen)
-    said = f"Nothing was changed. {revision.message}" if revision.stale else revision.message
+    text = f"Nothing was changed. {revision.message}" if revision.stale else revision.message
     return ToolAnswer(
-        text=said,
+        text=text,
         content={"changed": bool(revision.payloads)},
-        drafts=tuple(Draft(payload=what, origin=Origin.ASSISTANT) for what in revision.payloads),
+        drafts=tuple(Draft(payload=payload, origin=Origin.ASSISTANT) for payload in revision.payloads),
         scope=layer.scope,
         about=SCRATCHPAD_PATH,
         complete=revision.is_complete,
@@ -80,11 +80,11 @@ UPDATE_SCRATCHPAD = MemoryTool(
 
 
 def _show_memory(context: ToolContext, _: Layer, __: dict[str, Any]) -> ToolAnswer:
-    seen = context.memory_view()
-    blocks = [block for block in seen.blocks if block.text]
+    view = context.memory_view()
+    blocks = [block for block in view.blocks if block.text]
     content = {"layers": [{"layer": one.layer, "text": one.text, "left_out": one.left_out} for one in blocks]}
-    said = "\n\n".join(map(block_text, blocks)) or "Working memory is empty."
-    return ToolAnswer(text=said, content=content, shows=seen.complete, tagged=True)
+    text = "\n\n".join(map(block_text, blocks)) or "Working memory is empty."
+    return ToolAnswer(text=text, content=content, shows=view.complete, tagged=True)
 
 
 SHOW_MEMORY = MemoryTool(

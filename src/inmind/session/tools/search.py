@@ -35,12 +35,12 @@ def _search_memory(context: ToolContext, _: Layer, arguments: dict[str, Any]) ->
     filters = validate_filters({key: value for key, value in arguments.items() if key != "query" and value is not None})
     if "limit" in filters:
         filters["limit"] = number_argument(filters, "limit")
-    asked = validate_query(query, **filters)
-    hits = context.search(asked)
+    checked_query = validate_query(query, **filters)
+    hits = context.search(checked_query)
     content = {"hits": [_hit_json(hit) for hit in hits]}
-    found = SearchRecorded(asked.text, tuple(hit.crystal.id for hit in hits), asked.limit)
-    said = render_hits(hits) if hits else "Nothing was found."
-    return ToolAnswer(text=said, content=content, drafts=(Draft(payload=found, origin=Origin.ASSISTANT),))
+    record = SearchRecorded(checked_query.text, tuple(hit.crystal.id for hit in hits), checked_query.limit)
+    text = render_hits(hits) if hits else "Nothing was found."
+    return ToolAnswer(text=text, content=content, drafts=(Draft(payload=record, origin=Origin.ASSISTANT),))
 
 
 def _hit_json(hit: Hit) -> dict[str, Any]:

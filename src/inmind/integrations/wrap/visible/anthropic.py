@@ -14,9 +14,9 @@ from inmind.integrations.wrap.visible.base import IsHidden, add_usage, with_fiel
 
 
 class AnthropicVisibleReply:
-    def __init__(self, hidden: IsHidden, paid: Any = None) -> None:
+    def __init__(self, hidden: IsHidden, earlier_usage: Any = None) -> None:
         self._hidden = hidden
-        self.usage = self._earlier_usage = paid
+        self.usage = self._earlier_usage = earlier_usage
         self._id: Any = None
         self._earlier_blocks: list[Any] = []
         self._blocks: list[Any] = []
@@ -26,7 +26,7 @@ class AnthropicVisibleReply:
         self._start_usage: Any = None
         self._final_chunks: list[Any] = []
 
-    def is_failure(self, said: Any) -> bool:  # noqa: ARG002 -- the client raises failures
+    def is_failure(self, reply: Any) -> bool:  # noqa: ARG002 -- the client raises failures
         return False
 
     def complete_reply(self, reply: Any) -> Any:
@@ -36,8 +36,8 @@ class AnthropicVisibleReply:
             *(block for block in peek(reply, "content") if not self._is_hidden(block)),
         ]
         self.usage = add_usage(self._earlier_usage, peek(reply, "usage"))
-        shown = with_fields(reply, id=self._id, content=self._blocks, usage=self.usage)
-        return _with_stop_reason(shown, calls=any(map(_is_call, self._blocks)))
+        visible = with_fields(reply, id=self._id, content=self._blocks, usage=self.usage)
+        return _with_stop_reason(visible, calls=any(map(_is_call, self._blocks)))
 
     def add_chunk(self, chunk: Any) -> list[Any]:
         kind, index = peek(chunk, "type"), peek(chunk, "index")
@@ -61,7 +61,7 @@ class AnthropicVisibleReply:
         self._places, self._final_chunks, self._is_later_round = {}, [], True
 
     def end(self) -> list[Any]:
-        return [self._ended(chunk) for chunk in self._final_chunks]
+        return [self._final_chunk(chunk) for chunk in self._final_chunks]
 
     def _place(self, block: Any) -> int | None:
         if self._is_hidden(block):
@@ -73,7 +73,7 @@ class AnthropicVisibleReply:
     def _is_hidden(self, block: Any) -> bool:
         return _is_call(block) and self._hidden(peek(block, "name"))
 
-    def _ended(self, chunk: Any) -> Any:
+    def _final_chunk(self, chunk: Any) -> Any:
         delta, usage = peek(chunk, "delta"), peek(chunk, "usage")
         if usage is not None and self._earlier_usage is not None:
             usage = with_fields(usage, **dict(self.usage))
@@ -84,14 +84,14 @@ def _is_call(block: Any) -> bool:
     return peek(block, "type") == "tool_use"
 
 
-def _latest_usage(begun: Any, now: Any) -> Any:
+def _latest_usage(start: Any, latest: Any) -> Any:
     """Usage in a stream is cumulative: later values replace earlier ones."""
-    if begun is None or now is None:
-        return begun if now is None else now
-    return with_fields(begun, **{name: value for name, value in dict(now).items() if value is not None})
+    if start is None or latest is None:
+        return start if latest is None else latest
+    return with_fields(start, **{name: value for name, value in dict(latest).items() if value is not None})
 
 
-def _with_stop_reason(what: Any, *, calls: bool) -> Any:
+def _with_stop_reason(value: Any, *, calls: bool) -> Any:
     """Replace the stop reason "tool_use" by "end_turn" if no call is visible to the host."""
-    stopped = peek(what, "stop_reason") == "tool_use" and not calls
-    return with_fields(what, stop_reason="end_turn") if stopped else what
+    stopped = peek(value, "stop_reason") == "tool_use" and not calls
+    return with_fields(value, stop_reason="end_turn") if stopped else value

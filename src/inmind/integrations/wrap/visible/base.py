@@ -1,11 +1,11 @@
-"""The reply that a host sees: one reply for all rounds, without the calls that memory answers.
+"""The reply that a host sees: all rounds combined, without the calls that memory answers.
 
 The host could not answer those calls, so they are removed from complete replies and from streams, and indexes are
 renumbered. The boundary between rounds is not visible. Texts of all rounds are kept, and usage is added up; streamed or
 not, the result is the same.
 
-Chunks and replies are objects of a provider's client or plain values. They are copied, never changed; the journal gets
-what the provider sent.
+Chunks and replies are objects of a provider's client or plain values. They are copied, never changed; the journal
+stores the values of the provider.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class VisibleReply(Protocol):
     usage: Any
     """Usage of all rounds so far, in the provider's form; None if there is none."""
 
-    def is_failure(self, said: Any) -> bool:
-        """True if this reply or chunk says that there will be no reply. The host gets it unchanged."""
+    def is_failure(self, reply: Any) -> bool:
+        """True if this reply or chunk reports that the request failed. The host gets it unchanged."""
         ...
 
     def complete_reply(self, reply: Any) -> Any:
@@ -49,7 +49,7 @@ class VisibleReply(Protocol):
 
 def with_fields(value: Any, **fields: Any) -> Any:
     """A copy with these fields, of the same class; the same object if nothing changes."""
-    if all(peek(value, name) == given for name, given in fields.items()):
+    if all(peek(value, name) == new_value for name, new_value in fields.items()):
         return value
     return {**value, **fields} if is_object(value) else value.model_copy(update=fields)
 

@@ -49,9 +49,9 @@ class _PartialCall:
 
 
 class OpenAIVisibleReply:
-    def __init__(self, hidden: IsHidden, paid: Any = None) -> None:
+    def __init__(self, hidden: IsHidden, earlier_usage: Any = None) -> None:
         self._hidden = hidden
-        self.usage = self._earlier_usage = paid
+        self.usage = self._earlier_usage = earlier_usage
         self._id: Any = None
         self._earlier_choice: Any = None
         self._choice: Any = None
@@ -63,7 +63,7 @@ class OpenAIVisibleReply:
         self._citation_offset = 0
         self._final_chunks: list[Any] = []
 
-    def is_failure(self, said: Any) -> bool:  # noqa: ARG002 -- the client raises failures
+    def is_failure(self, reply: Any) -> bool:  # noqa: ARG002 -- the client raises failures
         return False
 
     def complete_reply(self, reply: Any) -> Any:
@@ -72,14 +72,16 @@ class OpenAIVisibleReply:
         [choice] = peek(reply, "choices")
         message = peek(choice, "message")
         calls: Sequence[Any] = peek(message, "tool_calls") or ()
-        kept = [call for call in calls if not self._is_hidden(call)]
-        if len(kept) < len(calls):
-            message = with_fields(message, tool_calls=kept or None)
-        said, logprobs = peek(self._earlier_choice, "message"), peek(self._earlier_choice, "logprobs")
-        words: str = peek(said, "content") or ""
-        message = _join_rounds(said, _move_citations(message, len(words + GAP) if words else 0))
+        visible_calls = [call for call in calls if not self._is_hidden(call)]
+        if len(visible_calls) < len(calls):
+            message = with_fields(message, tool_calls=visible_calls or None)
+        earlier_message, logprobs = peek(self._earlier_choice, "message"), peek(self._earlier_choice, "logprobs")
+        earlier_text: str = peek(earlier_message, "content") or ""
+        message = _join_rounds(
+            earlier_message, _move_citations(message, len(earlier_text + GAP) if earlier_text else 0)
+        )
         choice = with_fields(choice, message=message, logprobs=_join_rounds(logprobs, peek(choice, "logprobs")))
-        self._choice = _with_finish_reason(choice, calls=bool(kept))
+        self._choice = _with_finish_reason(choice, calls=bool(visible_calls))
         return with_fields(reply, id=self._id, choices=[self._choice], usage=self.usage)
 
     def add_chunk(self, chunk: Any) -> list[Any]:
@@ -97,12 +99,15 @@ class OpenAIVisibleReply:
         choice = choices[0]
         delta: Any = peek(choice, "delta") or {}
         ends = bool(peek(choice, "finish_reason"))
-        shown = self._visible(delta, ends=ends)
+        deltas = self._visible(delta, ends=ends)
         if ends:
-            self._final_chunks.append(_chunk_with(chunk, choice, type(delta)(), likely=not shown))
+            self._final_chunks.append(_chunk_with(chunk, choice, type(delta)(), with_logprobs=not deltas))
             chunk, choice = with_fields(chunk, usage=None), with_fields(choice, finish_reason=None)
-        last = len(shown) - 1
-        return [_chunk_with(chunk, choice, delta, likely=at == last, paid=at == last) for at, delta in enumerate(shown)]
+        last = len(deltas) - 1
+        return [
+            _chunk_with(chunk, choice, delta, with_logprobs=at == last, with_usage=at == last)
+            for at, delta in enumerate(deltas)
+        ]
 
     def next_round(self) -> None:
         self._earlier_usage, self._earlier_choice = self.usage, self._choice
@@ -117,40 +122,40 @@ class OpenAIVisibleReply:
     def _visible(self, delta: Any, *, ends: bool) -> list[Any]:
         """Deltas that the host may see now.
 
-        Pieces held back so far, each in its own delta, and the rest of this one.
+        These are the pieces held back so far, each in its own delta, and the rest of this delta.
         """
-        said = dict(delta)
-        late, now = self._visible_pieces(said.get("tool_calls") or (), ends=ends)
-        fields: dict[str, Any] = {"tool_calls": now or None} if said.get("tool_calls") else {}
-        if self._is_later_round and said.get("role"):
+        delta_fields = dict(delta)
+        held, current = self._visible_pieces(delta_fields.get("tool_calls") or (), ends=ends)
+        fields: dict[str, Any] = {"tool_calls": current or None} if delta_fields.get("tool_calls") else {}
+        if self._is_later_round and delta_fields.get("role"):
             fields["role"] = None
-        for name, text in said.items():
+        for name, text in delta_fields.items():
             if _is_text_field(name, text):
                 fields[name] = GAP + text if name in self._gap_fields else text
                 self._gap_fields.discard(name)
                 self._text_lengths[name] += len(fields[name])
-        seen = _move_citations(with_fields(delta, **fields), self._citation_offset)
-        waited = [with_fields(type(delta)(), tool_calls=[piece]) for piece in late]
-        return [*waited, seen] if any(value for _, value in dict(seen).items()) else waited
+        visible_delta = _move_citations(with_fields(delta, **fields), self._citation_offset)
+        held_deltas = [with_fields(type(delta)(), tool_calls=[piece]) for piece in held]
+        return [*held_deltas, visible_delta] if any(value for _, value in dict(visible_delta).items()) else held_deltas
 
     def _visible_pieces(self, pieces: Sequence[Any], *, ends: bool) -> tuple[list[Any], list[Any]]:
         """Pieces of calls that may be shown now: those held back, and those of this delta."""
-        late: list[Any] = []
-        now: list[Any] = []
+        held: list[Any] = []
+        current: list[Any] = []
         for piece in pieces:
             call = self._call_of(piece)
             for other in self._calls:
-                late += self._settle(other) if other is not call else []
+                held += self._settle(other) if other is not call else []
             call.add(piece)
             if call.has_arguments:
-                late += self._settle(call)
+                held += self._settle(call)
             if not call.is_settled:
                 call.pending.append(piece)
             elif call.index is not None:
-                now.append(with_fields(piece, index=call.index))
+                current.append(with_fields(piece, index=call.index))
         for call in self._calls if ends else ():
-            late += self._settle(call)
-        return late, now
+            held += self._settle(call)
+        return held, current
 
     def _settle(self, call: _PartialCall) -> list[Any]:
         """Decide by its name whether a call is hidden.
@@ -178,22 +183,22 @@ class OpenAIVisibleReply:
         return call
 
 
-def _chunk_with(chunk: Any, choice: Any, delta: Any, *, likely: bool, paid: bool = True) -> Any:
+def _chunk_with(chunk: Any, choice: Any, delta: Any, *, with_logprobs: bool, with_usage: bool = True) -> Any:
     """The chunk with this delta.
 
     If one chunk becomes several, log probabilities and usage are sent once.
     """
-    choice = with_fields(choice if likely else with_fields(choice, logprobs=None), delta=delta)
-    return with_fields(chunk if paid else with_fields(chunk, usage=None), choices=[choice])
+    choice = with_fields(choice if with_logprobs else with_fields(choice, logprobs=None), delta=delta)
+    return with_fields(chunk if with_usage else with_fields(chunk, usage=None), choices=[choice])
 
 
 def _name(call: Any) -> str:
     return peek(peek(call, "function") or peek(call, "custom"), "name") or ""
 
 
-def _is_text_field(name: str, said: Any) -> bool:
+def _is_text_field(name: str, value: Any) -> bool:
     """True if a field is text: content, a refusal, or reasoning."""
-    return isinstance(said, str) and bool(said) and name != "role"
+    return isinstance(value, str) and bool(value) and name != "role"
 
 
 def _join_rounds(before: Any, now: Any) -> Any:
@@ -201,28 +206,32 @@ def _join_rounds(before: Any, now: Any) -> Any:
     if before is None or now is None:
         return before if now is None else now
     fields: dict[str, Any] = {}
-    for name, said in dict(before).items():
+    for name, value in dict(before).items():
         more = peek(now, name)
         if not more:
-            fields[name] = said
-        elif _is_text_field(name, said):
-            fields[name] = f"{said}{GAP}{more}"
-        elif isinstance(said, list):
-            fields[name] = [*said, *more]
+            fields[name] = value
+        elif _is_text_field(name, value):
+            fields[name] = f"{value}{GAP}{more}"
+        elif isinstance(value, list):
+            fields[name] = [*value, *more]
     return with_fields(now, **fields)
 
 
-def _move_citations(said: Any, by: int) -> Any:
+def _move_citations(message: Any, by: int) -> Any:
     """Shift citations by the length of the text before."""
-    cited: Sequence[Any] = peek(said, "annotations") or ()
-    return with_fields(said, annotations=[_move_citation(one, by) for one in cited]) if by and cited else said
+    citations: Sequence[Any] = peek(message, "annotations") or ()
+    return (
+        with_fields(message, annotations=[_move_citation(citation, by) for citation in citations])
+        if by and citations
+        else message
+    )
 
 
-def _move_citation(cited: Any, by: int) -> Any:
-    place = peek(cited, "url_citation")
+def _move_citation(citation: Any, by: int) -> Any:
+    place = peek(citation, "url_citation")
     ends = {end: peek(place, end) for end in ("start_index", "end_index")}
     moved = with_fields(place, **{end: at + by for end, at in ends.items() if isinstance(at, int)})
-    return with_fields(cited, url_citation=moved)
+    return with_fields(citation, url_citation=moved)
 
 
 def _with_choice(chunk: Any, *, calls: bool) -> Any:

@@ -19,9 +19,9 @@ _FAILURE_EVENTS = ("response.failed", "error")
 
 
 class ResponsesVisibleReply:
-    def __init__(self, hidden: IsHidden, paid: Any = None) -> None:
+    def __init__(self, hidden: IsHidden, earlier_usage: Any = None) -> None:
         self._hidden = hidden
-        self.usage = self._earlier_usage = paid
+        self.usage = self._earlier_usage = earlier_usage
         self._id: Any = None
         self._sequence_number: int | None = None
         self._places: dict[int, int | None] = {}
@@ -31,16 +31,16 @@ class ResponsesVisibleReply:
         self._is_later_round = False
         self._final_chunks: list[Any] = []
 
-    def is_failure(self, said: Any) -> bool:
-        return peek(said, "type") in _FAILURE_EVENTS or peek(said, "status") == "failed"
+    def is_failure(self, reply: Any) -> bool:
+        return peek(reply, "type") in _FAILURE_EVENTS or peek(reply, "status") == "failed"
 
     def complete_reply(self, reply: Any) -> Any:
         self._id = self._id or peek(reply, "id")
         items: Sequence[Any] = peek(reply, "output") or ()
-        kept = [item for item in items if not self._is_hidden(item)]
-        self._finished_items = dict(enumerate(kept))
+        visible_items = [item for item in items if not self._is_hidden(item)]
+        self._finished_items = dict(enumerate(visible_items))
         self.usage = add_usage(self._earlier_usage, peek(reply, "usage"))
-        return with_fields(reply, id=self._id, output=[*self._earlier_items, *kept], usage=self.usage)
+        return with_fields(reply, id=self._id, output=[*self._earlier_items, *visible_items], usage=self.usage)
 
     def add_chunk(self, chunk: Any) -> list[Any]:
         kind, index = peek(chunk, "type"), peek(chunk, "output_index")
@@ -52,7 +52,7 @@ class ResponsesVisibleReply:
             self._final_chunks.append(chunk)
             return []
         if kind in _FAILURE_EVENTS:
-            return [self._ended(chunk)]
+            return [self._final_chunk(chunk)]
         if index is None:
             return [self._numbered(chunk)]
         if index not in self._places:
@@ -70,7 +70,7 @@ class ResponsesVisibleReply:
         self._places, self._finished_items, self._final_chunks, self._is_later_round = {}, {}, [], True
 
     def end(self) -> list[Any]:
-        return [self._ended(chunk) for chunk in self._final_chunks]
+        return [self._final_chunk(chunk) for chunk in self._final_chunks]
 
     def _place(self, item: Any) -> int | None:
         if self._is_hidden(item):
@@ -81,7 +81,7 @@ class ResponsesVisibleReply:
     def _is_hidden(self, item: Any) -> bool:
         return peek(item, "type") == "function_call" and self._hidden(peek(item, "name"))
 
-    def _ended(self, chunk: Any) -> Any:
+    def _final_chunk(self, chunk: Any) -> Any:
         response = peek(chunk, "response")
         return (
             self._numbered(chunk) if response is None else self._numbered(chunk, response=self.complete_reply(response))
