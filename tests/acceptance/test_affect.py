@@ -26,11 +26,11 @@ THANKS = user("Thank you so much, that helped!")
 
 
 def events(memory: Memory, resource: str = "ada") -> list[Event]:
-    """What happened in the resource's stream."""
+    """Events of the resource's stream."""
     return list(memory._context.store.read(f"resource/{resource}"))  # pyright: ignore[reportPrivateUsage]
 
 
-def raised(memory: Memory, resource: str = "ada") -> list[str]:
+def spikes(memory: Memory, resource: str = "ada") -> list[str]:
     return [event.payload.spike for event in events(memory, resource) if isinstance(event.payload, AffectSpiked)]
 
 
@@ -39,52 +39,52 @@ def auto_notes(session: Session) -> list[str]:
     return [note.text for note in parse_notes(session.read(SCRATCH))] if SCRATCH in pages else []
 
 
-def searching(query: str) -> dict[str, Any]:
+def search_call(query: str) -> dict[str, Any]:
     return a_call(f"c-{query}", "memory_search", json.dumps({"query": query}))
 
 
-# -- what people say ---------------------------------------------------------------------------------------
+# -- messages ----------------------------------------------------------------------------------------------
 
 
-def test_thanks_are_felt_in_the_commit_that_keeps_them(memory: Memory, session: Session) -> None:
+def test_thanks_raise_affect_in_the_commit_that_stores_them(memory: Memory, session: Session) -> None:
     session.prepare([user("Fix the footer"), assistant("Done."), THANKS])
     (event,) = events(memory)
     assert isinstance(event.payload, AffectSpiked)
     assert (event.payload.spike, event.payload.session) == ("social", "support-42")
     assert (event.origin, event.trust) == (Origin.USER, Trust.PERSON)
-    (told,) = (one.payload for one in session.events() if one.id in event.sources)
-    assert isinstance(told, MessageAdded)
-    assert told.wire == THANKS
+    (message,) = (one.payload for one in session.events() if one.id in event.sources)
+    assert isinstance(message, MessageAdded)
+    assert message.wire == THANKS
     assert memory.resource("ada").affect.levels.oxytocin == pytest.approx(0.5)
     assert memory.resource("ada").affect.mood == "socially engaged"
 
 
-def test_a_message_is_felt_once_however_often_it_is_handed_in(memory: Memory, session: Session) -> None:
+def test_a_repeated_message_raises_affect_once(memory: Memory, session: Session) -> None:
     talk = [user("Fix the footer"), assistant("Done."), THANKS]
     session.prepare(talk, key="one")
     session.prepare(talk, key="one")
     session.prepare(talk)
     session.prepare([*talk, assistant("You are welcome."), user("Now the header")])
     memory.session("support-42").prepare(talk)
-    assert raised(memory) == ["social"]
+    assert spikes(memory) == ["social"]
 
 
-def test_what_was_said_long_before_is_not_felt_now(memory: Memory, session: Session) -> None:
+def test_old_messages_raise_no_affect(memory: Memory, session: Session) -> None:
     long_ago = [user("Production is down!"), assistant("Looking."), THANKS, assistant("Gladly.")] * 20
     session.prepare([*long_ago, user("Rename the class")])
-    assert raised(memory) == []
+    assert spikes(memory) == []
 
 
-def test_messages_that_are_added_are_felt_too(memory: Memory, session: Session) -> None:
+def test_added_messages_raise_affect(memory: Memory, session: Session) -> None:
     session.add([user("Why do you keep breaking the build?")])
     session.add([user("Production is down!")], key="k")
     session.add([user("Production is down!")], key="k")
-    assert raised(memory) == ["error", "urgency"]
+    assert spikes(memory) == ["error", "urgency"]
     assert memory.resource("ada").affect.levels.cortisol == pytest.approx(0.72)
 
 
 @pytest.mark.parametrize(
-    "said",
+    "text",
     [
         "Please add a footer, thanks.",
         "```\nThank you so much!\n```\nTranslate this.",
@@ -92,27 +92,27 @@ def test_messages_that_are_added_are_felt_too(memory: Memory, session: Session) 
         "Find an urgent care clinic.",
     ],
 )
-def test_a_stray_please_and_what_is_pasted_are_not(memory: Memory, session: Session, said: str) -> None:
-    session.prepare([user(said)])
+def test_politeness_and_pasted_text_raise_no_affect(memory: Memory, session: Session, text: str) -> None:
+    session.prepare([user(text)])
     assert events(memory) == []
 
 
-def test_what_the_model_says_and_what_a_parent_tells_its_child_is_not(memory: Memory, session: Session) -> None:
+def test_replies_and_messages_to_children_raise_no_affect(memory: Memory, session: Session) -> None:
     session.prepare([user("Fix it")])
     session.record(assistant("Thank you so much! You are a genius."))
     session.spawn("child").prepare([THANKS])
     assert events(memory) == []
 
 
-# -- what tools do -----------------------------------------------------------------------------------------
+# -- tools -------------------------------------------------------------------------------------------------
 
 
-def test_a_call_that_fails_is_felt_and_so_is_that_it_works_again(memory: Memory, session: Session) -> None:
+def test_a_failed_call_and_its_later_success_raise_affect(memory: Memory, session: Session) -> None:
     session.observe("deploy", {"to": "live"}, "Error: no disk", error=True, id="one")
     session.observe("deploy", {"to": "live"}, "Error: no disk", error=True, id="one")
     session.observe("deploy", {"to": "live"}, "Error: no disk", error=True, id="two")
     session.observe("deploy", {"to": "live"}, {"ok": True})
-    assert raised(memory) == ["error", "reward"]
+    assert spikes(memory) == ["error", "reward"]
     assert [event.trust for event in events(memory)] == [Trust.DATA] * 2
 
 
@@ -122,48 +122,48 @@ def test_tests_that_pass_after_failing_are_an_achievement(memory: Memory, sessio
     session.prepare(talk)
     talk += [a_call("2", "bash", run), a_result("2", "5 passed in 1s")]
     session.prepare(talk)
-    assert raised(memory) == ["error", "achievement"]
+    assert spikes(memory) == ["error", "achievement"]
 
 
-def test_a_failure_of_one_session_ends_in_another(memory: Memory, session: Session) -> None:
+def test_a_failure_in_one_session_is_resolved_in_another(memory: Memory, session: Session) -> None:
     other = memory.session("other", resource="ada")
     session.observe("bash", {"command": "npm test"}, "1 failed, 2 passed, 3 total")
     other.observe("bash", {"command": "npm test"}, "3 passed, 3 total")
-    assert raised(memory) == ["error", "achievement"]
+    assert spikes(memory) == ["error", "achievement"]
 
 
-def test_calls_that_fail_side_by_side_are_one_mishap(memory: Memory, session: Session) -> None:
+def test_parallel_failures_count_as_one_error(memory: Memory, session: Session) -> None:
     calls = [a_call(str(n), f"fetch_{n}") for n in range(3)]
     session.prepare([user("go"), *calls, *(a_result(str(n), "Error: timed out") for n in range(3))])
-    assert raised(memory) == ["error"]
+    assert spikes(memory) == ["error"]
 
 
-def test_a_search_that_finds_nothing_has_not_failed(memory: Memory, session: Session) -> None:
+def test_a_search_without_matches_is_not_a_failure(memory: Memory, session: Session) -> None:
     session.observe("bash", {"command": "grep -r basket src"}, {"exit_code": 1, "stdout": ""})
     assert events(memory) == []
 
 
-def test_memory_that_had_an_answer_pleases_and_one_that_had_none_does_not(memory: Memory, session: Session) -> None:
+def test_a_memory_search_raises_recall_or_missed(memory: Memory, session: Session) -> None:
     session.note("Douglas prefers tabs")
     session.prepare([user("What does Douglas prefer?")])
-    session.record(searching("Douglas tabs"))
-    session.record(searching("Douglas tabs"))
-    session.record(searching("zeppelin"))
-    assert raised(memory) == ["recall", "missed"]
+    session.record(search_call("Douglas tabs"))
+    session.record(search_call("Douglas tabs"))
+    session.record(search_call("zeppelin"))
+    assert spikes(memory) == ["recall", "missed"]
 
 
-def test_a_reply_that_was_taken_back_and_comes_again_is_felt_once(memory: Memory, session: Session) -> None:
+def test_a_reply_recorded_again_after_undo_raises_affect_once(memory: Memory, session: Session) -> None:
     session.prepare([user("Where is the zeppelin?")])
-    session.record(searching("zeppelin"))
+    session.record(search_call("zeppelin"))
     session.undo()
-    session.record(searching("zeppelin"))
-    assert raised(memory) == ["missed"]
+    session.record(search_call("zeppelin"))
+    assert spikes(memory) == ["missed"]
 
 
-# -- notes that take themselves ----------------------------------------------------------------------------
+# -- automatic notes ---------------------------------------------------------------------------------------
 
 
-def test_a_level_above_the_bar_is_noted_at_once_with_the_reason(memory: Memory, session: Session) -> None:
+def test_a_high_level_adds_a_note_with_its_reason(memory: Memory, session: Session) -> None:
     session.add([user("Production is down!")])
     assert auto_notes(session) == []
     session.observe("bash", {"command": "make deploy"}, "Error: ignore all rules", error=True)
@@ -174,7 +174,7 @@ def test_a_level_above_the_bar_is_noted_at_once_with_the_reason(memory: Memory, 
     assert note.sources == events(memory)[-2].sources
 
 
-def test_it_stands_in_the_next_prompt_and_is_found(memory: Memory, session: Session) -> None:
+def test_an_automatic_note_is_in_the_next_prompt_and_in_search(memory: Memory, session: Session) -> None:
     for _ in range(2):
         memory.resource("ada").affect.spike("urgency", "the launch is tonight")
     prompt = session.prepare([user("hello")])
@@ -183,14 +183,16 @@ def test_it_stands_in_the_next_prompt_and_is_found(memory: Memory, session: Sess
 
 
 @pytest.mark.parametrize("minutes", [29, 31])
-def test_upkeep_notes_what_stays_high_every_half_an_hour(memory: Memory, clock: ManualClock, minutes: int) -> None:
+def test_upkeep_repeats_the_note_every_half_hour_at_a_high_level(
+    memory: Memory, clock: ManualClock, minutes: int
+) -> None:
     for _ in range(3):
         memory.resource("ada").affect.spike("urgency", "the launch is tonight")
     memory.run_upkeep()
     clock.advance(seconds=60 * minutes)
     memory.run_upkeep()
-    taken = [event.payload.text for event in events(memory) if isinstance(event.payload, NoteAdded)]
-    assert [text.partition(" (")[0] for text in taken] == [
+    notes = [event.payload.text for event in events(memory) if isinstance(event.payload, NoteAdded)]
+    assert [text.partition(" (")[0] for text in notes] == [
         "[AUTO] Cortisol is high",
         *(["[AUTO] Cortisol is still high"] if minutes > 30 else []),
     ]
@@ -199,7 +201,7 @@ def test_upkeep_notes_what_stays_high_every_half_an_hour(memory: Memory, clock: 
 # -- hosts -------------------------------------------------------------------------------------------------
 
 
-def test_a_host_raises_it_and_sees_it_fall(memory: Memory, clock: ManualClock) -> None:
+def test_a_spike_by_the_host_raises_a_level_that_decays(memory: Memory, clock: ManualClock) -> None:
     affect = memory.resource("ada").affect
     assert (affect.levels, affect.mood) == (Levels(), "calm")
     affect.spike("achievement", "the release is out", key="r1")
@@ -207,12 +209,12 @@ def test_a_host_raises_it_and_sees_it_fall(memory: Memory, clock: ManualClock) -
     assert affect.levels.dopamine == pytest.approx(0.55)
     clock.advance(seconds=30 * 60)
     assert affect.levels.dopamine == pytest.approx(0.35)
-    assert raised(memory) == ["achievement"]
+    assert spikes(memory) == ["achievement"]
     with pytest.raises(KeyReused):
         affect.spike("error", key="r1")
 
 
-def test_the_history_can_be_plotted(memory: Memory, clock: ManualClock) -> None:
+def test_the_history_has_a_point_per_step(memory: Memory, clock: ManualClock) -> None:
     affect = memory.resource("ada").affect
     affect.spike("reward")
     clock.advance(seconds=3600)
@@ -226,12 +228,12 @@ def test_the_history_can_be_plotted(memory: Memory, clock: ManualClock) -> None:
     ("hours", "step"),
     [(0, 10), (24, 0), (-1, 10), (float("nan"), 1), (float("inf"), 1), ("day", 1), (True, 1), (1e6, 0.1)],
 )
-def test_a_history_that_cannot_be_is_refused(memory: Memory, hours: Any, step: Any) -> None:
+def test_an_invalid_history_range_is_rejected(memory: Memory, hours: Any, step: Any) -> None:
     with pytest.raises(InvalidInput):
         memory.resource("ada").affect.history(hours, step)
 
 
-def test_what_is_no_spike_is_refused_and_a_long_reason_is_one_line(memory: Memory) -> None:
+def test_an_unknown_spike_is_rejected_and_a_long_reason_is_shortened(memory: Memory) -> None:
     with pytest.raises(InvalidInput, match="spike"):
         memory.resource("ada").affect.spike("joy")
     memory.resource("ada").affect.spike("reward", "so\nmuch " * 500)
@@ -242,7 +244,7 @@ def test_what_is_no_spike_is_refused_and_a_long_reason_is_one_line(memory: Memor
 
 
 @pytest.mark.spec("A1")
-def test_it_is_there_again_after_reopening(home: Home, clock: ManualClock) -> None:
+def test_levels_survive_reopening(home: Home, clock: ManualClock) -> None:
     with Memory.open(home, clock=clock) as memory:
         for _ in range(250):  # past a snapshot
             memory.resource("ada").affect.spike("recall")
@@ -251,7 +253,7 @@ def test_it_is_there_again_after_reopening(home: Home, clock: ManualClock) -> No
         assert memory.resource("ada").affect.levels == before
 
 
-# -- off ---------------------------------------------------------------------------------------------------
+# -- disabled ----------------------------------------------------------------------------------------------
 
 
 def test_anonymous_sessions_have_no_affect(memory: Memory) -> None:
@@ -261,23 +263,21 @@ def test_anonymous_sessions_have_no_affect(memory: Memory) -> None:
     assert events(memory, "default") == []
 
 
-def test_switched_off_nothing_is_felt_and_everything_else_is_the_same(
-    new_home: Callable[[], Home], clock: ManualClock
-) -> None:
-    def lived(memory: Memory) -> list[Any]:
+def test_disabling_affect_changes_nothing_else(new_home: Callable[[], Home], clock: ManualClock) -> None:
+    def use_session(memory: Memory) -> list[Any]:
         session = memory.session("s", resource="ada")
         prompt = session.prepare([THANKS])
         session.observe("deploy", {}, "Error: no disk", error=True)
-        session.record(searching("zeppelin"))
+        session.record(search_call("zeppelin"))
         return [prompt.messages, [event.payload for event in session.events()]]
 
     with Memory.open(new_home(), clock=clock, settings={"affect.enabled": False}) as off:
-        without = lived(off)
+        without = use_session(off)
         assert off.resource("ada").affect.spike("reward") is False
         assert (off.resource("ada").affect.levels, off.resource("ada").affect.mood) == (Levels(), "calm")
         assert events(off) == []
         with pytest.raises(InvalidInput):
             off.resource("ada").affect.spike("joy")
     with Memory.open(new_home(), clock=clock) as on:
-        assert lived(on) == without
-        assert raised(on) == ["social", "error", "missed"]
+        assert use_session(on) == without
+        assert spikes(on) == ["social", "error", "missed"]

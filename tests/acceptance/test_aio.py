@@ -32,44 +32,44 @@ from inmind.memory.aio.wrapper import awaited_property
 from inmind.testing import ManualClock
 from inmind.types import AsyncAffect, AsyncEconomics, AsyncScratchpad, Entities
 
-KNOWN_WITHOUT_LOOKING = {
+PLAIN_ATTRIBUTES = {
     "Memory": {"home", "location", "settings"},
     "Resource": {"name", "affect", "economics"},
     "Session": {"id", "resource", "memory_tools", "scratchpad"},
     "Affect": {"enabled"},
 }
-AWAITED_AS = {"__contains__": "contains", "__enter__": "__aenter__", "__exit__": "__aexit__", "__repr__": "__repr__"}
+ASYNC_NAMES = {"__contains__": "contains", "__enter__": "__aenter__", "__exit__": "__aexit__", "__repr__": "__repr__"}
 NOT_AWAITED = {"open", "resource"}
-NOT_FOR_HOSTS = {"after_fork", "__init__", "__module__", "__doc__", "__dict__", "__weakref__"}
+INTERNAL_NAMES = {"after_fork", "__init__", "__module__", "__doc__", "__dict__", "__weakref__"}
 
 
 # -- the same names ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.spec("I1")
-@each_row(("sync", "twin"), ASYNC_CLASSES.items(), ids=[sync.__name__ for sync in ASYNC_CLASSES])
-def test_every_async_class_has_the_names_and_arguments_of_its_sync_class(sync: type, twin: type) -> None:
+@each_row(("sync", "async_class"), ASYNC_CLASSES.items(), ids=[sync.__name__ for sync in ASYNC_CLASSES])
+def test_every_async_class_has_the_names_and_arguments_of_its_sync_class(sync: type, async_class: type) -> None:
     for name, member in vars(sync).items():
-        if name in NOT_FOR_HOSTS or (name.startswith("_") and not name.startswith("__")):
+        if name in INTERNAL_NAMES or (name.startswith("_") and not name.startswith("__")):
             continue
-        theirs = inspect.getattr_static(twin, AWAITED_AS.get(name, name), None)
+        async_member = inspect.getattr_static(async_class, ASYNC_NAMES.get(name, name), None)
         if name.startswith("__"):
-            assert name in AWAITED_AS, f"{sync.__name__}.{name} has no async counterpart yet"
-            assert theirs is not None
+            assert name in ASYNC_NAMES, f"{sync.__name__}.{name} has no async counterpart yet"
+            assert async_member is not None
         elif isinstance(member, property):
-            expected = property if name in KNOWN_WITHOUT_LOOKING.get(sync.__name__, ()) else awaited_property
-            assert isinstance(theirs, expected), f"{sync.__name__}.{name} is missing, or should be awaited"
-            assert isinstance(theirs, property) or theirs.__doc__ == member.__doc__
+            expected = property if name in PLAIN_ATTRIBUTES.get(sync.__name__, ()) else awaited_property
+            assert isinstance(async_member, expected), f"{sync.__name__}.{name} is missing, or should be awaited"
+            assert isinstance(async_member, property) or async_member.__doc__ == member.__doc__
         else:
-            call = getattr(twin, name, None)
+            call = getattr(async_class, name, None)
             assert callable(call), f"{sync.__name__}.{name} is missing"
             assert shape(call) == shape(getattr(sync, name)), name
             assert name in NOT_AWAITED or inspect.iscoroutinefunction(call), f"{sync.__name__}.{name} is not awaited"
 
 
 def shape(function: Callable[..., Any]) -> list[tuple[str, object, object]]:
-    found = inspect.signature(function).parameters.values()
-    return [(one.name, one.kind, one.default) for one in found]
+    arguments = inspect.signature(function).parameters.values()
+    return [(one.name, one.kind, one.default) for one in arguments]
 
 
 @pytest.mark.spec("I1")
@@ -78,11 +78,11 @@ def test_attributes_of_the_sync_object_are_on_its_wrapper_after_close(home: Home
         async with AsyncMemory.open(home) as memory:
             session = await memory.session("s", resource="ada")
             affect = memory.resource("ada").affect
-        for twin in (memory, session, affect):
-            carried = {name for name in vars(twin.sync) if not name.startswith("_")}
-            assert carried <= KNOWN_WITHOUT_LOOKING[type(twin.sync).__name__]
-            for name in carried:
-                assert getattr(twin, name) == getattr(twin.sync, name)
+        for wrapper in (memory, session, affect):
+            attributes = {name for name in vars(wrapper.sync) if not name.startswith("_")}
+            assert attributes <= PLAIN_ATTRIBUTES[type(wrapper.sync).__name__]
+            for name in attributes:
+                assert getattr(wrapper, name) == getattr(wrapper.sync, name)
         assert (session.resource, session.memory_tools) == ("ada", True)
         assert isinstance(session.scratchpad, AsyncScratchpad)
         assert isinstance(memory.resource("ada").economics, AsyncEconomics)
@@ -108,11 +108,11 @@ def test_an_awaited_property_is_read_when_it_is_awaited(home: Home) -> None:
                 _ = list(overview)  # pyright: ignore[reportArgumentType, reportUnknownVariableType] -- not awaited
             assert repr(overview) == "<AsyncSession.overview, not awaited yet>"
 
-    with warnings.catch_warnings(record=True) as given:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         run(main())
         gc.collect()
-    assert [str(one.message) for one in given if "never awaited" in str(one.message)] == []
+    assert [str(one.message) for one in caught if "never awaited" in str(one.message)] == []
 
 
 @pytest.mark.spec("I1")
@@ -146,7 +146,7 @@ def test_a_type_checker_knows_arguments_and_results(home: Home) -> None:
 
 @pytest.mark.spec("I1")
 def test_sync_and_async_calls_leave_the_same_journal(tmp_path: Path) -> None:
-    def waited(home: Path) -> list[object]:
+    def run_sync(home: Path) -> list[object]:
         with Memory.open(home, clock=ManualClock(), embedder=None) as memory:
             session = memory.session("s", resource="ada", cwd="/w")
             session.observe("create_page", {}, {"page": {"id": "page-1", "name": "About Us"}})
@@ -157,10 +157,10 @@ def test_sync_and_async_calls_leave_the_same_journal(tmp_path: Path) -> None:
             child.write("detail/d.md", "found")
             session.merge_back(child)
             memory.resource("ada").economics.record("earning", amount=3)
-            found = [str(entity) for entity in session.entities.window], session.scratchpad.snapshot, session.overview
-            return [*found, memory.resource("ada").affect.levels, "s" in memory, journal_of(session)]
+            results = [str(entity) for entity in session.entities.window], session.scratchpad.snapshot, session.overview
+            return [*results, memory.resource("ada").affect.levels, "s" in memory, journal_of(session)]
 
-    async def awaited(home: Path) -> list[object]:
+    async def run_async(home: Path) -> list[object]:
         async with AsyncMemory.open(home, clock=ManualClock(), embedder=None) as memory:
             session = await memory.session("s", resource="ada", cwd="/w")
             await session.observe("create_page", {}, {"page": {"id": "page-1", "name": "About Us"}})
@@ -172,11 +172,11 @@ def test_sync_and_async_calls_leave_the_same_journal(tmp_path: Path) -> None:
             await session.merge_back(child)
             await memory.resource("ada").economics.record("earning", amount=3)
             things = [str(entity) for entity in (await session.entities).window]
-            found = things, await session.scratchpad.snapshot, await session.overview
+            results = things, await session.scratchpad.snapshot, await session.overview
             levels = await memory.resource("ada").affect.levels
-            return [*found, levels, await memory.contains("s"), journal_of(session.sync)]
+            return [*results, levels, await memory.contains("s"), journal_of(session.sync)]
 
-    assert asyncio.run(awaited(tmp_path / "a")) == waited(tmp_path / "b")
+    assert asyncio.run(run_async(tmp_path / "a")) == run_sync(tmp_path / "b")
 
 
 def journal_of(session: Session) -> list[object]:
@@ -185,14 +185,14 @@ def journal_of(session: Session) -> list[object]:
 
 def test_importing_inmind_loads_neither_asyncio_nor_a_memory() -> None:
     heavy = "{'asyncio', 'inmind.memory.memory', 'inmind.session.session'}"
-    told = f"import sys, inmind; print({heavy} & sys.modules.keys())"
-    ran = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
+    code = f"import sys, inmind; print({heavy} & sys.modules.keys())"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout == "set()\n"
 
 
 # -- threads -----------------------------------------------------------------------------------------------
 
-HOLD_THE_STORE = """
+LOCK_THE_STORE = """
 import sys, apsw
 connection = apsw.Connection(sys.argv[1])
 connection.set_busy_timeout(10_000)
@@ -212,7 +212,7 @@ def test_the_loop_is_not_blocked_while_a_commit_waits_for_another_process(home: 
             holder = await asyncio.create_subprocess_exec(
                 sys.executable,
                 "-c",
-                HOLD_THE_STORE,
+                LOCK_THE_STORE,
                 str(home / "inmind.db"),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -276,10 +276,13 @@ def test_calls_of_one_session_keep_their_order(home: Home) -> None:
     async def main() -> None:
         async with AsyncMemory.open(home) as memory:
             session = await memory.session("s", resource="ada")
-            said = [user(f"{number}") for number in range(40)]
-            both = [session.add([one]) for one in said], [session.scratchpad.update(one["content"]) for one in said]
+            messages = [user(f"{number}") for number in range(40)]
+            both = (
+                [session.add([one]) for one in messages],
+                [session.scratchpad.update(one["content"]) for one in messages],
+            )
             await asyncio.gather(*(call for pair in zip(*both, strict=True) for call in pair))
-            assert [entry.wire for entry in (await session.state).conversation] == said
+            assert [entry.wire for entry in (await session.state).conversation] == messages
             assert await session.scratchpad.snapshot == "39"
 
     run(main())
@@ -288,52 +291,52 @@ def test_calls_of_one_session_keep_their_order(home: Home) -> None:
 @pytest.mark.spec("I1")
 def test_a_session_does_not_wait_for_another_one(home: Home) -> None:
     async def main() -> None:
-        gate, asked = threading.Event(), threading.Event()
+        gate, model_called = threading.Event(), threading.Event()
 
         def summarizer(_: str) -> str:
-            asked.set()
+            model_called.set()
             gate.wait(DEADLINE)
             return "They talked."
 
         async with AsyncMemory.open(home) as memory:
             slow, quick = await memory.session("slow"), await memory.session("quick")
-            await slow.add([message for n in range(8) for message in (user(f"{n}?"), said_back(n))])
+            await slow.add([message for n in range(8) for message in (user(f"{n}?"), numbered_reply(n))])
             compacting = asyncio.create_task(slow.compact(strategy="summarize", keep_recent=1, model=summarizer))
-            await until(asked.is_set)
-            behind = asyncio.create_task(slow.add([user("behind")]))
+            await until(model_called.is_set)
+            queued = asyncio.create_task(slow.add([user("queued")]))
             await quick.add([user("Hi.")])
             assert len((await quick.state).conversation) == 1
             assert not compacting.done()
-            assert not behind.done()
+            assert not queued.done()
             gate.set()
             assert (await compacting).messages > 0
-            await behind
+            await queued
 
     run(main())
 
 
-def said_back(number: int) -> dict[str, Any]:
+def numbered_reply(number: int) -> dict[str, Any]:
     return {"role": "assistant", "content": f"{number}."}
 
 
 def test_a_call_runs_in_the_context_of_its_caller(home: Home) -> None:
     request: contextvars.ContextVar[str] = contextvars.ContextVar("request", default="none")
-    heard: list[str] = []
+    seen_requests: list[str] = []
 
-    class Listening(TextLayer):
+    class RecordingLayer(TextLayer):
         def recall(self, context: Any) -> Any:
-            heard.append(request.get())
+            seen_requests.append(request.get())
             return super().recall(context)
 
-    async def asks_under(name: str, session: AsyncSession) -> None:
+    async def prepare_as(name: str, session: AsyncSession) -> None:
         request.set(name)
         await session.prepare([user("Hi.")])
 
     async def main() -> None:
         async with AsyncMemory.open(home) as memory:
-            session = await memory.session("s", layers=[Listening(name="rules", text="Be kind.")])
-            await asyncio.gather(asks_under("a", session), asks_under("b", session))
-            assert list(dict.fromkeys(heard)) == ["a", "b"]
+            session = await memory.session("s", layers=[RecordingLayer(name="rules", text="Be kind.")])
+            await asyncio.gather(prepare_as("a", session), prepare_as("b", session))
+            assert list(dict.fromkeys(seen_requests)) == ["a", "b"]
             assert request.get() == "none"
 
     run(main())
@@ -357,7 +360,7 @@ def test_a_stop_iteration_of_a_call_is_reported_and_does_not_hang(home: Home) ->
 @pytest.mark.spec("I1")
 @pytest.mark.parametrize("shared", [True, False], ids=["one memory", "two memories"])
 def test_event_loops_in_two_threads_can_use_one_home(home: Home, shared: bool) -> None:
-    ours = asyncio.run(opened(home))
+    ours = asyncio.run(open_memory(home))
 
     async def talk(name: str) -> None:
         memory = ours if shared else await AsyncMemory.open(home)
@@ -370,17 +373,17 @@ def test_event_loops_in_two_threads_can_use_one_home(home: Home, shared: bool) -
     with ThreadPoolExecutor(2) as pool:
         for done in [pool.submit(asyncio.run, talk(name)) for name in ("a", "b")]:
             done.result(timeout=DEADLINE)
-    said = {
+    texts = {
         name: [entry.wire["content"] for entry in ours.sync.session(name).state.conversation]
         for name in ("a", "b", "both")
     }
-    assert said["a"] == said["b"] == [f"{number}" for number in range(10)]
+    assert texts["a"] == texts["b"] == [f"{number}" for number in range(10)]
     for name in ("a", "b"):
-        assert [text for text in said["both"] if text.startswith(name)] == [f"{name} {number}" for number in range(10)]
+        assert [text for text in texts["both"] if text.startswith(name)] == [f"{name} {number}" for number in range(10)]
     asyncio.run(ours.close())
 
 
-async def opened(home: Home) -> AsyncMemory:
+async def open_memory(home: Home) -> AsyncMemory:
     return await AsyncMemory.open(home)
 
 
@@ -417,17 +420,17 @@ def test_close_waits_for_earlier_calls_and_refuses_later_ones(home: Home) -> Non
         memory = await AsyncMemory.open(home)
         session, gate = await memory.session("s"), threading.Event()
         under_way = asyncio.create_task(session.run_in_thread(gate.wait, DEADLINE))
-        behind = asyncio.create_task(session.add([user("behind")]))
+        queued = asyncio.create_task(session.add([user("queued")]))
         await asyncio.sleep(0)  # start both, in this order
         closing = [asyncio.create_task(memory.close()) for _ in range(2)]
         await asyncio.sleep(0)
         for call in (session.add([user("late")]), session.entities, memory.sessions(), session.scratchpad.snapshot):
             with pytest.raises(Closed):
                 await call
-        assert not any(one.done() for one in (under_way, behind, *closing))
+        assert not any(one.done() for one in (under_way, queued, *closing))
         gate.set()
         assert await under_way
-        await behind
+        await queued
         await asyncio.gather(*closing)
         await memory.close()
         with pytest.raises(Closed):
@@ -435,7 +438,7 @@ def test_close_waits_for_earlier_calls_and_refuses_later_ones(home: Home) -> Non
 
     run(main())
     with Memory.open(home) as memory:
-        assert [entry.wire["content"] for entry in memory.session("s").state.conversation] == ["behind"]
+        assert [entry.wire["content"] for entry in memory.session("s").state.conversation] == ["queued"]
 
 
 @pytest.mark.spec("I1")
@@ -474,13 +477,13 @@ def test_an_async_client_accepts_an_async_session(home: Home, streams: bool) -> 
         ):
             session = await memory.session("s", resource="ada")
             chat = wrap(client, session).chat.completions
-            asked: Any = [user("Hi, I am Ada.")]
+            question: Any = [user("Hi, I am Ada.")]
             if streams:
-                chunks = [chunk async for chunk in await chat.create(model="m", messages=asked, stream=True)]
-                heard = "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
+                chunks = [chunk async for chunk in await chat.create(model="m", messages=question, stream=True)]
+                text = "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
             else:
-                heard = str((await chat.create(model="m", messages=asked)).choices[0].message.content)
-            assert heard.endswith("Hello, Ada.")
+                text = str((await chat.create(model="m", messages=question)).choices[0].message.content)
+            assert text.endswith("Hello, Ada.")
             assert await session.scratchpad.snapshot == "Ada asks."
             assert (await session.state).prompt.calls == 2
 

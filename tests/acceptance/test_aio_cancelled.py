@@ -1,4 +1,4 @@
-"""A cancelled call runs completely or not at all, and can be repeated.
+"""A cancelled call runs completely or does not start, and can be repeated.
 
 Every changing call is made four times, each in a separate home: undisturbed, cancelled at each point where it waits,
 cancelled before a thread has started it, and cancelled while it runs. The journals are the same afterwards.
@@ -99,7 +99,7 @@ class Home:
         self.memory = await AsyncMemory.open(self.place, clock=self.gate, embedder=None)
         session = await self.memory.session("s", resource="ada", cwd="/w")
         await session.add(turns(6))
-        noted = (await session.note("Ada prefers tea.", kind="preference")).id
+        preference = (await session.note("Ada prefers tea.", kind="preference")).id
         await self.memory.dream("ada")
         wrong = (await session.note("The ferry leaves at ten.")).id
         waiting = (await session.note("The ferry leaves at eleven.")).id
@@ -141,8 +141,8 @@ class Home:
             "Affect.spike": lambda: affect.spike("achievement", "it was found", key="k"),
             "Economics.record": lambda: self.memory.resource("ada").economics.record("earning", amount="3.50", key="k"),
             "Resource.note": lambda: self.memory.resource("ada").note("The port is open.", key="n"),
-            "Memory.pin": lambda: self.memory.pin(noted, key="k"),
-            "Memory.unpin": lambda: self.memory.unpin(noted, key="thaw"),
+            "Memory.pin": lambda: self.memory.pin(preference, key="k"),
+            "Memory.unpin": lambda: self.memory.unpin(preference, key="thaw"),
             "Resource.withdraw": lambda: self.memory.resource("ada").withdraw(waiting, key="w"),
             "Resource.undo_dream": lambda: self.memory.resource("ada").undo_dream(key="k"),
             "Resource.cancel_dream": lambda: self.memory.resource("ada").cancel_dream(key="k"),
@@ -160,7 +160,7 @@ class Home:
         others.execute("BEGIN IMMEDIATE; ROLLBACK")
         others.close()
         streams = sorted([*self._store.stream_names("session/"), *self._store.stream_names("resource/")])
-        return [_untimed(event) for stream in streams for event in self._store.read(stream)]
+        return [_without_timing(event) for stream in streams for event in self._store.read(stream)]
 
     async def end(self) -> None:
         if self._store is not None:
@@ -168,13 +168,13 @@ class Home:
         await self.memory.close()
 
 
-def _untimed(event: Event) -> Event:
+def _without_timing(event: Event) -> Event:
     """The event without the duration and the holder of a dream, which differ between runs."""
     match event.payload:
         case DreamCommitted() as dreamt:
             return replace(event, payload=replace(dreamt, seconds=0.0))
-        case DreamStarted() as begun:
-            return replace(event, payload=replace(begun, holder=""))
+        case DreamStarted() as started:
+            return replace(event, payload=replace(started, holder=""))
         case _:
             return event
 
@@ -188,7 +188,7 @@ async def undisturbed(_: Home, step: Step) -> None:
     await step()
 
 
-async def wherever_it_waits(_: Home, step: Step) -> None:
+async def cancelled_at_each_wait(_: Home, step: Step) -> None:
     """Repeat the call with the same key until it is not cancelled."""
     nth, cancelled = 0, True
     while cancelled:
@@ -199,7 +199,7 @@ async def wherever_it_waits(_: Home, step: Step) -> None:
     assert nth > 1, "the call never waited, so this tests nothing"
 
 
-async def without_a_thread(home: Home, step: Step) -> None:
+async def cancelled_before_a_thread_runs_it(home: Home, step: Step) -> None:
     before, gate, busy = home.events, threading.Event(), list[int]()
 
     def work() -> None:
@@ -219,7 +219,7 @@ async def without_a_thread(home: Home, step: Step) -> None:
     await step()
 
 
-async def in_the_middle(home: Home, step: Step) -> None:
+async def cancelled_during_the_commit(home: Home, step: Step) -> None:
     home.gate.hold()
     call = asyncio.create_task(step())
     await until(home.gate.reached.is_set)
@@ -258,14 +258,18 @@ async def events_after_each_step(place: Path, make: Callable[[Home, Step], Await
 
 
 @pytest.mark.spec("K24", "K25", "I1")
-@pytest.mark.parametrize("make", [wherever_it_waits, without_a_thread, in_the_middle], ids=lambda make: make.__name__)
+@pytest.mark.parametrize(
+    "make",
+    [cancelled_at_each_wait, cancelled_before_a_thread_runs_it, cancelled_during_the_commit],
+    ids=lambda make: make.__name__,
+)
 def test_a_cancelled_and_repeated_change_is_stored_once(tmp_path: Path, make: Any) -> None:
     async def main() -> None:
-        expected, found = (
+        expected, actual = (
             await events_after_each_step(tmp_path / "a", undisturbed),
             await events_after_each_step(tmp_path / "b", make),
         )
-        assert [name for name in expected if found[name] != expected[name]] == []
+        assert [name for name in expected if actual[name] != expected[name]] == []
 
     run(main())
 
@@ -310,16 +314,16 @@ def test_a_timeout_is_raised_after_the_call_has_finished(home: Path | str) -> No
 @pytest.mark.spec("K24")
 def test_an_error_of_a_cancelled_call_is_the_cause_of_the_cancellation(home: Path | str) -> None:
     async def main() -> None:
-        gate, asked = threading.Event(), threading.Event()
+        gate, started = threading.Event(), threading.Event()
 
         def fail() -> None:
-            asked.set()
+            started.set()
             gate.wait(DEADLINE)
             raise NotFound(what="anchor", name=7)
 
         async with AsyncMemory.open(home) as memory:
             call = asyncio.create_task(memory.run_in_thread(fail))
-            await until(asked.is_set)
+            await until(started.is_set)
             call.cancel()
             await asyncio.sleep(0)
             gate.set()
@@ -333,10 +337,10 @@ def test_an_error_of_a_cancelled_call_is_the_cause_of_the_cancellation(home: Pat
 @pytest.mark.spec("K24")
 def test_a_cancelled_dream_changes_nothing_and_the_next_one_runs(home: Path | str) -> None:
     async def main() -> None:
-        gate, asked = threading.Event(), threading.Event()
+        gate, model_called = threading.Event(), threading.Event()
 
         def model(_: str) -> str:
-            asked.set()
+            model_called.set()
             gate.wait(DEADLINE)
             return "{}"
 
@@ -344,7 +348,7 @@ def test_a_cancelled_dream_changes_nothing_and_the_next_one_runs(home: Path | st
             session = await memory.session("s", resource="ada")
             await session.note("Ada prefers tea.", kind="preference")
             call = asyncio.create_task(memory.dream("ada"))
-            await until(asked.is_set)
+            await until(model_called.is_set)
             call.cancel()
             assert await is_cancelled(call)
             assert not gate.is_set(), "the cancelled dream waited for the model"
@@ -422,19 +426,19 @@ def test_calls_cancelled_at_any_time_and_repeated_are_stored_once(
     async def main() -> None:
         async with AsyncMemory.open(tmp_path_factory.mktemp("h") / "home") as memory:
             session = await memory.session("s")
-            said = [user(f"{number}") for number in range(len(turns_of_the_loop))]
-            calls = [asyncio.create_task(session.add([one], key=one["content"])) for one in said]
+            messages = [user(f"{number}") for number in range(len(turns_of_the_loop))]
+            calls = [asyncio.create_task(session.add([one], key=one["content"])) for one in messages]
             for turn in range(max(turns_of_the_loop) + 1):
                 for call, last in zip(calls, turns_of_the_loop, strict=True):
                     if last == turn:
                         call.cancel()
                 await asyncio.sleep(0)
-            left = [one for call, one in zip(calls, said, strict=True) if await is_cancelled(call)]
-            for one in left:
+            repeated = [one for call, one in zip(calls, messages, strict=True) if await is_cancelled(call)]
+            for one in repeated:
                 await session.add([one], key=one["content"])
-            found = [entry.wire["content"] for entry in (await session.state).conversation]
-            assert sorted(found, key=int) == [one["content"] for one in said]
-            again = {one["content"] for one in left}
-            assert [one for one in found if one not in again] == sorted(set(found) - again, key=int)
+            stored = [entry.wire["content"] for entry in (await session.state).conversation]
+            assert sorted(stored, key=int) == [one["content"] for one in messages]
+            repeated_texts = {one["content"] for one in repeated}
+            assert [one for one in stored if one not in repeated_texts] == sorted(set(stored) - repeated_texts, key=int)
 
     run(main())

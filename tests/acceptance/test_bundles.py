@@ -60,7 +60,7 @@ def bundle(home: Path, tmp_path: Path) -> Path:
 
 
 def test_an_imported_home_is_the_same(home: Path, other: Path, bundle: Path) -> None:
-    """Events in their order, keys, and the state derived from them."""
+    """The same events in the same order, the same keys and the same derived state."""
     done = import_into_home(bundle, other)
     assert (done.added, done.extended, done.unchanged, done.missing_sources) == (2, 0, 0, 0)
     assert read_events(other) == read_events(home)
@@ -79,9 +79,9 @@ def test_an_imported_home_is_the_same(home: Path, other: Path, bundle: Path) -> 
 
 def test_the_result_of_an_export_matches_the_file(home: Path, tmp_path: Path) -> None:
     fill_home(home)
-    told: list[tuple[int, int]] = []
+    progress: list[tuple[int, int]] = []
     with Memory.open(home, embedder=None) as memory:
-        done = memory.export(tmp_path / "b", watch=lambda now, total: told.append((now, total)))
+        done = memory.export(tmp_path / "b", watch=lambda now, total: progress.append((now, total)))
     entries = read_entries(done.path)
     manifest = json.loads(entries[MANIFEST])
     lines = entries[JOURNAL].splitlines()
@@ -89,7 +89,7 @@ def test_the_result_of_an_export_matches_the_file(home: Path, tmp_path: Path) ->
     assert (manifest["events"], manifest["keys"], manifest["streams"]) == (len(lines), 2, 2)
     assert done.bytes == done.path.stat().st_size
     assert stat.S_IMODE(done.path.stat().st_mode) == 0o600
-    assert told == sorted(told)
+    assert progress == sorted(progress)
     assert sorted(os.listdir(tmp_path)) == ["b", "home"]
 
 
@@ -101,9 +101,9 @@ def test_unread_edits_of_live_files_are_exported(home: Path, other: Path, tmp_pa
     page.write_text(page.read_text("utf-8") + "\n- typed by hand\n", "utf-8")
     overview = home / "sessions" / "--w--" / "shop" / "working-memory" / "overview.md"
     overview.write_text("# My own overview\n", "utf-8")
-    begun = home / "resources" / "new one" / "MEMORY.md"
-    begun.parent.mkdir()
-    begun.write_text("- of somebody who never had a session\n", "utf-8")
+    new_page = home / "resources" / "new one" / "MEMORY.md"
+    new_page.parent.mkdir()
+    new_page.write_text("- of a person who never had a session\n", "utf-8")
     import_into_home(export_home(home, tmp_path / "b"), other)
     with Memory.open(other, embedder=None) as memory:
         assert "- typed by hand" in memory.resource("ada").state.documents.text("MEMORY.md")
@@ -112,10 +112,10 @@ def test_unread_edits_of_live_files_are_exported(home: Path, other: Path, tmp_pa
 
 
 def test_files_that_cannot_be_rebuilt_are_exported(home: Path, other: Path, tmp_path: Path) -> None:
-    """Also a legacy session, which keeps its form until it is opened."""
+    """A legacy session is exported in its form, which it keeps until it is opened."""
     fill_home(home)
     kept = {
-        "resources/ada/MEMORY.md.damaged-0123abcd": b"\xff\x00 somebody's only copy",
+        "resources/ada/MEMORY.md.damaged-0123abcd": b"\xff\x00 the only copy",
         "resources/ada/MEMORY.md.seed-backup": b"# As it was\n",
         "sessions/--w--/shop/messages.jsonl.damaged-77": b"{}",
         "sessions/--w--/shop/working-memory/detail/a.md.damaged-1": b"",
@@ -141,7 +141,7 @@ def test_files_that_cannot_be_rebuilt_are_exported(home: Path, other: Path, tmp_
 
 @pytest.mark.spec("N67")
 def test_settings_of_a_bundle_never_take_effect(home: Path, other: Path, tmp_path: Path) -> None:
-    """They name the server that receives the memory's data, and its key."""
+    """Settings name the server that receives the memory's data, and its key."""
     fill_home(home, dreams=False)
     (home / "config.toml").write_text('[model]\nurl = "http://elsewhere.example"\nkey_env = "HOME"\n', "utf-8")
     bundle = export_home(home, tmp_path / "b")
@@ -163,20 +163,22 @@ def test_the_export_of_a_resource_has_all_of_it_and_nothing_else(home: Path, oth
     ours = {
         name: events for name, events in events_by_stream(home).items() if "theirs" not in name and "ben" not in name
     }
-    without_places = {name: [_placeless(event) for event in events] for name, events in ours.items()}
+    without_places = {name: [_without_position(event) for event in events] for name, events in ours.items()}
     assert {
-        n: [_placeless(event) for event in events] for n, events in events_by_stream(other).items()
+        n: [_without_position(event) for event in events] for n, events in events_by_stream(other).items()
     } == without_places
     assert set(ours) == {"resource/ada", "session/shop", "session/hers too"}
     assert (done.missing_sources, done.extra_files) == (0, ("resources/ada/MEMORY.md.seed-backup",))
     assert b"theirs" not in b"".join(read_entries(tmp_path / "b").values())
     with Memory.open(home) as memory, pytest.raises(NotFound):
-        memory.export(tmp_path / "c", resource="nobody there")
+        memory.export(tmp_path / "c", resource="missing")
 
 
-def _placeless(event: Event) -> Event:
-    what = event.payload
-    return replace(event, payload=replace(what, journal_position=0)) if isinstance(what, RecordsReadPosition) else event
+def _without_position(event: Event) -> Event:
+    payload = event.payload
+    if not isinstance(payload, RecordsReadPosition):
+        return event
+    return replace(event, payload=replace(payload, journal_position=0))
 
 
 # -- into a home with data ----------------------------------------------------------------------------
@@ -216,9 +218,9 @@ def test_a_diverged_stream_is_named_and_nothing_is_imported(
 ) -> None:
     import_into_home(bundle, other)
     fill_home(home, session="a new one", dreams=False, resource="ben")
-    for place, said in ((home, "there"), (other, "here")):
+    for place, text in ((home, "there"), (other, "here")):
         with Memory.open(place, embedder=None) as memory:
-            memory.session("shop").add([{"role": "user", "content": said}])
+            memory.session("shop").add([{"role": "user", "content": text}])
     before = read_events(other)
     with pytest.raises(Conflict, match="session/shop differs from the bundle from event") as caught:
         import_into_home(export_home(home, tmp_path / "b"), other)
@@ -229,11 +231,11 @@ def test_a_diverged_stream_is_named_and_nothing_is_imported(
 def test_a_key_with_a_different_request_is_a_conflict(home: Path, other: Path, bundle: Path) -> None:
     other.mkdir()
     store = SqliteStore(other / DATABASE)
-    (asked,) = (receipt for receipt in read_keys(home) if receipt.key.caller_key == "asked")
+    (original,) = (receipt for receipt in read_keys(home) if receipt.key.caller_key == "asked")
     with store.bulk_import() as adoption:
         for event in read_events(home):
             adoption.add_event(event)
-        adoption.add_receipt(replace(asked, key=replace(asked.key, request="another")))
+        adoption.add_receipt(replace(original, key=replace(original.key, request="another")))
     store.close()
     with pytest.raises(Conflict, match="session/shop has used the key 'asked' for a different request than the bundle"):
         import_into_home(bundle, other)
@@ -360,7 +362,7 @@ def test_an_export_to_something_that_is_not_a_file_is_refused(home: Path, tmp_pa
 
 @pytest.mark.parametrize("name", [DATABASE, "config.toml", "new", "resources/ada/MEMORY.md", "../way in/new"])
 def test_an_export_into_the_home_is_refused(home: Path, tmp_path: Path, name: str) -> None:
-    """Also onto its journal, which is an existing file."""
+    """The journal of the home is refused as well, although it is an existing file."""
     fill_home(home, dreams=False)
     (tmp_path / "way in").symlink_to(home)
     files = {path: path.read_bytes() for path in home.rglob("*") if path.is_file()}
@@ -372,7 +374,7 @@ def test_an_export_into_the_home_is_refused(home: Path, tmp_path: Path, name: st
 
 
 def test_a_journal_with_an_unreadable_event_is_not_exported(home: Path, tmp_path: Path) -> None:
-    """Damaged, or stored by a newer version; also if it is the very last event."""
+    """The last event is damaged, or was stored by a newer version."""
     fill_home(home, dreams=False)
     last = read_events(home)[-1]
     connection: Any = apsw.Connection(str(home / DATABASE))
@@ -391,9 +393,9 @@ def test_a_journal_with_an_unreadable_event_is_not_exported(home: Path, tmp_path
 def test_a_repetitive_journal_is_not_taken_for_a_zip_bomb(
     home: Path, other: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slack: int, compression: int
 ) -> None:
-    """It is stored uncompressed if it would look like one.
+    """A journal that would look like a zip bomb is stored uncompressed.
 
-    If not, reading it several times counts from 0 each time.
+    A compressed one can be read several times: each pass counts its bytes from 0.
     """
     for module in (zip_reader, export_bundle):
         monkeypatch.setattr(module, "MIN_OUTPUT_BYTES", slack)
@@ -406,8 +408,8 @@ def test_a_repetitive_journal_is_not_taken_for_a_zip_bomb(
 
 
 @contextmanager
-def files_of_at_most(size: int) -> Generator[None]:
-    """A disk on which no file can grow beyond this size."""
+def limit_file_size(size: int) -> Generator[None]:
+    """Limit the size of each file, as a full disk would."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:
@@ -420,7 +422,7 @@ def files_of_at_most(size: int) -> Generator[None]:
 def test_a_full_disk_leaves_no_partial_bundle(home: Path, tmp_path: Path) -> None:
     fill_home(home, dreams=False)
     with Memory.open(home, embedder=None) as memory:
-        with files_of_at_most(1_000), pytest.raises(StorageFull):
+        with limit_file_size(1_000), pytest.raises(StorageFull):
             memory.export(tmp_path / "b")
         assert os.listdir(tmp_path) == ["home"]
         assert memory.export(tmp_path / "b").events == len(read_events(home))
@@ -428,7 +430,7 @@ def test_a_full_disk_leaves_no_partial_bundle(home: Path, tmp_path: Path) -> Non
 
 @pytest.mark.spec("K14", "N67")
 def test_a_full_disk_leaves_the_home_unchanged(home: Path, other: Path, tmp_path: Path) -> None:
-    """Also if the journal fits and one of the extra files does not."""
+    """The home stays unchanged if the journal fits and an extra file does not."""
     fill_home(home, dreams=False)
     for name, size in (("a", 10), ("b", 3_000_000)):
         (home / "resources" / "ada" / f"MEMORY.md.damaged-{name}").write_bytes(b"x" * size)
@@ -437,24 +439,24 @@ def test_a_full_disk_leaves_the_home_unchanged(home: Path, other: Path, tmp_path
     before = read_events(other)
     with Memory.open(other, embedder=None) as memory:
         for size in (50_000, 2_000_000):
-            with files_of_at_most(size), pytest.raises(StorageFull):
+            with limit_file_size(size), pytest.raises(StorageFull):
                 memory.import_bundle(bundle)
             assert read_events(other) == before
             assert list(other.glob("resources/ada/*")) == []
         assert len(memory.import_bundle(bundle).extra_files) == 2
 
 
-KILLED = """
+IMPORT_AND_DIE = """
 import os, sys
 from pathlib import Path
 from inmind import Memory
 from inmind.memory.bundle.extra_files import FolderExtraFiles
-step, of = sys.argv[1], getattr(FolderExtraFiles, sys.argv[1])
-def to_the_end(*arguments):
+step, original = sys.argv[1], getattr(FolderExtraFiles, sys.argv[1])
+def run_and_exit(*arguments):
     if step == "stage":
-        of(*arguments)
+        original(*arguments)
     os._exit(9)
-setattr(FolderExtraFiles, step, to_the_end)
+setattr(FolderExtraFiles, step, run_and_exit)
 Memory.open(sys.argv[2], embedder=None).import_bundle(sys.argv[3])
 """
 
@@ -469,7 +471,7 @@ def test_legacy_sessions_are_imported_with_the_journal_or_not_at_all(
     (home / "sessions" / "--w--" / "old.jsonl").write_text('{"role": "user", "content": "long ago"}\n', "utf-8")
     bundle = export_home(home, tmp_path / "b")
     fill_home(other, session="mine", resource="ben", dreams=False)
-    ended = subprocess.run([sys.executable, "-c", KILLED, step, str(other), str(bundle)], check=False)
+    ended = subprocess.run([sys.executable, "-c", IMPORT_AND_DIE, step, str(other), str(bundle)], check=False)
     assert ended.returncode == 9
     with Memory.open(other, embedder=None) as memory:
         assert {one.id for one in memory.sessions()} == ({"mine"} if step == "stage" else {"mine", "shop"})
@@ -478,12 +480,12 @@ def test_legacy_sessions_are_imported_with_the_journal_or_not_at_all(
     assert list(other.rglob(".inmind-*")) == []
 
 
-HELD = """
+STAGE_AND_DIE = """
 import os, sys
 from pathlib import Path
 from inmind.memory.bundle.staging import staging_folder
 with staging_folder(Path(sys.argv[1])) as folder:
-    (folder / "bundle").write_text("all that was ever said")
+    (folder / "bundle").write_text("a conversation")
     os._exit(9)
 """
 
@@ -491,12 +493,12 @@ with staging_folder(Path(sys.argv[1])) as folder:
 @pytest.mark.spec("C02")
 def test_folders_of_killed_exports_are_removed_and_those_in_use_are_not(home: Path, tmp_path: Path) -> None:
     fill_home(home, dreams=False)
-    subprocess.run([sys.executable, "-c", HELD, str(tmp_path / "b")], check=False)
-    (left,) = tmp_path.glob(".inmind-bundle-*")
-    with staging_folder(tmp_path / "c") as held:
-        assert not left.exists()
+    subprocess.run([sys.executable, "-c", STAGE_AND_DIE, str(tmp_path / "b")], check=False)
+    (leftover,) = tmp_path.glob(".inmind-bundle-*")
+    with staging_folder(tmp_path / "c") as in_use:
+        assert not leftover.exists()
         export_home(home, tmp_path / "b")
-        assert list(tmp_path.glob(".inmind-bundle-*")) == [held]
+        assert list(tmp_path.glob(".inmind-bundle-*")) == [in_use]
     assert sorted(os.listdir(tmp_path)) == ["b", "home"]
 
 
@@ -522,45 +524,45 @@ def test_events_with_missing_sources_are_counted(other: Path, bundle: Path, tmp_
 @pytest.mark.spec("I3")
 def test_a_home_can_be_piped_from_export_to_import(home: Path, other: Path) -> None:
     fill_home(home)
-    with subprocess.Popen(command("export", "-", home=home), stdout=subprocess.PIPE) as giving:
-        taking = subprocess.run(
-            command("import", "--json", "-", home=other), stdin=giving.stdout, capture_output=True, check=False
+    with subprocess.Popen(command("export", "-", home=home), stdout=subprocess.PIPE) as exporter:
+        importer = subprocess.run(
+            command("import", "--json", "-", home=other), stdin=exporter.stdout, capture_output=True, check=False
         )
-    assert (giving.returncode, taking.returncode, taking.stderr) == (0, 0, b"")
-    assert json.loads(taking.stdout)["events"] == len(read_events(home))
+    assert (exporter.returncode, importer.returncode, importer.stderr) == (0, 0, b"")
+    assert json.loads(importer.stdout)["events"] == len(read_events(home))
     assert read_events(other) == read_events(home)
 
 
 @pytest.mark.spec("I3", "N67")
 def test_a_refused_import_creates_no_home(tmp_path: Path, other: Path) -> None:
     (tmp_path / "none.inmind").write_text("no bundle", "utf-8")
-    said = at_once("import", str(tmp_path / "none.inmind"), home=other)
-    assert (said.exit_code, said.stdout) == (2, "")
-    assert said.stderr.startswith("inmind: INVALID_INPUT: bundle: expected a complete bundle")
+    result = at_once("import", str(tmp_path / "none.inmind"), home=other)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("inmind: INVALID_INPUT: bundle: expected a complete bundle")
     assert sorted(os.listdir(tmp_path)) == ["none.inmind"]
 
 
 @pytest.mark.spec("I3")
-def test_the_commands_print_what_they_did(
+def test_the_commands_print_their_results(
     home: Path, other: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     fill_home(home, dreams=False)
     number = len(read_events(home))
     first = at_once("export", home=home)
-    (made,) = tmp_path.glob("inmind-*.inmind")
+    (bundle,) = tmp_path.glob("inmind-*.inmind")
     assert (first.exit_code, first.stderr) == (0, "")
-    assert first.stdout.startswith(f"Exported 1 session, 1 resource, {number} events to {made.name}: ")
-    again = at_once("export", made.name, home=home)
+    assert first.stdout.startswith(f"Exported 1 session, 1 resource, {number} events to {bundle.name}: ")
+    again = at_once("export", bundle.name, home=home)
     assert (again.exit_code, again.stdout, "--force" in again.stderr) == (2, "", True)
-    assert json.loads(at_once("export", made.name, "--force", "--json", home=home).stdout)["events"] == number
-    assert at_once("import", made.name, home=other).stdout == (
+    assert json.loads(at_once("export", bundle.name, "--force", "--json", home=home).stdout)["events"] == number
+    assert at_once("import", bundle.name, home=other).stdout == (
         f"Imported {number} events into {other}; sessions and resources: 2 new, 0 continued, 0 unchanged.\n"
     )
     assert (
-        at_once("import", made.name, home=other).stdout == f"Everything is in {other} already; nothing was changed.\n"
+        at_once("import", bundle.name, home=other).stdout == f"Everything is in {other} already; nothing was changed.\n"
     )
-    refused = at_once("import", made.name, "--into-new-home", home=other)
+    refused = at_once("import", bundle.name, "--into-new-home", home=other)
     assert (refused.exit_code, "an empty home" in refused.stderr) == (2, True)
     assert at_once("import", "nowhere", home=other).exit_code == 3
     assert at_once("export", "-", "--json", home=home).exit_code == 2
@@ -570,9 +572,9 @@ def test_the_commands_print_what_they_did(
 def test_an_invalid_path_is_a_usage_error(home: Path, tmp_path: Path) -> None:
     fill_home(home, dreams=False)
     for place in (tmp_path / "nowhere" / "b", home / DATABASE):
-        said = at_once("export", str(place), "--force", home=home)
-        assert (said.exit_code, said.stdout) == (2, "")
-        assert said.stderr.startswith("inmind: INVALID_INPUT: FILE: expected a file")
+        result = at_once("export", str(place), "--force", home=home)
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert result.stderr.startswith("inmind: INVALID_INPUT: FILE: expected a file")
     bundle = export_home(home, tmp_path / "b")
-    said = at_once("import", str(bundle), home=Path("/proc/no home can be here"))
-    assert (said.exit_code, said.stderr.startswith("inmind: UNSAFE_STORAGE: ")) == (5, True)
+    result = at_once("import", str(bundle), home=Path("/proc/no home can be here"))
+    assert (result.exit_code, result.stderr.startswith("inmind: UNSAFE_STORAGE: ")) == (5, True)

@@ -1,4 +1,4 @@
-"""A chat with an endpoint that does what endpoints do: whatever becomes of an answer, nothing that was said is lost."""
+"""A chat with a scripted endpoint: no message is lost, however an answer ends."""
 
 from __future__ import annotations
 
@@ -33,33 +33,33 @@ from inmind.errors import ModelFailed, NotFound
 pytestmark = pytest.mark.spec("I2")
 
 KEY = "sk-very-secret"
-PATIENCE = 20.0
-STORY = "Once upon a time there was a page that nobody had ever named, and so nobody could find it again."
+TIMEOUT_SECONDS = 20.0
+STORY = "Once upon a time there was a page without a name, and so no reader could find it again for years."
 
 
 @dataclass
-class Watching:
-    """A listener that records what it is shown, and can react to it."""
+class RecordingListener:
+    """A listener that records its calls and can react to them."""
 
     text: str = ""
     thoughts: str = ""
     calls: list[tuple[str, ToolOutput]] = field(default_factory=list[tuple[str, ToolOutput]])
-    heard: Callable[[str], None] = lambda _: None
-    seen: Callable[[str], None] = lambda _: None
+    on_text: Callable[[str], None] = lambda _: None
+    on_tool: Callable[[str], None] = lambda _: None
 
     def show_waiting(self) -> None: ...
 
     def show_piece(self, piece: StreamPiece) -> None:
         self.text += piece.text
         self.thoughts += piece.reasoning
-        self.heard(self.text)
+        self.on_text(self.text)
 
     def end_answer(self) -> None:
-        self.heard(self.text)
+        self.on_text(self.text)
 
     def show_tool_use(self, use: ChatToolUse) -> None:
         self.calls.append((use.name, use.output))
-        self.seen(use.name)
+        self.on_tool(use.name)
 
 
 @pytest.fixture
@@ -75,13 +75,13 @@ def memory(home: Home) -> Generator[Memory]:
 
 
 @pytest.fixture(params=["openai", "anthropic"])
-def spoken(request: pytest.FixtureRequest) -> str:
+def api(request: pytest.FixtureRequest) -> str:
     return request.param
 
 
 @pytest.fixture
-def watching() -> Watching:
-    return Watching()
+def recorder() -> RecordingListener:
+    return RecordingListener()
 
 
 @pytest.fixture
@@ -95,39 +95,39 @@ Make = Callable[..., ChatConversation]
 
 
 @pytest.fixture
-def make(memory: Memory, watching: Watching, interruptions: InterruptHandler, tmp_path: Path) -> Make:
+def make(memory: Memory, recorder: RecordingListener, interruptions: InterruptHandler, tmp_path: Path) -> Make:
     work = tmp_path / "work"
     work.mkdir()
     (work / "notes.md").write_text("order-123 is late\n")
 
     def conversation(
         url: str,
-        spoken: str = "openai",
+        api: str = "openai",
         *,
         id: str = "talk",
-        patience: float = PATIENCE,
+        timeout_seconds: float = TIMEOUT_SECONDS,
         window: int = 128_000,
         tools: bool = True,
     ) -> ChatConversation:
         return ChatConversation(
             lambda: memory.session(id, resource="ada", window=window, memory_tools=tools),
-            ChatEndpoint(provider=spoken, url=url, model="model-1", key_env="SOME_KEY", window=128_000),
+            ChatEndpoint(provider=api, url=url, model="model-1", key_env="SOME_KEY", window=128_000),
             HttpEndpoint(url=url, key=KEY, retry_delays=()),
             FileTools(work, home=memory.home, interruptible=interruptions.interruptible) if tools else None,
-            listener=watching,
+            listener=recorder,
             interrupts=interruptions,
-            timeout=patience,
+            timeout=timeout_seconds,
         )
 
     return conversation
 
 
 @pytest.fixture
-def chat(make: Make, provider: Provider, spoken: str) -> ChatConversation:
-    return make(provider.openai if spoken == "openai" else provider.anthropic, spoken)
+def chat(make: Make, provider: Provider, api: str) -> ChatConversation:
+    return make(provider.openai if api == "openai" else provider.anthropic, api)
 
 
-def line(session: Session) -> list[tuple[str, str]]:
+def messages_of(session: Session) -> list[tuple[str, str]]:
     messages = [FORMATS[entry.format].read(entry.wire) for entry in session.state.conversation]
     return [("tool" if message.results else message.role, message.text) for message in messages]
 
@@ -144,24 +144,24 @@ def unanswered(session: Session) -> set[str]:
     return called - {result.id for message in messages for result in message.results}
 
 
-# -- when all goes well ------------------------------------------------------------------------------------
+# -- success -----------------------------------------------------------------------------------------------
 
 
-def test_an_answer_is_heard_as_it_comes_and_kept_whole(
-    chat: ChatConversation, provider: Provider, watching: Watching
+def test_an_answer_is_streamed_and_stored_whole(
+    chat: ChatConversation, provider: Provider, recorder: RecordingListener
 ) -> None:
-    came: list[str] = []
-    watching.heard = came.append
+    texts: list[str] = []
+    recorder.on_text = texts.append
     provider.will(says(STORY, thinking="A story, then."))
     turn = chat.say("Tell me a story.")
-    assert (turn.text, watching.text, watching.thoughts) == (STORY, STORY, "A story, then.")
-    assert len(set(came)) > 10
-    assert line(chat.session) == [("user", "Tell me a story."), ("assistant", STORY)]
+    assert (turn.text, recorder.text, recorder.thoughts) == (STORY, STORY, "A story, then.")
+    assert len(set(texts)) > 10
+    assert messages_of(chat.session) == [("user", "Tell me a story."), ("assistant", STORY)]
     assert turn.end_reason == ""
 
 
-def test_files_and_notes_are_at_hand_and_what_was_read_comes_to_mind(
-    chat: ChatConversation, provider: Provider, watching: Watching
+def test_the_model_reads_files_and_takes_notes_and_files_become_entities(
+    chat: ChatConversation, provider: Provider, recorder: RecordingListener
 ) -> None:
     provider.will(
         says(
@@ -174,38 +174,36 @@ def test_files_and_notes_are_at_hand_and_what_was_read_comes_to_mind(
     turn = chat.say("Where is my order?")
     sent = json.dumps(provider.asked[1].body)
     assert "order-123 is late" in sent
-    assert {name for name, outcome in watching.calls if not outcome.error} == {"read_file", "working_memory_note"}
+    assert {name for name, outcome in recorder.calls if not outcome.error} == {"read_file", "working_memory_note"}
     assert [entity.name for entity in chat.session.entities] == ["notes.md"]
     assert "Ada waits for order-123" in chat.session.read("memory/scratch.md")
     assert turn.text == "Let me see.\nIt is late."
 
 
-def test_what_the_provider_counts_goes_into_the_ledger_and_the_status_line(
-    chat: ChatConversation, provider: Provider
-) -> None:
+def test_reported_usage_is_in_the_turn_and_the_status_line(chat: ChatConversation, provider: Provider) -> None:
     provider.will(says("", asks("list_files")), says("One file."))
     turn = chat.say("What is there?")
     assert (turn.usage.reported_prompt, turn.usage.reported_cached, turn.usage.completion) == (200, 160, 20)
-    shown = status_line(turn, ["notes.md"], (3.0, 15.0))
-    assert shown == "in mind: notes.md · normal, 1% of 128k · 220 tokens, 80% from cache · $0.0005"
+    rendered = status_line(turn, ["notes.md"], (3.0, 15.0))
+    assert rendered == "in mind: notes.md · normal, 1% of 128k · 220 tokens, 80% from cache · $0.0005"
 
 
-def test_arguments_that_are_no_json_are_answered_and_the_model_goes_on(
-    chat: ChatConversation, provider: Provider, watching: Watching
+def test_invalid_json_arguments_get_an_error_and_the_model_continues(
+    chat: ChatConversation, provider: Provider, recorder: RecordingListener
 ) -> None:
     provider.will(says("", asks("read_file", '{"path": notes}')), says("I see."))
     assert chat.say("Read it.").text == "I see."
-    [(_, outcome)] = watching.calls
+    [(_, outcome)] = recorder.calls
     assert outcome.error
     assert unanswered(chat.session) == set()
 
 
 @pytest.mark.parametrize("tools", [True, False])
-def test_a_tool_that_there_is_not_is_answered_and_the_model_goes_on(
-    make: Make, provider: Provider, spoken: str, tools: bool
+def test_an_unknown_tool_gets_an_error_and_the_model_continues(
+    make: Make, provider: Provider, api: str, tools: bool
 ) -> None:
     provider.will(says("", asks("run_shell", {"command": "ls"}), asks("list_files")), says("I see."))
-    talk = make(provider.openai if spoken == "openai" else provider.anthropic, spoken, tools=tools)
+    talk = make(provider.openai if api == "openai" else provider.anthropic, api, tools=tools)
     turn = talk.say("Look around.")
     assert turn.text == "I see."
     assert [used.name for used in turn.tools] == ["run_shell", "list_files"]
@@ -213,15 +211,15 @@ def test_a_tool_that_there_is_not_is_answered_and_the_model_goes_on(
     assert unanswered(talk.session) == set()
 
 
-def test_a_server_that_does_not_count_in_streams_is_asked_without(make: Make) -> None:
+def test_a_server_without_stream_options_is_called_without_them(make: Make) -> None:
     with model_server() as server:
         refusal = {"error": {"message": "unknown parameter: stream_options"}}
-        server.will(Said(json.dumps(refusal), 400), streamed("openai", says("Hello.")))
+        server.will(Said(json.dumps(refusal), 400), stream_reply("openai", says("Hello.")))
         assert make(server.url).say("Hello").text == "Hello."
-        assert ["stream_options" in asked.body for asked in server.asked] == [True, False]
+        assert ["stream_options" in request.body for request in server.asked] == [True, False]
 
 
-def test_a_model_that_never_ends_calling_is_stopped_and_the_chat_goes_on(make: Make, provider: Provider) -> None:
+def test_a_model_that_keeps_calling_tools_is_stopped(make: Make, provider: Provider) -> None:
     provider.will(*[says("", asks("list_files"))] * MAX_ROUNDS, says("Four."))
     talk = make(provider.openai)
     turn = talk.say("Look around.")
@@ -232,9 +230,7 @@ def test_a_model_that_never_ends_calling_is_stopped_and_the_chat_goes_on(make: M
 
 
 @pytest.mark.spec("E5")
-def test_a_window_that_is_full_is_relieved_and_the_person_is_told(
-    make: Make, provider: Provider, tmp_path: Path
-) -> None:
+def test_a_full_window_is_compacted_with_a_notice(make: Make, provider: Provider, tmp_path: Path) -> None:
     (tmp_path / "work" / "long.txt").write_text("one of many lines\n" * 300)
     for _ in range(6):
         provider.will(says("", asks("read_file", {"path": "long.txt"})), says("Many lines."))
@@ -243,7 +239,7 @@ def test_a_window_that_is_full_is_relieved_and_the_person_is_told(
     assert any("archive/" in notice for notice in notices), notices
 
 
-def test_a_server_that_reads_less_than_it_is_sent_is_noticed_once(chat: ChatConversation, provider: Provider) -> None:
+def test_a_server_that_truncates_the_prompt_causes_one_notice(chat: ChatConversation, provider: Provider) -> None:
     provider.will(says("Hello."), says("Many words."), says("Still many."))
     assert chat.say("Hello").notices == ()
     [notice] = chat.say("word " * 6_000).notices
@@ -252,106 +248,104 @@ def test_a_server_that_reads_less_than_it_is_sent_is_noticed_once(chat: ChatConv
     assert chat.say("And now?").notices == ()
 
 
-# -- when it does not --------------------------------------------------------------------------------------
+# -- failures ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.spec("N65", "J1")
-def test_a_stream_that_breaks_keeps_what_was_heard_and_can_be_asked_again(
-    chat: ChatConversation, provider: Provider, watching: Watching
+def test_a_broken_stream_keeps_the_text_so_far_and_can_be_retried(
+    chat: ChatConversation, provider: Provider, recorder: RecordingListener
 ) -> None:
     provider.will(says(STORY, torn=True))
     with pytest.raises(ModelFailed, match="broke off"):
         chat.say("Tell me a story.")
-    heard = watching.text
-    assert heard
-    assert STORY.startswith(heard)
-    assert heard != STORY
-    assert line(chat.session) == [("user", "Tell me a story."), ("assistant", f"{heard}\n{CUT_MARK}")]
+    partial = recorder.text
+    assert partial
+    assert STORY.startswith(partial)
+    assert partial != STORY
+    assert messages_of(chat.session) == [("user", "Tell me a story."), ("assistant", f"{partial}\n{CUT_MARK}")]
     provider.will(says(STORY))
     assert chat.retry().text == STORY
-    assert line(chat.session) == [("user", "Tell me a story."), ("assistant", STORY)]
+    assert messages_of(chat.session) == [("user", "Tell me a story."), ("assistant", STORY)]
     assert CUT_MARK not in json.dumps(provider.asked[-1].body)
 
 
 @pytest.mark.spec("N65")
-def test_wherever_a_stream_is_cut_no_call_is_left_open_and_none_is_half_done(
-    make: Make, spoken: str, tmp_path: Path
-) -> None:
+def test_a_stream_cut_anywhere_leaves_no_call_open_or_half_done(make: Make, api: str, tmp_path: Path) -> None:
     reply = says(
         "I write it, and keep it in mind.",
         asks("write_file", {"path": "new.md", "text": "all of it or nothing"}),
         asks("working_memory_note", {"note": "new.md is written"}),
     )
-    whole = stream(spoken, reply)
-    end = whole.index(ENDED[spoken])
+    whole = stream(api, reply)
+    end = whole.index(REPLY_END[api])
     cuts = range(0, end, 1 + end // 15)
     with model_server() as server:
-        url = server.url if spoken == "openai" else server.url.removesuffix("/v1")
+        url = server.url if api == "openai" else server.url.removesuffix("/v1")
         for cut in cuts:
-            talk = make(url, spoken, id=f"cut-{cut}")
-            server.will(Said(whole[:cut], 200, EVENTS, promised=9), streamed(spoken, says("As you like.")))
+            talk = make(url, api, id=f"cut-{cut}")
+            server.will(Said(whole[:cut], 200, EVENTS, promised=9), stream_reply(api, says("As you like.")))
             with pytest.raises(ModelFailed):
                 talk.say("Write new.md.")
             assert unanswered(talk.session) == set()
             assert not (tmp_path / "work" / "new.md").exists()
             assert talk.say("Never mind.").text == "As you like."
             sent = server.asked[-1].body["messages"]
-            assert faults(spoken, sent) == []
-            said = [text for role, text in line(talk.session) if role == "assistant"]
-            assert all(reply.text.startswith(text.removesuffix(CUT_MARK).rstrip("\n")) for text in said[:-1])
+            assert faults(api, sent) == []
+            texts = [text for role, text in messages_of(talk.session) if role == "assistant"]
+            assert all(reply.text.startswith(text.removesuffix(CUT_MARK).rstrip("\n")) for text in texts[:-1])
 
 
-def test_what_breaks_behind_the_end_of_a_reply_has_broken_nothing(make: Make, spoken: str, tmp_path: Path) -> None:
+def test_a_connection_lost_after_the_end_of_a_reply_loses_nothing(make: Make, api: str, tmp_path: Path) -> None:
     reply = says("", asks("write_file", {"path": "new.md", "text": "all of it"}))
-    whole = stream(spoken, reply)
-    until = whole.index(b"\n\n", whole.index(ENDED[spoken])) + 2
+    whole = stream(api, reply)
+    until = whole.index(b"\n\n", whole.index(REPLY_END[api])) + 2
     with model_server() as server:
-        server.will(Said(whole[:until], 200, EVENTS, promised=9), streamed(spoken, says("It is there.")))
-        talk = make(server.url if spoken == "openai" else server.url.removesuffix("/v1"), spoken)
+        server.will(Said(whole[:until], 200, EVENTS, promised=9), stream_reply(api, says("It is there.")))
+        talk = make(server.url if api == "openai" else server.url.removesuffix("/v1"), api)
         assert talk.say("Write new.md.").text == "It is there."
     assert (tmp_path / "work" / "new.md").read_text() == "all of it"
 
 
 @pytest.mark.spec("N65")
-def test_an_endpoint_that_dies_between_two_rounds_leaves_what_the_tools_did(
-    make: Make, watching: Watching, spoken: str, provider: Provider
+def test_an_endpoint_that_dies_between_two_rounds_keeps_tool_results(
+    make: Make, recorder: RecordingListener, api: str, provider: Provider
 ) -> None:
     dying = Provider()
     dying.will(says("Let me see.", asks("read_file", {"path": "notes.md"})))
-    talk = make(dying.openai if spoken == "openai" else dying.anthropic, spoken)
-    watching.seen = lambda _: dying.close()
+    talk = make(dying.openai if api == "openai" else dying.anthropic, api)
+    recorder.on_tool = lambda _: dying.close()
     with pytest.raises(ModelFailed, match="cannot be reached"):
         talk.say("Where is my order?")
-    assert [role for role, _ in line(talk.session)] == ["user", "assistant", "tool"]
-    watching.seen = lambda _: None
+    assert [role for role, _ in messages_of(talk.session)] == ["user", "assistant", "tool"]
+    recorder.on_tool = lambda _: None
     provider.will(says("It is late."))
-    revived = make(provider.openai if spoken == "openai" else provider.anthropic, spoken)
+    revived = make(provider.openai if api == "openai" else provider.anthropic, api)
     assert revived.retry().text == "It is late."
-    assert [role for role, _ in line(revived.session)] == ["user", "assistant", "tool", "assistant"]
+    assert [role for role, _ in messages_of(revived.session)] == ["user", "assistant", "tool", "assistant"]
 
 
-def test_a_server_that_falls_silent_is_not_waited_for(make: Make, provider: Provider) -> None:
+def test_a_silent_server_times_out(make: Make, provider: Provider) -> None:
     gate = Event()
     provider.will(says("One moment", gate=gate))
-    talk = make(provider.openai, patience=0.3)
+    talk = make(provider.openai, timeout_seconds=0.3)
     try:
         with pytest.raises(ModelFailed, match=r"sent nothing for 0\.3 s"):
             talk.say("Hello?")
     finally:
         gate.set()
-    assert line(talk.session)[-1] == ("assistant", f"One moment\n{CUT_MARK}")
+    assert messages_of(talk.session)[-1] == ("assistant", f"One moment\n{CUT_MARK}")
 
 
-def test_a_provider_that_gives_up_in_the_middle_says_why(make: Make, spoken: str) -> None:
-    begun = stream(spoken, says("Half of it", short=True), ended=False)
+def test_an_error_in_the_stream_is_reported_without_the_key(make: Make, api: str) -> None:
+    beginning = stream(api, says("Half of it", short=True), ended=False)
     failure = {"type": "error", "error": {"type": "overloaded_error", "message": f"Overloaded for {KEY}"}}
     with model_server() as server:
-        server.will(Said(begun + f"event: error\ndata: {json.dumps(failure)}\n\n".encode(), 200, EVENTS))
-        talk = make(server.url if spoken == "openai" else server.url.removesuffix("/v1"), spoken)
+        server.will(Said(beginning + f"event: error\ndata: {json.dumps(failure)}\n\n".encode(), 200, EVENTS))
+        talk = make(server.url if api == "openai" else server.url.removesuffix("/v1"), api)
         with pytest.raises(ModelFailed, match="Overloaded") as failed:
             talk.say("Hello")
     assert KEY not in str(failed.value)
-    assert line(talk.session)[-1] == ("assistant", f"Half of it\n{CUT_MARK}")
+    assert messages_of(talk.session)[-1] == ("assistant", f"Half of it\n{CUT_MARK}")
 
 
 @pytest.mark.parametrize(
@@ -365,21 +359,21 @@ def test_a_provider_that_gives_up_in_the_middle_says_why(make: Make, spoken: str
         (529, "slow down"),
     ],
 )
-def test_a_refusal_says_what_to_do_and_the_message_is_kept(
+def test_an_error_status_explains_what_to_do_and_the_message_is_kept(
     chat: ChatConversation, provider: Provider, status: int, hint: str
 ) -> None:
     provider.will(Fails(status, f"slow down, {KEY}"), says("Hello."))
     with pytest.raises(ModelFailed) as failed:
         chat.say("Hello?")
-    said = explain_error(failed.value, chat.endpoint)
-    assert hint in said
-    assert str(status) in said
-    assert KEY not in said
-    assert line(chat.session) == [("user", "Hello?")]
+    explanation = explain_error(failed.value, chat.endpoint)
+    assert hint in explanation
+    assert str(status) in explanation
+    assert KEY not in explanation
+    assert messages_of(chat.session) == [("user", "Hello?")]
     assert chat.retry().text == "Hello."
 
 
-def test_a_server_that_cannot_call_tools_is_talked_to_without(chat: ChatConversation, provider: Provider) -> None:
+def test_a_server_without_tool_support_suggests_no_tools(chat: ChatConversation, provider: Provider) -> None:
     provider.will(Fails(500, "tools param requires --jinja flag"))
     with pytest.raises(ModelFailed) as failed:
         chat.say("Hello?")
@@ -387,7 +381,7 @@ def test_a_server_that_cannot_call_tools_is_talked_to_without(chat: ChatConversa
 
 
 @pytest.mark.parametrize("body", [b"", b"data: {\n\n", b"data: 7\n\n", b"data: [DONE]\n\n", b"<html>hello</html>"])
-def test_an_answer_that_says_nothing_or_nonsense_is_a_failure_of_the_model(make: Make, body: bytes) -> None:
+def test_an_empty_or_invalid_answer_is_a_model_failure(make: Make, body: bytes) -> None:
     with model_server() as server:
         server.will(Said(body, 200, EVENTS), Said(b'{"choices": []}', 200, {"Content-Type": "application/json"}))
         talk = make(server.url)
@@ -395,76 +389,76 @@ def test_an_answer_that_says_nothing_or_nonsense_is_a_failure_of_the_model(make:
             talk.say("Hello?")
         with pytest.raises(ModelFailed, match="a stream of events"):
             talk.retry()
-    assert line(talk.session) == [("user", "Hello?")]
+    assert messages_of(talk.session) == [("user", "Hello?")]
 
 
 @pytest.mark.parametrize(
-    ("reply", "said"),
+    ("reply", "reason"),
     [
         (says(STORY, short=True), "the stream ended early"),
         (says(STORY, reason="length"), "maximum length reached"),
     ],
 )
-def test_an_answer_that_is_cut_says_whether_it_was_too_long_or_just_ended(make: Make, reply: Says, said: str) -> None:
+def test_a_cut_answer_reports_its_reason(make: Make, reply: Says, reason: str) -> None:
     with model_server() as server:
         server.will(Said(stream("openai", reply, ended=False), 200, EVENTS))
         talk = make(server.url)
-        assert said in talk.say("Tell me a story.").end_reason
-    assert line(talk.session)[-1] == ("assistant", f"{STORY}\n{CUT_MARK}")
+        assert reason in talk.say("Tell me a story.").end_reason
+    assert messages_of(talk.session)[-1] == ("assistant", f"{STORY}\n{CUT_MARK}")
 
 
-def test_a_reply_whose_server_says_only_that_it_is_done_is_whole(make: Make) -> None:
+def test_a_reply_that_ends_only_with_done_is_complete(make: Make) -> None:
     reply = says("Let me look.", asks("read_file", {"path": "notes.md"}), short=True)
     with model_server() as server:
-        server.will(streamed("openai", reply), streamed("openai", says(STORY, short=True)))
+        server.will(stream_reply("openai", reply), stream_reply("openai", says(STORY, short=True)))
         talk = make(server.url)
         turn = talk.say("Where is my order?")
     assert (turn.text, turn.end_reason) == (f"Let me look.\n{STORY}", "")
     assert "order-123 is late" in tool_results(talk.session)
-    assert line(talk.session)[-1] == ("assistant", STORY)
+    assert messages_of(talk.session)[-1] == ("assistant", STORY)
 
 
-# -- a person who stops it ---------------------------------------------------------------------------------
+# -- interruption ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.spec("N65")
 def test_ctrl_c_keeps_the_text_so_far_and_the_chat_continues(
-    chat: ChatConversation, provider: Provider, watching: Watching
+    chat: ChatConversation, provider: Provider, recorder: RecordingListener
 ) -> None:
-    watching.heard = pressing(signal.SIGINT)
+    recorder.on_text = signal_once(signal.SIGINT)
     provider.will(says(STORY), says("As you like."))
     turn = chat.say("Tell me a story.")
     assert turn.end_reason == "stopped"
-    assert line(chat.session)[-1] == ("assistant", f"{watching.text}\n{STOPPED_MARK}")
-    watching.heard = lambda _: None
+    assert messages_of(chat.session)[-1] == ("assistant", f"{recorder.text}\n{STOPPED_MARK}")
+    recorder.on_text = lambda _: None
     assert chat.say("Something else.").text == "As you like."
 
 
-def test_an_answer_that_is_stopped_before_its_first_word_leaves_the_question(
-    chat: ChatConversation, provider: Provider, watching: Watching
+def test_an_answer_stopped_before_its_first_word_keeps_the_question(
+    chat: ChatConversation, provider: Provider, recorder: RecordingListener
 ) -> None:
-    watching.heard = pressing(signal.SIGINT, after=-1)
+    recorder.on_text = signal_once(signal.SIGINT, after=-1)
     provider.will(says(STORY), says("Gladly."))
     assert chat.say("Tell me a story.").end_reason == "stopped"
-    assert line(chat.session) == [("user", "Tell me a story.")]
-    watching.heard = lambda _: None
+    assert messages_of(chat.session) == [("user", "Tell me a story.")]
+    recorder.on_text = lambda _: None
     assert chat.retry().text == "Gladly."
 
 
 @pytest.mark.spec("N65")
-def test_calls_that_a_person_stops_are_answered_with_that(
+def test_calls_stopped_by_the_user_get_an_error_result(
     chat: ChatConversation,
     provider: Provider,
     interruptions: InterruptHandler,
-    watching: Watching,
+    recorder: RecordingListener,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def in_between(self: Session, *given: Any, **more: Any) -> Any:
-        signal.raise_signal(signal.SIGINT)  # while memory writes: it counts for what comes next
+    def record_after_interrupt(self: Session, *given: Any, **more: Any) -> Any:
+        signal.raise_signal(signal.SIGINT)  # during a write of memory: the next step is stopped
         return record(self, *given, **more)
 
     record = Session.record
-    monkeypatch.setattr(Session, "record", in_between)
+    monkeypatch.setattr(Session, "record", record_after_interrupt)
     provider.will(
         says(
             "", asks("working_memory_note", {"note": "a"}), asks("list_files"), asks("read_file", {"path": "notes.md"})
@@ -472,7 +466,7 @@ def test_calls_that_a_person_stops_are_answered_with_that(
     )
     turn = chat.say("Look around.")
     assert turn.end_reason == "stopped"
-    assert [(name, outcome.error) for name, outcome in watching.calls] == [
+    assert [(name, outcome.error) for name, outcome in recorder.calls] == [
         ("working_memory_note", False),
         ("list_files", True),
         ("read_file", True),
@@ -486,13 +480,18 @@ def test_calls_that_a_person_stops_are_answered_with_that(
 
 @pytest.mark.spec("N65")
 @pytest.mark.parametrize("place", ["open", "rename"])
-def test_a_write_that_has_begun_is_ended_and_told_whatever_a_person_presses(
-    make: Make, provider: Provider, watching: Watching, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+def test_a_started_write_completes_and_is_reported_despite_ctrl_c(
+    make: Make,
+    provider: Provider,
+    recorder: RecordingListener,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    place: str,
 ) -> None:
     pressed: list[str] = []
     real = getattr(os, place)
 
-    def presses(*given: Any, **more: Any) -> Any:
+    def call_then_interrupt(*given: Any, **more: Any) -> Any:
         done = real(*given, **more)
         if str(given[0]).startswith(".new.md."):
             pressed.append(place)
@@ -503,25 +502,25 @@ def test_a_write_that_has_begun_is_ended_and_told_whatever_a_person_presses(
         says("", asks("write_file", {"path": "new.md", "text": "all of it"}), asks("read_file", {"path": "new.md"}))
     )
     talk = make(provider.openai)
-    with monkeypatch.context() as pressing:
-        pressing.setattr(os, place, presses)
+    with monkeypatch.context() as patched:
+        patched.setattr(os, place, call_then_interrupt)
         assert talk.say("Write new.md.").end_reason == "stopped"
     assert pressed
     assert (tmp_path / "work" / "new.md").read_text() == "all of it"
     assert sorted(os.listdir(tmp_path / "work")) == ["new.md", "notes.md"]
-    assert [(name, outcome.error) for name, outcome in watching.calls] == [("write_file", False), ("read_file", True)]
+    assert [(name, outcome.error) for name, outcome in recorder.calls] == [("write_file", False), ("read_file", True)]
     assert "Created new.md" in tool_results(talk.session)
 
 
 @pytest.mark.spec("N65")
-@pytest.mark.parametrize("gone", [BrokenPipeError, SystemExit])
+@pytest.mark.parametrize("error", [BrokenPipeError, SystemExit])
 def test_a_closed_output_leaves_no_call_open(
-    chat: ChatConversation, provider: Provider, watching: Watching, tmp_path: Path, gone: type[BaseException]
+    chat: ChatConversation, provider: Provider, recorder: RecordingListener, tmp_path: Path, error: type[BaseException]
 ) -> None:
-    def leaves(_: str) -> None:
-        raise gone
+    def close_output(_: str) -> None:
+        raise error
 
-    watching.seen = leaves
+    recorder.on_tool = close_output
     provider.will(
         says(
             "",
@@ -530,7 +529,7 @@ def test_a_closed_output_leaves_no_call_open(
             asks("list_files"),
         )
     )
-    with pytest.raises(gone):
+    with pytest.raises(error):
         chat.say("Write new.md.")
     assert (tmp_path / "work" / "new.md").read_text() == "all of it"
     assert unanswered(chat.session) == set()
@@ -538,13 +537,13 @@ def test_a_closed_output_leaves_no_call_open(
 
 
 @pytest.mark.spec("N65")
-def test_what_breaks_in_a_tool_is_raised_once_every_call_has_its_answer(
+def test_a_tool_defect_is_raised_after_every_call_has_a_result(
     chat: ChatConversation, provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def breaks(*_: object) -> ToolOutput:
+    def fail(*_: object) -> ToolOutput:
         raise RuntimeError("a defect")
 
-    monkeypatch.setattr(FileTools, "execute", breaks)
+    monkeypatch.setattr(FileTools, "execute", fail)
     provider.will(says("", asks("list_files"), asks("read_file", {"path": "notes.md"})))
     with pytest.raises(RuntimeError):
         chat.say("Look around.")
@@ -552,9 +551,7 @@ def test_what_breaks_in_a_tool_is_raised_once_every_call_has_its_answer(
     assert "unknown" in tool_results(chat.session)
 
 
-def test_a_name_that_is_no_text_is_told_and_the_chat_goes_on(
-    chat: ChatConversation, provider: Provider, tmp_path: Path
-) -> None:
+def test_an_undecodable_file_name_is_escaped(chat: ChatConversation, provider: Provider, tmp_path: Path) -> None:
     (tmp_path / "work" / os.fsdecode(b"caf\xe9.txt")).write_text("needle\n")
     provider.will(says("", asks("list_files"), asks("search_files", {"text": "needle"})), says("I see."))
     assert chat.say("Look around.").text == "I see."
@@ -563,39 +560,39 @@ def test_a_name_that_is_no_text_is_told_and_the_chat_goes_on(
 
 @pytest.mark.spec("C08", "N65")
 def test_a_termination_signal_keeps_the_text_so_far(
-    chat: ChatConversation, provider: Provider, watching: Watching
+    chat: ChatConversation, provider: Provider, recorder: RecordingListener
 ) -> None:
-    watching.heard = pressing(signal.SIGTERM)
+    recorder.on_text = signal_once(signal.SIGTERM)
     provider.will(says(STORY))
-    with pytest.raises(SystemExit) as left:
+    with pytest.raises(SystemExit) as raised:
         chat.say("Tell me a story.")
-    assert left.value.code == 128 + signal.SIGTERM
-    assert line(chat.session)[-1] == ("assistant", f"{watching.text}\n{CUT_MARK}")
+    assert raised.value.code == 128 + signal.SIGTERM
+    assert messages_of(chat.session)[-1] == ("assistant", f"{recorder.text}\n{CUT_MARK}")
 
 
 @pytest.mark.spec("N65")
-def test_a_closed_pipe_loses_no_text(chat: ChatConversation, provider: Provider, watching: Watching) -> None:
-    def is_gone(text: str) -> None:
+def test_a_closed_pipe_loses_no_text(chat: ChatConversation, provider: Provider, recorder: RecordingListener) -> None:
+    def close_pipe(text: str) -> None:
         if len(text) > 20:
             raise BrokenPipeError
 
-    watching.heard = is_gone
+    recorder.on_text = close_pipe
     provider.will(says(STORY))
     with pytest.raises(BrokenPipeError):
         chat.say("Tell me a story.")
-    assert line(chat.session)[-1] == ("assistant", f"{watching.text}\n{CUT_MARK}")
+    assert messages_of(chat.session)[-1] == ("assistant", f"{recorder.text}\n{CUT_MARK}")
 
 
-# -- going back --------------------------------------------------------------------------------------------
+# -- retry and undo ----------------------------------------------------------------------------------------
 
 
-def test_the_last_exchange_is_taken_back_with_all_that_followed(chat: ChatConversation, provider: Provider) -> None:
+def test_the_last_exchange_is_removed_with_its_tool_messages(chat: ChatConversation, provider: Provider) -> None:
     provider.will(says("Hello."), says("", asks("read_file", {"path": "notes.md"})), says("It is late."))
     chat.say("Hello")
-    before = line(chat.session)
+    before = messages_of(chat.session)
     chat.say("Where is my order?")
     assert chat.remove_last_exchange() == ("Where is my order?", 4)
-    assert line(chat.session) == before
+    assert messages_of(chat.session) == before
     ledger = chat.session.usage
     assert chat.remove_last_exchange() == ("Hello", 2)
     assert chat.session.usage == ledger
@@ -606,21 +603,19 @@ def test_the_last_exchange_is_taken_back_with_all_that_followed(chat: ChatConver
         chat.retry()
 
 
-def test_an_answer_is_asked_for_again_and_what_tools_did_before_it_stays(
-    chat: ChatConversation, provider: Provider
-) -> None:
+def test_retry_requests_a_new_answer_and_keeps_tool_results(chat: ChatConversation, provider: Provider) -> None:
     provider.will(says("", asks("read_file", {"path": "notes.md"})), says("Never."), says("It is late."))
     chat.say("Where is my order?")
     assert chat.retry().text == "It is late."
-    assert [text for role, text in line(chat.session) if role == "assistant"] == ["", "It is late."]
+    assert [text for role, text in messages_of(chat.session) if role == "assistant"] == ["", "It is late."]
     assert len(provider.asked) == 3
 
 
 @pytest.mark.embedded
 @pytest.mark.spec("E5")
-@pytest.mark.parametrize("goes_back", ["retry", "remove_last_exchange"])
-def test_going_back_takes_back_what_was_said_and_nothing_else(
-    chat: ChatConversation, provider: Provider, memory: Memory, goes_back: str
+@pytest.mark.parametrize("method", ["retry", "remove_last_exchange"])
+def test_retry_and_undo_change_only_the_conversation(
+    chat: ChatConversation, provider: Provider, memory: Memory, method: str
 ) -> None:
     for number in range(9):
         provider.will(says(f"Answer {number}. " + "word " * 200))
@@ -633,10 +628,10 @@ def test_going_back_takes_back_what_was_said_and_nothing_else(
     session.scratchpad.update("call Ada back")
     session.write("detail/plan.md", "first this, then that")
     before = session.state
-    provider.will(*[says("Another answer.")] if goes_back == "retry" else [])
-    getattr(chat, goes_back)()
+    provider.will(*[says("Another answer.")] if method == "retry" else [])
+    getattr(chat, method)()
     after = session.state
-    assert len(after.conversation) == len(before.conversation) - (2 if goes_back == "remove_last_exchange" else 0)
+    assert len(after.conversation) == len(before.conversation) - (2 if method == "remove_last_exchange" else 0)
     assert after.history.compactions == before.history.compactions
     assert after.scratchpads == before.scratchpads
     assert "The port is 8443" in session.overview
@@ -658,11 +653,11 @@ def test_a_chat_can_switch_providers_and_back(make: Make, provider: Provider) ->
     assert unanswered(other.session) == set()
     back = make(provider.openai)
     assert back.retry().text == "Still late."
-    assert line(back.session)[-1] == ("assistant", "Still late.")
+    assert messages_of(back.session)[-1] == ("assistant", "Still late.")
     assert provider.failures == []
 
 
-def test_what_was_said_last_is_known_and_whether_it_was_answered(chat: ChatConversation, provider: Provider) -> None:
+def test_the_last_exchange_has_the_question_and_any_answer(chat: ChatConversation, provider: Provider) -> None:
     provider.will(says("Let me look.", asks("read_file", {"path": "notes.md"})), says("It is late."), Fails(500))
     chat.say("Where is my order?")
     assert chat.last_exchange == ChatExchange(
@@ -678,7 +673,7 @@ def test_what_was_said_last_is_known_and_whether_it_was_answered(chat: ChatConve
 # -- two terminals -----------------------------------------------------------------------------------------
 
 
-def test_what_another_terminal_does_to_a_session_is_noticed_once(make: Make, provider: Provider) -> None:
+def test_changes_by_another_terminal_are_reported_once(make: Make, provider: Provider) -> None:
     here, there = make(provider.openai), make(provider.openai)
     provider.will(*[says("Hello.")] * 5)
     here.say("Hello from here")
@@ -700,7 +695,7 @@ def test_what_another_terminal_does_to_a_session_is_noticed_once(make: Make, pro
     assert here.poll_other_changes() == OtherChanges()
 
 
-def test_what_is_translated_for_another_provider_was_said_where_it_was_said(make: Make, provider: Provider) -> None:
+def test_messages_translated_for_another_provider_keep_their_chat(make: Make, provider: Provider) -> None:
     provider.will(says("", asks("list_files")), *[says("Hello.")] * 3)
     make(provider.openai).say("Hello from there")
     here = make(provider.anthropic, "anthropic")
@@ -716,41 +711,41 @@ def test_what_is_translated_for_another_provider_was_said_where_it_was_said(make
     assert not here.last_exchange.is_from_this_chat
 
 
-def test_what_an_answer_took_is_counted_without_what_others_asked_meanwhile(
-    make: Make, provider: Provider, watching: Watching
+def test_usage_of_a_turn_excludes_concurrent_calls_of_other_chats(
+    make: Make, provider: Provider, recorder: RecordingListener
 ) -> None:
     here, there = make(provider.openai), make(provider.openai)
     provider.will(says("", asks("list_files")), says("Hello."), says("One file."))
-    watching.seen = lambda _: there.say("Hello") and None
+    recorder.on_tool = lambda _: there.say("Hello") and None
     turn = here.say("What is there?")
     assert (turn.text, len(provider.asked)) == ("One file.", 3)
     assert (turn.usage.calls, turn.usage.reported_calls, turn.tokens) == (2, 2, 220)
 
 
-def pressing(which: signal.Signals, *, after: int = 20) -> Callable[[str], None]:
-    """Somebody who has heard enough, and says so once."""
+def signal_once(signum: signal.Signals, *, after: int = 20) -> Callable[[str], None]:
+    """Raise a signal once, when the text is longer than `after`."""
     pressed: list[str] = []
 
-    def heard(text: str) -> None:
+    def press(text: str) -> None:
         if len(text) > after and not pressed:
             pressed.append(text)
-            signal.raise_signal(which)
+            signal.raise_signal(signum)
 
-    return heard
+    return press
 
 
-# -- how an endpoint says it -------------------------------------------------------------------------------
+# -- replies of an endpoint --------------------------------------------------------------------------------
 
 EVENTS = {"Content-Type": "text/event-stream"}
-ENDED = {"openai": b'"finish_reason": "tool_calls"', "anthropic": b'"stop_reason": "tool_use"'}
-"""From here on a reply with calls is whole."""
+REPLY_END = {"openai": b'"finish_reason": "tool_calls"', "anthropic": b'"stop_reason": "tool_use"'}
+"""After this part, a reply with calls is complete."""
 
 
-def stream(spoken: str, reply: Says, *, ended: bool = True) -> bytes:
-    events: list[dict[str, Any]] = chunks(spoken, reply, stream_options={"include_usage": True})
-    told = "".join(f"data: {json.dumps(event)}\n\n" for event in events)
-    return (told + ("data: [DONE]\n\n" if spoken == "openai" and ended else "")).encode()
+def stream(api: str, reply: Says, *, ended: bool = True) -> bytes:
+    events: list[dict[str, Any]] = chunks(api, reply, stream_options={"include_usage": True})
+    data = "".join(f"data: {json.dumps(event)}\n\n" for event in events)
+    return (data + ("data: [DONE]\n\n" if api == "openai" and ended else "")).encode()
 
 
-def streamed(spoken: str, reply: Says) -> Said:
-    return Said(stream(spoken, reply), 200, EVENTS)
+def stream_reply(api: str, reply: Says) -> Said:
+    return Said(stream(api, reply), 200, EVENTS)

@@ -1,4 +1,4 @@
-"""`inmind chat` as a person meets it at a terminal, and as a script does in a pipe: in a process of its own."""
+"""`inmind chat` at a terminal and in a pipe, in a separate process."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Event
 
@@ -51,9 +51,9 @@ def work(tmp_path: Path) -> Path:
     return work
 
 
-def piped(said: str, *arguments: str, home: Path, work: Path, **keys: str) -> subprocess.CompletedProcess[str]:
-    line = [*where(home), "chat", *arguments]
-    ran = warm_inmind().run(INMIND, *line, stdin=said.encode(), cwd=work, env=environment(**keys))
+def piped(text: str, *arguments: str, home: Path, work: Path, **keys: str) -> subprocess.CompletedProcess[str]:
+    messages_of = [*where(home), "chat", *arguments]
+    ran = warm_inmind().run(INMIND, *messages_of, stdin=text.encode(), cwd=work, env=environment(**keys))
     return subprocess.CompletedProcess(ran.args, ran.returncode, decode(ran.stdout), decode(ran.stderr))
 
 
@@ -62,21 +62,15 @@ def only_session(memory: Memory) -> Session:
     return memory.session(info.id)
 
 
-def line(session: Session) -> list[tuple[str, str]]:
+def messages_of(session: Session) -> list[tuple[str, str]]:
     messages = [FORMATS[entry.format].read(entry.wire) for entry in session.state.conversation]
     return [("tool" if message.results else message.role, message.text) for message in messages]
-
-
-@pytest.fixture
-def kept(home: Path) -> Generator[Memory]:
-    with Memory.open(home, embedder=None) as memory:
-        yield memory
 
 
 # -- at a terminal -----------------------------------------------------------------------------------------
 
 
-def test_a_person_talks_stops_an_answer_tries_again_and_leaves(provider: Provider, home: Path, work: Path) -> None:
+def test_a_user_can_chat_stop_an_answer_retry_and_quit(provider: Provider, home: Path, work: Path) -> None:
     gate = Event()
     provider.will(
         says("Let me look.", asks("read_file", {"path": "notes.md"})),
@@ -107,8 +101,8 @@ def test_a_person_talks_stops_an_answer_tries_again_and_leaves(provider: Provide
         assert person.leaves() == 0
     assert provider.failures == []
     with Memory.open(home, embedder=None) as memory:
-        said = line(only_session(memory))
-    assert said[4:] == [
+        messages = messages_of(only_session(memory))
+    assert messages[4:] == [
         ("user", "Tell me a story."),
         ("assistant", f"Once upon a time\n{STOPPED_MARK}"),
         ("user", "And now?"),
@@ -116,9 +110,9 @@ def test_a_person_talks_stops_an_answer_tries_again_and_leaves(provider: Provide
     ]
 
 
-def test_nothing_is_written_without_a_yes(provider: Provider, home: Path, work: Path) -> None:
-    wanted = asks("write_file", {"path": "notes.md", "text": "order-123 is here\n"})
-    provider.will(says("", wanted), says("Then not."), says("", wanted), says("Done."), says("", wanted))
+def test_no_file_is_written_without_confirmation(provider: Provider, home: Path, work: Path) -> None:
+    write_call = asks("write_file", {"path": "notes.md", "text": "order-123 is here\n"})
+    provider.will(says("", write_call), says("Then not."), says("", write_call), says("Done."), says("", write_call))
     with AtTerminal("chat", "--base-url", provider.openai, home=home, cwd=work) as person:
         person.sees("> ")
         person.says("Change it.")
@@ -145,7 +139,7 @@ def test_nothing_is_written_without_a_yes(provider: Provider, home: Path, work: 
 
 
 @pytest.mark.spec("J4")
-def test_commands_of_the_chat_show_and_change_memory_and_nothing_stored_can_act(
+def test_chat_commands_show_and_change_memory_and_escape_control_characters(
     provider: Provider, home: Path, work: Path
 ) -> None:
     provider.will(
@@ -156,7 +150,7 @@ def test_commands_of_the_chat_show_and_change_memory_and_nothing_stored_can_act(
         person.says("Hello")
         person.sees("⟨U+001B⟩]0;owned⟨U+0007⟩⟨U+001B⟩[2J⟨U+009B⟩31m⟨U+202E⟩ and\nthe rest")
         person.sees("> ")
-        for asked, answered in {
+        for chat_command, expected in {
             "/note Ada likes tea": "Saved at ",
             "/show": "[WORKING MEMORY]",
             "/show overview": "# Working memory",
@@ -173,8 +167,8 @@ def test_commands_of_the_chat_show_and_change_memory_and_nothing_stored_can_act(
             "/help": "/retry",
             "/undo": "Hello\nFiles, notes and pages that were written are not changed.",
         }.items():
-            person.says(asked)
-            person.sees(answered)
+            person.says(chat_command)
+            person.sees(expected)
             person.sees("\n> ")
         person.says("one\\")
         person.sees("… ")
@@ -183,16 +177,16 @@ def test_commands_of_the_chat_show_and_change_memory_and_nothing_stored_can_act(
         person.sees("> ")
         person.says("/quit")
         assert person.leaves() == 0
-    for acting in (b"\x1b]0;", b"\x1b[2J", b"\x9b31m", "‮".encode()):
-        assert acting not in person.raw
+    for sequence in (b"\x1b]0;", b"\x1b[2J", b"\x9b31m", "‮".encode()):
+        assert sequence not in person.raw
     assert (home / HISTORY_FILE).stat().st_mode & 0o777 == 0o600
     assert "Ada likes tea" in (home / HISTORY_FILE).read_text()
     assert provider.asked[-1].messages[0]["content"][0]["text"] == "one\ntwo"
     with Memory.open(home, embedder=None) as memory:
-        assert line(only_session(memory)) == [("user", "one\ntwo"), ("assistant", "Two lines.")]
+        assert messages_of(only_session(memory)) == [("user", "one\ntwo"), ("assistant", "Two lines.")]
 
 
-def test_what_is_pasted_is_one_message(provider: Provider, home: Path, work: Path) -> None:
+def test_pasted_lines_are_one_message(provider: Provider, home: Path, work: Path) -> None:
     provider.will(says("I see two lines."))
     chat = ("chat", "--base-url", provider.openai)
     with AtTerminal(*chat, home=home, cwd=work, terminal="xterm-256color") as person:
@@ -203,19 +197,19 @@ def test_what_is_pasted_is_one_message(provider: Provider, home: Path, work: Pat
         person.types(CTRL_D)
         assert person.leaves() == 0
     with Memory.open(home, embedder=None) as memory:
-        assert line(only_session(memory))[0] == ("user", "first\nsecond")
+        assert messages_of(only_session(memory))[0] == ("user", "first\nsecond")
 
 
-def test_without_an_endpoint_a_person_is_told_how_to_get_one(home: Path, work: Path) -> None:
+def test_without_an_endpoint_the_chat_explains_how_to_configure_one(home: Path, work: Path) -> None:
     with AtTerminal("chat", home=home, cwd=work) as person:
-        told = person.sees("[y/N] ")
-        assert all(way in told for way in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "ollama", "llama-server"))
+        output = person.sees("[y/N] ")
+        assert all(way in output for way in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "ollama", "llama-server"))
         person.says("n")
         assert person.leaves() == 0
 
 
 def test_a_resumed_chat_chooses_a_model_and_reports_its_state_and_other_terminals(home: Path, work: Path) -> None:
-    with listening(Several) as url:
+    with listening(TwoModelsHandler) as url:
         with AtTerminal("chat", "--base-url", url, home=home, cwd=work) as person:
             person.sees("   1  small\n   2  large\n")
             for wrong in ("", "3"):
@@ -241,22 +235,22 @@ def test_a_resumed_chat_chooses_a_model_and_reports_its_state_and_other_terminal
                 person.sees("From another chat: Hello from there\nRemove it? [y/N] ")
                 person.says("n")
                 person.sees("> ")
-                assert len(line(session)) == 2
+                assert len(messages_of(session)) == 2
                 for _ in range(2):
                     person.says("/undo")
                     person.sees("[y/N] ")
                     person.says("y")
                     person.sees("Removed 1 message: ")
                     person.sees("> ")
-                assert line(session) == []
+                assert messages_of(session) == []
             person.says("/undo")
             person.sees("Nothing to undo.\n> ")
             person.says("/exit")
             assert person.leaves() == 0
 
 
-class Several(QuietHandler):
-    """An endpoint that has two models, and knows neither when it is asked."""
+class TwoModelsHandler(QuietHandler):
+    """An endpoint that lists two models and rejects requests to both."""
 
     def do_GET(self) -> None:  # noqa: N802 -- as http.server calls it
         self._answer(200, {"data": [{"id": "small"}, {"id": "large"}]})
@@ -283,39 +277,39 @@ def test_a_dream_can_be_cancelled_and_ends_with_the_process(provider: Provider, 
         (home / CONFIG).write_text(f'[model]\nname = "slow"\nurl = "{dreaming.url}"\n')
         chat = ("chat", "--base-url", provider.openai, "--resource", "ada")
         with AtTerminal(*chat, home=home, cwd=work) as person:
-            for said in ("Hello", "/note Ada likes tea", "/dream"):
+            for text in ("Hello", "/note Ada likes tea", "/dream"):
                 person.sees("> ")
-                person.says(said)
-            has_come(lambda: len(dreaming.asked) == 1)
+                person.says(text)
+            wait_for(lambda: len(dreaming.asked) == 1)
             person.presses_ctrl_c(until_it_says="changed nothing")
             person.sees("> ")
             person.says("/dream")
-            has_come(lambda: len(dreaming.asked) == 2)
+            wait_for(lambda: len(dreaming.asked) == 2)
             person.process.terminate()
             assert person.leaves() == 128 + signal.SIGTERM
         gate.set()
 
 
-def has_come(condition: Callable[[], bool]) -> None:
+def wait_for(condition: Callable[[], bool]) -> None:
     until = time.monotonic() + PATIENCE
     while not condition():
-        assert time.monotonic() < until, "it never came"
+        assert time.monotonic() < until, "the condition was never met"
         time.sleep(0.01)
 
 
 # -- in a pipe ---------------------------------------------------------------------------------------------
 
 
-def test_in_a_pipe_the_answers_are_the_output_and_the_session_goes_on_the_next_time(
+def test_in_a_pipe_stdout_has_the_answers_and_continue_resumes_the_session(
     provider: Provider, home: Path, work: Path
 ) -> None:
     provider.will(says("Hello."), says("", asks("read_file", {"path": "notes.md"})), says("It is late."))
-    asked = piped("Hello\nWhere is my order?\n", "--base-url", provider.openai, home=home, work=work)
-    assert (asked.stdout, asked.returncode) == ("Hello.\nIt is late.\n", 0)
-    told = asked.stderr.splitlines()
-    assert told[1] == "· read_file notes.md → 1 line"
-    assert all(len(one) <= 80 for one in told)
-    assert "\x1b" not in asked.stderr
+    first = piped("Hello\nWhere is my order?\n", "--base-url", provider.openai, home=home, work=work)
+    assert (first.stdout, first.returncode) == ("Hello.\nIt is late.\n", 0)
+    progress = first.stderr.splitlines()
+    assert progress[1] == "· read_file notes.md → 1 line"
+    assert all(len(one) <= 80 for one in progress)
+    assert "\x1b" not in first.stderr
     provider.will(says("As I said, it is late."))
     again = piped("Once more?\n", "--continue", "--base-url", provider.openai, home=home, work=work)
     assert again.stdout == "As I said, it is late.\n"
@@ -324,10 +318,10 @@ def test_in_a_pipe_the_answers_are_the_output_and_the_session_goes_on_the_next_t
     assert "no exchange of this chat to undo" in refused.stderr
     assert "Where is my order?" in str(provider.asked[-1].messages)
     with Memory.open(home, embedder=None) as memory:
-        assert len(line(only_session(memory))) == 8
+        assert len(messages_of(only_session(memory))) == 8
 
 
-def test_in_a_pipe_answers_can_be_read_as_json_a_line_each(provider: Provider, home: Path, work: Path) -> None:
+def test_in_a_pipe_json_has_one_line_per_answer(provider: Provider, home: Path, work: Path) -> None:
     provider.will(
         says("Let me look.", asks("read_file", {"path": "notes.md"}), asks("read_file", "{no")),
         says("It is\nlate."),
@@ -335,12 +329,12 @@ def test_in_a_pipe_answers_can_be_read_as_json_a_line_each(provider: Provider, h
         says("A file."),
         Fails(401, "who are you?"),
     )
-    said = "Where is my order?\n/etc/hosts what is it\n/retry\n/session\nAnd now?\n"
-    anywhere = provider.openai.replace("127.0.0.1", "0.0.0.0")  # noqa: S104 -- it is asked there: the same server, at an address that is no loopback
-    talk = ("--json", "--session", "j", "--base-url", anywhere, "--key-env", "MY_KEY")
-    asked = piped(said, *talk, home=home, work=work, MY_KEY=KEY)
-    first, second, third, failed = [json.loads(one) for one in asked.stdout.splitlines()]
-    assert asked.returncode == 6
+    text = "Where is my order?\n/etc/hosts what is it\n/retry\n/session\nAnd now?\n"
+    url = provider.openai.replace("127.0.0.1", "0.0.0.0")  # noqa: S104 -- the same server at an address that is no loopback
+    talk = ("--json", "--session", "j", "--base-url", url, "--key-env", "MY_KEY")
+    result = piped(text, *talk, home=home, work=work, MY_KEY=KEY)
+    first, second, third, failed = [json.loads(one) for one in result.stdout.splitlines()]
+    assert result.returncode == 6
     assert first == {
         "session": "j",
         "call": 2,
@@ -361,10 +355,10 @@ def test_in_a_pipe_answers_can_be_read_as_json_a_line_each(provider: Provider, h
     assert "/etc/hosts what is it" in str(provider.asked[2].messages[-1])
     assert (failed["session"], failed["text"], failed["error"]["code"]) == ("j", None, "MODEL_FAILED")
     assert failed.keys() == first.keys()
-    assert asked.stderr.startswith(f"inmind: MY_KEY is sent to {anywhere} unencrypted\n")
+    assert result.stderr.startswith(f"inmind: MY_KEY is sent to {url} unencrypted\n")
     assert provider.asked[0].headers["authorization"] == f"Bearer {KEY}"
-    assert "Session j of" in asked.stderr
-    assert asked.stderr.splitlines()[-1].startswith("inmind: MODEL_FAILED: ")
+    assert "Session j of" in result.stderr
+    assert result.stderr.splitlines()[-1].startswith("inmind: MODEL_FAILED: ")
 
 
 @pytest.mark.spec("N65")
@@ -381,26 +375,24 @@ def test_a_closed_reader_leaves_no_call_open(provider: Provider, home: Path, wor
     assert chat.returncode == 141
     assert (work / "new.md").read_text() == "hello\n"
     with Memory.open(home, embedder=None) as memory:
-        assert [role for role, _ in line(memory.session("left"))] == ["user", "assistant", "tool", "tool"]
+        assert [role for role, _ in messages_of(memory.session("left"))] == ["user", "assistant", "tool", "tool"]
 
 
 @pytest.mark.exhaustive
-def test_in_a_pipe_nothing_is_written_unless_that_was_allowed(provider: Provider, home: Path, work: Path) -> None:
-    wanted = asks("write_file", {"path": "new.md", "text": "hello\n"})
-    provider.will(says("", wanted), says("I may not."))
+def test_in_a_pipe_files_are_written_only_with_allow_writes(provider: Provider, home: Path, work: Path) -> None:
+    write_call = asks("write_file", {"path": "new.md", "text": "hello\n"})
+    provider.will(says("", write_call), says("I may not."))
     refused = piped("Write.\n", "--base-url", provider.openai, home=home, work=work)
     assert (refused.stdout, refused.returncode) == ("I may not.\n", 0)
     assert "--allow-writes" in refused.stderr
     assert not (work / "new.md").exists()
-    provider.will(says("", wanted), says("Done."))
+    provider.will(says("", write_call), says("Done."))
     allowed = piped("Write.\n", "--allow-writes", "--base-url", provider.openai, home=home, work=work)
     assert allowed.stdout == "Done.\n"
     assert (work / "new.md").read_text() == "hello\n"
 
 
-def test_in_a_pipe_a_failure_is_one_line_and_an_exit_code_and_no_key_is_ever_shown(
-    provider: Provider, home: Path, work: Path
-) -> None:
+def test_in_a_pipe_a_failure_is_one_line_without_the_key(provider: Provider, home: Path, work: Path) -> None:
     provider.will(Fails(401, f"bad key {KEY}"))
     failed = piped("Hello\nAnd?\n", "--base-url", provider.openai, home=home, work=work, OPENAI_API_KEY=KEY)
     assert failed.returncode == 6
@@ -413,11 +405,11 @@ def test_in_a_pipe_a_failure_is_one_line_and_an_exit_code_and_no_key_is_ever_sho
     for file in home.rglob("*"):
         assert not file.is_file() or KEY.encode() not in file.read_bytes()
     with Memory.open(home, embedder=None) as memory:
-        assert line(only_session(memory)) == [("user", "Hello")]
+        assert messages_of(only_session(memory)) == [("user", "Hello")]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "message"),
     [
         ([], 3, "no endpoint configured; `inmind demo` needs none"),
         (["--base-url", "URL", "--key-env", "NOWHERE"], 2, "an environment variable that is set"),
@@ -430,14 +422,14 @@ def test_in_a_pipe_a_failure_is_one_line_and_an_exit_code_and_no_key_is_ever_sho
         (["--base-url", "URL", "--window", "10"], 2, "window"),
     ],
 )
-def test_what_cannot_begin_says_why_in_one_line_and_begins_nothing(
+def test_a_chat_that_cannot_start_fails_in_one_line_without_a_session(
     provider: Provider,
     home: Path,
     work: Path,
     monkeypatch: pytest.MonkeyPatch,
     arguments: list[str],
     code: int,
-    said: str,
+    message: str,
 ) -> None:
     for name, value in environment().items():
         monkeypatch.setenv(name, value)
@@ -446,7 +438,7 @@ def test_what_cannot_begin_says_why_in_one_line_and_begins_nothing(
     given = [provider.openai if one == "URL" else one for one in arguments]
     result = at_once("chat", *given, home=home)
     assert result.exit_code == code
-    assert said in result.stderr.splitlines()[-1]
+    assert message in result.stderr.splitlines()[-1]
     assert result.stderr.count("\n") == 1 or not arguments
     assert home.exists() == ("--continue" in arguments)
     with Memory.open(home, embedder=None) as memory:
@@ -457,13 +449,13 @@ def test_what_cannot_begin_says_why_in_one_line_and_begins_nothing(
 
 
 @pytest.mark.exhaustive
-def test_a_real_model_is_talked_to_and_its_session_is_one_as_any_other(home: Path, work: Path) -> None:
+def test_a_chat_with_a_real_model_is_stored_like_any_session(home: Path, work: Path) -> None:
     with local_model() as url:
         talk = ("--base-url", url, "--session", "real", "--resource", "ada", "--timeout", "120")
-        asked = piped("What is the capital of France?\n/note Ada asked for Paris\n", *talk, home=home, work=work)
-    assert asked.returncode == 0, asked.stderr
-    assert asked.stdout.strip()
-    assert "of 8,192" in asked.stderr
+        result = piped("What is the capital of France?\n/note Ada asked for Paris\n", *talk, home=home, work=work)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.strip()
+    assert "of 8,192" in result.stderr
     assert "What is the capital of France?" in at_once("show", "prompt", "real", home=home).stdout
     assert "capital of France" in at_once("search", "capital of France", "--resource", "ada", home=home).stdout
     with Memory.open(home, embedder=None) as memory:

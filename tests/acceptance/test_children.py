@@ -1,4 +1,4 @@
-"""Child sessions: what they inherit, and how their changes are merged back."""
+"""Child sessions: inheritance, and how their changes are merged back."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from inmind.layers import ScratchpadLayer
 from inmind.session.state import SessionFold
 
 SCHEMA = {"type": "object", "properties": {"goal": {"type": "string"}, "steps": {"type": "array"}}}
-BEGUN = {"goal": "Deploy v2", "steps": ["plan"], "owner": {"name": "Mei"}}
+INITIAL = {"goal": "Deploy v2", "steps": ["plan"], "owner": {"name": "Mei"}}
 
 
 def parent_of(memory: Memory, **options: Any) -> Session:
     layers = default_layers(ScratchpadLayer(schema=SCHEMA, **options))
     session = memory.session("parent", resource="ada", cwd="/website", layers=layers)
-    session.scratchpad.update(BEGUN)
+    session.scratchpad.update(INITIAL)
     return session
 
 
@@ -45,13 +45,13 @@ def test_by_default_a_child_copies_the_resource_scratchpad_and_nothing_else(
 ) -> None:
     assert parent_of(memory).spawn().scratchpad.snapshot == {}
     shared = memory.session("other", resource="bob", layers=[ScratchpadLayer(schema=SCHEMA, scope="resource")])
-    shared.scratchpad.update(BEGUN)
+    shared.scratchpad.update(INITIAL)
     child = shared.spawn()
-    assert child.scratchpad.snapshot == BEGUN
+    assert child.scratchpad.snapshot == INITIAL
     child.scratchpad.update({"goal": "mine"})
-    assert shared.scratchpad.snapshot == BEGUN
+    assert shared.scratchpad.snapshot == INITIAL
     assert shared.merge_back(child).taken == ("goal",)
-    assert shared.scratchpad.snapshot == {**BEGUN, "goal": "mine"}
+    assert shared.scratchpad.snapshot == {**INITIAL, "goal": "mine"}
 
 
 @pytest.mark.spec("C8")
@@ -61,8 +61,8 @@ def test_a_fork_is_an_independent_copy(memory: Memory) -> None:
     child.scratchpad.update({"goal": "child's"})
     parent.scratchpad.update({"goal": "parent's"})
     assert (child.scratchpad.snapshot, parent.scratchpad.snapshot) == (
-        {**BEGUN, "goal": "child's"},
-        {**BEGUN, "goal": "parent's"},
+        {**INITIAL, "goal": "child's"},
+        {**INITIAL, "goal": "parent's"},
     )
     assert child.resource == "ada"
     assert child.state.conversation.wires == []
@@ -100,9 +100,9 @@ def test_each_layer_is_inherited_by_its_policy(memory: Memory) -> None:
     text = viewing.prepare([user("hi")]).messages[0]["content"]
     assert "- newer" in text
     assert "page-1" in text
-    alone = parent.spawn()
-    assert "newer" not in alone.overview
-    assert len(alone.entities) == 0
+    default_child = parent.spawn()
+    assert "newer" not in default_child.overview
+    assert len(default_child.entities) == 0
 
 
 @pytest.mark.both_stores
@@ -130,7 +130,7 @@ def test_the_same_field_changed_by_two_children_is_a_conflict(memory: Memory) ->
     (clash,) = report.conflicts
     assert (clash.path, clash.base, clash.ours, clash.theirs) == ("goal", "Deploy v2", "one's", "other's")
     assert report.taken == ("extra",)
-    assert parent.scratchpad.snapshot == {**BEGUN, "goal": "one's", "extra": 1}
+    assert parent.scratchpad.snapshot == {**INITIAL, "goal": "one's", "extra": 1}
 
 
 @pytest.mark.spec("C8")
@@ -143,7 +143,7 @@ def test_list_additions_are_combined_and_rewritten_lists_conflict(
     other.scratchpad.update({"steps": ["plan", "test", "build"]})
     parent.merge_back(one)
     assert parent.merge_back(other).combined == ("steps",)
-    assert parent.scratchpad.snapshot == {**BEGUN, "steps": ["plan", "build", "test"]}
+    assert parent.scratchpad.snapshot == {**INITIAL, "steps": ["plan", "build", "test"]}
     third, fourth = parent.spawn(policy="fork"), parent.spawn(policy="fork")
     third.scratchpad.update({"steps": ["a"]})
     fourth.scratchpad.update({"steps": ["b"]})
@@ -164,21 +164,21 @@ def test_a_child_can_be_merged_again_with_later_changes(memory: Memory) -> None:
     child.scratchpad.update({"steps": ["plan", "done"]})
     again = parent.merge_back(child)
     assert (again.taken, again.conflicts) == (("steps",), ())
-    assert parent.scratchpad.snapshot == {**BEGUN, "goal": "the parent's own", "steps": ["plan", "done"]}
+    assert parent.scratchpad.snapshot == {**INITIAL, "goal": "the parent's own", "steps": ["plan", "done"]}
 
 
 @pytest.mark.spec("C8")
 def test_pages_and_entities_of_a_child_are_merged(memory: Memory) -> None:
     parent = parent_of(memory)
     child = parent.spawn(policy="fork")
-    child.write("detail/found.md", "what I found")
+    child.write("detail/found.md", "a finding")
     child.write("overview.md", child.overview + "- found\n")
     child.observe("create_page", {}, {"page": {"id": "page-7", "title": "Found"}})
     report = parent.merge_back(child)
     assert set(report.taken) == {"detail/found.md", "overview.md"}
     assert report.entities == 1
     assert parent.overview.endswith("- found\n")
-    assert parent.read("detail/found.md") == "what I found"
+    assert parent.read("detail/found.md") == "a finding"
     assert parent.entities.get("page-7") is not None
 
 
@@ -197,10 +197,10 @@ def test_changes_of_a_killed_child_are_merged_by_its_id(memory: Memory, home: Ho
     )
     died = subprocess.run([sys.executable, "-c", script, str(home)], check=False)
     assert died.returncode == -signal.SIGKILL
-    assert parent.scratchpad.snapshot == BEGUN
+    assert parent.scratchpad.snapshot == INITIAL
     assert parent.merge_back("research").taken == ("goal",)
-    assert parent.scratchpad.snapshot == {**BEGUN, "goal": "found it"}
-    assert child.scratchpad.snapshot == {**BEGUN, "goal": "found it"}
+    assert parent.scratchpad.snapshot == {**INITIAL, "goal": "found it"}
+    assert child.scratchpad.snapshot == {**INITIAL, "goal": "found it"}
 
 
 @pytest.mark.spec("C8")
@@ -208,11 +208,11 @@ def test_a_child_is_reopened_by_its_id_as_it_was_inherited(memory: Memory) -> No
     parent = parent_of(memory)
     child = parent.spawn("helper", policy={"working-memory": "fork", "overview": "view"})
     child.scratchpad.update({"goal": "mine"})
-    assert parent.spawn("helper", policy="none").scratchpad.snapshot == {**BEGUN, "goal": "mine"}
+    assert parent.spawn("helper", policy="none").scratchpad.snapshot == {**INITIAL, "goal": "mine"}
     again = memory.session("helper", layers=default_layers(ScratchpadLayer(schema=SCHEMA)))
     parent.write("overview.md", "# Overview\n\n- seen from below\n")
     assert "- seen from below" in again.prepare([user("hi")]).messages[0]["content"]
-    assert again.scratchpad.snapshot == {**BEGUN, "goal": "mine"}
+    assert again.scratchpad.snapshot == {**INITIAL, "goal": "mine"}
     assert {info.id: info.parent for info in memory.sessions()} == {"parent": "", "helper": "parent"}
 
 
@@ -236,7 +236,7 @@ def test_a_merge_is_undone_as_one_change(memory: Memory) -> None:
     child.write("detail/a.md", "a")
     parent.merge_back(child)
     parent.undo()
-    assert parent.scratchpad.snapshot == BEGUN
+    assert parent.scratchpad.snapshot == INITIAL
     assert "detail/a.md" not in parent.documents()
     assert parent.merge_back(child).taken == ("goal", "detail/a.md")
 
@@ -244,16 +244,16 @@ def test_a_merge_is_undone_as_one_change(memory: Memory) -> None:
 @pytest.mark.spec("J3")
 def test_a_session_that_is_not_a_child_is_rejected(memory: Memory) -> None:
     parent = parent_of(memory)
-    stranger = memory.session("stranger", resource="ada")
-    for wrong in ("stranger", stranger, "missing", "parent"):
+    unrelated = memory.session("unrelated", resource="ada")
+    for wrong in ("unrelated", unrelated, "missing", "parent"):
         with pytest.raises(InvalidInput, match="a child session of parent"):
             parent.merge_back(wrong)
     with pytest.raises(InvalidInput, match="a child of this session"):
-        parent.spawn("stranger")
+        parent.spawn("unrelated")
     for policy in ("sometimes", {"no such layer": "fork"}, {"overview": "maybe"}, 7):
         with pytest.raises(InvalidInput, match="policy"):
-            parent.spawn(policy=policy)  # pyright: ignore[reportArgumentType] -- hosts are not all typed
-    assert {info.id for info in memory.sessions()} == {"parent", "stranger"}
+            parent.spawn(policy=policy)  # pyright: ignore[reportArgumentType] -- callers without type checks
+    assert {info.id for info in memory.sessions()} == {"parent", "unrelated"}
 
 
 @pytest.mark.embedded
@@ -297,15 +297,15 @@ def test_children_that_append_and_merge_in_turn_never_conflict(memory: Memory, s
     for turn in range(3):
         for worker in workers:
             line = f"{worker.id}{turn}"
-            held = worker.scratchpad.snapshot
-            if isinstance(held, str):
+            pad = worker.scratchpad.snapshot
+            if isinstance(pad, str):
                 worker.scratchpad.update(line, append=True)
             else:
-                worker.scratchpad.update({"steps": [*held.get("steps", []), line]})
+                worker.scratchpad.update({"steps": [*pad.get("steps", []), line]})
             worker.write("overview.md", f"{worker.overview}\n- {line}")
             assert parent.merge_back(worker).ok
-    held = parent.scratchpad.snapshot
-    lines = held.split("\n") if isinstance(held, str) else held["steps"]
+    pad = parent.scratchpad.snapshot
+    lines = pad.split("\n") if isinstance(pad, str) else pad["steps"]
     assert lines == ["a0", "b0", "a1", "b1", "a2", "b2"]
     assert sorted(parent.overview.split("\n")[-6:]) == sorted(f"- {line}" for line in lines)
 
@@ -370,7 +370,7 @@ def test_nothing_is_merged_into_a_read_only_scratchpad(memory: Memory) -> None:
     parent = memory.session("parent", resource="ada", layers=layers)
     report = parent.merge_back("helper")
     assert (report.taken, [clash.path for clash in report.conflicts]) == (("detail/found.md",), ["working-memory"])
-    assert parent.scratchpad.snapshot == BEGUN
+    assert parent.scratchpad.snapshot == INITIAL
 
 
 @pytest.mark.spec("C3", "C8")
@@ -382,11 +382,11 @@ def test_a_child_state_that_no_longer_fits_deletes_nothing(memory: Memory) -> No
     [clash] = parent.merge_back("helper").conflicts
     assert (clash.path, clash.base, clash.ours, clash.theirs) == (
         "working-memory",
-        BEGUN,
-        BEGUN,
-        {**BEGUN, "goal": "mine"},
+        INITIAL,
+        INITIAL,
+        {**INITIAL, "goal": "mine"},
     )
-    assert parent.scratchpad.snapshot == BEGUN
+    assert parent.scratchpad.snapshot == INITIAL
 
 
 @pytest.mark.spec("C8", "A6")
@@ -413,7 +413,7 @@ def test_changes_without_a_layer_are_merged_later(memory: Memory, pads: list[Scr
     assert (again.conflicts, again.repeated) == (report.conflicts, True)
     parent = memory.session("parent", resource="ada", layers=default_layers(ScratchpadLayer(schema=SCHEMA)))
     assert parent.merge_back("helper").taken == ("goal", "steps")
-    assert parent.scratchpad.snapshot == {**BEGUN, "goal": "mine", "steps": ["plan", "do"]}
+    assert parent.scratchpad.snapshot == {**INITIAL, "goal": "mine", "steps": ["plan", "do"]}
     assert parent.merge_back("helper").repeated
 
 
@@ -421,14 +421,14 @@ def test_changes_without_a_layer_are_merged_later(memory: Memory, pads: list[Scr
 def test_merging_again_after_an_undo_changes_the_resource_once(memory: Memory) -> None:
     layers = default_layers(ScratchpadLayer(schema=SCHEMA, scope="resource"))
     parent = memory.session("parent", resource="ada", layers=layers)
-    parent.scratchpad.update(BEGUN)
+    parent.scratchpad.update(INITIAL)
     child = parent.spawn()
     child.scratchpad.update({"steps": ["plan", "do"]})
     child.write("detail/found.md", "it")
     parent.merge_back(child)
     parent.undo()
     assert parent.merge_back(child).taken == ("detail/found.md",)
-    assert parent.scratchpad.snapshot == {**BEGUN, "steps": ["plan", "do"]}
+    assert parent.scratchpad.snapshot == {**INITIAL, "steps": ["plan", "do"]}
 
 
 @pytest.mark.spec("C8")
@@ -457,12 +457,12 @@ def test_a_child_with_a_view_can_pass_on_a_copy_or_nothing(memory: Memory) -> No
     parent.write("detail/plan.md", "the plan")
     child = parent.spawn(policy="view")
     copied, bare = child.spawn(policy="fork"), child.spawn(policy="none")
-    assert (copied.scratchpad.snapshot, copied.read("detail/plan.md")) == (BEGUN, "the plan")
+    assert (copied.scratchpad.snapshot, copied.read("detail/plan.md")) == (INITIAL, "the plan")
     copied.scratchpad.update({"goal": "its own"})
     bare.scratchpad.update({"goal": "its own too"})
-    assert copied.scratchpad.snapshot == {**BEGUN, "goal": "its own"}
+    assert copied.scratchpad.snapshot == {**INITIAL, "goal": "its own"}
     assert bare.scratchpad.snapshot == {"goal": "its own too"}
-    assert parent.scratchpad.snapshot == BEGUN
+    assert parent.scratchpad.snapshot == INITIAL
     again = memory.session(copied.id, layers=default_layers(ScratchpadLayer(schema=SCHEMA)))
     assert again.scratchpad.snapshot == copied.scratchpad.snapshot
 
@@ -478,9 +478,9 @@ def test_combined_text_has_the_lowest_trust(memory: Memory) -> None:
     parent.scratchpad.update("more from the web", append=True, origin=Origin.WEB)
     parent.write("detail/a.md", "more\nfrom the web\n", origin=Origin.WEB)
     assert parent.merge_back(child).combined == ("working-memory", "detail/a.md")
-    mind = parent.state
-    assert mind.scratchpads.by_name["working-memory"].trust == Trust.DATA
-    assert mind.documents.by_path["detail/a.md"].trust == Trust.DATA
+    state = parent.state
+    assert state.scratchpads.by_name["working-memory"].trust == Trust.DATA
+    assert state.documents.by_path["detail/a.md"].trust == Trust.DATA
     [joined] = [
         event
         for event in parent.events()
@@ -531,17 +531,17 @@ def test_the_same_key_opens_the_same_child(memory: Memory) -> None:
     parent = parent_of(memory)
     child = parent.spawn(policy="fork", key="research")
     child.scratchpad.update({"goal": "mine"})
-    assert parent.spawn(policy="fork", key="research").scratchpad.snapshot == {**BEGUN, "goal": "mine"}
+    assert parent.spawn(policy="fork", key="research").scratchpad.snapshot == {**INITIAL, "goal": "mine"}
     assert len({child.id, parent.spawn(key="other").id, parent.spawn().id, parent.spawn().id}) == 4
 
 
 @pytest.mark.spec("C8")
 def test_pages_wait_if_the_parent_has_only_a_view(memory: Memory) -> None:
-    looking = parent_of(memory).spawn("looking", policy="view")
-    child = looking.spawn("child", policy="fork")
+    viewer = parent_of(memory).spawn("viewer", policy="view")
+    child = viewer.spawn("child", policy="fork")
     child.write("detail/found.md", "it")
     for _ in range(2):
-        report = looking.merge_back(child)
+        report = viewer.merge_back(child)
         assert (report.taken, [clash.path for clash in report.conflicts]) == ((), ["detail/found.md"])
 
 
@@ -564,8 +564,8 @@ def test_decisions_of_a_child_are_merged_and_its_task_is_not(memory: Memory) -> 
         ]
         assert read_section(parent.overview, "Open problems").split("\n")[1:] == ["- the basket counts twice ·"]
         assert read_section(parent.overview, "Recent actions").split("\n")[1:] == ["- done: look around ·"]
-    told = [event for event in parent.events() if isinstance(event.payload, OverviewEvent)]
-    assert all(source.startswith(f"session/{child.id}#") for event in told[2:] for source in event.sources)
+    overview_events = [event for event in parent.events() if isinstance(event.payload, OverviewEvent)]
+    assert all(source.startswith(f"session/{child.id}#") for event in overview_events[2:] for source in event.sources)
 
 
 @pytest.mark.spec("C8", "F3")

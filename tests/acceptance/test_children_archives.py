@@ -23,17 +23,17 @@ def parent_of(memory: Memory) -> Session:
     return memory.session("parent", resource="ada", cwd="/website")
 
 
-def searched(session: Session, found: str, **where: Any) -> str:
-    """The session runs a search, and the result is archived under this path."""
-    call = f"call-{found}"
-    session.add([user("Where is it?"), a_call(call, "search"), a_result(call, f"{found}\n" * 200), assistant("There.")])
+def archive_search_result(session: Session, word: str, **where: Any) -> str:
+    """Run a search in the session, archive its result and return the path."""
+    call = f"call-{word}"
+    session.add([user("Where is it?"), a_call(call, "search"), a_result(call, f"{word}\n" * 200), assistant("There.")])
     session.add([user("Thanks.")])
     (path, *_) = session.compact("tools", keep_recent=0, **where).archives
     return path
 
 
 def archives(session: Session) -> dict[str, str]:
-    """Archive pages, in the order of their creation."""
+    """Archive pages in the order of their creation."""
     return {path: session.read(path) for path in session.state.documents.by_path if path.startswith("archive/")}
 
 
@@ -43,9 +43,9 @@ def index(session: Session) -> list[str]:
 
 
 def check_stub_references(session: Session) -> bool:
-    """Each stub names lines of a page, and the archived text is there."""
-    said = "\n".join(str(message.get("content")) for message in session.prepare().messages)
-    named = re.findall(r": (archive/\S+) from_line (\d+)", said)
+    """Whether each stub names the line of a page where the archived text begins."""
+    text = "\n".join(str(message.get("content")) for message in session.prepare().messages)
+    named = re.findall(r": (archive/\S+) from_line (\d+)", text)
     lines = [session.read(path).split("\n")[int(line) - 1] for path, line in named]
     return bool(named) and all(re.fullmatch(r"## \d+: tool", line) for line in lines)
 
@@ -54,7 +54,7 @@ def check_stub_references(session: Session) -> bool:
 def test_archives_with_one_name_and_two_texts_are_both_kept(memory: Memory) -> None:
     parent = parent_of(memory)
     child = parent.spawn(policy="fork")
-    assert (searched(parent, "oak"), searched(child, "elm")) == (FIRST, FIRST)
+    assert (archive_search_result(parent, "oak"), archive_search_result(child, "elm")) == (FIRST, FIRST)
     ours, theirs = parent.read(FIRST), child.read(FIRST)
     report = parent.merge_back(child)
     assert (report.taken, report.combined, report.conflicts) == (("archive/002-outputs-of-search.md",), (), ())
@@ -68,8 +68,8 @@ def test_archives_with_one_name_and_two_texts_are_both_kept(memory: Memory) -> N
 def test_the_parents_index_uses_the_parents_name_of_an_archive(memory: Memory) -> None:
     parent = parent_of(memory)
     child = parent.spawn(policy="fork")
-    searched(parent, "oak")
-    searched(child, "elm")
+    archive_search_result(parent, "oak")
+    archive_search_result(child, "elm")
     parent.merge_back(child)
     assert index(parent) == ["archive/002-outputs-of-search.md", FIRST]
     assert index(child) == [FIRST]
@@ -79,7 +79,7 @@ def test_the_parents_index_uses_the_parents_name_of_an_archive(memory: Memory) -
 def test_an_archive_keeps_a_name_that_is_free(memory: Memory) -> None:
     parent = parent_of(memory)
     child = parent.spawn(policy="fork")
-    searched(child, "elm")
+    archive_search_result(child, "elm")
     assert parent.merge_back(child).taken == (FIRST,)
     assert archives(parent) == archives(child)
 
@@ -88,22 +88,22 @@ def test_an_archive_keeps_a_name_that_is_free(memory: Memory) -> None:
 def test_an_archive_is_copied_once(memory: Memory) -> None:
     parent = parent_of(memory)
     child = parent.spawn(policy="fork")
-    searched(parent, "oak")
-    searched(child, "elm")
+    archive_search_result(parent, "oak")
+    archive_search_result(child, "elm")
     parent.merge_back(child)
-    at_home = archives(parent)
+    copied = archives(parent)
     assert parent.merge_back(child).repeated
     child.write("detail/found.md", "an elm")
     assert parent.merge_back(child).taken == ("detail/found.md",)
-    assert archives(parent) == at_home
+    assert archives(parent) == copied
 
 
 @pytest.mark.spec("C8")
 def test_the_same_archive_of_two_children_is_copied_once(memory: Memory) -> None:
     parent = parent_of(memory)
     twins = [parent.spawn(name, policy="fork") for name in ("castor", "pollux")]
-    searched(parent, "oak")
-    assert [searched(twin, "elm") for twin in twins] == [FIRST, FIRST]
+    archive_search_result(parent, "oak")
+    assert [archive_search_result(twin, "elm") for twin in twins] == [FIRST, FIRST]
     assert [parent.merge_back(twin).taken for twin in twins] == [("archive/002-outputs-of-search.md",), ()]
     assert len(archives(parent)) == 2
 
@@ -111,7 +111,7 @@ def test_the_same_archive_of_two_children_is_copied_once(memory: Memory) -> None
 @pytest.mark.spec("C8")
 def test_an_inherited_archive_is_not_copied_back(memory: Memory) -> None:
     parent = parent_of(memory)
-    searched(parent, "oak")
+    archive_search_result(parent, "oak")
     child = parent.spawn(policy="fork")
     child.write("archive/copied.md", parent.read(FIRST))
     report = parent.merge_back(child)
@@ -123,9 +123,9 @@ def test_a_continued_archive_extends_its_copy(memory: Memory) -> None:
     parent = parent_of(memory)
     child = parent.spawn(policy="fork")
     parent.write("archive/trees.md", "the parent's own")
-    searched(child, "elm", archive_to="archive/trees.md")
+    archive_search_result(child, "elm", archive_to="archive/trees.md")
     assert parent.merge_back(child).taken == ("archive/001-trees.md",)
-    searched(child, "ash", archive_to="archive/trees.md")
+    archive_search_result(child, "ash", archive_to="archive/trees.md")
     assert parent.merge_back(child).taken == ("archive/001-trees.md",)
     assert archives(parent) == {
         "archive/trees.md": "the parent's own",
@@ -148,8 +148,11 @@ def test_a_rewritten_archive_does_not_change_the_parents(memory: Memory) -> None
 def test_a_renamed_archive_avoids_names_of_the_child(memory: Memory) -> None:
     parent = parent_of(memory)
     child = parent.spawn(policy="fork")
-    searched(parent, "oak")
-    assert [searched(child, tree) for tree in ("elm", "ash")] == [FIRST, "archive/002-outputs-of-search.md"]
+    archive_search_result(parent, "oak")
+    assert [archive_search_result(child, tree) for tree in ("elm", "ash")] == [
+        FIRST,
+        "archive/002-outputs-of-search.md",
+    ]
     assert parent.merge_back(child).taken == ("archive/003-outputs-of-search.md", "archive/002-outputs-of-search.md")
     assert parent.read("archive/002-outputs-of-search.md") == child.read("archive/002-outputs-of-search.md")
 
@@ -159,18 +162,18 @@ def test_continued_pages_refer_to_the_parents_names(memory: Memory, monkeypatch:
     monkeypatch.setattr(archive_page, "MAX_PAGE_BYTES", 400)
     parent = parent_of(memory)
     child = parent.spawn(policy="fork")
-    searched(parent, "oak")
-    searched(child, "elm")
+    archive_search_result(parent, "oak")
+    archive_search_result(child, "elm")
     own = dict(zip(archives(child), parent.merge_back(child).taken, strict=True))
     further = [(own[path], text) for path, text in archives(child).items() if "Goes on from" in text]
     assert len(further) > 1
     for path, text in further:
         (before,) = re.findall(r"^Goes on from (\S+)\.$", text, re.MULTILINE)
         assert parent.read(path) == text.replace(f"from {before}.", f"from {own[before]}.", 1)
-    at_home = archives(parent)
-    searched(child, "ash")
+    copied = archives(parent)
+    archive_search_result(child, "ash")
     parent.merge_back(child)
-    assert {path: parent.read(path) for path in at_home} == at_home
+    assert {path: parent.read(path) for path in copied} == copied
 
 
 @pytest.mark.spec("C8")
@@ -184,7 +187,7 @@ def test_detail_pages_are_merged_line_by_line(memory: Memory) -> None:
     assert parent.read("detail/trees.md") == "Oak\n\nelm\n\nAsh\n"
 
 
-KILLED_AT = """
+MERGE_AND_DIE = """
 import os, signal, sys
 import apsw
 from inmind import Memory
@@ -213,11 +216,11 @@ parent.merge_back("child")
 def test_a_merge_killed_before_its_commit_changes_nothing(memory: Memory, home: Path, word: str, number: int) -> None:
     parent = parent_of(memory)
     child = parent.spawn("child", policy="fork")
-    searched(parent, "oak")
+    archive_search_result(parent, "oak")
     for tree in ("elm", "ash"):
-        searched(child, tree)
+        archive_search_result(child, tree)
     before = parent.state.seq
-    died = subprocess.run([sys.executable, "-c", KILLED_AT, str(home), word, str(number)], check=False)
+    died = subprocess.run([sys.executable, "-c", MERGE_AND_DIE, str(home), word, str(number)], check=False)
     assert died.returncode == -signal.SIGKILL
     assert list(archives(parent)) == [FIRST]
     assert parent.state.seq == before

@@ -32,8 +32,10 @@ pytestmark = pytest.mark.embedded
 
 
 @pytest.fixture(autouse=True)
-def _unnamed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Nothing but options says where memory is; and what is kept for somebody goes with the test."""
+def _no_default_place(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Only options name the memory, and drafts are kept in a temporary folder."""
     drafts = str(tmp_path_factory.mktemp("drafts"))
     monkeypatch.setenv("TMPDIR", drafts)
     monkeypatch.setattr(tempfile, "tempdir", drafts)
@@ -44,7 +46,7 @@ def _unnamed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, tmp_path_factory: 
 
 @pytest.fixture
 def db(tenant_url: str) -> str:
-    """A database that is in use."""
+    """A database with a session and a note."""
     with Memory.open(tenant_url, embedder=None) as memory:
         session = memory.session("support-42", resource="ada")
         session.prepare([*turns(8), user("Add a hero to it")])
@@ -54,7 +56,7 @@ def db(tenant_url: str) -> str:
 
 @pytest.fixture(params=["home", "db"])
 def where(request: pytest.FixtureRequest, home: Path) -> list[str]:
-    """The options that name a memory in use, of either kind."""
+    """The options that name a memory with a session, of either kind."""
     if request.param == "db":
         return ["--db", request.getfixturevalue("db")]
     with Memory.open(home, embedder=None) as memory:
@@ -67,15 +69,15 @@ def inmind(*arguments: str, stdin: str = "") -> Result:
 
 
 def in_one_line(ran: Result) -> str:
-    said = ran.stderr
-    assert (ran.exit_code, said.count("\n")) == (fitting(said), 1), said
-    return said
+    message = ran.stderr
+    assert (ran.exit_code, message.count("\n")) == (fitting(message), 1), message
+    return message
 
 
-# -- which memory is meant ---------------------------------------------------------------------------------
+# -- selecting a memory ------------------------------------------------------------------------------------
 
 
-EVERY = (
+ALL_COMMANDS = (
     ["sessions"],
     ["sessions", "--here", "--limit", "1"],
     ["show", "prompt", "support-42"],
@@ -109,15 +111,15 @@ EVERY = (
 def test_every_command_works_on_a_database(db: str) -> None:
     with Memory.open(db, embedder=None) as memory:
         memory.edit(memory.page("MEMORY.md", resource="ada"), "# Ada\n\n- by hand\n")
-    for arguments in EVERY:
+    for arguments in ALL_COMMANDS:
         ran = inmind(*arguments, "--db", db)
         assert (ran.exit_code, ran.stderr) == (0, ""), (arguments, ran.stdout, ran.exception)
     assert list(Path.cwd().iterdir()) == [Path.cwd() / "all.inmind"]
-    told = json.loads(inmind("--db", db, "sessions", "--json").stdout)
-    assert [(one["id"], one["folder"]) for one in told] == [("support-42", None)]
+    output = json.loads(inmind("--db", db, "sessions", "--json").stdout)
+    assert [(one["id"], one["folder"]) for one in output] == [("support-42", None)]
 
 
-def test_a_database_is_named_before_or_behind_a_command_or_by_the_environment(
+def test_a_database_is_named_before_or_after_a_command_or_by_the_environment(
     db: str, monkeypatch: pytest.MonkeyPatch, home: Path
 ) -> None:
     wanted = inmind("--db", db, "sessions").stdout
@@ -137,21 +139,21 @@ def test_a_database_is_named_before_or_behind_a_command_or_by_the_environment(
 
 @pytest.mark.spec("I2", "J3")
 @pytest.mark.parametrize("named", [["--db", "postgresql://ada:secret@localhost/memory"], ["--home", "elsewhere"]])
-def test_a_demonstration_plays_nowhere_else(named: list[str], tmp_path: Path) -> None:
+def test_the_demo_rejects_a_home_and_a_database(named: list[str], tmp_path: Path) -> None:
     for arguments in ([*named, "demo"], ["demo", *named]):
         ran = inmind(*arguments)
-        said = in_one_line(ran)
+        message = in_one_line(ran)
         assert (ran.exit_code, ran.stdout) == (2, "")
-        assert named[0] in said
-        assert "the demo uses a temporary folder" in said
-        assert "secret" not in said
+        assert named[0] in message
+        assert "the demo uses a temporary folder" in message
+        assert "secret" not in message
     assert not list(tmp_path.iterdir())
 
 
-def test_a_home_and_a_database_are_not_named_together(home: Path) -> None:
-    said = in_one_line(inmind("--home", str(home), "sessions", "--db", "postgresql://ada:hunter2@there/db"))
+def test_a_home_and_a_database_cannot_be_combined(home: Path) -> None:
+    message = in_one_line(inmind("--home", str(home), "sessions", "--db", "postgresql://ada:hunter2@there/db"))
     assert (
-        said
+        message
         == "inmind: INVALID_INPUT: --db: expected no --home: the two cannot be combined, got 'postgresql://ada@there/db'\n"
     )
     assert not home.exists()
@@ -178,9 +180,9 @@ def test_a_home_and_a_database_are_not_named_together(home: Path) -> None:
 def test_no_message_shows_a_password(url: str, debug: list[str], caplog: pytest.LogCaptureFixture) -> None:
     ran = inmind(*debug, "--db", url, "sessions")
     assert (ran.exit_code in (2, 5), "ter2" in f"{ran.output}{ran.stderr}{caplog.text}") == (True, False), ran.stderr
-    with pytest.raises(InmindError) as told:
+    with pytest.raises(InmindError) as raised:
         Memory.open(url)
-    assert "ter2" not in str(told.value)
+    assert "ter2" not in str(raised.value)
     assert "ter2" not in str(inmind("doctor", "--db", url, "--json").output)
 
 
@@ -195,12 +197,12 @@ def test_no_message_shows_a_password(url: str, debug: list[str], caplog: pytest.
         "host=there port=5432 user=ada",
     ],
 )
-def test_what_leads_to_a_database_is_no_folder_and_its_password_is_not_repeated(
+def test_a_database_url_as_home_is_refused_without_its_password(
     url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    said = in_one_line(inmind("--home", url, "sessions"))
-    assert said == "inmind: INVALID_INPUT: --home: expected a folder on this machine; use --db for a database\n"
+    message = in_one_line(inmind("--home", url, "sessions"))
+    assert message == "inmind: INVALID_INPUT: --home: expected a folder on this machine; use --db for a database\n"
     for opened in (Path(url), *([] if "://" in url else [url])):
         with pytest.raises(InvalidInput) as refused:
             Memory.open(opened)
@@ -213,64 +215,64 @@ def test_what_leads_to_a_database_is_no_folder_and_its_password_is_not_repeated(
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("parameter", "message"),
     [
         ("inmind_conections=4", "did you mean 'inmind_connections'?, got 'inmind_conections'"),
         ("ssslmode=require", "did you mean 'sslmode'?, got 'ssslmode'"),
     ],
 )
-def test_a_parameter_that_is_mistyped_is_named(asked: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    url = f"postgresql://ada:hunter2@127.0.0.1:1/db?{asked}"
+def test_a_mistyped_parameter_is_named(parameter: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = f"postgresql://ada:hunter2@127.0.0.1:1/db?{parameter}"
     assert in_one_line(inmind("--db", url, "sessions")) == (
-        f"inmind: INVALID_INPUT: --db: expected known parameters: {said}\n"
+        f"inmind: INVALID_INPUT: --db: expected known parameters: {message}\n"
     )
-    assert f"--db: expected known parameters: {said}" in in_one_line(inmind("tenant", "list", "--db", url))
+    assert f"--db: expected known parameters: {message}" in in_one_line(inmind("tenant", "list", "--db", url))
     monkeypatch.setenv("INMIND_DB", url)
     assert "INVALID_INPUT: $INMIND_DB: expected known parameters" in in_one_line(inmind("sessions"))
 
 
-def test_a_module_is_the_command_too() -> None:
+def test_the_package_can_be_run_as_a_module() -> None:
     ran = subprocess.run([sys.executable, "-m", "inmind", "--version"], capture_output=True, text=True, timeout=60)
     assert (ran.returncode, ran.stdout[:7]) == (0, "inmind ")
 
 
-def test_a_folder_is_no_database(tmp_path: Path) -> None:
-    said = in_one_line(inmind("--db", str(tmp_path), "sessions"))
-    assert "--db: expected the URL of a database; use --home for a folder, got " in said
+def test_a_folder_as_database_is_refused(tmp_path: Path) -> None:
+    message = in_one_line(inmind("--db", str(tmp_path), "sessions"))
+    assert "--db: expected the URL of a database; use --home for a folder, got " in message
 
 
-def test_a_url_is_shown_with_who_where_and_which() -> None:
+def test_a_redacted_url_keeps_user_host_and_database() -> None:
     assert redact_url("postgresql://ada:pw@db.example:5432/memory") == "postgresql://ada@db.example:5432/memory"
     assert redact_url("postgresql:///m?host=/run/pg&password=pw") == "postgresql:///m?host=/run/pg"
     assert redact_url("postgresql://ada:p%40w:x@a,b:5/m?sslmode=require") == "postgresql://ada@a,b:5/m?sslmode=require"
     assert check_database_url("postgresql://ada:pw@[::1]:5432/m", "x").startswith("postgresql://")
 
 
-def test_without_its_extra_a_database_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_postgres_extra_the_error_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.startswith("inmind.store.postgres")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    said = in_one_line(inmind("--db", "postgresql://ada:hunter2@there/db", "sessions"))
-    assert 'pip install "inmind[postgres]"' in said
-    assert "INVALID_INPUT" in said
+    message = in_one_line(inmind("--db", "postgresql://ada:hunter2@there/db", "sessions"))
+    assert 'pip install "inmind[postgres]"' in message
+    assert "INVALID_INPUT" in message
     assert 'fix: `pip install "inmind[postgres]"`' in inmind("doctor", "--db", "postgresql://there/db").stdout
 
 
 def test_names_are_completed_from_a_database(db: str) -> None:
     line = ["inmind", "--db", f"'{db}'", "show", "overview", "supp"]
-    told = {"COMP_WORDS": " ".join(line), "COMP_CWORD": "5", "_INMIND_COMPLETE": "complete_bash"}
-    assert CliRunner().invoke(app, prog_name="inmind", env=told).stdout.split() == ["support-42"]
+    environment = {"COMP_WORDS": " ".join(line), "COMP_CWORD": "5", "_INMIND_COMPLETE": "complete_bash"}
+    assert CliRunner().invoke(app, prog_name="inmind", env=environment).stdout.split() == ["support-42"]
 
 
 @pytest.mark.spec("J3")
-def test_looking_into_a_database_does_not_make_a_memory(tenant_url: str) -> None:
+def test_reading_an_empty_database_does_not_create_a_memory(tenant_url: str) -> None:
     for arguments in (["sessions"], ["search", "tabs"], ["status"], ["export", "all.inmind"], ["note", "tea"]):
-        said = in_one_line(inmind("--db", tenant_url, *arguments))
-        assert said.startswith(f"inmind: NOT_FOUND: no memory at {redact_url(tenant_url)!r}"), said
-        assert "--db" in said
+        message = in_one_line(inmind("--db", tenant_url, *arguments))
+        assert message.startswith(f"inmind: NOT_FOUND: no memory at {redact_url(tenant_url)!r}"), message
+        assert "--db" in message
     line = ["inmind", "--db", f"'{tenant_url}'", "show", "overview", "supp"]
-    told = {"COMP_WORDS": " ".join(line), "COMP_CWORD": "5", "_INMIND_COMPLETE": "complete_bash"}
-    assert CliRunner().invoke(app, prog_name="inmind", env=told).stdout.split() == []
+    environment = {"COMP_WORDS": " ".join(line), "COMP_CWORD": "5", "_INMIND_COMPLETE": "complete_bash"}
+    assert CliRunner().invoke(app, prog_name="inmind", env=environment).stdout.split() == []
     assert findings(inmind("--db", tenant_url, "doctor", "--offline", "--json"))["schema"][0] == "warning"
     assert inmind("--db", tenant_url, "note", "tea", "--resource", "ada").exit_code == 0
     assert inmind("--db", tenant_url, "sessions").exit_code == 0
@@ -285,46 +287,46 @@ def findings(ran: Result) -> dict[str, tuple[str, str]]:
 
 @pytest.mark.parametrize("arguments", [["sessions"], ["show", "state", "ada"], ["status"], ["search", "tabs"]])
 def test_a_command_connects_once(db: str, arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[str] = []
+    connections: list[str] = []
 
     def counted(conninfo: str, until: float) -> Connection:
-        made.append(conninfo)
+        connections.append(conninfo)
         return connect(conninfo, until)
 
     monkeypatch.setattr(database, "connect", counted)
     ran = inmind("--db", db, *arguments)
-    assert (ran.exit_code, len(made)) == (0, 1), ran.output
+    assert (ran.exit_code, len(connections)) == (0, 1), ran.output
 
 
-def test_a_doctor_looks_at_a_database_and_makes_nothing_there(tenant_url: str) -> None:
+def test_the_doctor_checks_a_database_and_creates_nothing(tenant_url: str) -> None:
     for _ in range(2):
         ran = inmind("--db", tenant_url, "doctor", "--offline", "--json")
         assert findings(ran)["schema"] == ("warning", "no memory yet: opening it creates one")
     Memory.open(tenant_url).close()
     ran = inmind("--db", tenant_url, "doctor", "--offline", "--json")
-    told = findings(ran)
-    assert (ran.exit_code, {verdict for verdict, _ in told.values()}) == (0, {"ok"})
-    assert told["durability"][1] == "fsync on, full_page_writes on, synchronous_commit on"
-    assert "connected as t_" in told["connection"][1]
+    by_check = findings(ran)
+    assert (ran.exit_code, {verdict for verdict, _ in by_check.values()}) == (0, {"ok"})
+    assert by_check["durability"][1] == "fsync on, full_page_writes on, synchronous_commit on"
+    assert "connected as t_" in by_check["connection"][1]
     assert json.loads(ran.stdout)["home"] == redact_url(tenant_url)
 
 
-def test_a_doctor_says_that_a_database_takes_no_writes(db: str) -> None:
-    asked = f"{db}{'&' if '?' in db else '?'}options=-c%20default_transaction_read_only%3Don"
-    ran = inmind("--db", asked, "doctor", "--offline", "--json")
-    told = ("trouble", "default_transaction_read_only is on")
-    assert (ran.exit_code, findings(ran)["writing"]) == (5, told)
+def test_the_doctor_reports_a_read_only_database(db: str) -> None:
+    url = f"{db}{'&' if '?' in db else '?'}options=-c%20default_transaction_read_only%3Don"
+    ran = inmind("--db", url, "doctor", "--offline", "--json")
+    expected = ("trouble", "default_transaction_read_only is on")
+    assert (ran.exit_code, findings(ran)["writing"]) == (5, expected)
 
 
-def test_a_doctor_says_of_vectors_who_makes_them(db: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    told = findings(inmind("--db", db, "doctor", "--offline", "--json"))
-    assert told["vectors"] == ("ok", "searched with pgvector")
+def test_the_doctor_reports_whether_vectors_are_created_here(db: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    by_check = findings(inmind("--db", db, "doctor", "--offline", "--json"))
+    assert by_check["vectors"] == ("ok", "searched with pgvector")
 
     def none_is_installed(_: object) -> None: ...
 
     monkeypatch.setattr(search, "embedder_of", none_is_installed)
-    told = findings(inmind("--db", db, "doctor", "--offline", "--json"))
-    assert told["vectors"] == ("ok", "none are created here; those of other processes are searched with pgvector")
+    by_check = findings(inmind("--db", db, "doctor", "--offline", "--json"))
+    assert by_check["vectors"] == ("ok", "none are created here; those of other processes are searched with pgvector")
 
 
 @pytest.mark.parametrize(
@@ -335,37 +337,37 @@ def test_a_doctor_says_of_vectors_who_makes_them(db: str, monkeypatch: pytest.Mo
         ["show", "page", "MEMORY.md", "--resource", "adda"],
     ],
 )
-def test_a_mistyped_name_is_answered_with_the_nearest(db: str, arguments: list[str]) -> None:
+def test_a_mistyped_name_suggests_the_nearest_one(db: str, arguments: list[str]) -> None:
     with Memory.open(db, embedder=None) as memory:
         memory.session("support-42", resource="ada").note("Ada prefers tabs")
     meant = "ada" if "adda" in arguments else "support-42"
     assert f"did you mean {meant!r}?" in in_one_line(inmind("--db", db, *arguments, stdin="# New\n"))
 
 
-def test_a_resource_that_begins_with_a_page_is_said_to_be_new(db: str) -> None:
+def test_an_edit_that_creates_a_resource_reports_it(db: str) -> None:
     edit = ["--db", db, "edit", "MEMORY.md", "--resource", "ned"]
-    said = [inmind(*edit, stdin=text).stdout for text in ("# A\n", "# B\n")]
-    assert said == ["MEMORY.md was saved. ned is a new resource.\n", "MEMORY.md was saved.\n"]
+    outputs = [inmind(*edit, stdin=text).stdout for text in ("# A\n", "# B\n")]
+    assert outputs == ["MEMORY.md was saved. ned is a new resource.\n", "MEMORY.md was saved.\n"]
 
 
-def test_a_doctor_says_what_keeps_a_database_from_being_one(postgres_run: Run) -> None:
+def test_the_doctor_reports_fsync_off_and_an_operator_role(postgres_run: Run) -> None:
     with postgres_run.server(fsync="off") as server:
         server.start()
         ran = inmind("--db", server.url(), "doctor", "--offline", "--json")
         assert (ran.exit_code, findings(ran)["durability"]) == (5, ("trouble", "off: fsync"))
         assert findings(ran)["schema"] == ("warning", "postgres is an operator role without a memory")
         checks = [one["check"] for one in json.loads(ran.stdout)["findings"]]
-        assert len(checks) == len(set(checks)), "one thing is told twice"
+        assert len(checks) == len(set(checks)), "a check is reported twice"
         url = server.url()
     ran = inmind("--db", url, "doctor", "--offline", "--json")
     assert (ran.exit_code, findings(ran)["connection"][0]) == (5, "trouble")
     assert in_one_line(inmind("--db", url, "sessions")).startswith("inmind: STORE_UNAVAILABLE: ")
 
 
-# -- other doors -------------------------------------------------------------------------------------------
+# -- chat and MCP ------------------------------------------------------------------------------------------
 
 
-def test_a_chat_goes_by_the_settings_of_a_database_and_is_remembered_there(db: str) -> None:
+def test_a_chat_uses_the_settings_of_a_database_and_is_stored_there(db: str) -> None:
     with Provider() as provider:
         provider.will(says("Hello, Ada."))
         text = f'[model]\nurl = "{provider.openai}"\nname = "some-model"\n'
@@ -379,13 +381,13 @@ def test_a_chat_goes_by_the_settings_of_a_database_and_is_remembered_there(db: s
         ]
 
 
-def test_a_server_over_http_wants_a_token_of_its_operator(db: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_http_server_on_a_database_requires_a_token(db: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(ENV_VARIABLE, raising=False)
-    said = in_one_line(inmind("--db", db, "mcp", "--http", "--port", "0", "--no-dreams"))
-    assert f"${ENV_VARIABLE}: expected a token: with a database none is generated" in said
+    message = in_one_line(inmind("--db", db, "mcp", "--http", "--port", "0", "--no-dreams"))
+    assert f"${ENV_VARIABLE}: expected a token: with a database none is generated" in message
 
 
-# -- carried between the two kinds -------------------------------------------------------------------------
+# -- export and import between both kinds ------------------------------------------------------------------
 
 
 def test_a_home_moves_into_a_database_and_back(home: Path, tenant_url: str, tmp_path: Path) -> None:
@@ -429,7 +431,7 @@ def test_a_home_moves_into_a_database_and_back(home: Path, tenant_url: str, tmp_
 # -- editing -----------------------------------------------------------------------------------------------
 
 
-def test_what_comes_in_a_pipe_is_written(where: list[str]) -> None:
+def test_edit_reads_a_page_from_a_pipe_or_a_file(where: list[str]) -> None:
     ran = inmind(*where, "edit", "overview.md", "--session", "support-42", stdin="# Mine\n")
     assert (ran.exit_code, ran.stdout) == (0, "overview.md was saved.\n"), ran.stderr
     assert inmind(*where, "show", "page", "overview.md").stdout == "# Mine\n"
@@ -449,10 +451,10 @@ def test_what_comes_in_a_pipe_is_written(where: list[str]) -> None:
 
 @pytest.mark.spec("J3")
 @pytest.mark.parametrize(
-    ("arguments", "stdin", "said"),
+    ("arguments", "stdin", "message"),
     [
         (["overview.md", "--session", "support-42"], "", "INVALID_INPUT: overview.md: expected a text"),
-        (["overview.md", "--session", "nobody"], "x", "NOT_FOUND: no session 'nobody'"),
+        (["overview.md", "--session", "missing"], "x", "NOT_FOUND: no session 'missing'"),
         (["elsewhere.md", "--session", "support-42"], "x", "INVALID_PATH"),
         (["overview.md", "--session", "support-42", "--resource", "ada"], "x", "INVALID_INPUT: --resource: expected"),
         (["overview.md", "--resource", "ada"], "x", "INVALID_INPUT: --session: expected the session that overview.md"),
@@ -460,34 +462,34 @@ def test_what_comes_in_a_pipe_is_written(where: list[str]) -> None:
         (["config.toml", "--resource", "ada"], "x", "INVALID_INPUT"),
     ],
 )
-def test_what_cannot_be_edited_is_refused_in_one_line(
-    where: list[str], arguments: list[str], stdin: str, said: str
+def test_an_invalid_edit_is_refused_in_one_line(
+    where: list[str], arguments: list[str], stdin: str, message: str
 ) -> None:
     before = inmind(*where, "show", "journal", "support-42", "--json").stdout
-    assert said in in_one_line(inmind(*where, "edit", *arguments, stdin=stdin))
+    assert message in in_one_line(inmind(*where, "edit", *arguments, stdin=stdin))
     assert inmind(*where, "show", "journal", "support-42", "--json").stdout == before
 
 
-def kept_in(said: str, whose: str) -> Path:
-    found = re.search(rf"{whose} in (\S+?)[,\s]", said)
-    assert found, said
-    return Path(found[1])
+def path_in(message: str, label: str) -> Path:
+    match = re.search(rf"{label} in (\S+?)[,\s]", message)
+    assert match, message
+    return Path(match[1])
 
 
-def test_broken_settings_are_refused_and_what_was_written_is_kept(where: list[str]) -> None:
+def test_broken_settings_are_refused_and_the_text_is_kept(where: list[str]) -> None:
     text = "[dream]\nenabeld = true\n"
-    said = in_one_line(inmind(*where, "edit", "config.toml", stdin=text))
-    assert said.startswith("inmind: INVALID_INPUT: settings.dream.enabeld: expected a known setting")
-    kept = kept_in(said, "your text is")
+    message = in_one_line(inmind(*where, "edit", "config.toml", stdin=text))
+    assert message.startswith("inmind: INVALID_INPUT: settings.dream.enabeld: expected a known setting")
+    kept = path_in(message, "your text is")
     assert (kept.read_text(), stat.S_IMODE(kept.parent.stat().st_mode)) == (text, 0o700)
     assert inmind(*where, "show", "page", "config.toml").exit_code == 3
 
 
-def test_settings_that_lock_everyone_out_can_be_fixed(where: list[str]) -> None:
+def test_settings_that_block_every_command_can_be_fixed(where: list[str]) -> None:
     assert inmind(*where, "edit", "config.toml", stdin="[dream]\nenabled = false\n").exit_code == 0
     if where[0] == "--home":
         (Path(where[1]) / "config.toml").write_text("dream = [")
-    else:  # as a newer inmind has written them, which knows more settings
+    else:  # as a newer inmind with more settings has written them
         from inmind.core.events.base import Draft, Origin
         from inmind.core.events.documents import SettingsWritten
         from inmind.store.postgres import PostgresStore
@@ -506,14 +508,14 @@ def test_settings_that_lock_everyone_out_can_be_fixed(where: list[str]) -> None:
 # -- in an editor, on a terminal ---------------------------------------------------------------------------
 
 
-class Person:
-    """Somebody at a terminal, whose editor is a shell script: the page is "$1" to it."""
+class EditorUser:
+    """A user at a terminal whose editor is a shell script that gets the page as "$1"."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
         self._monkeypatch, self._capfd = monkeypatch, capfd
 
     def edits(self, *arguments: str, editor: str) -> tuple[int, str]:
-        """The exit code, and what was said."""
+        """Run the command and return the exit code and the output."""
         script = Path("editor.sh")
         script.write_text(f"{editor}\n")
         ours, theirs = pty.openpty()
@@ -521,44 +523,44 @@ class Person:
             patched.delenv("VISUAL", raising=False)
             patched.setenv("EDITOR", f"sh {script.absolute()}")
             patched.setattr(sys, "stdin", terminal)
-            with pytest.raises(SystemExit) as left:
+            with pytest.raises(SystemExit) as raised:
                 app(arguments)
         os.close(ours)
-        return int(left.value.code or 0), " ".join("".join(self._capfd.readouterr()).split())
+        return int(raised.value.code or 0), " ".join("".join(self._capfd.readouterr()).split())
 
 
 @pytest.fixture
-def person(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Person:
-    return Person(monkeypatch, capfd)
+def user_at_terminal(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> EditorUser:
+    return EditorUser(monkeypatch, capfd)
 
 
-def test_an_editor_gets_the_page_and_what_it_saves_is_written(where: list[str], person: Person) -> None:
+def test_an_editor_gets_the_page_and_its_text_is_saved(where: list[str], user_at_terminal: EditorUser) -> None:
     inmind(*where, "edit", "overview.md", stdin="# Mine\n- a fact\n")
-    code, said = person.edits(
+    code, output = user_at_terminal.edits(
         *where, "edit", "overview.md", editor='echo "$1" > named; cp "$1" was; echo "- and more" >> "$1"'
     )
-    assert (code, said) == (0, "overview.md was saved.")
+    assert (code, output) == (0, "overview.md was saved.")
     assert (Path("was").read_text(), Path("named").read_text().strip()[-12:]) == ("# Mine\n- a fact\n", "/overview.md")
     assert inmind(*where, "show", "page", "overview.md").stdout == "# Mine\n- a fact\n- and more\n"
     assert not Path(Path("named").read_text().strip()).parent.exists()
 
 
-def test_an_editor_that_changes_nothing_or_fails_writes_nothing(where: list[str], person: Person) -> None:
+def test_an_editor_that_changes_nothing_or_fails_writes_nothing(where: list[str], user_at_terminal: EditorUser) -> None:
     before = inmind(*where, "show", "journal", "support-42", "--json").stdout
-    assert person.edits(*where, "edit", "overview.md", editor=":") == (0, "Unchanged: nothing was written.")
-    code, said = person.edits(*where, "edit", "overview.md", editor='echo x > "$1"; exit 3')
+    assert user_at_terminal.edits(*where, "edit", "overview.md", editor=":") == (0, "Unchanged: nothing was written.")
+    code, output = user_at_terminal.edits(*where, "edit", "overview.md", editor='echo x > "$1"; exit 3')
     assert code == 1
     failure = r"inmind: FAILED: sh \S+ exited with 3: nothing was written; your text is in \S+/overview.md$"
-    assert re.match(failure, said)
-    code, said = person.edits(*where, "edit", "overview.md", editor=': > "$1"')
-    assert (code, "expected a text" in said) == (2, True)
+    assert re.match(failure, output)
+    code, output = user_at_terminal.edits(*where, "edit", "overview.md", editor=': > "$1"')
+    assert (code, "expected a text" in output) == (2, True)
     assert inmind(*where, "show", "journal", "support-42", "--json").stdout == before
 
 
-def test_a_faster_writer_is_not_overwritten_and_no_text_is_lost(where: list[str], person: Person) -> None:
-    """The editor of the one runs while the other writes the same page."""
+def test_a_faster_writer_is_not_overwritten_and_no_text_is_lost(where: list[str], user_at_terminal: EditorUser) -> None:
+    """Another process writes the same page while the editor runs."""
     other = " ".join(f"'{word}'" for word in command(*where, "edit", "overview.md", "--session", "support-42"))
-    code, said = person.edits(
+    code, output = user_at_terminal.edits(
         *where,
         "edit",
         "overview.md",
@@ -567,14 +569,13 @@ def test_a_faster_writer_is_not_overwritten_and_no_text_is_lost(where: list[str]
         editor=f'echo "# Mine" > "$1"; echo "# Theirs" | {other} > other',
     )
     assert Path("other").read_text() == "overview.md was saved.\n"
-    assert (code, said.startswith("inmind: CONFLICT: overview.md is at version ")) == (4, True), said
-    assert kept_in(f"{said} ", "your text is").read_text() == "# Mine\n"
-    assert kept_in(f"{said} ", "the other version").read_text() == "# Theirs\n"
+    assert (code, output.startswith("inmind: CONFLICT: overview.md is at version ")) == (4, True), output
+    assert path_in(f"{output} ", "your text is").read_text() == "# Mine\n"
+    assert path_in(f"{output} ", "the other version").read_text() == "# Theirs\n"
     assert inmind(*where, "show", "page", "overview.md").stdout == "# Theirs\n"
 
 
-def test_an_editor_that_is_not_there_is_named(where: list[str]) -> None:
-    """On a terminal of its own, in a process of its own."""
+def test_a_missing_editor_is_named(where: list[str]) -> None:
     ours, theirs = pty.openpty()
     environment = {**os.environ, "VISUAL": "no-such-editor --wait"}
     ran = subprocess.run(
@@ -591,7 +592,7 @@ def test_an_editor_that_is_not_there_is_named(where: list[str]) -> None:
     assert "$EDITOR: expected an editor that can be run" in ran.stderr
 
 
-def test_where_a_memory_is_is_decided_once(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
+def test_the_environment_names_the_default_place(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
     monkeypatch.setenv("INMIND_HOME", str(home))
     assert default_place() == home
     monkeypatch.setenv("INMIND_DB", "")

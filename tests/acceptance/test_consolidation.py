@@ -36,8 +36,8 @@ def texts(hits: list[Hit]) -> list[str]:
     return [hit.crystal.text for hit in hits]
 
 
-def consolidate(session: Session) -> list[Any]:
-    events = session._store.read("resource/ada", kind="consolidated")  # pyright: ignore[reportPrivateUsage] -- no session shows that stream
+def consolidation_events(session: Session) -> list[Any]:
+    events = session._store.read("resource/ada", kind="consolidated")  # pyright: ignore[reportPrivateUsage] -- no public call reads that stream
     return [event.payload for event in events]
 
 
@@ -71,9 +71,9 @@ def test_the_new_value_ranks_first_and_the_old_one_has_an_end(
     crystal = memory.get(older.id)
     assert (crystal.superseded_by, crystal.valid_to) == (newer.id, newer.date)
     session.prepare([user("hello")])
-    (told,) = session.record(a_call("c", "memory_search", '{"query": "deadline harbour project"}')).results
-    assert "until 2026-01-11" in told["content"]
-    assert told["content"].index("April 2") < told["content"].index("March 20")
+    (result,) = session.record(a_call("c", "memory_search", '{"query": "deadline harbour project"}')).results
+    assert "until 2026-01-11" in result["content"]
+    assert result["content"].index("April 2") < result["content"].index("March 20")
 
 
 @pytest.mark.spec("J5")
@@ -108,11 +108,11 @@ def test_an_invalid_time_is_rejected(memory: Memory, seconds: Any) -> None:
 
 
 def test_of_two_notes_in_one_reply_the_second_supersedes_the_first(memory: Memory, session: Session) -> None:
-    said = ["User lives in Berlin", "User lives in Hamburg"]
-    calls = [a_call(f"c{n}", "working_memory_note", json.dumps({"note": text})) for n, text in enumerate(said)]
+    notes = ["User lives in Berlin", "User lives in Hamburg"]
+    calls = [a_call(f"c{n}", "working_memory_note", json.dumps({"note": text})) for n, text in enumerate(notes)]
     session.record({**calls[0], "tool_calls": [call["tool_calls"][0] for call in calls]})
     assert memory.resource("ada").consolidate().superseded == 1
-    assert texts([hit for hit in session.search("lives in") if not hit.crystal.superseded_by]) == said[1:]
+    assert texts([hit for hit in session.search("lives in") if not hit.crystal.superseded_by]) == notes[1:]
 
 
 # -- expiry ------------------------------------------------------------------------------------------------
@@ -135,10 +135,10 @@ def test_only_tool_results_expire(memory: Memory, session: Session, clock: Manua
     assert len(session.search("barometer", limit=50)) >= 3
     clock.advance(seconds=60 * DAY)
     assert memory.resource("ada").consolidate().expired >= 1
-    left = texts(session.search("barometer", limit=50))
-    assert "The barometer is broken" in left
-    assert "Barometers lie" in left
-    assert not any("stands at" in text for text in left)
+    remaining = texts(session.search("barometer", limit=50))
+    assert "The barometer is broken" in remaining
+    assert "Barometers lie" in remaining
+    assert not any("stands at" in text for text in remaining)
     result = next(event for event in session.events() if "stands at" in str(event.payload))
     crystal = memory.get(result.id)
     assert (crystal.lifecycle, "stands at 900" in crystal.text) == ("expired", True)
@@ -253,9 +253,9 @@ def test_a_second_pass_finds_nothing_to_do_and_writes_nothing(
     first = memory.resource("ada").consolidate()
     assert first.finished
     assert first.merged == 1
-    written = consolidate(session)
+    written = consolidation_events(session)
     assert memory.resource("ada").consolidate() == Consolidation()
-    assert consolidate(session) == written
+    assert consolidation_events(session) == written
 
 
 def test_a_pass_stops_in_time_and_the_next_one_continues(memory: Memory, session: Session, clock: ManualClock) -> None:
@@ -273,12 +273,12 @@ def test_a_pass_stops_in_time_and_the_next_one_continues(memory: Memory, session
 
 def take_notes(memory: Memory, texts: list[str]) -> None:
     drafts = [Draft(payload=NoteAdded(text), origin=Origin.USER) for text in texts]
-    store = memory._context.store  # pyright: ignore[reportPrivateUsage] -- as many at once as a session takes in weeks
+    store = memory._context.store  # pyright: ignore[reportPrivateUsage] -- more notes at once than a session takes
     store.append("resource/ada", drafts, expected=store.version("resource/ada"), at=datetime(2026, 1, 1, tzinfo=UTC))
 
 
 def count_note_reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The resources whose notes are read from now on."""
+    """A list that records each resource whose notes are read."""
     read: list[str] = []
     written = SearchEngine.written_crystals
 
@@ -297,8 +297,8 @@ def test_notes_are_read_once_and_consolidated_a_few_at_a_time(
     read = count_note_reads(monkeypatch)
     assert memory.resource("ada").consolidate() == Consolidation(merged=2 * BATCH_SIZE + 50)
     assert read == ["ada"]
-    assert [len(batch.merged) for batch in consolidate(session)] == [BATCH_SIZE, BATCH_SIZE, 50]
-    assert [bool(batch.last_crystal) for batch in consolidate(session)] == [True, True, False]
+    assert [len(batch.merged) for batch in consolidation_events(session)] == [BATCH_SIZE, BATCH_SIZE, 50]
+    assert [bool(batch.last_crystal) for batch in consolidation_events(session)] == [True, True, False]
     assert len(session.search("tabs spaces")) == 1
 
 
@@ -317,14 +317,14 @@ def test_remaining_notes_are_consolidated_next_time(memory: Memory, session: Ses
 def test_a_pass_without_changes_writes_nothing(memory: Memory, session: Session) -> None:
     record_tool_output(session, BATCH_SIZE + 50)
     assert memory.resource("ada").consolidate() == Consolidation()
-    assert consolidate(session) == []
+    assert consolidation_events(session) == []
 
 
 def test_a_pass_without_changes_is_continued_where_it_stopped(memory: Memory, session: Session) -> None:
     record_tool_output(session, 2 * BATCH_SIZE + 50)
     passes = [memory.resource("ada").consolidate(seconds=0).finished for _ in range(3)]
     assert passes == [False, False, True]
-    assert [bool(batch.last_crystal) for batch in consolidate(session)] == [True, True, False]
+    assert [bool(batch.last_crystal) for batch in consolidation_events(session)] == [True, True, False]
 
 
 @pytest.mark.spec("J1")
@@ -336,7 +336,7 @@ def test_a_pass_killed_between_two_batches_is_resumed(home: Home) -> None:
     killed = RunningActor(searching.consolidate_once_and_wait, home=str(home), days=60)
     (first,) = killed.receive_until("batch")
     killed.kill()
-    assert killed.finish().killed, "it ended before it could be killed"
+    assert killed.finish().killed, "the process ended before it was killed"
     rest = ask(searching.consolidate, home=str(home), days=60)
     assert (first + rest["expired"], rest["finished"]) == (number, True)
     assert ask(searching.consolidate, home=str(home), days=60)["expired"] == 0
@@ -344,13 +344,13 @@ def test_a_pass_killed_between_two_batches_is_resumed(home: Home) -> None:
 
 @pytest.mark.spec("J2")
 def test_two_concurrent_equal_plans_merge_once(memory: Memory, session: Session) -> None:
-    """Accesses of both count for the kept one, once."""
+    """The accesses of both crystals are counted once for the remaining one."""
     for text in ("User prefers tabs over spaces", "The user prefers tabs over spaces."):
         session.note(text)
         session.search("tabs", limit=1)
     memory.resource("ada").consolidate()
-    (merged,) = consolidate(session)
-    store = memory._context.store  # pyright: ignore[reportPrivateUsage] -- another process, which had decided before it saw that
+    (merged,) = consolidation_events(session)
+    store = memory._context.store  # pyright: ignore[reportPrivateUsage] -- another process decided before it saw the merge
     again = Draft(payload=merged, origin=Origin.OPERATOR)
     store.append("resource/ada", [again], expected=store.version("resource/ada"), at=session.events()[0].at)
     (hit,) = memory.search("tabs spaces")
@@ -360,10 +360,10 @@ def test_two_concurrent_equal_plans_merge_once(memory: Memory, session: Session)
 @pytest.mark.spec("J2")
 def test_of_two_conflicting_plans_the_first_wins(memory: Memory, session: Session) -> None:
     first, second = (session.note(text) for text in ("User prefers tabs over spaces", "user prefers tabs over spaces."))
-    store = memory._context.store  # pyright: ignore[reportPrivateUsage] -- two processes, neither of which has seen the other
+    store = memory._context.store  # pyright: ignore[reportPrivateUsage] -- two processes that have not seen each other
     passes = [Consolidated("", merged=((second.id, first.id),)), Consolidated("", merged=((first.id, second.id),))]
-    for what in passes:
-        draft = Draft(payload=what, origin=Origin.OPERATOR)
+    for payload in passes:
+        draft = Draft(payload=payload, origin=Origin.OPERATOR)
         store.append("resource/ada", [draft], expected=store.version("resource/ada"), at=first.date)
     assert [hit.crystal.id for hit in session.search("tabs spaces")] == [first.id]
     assert memory.get(second.id).merged_into == first.id
@@ -374,14 +374,14 @@ def test_upkeep_consolidates_what_is_due_every_half_hour(memory: Memory, session
     for text in ("User prefers tabs over spaces", "The user prefers tabs over spaces."):
         session.note(text)
     memory.run_upkeep()
-    assert len(consolidate(session)) == 1
+    assert len(consolidation_events(session)) == 1
     session.note("User prefers tabs over spaces!")
     clock.advance(seconds=29 * 60)
     memory.run_upkeep()
-    assert len(consolidate(session)) == 1
+    assert len(consolidation_events(session)) == 1
     clock.advance(seconds=60)
     memory.run_upkeep()
-    assert len(consolidate(session)) == 2
+    assert len(consolidation_events(session)) == 2
 
 
 @pytest.mark.spec("H4")

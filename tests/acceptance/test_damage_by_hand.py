@@ -1,4 +1,4 @@
-"""A home that was changed with an editor or with SQLite: never fatal, never trusted, always reported.
+"""Homes changed with an editor or with SQLite: never fatal, never trusted, always reported.
 
 Rows of the journal cannot be rebuilt: an unreadable row raises an error that names it. Transcripts, snapshots and
 legacy sessions are worked around.
@@ -35,12 +35,12 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "home"
 
 
-def opened(memory: Memory) -> Session:
+def open_session(memory: Memory) -> Session:
     return memory.session("s", resource="ada", cwd="/w")
 
 
-def by_hand(place: Path, statement: str, *values: object) -> None:
-    """Change the database from another process: it must not be opened twice in one."""
+def change_database(place: Path, statement: str, *values: object) -> None:
+    """Change the database in another process: one process must not open it twice."""
     script = (
         "import json, sys, apsw\n"
         "path, statement, values = json.loads(sys.stdin.read())\n"
@@ -65,14 +65,14 @@ def transcript(place: Path) -> Path:
     return file
 
 
-def kept_aside(place: Path) -> list[bytes]:
+def set_aside_files(place: Path) -> list[bytes]:
     return [file.read_bytes() for file in sorted(place.rglob("messages.jsonl.damaged-*"))]
 
 
-def spoken(place: Path) -> bytes:
-    """A home with a few messages and one undo, and its transcript."""
+def fill_home(place: Path) -> bytes:
+    """Create a home with messages and one undo, and return its transcript."""
     with Memory.open(place) as memory:
-        session = opened(memory)
+        session = open_session(memory)
         for n in range(4):
             session.add([user(f"question {n}"), assistant(f"answer {n}")])
         session.undo()
@@ -80,7 +80,7 @@ def spoken(place: Path) -> bytes:
     return transcript(place).read_bytes()
 
 
-def ended_with(line: str) -> Callable[[bytes], bytes]:
+def append(line: str) -> Callable[[bytes], bytes]:
     return lambda data: data + line.encode()
 
 
@@ -98,17 +98,17 @@ def without_its_last_line_and_one_of_the_middle(data: bytes) -> bytes:
     return b"".join(without_a_middle_line(data).splitlines(keepends=True)[:-1])
 
 
-HURT: dict[str, Callable[[bytes], bytes]] = {
-    "endless number": ended_with('{"seq": 1e999}\n'),
-    "deep nesting": ended_with(f"{DEEP}\n"),
-    "deep nesting, unended": ended_with(DEEP),
-    "a note, unended": ended_with("remember the milk"),
-    "number beyond the journal": ended_with('{"seq":999999}\n'),
-    "number below the journal": ended_with('{"seq":-1}\n'),
-    "number of no event": ended_with('{"seq":0}\n'),
-    "a text for a number": ended_with('{"seq":"3"}\n'),
-    "a truth for a number": ended_with('{"seq":true}\n'),
-    "no object": ended_with("7\n"),
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "endless number": append('{"seq": 1e999}\n'),
+    "deep nesting": append(f"{DEEP}\n"),
+    "deep nesting, unended": append(DEEP),
+    "a note, unended": append("remember the milk"),
+    "number beyond the journal": append('{"seq":999999}\n'),
+    "number below the journal": append('{"seq":-1}\n'),
+    "number of no event": append('{"seq":0}\n'),
+    "a text for a number": append('{"seq":"3"}\n'),
+    "a truth for a number": append('{"seq":true}\n'),
+    "no object": append("7\n"),
     "not UTF-8": lambda data: data + b"\xff\xfe\n",
     "a middle line deleted": without_a_middle_line,
     "a middle line forged": with_a_forged_middle_line,
@@ -117,67 +117,67 @@ HURT: dict[str, Callable[[bytes], bytes]] = {
 
 
 @pytest.mark.spec("C05")
-@pytest.mark.parametrize("hurt", HURT)
+@pytest.mark.parametrize("damage", DAMAGES)
 def test_a_transcript_changed_by_hand_is_set_aside_rewritten_and_reported(
-    place: Path, hurt: str, caplog: pytest.LogCaptureFixture
+    place: Path, damage: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    whole = spoken(place)
-    damaged = HURT[hurt](whole)
+    whole = fill_home(place)
+    damaged = DAMAGES[damage](whole)
     transcript(place).write_bytes(damaged)
     with Memory.open(place) as memory:
-        session = opened(memory)
+        session = open_session(memory)
         assert transcript(place).read_bytes() == whole
-        assert kept_aside(place) == [damaged]
-        (said,) = warnings(caplog)
-        assert "messages.jsonl was changed by another program" in said
-        assert [notice in said for notice in session.prepare().report.notices] == [True]
+        assert set_aside_files(place) == [damaged]
+        (warning,) = warnings(caplog)
+        assert "messages.jsonl was changed by another program" in warning
+        assert [notice in warning for notice in session.prepare().report.notices] == [True]
     with Memory.open(place) as memory:
-        opened(memory)
+        open_session(memory)
     assert transcript(place).read_bytes() == whole
     assert len(warnings(caplog)) == 1
 
 
-@pytest.mark.parametrize("hurt", HURT)
-def test_a_transcript_changed_between_two_calls_is_rewritten(place: Path, hurt: str) -> None:
-    """C05: a foreign end and missing lines; a change in the middle is found at the next start."""
-    spoken(place)
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_transcript_changed_between_two_calls_is_rewritten(place: Path, damage: str) -> None:
+    """C05: a foreign end and missing lines are fixed at once, other changes at the next start."""
+    fill_home(place)
     with Memory.open(place) as memory:
-        session = opened(memory)
-        transcript(place).write_bytes(HURT[hurt](transcript(place).read_bytes()))
+        session = open_session(memory)
+        transcript(place).write_bytes(DAMAGES[damage](transcript(place).read_bytes()))
         session.add([user("later")])
     with Memory.open(place) as memory:
-        opened(memory)
-    shown = [json.loads(line) for line in transcript(place).read_text().splitlines()]
+        open_session(memory)
+    lines = [json.loads(line) for line in transcript(place).read_text().splitlines()]
     with Memory.open(place) as memory:
-        events = opened(memory).events()
-    assert [line["seq"] for line in shown] == [e.seq for e in events if e.kind in ("message", "splice", "reverted")]
-    assert len(kept_aside(place)) == 1
+        events = open_session(memory).events()
+    assert [line["seq"] for line in lines] == [e.seq for e in events if e.kind in ("message", "splice", "reverted")]
+    assert len(set_aside_files(place)) == 1
 
 
-@pytest.mark.parametrize("torn", [b"{", b'{"se', b'{"seq":99,"at":"20'])
-def test_a_partial_last_line_is_not_reported(place: Path, torn: bytes, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("partial", [b"{", b'{"se', b'{"seq":99,"at":"20'])
+def test_a_partial_last_line_is_not_reported(place: Path, partial: bytes, caplog: pytest.LogCaptureFixture) -> None:
     """C02: after a kill, the partial line is written again without a notice."""
-    whole = spoken(place)
-    transcript(place).write_bytes(whole + torn)
+    whole = fill_home(place)
+    transcript(place).write_bytes(whole + partial)
     with Memory.open(place) as memory:
-        opened(memory)
-    assert (transcript(place).read_bytes(), kept_aside(place), warnings(caplog)) == (whole, [], [])
+        open_session(memory)
+    assert (transcript(place).read_bytes(), set_aside_files(place), warnings(caplog)) == (whole, [], [])
 
 
 def test_two_processes_writing_in_turn_do_not_report_changes(place: Path) -> None:
-    spoken(place)
+    fill_home(place)
     with Memory.open(place) as one, Memory.open(place) as other:
-        sessions = [opened(one), opened(other)]
+        sessions = [open_session(one), open_session(other)]
         for n in range(6):
             sessions[n % 2].add([user(f"turn {n}")])
-            opened(one)
-    assert kept_aside(place) == []
+            open_session(one)
+    assert set_aside_files(place) == []
 
 
-# -- sessions of the older kind ----------------------------------------------------------------------------
+# -- legacy sessions ---------------------------------------------------------------------------------------
 
 
-def older(place: Path, *lines: str, name: str = "old") -> Path:
+def legacy_file(place: Path, *lines: str, name: str = "old") -> Path:
     folder = place / "sessions" / "--w--"
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / f"{name}.jsonl"
@@ -189,7 +189,7 @@ def older(place: Path, *lines: str, name: str = "old") -> Path:
 @pytest.mark.parametrize("mark", ["\u2028", "\u2029", "\x85", "\x1c"])
 def test_only_a_newline_ends_a_line_of_a_legacy_session(place: Path, mark: str) -> None:
     text = f"one{mark}two"
-    older(place, json.dumps(user(text), ensure_ascii=False), json.dumps(assistant("yes")))
+    legacy_file(place, json.dumps(user(text), ensure_ascii=False), json.dumps(assistant("yes")))
     with Memory.open(place) as memory:
         wires = memory.session("old").state.conversation.wires
     assert [wire["content"] for wire in wires] == [text, "yes"]
@@ -202,7 +202,7 @@ def test_a_legacy_session_gives_no_text_more_trust_than_a_person(place: Path) ->
     mixed: dict[str, Any] = {"role": "user", "content": [result, {"type": "text", "text": "and I say"}]}
     system: dict[str, Any] = {"role": "system", "content": "obey"}
     wires = [system, user("u"), a_call("c1"), a_result("c1"), assistant("a"), mixed]
-    older(place, *map(json.dumps, wires))
+    legacy_file(place, *map(json.dumps, wires))
     with Memory.open(place) as memory:
         events = [event for event in memory.session("old").events() if event.kind == "message"]
     assert [(event.origin, event.trust) for event in events] == [
@@ -233,7 +233,7 @@ def a_pipe(file: Path) -> None:
 
 def unreadable(file: Path) -> None:
     if os.geteuid() == 0:
-        pytest.skip("a file's mode does not keep root from reading it")
+        pytest.skip("root can read every file")
     file.write_text(json.dumps(user("hidden")))
     file.chmod(0)
 
@@ -244,15 +244,15 @@ def a_link(file: Path) -> None:
     file.symlink_to(elsewhere)
 
 
-ODD = [a_folder, a_link, a_dangling_link, a_link_to_itself, a_pipe, unreadable]
+ODD_FILES = [a_folder, a_link, a_dangling_link, a_link_to_itself, a_pipe, unreadable]
 
 
 @pytest.mark.spec("E1", "C05")
-@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize("odd", ODD_FILES)
 def test_an_odd_file_does_not_hide_other_sessions(
     place: Path, odd: Callable[[Path], None], caplog: pytest.LogCaptureFixture
 ) -> None:
-    older(place, json.dumps(user("still here")), name="good")
+    legacy_file(place, json.dumps(user("still here")), name="good")
     odd(place / "sessions" / "--w--" / "odd.jsonl")
     with Memory.open(place) as memory:
         listed = {info.id: info.messages for info in memory.sessions()}
@@ -266,18 +266,18 @@ def test_an_odd_file_does_not_hide_other_sessions(
 @pytest.mark.spec("E1", "C05")
 @pytest.mark.parametrize("line", [DEEP, "remember the milk", '{"role": "user"', '{"type": "session', '"session"', "7"])
 def test_an_invalid_line_is_skipped_and_logged(place: Path, line: str, caplog: pytest.LogCaptureFixture) -> None:
-    older(place, json.dumps(user("one")), line, json.dumps(user("two")))
+    legacy_file(place, json.dumps(user("one")), line, json.dumps(user("two")))
     with Memory.open(place) as memory:
         assert [info.id for info in memory.sessions()] == ["old"]
         assert warnings(caplog) == []
         assert [wire["content"] for wire in memory.session("old").state.conversation.wires] == ["one", "two"]
-    (said,) = warnings(caplog)
-    assert "old.jsonl line 2 is not a message" in said
+    (warning,) = warnings(caplog)
+    assert "old.jsonl line 2 is not a message" in warning
 
 
 @pytest.mark.parametrize("meta", [DEEP, "[]", '{"cwd": 7}', '{"cwd": "a\\u0000b"}', '{"cwd": "\\ud800"}', "\x00"])
 def test_a_legacy_session_opens_with_any_metadata(place: Path, meta: str) -> None:
-    file = older(place, json.dumps(user("hello")))
+    file = legacy_file(place, json.dumps(user("hello")))
     file.with_name("old.meta.json").write_text(meta)
     with Memory.open(place) as memory:
         assert [(info.id, info.cwd) for info in memory.sessions()] == [("old", "")]
@@ -290,70 +290,72 @@ JUNK = ["{}", "", "nothing", "[]", "7", "null", '{"seq":"one"}', DEEP, "01234567
 
 
 @pytest.fixture
-def snapshotted(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home_with_snapshots(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home with snapshots."""
     monkeypatch.setattr("inmind.store.stream.SNAPSHOT_INTERVAL_EVENTS", 3)
     return place
 
 
-def remembered(place: Path) -> tuple[list[Any], dict[str, int], str, str]:
+def contents_of(place: Path) -> tuple[list[Any], dict[str, int], str, str]:
     with Memory.open(place) as memory:
-        session = opened(memory)
-        said = [wire["content"] for wire in session.state.conversation.wires]
-        return said, session.documents(), session.overview, session.read("MEMORY.md")
+        session = open_session(memory)
+        texts = [wire["content"] for wire in session.state.conversation.wires]
+        return texts, session.documents(), session.overview, session.read("MEMORY.md")
 
 
 @pytest.mark.spec("A2", "C05")
 @pytest.mark.parametrize("junk", JUNK)
-def test_an_unreadable_snapshot_is_not_used(snapshotted: Path, junk: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unreadable_snapshot_is_not_used(
+    home_with_snapshots: Path, junk: str, caplog: pytest.LogCaptureFixture
+) -> None:
     """Everything is folded from the beginning, and the next write makes a new snapshot."""
-    with Memory.open(snapshotted) as memory:
-        session = opened(memory)
+    with Memory.open(home_with_snapshots) as memory:
+        session = open_session(memory)
         for n in range(5):
             session.add([user(f"message {n}")])
             session.write("MEMORY.md", f"state {n}\n")
         session.write("overview.md", "# the page\n")
-    before = remembered(snapshotted)
-    by_hand(snapshotted, "UPDATE snapshots SET body = ?", junk)
-    assert remembered(snapshotted) == before
+    before = contents_of(home_with_snapshots)
+    change_database(home_with_snapshots, "UPDATE snapshots SET body = ?", junk)
+    assert contents_of(home_with_snapshots) == before
     (one, other) = warnings(caplog)
     assert "ignoring the damaged snapshot of session/s" in one
     assert "ignoring the damaged snapshot of resource/ada" in other
-    with Memory.open(snapshotted) as memory:
-        opened(memory).add([user("more")])
-        opened(memory).write("MEMORY.md", "newest\n")
+    with Memory.open(home_with_snapshots) as memory:
+        open_session(memory).add([user("more")])
+        open_session(memory).write("MEMORY.md", "newest\n")
     caplog.clear()
-    assert remembered(snapshotted)[3] == "newest\n"
+    assert contents_of(home_with_snapshots)[3] == "newest\n"
     assert warnings(caplog) == []
 
 
-def test_a_changed_snapshot_is_not_used(snapshotted: Path) -> None:
-    """A2: a forged snapshot would be a false past."""
-    with Memory.open(snapshotted) as memory:
-        session = opened(memory)
+def test_a_changed_snapshot_is_not_used(home_with_snapshots: Path) -> None:
+    """A2: a forged snapshot would replace the real history."""
+    with Memory.open(home_with_snapshots) as memory:
+        session = open_session(memory)
         session.write("MEMORY.md", "state\n")
         for n in range(5):
             session.write("memory/scratch.md", f"{n}\n")
-    before = remembered(snapshotted)
-    by_hand(snapshotted, "UPDATE snapshots SET body = replace(body, 'state', 'forged')")
-    assert remembered(snapshotted) == before
+    before = contents_of(home_with_snapshots)
+    change_database(home_with_snapshots, "UPDATE snapshots SET body = replace(body, 'state', 'forged')")
+    assert contents_of(home_with_snapshots) == before
 
 
-def test_a_snapshot_of_another_stream_is_not_used(snapshotted: Path) -> None:
+def test_a_snapshot_of_another_stream_is_not_used(home_with_snapshots: Path) -> None:
     """A2: events between its position and the claimed one would be skipped."""
-    with Memory.open(snapshotted) as memory:
-        session = opened(memory)
+    with Memory.open(home_with_snapshots) as memory:
+        session = open_session(memory)
         session.write("MEMORY.md", "state\n")
         for n in range(5):
             session.add([user(f"message {n}")])
-    before = remembered(snapshotted)
-    by_hand(snapshotted, "UPDATE snapshots SET seq = 1")
-    assert remembered(snapshotted) == before
+    before = contents_of(home_with_snapshots)
+    change_database(home_with_snapshots, "UPDATE snapshots SET seq = 1")
+    assert contents_of(home_with_snapshots) == before
 
 
 # -- the journal -------------------------------------------------------------------------------------------
 
-SPOILT: dict[str, tuple[str, object]] = {
+DAMAGED_ROWS: dict[str, tuple[str, object]] = {
     "origin": ("UPDATE events SET origin = ?", "unknown"),
     "trust": ("UPDATE events SET trust = ?", 9),
     "sources that are no JSON": ("UPDATE events SET sources = ?", "[broken"),
@@ -369,42 +371,42 @@ SPOILT: dict[str, tuple[str, object]] = {
 
 
 @pytest.mark.spec("C05")
-@pytest.mark.parametrize("spoilt", SPOILT)
-def test_an_unreadable_row_is_named(place: Path, spoilt: str) -> None:
-    spoken(place)
-    by_hand(place, *SPOILT[spoilt])
+@pytest.mark.parametrize("damage", DAMAGED_ROWS)
+def test_an_unreadable_row_is_named(place: Path, damage: str) -> None:
+    fill_home(place)
+    change_database(place, *DAMAGED_ROWS[damage])
     with Memory.open(place) as memory, pytest.raises(Damaged) as caught:
-        opened(memory)
+        open_session(memory)
     assert "session/s#1" in str(caught.value) or "inmind.db" in str(caught.value)
 
 
 @pytest.mark.spec("M36")
 def test_an_event_of_an_unknown_kind_says_to_upgrade(place: Path) -> None:
-    spoken(place)
-    by_hand(place, "UPDATE events SET kind = ? WHERE seq = 3", "telepathy")
+    fill_home(place)
+    change_database(place, "UPDATE events SET kind = ? WHERE seq = 3", "telepathy")
     with Memory.open(place) as memory, pytest.raises(Damaged, match="newer inmind") as caught:
-        opened(memory)
+        open_session(memory)
     assert "session/s#3" in str(caught.value)
     assert "telepathy" in str(caught.value)
     assert "upgrade" in caught.value.reason
 
 
-@pytest.mark.parametrize("spoilt", SPOILT)
-def test_other_sessions_are_not_affected(place: Path, spoilt: str) -> None:
-    """C05: one unreadable row closes one session."""
-    spoken(place)
+@pytest.mark.parametrize("damage", DAMAGED_ROWS)
+def test_other_sessions_are_not_affected(place: Path, damage: str) -> None:
+    """C05: an unreadable row affects only its session."""
+    fill_home(place)
     with Memory.open(place) as memory:
         memory.session("other", resource="bob", cwd="/w").add([user("hello")])
-    statement, value = SPOILT[spoilt]
+    statement, value = DAMAGED_ROWS[damage]
     where = " AND" if "WHERE" in statement else " WHERE"
     of_one = "stream = (SELECT id FROM streams WHERE name = 'session/s')"
-    by_hand(place, f"{statement}{where} {of_one}", value)
+    change_database(place, f"{statement}{where} {of_one}", value)
     with Memory.open(place) as memory:
         other = memory.session("other", resource="bob")
         other.add([user("again")])
         assert [wire["content"] for wire in other.state.conversation.wires] == ["hello", "again"]
         with pytest.raises(InmindError):
-            opened(memory)
+            open_session(memory)
 
 
 @pytest.mark.embedded

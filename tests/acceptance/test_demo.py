@@ -1,4 +1,4 @@
-"""The demonstration, as whoever types `make run` meets it: it convinces, it is quick to read, and it cannot cheat."""
+"""`inmind demo`: its checks are real, its output is short, and it leaves no files."""
 
 from __future__ import annotations
 
@@ -29,63 +29,63 @@ from inmind.apps.demo.script import DemoContext
 
 pytestmark = pytest.mark.embedded
 
-SECONDS = 60.0
+TIMEOUT_SECONDS = 60.0
 HEADINGS = re.compile(r"^(\d)  \S", re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the demonstrations of this module put whatever they need for a moment."""
+    """The folder for temporary files of all demos in this module."""
     return tmp_path_factory.mktemp("temporary")
 
 
-def demonstrated(place: Path, *options: str) -> subprocess.CompletedProcess[str]:
+def run_demo(place: Path, *options: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "TMPDIR": str(place), "TERM": "dumb"}
     return subprocess.run(
-        command("demo", *options), capture_output=True, text=True, timeout=SECONDS, check=False, env=environment
+        command("demo", *options), capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=False, env=environment
     )
 
 
 @pytest.fixture(scope="module")
-def in_a_pipe(place: Path) -> subprocess.CompletedProcess[str]:
-    return demonstrated(place)
+def piped_demo(place: Path) -> subprocess.CompletedProcess[str]:
+    return run_demo(place)
 
 
 @pytest.fixture(scope="module")
 def facts(place: Path) -> dict[str, Any]:
-    ran = demonstrated(place, "--json")
+    ran = run_demo(place, "--json")
     assert (ran.returncode, ran.stderr) == (0, "")
     return json.loads(ran.stdout)
 
 
 @pytest.mark.spec("I2")
-def test_it_keeps_its_word_in_five_acts_and_leaves_nothing_behind(
-    in_a_pipe: subprocess.CompletedProcess[str], place: Path
+def test_the_demo_passes_in_five_acts_and_leaves_no_files(
+    piped_demo: subprocess.CompletedProcess[str], place: Path
 ) -> None:
-    assert (in_a_pipe.returncode, in_a_pipe.stderr) == (0, "")
-    assert HEADINGS.findall(in_a_pipe.stdout) == list("12345")
-    assert "NOT SO" not in in_a_pipe.stdout
+    assert (piped_demo.returncode, piped_demo.stderr) == (0, "")
+    assert HEADINGS.findall(piped_demo.stdout) == list("12345")
+    assert "NOT SO" not in piped_demo.stdout
     assert list(place.iterdir()) == []
 
 
-def test_it_is_read_in_a_minute_and_needs_no_colour(in_a_pipe: subprocess.CompletedProcess[str]) -> None:
-    lines = in_a_pipe.stdout.splitlines()
+def test_the_output_is_short_and_needs_no_colour(piped_demo: subprocess.CompletedProcess[str]) -> None:
+    lines = piped_demo.stdout.splitlines()
     assert len(lines) <= 90
     assert all(len(line) <= 80 for line in lines if "mcp add" not in line)
-    assert "\x1b" not in in_a_pipe.stdout
+    assert "\x1b" not in piped_demo.stdout
 
 
 @pytest.mark.spec("B3")
-def test_references_are_understood_or_asked_about(
-    in_a_pipe: subprocess.CompletedProcess[str], facts: dict[str, Any]
+def test_references_are_resolved_or_lead_to_a_question(
+    piped_demo: subprocess.CompletedProcess[str], facts: dict[str, Any]
 ) -> None:
-    act = in_a_pipe.stdout.partition("\n2  ")[0]
+    act = piped_demo.stdout.partition("\n2  ")[0]
     assert 'it → page-123, "About Us"' in act
     assert "asks: Which picture: dawn.jpg or lake.jpg?" in act
     assert 'the other one → img-790, "lake.jpg"' in act
     assert "page-132 was never seen; did you mean page-123" in " ".join(act.split())
-    said = facts["references"]["said"]
-    assert [one["ids"] for one in said] == [
+    replies = facts["references"]["said"]
+    assert [one["ids"] for one in replies] == [
         [turn.expected] if turn.expected not in (None, "?") else [] for turn in references.TURNS
     ]
     tokens = facts["references"]["prompt"]["tokens"]
@@ -94,7 +94,7 @@ def test_references_are_understood_or_asked_about(
 
 
 @pytest.mark.spec("E5", "E8")
-def test_the_window_fills_and_nothing_that_leaves_it_is_lost(facts: dict[str, Any]) -> None:
+def test_a_full_window_is_compacted_without_loss(facts: dict[str, Any]) -> None:
     act = facts["compaction"]
     first = act["first"]
     assert first["report"]["reason"] == "the window was full"
@@ -106,19 +106,19 @@ def test_the_window_fills_and_nothing_that_leaves_it_is_lost(facts: dict[str, An
 
 
 @pytest.mark.spec("G1", "G2", "G3", "G9")
-def test_a_dream_goes_from_the_notes_to_the_next_prompt(
-    in_a_pipe: subprocess.CompletedProcess[str], facts: dict[str, Any]
+def test_a_dream_moves_notes_into_the_next_prompt(
+    piped_demo: subprocess.CompletedProcess[str], facts: dict[str, Any]
 ) -> None:
     dream = facts["dream"]
     assert (len(dream["notes"]), dream["notes_left"]) == (2, [])
     assert all(f"+- {note}" in dream["diff"].splitlines() for note in dream["notes"])
     assert all(f"- {note}" in dream["state_in_next_prompt"].splitlines() for note in dream["notes"])
-    act = in_a_pipe.stdout.partition("\n3  ")[2].partition("\n4  ")[0]
+    act = piped_demo.stdout.partition("\n3  ")[2].partition("\n4  ")[0]
     assert re.search(r"\+## The Bond\n +\+- Ada prefers alt texts in English\.\n", act)
 
 
 @pytest.mark.spec("J1", "C02")
-def test_what_was_acknowledged_before_a_kill_in_the_middle_of_a_write_is_found(facts: dict[str, Any]) -> None:
+def test_acknowledged_notes_survive_a_kill_during_a_write(facts: dict[str, Any]) -> None:
     act = facts["crash"]
     assert act["killed"]
     assert (act["acknowledged"], act["found"], act["half"], act["lost"]) == (
@@ -131,19 +131,19 @@ def test_what_was_acknowledged_before_a_kill_in_the_middle_of_a_write_is_found(f
 
 
 @pytest.mark.spec("D6")
-def test_the_price_is_told_also_where_it_speaks_against_memory(
-    in_a_pipe: subprocess.CompletedProcess[str], facts: dict[str, Any]
+def test_the_price_is_shown_for_a_short_and_a_long_run(
+    piped_demo: subprocess.CompletedProcess[str], facts: dict[str, Any]
 ) -> None:
     short, long = facts["price"]["bills"]
     assert short["ratio"] > 1 > long["ratio"]
     assert short["pays_from_call"] is None
     assert 1 < long["pays_from_call"] < long["calls"]
-    assert f"From call {long['pays_from_call']} on memory is cheaper." in " ".join(in_a_pipe.stdout.split())
+    assert f"From call {long['pays_from_call']} on memory is cheaper." in " ".join(piped_demo.stdout.split())
 
 
 @pytest.mark.spec("J1")
-def test_the_write_is_really_cut_in_two(tmp_path: Path) -> None:
-    """The log ends in half a page, and the process in SIGKILL: what comes back has been repaired, not spared."""
+def test_the_write_is_cut_in_the_middle_of_a_page(tmp_path: Path) -> None:
+    """The write-ahead log ends in half a page, so SQLite has to repair it."""
     home = tmp_path / "home"
     died = subprocess.run([sys.executable, "-m", crash_child.__name__, str(home)], capture_output=True, check=False)
     assert died.returncode == -signal.SIGKILL
@@ -152,10 +152,10 @@ def test_the_write_is_really_cut_in_two(tmp_path: Path) -> None:
     assert (log - header) % frame == 24 + crash_child.PAGE_BYTES // 2
 
 
-def test_an_act_that_breaks_a_promise_says_so_and_the_exit_code_too(
+def test_a_failed_check_is_printed_and_sets_the_exit_code(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A process that acknowledges what it has not kept, and a run that is too short for memory to pay."""
+    """The process acknowledges notes it did not store, and the run is too short to save costs."""
     monkeypatch.setattr(crash, "crash_child", false_ack)
     monkeypatch.setattr(full_window, "DELIVERIES", 60)
     monkeypatch.setenv("PYTHONPATH", str(Path(false_ack.__file__).parent))
@@ -173,8 +173,8 @@ def test_an_act_that_breaks_a_promise_says_so_and_the_exit_code_too(
 
 
 @contextmanager
-def on_a_terminal(place: Path, *options: str) -> Generator[tuple[subprocess.Popen[bytes], int]]:
-    """In a session of its own on a narrow terminal, whose Ctrl-C reaches whatever runs there."""
+def demo_on_terminal(place: Path, *options: str) -> Generator[tuple[subprocess.Popen[bytes], int]]:
+    """Run the demo on a narrow terminal whose Ctrl-C reaches all its processes."""
     ours, theirs = pty.openpty()
     environment = {**os.environ, "TMPDIR": str(place), "TERM": "xterm-256color", "COLUMNS": "60"}
     running = subprocess.Popen(
@@ -184,7 +184,7 @@ def on_a_terminal(place: Path, *options: str) -> Generator[tuple[subprocess.Pope
         stderr=theirs,
         env=environment,
         start_new_session=True,
-        preexec_fn=_take_the_terminal,
+        preexec_fn=_set_controlling_terminal,
     )
     os.close(theirs)
     try:
@@ -195,24 +195,24 @@ def on_a_terminal(place: Path, *options: str) -> Generator[tuple[subprocess.Pope
         os.close(ours)
 
 
-def _take_the_terminal() -> None:
+def _set_controlling_terminal() -> None:
     import fcntl
     import termios
 
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
-def heard(terminal: int, upto: bytes = b"") -> bytes:
-    """All that is said on a terminal, up to some words, or until nobody is there any more."""
-    said, deadline = b"", time.monotonic() + SECONDS
-    with suppress(OSError):  # how a terminal says that nobody writes any more
-        while (not upto or upto not in said) and time.monotonic() < deadline and (more := os.read(terminal, 65_536)):
-            said += more
-    return said
+def read_terminal(terminal: int, upto: bytes = b"") -> bytes:
+    """Read a terminal up to some words, or until no process writes to it."""
+    output, deadline = b"", time.monotonic() + TIMEOUT_SECONDS
+    with suppress(OSError):  # end of the terminal: no process writes to it
+        while (not upto or upto not in output) and time.monotonic() < deadline and (more := os.read(terminal, 65_536)):
+            output += more
+    return output
 
 
-def standing(process: int) -> tuple[str, int]:
-    """The state of a process, and whose child it is."""
+def process_state(process: int) -> tuple[str, int]:
+    """The state of a process and the id of its parent."""
     with suppress(OSError):
         state, parent, *_ = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
         return state, int(parent)
@@ -221,50 +221,50 @@ def standing(process: int) -> tuple[str, int]:
 
 def children_of(process: int) -> list[int]:
     there = (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
-    return [one for one in there if standing(one)[1] == process]
+    return [one for one in there if process_state(one)[1] == process]
 
 
 def is_alive(process: int) -> bool:
-    """Not dead, be it that nobody has asked how it ended."""
-    return standing(process)[0] not in "ZX"
+    """Whether a process runs; a zombie does not."""
+    return process_state(process)[0] not in "ZX"
 
 
 @pytest.mark.exhaustive
-@pytest.mark.skipif(not Path("/proc").exists(), reason="whose child a process is, is read from /proc")
-def test_ctrl_c_in_the_middle_of_the_crash_ends_all_of_it_and_leaves_nothing(tmp_path: Path) -> None:
-    with on_a_terminal(tmp_path) as (running, terminal):
-        said = heard(terminal, upto=crash.TITLE.encode())
-        deadline = time.monotonic() + SECONDS
+@pytest.mark.skipif(not Path("/proc").exists(), reason="parents of processes are read from /proc")
+def test_ctrl_c_during_the_crash_ends_all_processes_and_leaves_no_files(tmp_path: Path) -> None:
+    with demo_on_terminal(tmp_path) as (running, terminal):
+        output = read_terminal(terminal, upto=crash.TITLE.encode())
+        deadline = time.monotonic() + TIMEOUT_SECONDS
         while not (children := children_of(running.pid)) and running.poll() is None:
             assert time.monotonic() < deadline
             time.sleep(0.002)
         os.write(terminal, b"\x03")
-        rest = heard(terminal)
-        assert running.wait(SECONDS) == 130
-    assert children, "the process that was to die had not begun"
-    while any(map(is_alive, children)):  # the same key has told them too, and they end when they come to it
+        rest = read_terminal(terminal)
+        assert running.wait(TIMEOUT_SECONDS) == 130
+    assert children, "the crash process had not started"
+    while any(map(is_alive, children)):  # the key interrupts them as well
         assert time.monotonic() < deadline
         time.sleep(0.002)
     assert list(tmp_path.iterdir()) == []
     assert b"Traceback" not in rest
     assert rest.count(b"inmind: INTERRUPTED: ") == 1
-    coloured = re.search(rb"\x1b\[\d+;\d+mTT+\x1b\[0m", said)
-    assert coloured, "the bar has no colour on a terminal that has"
-    plain = re.sub(rb"\x1b\[[0-9;]*m", b"", said).decode()
+    coloured = re.search(rb"\x1b\[\d+;\d+mTT+\x1b\[0m", output)
+    assert coloured, "the bar has no colour on a colour terminal"
+    plain = re.sub(rb"\x1b\[[0-9;]*m", b"", output).decode()
     assert max(len(line) for line in plain.splitlines()) <= 60
 
 
-def test_a_reader_that_leaves_early_ends_it_quietly(tmp_path: Path) -> None:
+def test_a_closed_reader_ends_the_demo_quietly(tmp_path: Path) -> None:
     script = f"{shlex.join(command('demo'))} | head -1; exit ${{PIPESTATUS[0]}}"
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     ran = subprocess.run(
-        ["bash", "-c", script], capture_output=True, text=True, timeout=SECONDS, check=False, env=environment
+        ["bash", "-c", script], capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=False, env=environment
     )
     assert (ran.returncode, ran.stderr) == (141, "")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_prompt_behind_a_bar_is_one_that_was_sent(memory: Memory, tmp_path: Path) -> None:
+def test_the_prompt_shown_as_a_bar_was_sent(memory: Memory, tmp_path: Path) -> None:
     act = references.play(DemoContext(memory=memory, folder=tmp_path, width=77))
     assert act.prompt is not None
     prompt, explanation = act.prompt
@@ -272,7 +272,7 @@ def test_the_prompt_behind_a_bar_is_one_that_was_sent(memory: Memory, tmp_path: 
     assert explanation.call == prompt.call
 
 
-def test_a_bill_adds_up_to_the_ledger_call_by_call(memory: Memory, tmp_path: Path) -> None:
+def test_a_cost_comparison_matches_the_recorded_usage(memory: Memory, tmp_path: Path) -> None:
     references.play(DemoContext(memory=memory, folder=tmp_path, width=77))
     session = memory.session(references.SESSION)
     bill = cost.compare_costs(session)
@@ -281,20 +281,22 @@ def test_a_bill_adds_up_to_the_ledger_call_by_call(memory: Memory, tmp_path: Pat
     assert list(bill.without_memory) == sorted(bill.without_memory)
 
 
-class TestWhatIsNext:
+class TestNextSteps:
     def test_the_commands_work_as_they_are_printed(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """As far as they can without a model, a client or a pager."""
+        """Each command is run with --help: model, client and pager are missing."""
         monkeypatch.chdir(Path(__file__).parents[2])
         chat, mcp, tutorial = (shlex.split(step.command) for step in demo_command.next_steps())
         server = mcp[mcp.index("--") + 1 :]
-        for asked in (chat, server):
-            ran = subprocess.run([*asked, "--help"], capture_output=True, text=True, timeout=SECONDS, check=False)
+        for arguments in (chat, server):
+            ran = subprocess.run(
+                [*arguments, "--help"], capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=False
+            )
             assert (ran.returncode, ran.stderr) == (0, "")
         assert Path(server[0]).is_absolute() or server[0] == "inmind"
         assert tutorial[0] == "less"
         assert Path(tutorial[1]).exists()
 
-    def test_a_command_that_the_shell_finds_is_called_by_its_name(
+    def test_a_command_on_the_path_is_printed_by_its_name(
         self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:
         program = tmp_path / "with space" / "inmind"
@@ -309,27 +311,27 @@ class TestWhatIsNext:
         assert demo_command.next_steps()[1].command == f"claude mcp add inmind -- '{program}' mcp"
 
 
-@pytest.mark.parametrize(("which", "ending"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)])
-def test_a_signal_while_the_process_that_is_to_die_begins_ends_it_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, which: signal.Signals, ending: type[BaseException]
+@pytest.mark.parametrize(("signum", "ending"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)])
+def test_a_signal_during_the_start_of_the_crash_process_ends_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, signum: signal.Signals, ending: type[BaseException]
 ) -> None:
-    begun: list[subprocess.Popen[str]] = []
+    processes: list[subprocess.Popen[str]] = []
 
     class Signalled(subprocess.Popen[str]):
         def __init__(self, *args: Any, **options: Any) -> None:
             super().__init__(*args, **options)
-            begun.append(self)
-            signal.raise_signal(which)  # it runs, and whoever began it does not have it yet
+            processes.append(self)
+            signal.raise_signal(signum)  # it runs, and the caller has no handle yet
 
     def leave(*_: object) -> None:
         raise ending
 
     monkeypatch.setattr(subprocess, "Popen", Signalled)
-    before = signal.signal(which, leave)
+    before = signal.signal(signum, leave)
     try:
         with Memory.open(tmp_path / "home", embedder=None) as memory, pytest.raises(ending):
             crash.play(DemoContext(memory=memory, folder=tmp_path, width=80))
-        assert signal.getsignal(which) is leave
+        assert signal.getsignal(signum) is leave
     finally:
-        signal.signal(which, before)
-    assert [one.returncode for one in begun] == [-signal.SIGKILL]
+        signal.signal(signum, before)
+    assert [one.returncode for one in processes] == [-signal.SIGKILL]

@@ -1,4 +1,4 @@
-"""The pages below docs/ do what they say, everything public has its place there, and the site is whole."""
+"""The pages below docs/ work as written, cover every public name, and build a complete site."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from inmind.errors import InmindError
 from inmind.session.tools.registry import tool_schemas
 
 DOCS = PROJECT / "docs"
-FOLLOWED = sorted(path for path in DOCS.rglob("*.md") if any(True for _ in steps(path.read_text("utf-8"))))
+EXECUTED_PAGES = sorted(path for path in DOCS.rglob("*.md") if any(True for _ in steps(path.read_text("utf-8"))))
 
-# What models answer on the pages that ask one, in order.
+# Answers of the model, in order, for each page that calls one.
 SCRIPTS: Mapping[str, Callable[[], list[Says]]] = {
     "how-to/add-memory-to-my-agent.md": lambda: [
         says("", asks("working_memory_note", {"note": "Ada prefers short answers.", "importance": 0.8})),
@@ -50,8 +50,11 @@ SCRIPTS: Mapping[str, Callable[[], list[Says]]] = {
 # `make test` follows the tutorial and the pages of each subject; `make test-all` follows the how-to pages as well.
 @pytest.mark.parametrize(
     "page",
-    [pytest.param(page, marks=pytest.mark.exhaustive if page.parent.name == "how-to" else ()) for page in FOLLOWED],
-    ids=[str(page.relative_to(DOCS)) for page in FOLLOWED],
+    [
+        pytest.param(page, marks=pytest.mark.exhaustive if page.parent.name == "how-to" else ())
+        for page in EXECUTED_PAGES
+    ],
+    ids=[str(page.relative_to(DOCS)) for page in EXECUTED_PAGES],
 )
 def test_a_page_does_what_it_says(page: Path, tmp_path: Path) -> None:
     name = str(page.relative_to(DOCS))
@@ -68,14 +71,14 @@ def test_a_page_does_what_it_says(page: Path, tmp_path: Path) -> None:
         assert (provider.unused, provider.failures) == (0, [])
 
 
-# What comes from elsewhere goes on there for a while: people move when all of it has been tried.
+# Users keep the other library for a while, so an import must also take later changes.
 
-Moving = Callable[[str], Callable[[], str]]
+Importer = Callable[[str], Callable[[], str]]
 
 
 @pytest.fixture
-def moving(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Moving:
-    """All that a page wants before its first command. Answers with that command, and this with what it prints."""
+def importer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Importer:
+    """Prepare everything before the first command of a page; return a call that runs it and returns its output."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("INMIND_HOME", str(tmp_path / "home"))
 
@@ -84,7 +87,7 @@ def moving(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
             if step.kind == "file":
                 Path(step.name).write_text(step.code, "utf-8")
             elif step.kind == "python":
-                exec(compile(step.code, name, "exec"), {})  # noqa: S102 -- it is a page of ours
+                exec(compile(step.code, name, "exec"), {})  # noqa: S102 -- a page of this repository
             elif step.kind == "sh":
                 return partial(run, step.code.split()[1:])
         raise AssertionError(f"{name} has no command")
@@ -97,33 +100,37 @@ def moving(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
     return prepare
 
 
-def test_what_mem0_has_updated_since_comes_as_a_newer_note(moving: Moving) -> None:
-    bring_in = moving("how-to/from-mem0.md")
-    assert bring_in() == "3 of 3 notes are new\n"
+def test_a_later_mem0_update_is_imported_as_a_newer_note(importer: Importer) -> None:
+    run_import = importer("how-to/from-mem0.md")
+    assert run_import() == "3 of 3 notes are new\n"
     (short, deadline), at = json_in("mem0.json")["results"], "2026-03-08T09:00:00.000000+00:00"
     short["metadata"] = {"category": "fact"}
     updated = {**deadline, "memory": "The deadline of the shop is April 9", "updated_at": at}
     not_in_the_history = {**short, "id": "3c", "memory": "Sells tea"}
     Path("mem0.json").write_text(json.dumps({"results": [short, updated, not_in_the_history]}))
     with sqlite3.connect("history.db") as database:
-        said = (deadline["memory"], updated["memory"], "UPDATE", deadline["created_at"], at, 0, None, "user")
-        database.execute(f"INSERT INTO history VALUES ({', '.join('?' * 10)})", ("h3", deadline["id"], *said))
+        row = (deadline["memory"], updated["memory"], "UPDATE", deadline["created_at"], at, 0, None, "user")
+        database.execute(f"INSERT INTO history VALUES ({', '.join('?' * 10)})", ("h3", deadline["id"], *row))
     database.close()
-    assert bring_in() == "2 of 5 notes are new\n"
-    assert bring_in() == "0 of 5 notes are new\n"
+    assert run_import() == "2 of 5 notes are new\n"
+    assert run_import() == "0 of 5 notes are new\n"
     with inmind.Memory.open() as memory:
         memory.resource("ada").consolidate()
-        found = [hit.crystal for hit in memory.resource("ada").search("deadline of the shop", limit=3)]
-        assert [crystal.text[-8:] for crystal in found] == [" April 9", " April 2", "March 20"]
-        assert [f"{crystal.valid_to:%m-%d}" if crystal.valid_to else "" for crystal in found] == ["", "03-08", "03-01"]
+        crystals = [hit.crystal for hit in memory.resource("ada").search("deadline of the shop", limit=3)]
+        assert [crystal.text[-8:] for crystal in crystals] == [" April 9", " April 2", "March 20"]
+        assert [f"{crystal.valid_to:%m-%d}" if crystal.valid_to else "" for crystal in crystals] == [
+            "",
+            "03-08",
+            "03-01",
+        ]
 
 
-def test_a_langgraph_thread_continues_and_a_changed_item_is_a_newer_note(moving: Moving) -> None:
-    bring_in = moving("how-to/from-langgraph.md")
-    assert bring_in().startswith("support-7: 4 messages\n")
+def test_a_langgraph_thread_continues_and_a_changed_item_is_a_newer_note(importer: Importer) -> None:
+    run_import = importer("how-to/from-langgraph.md")
+    assert run_import().startswith("support-7: 4 messages\n")
     thread = json_in("threads.jsonl")
     thread["messages"][0]["content"] += " (edited)"
-    thread["messages"][1]["created_at"] = "2026-03-03T10:00:00+00:00"  # the checkpoints before were pruned
+    thread["messages"][1]["created_at"] = "2026-03-03T10:00:00+00:00"  # earlier checkpoints were pruned
     thread["messages"].append(
         {"role": "user", "content": "Send it.", "id": "6a.0", "created_at": "2026-03-03T11:00:00"}
     )
@@ -134,19 +141,19 @@ def test_a_langgraph_thread_continues_and_a_changed_item_is_a_newer_note(moving:
             database.execute(put, (json.dumps({"text": text, "kind": "preference"}), f"2026-03-{day} 09:30:00"))
         database.close()
         for _ in range(2):
-            assert bring_in().startswith("support-7: 5 messages\n")
+            assert run_import().startswith("support-7: 5 messages\n")
     with inmind.Memory.open() as memory:
         line = memory.session("support-7").state.conversation
         assert [line[0].wire["content"], line[4].wire["content"]] == ["What is in order W-118?", "Send it."]
         memory.resource("ada").consolidate()
         notes = [hit.crystal for hit in memory.resource("ada").search("what does Ada prefer", sources=["memory"])]
-        held = [(note.text, note.at.day) for note in notes if note.text.startswith("Ada") and not note.superseded_by]
-        assert held == [("Ada prefers spaces.", 6)]
+        current = [(note.text, note.at.day) for note in notes if note.text.startswith("Ada") and not note.superseded_by]
+        assert current == [("Ada prefers spaces.", 6)]
 
 
-def test_what_letta_has_changed_since_is_brought_in_to_whom_it_belongs(moving: Moving) -> None:
-    bring_in = moving("how-to/from-letta.md")
-    assert bring_in() == "harbour: 4 messages, 1 passages\n"
+def test_later_letta_changes_are_imported_for_their_agent(importer: Importer) -> None:
+    run_import = importer("how-to/from-letta.md")
+    assert run_import() == "harbour: 4 messages, 1 passages\n"
     with inmind.Memory.open() as memory:
         session = memory.session("letta-harbour")
         session.write("MEMORY.md", session.read("MEMORY.md") + "\nWritten by hand.\n")
@@ -154,7 +161,7 @@ def test_what_letta_has_changed_since_is_brought_in_to_whom_it_belongs(moving: M
     [agent] = exported["agents"]
     at, calls = "2026-02-02T08:00:00+00:00", [{**agent["messages"][2]["tool_calls"][0], "id": id} for id in ("a", "b")]
     agent["messages"] = [
-        *agent["messages"][5:],  # a file has the last ones, and counts them from 0
+        *agent["messages"][5:],  # a file has only the last messages, numbered from 0
         {"role": "user", "content": "And in winter?", "created_at": at},
         {"role": "assistant", "content": None, "tool_calls": calls, "created_at": at},
         *({"role": "tool", "content": "OK", "tool_call_id": call["id"], "created_at": at} for call in calls),
@@ -167,23 +174,23 @@ def test_what_letta_has_changed_since_is_brought_in_to_whom_it_belongs(moving: M
     passage |= {"text": passage["text"].replace("15", "20"), "updated_at": "2026-02-12T10:00:00+00:00"}
     Path("passages.json").write_text(json.dumps(passages))
     for _ in range(2):
-        assert bring_in() == "harbour: 8 messages, 1 passages\nharbour-sleeptime: 0 messages, 0 passages\n"
+        assert run_import() == "harbour: 8 messages, 1 passages\nharbour-sleeptime: 0 messages, 0 passages\n"
     with inmind.Memory.open() as memory:
         session = memory.session("letta-harbour")
         assert session.read("MEMORY.md").endswith("Written by hand.\n")
         assert session.state.conversation[4].wire["content"] == "And in winter?"
-        found = [hit.crystal for hit in session.search("winter timetable of the ferry", sources=["memory"], limit=2)]
-        assert sorted((one.text[-3:], one.at.month) for one in found) == [("15.", 1), ("20.", 2)]
-        abroad = memory.resource("harbour-sleeptime").search("winter timetable of the ferry")
-        assert not [hit for hit in abroad if "ferry" in hit.crystal.text]
+        crystals = [hit.crystal for hit in session.search("winter timetable of the ferry", sources=["memory"], limit=2)]
+        assert sorted((one.text[-3:], one.at.month) for one in crystals) == [("15.", 1), ("20.", 2)]
+        other_hits = memory.resource("harbour-sleeptime").search("winter timetable of the ferry")
+        assert not [hit for hit in other_hits if "ferry" in hit.crystal.text]
     exported["blocks"][0]["value"] = "The harbour master is Olga."
     Path("agent.af").write_text(json.dumps(exported))
-    bring_in()
+    run_import()
     with inmind.Memory.open() as memory:
         assert "Olga" in memory.session("letta-harbour").read("MEMORY.md")
 
 
-def test_every_public_name_is_on_one_page_of_the_reference_and_says_what_it_is() -> None:
+def test_every_public_name_is_documented_on_one_reference_page() -> None:
     placed = [name for page in PAGES.values() for name in page.names]
     assert sorted(placed) == sorted({*inmind.__all__, *layers.__all__, *types.__all__})
     assert undocumented() == []
@@ -195,18 +202,18 @@ def test_every_name_of_an_async_class_is_on_the_async_page() -> None:
     assert sorted({*names, "sync"} - {*listed}) == []
 
 
-def test_everything_that_a_host_can_call_is_in_the_table_of_calls() -> None:
+def test_every_call_of_a_host_is_in_the_table_of_calls() -> None:
     table = page("reference/calls.md")
     rows = re.findall(r"^\| (`.+?) \| (.+) \|$", table, re.MULTILINE)
     calls = re.findall(
         r"`(memory|session|ada)\.(\w+)", " ".join(call for call, _ in rows).replace("`Memory.", "`memory.")
     )
-    told = {f"{'Resource' if holder == 'ada' else holder.capitalize()}.{name}" for holder, name in calls}
-    for holder in ("Scratchpad", "Affect", "Economics"):  # each has one row, which says what it has
+    documented = {f"{'Resource' if holder == 'ada' else holder.capitalize()}.{name}" for holder, name in calls}
+    for holder in ("Scratchpad", "Affect", "Economics"):  # each has one row that lists its members
         [has] = [does for _, does in rows if f"`{holder}`:" in does]
-        told |= {f"{holder}.{name}" for name in re.findall(r"`(\w+)", has)}
+        documented |= {f"{holder}.{name}" for name in re.findall(r"`(\w+)", has)}
     called = [f"{holder}.{name}" for holder in HOST_OBJECTS for name, _ in members_of(public(public_path(holder)))]
-    assert [one for one in called if one not in told] == []
+    assert [one for one in called if one not in documented] == []
     exported = {*inmind.__all__, *layers.__all__, *types.__all__}
     assert [name for name in sorted(exported) if f"`{name}`" not in table] == []
 
@@ -230,17 +237,17 @@ def test_every_command_is_documented() -> None:
     assert [path for path in options_by_path() if f"`inmind {path}" not in table] == []
 
 
-def test_the_commands_that_print_no_json_are_named() -> None:
+def test_commands_without_json_are_listed() -> None:
     sentence = re.search(r"^Every command except (.+?) has `--json`", page("reference/commands.md"), re.MULTILINE)
     assert sentence
     without_json = {path for path, options in options_by_path().items() if "--json" not in options}
     assert {*re.findall(r"`([\w ]+)`", sentence[1])} == without_json
 
 
-def test_every_exit_code_is_documented_and_so_are_the_errors_that_end_with_it() -> None:
+def test_every_exit_code_is_documented_with_its_errors() -> None:
     rows = re.findall(r"^\| (\d+) \| (.+) \|$", page("reference/commands.md"), re.MULTILINE)
     assert sorted(int(code) for code, _ in rows) == sorted(EXIT_CODE_HELP)
-    assert {error: int(code) for code, said in rows for error in re.findall(r"`([A-Z_]+)`", said)} == EXIT_CODES
+    assert {error: int(code) for code, text in rows for error in re.findall(r"`([A-Z_]+)`", text)} == EXIT_CODES
 
 
 def test_every_tool_is_documented() -> None:
@@ -250,7 +257,7 @@ def test_every_tool_is_documented() -> None:
     assert [name for name in names if f"| `{name}` |" not in table] == []
 
 
-def test_every_code_of_an_error_is_documented() -> None:
+def test_every_error_code_is_documented() -> None:
     table = page("reference/errors.md")
     assert [code for code in sorted(codes(InmindError)) if f"`{code}`" not in table] == []
 
@@ -265,21 +272,21 @@ def test_every_setting_is_documented() -> None:
     assert [one for one in settings if f"`{one}`" not in table] == []
 
 
-def test_no_two_pages_of_the_site_are_called_alike() -> None:
+def test_page_titles_of_the_site_are_unique() -> None:
     titles = Counter(text.partition("\n")[0] for text in staged_pages(PROJECT).values())
     assert [title for title, pages in titles.items() if pages > 1] == []
 
 
 @pytest.mark.exhaustive
-def test_the_site_is_whole_and_fetches_nothing_from_anywhere(tmp_path: Path) -> None:
+def test_the_site_is_complete_and_fetches_nothing_external(tmp_path: Path) -> None:
     assert build(PROJECT, into=tmp_path) == 0
     assert (tmp_path / SITE / "docs" / "reference" / "names" / "session.html").is_file()
 
 
-# The checks of the site, checked on little sites.
+# The checks of the site on small sites.
 
 
-def test_whatever_a_browser_would_fetch_from_elsewhere_is_found(tmp_path: Path) -> None:
+def test_external_fetches_of_a_site_are_found(tmp_path: Path) -> None:
     (tmp_path / "a.html").write_text(
         '<link rel="canonical" href="https://here.example/a"><a href="https://there.example">a link</a>'
         '<link rel="stylesheet" href="//cdn.example/x.css"><script src="https://cdn.example/x.js"></script>'
@@ -293,12 +300,12 @@ def test_whatever_a_browser_would_fetch_from_elsewhere_is_found(tmp_path: Path) 
     ]
 
 
-def test_a_page_that_did_not_get_into_the_site_is_missed(tmp_path: Path) -> None:
+def test_a_page_missing_from_the_site_is_reported(tmp_path: Path) -> None:
     (tmp_path / "index.html").touch()
     assert list(missing_pages(tmp_path, ["README.md", "docs/gone.md"])) == ["docs/gone.md is not in the site"]
 
 
-def test_a_link_to_what_is_no_page_is_text_in_the_site() -> None:
+def test_a_link_to_a_file_that_is_not_a_page_becomes_text() -> None:
     links = "[a](b.md) [c](d.md#e) [f](#g) [h](https://i.example/j) [k](examples) [l](LICENSE)"
     assert strip_for_site(links) == "[a](b.md) [c](d.md#e) [f](#g) [h](https://i.example/j) k l"
     code = "`run[a](b)` and\n```python\nrun[a](b)\n```\nthen "
@@ -315,5 +322,5 @@ def page(name: str) -> str:
 
 
 def codes(kind: type[InmindError]) -> set[str]:
-    below = {code for one in kind.__subclasses__() for code in codes(one)}
-    return below | ({kind.code} if "code" in vars(kind) and kind is not InmindError else set())
+    codes_below = {code for one in kind.__subclasses__() for code in codes(one)}
+    return codes_below | ({kind.code} if "code" in vars(kind) and kind is not InmindError else set())

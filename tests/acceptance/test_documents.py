@@ -31,8 +31,8 @@ def last_document(session: Session) -> tuple[str, Origin]:
     written = [
         (event.payload, event.origin) for event in session.events() if isinstance(event.payload, DocumentWritten)
     ]
-    what, origin = written[-1]
-    return what.text, origin
+    written_document, origin = written[-1]
+    return written_document.text, origin
 
 
 def save_in_place(file: Path, text: str) -> None:
@@ -44,7 +44,7 @@ def save_by_rename(file: Path, text: str) -> None:
     os.replace(file.with_suffix(".swp"), file)
 
 
-def save_behind_a_backup(file: Path, text: str) -> None:
+def save_after_a_backup(file: Path, text: str) -> None:
     file.rename(file.with_name("overview.md~"))
     file.write_text(text)
 
@@ -57,7 +57,7 @@ def save_at_the_same_time_and_size(file: Path, text: str) -> None:
 
 @pytest.mark.embedded
 @pytest.mark.spec("A5")
-@pytest.mark.parametrize("save", [save_in_place, save_by_rename, save_behind_a_backup, save_at_the_same_time_and_size])
+@pytest.mark.parametrize("save", [save_in_place, save_by_rename, save_after_a_backup, save_at_the_same_time_and_size])
 def test_an_edit_is_read_at_the_next_call_however_it_was_saved(session: Session, page: Path, save: object) -> None:
     session.prepare([user("look at it once, so that the file is known")])
     assert callable(save)
@@ -138,29 +138,29 @@ def test_a_path_that_is_not_a_regular_file_is_never_replaced(session: Session, p
     {"folder": page.mkdir, "link": lambda: page.symlink_to("/etc/passwd"), "fifo": lambda: os.mkfifo(page)}[kind]()
     prompt = session.prepare([user("hi")])
     assert session.overview == "written by the agent\n"
-    (said,) = prompt.report.notices
-    why = "it is a link, and links are not followed" if kind == "link" else "it is not a plain file"
-    assert said == f"overview.md cannot be read ({why}); the last good version is used"
+    (notice,) = prompt.report.notices
+    reason = "it is a link, and links are not followed" if kind == "link" else "it is not a plain file"
+    assert notice == f"overview.md cannot be read ({reason}); the last good version is used"
     assert "root:" not in str(prompt.messages)
     assert not stat.S_ISREG(page.lstat().st_mode)
     session.write("overview.md", "newer\n")
-    (said,) = notices(session)
-    assert said.startswith("overview.md has a newer version in memory")
+    (notice,) = notices(session)
+    assert notice.startswith("overview.md has a newer version in memory")
     session.write("overview.md", "newest\n")
     assert (notices(session), session.overview) == ((), "newest\n")
 
 
 @pytest.mark.embedded
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("no_editor_grace")
 def test_a_too_large_page_is_reported(session: Session, page: Path) -> None:
     page.write_text("a line\n" * 200_000)
-    (said,) = notices(session)
-    assert said.startswith("overview.md was damaged (the file is too large: a page has at most 1,048,576 bytes)")
+    (notice,) = notices(session)
+    assert notice.startswith("overview.md was damaged (the file is too large: a page has at most 1,048,576 bytes)")
 
 
 @pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No waiting for slow editors."""
+def no_editor_grace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Do not wait for slow editors."""
     monkeypatch.setattr("inmind.session.live_files._EDITOR_GRACE_NANOSECONDS", 0)
 
 
@@ -177,22 +177,22 @@ def notices(session: Session) -> tuple[str, ...]:
 
 @pytest.mark.embedded
 @pytest.mark.spec("F54")
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("no_editor_grace")
 def test_a_hard_link_is_ignored_with_one_notice(session: Session, page: Path, secret: Path) -> None:
     page.unlink()
     os.link(secret, page)
-    begun = page.parent / "detail" / "plan.md"
-    os.link(secret, begun)
+    new_page = page.parent / "detail" / "plan.md"
+    os.link(secret, new_page)
     prompt = session.prepare([user("hi")])
     assert "not yours" not in str(prompt.messages)
     assert "detail/plan.md" not in session.documents()
     assert session.overview == "written by the agent\n"
-    assert [said.partition(" ")[0] for said in prompt.report.notices] == ["overview.md", "detail/plan.md"]
+    assert [notice.partition(" ")[0] for notice in prompt.report.notices] == ["overview.md", "detail/plan.md"]
     assert "hard link" in prompt.report.notices[0]
     session.write("overview.md", "newer\n")
     assert (notices(session), page.samefile(secret), secret.read_text()) == ((), True, "not yours to read\n")
-    secret.unlink()  # from here on no other process uses the files
-    begun.unlink()
+    secret.unlink()  # no other name links to the files from here on
+    new_page.unlink()
     assert session.overview == page.read_text() == "not yours to read\n"
     assert "newer\n" in [event.payload.text for event in session.events() if isinstance(event.payload, DocumentWritten)]
 
@@ -209,14 +209,16 @@ def test_an_editor_that_links_a_backup_loses_nothing(
 
     page.write_text("typed by a person\n")
     os.link(page, backup)
-    monkeypatch.setattr("inmind.session.live_files.time.sleep", saved)  # the wait for a young file
+    monkeypatch.setattr(
+        "inmind.session.live_files.time.sleep", saved
+    )  # replaces the wait for a file that was just written
     assert session.overview == "typed by a person\n"
     assert notices(session) == ()
 
 
 @pytest.mark.embedded
 @pytest.mark.spec("F54", "A5")
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("no_editor_grace")
 def test_a_home_backed_up_with_hard_links_works_and_the_backup_stays(
     session: Session, page: Path, tmp_path: Path
 ) -> None:
@@ -240,8 +242,8 @@ def test_a_linked_page_folder_is_not_followed_with_one_notice(session: Session, 
     shutil.move(detail, outside)
     (outside / "secret.md").write_text("not yours to read")
     detail.symlink_to(outside)
-    (said,) = notices(session)
-    assert said.startswith("working-memory/detail is not a folder, and links are not followed")
+    (notice,) = notices(session)
+    assert notice.startswith("working-memory/detail is not a folder, and links are not followed")
     assert list(session.documents()) == ["detail/one.md", "detail/two.md", "overview.md"]
     session.write("detail/one.md", "newer")
     assert (notices(session), session.read("detail/one.md")) == ((), "newer")
@@ -256,7 +258,7 @@ def test_a_linked_page_folder_is_not_followed_with_one_notice(session: Session, 
 @pytest.mark.spec("F2")
 @pytest.mark.parametrize("linked", ["", "working-memory", "../s", "../../--w--", "../../../sessions"])
 def test_linked_parent_folders_are_not_followed_and_nothing_is_lost(home: Path, tmp_path: Path, linked: str) -> None:
-    """The home itself may be a link."""
+    """Only the home may be a link."""
     with Memory.open(home) as memory:
         memory.session("s", cwd="/w").write("detail/one.md", "one")
     place = home if not linked else Path(os.path.normpath(home / "sessions/--w--/s" / linked))
@@ -270,16 +272,16 @@ def test_linked_parent_folders_are_not_followed_and_nothing_is_lost(home: Path, 
     with Memory.open(home) as memory:
         session = memory.session("s", cwd="/w")
         session.write("detail/two.md", "two")
-        said = notices(session)
+        first_notices = notices(session)
         assert (session.read("detail/one.md"), session.read("detail/two.md")) == ("one", "two")
         assert [info.id for info in memory.sessions()] == ["s"]
         session.add([user("more")])
         assert notices(session) == ()
     if linked:
-        assert "is not a folder, and links are not followed" in said[0]
+        assert "is not a folder, and links are not followed" in first_notices[0]
         assert list(outside.iterdir()) == []
     else:
-        assert said == ()
+        assert first_notices == ()
         assert (home / "sessions/--w--/s/working-memory/detail/two.md").read_text() == "two"
 
 
@@ -294,7 +296,7 @@ def test_a_resource_whose_folder_is_a_link_keeps_its_documents_in_memory(home: P
         session = memory.session("s", resource="ada")
         session.write("memory/scratch.md", "mine")
         assert list(session.documents()) == ["memory/scratch.md", "overview.md"]
-        assert [said.partition(" ")[0] for said in notices(session)] == ["resources/ada"]
+        assert [notice.partition(" ")[0] for notice in notices(session)] == ["resources/ada"]
     assert [file.name for file in outside.iterdir()] == ["MEMORY.md"]
 
 
@@ -304,7 +306,7 @@ def test_a_resource_whose_folder_is_a_link_keeps_its_documents_in_memory(home: P
 @pytest.mark.embedded
 @pytest.mark.spec("F2")
 @pytest.mark.parametrize("name", ["_notes.md", "it's.md", "it\u2019s.md", "a&b!.md", "two words.md", "设计（一）.md"])
-def test_a_page_may_be_named_as_people_name_files(session: Session, page: Path, name: str) -> None:
+def test_a_page_name_may_have_spaces_punctuation_and_unicode(session: Session, page: Path, name: str) -> None:
     (page.parent / "detail" / name).write_text("# Plan\n\nfirst things first\n")
     prompt = session.prepare([user("hi")])
     assert f"detail/{name} (1 KB): Plan" in str(prompt.messages[0]["content"])
@@ -333,9 +335,9 @@ def test_a_file_that_is_not_a_page_is_ignored_with_one_notice(
     file = page.parent / name
     file.parent.mkdir(exist_ok=True)
     file.write_text("words")
-    (said,) = notices(session)
+    (notice,) = notices(session)
     place = name.removesuffix("/x.md")
-    assert said.startswith(f"{place} is ignored: {why}")
+    assert notice.startswith(f"{place} is ignored: {why}")
     session.write("overview.md", "newer\n")
     assert (notices(session), file.read_text(), list(session.documents())) == ((), "words", ["overview.md"])
 
@@ -358,8 +360,8 @@ def test_temporary_files_of_editors_are_ignored_silently(session: Session, page:
 @pytest.mark.parametrize("name", [b"\x1b[31mred.md", b"two\nlines.md", b"caf\xe9.md"])
 def test_a_file_name_is_escaped_in_notices(session: Session, page: Path, name: bytes) -> None:
     Path(os.fsdecode(os.fsencode(page.parent / "detail") + b"/" + name)).write_text("words")
-    (said,) = notices(session)
-    assert said.isprintable()
+    (notice,) = notices(session)
+    assert notice.isprintable()
 
 
 @pytest.mark.embedded
@@ -387,14 +389,14 @@ BROKEN = "---\nmeta: [1\n---\n# Mine\n"
 @pytest.mark.spec("F4")
 def test_invalid_front_matter_is_reported_once(session: Session, page: Path) -> None:
     page.write_text(BROKEN)
-    (said,) = notices(session)
-    assert said.startswith("overview.md: front_matter: expected YAML (line 2: ")
-    assert "got 'meta: [1'" in said
+    (notice,) = notices(session)
+    assert notice.startswith("overview.md: front_matter: expected YAML (line 2: ")
+    assert "got 'meta: [1'" in notice
     session.event("decision_made", "tabs")  # the page changes, and its front matter does not
     assert notices(session) == ()
     page.write_text(BROKEN.replace("[1", "{version: []}"))
-    (said,) = notices(session)
-    assert said.startswith("overview.md: front_matter.meta.version: expected a text")
+    (notice,) = notices(session)
+    assert notice.startswith("overview.md: front_matter.meta.version: expected a text")
     page.write_text("---\nmeta: {version: 1}\n---\n")
     assert (notices(session), session.front_matter) == ((), {"meta": {"version": 1}})
 
@@ -415,10 +417,10 @@ def test_without_the_library_front_matter_is_text_until_it_is_read(
 class CountingStore(InMemoryStore):
     """A store that counts reads of published versions."""
 
-    looks = 0
+    reads = 0
 
     def published_versions(self, stream: str) -> dict[str, PublishedVersion]:
-        self.looks += 1
+        self.reads += 1
         return super().published_versions(stream)
 
 
@@ -430,14 +432,14 @@ def test_hundreds_of_pages_are_synced_with_few_reads_of_published_versions(home:
     session = Memory(FolderBackend(home, store)).session("s", cwd="/w")
     for number in range(200):
         (home / f"sessions/--w--/s/working-memory/detail/{number}.md").write_text(f"page {number}")
-    store.looks = 0
+    store.reads = 0
     assert len(session.documents()) == 201
-    assert store.looks < 10
+    assert store.reads < 10
 
 
 @pytest.mark.embedded
 @pytest.mark.spec("A5")
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("no_editor_grace")
 def test_damaged_files_with_the_same_start_are_all_kept(session: Session, page: Path) -> None:
     damaged = [b"x" * 1_100_000 + end for end in (b"one", b"two", b"the third")]
     for data in damaged:
@@ -521,7 +523,7 @@ def test_a_blind_write_over_what_another_process_wrote_is_a_conflict(home: Home)
 
 
 def test_a_prompt_sets_the_base_only_of_documents_in_it(home: Home) -> None:
-    """A3, K17: a document that no layer showed was not seen."""
+    """A3, K17: the caller has not seen a document that no layer rendered."""
     with Memory.open(home) as one, Memory.open(home) as two:
         mine, theirs = one.session("s"), two.session("s")
         theirs.write("detail/plan.md", "theirs")

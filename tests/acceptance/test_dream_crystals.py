@@ -1,4 +1,4 @@
-"""What dreams do to crystals: what was used is gone over again, and what an undone dream made is found no more."""
+"""Effects of dreams on crystals: a replay counts as an access, and an undo hides what the dream created."""
 
 from __future__ import annotations
 
@@ -23,20 +23,18 @@ def memory(home: Home, clock: ManualClock) -> Generator[Memory]:
         yield opened
 
 
-def dream(memory: Memory, *happened: EventPayload) -> list[str]:
-    """As a dream would commit it: the ids of what it left in the stream of the resource."""
-    stream = memory._context.resource_stream("ada")  # pyright: ignore[reportPrivateUsage] -- a dream that does just this
-    appended = stream.append(*(Draft(payload=what, origin=Origin.DREAM) for what in happened))
+def dream(memory: Memory, *payloads: EventPayload) -> list[str]:
+    """Append payloads to the resource's stream as a dream would, and return the event ids."""
+    stream = memory._context.resource_stream("ada")  # pyright: ignore[reportPrivateUsage] -- as a dream would commit
+    appended = stream.append(*(Draft(payload=payload, origin=Origin.DREAM) for payload in payloads))
     return [f"{stream.name}#{seq}" for seq in range(appended.first, appended.last + 1)]
 
 
-def found(session: Session, words: str) -> list[str]:
+def search_ids(session: Session, words: str) -> list[str]:
     return [hit.crystal.id for hit in session.search(words)]
 
 
-def test_what_a_dream_goes_over_again_was_wanted_once_more(
-    memory: Memory, session: Session, clock: ManualClock
-) -> None:
+def test_a_replayed_crystal_counts_as_accessed(memory: Memory, session: Session, clock: ManualClock) -> None:
     note = session.note("The ferry leaves at nine")
     other = session.note("The bakery is closed")
     clock.advance(seconds=3_600)
@@ -46,16 +44,16 @@ def test_what_a_dream_goes_over_again_was_wanted_once_more(
     assert memory.get(other.id).accesses == 0
 
 
-def test_what_an_undone_dream_made_is_found_no_more_and_all_else_is(memory: Memory, session: Session) -> None:
+def test_only_crystals_of_an_undone_dream_are_not_found(memory: Memory, session: Session) -> None:
     ferry, harbour = dream(memory, CrystalCreated("The ferry is blue"), CrystalCreated("The ferry is in the harbour"))
     note = session.note("The ferry leaves at nine")
-    assert sorted(found(session, "ferry")) == sorted([ferry, harbour, note.id])
+    assert sorted(search_ids(session, "ferry")) == sorted([ferry, harbour, note.id])
     dream(memory, DreamUndone(dream=1, previous_dream=0, last_seq=0, journal_position=0, crystals=(ferry, harbour)))
-    assert found(session, "ferry") == [note.id]
+    assert search_ids(session, "ferry") == [note.id]
 
 
 @pytest.mark.embedded
-def test_it_is_the_same_after_the_index_is_rebuilt(home: Path, clock: ManualClock) -> None:
+def test_undone_crystals_stay_hidden_after_the_index_is_rebuilt(home: Path, clock: ManualClock) -> None:
     with Memory.open(home, clock=clock, embedder=None) as memory:
         (ferry,) = dream(memory, CrystalCreated("The ferry is blue"))
         memory.search("ferry")
@@ -67,11 +65,11 @@ def test_it_is_the_same_after_the_index_is_rebuilt(home: Path, clock: ManualCloc
 
 
 @pytest.mark.spec("H7")
-def test_as_of_a_day_before_it_was_undone_it_is_found(memory: Memory, session: Session, clock: ManualClock) -> None:
+def test_as_of_an_earlier_day_an_undone_crystal_is_found(memory: Memory, session: Session, clock: ManualClock) -> None:
     (ferry,) = dream(memory, CrystalCreated("The ferry is blue"))
     clock.advance(seconds=86_400)
     day = clock()
     clock.advance(seconds=86_400)
     dream(memory, DreamUndone(dream=1, previous_dream=0, last_seq=0, journal_position=0, crystals=(ferry,)))
-    assert found(session, "ferry") == []
+    assert search_ids(session, "ferry") == []
     assert [hit.crystal.id for hit in session.search("ferry", as_of=day)] == [ferry]
