@@ -19,12 +19,12 @@ PAGE = "# Harbour\n\nThe yellow crane lifts forty tons and must be oiled every s
 
 @pytest.fixture
 def memory(home: Home, clock: ManualClock) -> Generator[Memory]:
-    with Memory.open(home, clock=clock, embedder=None) as opened:
-        yield opened
+    with Memory.open(home, clock=clock, embedder=None) as memory:
+        yield memory
 
 
 def speakers_of_hits(session: Session, query: str) -> list[str]:
-    """Speakers of the hits that contain it, without neighbours."""
+    """Speakers of the hits that contain words of the query, without neighbours."""
     hits = session.search(query, limit=50)
     return [hit.crystal.speaker or hit.crystal.source for hit in hits if hit.parts["words"] > 0]
 
@@ -41,8 +41,8 @@ def test_repeated_search_results_are_found_once(memory: Memory) -> None:
     memory.session("before", resource="ada").add([user("The yellow crane lifts forty tons on a windless day")])
     session = memory.session("now", resource="ada")
     session.prepare([user("How strong is it?")])
-    shown = session.record(a_call("c1", "memory_search", '{"query": "crane tons"}'))
-    assert "forty tons" in json.dumps(shown.results)
+    outcome = session.record(a_call("c1", "memory_search", '{"query": "crane tons"}'))
+    assert "forty tons" in json.dumps(outcome.results)
     session.record(assistant("I looked it up: the yellow crane lifts forty tons on a windless day."))
     assert speakers_of_hits(session, "crane forty tons windless") == ["user"]
 
@@ -57,15 +57,15 @@ def test_repeated_page_text_is_found_once(session: Session) -> None:
 
 def test_a_host_tool_that_reads_the_page_adds_nothing(session: Session) -> None:
     session.note(NOTE)
-    said = [user("Read the notes, please"), a_call("c1", "read_file", '{"path": "memory/scratch.md"}')]
-    session.prepare(said[:1])
-    session.add(said[1:])
+    messages = [user("Read the notes, please"), a_call("c1", "read_file", '{"path": "memory/scratch.md"}')]
+    session.prepare(messages[:1])
+    session.add(messages[1:])
     session.add([a_result("c1", session.read("memory/scratch.md"))])
     assert speakers_of_hits(session, "deadline harbour project March Gustav") == ["memory"]
 
 
 def test_the_same_text_of_a_user_is_indexed(memory: Memory) -> None:
-    """A user saying it is new information."""
+    """Text that a user writes is new information, even if memory has it."""
     session = memory.session("now", resource="ada")
     session.note(NOTE)
     session.prepare([user("hello")])
@@ -113,9 +113,9 @@ def test_a_correcting_note_is_found_in_an_anonymous_session(memory: Memory) -> N
     session = memory.session("now")
     session.note("The deadline for the API is March 12")
     session.prepare([user("hello")])
-    for again in ("The deadline for the API is April 2", "The deadline for the API is March 12"):
-        note = session.note(again)
-        assert memory.get(note.id).text == again
+    for text in ("The deadline for the API is April 2", "The deadline for the API is March 12"):
+        note = session.note(text)
+        assert memory.get(note.id).text == text
         assert note.id in [hit.crystal.id for hit in session.search("deadline API")]
 
 

@@ -32,9 +32,9 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     return InMemoryStore() if request.param == "in_memory" else SqliteStore(tmp_path / "journal.db")
 
 
-def economics_of(store: Store, clock: ManualClock, resource: str = "ada", *, feels: bool = True) -> Economics:
+def economics_of(store: Store, clock: ManualClock, resource: str = "ada", *, affect_enabled: bool = True) -> Economics:
     stream: Stream[ResourceState] = Stream(store, name := f"resource/{resource}", ResourceFold(name), clock)
-    return Economics(lambda: stream, store, clock, lambda: feels)
+    return Economics(lambda: stream, store, clock, lambda: affect_enabled)
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def economics(store: Store, clock: ManualClock) -> Economics:
     return economics_of(store, clock)
 
 
-def entered(store: Store, resource: str = "ada") -> list[Any]:
+def stored_payloads(store: Store, resource: str = "ada") -> list[Any]:
     return [event.payload for event in store.read(f"resource/{resource}")]
 
 
@@ -75,14 +75,14 @@ def test_an_entry_has_the_origin_operator_and_all_fields(economics: Economics, s
 def test_an_earning_adds_a_spike_in_the_same_commit(economics: Economics, store: Store) -> None:
     assert economics.record("earning", amount=8, skill="docs") == "resource/ada#1"
     assert [event.starts_batch for event in store.read("resource/ada")] == [True, False]
-    assert entered(store)[1] == AffectSpiked("sale", reason="earned 8 USD with docs")
+    assert stored_payloads(store)[1] == AffectSpiked("sale", reason="earned 8 USD with docs")
 
 
 @pytest.mark.spec("G9")
 def test_earnings_that_raise_a_level_above_its_threshold_add_a_note(economics: Economics, store: Store) -> None:
     for _ in range(4):
         economics.record("earning", amount=8)
-    notes = [what.text for what in entered(store) if isinstance(what, NoteAdded)]
+    notes = [payload.text for payload in stored_payloads(store) if isinstance(payload, NoteAdded)]
     assert len(notes) == 1
     assert "earned 8 USD" in notes[0]
 
@@ -91,8 +91,8 @@ def test_earnings_that_raise_a_level_above_its_threshold_add_a_note(economics: E
 def test_only_earnings_add_a_spike_and_none_if_affect_is_disabled(store: Store, clock: ManualClock) -> None:
     economics_of(store, clock).record("spending", amount=8)
     economics_of(store, clock).record("listing", skill="docs")
-    economics_of(store, clock, feels=False).record("earning", amount=8)
-    assert [type(what) for what in entered(store)] == [TradeRecorded] * 3
+    economics_of(store, clock, affect_enabled=False).record("earning", amount=8)
+    assert [type(payload) for payload in stored_payloads(store)] == [TradeRecorded] * 3
 
 
 def test_a_float_counts_with_its_printed_digits(economics: Economics) -> None:
@@ -108,7 +108,7 @@ def test_an_entry_repeated_with_its_key_is_stored_once(economics: Economics, sto
     assert economics.report()[0].earned == 8
     with pytest.raises(KeyReused):
         economics.record("earning", amount=9, key="order 7")
-    assert len(entered(store)) == 2
+    assert len(stored_payloads(store)) == 2
 
 
 def test_a_key_that_version_0_1_has_stored_is_recognised(store: Store, clock: ManualClock) -> None:
@@ -130,14 +130,14 @@ def test_names_are_put_on_one_line(economics: Economics) -> None:
     assert economics.report()[0].listed == ("unit tests",)
 
 
-class Rude:
+class BrokenRepr:
     def __repr__(self) -> str:
         raise RuntimeError
 
 
 Bad = Callable[[Economics], Any]
 BAD: list[tuple[str, Bad]] = [
-    ("what", lambda b: b.record("gift", amount=1)),  # type: ignore[arg-type] -- what a host gets wrong
+    ("what", lambda b: b.record("gift", amount=1)),  # type: ignore[arg-type] -- a host's mistake
     ("what", lambda b: b.record([], amount=1)),  # type: ignore[arg-type] -- likewise
     ("amount", lambda b: b.record("earning")),
     ("amount", lambda b: b.record("earning", amount=0)),
@@ -154,7 +154,7 @@ BAD: list[tuple[str, Bad]] = [
     ("amount", lambda b: b.record("earning", amount="1e999999999")),
     ("amount", lambda b: b.record("earning", amount="1e-19")),
     ("amount", lambda b: b.record("earning", amount=True)),
-    ("amount", lambda b: b.record("earning", amount=Rude())),  # type: ignore[arg-type] -- likewise
+    ("amount", lambda b: b.record("earning", amount=BrokenRepr())),  # type: ignore[arg-type] -- likewise
     ("currency", lambda b: b.record("earning", amount=1, currency="$")),
     ("currency", lambda b: b.record("earning", amount=1, currency="US DOLLARS")),
     ("currency", lambda b: b.record("earning", amount=1, currency=None)),  # type: ignore[arg-type] -- likewise
@@ -176,7 +176,7 @@ BAD: list[tuple[str, Bad]] = [
 def test_an_invalid_field_is_named_and_nothing_is_stored(
     economics: Economics, store: Store, field: str, call: Bad
 ) -> None:
-    with pytest.raises(InvalidInput) as refused:
+    with pytest.raises(InvalidInput) as error:
         call(economics)
-    assert refused.value.field == field
-    assert entered(store) == []
+    assert error.value.field == field
+    assert stored_payloads(store) == []

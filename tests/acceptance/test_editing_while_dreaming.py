@@ -1,4 +1,4 @@
-"""A person's editor and a dream on the same pages: what was typed stays, what was dreamt stays, no note comes back."""
+"""A user's editor and a dream change the same pages, and both changes are kept."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def scratch(home: Path) -> Path:
 
 @pytest.fixture
 def session(memory: Memory, clock: ManualClock) -> Session:
-    """With a page that one dream has written, and a note that waits for the next."""
+    """A session with a page written by one dream and a note for the next dream."""
     session = memory.session("s", resource="ada")
     session.note("Ada prefers tabs over spaces in every file of hers", importance=0.8, kind="preference")
     memory.dream("ada")
@@ -36,22 +36,22 @@ def session(memory: Memory, clock: ManualClock) -> Session:
 
 
 @pytest.mark.embedded
-def test_a_page_that_was_open_in_an_editor_during_a_dream_keeps_both(
+def test_a_page_open_in_an_editor_during_a_dream_keeps_both_changes(
     memory: Memory, session: Session, state: Path
 ) -> None:
-    opened = state.read_text("utf-8")
+    before = state.read_text("utf-8")
     memory.dream("ada")
-    state.write_text(opened.replace("## The Niche\n", "## The Niche\n\n- Sells boats\n"), "utf-8")
-    said = session.read("MEMORY.md")
-    assert "- Sells boats" in said
-    assert "Deploys happen on Tuesdays" in said
-    assert "prefers tabs" in said
+    state.write_text(before.replace("## The Niche\n", "## The Niche\n\n- Sells boats\n"), "utf-8")
+    page = session.read("MEMORY.md")
+    assert "- Sells boats" in page
+    assert "Deploys happen on Tuesdays" in page
+    assert "prefers tabs" in page
     memory.flush()
-    assert state.read_text("utf-8") == said
+    assert state.read_text("utf-8") == page
 
 
 @pytest.mark.embedded
-def test_a_user_who_saw_a_dreamt_line_may_remove_it(memory: Memory, session: Session, state: Path) -> None:
+def test_a_user_can_remove_a_dreamt_line(memory: Memory, session: Session, state: Path) -> None:
     memory.dream("ada")
     lines = [line for line in state.read_text("utf-8").split("\n") if "Tuesdays" not in line]
     state.write_text("\n".join(lines), "utf-8")
@@ -59,7 +59,7 @@ def test_a_user_who_saw_a_dreamt_line_may_remove_it(memory: Memory, session: Ses
 
 
 @pytest.mark.embedded
-def test_an_old_page_restored_by_a_user_is_restored(memory: Memory, session: Session, state: Path) -> None:
+def test_a_user_can_restore_an_old_page(memory: Memory, session: Session, state: Path) -> None:
     old = state.read_text("utf-8")
     memory.dream("ada")
     state.write_text(old, "utf-8")
@@ -67,14 +67,12 @@ def test_an_old_page_restored_by_a_user_is_restored(memory: Memory, session: Ses
 
 
 @pytest.mark.embedded
-def test_notes_that_were_taken_in_do_not_come_back_with_an_old_page(
-    memory: Memory, session: Session, scratch: Path
-) -> None:
-    opened = scratch.read_text("utf-8")
-    assert "Tuesdays" in opened
+def test_consolidated_notes_do_not_come_back_with_an_old_page(memory: Memory, session: Session, scratch: Path) -> None:
+    before = scratch.read_text("utf-8")
+    assert "Tuesdays" in before
     memory.dream("ada")
     session.note("Something else")
-    scratch.write_text(f"{opened}\nThe cat is called Pascal.\n", "utf-8")
+    scratch.write_text(f"{before}\nThe cat is called Pascal.\n", "utf-8")
     page = session.read("memory/scratch.md")
     assert [note.text for note in parse_notes(page)] == ["Something else"]
     assert "The cat is called Pascal." in page
@@ -85,9 +83,9 @@ def test_notes_that_were_taken_in_do_not_come_back_with_an_old_page(
 
 @pytest.mark.embedded
 def test_a_note_changed_by_a_user_stays_changed(memory: Memory, session: Session, scratch: Path) -> None:
-    opened = scratch.read_text("utf-8")
+    before = scratch.read_text("utf-8")
     memory.dream("ada")
-    scratch.write_text(opened.replace("Tuesdays", "Mondays"), "utf-8")
+    scratch.write_text(before.replace("Tuesdays", "Mondays"), "utf-8")
     assert [note.text for note in parse_notes(session.read("memory/scratch.md"))] == [
         "Deploys happen on Mondays after the meeting"
     ]
@@ -95,7 +93,7 @@ def test_a_note_changed_by_a_user_stays_changed(memory: Memory, session: Session
 
 @pytest.mark.spec("H6")
 @pytest.mark.usefixtures("session")
-def test_what_a_dream_wrote_on_the_page_is_not_found_as_if_it_were_news(memory: Memory) -> None:
+def test_a_line_written_by_a_dream_is_not_found_as_page_text(memory: Memory) -> None:
     memory.dream("ada")
     paths = {hit.crystal.path for hit in memory.resource("ada").search("Tuesdays meeting")}
     assert paths == {""}
@@ -115,6 +113,6 @@ def test_a_remark_extended_during_a_dream_stays_complete(memory: Memory, scratch
 
     memory.dream("ada", watch=watch)
     memory.flush()
-    left = scratch.read_text("utf-8")
-    assert parse_remarks(left) == ["Do not deploy on Friday, unless Bob says so", "The booking is open"]
-    assert parse_notes(left) == []
+    text = scratch.read_text("utf-8")
+    assert parse_remarks(text) == ["Do not deploy on Friday, unless Bob says so", "The booking is open"]
+    assert parse_notes(text) == []

@@ -40,19 +40,19 @@ def prompt_text(session: Session, *messages: dict[str, Any], **options: Any) -> 
     return json.dumps(session.prepare(list(messages), **options).request, ensure_ascii=False)
 
 
-# -- life of a page ----------------------------------------------------------------------------------------
+# -- lifecycle of a page ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.spec("B1", "B2", "B4")
 def test_a_page_is_created_found_renamed_and_deleted(session: Session, clock: ManualClock) -> None:
     session.observe("cms_createPage", {"title": "About Us"}, page("page-123", "About Us"))
-    made = clock()
+    created_at = clock()
     clock.advance(seconds=300)
     session.observe("cms_searchImages", {"q": "hill"}, {"matches": [{"id": "img-789", "filename": "mountain.jpg"}]})
     session.observe("cms_updatePage", {"pageId": "page-123", "title": "About Our Team"}, {"success": True})
     about, image = session.entities
     assert (about.id, about.type, about.name, about.aliases) == ("page-123", "page", "About Our Team", ("About Us",))
-    assert (about.action, about.first_seen, about.last_seen) == ("update", made, clock())
+    assert (about.action, about.first_seen, about.last_seen) == ("update", created_at, clock())
     assert (image.type, image.id, image.name) == ("image", "img-789", "mountain.jpg")
     session.observe("cms_deletePage", {"pageId": "page-123"}, {"success": True})
     assert [(e.id, e.deleted) for e in session.entities] == [("page-123", True), ("img-789", False)]
@@ -62,10 +62,12 @@ def test_a_page_is_created_found_renamed_and_deleted(session: Session, clock: Ma
 def test_an_evicted_page_is_still_known(session: Session) -> None:
     open_page(session, "Home", "About", *(f"E{n}" for n in range(1, 10)))
     assert names(session) == ["E9", "E8", "E7", "E6", "E5", "E4", "E3", "E2", "E1", "About"]
-    [left] = [event for event in session.events() if isinstance(event.payload, EntitiesEvicted)]
-    assert isinstance(left.payload, EntitiesEvicted)
-    assert [(thing.type, thing.id, thing.name) for thing in left.payload.sightings] == [("page", "page-home", "Home")]
-    assert (left.origin, len(left.sources)) == (Origin.OPERATOR, 1)
+    [eviction] = [event for event in session.events() if isinstance(event.payload, EntitiesEvicted)]
+    assert isinstance(eviction.payload, EntitiesEvicted)
+    assert [(thing.type, thing.id, thing.name) for thing in eviction.payload.sightings] == [
+        ("page", "page-home", "Home")
+    ]
+    assert (eviction.origin, len(eviction.sources)) == (Origin.OPERATOR, 1)
     session.add([user("What became of Home?")])
     assert names(session)[0] == "Home"
     assert len(session.entities) == 10
@@ -160,7 +162,7 @@ def test_parallel_calls_are_matched_with_their_results(session: Session) -> None
 
 @pytest.mark.spec("B4")
 def test_a_result_without_its_call_is_read(session: Session) -> None:
-    session.add([a_result("nobody-called", '{"page": {"id": "page-123", "title": "About Us"}}')])
+    session.add([a_result("uncalled", '{"page": {"id": "page-123", "title": "About Us"}}')])
     assert [entity.key for entity in session.entities] == [("page", "page-123")]
 
 
@@ -201,9 +203,9 @@ def test_a_tracked_entity_keeps_its_aliases(session: Session) -> None:
         ("page-2", ()),
         ("Start", ("Home", "Begin", "Prologue")),
     ]
-    found = session.resolve('open "Prologue"').entity
-    assert found is not None
-    assert found.id == "page-home"
+    match = session.resolve('open "Prologue"').entity
+    assert match is not None
+    assert match.id == "page-home"
 
 
 @pytest.mark.spec("A6")
@@ -233,9 +235,9 @@ def test_tracking_pinned_entities_must_leave_a_free_slot(memory: Memory) -> None
 @pytest.mark.parametrize("wrong", ["page", [7], [{"id": "x"}], [{"id": "a\nb", "type": "page"}], None])
 def test_an_invalid_tracked_entity_is_rejected_and_nothing_is_stored(session: Session, wrong: Any) -> None:
     before = session.state.seq
-    with pytest.raises(InvalidInput) as refused:
+    with pytest.raises(InvalidInput) as error:
         session.track(wrong)
-    assert refused.value.field.startswith("entities")
+    assert error.value.field.startswith("entities")
     assert session.state.seq == before
 
 
@@ -277,8 +279,8 @@ def test_the_error_for_a_failed_pin_names_the_next_step(session: Session) -> Non
     open_page(session, *(f"E{n}" for n in range(12)))
     with pytest.raises(NotFound, match=r"track"):
         session.pin("page-e0")
-    gone = session.entities.get("page-e0")
-    session.track([gone])
+    evicted = session.entities.get("page-e0")
+    session.track([evicted])
     session.pin("page-e0")
     with pytest.raises(NotFound, match="its type is page"):
         session.pin("page-e11", "order")
@@ -320,9 +322,9 @@ def test_a_failing_extractor_stores_nothing_and_the_session_stays_usable(memory:
 
 @pytest.mark.spec("B5")
 def test_rules_of_another_type_are_rejected(memory: Memory) -> None:
-    with pytest.raises(InvalidInput) as refused:
+    with pytest.raises(InvalidInput) as error:
         memory.session("s", entities={"window": 3})  # pyright: ignore[reportArgumentType] -- the wrong kind, on purpose
-    assert refused.value.field == "entities"
+    assert error.value.field == "entities"
 
 
 # -- undo and history --------------------------------------------------------------------------------------
@@ -381,12 +383,12 @@ def test_a_smaller_window_takes_effect_with_the_next_sighting(home: Home) -> Non
 @pytest.mark.spec("A3", "B2")
 def test_two_processes_on_one_session_see_each_others_entities(home: Home) -> None:
     with Memory.open(home) as one, Memory.open(home) as other:
-        here, there = one.session("s"), other.session("s")
-        open_page(here, "Home")
-        open_page(there, "About")
-        open_page(here, "Home")
-        assert names(here) == names(there) == ["Home", "About"]
-        assert here.entities == there.entities
+        first, second = one.session("s"), other.session("s")
+        open_page(first, "Home")
+        open_page(second, "About")
+        open_page(first, "Home")
+        assert names(first) == names(second) == ["Home", "About"]
+        assert first.entities == second.entities
 
 
 @pytest.mark.spec("J2", "B2")
@@ -400,8 +402,8 @@ def test_threads_that_share_a_session_lose_no_sighting(home: Home) -> None:
                 session.export_entities()
 
         with ThreadPoolExecutor(4) as pool:
-            for done in [pool.submit(work, thread) for thread in range(4)]:
-                done.result(timeout=120)
+            for future in [pool.submit(work, thread) for thread in range(4)]:
+                future.result(timeout=120)
         entities = session.entities
         assert len(entities) == 10
         assert len({id for id, _ in entities.ids}) == 40
@@ -494,11 +496,11 @@ def test_the_block_is_in_every_prompt_with_its_banner(session: Session) -> None:
 
 
 @pytest.mark.spec("B10")
-@pytest.mark.parametrize("kept", [1, 3])
-def test_ids_of_dropped_messages_are_in_the_next_prompt(session: Session, kept: int) -> None:
+@pytest.mark.parametrize("kept_messages", [1, 3])
+def test_ids_of_dropped_messages_are_in_the_next_prompt(session: Session, kept_messages: int) -> None:
     talk = [*chat(), assistant("Done."), *turns(6)]
     session.prepare(talk)
-    text = prompt_text(session, {"role": "user", "content": "Summary of what came before."}, *talk[-kept:])
+    text = prompt_text(session, {"role": "user", "content": "Summary of what came before."}, *talk[-kept_messages:])
     assert "page-123" in text
     assert "ada-1" in text
 
@@ -555,14 +557,14 @@ def test_a_stored_name_cannot_break_out_of_the_block(session: Session, name: str
 
 @pytest.mark.spec("B8")
 def test_ids_seen_by_another_session_of_the_resource_are_known(memory: Memory) -> None:
-    elsewhere = memory.session("yesterday", resource="ada")
-    elsewhere.observe("get_order", {}, {"order_id": "#W6390527", "items": [{"item_id": "8384507844"}]})
-    here, stranger = memory.session("today", resource="ada"), memory.session("other", resource="bob")
+    earlier = memory.session("yesterday", resource="ada")
+    earlier.observe("get_order", {}, {"order_id": "#W6390527", "items": [{"item_id": "8384507844"}]})
+    later, other = memory.session("today", resource="ada"), memory.session("other", resource="bob")
     call = ("return_items", {"order_id": "#W6390527", "item_ids": ["8384507844"]})
-    assert here.check_call(*call).ok
-    assert not stranger.check_call(*call).ok
-    elsewhere.observe("get_order", {}, {"order_id": "#W7777777"})
-    assert here.check_call("get_order", {"order_id": "#W7777777"}).ok
+    assert later.check_call(*call).ok
+    assert not other.check_call(*call).ok
+    earlier.observe("get_order", {}, {"order_id": "#W7777777"})
+    assert later.check_call("get_order", {"order_id": "#W7777777"}).ok
 
 
 @pytest.mark.spec("B8", "B9")
@@ -586,19 +588,23 @@ def test_sessions_without_a_resource_share_nothing(memory: Memory) -> None:
 
 @pytest.mark.spec("B8")
 def test_whole_words_of_every_author_but_the_model_count(session: Session) -> None:
-    said = json.dumps({"ok": True, "text": "Shipped to 90210, quantity 42, with parcel LX-77120-A."})
-    talk = [user("use the code SPRING-2031"), a_call("c1", "track", '{"parcel_id": "Q-5551234"}'), a_result("c1", said)]
+    content = json.dumps({"ok": True, "text": "Shipped to 90210, quantity 42, with parcel LX-77120-A."})
+    talk = [
+        user("use the code SPRING-2031"),
+        a_call("c1", "track", '{"parcel_id": "Q-5551234"}'),
+        a_result("c1", content),
+    ]
     session.prepare(talk, system="The shop's own account is acct_550017.")
     session.observe("note", {}, "Reference ZK-4471-B.")
 
-    def standing(id: Any) -> str:
+    def status_of(id: Any) -> str:
         [finding] = session.check_call("get_item", {"item_id": id}).findings
         return finding.status
 
-    for heard in ("SPRING-2031", "LX-77120-A", "acct_550017", "ZK-4471-B"):
-        assert standing(heard) in ("in_window", "mentioned")
-        assert standing(heard[:-1]) == "unknown"
-    assert [standing(id) for id in ("90210", 42, "Shipped", "quantity")] == ["unknown"] * 4
+    for reference in ("SPRING-2031", "LX-77120-A", "acct_550017", "ZK-4471-B"):
+        assert status_of(reference) in ("in_window", "mentioned")
+        assert status_of(reference[:-1]) == "unknown"
+    assert [status_of(id) for id in ("90210", 42, "Shipped", "quantity")] == ["unknown"] * 4
 
 
 @pytest.mark.spec("B8")
@@ -632,9 +638,9 @@ def test_tool_results_are_read_once_for_all_unknown_ids(home: Path) -> None:
 class ReadCounter(InMemoryStore):
     reads = 0
 
-    def read(self, *given: Any, **options: Any) -> Sequence[Event]:
+    def read(self, *arguments: Any, **options: Any) -> Sequence[Event]:
         self.reads += 1
-        return super().read(*given, **options)
+        return super().read(*arguments, **options)
 
 
 @pytest.mark.spec("B8", "A4")
@@ -647,23 +653,23 @@ def test_ids_reverted_here_are_unknown(session: Session) -> None:
 
 @pytest.mark.spec("B7")
 def test_entities_of_another_session_are_found_by_their_aliases(memory: Memory) -> None:
-    elsewhere = memory.session("yesterday", resource="ada")
-    elsewhere.observe("get_page", {}, page("page-123", "Quarterly Report"))
-    elsewhere.observe("update_page", {}, page("page-123", "Annual Summary"))
-    here = memory.session("today", resource="ada")
+    earlier = memory.session("yesterday", resource="ada")
+    earlier.observe("get_page", {}, page("page-123", "Quarterly Report"))
+    earlier.observe("update_page", {}, page("page-123", "Annual Summary"))
+    later = memory.session("today", resource="ada")
     for name in ("Annual Summary", "Quarterly Report"):
-        found = here.resolve(f'open "{name}"').entity
-        assert found is not None
-        assert found.id == "page-123"
+        match = later.resolve(f'open "{name}"').entity
+        assert match is not None
+        assert match.id == "page-123"
     assert memory.session("other", resource="bob").resolve('open "Annual Summary"').entity is None
 
 
 @pytest.mark.spec("A2", "B7")
 def test_positions_in_a_list_survive_use_and_reopening(home: Home) -> None:
-    found = {"matches": [{"id": f"img-{n}", "filename": f"{n}.jpg"} for n in (1, 2, 3)]}
+    result = {"matches": [{"id": f"img-{n}", "filename": f"{n}.jpg"} for n in (1, 2, 3)]}
     with Memory.open(home) as memory:
         session = memory.session("s")
-        session.observe("search_images", {"q": "hill"}, found)
+        session.observe("search_images", {"q": "hill"}, result)
         session.observe("set_hero", {"image_id": "img-2"}, {"ok": True})
         session.add([user("what is img-1?")])
         for _ in range(SNAPSHOT_INTERVAL_EVENTS):
@@ -752,10 +758,10 @@ def test_a_bad_outcome_is_read_or_rejected_and_the_session_is_intact(home: Home,
             session.observe("get_page", **outcome)
         else:
             before = session.state.seq
-            with pytest.raises(InvalidInput) as refused:
+            with pytest.raises(InvalidInput) as error:
                 session.observe("get_page", **outcome)
-            assert refused.value.field.startswith(place)
-            assert len(str(refused.value)) < 1_000
+            assert error.value.field.startswith(place)
+            assert len(str(error.value)) < 1_000
             assert session.state.seq == before
         open_page(session, "After")
         assert names(session)[0] == "After"
@@ -791,6 +797,6 @@ def test_an_entity_keeps_its_name_if_another_has_only_its_id(session: Session) -
     added = {"section": {"id": "sec-1", "heading": "Hero", "pageId": "page-123"}}
     session.observe("cms_addSection", {"pageId": "page-123", "heading": "Hero"}, added)
     session.observe("cms_createPage", {"title": "Contact"}, {"page": {"id": "page-124", "title": "Contact"}})
-    found = session.resolve("open the about page").entity
-    assert found is not None
-    assert (found.id, found.name) == ("page-123", "About Us")
+    match = session.resolve("open the about page").entity
+    assert match is not None
+    assert (match.id, match.name) == ("page-123", "About Us")

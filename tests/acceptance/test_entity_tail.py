@@ -1,4 +1,4 @@
-"""Entities in the tail of a prompt: everything the model needs, within the budget of the block."""
+"""Entities in the tail of a prompt: all that the model needs, within the block's budget."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from inmind import Memory, Prompt, Session
 
 ORDER = {"order_id": "#W6390527", "items": [{"item_id": "8384507844", "name": "Desk Lamp"}]}
 TALK = [message for n in range(40) for message in (user(f"{n}: " + "so it goes " * 20), assistant("I see. " * 30))]
-LOOKED_UP = [user("Where is it?"), a_call("c1", "get_order"), a_result("c1", json.dumps(ORDER))]
-"""Somebody asks for an order, and the agent finds it."""
+LOOKUP = [user("Where is it?"), a_call("c1", "get_order"), a_result("c1", json.dumps(ORDER))]
+"""A user asks for an order, and the agent finds it."""
 
 
 def tail_of(session: Session, *messages: dict[str, Any]) -> str:
@@ -23,17 +23,17 @@ def tail_of(session: Session, *messages: dict[str, Any]) -> str:
 @pytest.mark.spec("B10", "D4")
 def test_entities_shown_in_the_conversation_are_not_repeated_in_the_tail(session: Session) -> None:
     tail_of(session)
-    assert session.prepare([*TALK, *LOOKED_UP]).report.tokens["changes"] == 0
+    assert session.prepare([*TALK, *LOOKUP]).report.tokens["changes"] == 0
     assert session.entities[0].id == "#W6390527"
 
 
 @pytest.mark.spec("B10", "D4")
 def test_entities_of_dropped_messages_are_in_the_next_prompt(session: Session) -> None:
     tail_of(session)
-    talk = [*TALK, *LOOKED_UP, user("Thanks.")]
+    talk = [*TALK, *LOOKUP, user("Thanks.")]
     session.prepare(talk)
-    for left in (talk[-1:], [*TALK[:8], talk[-1]]):
-        prompt = json.dumps(session.prepare(left).messages)
+    for history in (talk[-1:], [*TALK[:8], talk[-1]]):
+        prompt = json.dumps(session.prepare(history).messages)
         assert "#W6390527" in prompt
         assert "8384507844" in prompt
 

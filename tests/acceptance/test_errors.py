@@ -22,7 +22,7 @@ Bad = Callable[[Session], Any]
 
 BAD_INPUT: list[tuple[str, Bad]] = [
     ("format", lambda s: s.prepare([user("x")], format="gemini")),
-    ("messages", lambda s: s.prepare({"role": "user"})),  # type: ignore[arg-type] -- what a host gets wrong
+    ("messages", lambda s: s.prepare({"role": "user"})),  # type: ignore[arg-type] -- a host's mistake
     ("messages[0]", lambda s: s.add(["hello"])),
     ("messages[0].role", lambda s: s.prepare([{}])),
     ("tools", lambda s: s.prepare([user("x")], tools={})),  # type: ignore[arg-type] -- likewise
@@ -39,13 +39,13 @@ BAD_INPUT: list[tuple[str, Bad]] = [
     ("key", lambda s: s.prepare([user("x")], key="")),
     ("key", lambda s: s.add([user("x")], key="k" * 201)),
     ("origin", lambda s: s.observe("t", {}, {}, origin=Origin.USER)),
-    ("tool", lambda s: s.observe(7, {}, {})),  # type: ignore[arg-type] -- what a host gets wrong
+    ("tool", lambda s: s.observe(7, {}, {})),  # type: ignore[arg-type] -- a host's mistake
     ("result.at", lambda s: s.observe("t", {}, {"at": object()})),
     ("arguments.n", lambda s: s.observe("t", {"n": float("inf")}, {})),
     ("prompt_tokens", lambda s: s.report_usage(prompt_tokens=-1)),
     ("cached_tokens", lambda s: s.report_usage(prompt_tokens=5, cached_tokens=6)),
     ("text", lambda s: s.write("overview.md", "nul \x00")),
-    ("origin", lambda s: s.write("overview.md", "x", origin="nobody")),  # type: ignore[arg-type] -- likewise
+    ("origin", lambda s: s.write("overview.md", "x", origin="unknown")),  # type: ignore[arg-type] -- likewise
     ("format", lambda s: s.prepare([user("x")], format=[])),  # type: ignore[arg-type] -- likewise
     ("base", lambda s: s.write("overview.md", "x", base=-1)),
     ("seq", lambda s: s.state_at(-1)),
@@ -56,24 +56,24 @@ BAD_INPUT: list[tuple[str, Bad]] = [
 
 @pytest.mark.spec("J3")
 @pytest.mark.parametrize(("field", "call"), BAD_INPUT, ids=[f"{n}-{field}" for n, (field, _) in enumerate(BAD_INPUT)])
-def test_bad_input_names_the_field_the_value_and_what_was_expected_and_stores_nothing(
+def test_bad_input_names_field_value_and_expectation_and_stores_nothing(
     session: Session, field: str, call: Bad
 ) -> None:
     session.prepare(turns(1))
     before = session.events()
-    with pytest.raises(errors.InvalidInput) as caught:
+    with pytest.raises(errors.InvalidInput) as error:
         call(session)
-    assert (caught.value.code, caught.value.field) == ("INVALID_INPUT", field)
-    assert caught.value.expected in str(caught.value)
+    assert (error.value.code, error.value.field) == ("INVALID_INPUT", field)
+    assert error.value.expected in str(error.value)
     assert session.events() == before
     session.prepare(turns(2))
 
 
-def less_than_nothing(text: str) -> int:
+def negative_count(text: str) -> int:
     return -len(text)
 
 
-OPENING: list[tuple[str, dict[str, Any]]] = [
+BAD_OPTIONS: list[tuple[str, dict[str, Any]]] = [
     ("id", {"id": ""}),
     ("id", {"id": ".."}),
     ("id", {"id": "a\nb"}),
@@ -91,7 +91,7 @@ OPENING: list[tuple[str, dict[str, Any]]] = [
     ("layers[0].slot", {"id": "s", "layers": [TextLayer("a", "x", slot="first")]}),  # type: ignore[arg-type] -- likewise
     ("layers[0].budget", {"id": "s", "layers": [TextLayer("a", "x", budget=50)]}),  # type: ignore[arg-type] -- likewise
     ("counter", {"id": "s", "counter": "x"}),
-    ("counter", {"id": "s", "counter": less_than_nothing}),
+    ("counter", {"id": "s", "counter": negative_count}),
     ("layers", {"id": "s", "layers": 3}),
     ("cwd", {"id": "s", "cwd": 3}),
     ("cwd", {"id": "s", "cwd": "lone \ud800"}),
@@ -99,11 +99,13 @@ OPENING: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.spec("J3")
-@pytest.mark.parametrize(("field", "options"), OPENING, ids=[f"{n}-{field}" for n, (field, _) in enumerate(OPENING)])
+@pytest.mark.parametrize(
+    ("field", "options"), BAD_OPTIONS, ids=[f"{n}-{field}" for n, (field, _) in enumerate(BAD_OPTIONS)]
+)
 def test_a_session_that_cannot_be_opened_is_not_created(memory: Memory, field: str, options: dict[str, Any]) -> None:
-    with pytest.raises(errors.InvalidInput) as caught:
+    with pytest.raises(errors.InvalidInput) as error:
         memory.session(**options)
-    assert caught.value.field == field
+    assert error.value.field == field
     assert memory.sessions() == []
 
 
@@ -123,12 +125,14 @@ def test_a_layer_without_a_valid_budget_is_refused_by_its_constructor(make: Call
 
 
 def test_a_clock_without_a_time_zone_is_refused(home: Home) -> None:
-    with pytest.raises(errors.InvalidInput) as caught:
+    with pytest.raises(errors.InvalidInput) as error:
         Memory.open(home, clock=datetime.now)
-    assert caught.value.field == "clock"
+    assert error.value.field == "clock"
 
 
-def test_a_home_is_the_same_however_its_path_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_relative_home_stays_the_same_after_a_change_of_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "elsewhere").mkdir()
     with Memory.open("mem") as memory:
@@ -139,23 +143,23 @@ def test_a_home_is_the_same_however_its_path_is_written(tmp_path: Path, monkeypa
     assert len(list((tmp_path / "mem").glob("sessions/*/s/working-memory/overview.md"))) == 1
 
 
-def test_a_session_is_not_given_to_another_resource(memory: Memory) -> None:
+def test_a_session_cannot_be_opened_for_another_resource(memory: Memory) -> None:
     memory.session("s", resource="alice").write("MEMORY.md", "alice's own")
-    with pytest.raises(errors.InvalidInput) as caught:
+    with pytest.raises(errors.InvalidInput) as error:
         memory.session("s", resource="mallory")
-    assert (caught.value.field, "alice" in str(caught.value)) == ("resource", False)
+    assert (error.value.field, "alice" in str(error.value)) == ("resource", False)
     assert memory.session("s").resource == "alice"
 
 
-@each_row("home", ["", 7, "mysql://u:p@h/db", "~nobody-has-this-name/x", "nul\x00", "lone \ud800"])
+@each_row("home", ["", 7, "mysql://u:p@h/db", "~no-such-user/x", "nul\x00", "lone \ud800"])
 def test_an_invalid_home_is_refused(home: Any) -> None:
-    with pytest.raises(errors.InvalidInput) as caught:
+    with pytest.raises(errors.InvalidInput) as error:
         Memory.open(home)
-    assert caught.value.field == "home"
+    assert error.value.field == "home"
 
 
 @pytest.mark.embedded
-def test_a_working_directory_with_a_very_long_path_still_has_its_files(memory: Memory, home: Path) -> None:
+def test_a_session_in_a_very_long_path_has_its_files(memory: Memory, home: Path) -> None:
     memory.session("s", cwd="/" + "deep/" * 100).prepare([user("hi")])
     assert len(list(home.glob("sessions/*/s/messages.jsonl"))) == 1
 

@@ -1,4 +1,4 @@
-"""The examples run as they stand, without a network or a key, and print what a reader will see."""
+"""The examples run unchanged, without network or key, and print the expected output."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from inmind.errors import ModelFailed
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
-PRINTED = {
+EXPECTED_OUTPUT = {
     "what_it_is": """\
 [cms_createPage]
   'add a hero section to it' is page-123, "About Us" (95%: the only entity in the window)
@@ -289,34 +289,34 @@ desk      Yes: the 38.00 for your teapot have arrived. We will write about the m
 
 
 def test_every_example_is_run_here() -> None:
-    assert {path.stem for path in EXAMPLES.glob("*.py")} == {*PRINTED, "coding_agent"}
+    assert {path.stem for path in EXAMPLES.glob("*.py")} == {*EXPECTED_OUTPUT, "coding_agent"}
 
 
 @pytest.mark.spec("B2", "B4", "B6", "B7", "B8", "C2", "C5", "C6", "C8", "D1", "D4", "D8", "E3", "E5", "E9", "G3", "G8")
 @pytest.mark.spec("H3", "H5", "H7")
-@pytest.mark.parametrize("name", PRINTED)
-def test_an_example_prints_what_it_always_did(name: str, tmp_path: Path) -> None:
-    done = run(name, tmp_path)
-    assert (done.stdout, done.stderr, done.returncode) == (PRINTED[name], "", 0)
+@pytest.mark.parametrize("name", EXPECTED_OUTPUT)
+def test_an_example_prints_its_expected_output(name: str, tmp_path: Path) -> None:
+    result = run(name, tmp_path)
+    assert (result.stdout, result.stderr, result.returncode) == (EXPECTED_OUTPUT[name], "", 0)
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.spec("B10", "C2", "D4", "E5", "E6", "E8", "E9", "F5")
-def test_the_coding_agent_outlasts_its_window_and_forgets_nothing(tmp_path: Path) -> None:
-    """By what happened, and not by numbers: how long a traceback is depends on the Python that writes it."""
-    done = run("coding_agent", tmp_path)
-    assert (done.stderr, done.returncode) == ("", 0)
-    ran = re.findall(r"^  run_tests (.*)$", done.stdout, re.MULTILINE)
-    assert (len(ran), ran[0], ran[-1]) == (9, "FAILED (failures=16, errors=10)", "OK")
-    assert len(re.findall(r"^  -- call \d+: the window was full", done.stdout, re.MULTILINE)) >= 3
-    assert f"It ended with {ran[0]}." in done.stdout  # read again, from the archive
-    assert "goal: The tests of this project fail. Find out why" in done.stdout
-    assert "Files known by their paths: 12 of 12" in done.stdout
-    with_memory, without = map(float, re.findall(r"\$([\d.]+)$", done.stdout, re.MULTILINE))
-    assert with_memory < without
-    before, now = number_pair(r"sent: (\d+) before, (\d+) now", done.stdout)
+def test_the_coding_agent_finishes_its_task_after_several_compactions(tmp_path: Path) -> None:
+    """Checks events, not token counts: the length of a traceback depends on the Python version."""
+    result = run("coding_agent", tmp_path)
+    assert (result.stderr, result.returncode) == ("", 0)
+    test_runs = re.findall(r"^  run_tests (.*)$", result.stdout, re.MULTILINE)
+    assert (len(test_runs), test_runs[0], test_runs[-1]) == (9, "FAILED (failures=16, errors=10)", "OK")
+    assert len(re.findall(r"^  -- call \d+: the window was full", result.stdout, re.MULTILINE)) >= 3
+    assert f"It ended with {test_runs[0]}." in result.stdout  # read again, from the archive
+    assert "goal: The tests of this project fail. Find out why" in result.stdout
+    assert "Files known by their paths: 12 of 12" in result.stdout
+    with_memory, without_memory = map(float, re.findall(r"\$([\d.]+)$", result.stdout, re.MULTILINE))
+    assert with_memory < without_memory
+    before, now = number_pair(r"sent: (\d+) before, (\d+) now", result.stdout)
     assert before < now
-    assert done.stdout.endswith("The tests pass: yes. No test was changed: yes.\n")
+    assert result.stdout.endswith("The tests pass: yes. No test was changed: yes.\n")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -325,38 +325,38 @@ def test_the_coding_agent_outlasts_its_window_and_forgets_nothing(tmp_path: Path
     "name",
     [*(pytest.param(name, marks=pytest.mark.exhaustive) for name in ("cms_agent", "coding_agent")), "support_agent"],
 )
-def test_an_agent_fares_the_same_with_another_provider(
+def test_an_agent_prints_the_same_with_another_provider(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "path", [str(EXAMPLES), *sys.path])
     script = import_module(name).SCRIPT
     with Provider() as provider:
-        provider.will(*map(by_anthropic, script))
+        provider.will(*map(anthropic_move, script))
         arguments = ("--model", "claude-x", "--base-url", provider.anthropic)
-        done = run(name, tmp_path, *arguments, ANTHROPIC_API_KEY="made-up")
-        assert (done.stderr, done.returncode, provider.failures, provider.unused) == ("", 0, [], 0)
-    assert {(asked.path, asked.headers["x-api-key"]) for asked in provider.asked} == {("/v1/messages", "made-up")}
-    if name in PRINTED:
-        assert done.stdout == PRINTED[name]
+        result = run(name, tmp_path, *arguments, ANTHROPIC_API_KEY="made-up")
+        assert (result.stderr, result.returncode, provider.failures, provider.unused) == ("", 0, [], 0)
+    assert {(request.path, request.headers["x-api-key"]) for request in provider.asked} == {("/v1/messages", "made-up")}
+    if name in EXPECTED_OUTPUT:
+        assert result.stdout == EXPECTED_OUTPUT[name]
 
 
-def test_an_agent_that_is_refused_its_model_says_so_in_a_line(tmp_path: Path) -> None:
+def test_a_refused_model_request_is_reported_in_one_line(tmp_path: Path) -> None:
     with Provider() as provider:
         provider.will(Fails(401, "no such key"))
-        done = run("support_agent", tmp_path, "--model", "x", "--base-url", provider.openai, OPENAI_API_KEY="made-up")
-    (line,) = done.stderr.splitlines()
+        result = run("support_agent", tmp_path, "--model", "x", "--base-url", provider.openai, OPENAI_API_KEY="made-up")
+    (line,) = result.stderr.splitlines()
     assert line.startswith("MODEL_FAILED: the model failed: http://127.0.0.1:")
     assert "no such key" in line
-    assert done.returncode == 1
+    assert result.returncode == 1
 
 
-def test_an_address_without_a_model_is_bad_usage(tmp_path: Path) -> None:
-    done = run("support_agent", tmp_path, "--base-url", "http://127.0.0.1:9/v1")
-    assert done.stderr.endswith("error: --base-url and --provider need --model\n")
-    assert (done.stdout, done.returncode) == ("", 2)
+def test_a_base_url_without_a_model_is_a_usage_error(tmp_path: Path) -> None:
+    result = run("support_agent", tmp_path, "--base-url", "http://127.0.0.1:9/v1")
+    assert result.stderr.endswith("error: --base-url and --provider need --model\n")
+    assert (result.stdout, result.returncode) == ("", 2)
 
 
-def test_a_scripted_model_knows_only_what_it_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_scripted_model_answers_only_from_its_request(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", [str(EXAMPLES), *sys.path])
     world = import_module("world.scripted")
     script = [world.calls("open", id=world.id_of(name)) for name in ("About Us", "Contact")]
@@ -368,7 +368,7 @@ def test_a_scripted_model_knows_only_what_it_is_sent(monkeypatch: pytest.MonkeyP
     assert [json.loads(call["function"]["arguments"]) for call in message["tool_calls"]] == [{"id": "page-1"}]
 
 
-def test_a_script_that_is_not_played_to_its_end_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unused_moves_of_a_script_are_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", [str(EXAMPLES), *sys.path])
     world = import_module("world.scripted")
     with (
@@ -386,12 +386,12 @@ def run(name: str, folder: Path, *arguments: str, **environment: str) -> subproc
         f"sys.argv[0], sys.path[0] = {str(path)!r}, {str(EXAMPLES)!r}\n"
         f"runpy.run_path({str(path)!r}, run_name='__main__')\n"
     )
-    ran = warm_inmind().run(code, *arguments, cwd=folder, env={**os.environ, **environment})
-    return subprocess.CompletedProcess(ran.args, ran.returncode, text(ran.stdout), text(ran.stderr))
+    process = warm_inmind().run(code, *arguments, cwd=folder, env={**os.environ, **environment})
+    return subprocess.CompletedProcess(process.args, process.returncode, text(process.stdout), text(process.stderr))
 
 
-def by_anthropic(move: Callable[[Any], dict[str, Any]]) -> Callable[[dict[str, Any]], Says]:
-    """A move of a script, made by a model that is asked and answers as Anthropic's do."""
+def anthropic_move(move: Callable[[Any], dict[str, Any]]) -> Callable[[dict[str, Any]], Says]:
+    """Convert a move of a script to a reply of Anthropic's API."""
 
     def answer(body: dict[str, Any]) -> Says:
         read = [{"content": text} for text in texts_in([body.get("system"), body["messages"]])]
@@ -420,6 +420,6 @@ def ask(url: str, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def number_pair(pattern: str, text: str) -> tuple[int, int]:
-    found = re.search(pattern, text)
-    assert found
-    return int(found[1]), int(found[2])
+    match = re.search(pattern, text)
+    assert match
+    return int(match[1]), int(match[2])

@@ -1,4 +1,4 @@
-"""The host passes its whole list, and new messages in it are found."""
+"""A host passes its complete list of messages, and the session stores the new ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from inmind.core.events.session import HistorySpliced
 from inmind.errors import InvalidInput, KeyReused
 
 
-def lines(home: Path) -> list[dict[str, Any]]:
+def transcript_lines(home: Path) -> list[dict[str, Any]]:
     (file,) = home.glob("sessions/*/support-42/messages.jsonl")
     return [json.loads(line) for line in file.read_text("utf-8").splitlines()]
 
@@ -27,7 +27,7 @@ def test_a_longer_list_stores_only_new_messages(session: Session) -> None:
     assert [event.kind for event in session.events()].count("message") == 7
 
 
-def test_the_journals_own_history_is_sent_when_no_list_is_given(session: Session) -> None:
+def test_the_stored_history_is_sent_if_no_list_is_given(session: Session) -> None:
     session.add([user("hello"), assistant("hi"), user("who am I")])
     sent = session.prepare().messages
     assert [message["content"] for message in sent[1:3]] == ["hello", "hi"]
@@ -40,7 +40,7 @@ def test_a_regenerated_tail_is_a_branch_and_the_old_one_stays_in_the_journal(ses
     session.prepare([user("a"), assistant("b"), user("C, really")])
     assert [entry.wire["content"] for entry in session.state.conversation] == ["a", "b", "C, really"]
     assert [event.payload for event in session.events() if event.kind == "splice"] == [HistorySpliced(2, 3, 1)]
-    assert [line.get("splice") or line["message"]["content"] for line in lines(home)] == [
+    assert [line.get("splice") or line["message"]["content"] for line in transcript_lines(home)] == [
         "a",
         "b",
         "c",
@@ -49,7 +49,7 @@ def test_a_regenerated_tail_is_a_branch_and_the_old_one_stays_in_the_journal(ses
     ]
 
 
-def test_a_trimmed_list_is_followed(session: Session) -> None:
+def test_the_conversation_follows_a_trimmed_list(session: Session) -> None:
     talk = turns(6)
     session.prepare(talk)
     for start in (2, 4, 6):
@@ -198,9 +198,9 @@ def test_a_legacy_session_opens_and_its_file_stays(home: Path, caplog: pytest.Lo
 @pytest.mark.spec("J3")
 def test_an_invalid_message_is_located_and_nothing_is_stored(session: Session, messages: Any, field: str) -> None:
     before = session.state.seq
-    with pytest.raises(InvalidInput) as caught:
+    with pytest.raises(InvalidInput) as error:
         session.prepare(messages)
-    assert caught.value.field == field
+    assert error.value.field == field
     assert session.state.seq == before
 
 

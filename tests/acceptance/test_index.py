@@ -1,6 +1,6 @@
 """The index is derived: after any damage search works again and nothing is lost.
 
-The fault tables call this M39.
+Fault M39.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from inmind.search.index.sqlite import SqliteIndex
 
 pytestmark = [pytest.mark.spec("M39"), pytest.mark.both_stores]
 
-FOUND = ["The ferry is blue", "The ferry leaves at nine"]
+FERRY_TEXTS = ["The ferry is blue", "The ferry leaves at nine"]
 
 
 def open_index(home: Path) -> Any:
@@ -45,7 +45,7 @@ def overwrite(home: Path, content: bytes) -> None:
     (home / "index.db").write_bytes(content)
 
 
-def in_the_middle(home: Path) -> None:
+def flip_bytes(home: Path) -> None:
     file = home / "index.db"
     content = bytearray(file.read_bytes())
     content[4_096:] = bytes(byte ^ 0x5A for byte in content[4_096:])
@@ -57,8 +57,7 @@ def remove_all(home: Path) -> None:
         file.unlink()
 
 
-def tables(home: Path) -> None:
-    """All tables by name."""
+def drop_tables(home: Path) -> None:
     connection = open_index(home)
     names = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE '%SHADOW%'")
     for name in [name for (name,) in names.fetchall() if "_" not in name]:
@@ -66,7 +65,7 @@ def tables(home: Path) -> None:
     connection.close()
 
 
-def another_program(home: Path) -> None:
+def replace_with_foreign_database(home: Path) -> None:
     other = home.parent / "other"
     other.mkdir()
     execute(other, "CREATE TABLE mine (a)", f"PRAGMA user_version = {VERSION}")
@@ -75,18 +74,18 @@ def another_program(home: Path) -> None:
 
 DAMAGE: dict[str, Callable[[Path], object]] = {
     "deleted": lambda home: (home / "index.db").unlink(),
-    "deleted with all beside it": remove_all,
+    "deleted with its side files": remove_all,
     "empty": lambda home: overwrite(home, b""),
     "text": lambda home: overwrite(home, b"this is no database\n" * 1_000),
     "bytes": lambda home: overwrite(home, os.urandom(50_000)),
     "NUL bytes": lambda home: overwrite(home, bytes(50_000)),
     "cut": lambda home: os.truncate(home / "index.db", (home / "index.db").stat().st_size // 2 + 7),
-    "flipped in the middle": in_the_middle,
-    "without its tables": tables,
+    "flipped in the middle": flip_bytes,
+    "without its tables": drop_tables,
     "of an older version": lambda home: execute(home, "PRAGMA user_version = 99"),
     "of another shape": lambda home: execute(home, "ALTER TABLE crystals RENAME TO other"),
-    "of another program": another_program,
-    "with a strange log": lambda home: (home / "index.db-wal").write_bytes(os.urandom(9_000)),
+    "of another program": replace_with_foreign_database,
+    "with a foreign log": lambda home: (home / "index.db-wal").write_bytes(os.urandom(9_000)),
 }
 
 
@@ -95,10 +94,10 @@ def take_notes(home: Home) -> None:
         session = memory.session("s", resource="ada", cwd="/w")
         session.note("The ferry leaves at nine")
         session.add([user("The ferry is blue")])
-        found_texts(memory)
+        find_ferries(memory)
 
 
-def found_texts(memory: Memory) -> list[str]:
+def find_ferries(memory: Memory) -> list[str]:
     return sorted(hit.crystal.text for hit in memory.resource("ada").search("ferry"))
 
 
@@ -108,12 +107,12 @@ def test_search_works_and_notes_are_intact_after_any_damage_to_the_index(home: P
     take_notes(home)
     DAMAGE[damage](home)
     with Memory.open(home, embedder=None) as memory:
-        assert found_texts(memory) == FOUND
+        assert find_ferries(memory) == FERRY_TEXTS
         assert memory.get("resource/ada#1").text == "The ferry leaves at nine"
         session = memory.session("s")
         assert "The ferry leaves at nine" in session.read("memory/scratch.md")
         session.note("The ferry is late")
-        assert found_texts(memory) == [*FOUND[:1], "The ferry is late", *FOUND[1:]]
+        assert find_ferries(memory) == [*FERRY_TEXTS[:1], "The ferry is late", *FERRY_TEXTS[1:]]
 
 
 @pytest.mark.embedded
@@ -132,23 +131,23 @@ def test_a_note_of_an_unknown_kind_is_found_and_one_out_of_range_is_not(home: Pa
         assert journal.changes() == 1
     journal.close()
     with Memory.open(home, embedder=None) as memory:
-        assert found_texts(memory) == [FOUND[0], "The ferry is loud", FOUND[1]]
+        assert find_ferries(memory) == [FERRY_TEXTS[0], "The ferry is loud", FERRY_TEXTS[1]]
 
 
-POISON: dict[str, str] = {
-    "a role that there is not": '{"wire":{"role":"zzz","content":"the ferry sank"}}',
+UNREADABLE_EVENTS: dict[str, str] = {
+    "an unknown role": '{"wire":{"role":"zzz","content":"the ferry sank"}}',
     "a role that is a list": '{"wire":{"role":["user"],"content":"the ferry sank"}}',
-    "content of nothing": '{"wire":{"role":"user","content":[null]}}',
-    "a format that there is not": '{"wire":{"role":"user","content":"the ferry sank"},"format":"zzz"}',
+    "content of null": '{"wire":{"role":"user","content":[null]}}',
+    "an unknown format": '{"wire":{"role":"user","content":"the ferry sank"},"format":"zzz"}',
     "a message that is a text": '{"wire":"the ferry sank"}',
 }
 
 
 @pytest.mark.embedded
 @pytest.mark.spec("N67")
-@pytest.mark.parametrize("poison", POISON)
+@pytest.mark.parametrize("case", UNREADABLE_EVENTS)
 def test_an_unreadable_event_is_skipped_and_logged_once(
-    home: Path, caplog: pytest.LogCaptureFixture, poison: str
+    home: Path, caplog: pytest.LogCaptureFixture, case: str
 ) -> None:
     """Everything before and after it is found, in its stream and in others."""
     take_notes(home)
@@ -157,34 +156,36 @@ def test_an_unreadable_event_is_skipped_and_logged_once(
         other.add([user("poison"), user("The ferry of mallory")])
         memory.session("s").add([user("The ferry is long")])
     journal: Any = apsw.Connection(str(home / "inmind.db"))
-    journal.execute("UPDATE events SET body = ? WHERE body LIKE '%poison%'", (POISON[poison],))
+    journal.execute("UPDATE events SET body = ? WHERE body LIKE '%poison%'", (UNREADABLE_EVENTS[case],))
     assert journal.changes() == 1
     journal.close()
     remove_all(home)
     for _ in range(2):
         with Memory.open(home, embedder=None) as memory:
-            assert found_texts(memory) == [FOUND[0], "The ferry is long", FOUND[1]]
+            assert find_ferries(memory) == [FERRY_TEXTS[0], "The ferry is long", FERRY_TEXTS[1]]
             assert [hit.crystal.text for hit in memory.resource("mallory").search("ferry")] == ["The ferry of mallory"]
             memory.run_upkeep()
-    told = [record.message for record in caplog.records if "is not indexed" in record.message]
-    assert len(told) == 1
-    assert "event session/other#3 cannot be read" in told[0]
+    warnings = [record.message for record in caplog.records if "is not indexed" in record.message]
+    assert len(warnings) == 1
+    assert "event session/other#3 cannot be read" in warnings[0]
 
 
 @pytest.mark.embedded
 @pytest.mark.spec("J1")
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_an_index_damaged_while_in_use_is_rebuilt(home: Path, damage: str) -> None:
-    """By another process, while this one has it open."""
+    """This process damages the index while another one has it open."""
     take_notes(home)
-    user_of_it = RunningActor(searching.search_again, home=str(home))
-    assert user_of_it.receive_until("found") == [FOUND]
+    actor = RunningActor(searching.search_again, home=str(home))
+    assert actor.receive_until("found") == [FERRY_TEXTS]
     DAMAGE[damage](home)
-    user_of_it.resume()
-    assert user_of_it.receive_until("found") == [sorted([*FOUND, "The ferry was late again"])]
-    assert ask(searching.search_texts, home=str(home), query="ferry") == sorted([*FOUND, "The ferry was late again"])
-    user_of_it.resume()
-    assert user_of_it.finish().answer == sorted([*FOUND, "The ferry was late again", "and again the ferry"])
+    actor.resume()
+    assert actor.receive_until("found") == [sorted([*FERRY_TEXTS, "The ferry was late again"])]
+    assert ask(searching.search_texts, home=str(home), query="ferry") == sorted(
+        [*FERRY_TEXTS, "The ferry was late again"]
+    )
+    actor.resume()
+    assert actor.finish().answer == sorted([*FERRY_TEXTS, "The ferry was late again", "and again the ferry"])
     assert len(ask(searching.search_texts, home=str(home), query="ferry")) == 4
 
 
@@ -205,25 +206,25 @@ def test_a_query_is_repeated_if_another_process_rebuilds_the_index(
     home: Path, monkeypatch: pytest.MonkeyPatch, question: str
 ) -> None:
     take_notes(home)
-    caught_up, remade = SqliteIndex.catch_up, list[Path]()
+    original, rebuilds = SqliteIndex.catch_up, list[Path]()
 
-    def and_then_another_came(index: SqliteIndex, resources: Any = None) -> bool:
-        news = caught_up(index, resources)
-        if len(remade) < 2:
-            remade.append(home)
+    def catch_up_then_rebuild(index: SqliteIndex, resources: Any = None) -> bool:
+        news = original(index, resources)
+        if len(rebuilds) < 2:
+            rebuilds.append(home)
             rebuild_index(home)
         return news
 
     with Memory.open(home, embedder=None) as memory:
-        assert found_texts(memory) == FOUND
-        monkeypatch.setattr(SqliteIndex, "catch_up", and_then_another_came)
+        assert find_ferries(memory) == FERRY_TEXTS
+        monkeypatch.setattr(SqliteIndex, "catch_up", catch_up_then_rebuild)
         if question == "search":
-            assert found_texts(memory) == FOUND
+            assert find_ferries(memory) == FERRY_TEXTS
         else:
-            assert memory.get("resource/ada#1").text in FOUND
+            assert memory.get("resource/ada#1").text in FERRY_TEXTS
             with pytest.raises(NotFound):
                 memory.get("resource/ada#999")
-    assert len(remade) == 2, "the index was not rebuilt"
+    assert len(rebuilds) == 2, "the index was not rebuilt"
 
 
 CALLS: dict[str, Callable[[Memory], object]] = {
@@ -239,10 +240,10 @@ CALLS: dict[str, Callable[[Memory], object]] = {
 def test_other_calls_survive_a_rebuild(home: Path, call: str) -> None:
     take_notes(home)
     with Memory.open(home, embedder=None) as memory:
-        found_texts(memory)
-        tables(home)
+        find_ferries(memory)
+        drop_tables(home)
         CALLS[call](memory)
-        assert found_texts(memory) == FOUND
+        assert find_ferries(memory) == FERRY_TEXTS
 
 
 @pytest.mark.embedded
@@ -252,10 +253,10 @@ def test_an_index_that_cannot_be_rebuilt_raises(home: Path) -> None:
     (home / "index.db").mkdir()
     with Memory.open(home, embedder=None) as memory:
         with pytest.raises(UnsafeStorage, match=r"index\.db"):
-            found_texts(memory)
+            find_ferries(memory)
         memory.session("s").note("The ferry is late")
         (home / "index.db").rmdir()
-        assert len(found_texts(memory)) == 3
+        assert len(find_ferries(memory)) == 3
 
 
 @pytest.mark.embedded
@@ -266,13 +267,13 @@ def test_an_index_of_another_journal_is_rebuilt(home: Path, tmp_path: Path) -> N
     shutil.copytree(home, tmp_path / "copy", ignore=shutil.ignore_patterns("index.db*"))
     with Memory.open(home, embedder=None) as memory:
         memory.session("s").note("The ferry sinks")
-        assert len(found_texts(memory)) == 3
+        assert len(find_ferries(memory)) == 3
     for file in home.glob("inmind.db*"):
         file.unlink()
     shutil.copy(tmp_path / "copy" / "inmind.db", home / "inmind.db")
     with Memory.open(home, embedder=None) as memory:
         memory.session("s").note("The ferry floats")
-        assert found_texts(memory) == ["The ferry floats", *FOUND]
+        assert find_ferries(memory) == ["The ferry floats", *FERRY_TEXTS]
 
 
 @pytest.mark.spec("J2")
@@ -301,19 +302,17 @@ def test_threads_find_everything_written_before(home: Home) -> None:
 
 @pytest.mark.spec("J2")
 def test_processes_find_their_own_text_at_once_and_all_text_in_the_end(home: Home) -> None:
-    """On a home without an index: the first process creates it, and no process fails because of a lock."""
-    noted_by = [
-        RunningActor(searching.note_and_search, home=str(home), name=name, number=12) for name in ("a", "b", "c")
-    ]
-    run_together(noted_by)
+    """On a home without an index: one process creates it, and no process fails by a lock."""
+    actors = [RunningActor(searching.note_and_search, home=str(home), name=name, number=12) for name in ("a", "b", "c")]
+    run_together(actors)
     assert len(ask(searching.search, home=str(home), query="ferry", resource="ada", limit=100)) == 36
 
 
 @pytest.mark.spec("J2")
 def test_parent_and_child_of_a_fork_can_search(home: Home) -> None:
-    ended = RunningActor(searching.search_in_both, fresh=True, home=str(home)).finish()
-    assert ended.code == 0, ended.output
-    assert ended.all("found") == [[["before", "by the child", "by the parent"]]]
+    result = RunningActor(searching.search_in_both, fresh=True, home=str(home)).finish()
+    assert result.code == 0, result.output
+    assert result.all("found") == [[["before", "by the child", "by the parent"]]]
 
 
 @pytest.mark.embedded
@@ -327,7 +326,7 @@ def test_a_damaged_event_hides_only_itself(home: Path) -> None:
     assert journal.changes() == 1
     journal.close()
     with Memory.open(home, embedder=None) as memory:
-        assert sorted(hit.crystal.text for hit in memory.search("ferry")) == sorted(FOUND)
+        assert sorted(hit.crystal.text for hit in memory.search("ferry")) == sorted(FERRY_TEXTS)
         memory.session("t", resource="ada").note("The ferry has a new captain")
         assert len(memory.search("ferry")) == 3
 

@@ -41,23 +41,23 @@ def by_fences(step: int) -> list[Message]:
 
 @pytest.mark.spec("E5", "E6", "E8")
 @pytest.mark.parametrize("window", [4_000, pytest.param(8_000, marks=pytest.mark.exhaustive)])
-@pytest.mark.parametrize("asks", [pytest.param(False, marks=pytest.mark.exhaustive), True])
+@pytest.mark.parametrize("has_question", [pytest.param(False, marks=pytest.mark.exhaustive), True])
 @pytest.mark.parametrize("work", [by_tools, by_text, by_fences])
-def test_a_long_task_always_fits_and_keeps_its_goal(memory: Memory, work: Any, asks: bool, window: int) -> None:
+def test_a_long_task_always_fits_and_keeps_its_goal(memory: Memory, work: Any, has_question: bool, window: int) -> None:
     session = memory.session("s", window=window, reserve=500, memory_tools=work is by_tools)
     talk = [user(TASK)]
     compacted = 0
     for step in range(STEPS):
         prompt = session.prepare(talk, system="You are a shell agent.")
         compacted += len(prompt.report.compactions)
-        told = json.dumps(prompt.request)
-        assert "Never restart the database." in told
-        assert told.count(BLOCK_START) <= 3
+        text = json.dumps(prompt.request)
+        assert "Never restart the database." in text
+        assert text.count(BLOCK_START) <= 3
         talk += work(step)
-        if asks and step == 5:
+        if has_question and step == 5:
             talk += [assistant("Shall I mask card numbers?"), user("Always mask card numbers.")]
-        if asks and step > 5:
-            assert "Always mask card numbers." in told
+        if has_question and step > 5:
+            assert "Always mask card numbers." in text
     assert 0 < compacted < STEPS
 
 
@@ -95,18 +95,18 @@ def test_automatic_compaction_waits_for_a_minimum_gain(memory: Memory) -> None:
 
 @pytest.mark.spec("E7")
 def test_a_failing_summarizer_is_reported_and_compaction_continues(memory: Memory) -> None:
-    asked: list[str] = []
+    prompts: list[str] = []
 
     def fails(prompt: str) -> str:
-        asked.append(prompt)
+        prompts.append(prompt)
         raise RuntimeError("503")
 
     session = memory.session("s", window=8_000, reserve=500, summarizer=fails)
     talk = [user(TASK)]
     prompt = session.prepare(talk)
-    while not asked:
+    while not prompts:
         talk += [assistant("word " * 300), user("go on")]
         prompt = session.prepare(talk)
     assert prompt.report.compacted
     assert prompt.report.notices == ("the summary was extracted because the session's model failed: RuntimeError: 503",)
-    assert len(asked) == 1
+    assert len(prompts) == 1

@@ -1,4 +1,4 @@
-"""The MCP server as a child of its client: over a pipe, with whatever else prints, until it is told to leave."""
+"""The MCP server over stdio: stray output, invalid input and shutdown."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from inmind.apps.mcp.stdio import MAX_MESSAGE_BYTES, find_id, split_lines
 
 CALLS = 100
 
-# A library that prints, and a disk that takes its time: so that calls are waiting when the signal comes.
+# A library that prints, and slow calls, so that some are pending when the signal comes.
 NOISY_AND_SLOW = """
 import time
 from inmind.session.session import Session
@@ -38,7 +38,7 @@ Session.call_tool = slow
 main()
 """
 
-# How many calls are being carried out at once, where there is room for two.
+# Prints the number of concurrent calls, with a limit of two.
 COUNTING = """
 import os, time
 import inmind.apps.mcp.stdio as stdio
@@ -48,7 +48,7 @@ stdio.MAX_PENDING_BYTES = 2 * stdio.MIN_REQUEST_BYTES
 fast, running = Session.call_tool, []
 def counted(*given, **named):
     running.append(1)
-    os.write(2, b"running %d\\n" % len(running))  # in one piece, whoever else speaks
+    os.write(2, b"running %d\\n" % len(running))  # one write, so that lines do not mix
     time.sleep(0.05)
     running.pop()
     return fast(*given, **named)
@@ -77,31 +77,29 @@ main()
 @pytest.mark.spec("I3")
 @pytest.mark.parametrize("mode", MODES)
 def test_an_agent_works_over_a_pipe(home: Path, tmp_path: Path, mode: Mode) -> None:
-    """One that says where it works is believed; the newer protocol has no way to say so."""
-    elsewhere = tmp_path / "elsewhere"
+    """A client of the older protocol reports its folder; the newer protocol cannot."""
+    client_folder = tmp_path / "elsewhere"
 
     async def work() -> None:
-        async with over_stdio(home, tmp_path, mode=mode, list_roots_callback=roots(elsewhere)) as client:
+        async with over_stdio(home, tmp_path, mode=mode, list_roots_callback=roots(client_folder)) as client:
             await called(client, "working_memory_note", note="Ada prefers tabs")
             await called(client, "memory_read", path="overview.md")
             await called(client, "memory_write", path="overview.md", text="# Mine\n")
-            found = await asyncio.gather(*(called(client, "memory_search", query="tabs") for _ in range(20)))
-            assert all("Ada prefers tabs" in text_of(one) for one in found)
+            results = await asyncio.gather(*(called(client, "memory_search", query="tabs") for _ in range(20)))
+            assert all("Ada prefers tabs" in text_of(one) for one in results)
             assert "# Mine" in text_of(await called(client, "working_memory_show"))
 
     asyncio.run(work())
     with Memory.open(home) as memory:
         assert [info.id for info in memory.sessions()] == [
-            folder_project_name(elsewhere if mode == "legacy" else tmp_path)
+            folder_project_name(client_folder if mode == "legacy" else tmp_path)
         ]
 
 
 @pytest.mark.embedded
 @pytest.mark.spec("C08", "I3")
-def test_told_to_leave_with_calls_waiting_it_answers_all_keeps_what_it_acknowledged_and_is_gone_soon(
-    home: Path, tmp_path: Path
-) -> None:
-    process = a_child(home, tmp_path, NOISY_AND_SLOW)
+def test_on_sigterm_all_calls_are_answered_and_acknowledged_notes_are_stored(home: Path, tmp_path: Path) -> None:
+    process = start_server(home, tmp_path, NOISY_AND_SLOW)
     assert process.stdin is not None
     assert process.stdout is not None
     assert process.stderr is not None
@@ -117,29 +115,29 @@ def test_told_to_leave_with_calls_waiting_it_answers_all_keeps_what_it_acknowled
     code = process.wait(timeout=20)  # while stdin is open
     assert time.monotonic() - since < 5
     assert code == 0
-    told = process.stderr.read()
+    log = process.stderr.read()
     process.communicate()
     answers = {answer["id"]: answer for answer in map(json.loads, lines)}
     assert len(answers) == len(lines)
     assert set(answers) == set(range(CALLS + 1))
-    refused = {
+    rejected = {
         number for number, answer in answers.items() if answer.get("result", {}).get("isError", "error" in answer)
     }
-    assert 0 < len(refused) < CALLS
-    assert all("closed" in json.dumps(answers[number]).lower() for number in refused)
-    assert "a stray line" in told
+    assert 0 < len(rejected) < CALLS
+    assert all("closed" in json.dumps(answers[number]).lower() for number in rejected)
+    assert "a stray line" in log
     assert not (home / "inmind.db-wal").exists()
     with Memory.open(home) as memory:
         (resource,) = memory.resources()
         page = memory.resource(resource).state.documents.text("memory/scratch.md")
     stored = {number for number in range(1, CALLS + 1) if f"note-{number}-" in page}
-    assert stored == set(range(1, CALLS + 1)) - refused
+    assert stored == set(range(1, CALLS + 1)) - rejected
 
 
 @pytest.mark.exhaustive
 @pytest.mark.embedded
-def test_a_client_that_goes_on_sending_is_not_waited_for(home: Path, tmp_path: Path) -> None:
-    process = a_child(home, tmp_path, "from inmind.apps.cli import main; main()")
+def test_shutdown_does_not_wait_for_a_client_that_keeps_sending(home: Path, tmp_path: Path) -> None:
+    process = start_server(home, tmp_path, "from inmind.apps.cli import main; main()")
     assert process.stdin is not None
     assert process.stdout is not None
     send(process, "initialize", 0, {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": NAME})
@@ -147,30 +145,30 @@ def test_a_client_that_goes_on_sending_is_not_waited_for(home: Path, tmp_path: P
     send(process, "notifications/initialized")
     sent: list[int] = []
 
-    def go_on() -> None:
+    def keep_sending() -> None:
         with suppress(BrokenPipeError):
             for number in range(1, 1_000_000):
                 send(process, "ping", number)
                 sent.append(number)
 
-    sending = threading.Thread(target=go_on)
-    sending.start()
+    sender = threading.Thread(target=keep_sending)
+    sender.start()
     lines = [process.stdout.readline()]
     process.send_signal(signal.SIGTERM)
     lines += process.stdout.readlines()
     assert process.wait(timeout=20) == 0
-    sending.join()
+    sender.join()
     with suppress(BrokenPipeError):
         process.communicate()
     answered = sorted(json.loads(line)["id"] for line in lines)
-    assert answered == list(range(1, len(answered) + 1)), "one of those that were taken is not answered"
-    assert len(answered) < len(sent), "it has waited until all was sent"
+    assert answered == list(range(1, len(answered) + 1)), "a received request was not answered"
+    assert len(answered) < len(sent), "the server waited until all was sent"
 
 
 @pytest.mark.embedded
 @pytest.mark.spec("N63")
-def test_what_cannot_be_read_is_answered_and_when_the_client_goes_it_leaves_quietly(home: Path, tmp_path: Path) -> None:
-    """Nonsense, a message that is too long, and at last a line that nobody has finished."""
+def test_invalid_messages_get_an_error_and_the_server_exits_at_eof(home: Path, tmp_path: Path) -> None:
+    """Invalid JSON, a message over the size limit, and an unterminated last line."""
     call = (
         '{"jsonrpc": "2.0", "id": %s, "method": "tools/call", "params": {"name": "x", "arguments": {"id": 3, "y": %s}}}'
     )
@@ -181,25 +179,25 @@ def test_what_cannot_be_read_is_answered_and_when_the_client_goes_it_leaves_quie
         10: '{"id": 10, "method": 5, "jsonrpc": "2.0"}',
     }
     nameless = ["\udcff\udcfe not json", "{}", "[]", f"[{line_of('ping', 11).strip()}]", "[" * 100_000]
-    process = a_child(home, tmp_path, NOISY_AND_SLOW)
+    process = start_server(home, tmp_path, NOISY_AND_SLOW)
     begin = line_of("initialize", 0, {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": NAME})
     sent = [begin.strip(), *broken.values(), "", *nameless, line_of("ping", 1).strip(), '{"jsonrpc"']
-    rest, told = process.communicate("\n".join(sent), timeout=30)
+    rest, log = process.communicate("\n".join(sent), timeout=30)
     assert process.returncode == 0
-    assert "Traceback" not in told
-    said = [json.loads(line) for line in rest.splitlines()]
-    assert [one["id"] for one in said if "result" in one] == [0, 1]
-    errors = [(one["id"], one["error"]["code"]) for one in said if "error" in one]
+    assert "Traceback" not in log
+    answers = [json.loads(line) for line in rest.splitlines()]
+    assert [one["id"] for one in answers if "result" in one] == [0, 1]
+    errors = [(one["id"], one["error"]["code"]) for one in answers if "error" in one]
     assert errors[:4] == [(7, -32700), (8, -32700), ("nine", -32700), (10, -32600)]
     assert errors[4:] == [(None, code) for code in (-32700, -32600, -32600, -32600, -32700, -32700)]
-    assert told.count("inmind: invalid message: ") == len(errors)
+    assert log.count("inmind: invalid message: ") == len(errors)
 
 
 @pytest.mark.exhaustive
 @pytest.mark.embedded
 @pytest.mark.spec("C08")
-def test_a_client_that_dies_while_it_is_answered_is_no_failure(home: Path, tmp_path: Path) -> None:
-    process = a_child(home, tmp_path, NOISY_AND_SLOW)
+def test_a_client_that_exits_before_its_answers_is_no_failure(home: Path, tmp_path: Path) -> None:
+    process = start_server(home, tmp_path, NOISY_AND_SLOW)
     assert process.stdin is not None
     assert process.stdout is not None
     assert process.stderr is not None
@@ -216,47 +214,49 @@ def test_a_client_that_dies_while_it_is_answered_is_no_failure(home: Path, tmp_p
 
 @pytest.mark.exhaustive
 @pytest.mark.embedded
-def test_what_is_not_answered_yet_keeps_the_next_from_being_read(home: Path, tmp_path: Path) -> None:
-    process = a_child(home, tmp_path, COUNTING)
+def test_pending_requests_limit_how_many_are_read(home: Path, tmp_path: Path) -> None:
+    process = start_server(home, tmp_path, COUNTING)
     calls = [line_of("tools/call", n, {"name": "working_memory_note", "arguments": {"note": "x"}}) for n in range(1, 9)]
     begin = line_of("initialize", 0, {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": NAME})
     cancelled = line_of("notifications/cancelled", params={"requestId": 1})
-    rest, told = process.communicate("".join([begin, calls[0], cancelled, *calls[1:]]), timeout=30)
+    rest, log = process.communicate("".join([begin, calls[0], cancelled, *calls[1:]]), timeout=30)
     answered = {json.loads(line)["id"] for line in rest.splitlines()}
     assert answered >= {0, *range(2, 9)}
-    running = [int(line.split()[1]) for line in told.splitlines() if line.startswith("running ")]
-    assert 2 <= max(running) <= 3  # the one that was called off runs on beside two others
+    running = [int(line.split()[1]) for line in log.splitlines() if line.startswith("running ")]
+    assert 2 <= max(running) <= 3  # the cancelled call continues next to two others
 
 
 @pytest.mark.embedded
-@pytest.mark.parametrize("told", [(), pytest.param(("--no-dreams",), marks=pytest.mark.exhaustive)])
-def test_it_dreams_meanwhile_and_does_not_wait_for_that_when_it_leaves(
-    home: Path, tmp_path: Path, told: tuple[str, ...]
+@pytest.mark.parametrize("options", [(), pytest.param(("--no-dreams",), marks=pytest.mark.exhaustive)])
+def test_the_server_dreams_in_the_background_and_exits_without_waiting(
+    home: Path, tmp_path: Path, options: tuple[str, ...]
 ) -> None:
-    process = a_child(home, tmp_path, DREAMING, *told)
+    process = start_server(home, tmp_path, DREAMING, *options)
     assert process.stderr is not None
     assert process.stdin is not None
-    if told:
+    if options:
         send(process, "ping", 0)
     else:
         assert process.stderr.readline() == "a round begins\n"
     since = time.monotonic()
-    _, said = process.communicate(timeout=20)
+    _, log = process.communicate(timeout=20)
     assert process.returncode == 0
     assert time.monotonic() - since < 10
-    assert said == ""
+    assert log == ""
 
 
 @given(st.binary(max_size=200) | st.text(alphabet='{}[]":,\\id1 methodrsul', max_size=60).map(str.encode))
-def test_an_id_is_found_or_not_in_whatever_comes(line: bytes) -> None:
-    found = find_id(line)
-    assert found is None or str(found) in line.decode(errors="replace").replace("\\", "") or isinstance(found, str)
+def test_find_id_accepts_any_bytes(line: bytes) -> None:
+    request_id = find_id(line)
+    assert (
+        request_id is None
+        or str(request_id) in line.decode(errors="replace").replace("\\", "")
+        or isinstance(request_id, str)
+    )
 
 
 @given(st.integers() | st.text(max_size=50), st.booleans(), st.integers(0, 3))
-def test_the_id_of_a_request_is_found_wherever_it_stands_and_that_of_an_answer_is_not_taken_for_one(
-    id: int | str, answers: bool, place: int
-) -> None:
+def test_find_id_finds_ids_of_requests_but_not_of_answers(id: int | str, answers: bool, place: int) -> None:
     fields: list[tuple[str, Any]] = [
         ("jsonrpc", "2.0"),
         ("params", {"id": 99, "x": ["id", {"id": 98}]}),
@@ -270,30 +270,30 @@ def test_the_id_of_a_request_is_found_wherever_it_stands_and_that_of_an_answer_i
 
 @pytest.mark.embedded
 @pytest.mark.spec("I3", "J3")
-def test_a_home_that_cannot_be_opened_is_said_in_one_line_and_not_in_the_protocol(home: Path, tmp_path: Path) -> None:
+def test_an_invalid_home_is_reported_in_one_line_on_stderr(home: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
-    nowhere = at_once("mcp", home=tmp_path / "file")
-    assert (nowhere.exit_code, nowhere.stdout) == (5, "")
-    assert nowhere.stderr.startswith("inmind: UNSAFE_STORAGE: ")
+    not_a_folder = at_once("mcp", home=tmp_path / "file")
+    assert (not_a_folder.exit_code, not_a_folder.stdout) == (5, "")
+    assert not_a_folder.stderr.startswith("inmind: UNSAFE_STORAGE: ")
     home.mkdir(mode=0o700)
     (home / "config.toml").write_text("[dream]\nenabeld = false\n")
     misspelt = at_once("mcp", home=home)
     assert (misspelt.exit_code, misspelt.stdout) == (2, "")
     assert "did you mean dream.enabled?" in misspelt.stderr
-    assert [said.stderr.count("\n") for said in (nowhere, misspelt)] == [1, 1]
+    assert [result.stderr.count("\n") for result in (not_a_folder, misspelt)] == [1, 1]
 
 
 @pytest.mark.embedded
-def test_without_its_extra_it_says_what_to_install(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_mcp_extra_the_error_names_the_package(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("inmind.apps.mcp.command.find_spec", lambda name: None if name == "mcp" else name)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
-    said = at_once("mcp", home=home)
-    assert said.exit_code == 2
-    assert 'pip install "inmind[mcp]"' in said.stderr
+    result = at_once("mcp", home=home)
+    assert result.exit_code == 2
+    assert 'pip install "inmind[mcp]"' in result.stderr
     assert not home.exists()
 
 
 @given(st.lists(st.binary(max_size=20).map(lambda line: line.replace(b"\n", b""))), st.integers(1, 7))
-def test_lines_come_out_as_they_went_in_wherever_the_pipe_has_cut_them(lines: list[bytes], size: int) -> None:
+def test_lines_are_split_the_same_for_any_chunk_size(lines: list[bytes], size: int) -> None:
     sent = b"".join(line + b"\n" for line in lines)
     assert list(split_lines(iter([sent[at : at + size] for at in range(0, len(sent), size)]))) == lines
 
@@ -301,7 +301,7 @@ def test_lines_come_out_as_they_went_in_wherever_the_pipe_has_cut_them(lines: li
 NAME = {"name": "raw", "version": "1"}
 
 
-def a_child(home: Path, folder: Path, code: str, *arguments: str) -> subprocess.Popen[str]:
+def start_server(home: Path, folder: Path, code: str, *arguments: str) -> subprocess.Popen[str]:
     program, option, _, *rest = command("mcp", *arguments, home=home)
     return subprocess.Popen(
         [program, option, code, *rest],

@@ -1,4 +1,4 @@
-"""What every model promises, whichever server it stands behind, and whatever that server does."""
+"""Behaviour that all model clients share, for any response of the server."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def pauses() -> list[float]:
     return []
 
 
-def openai(server: ModelServer, pauses: list[float], **given: Any) -> Model:
-    return OpenAICompatible(server.url, "toy", pause=pauses.append, **{"key": KEY, **given})
+def openai(server: ModelServer, pauses: list[float], **options: Any) -> Model:
+    return OpenAICompatible(server.url, "toy", pause=pauses.append, **{"key": KEY, **options})
 
 
-def anthropic(server: ModelServer, pauses: list[float], **given: Any) -> Model:
-    return Anthropic("toy", url=server.url.removesuffix("/v1"), pause=pauses.append, **{"key": KEY, **given})
+def anthropic(server: ModelServer, pauses: list[float], **options: Any) -> Model:
+    return Anthropic("toy", url=server.url.removesuffix("/v1"), pause=pauses.append, **{"key": KEY, **options})
 
 
 Maker = Callable[..., Model]
@@ -52,7 +52,7 @@ def make(request: pytest.FixtureRequest) -> Maker:
 
 @pytest.fixture
 def good(make: Maker) -> Said:
-    """The answer that this provider gives when all is well."""
+    """A valid answer of this provider."""
     return chat('{"edits":[]}') if make is openai else message({"type": "text", "text": '{"edits":[]}'})
 
 
@@ -61,12 +61,12 @@ def model(make: Maker, server: ModelServer, pauses: list[float]) -> Model:
     return make(server, pauses)
 
 
-def test_it_is_a_model_and_taken_for_one(model: Model) -> None:
+def test_as_model_returns_a_model_unchanged(model: Model) -> None:
     assert isinstance(model, Model)
     assert as_model(model) is model
 
 
-def test_its_answer_comes_with_what_it_cost(server: ModelServer, model: Model, good: Said) -> None:
+def test_a_reply_has_its_text_and_tokens(server: ModelServer, model: Model, good: Said) -> None:
     server.will(good)
     reply = model.ask(QUESTION, seconds=5)
     assert json.loads(reply.text) == {"edits": []}
@@ -75,26 +75,26 @@ def test_its_answer_comes_with_what_it_cost(server: ModelServer, model: Model, g
 
 
 @pytest.mark.parametrize(
-    ("given", "in_environment", "sent"), [(KEY, "xyz", KEY), (None, "xyz", "xyz"), ("", "xyz", "")]
+    ("key_option", "in_environment", "expected_key"), [(KEY, "xyz", KEY), (None, "xyz", "xyz"), ("", "xyz", "")]
 )
-def test_the_key_is_the_given_one_or_that_of_the_variable(
+def test_a_key_argument_overrides_the_environment(
     make: Maker,
     server: ModelServer,
     pauses: list[float],
     good: Said,
     monkeypatch: pytest.MonkeyPatch,
-    given: str | None,
+    key_option: str | None,
     in_environment: str,
-    sent: str,
+    expected_key: str,
 ) -> None:
     monkeypatch.setenv("MY_KEY", in_environment)
     server.will(good)
-    make(server, pauses, key=given, key_env="MY_KEY").ask(QUESTION, seconds=5)
+    make(server, pauses, key=key_option, key_env="MY_KEY").ask(QUESTION, seconds=5)
     headers = server.asked[0].headers
-    assert (headers.get("x-api-key") or headers.get("authorization", "").removeprefix("Bearer ")) == sent
+    assert (headers.get("x-api-key") or headers.get("authorization", "").removeprefix("Bearer ")) == expected_key
 
 
-def test_a_model_that_does_not_answer_in_time_has_failed(server: ModelServer, model: Model) -> None:
+def test_a_timeout_is_a_failure(server: ModelServer, model: Model) -> None:
     gate = Event()
     server.will(Said("{}", gate=gate))
     with pytest.raises(ModelFailed, match="did not answer in time"):
@@ -103,13 +103,13 @@ def test_a_model_that_does_not_answer_in_time_has_failed(server: ModelServer, mo
     assert len(server.asked) == 1
 
 
-def test_an_answer_that_breaks_off_is_asked_for_again(server: ModelServer, model: Model, good: Said) -> None:
+def test_a_truncated_response_is_retried(server: ModelServer, model: Model, good: Said) -> None:
     server.will(Said('{"choices": [', promised=100), good)
     assert model.ask(QUESTION, seconds=60).text
 
 
 @pytest.mark.parametrize("status", [429, 500, 503, 529])
-def test_what_may_pass_is_tried_again(
+def test_temporary_errors_are_retried(
     server: ModelServer, model: Model, good: Said, pauses: list[float], status: int
 ) -> None:
     server.will(fails(status), fails(status), good)
@@ -117,16 +117,14 @@ def test_what_may_pass_is_tried_again(
     assert pauses == list(RETRY_DELAYS_SECONDS)
 
 
-def test_trying_again_has_an_end(server: ModelServer, model: Model) -> None:
+def test_the_number_of_retries_is_limited(server: ModelServer, model: Model) -> None:
     server.will(*[fails(503, "overloaded")] * 9)
     with pytest.raises(ModelFailed, match=r"answered 503: 'overloaded'"):
         model.ask(QUESTION, seconds=60)
     assert len(server.asked) == 1 + len(RETRY_DELAYS_SECONDS)
 
 
-def test_a_server_that_says_when_to_come_again_is_believed(
-    server: ModelServer, model: Model, good: Said, pauses: list[float]
-) -> None:
+def test_a_retry_after_header_is_followed(server: ModelServer, model: Model, good: Said, pauses: list[float]) -> None:
     server.will(fails(429, Retry_After="7"), good)
     model.ask(QUESTION, seconds=60)
     assert pauses == [7.0]
@@ -141,7 +139,7 @@ def test_retries_stop_at_the_timeout(server: ModelServer, model: Model, pauses: 
 
 
 @pytest.mark.parametrize("after", ["soon", "nan", "-3", "Wed, 21 Oct 2026 07:28:00 GMT", "²"])
-def test_a_time_to_come_again_that_is_none_is_not_waited_for(
+def test_an_invalid_retry_after_header_is_ignored(
     server: ModelServer, model: Model, good: Said, pauses: list[float], after: str
 ) -> None:
     server.will(fails(503, Retry_After=after.encode().decode("latin-1")), good)
@@ -175,20 +173,20 @@ def test_a_refusal_is_final_and_no_redirect_is_followed(server: ModelServer, mod
     ],
     ids=str,
 )
-def test_an_answer_of_another_shape_is_a_failure(server: ModelServer, model: Model, body: str | bytes) -> None:
+def test_an_unexpected_response_body_is_a_failure(server: ModelServer, model: Model, body: str | bytes) -> None:
     server.will(Said(body))
     with pytest.raises(ModelFailed, match=r"did not answer with a JSON object|the response has no text"):
         model.ask(QUESTION, seconds=60)
 
 
-def test_an_answer_of_ten_megabytes_is_not_read_to_its_end(server: ModelServer, model: Model) -> None:
+def test_a_response_over_the_size_limit_is_a_failure(server: ModelServer, model: Model) -> None:
     server.will(Said(b"x" * 10_000_000))
     with pytest.raises(ModelFailed, match=f"more than {MAX_RESPONSE_BYTES:,} bytes"):
         model.ask(QUESTION, seconds=60)
     assert len(server.asked) == 1
 
 
-def test_an_answer_that_would_unfold_is_taken_as_it_came(server: ModelServer, model: Model) -> None:
+def test_a_compressed_response_is_not_decompressed(server: ModelServer, model: Model) -> None:
     import gzip
 
     server.will(Said(gzip.compress(b"{}" + b" " * 50_000_000), headers={"Content-Encoding": "gzip"}))
@@ -196,7 +194,7 @@ def test_an_answer_that_would_unfold_is_taken_as_it_came(server: ModelServer, mo
         model.ask(QUESTION, seconds=60)
 
 
-def test_usage_that_is_none_counts_as_nothing(server: ModelServer, model: Model, good: Said) -> None:
+def test_invalid_usage_counts_as_zero(server: ModelServer, model: Model, good: Said) -> None:
     assert isinstance(good.body, str)
     server.will(Said(json.dumps({**json.loads(good.body), "usage": {"prompt_tokens": "many", "output_tokens": -1}})))
     assert model.ask(QUESTION, seconds=5).tokens == (0, 0)
@@ -204,8 +202,8 @@ def test_usage_that_is_none_counts_as_nothing(server: ModelServer, model: Model,
 
 @pytest.mark.spec("J6")
 def test_the_key_is_in_no_error_and_no_repr(server: ModelServer, model: Model) -> None:
-    said = [fails(401, f"Incorrect API key provided: {KEY}"), Said(f"not JSON but {KEY}")]
-    for one in said:
+    responses = [fails(401, f"Incorrect API key provided: {KEY}"), Said(f"not JSON but {KEY}")]
+    for one in responses:
         server.will(one)
         with pytest.raises(ModelFailed) as failure:
             model.ask(QUESTION, seconds=60)
@@ -217,12 +215,12 @@ def test_the_key_is_in_no_error_and_no_repr(server: ModelServer, model: Model) -
 
 
 @pytest.mark.parametrize("key", ["two words", "a\nb", "schlüssel", "\x00"])
-def test_what_can_be_no_key_is_refused_without_saying_it(
+def test_an_invalid_key_is_refused_and_not_printed(
     make: Maker, server: ModelServer, pauses: list[float], key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(InvalidInput, match="key") as refused:
+    with pytest.raises(InvalidInput, match="key") as error:
         make(server, pauses, key=key)
-    assert key not in str(refused.value)
+    assert key not in str(error.value)
     if "\x00" not in key:
         monkeypatch.setenv("MY_KEY", key)
         with pytest.raises(InvalidInput, match="key"):
@@ -232,13 +230,13 @@ def test_what_can_be_no_key_is_refused_without_saying_it(
 @pytest.mark.parametrize(
     "url", ["ftp://a", "localhost:11434", "", "http://user:hunter2@host/v1", "http://h/v1?key=hunter2"]
 )
-def test_an_address_that_is_none_or_holds_a_key_is_refused(make: Maker, pauses: list[float], url: str) -> None:
-    with pytest.raises(InvalidInput, match="url") as refused:
+def test_an_invalid_url_or_one_with_a_key_is_refused(make: Maker, pauses: list[float], url: str) -> None:
+    with pytest.raises(InvalidInput, match="url") as error:
         make(ModelServer(url=url), pauses) if url else OpenAICompatible(url, "toy")
-    assert "hunter2" not in str(refused.value)
+    assert "hunter2" not in str(error.value)
 
 
-def test_a_server_that_is_not_there_is_a_failure(make: Maker, pauses: list[float]) -> None:
+def test_an_unreachable_server_is_a_failure(make: Maker, pauses: list[float]) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
@@ -247,30 +245,28 @@ def test_a_server_that_is_not_there_is_a_failure(make: Maker, pauses: list[float
     assert pauses == list(RETRY_DELAYS_SECONDS)
 
 
-def test_openai_is_held_to_the_schema(server: ModelServer, pauses: list[float]) -> None:
+def test_openai_requests_contain_the_schema(server: ModelServer, pauses: list[float]) -> None:
     server.will(chat("{}"))
     openai(server, pauses).ask(QUESTION, seconds=5)
-    [asked] = server.asked
-    assert asked.path == "/v1/chat/completions"
-    assert asked.body["model"] == "toy"
-    assert asked.body["max_tokens"] == 500
-    assert [one["content"] for one in asked.body["messages"]] == ["You dream.", "What now?"]
-    assert asked.body["response_format"]["json_schema"]["schema"] == SCHEMA
-    assert asked.body["response_format"]["json_schema"]["strict"] is True
+    [request] = server.asked
+    assert request.path == "/v1/chat/completions"
+    assert request.body["model"] == "toy"
+    assert request.body["max_tokens"] == 500
+    assert [one["content"] for one in request.body["messages"]] == ["You dream.", "What now?"]
+    assert request.body["response_format"]["json_schema"]["schema"] == SCHEMA
+    assert request.body["response_format"]["json_schema"]["strict"] is True
 
 
-def test_a_server_that_knows_no_schemas_is_asked_for_an_object_and_then_for_anything(
+def test_without_schema_support_a_json_object_and_then_any_text_is_requested(
     server: ModelServer, pauses: list[float]
 ) -> None:
     server.will(fails(400, "response_format?"), fails(422, "json_object?"), chat("{}"))
     assert openai(server, pauses).ask(QUESTION, seconds=5).text == "{}"
-    formats = [asked.body.get("response_format", {}).get("type") for asked in server.asked]
+    formats = [request.body.get("response_format", {}).get("type") for request in server.asked]
     assert formats == ["json_schema", "json_object", None]
 
 
-def test_what_bounds_the_answer_goes_by_the_name_that_the_server_wants(
-    server: ModelServer, pauses: list[float]
-) -> None:
+def test_max_tokens_is_renamed_if_the_server_asks_for_it(server: ModelServer, pauses: list[float]) -> None:
     server.will(fails(400, "Use 'max_completion_tokens' instead."), chat("{}"))
     openai(server, pauses).ask(QUESTION, seconds=5)
     assert server.asked[1].body["max_completion_tokens"] == 500
@@ -285,7 +281,7 @@ def test_a_request_that_is_refused_in_every_form_is_a_failure(server: ModelServe
     assert len(server.asked) == 4
 
 
-def test_without_a_schema_nothing_is_said_of_the_form(server: ModelServer, pauses: list[float]) -> None:
+def test_without_a_schema_no_response_format_is_sent(server: ModelServer, pauses: list[float]) -> None:
     server.will(chat("hi"), message({"type": "text", "text": "hi"}))
     plain = Question(system="", prompt="hello")
     assert openai(server, pauses).ask(plain, seconds=5).text == "hi"
@@ -293,33 +289,33 @@ def test_without_a_schema_nothing_is_said_of_the_form(server: ModelServer, pause
     assert not {"response_format", "tools"} & {*server.asked[0].body, *server.asked[1].body}
 
 
-def test_anthropic_answers_with_the_only_tool_there_is(server: ModelServer, pauses: list[float]) -> None:
+def test_anthropic_answers_by_its_only_tool(server: ModelServer, pauses: list[float]) -> None:
     server.will(message({"type": "tool_use", "name": "answer", "input": {"edits": ["日本"]}}, ended="tool_use"))
     assert anthropic(server, pauses).ask(QUESTION, seconds=5).text == '{"edits":["日本"]}'
-    [asked] = server.asked
-    assert asked.path == "/v1/messages"
-    assert asked.headers["anthropic-version"]
-    assert asked.body["system"] == "You dream."
-    assert asked.body["max_tokens"] == 500
-    assert asked.body["tools"][0]["input_schema"] == SCHEMA
-    assert asked.body["tool_choice"] == {"type": "tool", "name": asked.body["tools"][0]["name"]}
+    [request] = server.asked
+    assert request.path == "/v1/messages"
+    assert request.headers["anthropic-version"]
+    assert request.body["system"] == "You dream."
+    assert request.body["max_tokens"] == 500
+    assert request.body["tools"][0]["input_schema"] == SCHEMA
+    assert request.body["tool_choice"] == {"type": "tool", "name": request.body["tools"][0]["name"]}
 
 
-def test_parts_of_a_text_are_one_text(server: ModelServer, pauses: list[float]) -> None:
+def test_text_parts_are_joined(server: ModelServer, pauses: list[float]) -> None:
     parts: Any = [{"type": "text", "text": "a"}, {"type": "image"}, {"type": "text", "text": "b"}]
     server.will(chat(parts), message(*parts))
     assert openai(server, pauses).ask(QUESTION, seconds=5).text == "ab"
     assert anthropic(server, pauses).ask(QUESTION, seconds=5).text == "ab"
 
 
-def test_a_model_that_refuses_has_failed(server: ModelServer, pauses: list[float]) -> None:
+def test_a_refusal_of_the_model_is_a_failure(server: ModelServer, pauses: list[float]) -> None:
     server.will(chat(None, refusal="I won't."), chat("", ended="content_filter"), message(ended="refusal"))
-    for model, why in ((openai, "I won't"), (openai, "filtered"), (anthropic, "refused")):
-        with pytest.raises(ModelFailed, match=why):
+    for model, reason in ((openai, "I won't"), (openai, "filtered"), (anthropic, "refused")):
+        with pytest.raises(ModelFailed, match=reason):
             model(server, pauses).ask(QUESTION, seconds=5)
 
 
-def test_an_answer_that_was_cut_says_so(server: ModelServer, pauses: list[float]) -> None:
+def test_a_cut_answer_is_marked_as_truncated(server: ModelServer, pauses: list[float]) -> None:
     server.will(chat('{"ed', ended="length"), message({"type": "text", "text": '{"ed'}, ended="max_tokens"))
     assert openai(server, pauses).ask(QUESTION, seconds=5).truncated
     assert anthropic(server, pauses).ask(QUESTION, seconds=5).truncated

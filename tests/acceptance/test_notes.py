@@ -30,11 +30,11 @@ def page(home: Path) -> Path:
 def reply_with_notes(*calls: dict[str, Any]) -> dict[str, Any]:
     """A reply that calls the tool once for each of these arguments."""
     functions = [{"name": "working_memory_note", "arguments": json.dumps(arguments)} for arguments in calls]
-    asked = [{"id": f"c{n}", "type": "function", "function": function} for n, function in enumerate(functions)]
-    return {"role": "assistant", "content": None, "tool_calls": asked}
+    tool_calls = [{"id": f"c{n}", "type": "function", "function": function} for n, function in enumerate(functions)]
+    return {"role": "assistant", "content": None, "tool_calls": tool_calls}
 
 
-def answers(session: Session, *calls: dict[str, Any]) -> list[str]:
+def note_results(session: Session, *calls: dict[str, Any]) -> list[str]:
     return [result["content"] for result in session.record(reply_with_notes(*calls)).results]
 
 
@@ -101,10 +101,10 @@ def test_an_invalid_note_is_rejected_and_nothing_is_stored(session: Session) -> 
         {"text": "a", "valid_from": "2026-02-30"},
         {"text": "a", "key": ""},
     ]
-    for given in bad:
-        with pytest.raises(InmindError) as refused:
-            session.note(**given)
-        assert refused.value.code == "INVALID_INPUT"
+    for arguments in bad:
+        with pytest.raises(InmindError) as error:
+            session.note(**arguments)
+        assert error.value.code == "INVALID_INPUT"
     assert SCRATCH not in session.documents()
 
 
@@ -130,10 +130,10 @@ def test_notes_are_in_the_prefix_and_cost_nothing_without_notes(memory: Memory, 
     before = session.prepare([user("hello")])
     assert "Unsynthesized Notes" not in str(before.messages)
     memory.session("other", resource="ada").note("Douglas prefers tabs")
-    shown = prompt_notes(memory.session("third", resource="ada"))
-    assert "Unsynthesized Notes (pending dream consolidation)\n- [2026-" in shown
-    assert shown.index("Douglas prefers tabs") < shown.index('<memory layer="overview">')
-    assert shown.count("Douglas prefers tabs") == 1
+    content = prompt_notes(memory.session("third", resource="ada"))
+    assert "Unsynthesized Notes (pending dream consolidation)\n- [2026-" in content
+    assert content.index("Douglas prefers tabs") < content.index('<memory layer="overview">')
+    assert content.count("Douglas prefers tabs") == 1
 
 
 @pytest.mark.spec("D4")
@@ -148,9 +148,9 @@ def test_over_the_budget_the_newest_notes_are_shown(session: Session) -> None:
     for n in range(60):
         session.note(f"note number {n:02} " + "which is about nothing in particular " * 5)
     prompt = session.prepare([user("hello")])
-    shown = str(prompt.messages)
-    assert ("note number 59" in shown, "note number 00" in shown) == (True, False)
-    assert "[cut to fit: the rest is in memory/scratch.md]" in shown
+    content = str(prompt.messages)
+    assert ("note number 59" in content, "note number 00" in content) == (True, False)
+    assert "[cut to fit: the rest is in memory/scratch.md]" in content
     assert prompt.report.tokens["memory:notes"] <= 1_500
 
 
@@ -160,10 +160,10 @@ def test_a_long_note_leaves_room_for_others(session: Session) -> None:
     session.note("\n".join(f"line {n} of a protocol" for n in range(9_000)))
     session.note("and coffee")
     prompt = session.prepare([user("hello")])
-    shown = str(prompt.messages)
-    assert all(text in shown for text in ("Douglas prefers tabs", "line 0 of a protocol", "and coffee"))
-    assert shown.count("[cut to fit: the rest is in memory/scratch.md]") == 1
-    assert "line 8999" not in shown
+    content = str(prompt.messages)
+    assert all(text in content for text in ("Douglas prefers tabs", "line 0 of a protocol", "and coffee"))
+    assert content.count("[cut to fit: the rest is in memory/scratch.md]") == 1
+    assert "line 8999" not in content
     assert len(prompt.report.cut) == 1
     assert prompt.report.tokens["memory:notes"] <= 1_500
 
@@ -178,9 +178,9 @@ def test_a_note_cannot_close_its_block(session: Session) -> None:
 def test_the_model_takes_notes_and_gets_time_and_id(session: Session, clock: ManualClock) -> None:
     session.note("the host's")
     session.prepare([user("I am Douglas, and the deadline is March 20")])
-    said = answers(session, {"note": "Name: Douglas", "importance": "0.9"}, {"note": "Deadline:\nMarch 20"})
+    results = note_results(session, {"note": "Name: Douglas", "importance": "0.9"}, {"note": "Deadline:\nMarch 20"})
     now = f"{clock():%Y-%m-%dT%H:%M:%SZ}"
-    assert said == [f"Noted at {now} as resource/ada#2.", f"Noted at {now} as resource/ada#3."]
+    assert results == [f"Noted at {now} as resource/ada#2.", f"Noted at {now} as resource/ada#3."]
     assert parse_notes(session.read(SCRATCH))[1:] == [
         (parse_notes(f"- [{now}] (importance: 0.9) Name: Douglas")[0]),
         (parse_notes(f"- [{now}] (importance: 0.7) Deadline:\n  March 20")[0]),
@@ -191,7 +191,7 @@ def test_the_model_takes_notes_and_gets_time_and_id(session: Session, clock: Man
 @pytest.mark.spec("J5")
 def test_a_note_of_the_model_names_its_reply(session: Session) -> None:
     session.prepare([user("hello")])
-    answers(session, {"note": "kept"})
+    note_results(session, {"note": "kept"})
     reply = next(event for event in session.events() if event.kind == "message" and "tool_calls" in str(event.payload))
     (note,) = session._store.read("resource/ada")  # pyright: ignore[reportPrivateUsage] -- no session shows that stream
     assert (note.payload, note.sources) == (NoteAdded("kept"), (reply.id,))
@@ -199,7 +199,7 @@ def test_a_note_of_the_model_names_its_reply(session: Session) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         ({}, "note: expected a string"),
         ({"note": " "}, "note: expected a non-empty note"),
@@ -207,20 +207,20 @@ def test_a_note_of_the_model_names_its_reply(session: Session) -> None:
         ({"note": "a", "importance": "high"}, "importance: expected a number from 0 to 1, got 'high'"),
     ],
 )
-def test_a_model_gets_an_error_for_an_invalid_note(session: Session, arguments: dict[str, Any], said: str) -> None:
+def test_a_model_gets_an_error_for_an_invalid_note(session: Session, arguments: dict[str, Any], message: str) -> None:
     session.prepare([user("hello")])
-    (answer,) = answers(session, arguments)
-    assert answer.startswith(f"Error: Nothing was changed. {said}")
+    (answer,) = note_results(session, arguments)
+    assert answer.startswith(f"Error: Nothing was changed. {message}")
     assert SCRATCH not in session.documents()
 
 
 @pytest.mark.spec("A6")
 def test_a_reply_recorded_again_after_an_undo_takes_its_note_once(session: Session) -> None:
     session.prepare([user("hello")])
-    first = answers(session, {"note": "kept"})
+    first = note_results(session, {"note": "kept"})
     session.undo()
     session.note("meanwhile")
-    assert answers(session, {"note": "kept"}) == first
+    assert note_results(session, {"note": "kept"}) == first
     assert notes_of(session) == ["kept", "meanwhile"]
 
 
@@ -238,8 +238,8 @@ def test_the_notes_of_an_anonymous_session_are_private(memory: Memory, home: Pat
     mine, other = memory.session("mine", cwd="/w"), memory.session("other", cwd="/w")
     assert mine.note("my card ends in 42").id.startswith("session/mine#")
     mine.prepare([user("hello")])
-    (said,) = answers(mine, {"note": "and my name is Ada"})
-    assert said.endswith(f" as {mine.events()[-2].id}.")
+    (result,) = note_results(mine, {"note": "and my name is Ada"})
+    assert result.endswith(f" as {mine.events()[-2].id}.")
     assert notes_of(mine) == ["my card ends in 42", "and my name is Ada"]
     assert ("my card" in prompt_notes(mine), "my card" in prompt_notes(other)) == (True, False)
     assert SCRATCH not in other.documents()
@@ -249,15 +249,15 @@ def test_the_notes_of_an_anonymous_session_are_private(memory: Memory, home: Pat
 
 
 @pytest.mark.embedded
-def test_edits_of_that_page_are_read(memory: Memory, home: Path) -> None:
+def test_edits_of_the_notes_of_an_anonymous_session_are_read(memory: Memory, home: Path) -> None:
     session = memory.session("mine", cwd="/w")
     session.note("my card ends in 42")
     session.prepare([user("hello")])
     file = home / "sessions/--w--/mine/working-memory/memory/scratch.md"
     file.write_text("- nothing about cards\n")
     assert session.read(SCRATCH) == "- nothing about cards\n"
-    session.write(SCRATCH, "- anew\n")
-    assert (file.read_text(), session.read(SCRATCH)) == ("- anew\n", "- anew\n")
+    session.write(SCRATCH, "- new\n")
+    assert (file.read_text(), session.read(SCRATCH)) == ("- new\n", "- new\n")
 
 
 # -- the file ----------------------------------------------------------------------------------------------
@@ -295,7 +295,7 @@ def test_notes_are_appended_below_a_users_edits(session: Session, page: Path) ->
 
 @pytest.mark.embedded
 @pytest.mark.spec("A5", "J1")
-def test_an_edit_does_not_drop_notes_the_editor_has_not_seen(session: Session, page: Path, clock: ManualClock) -> None:
+def test_an_edit_does_not_drop_notes_the_user_has_not_seen(session: Session, page: Path, clock: ManualClock) -> None:
     session.note("one")
     session.prepare([user("hello")])
     clock.advance(seconds=60)
@@ -319,7 +319,7 @@ def test_the_file_of_a_killed_writer_is_not_an_edit(home: Home, page: Path) -> N
         session.note("two")
         unconfirmed = session.resource_state.documents.text(SCRATCH)
         session.note("three")
-        page.write_text(unconfirmed)  # shown, and killed before that could be marked
+        page.write_text(unconfirmed)  # as if the writer was killed before it could confirm the file
         assert notes_of(memory.session("t", resource="ada")) == ["one", "two", "three"]
         events = session._store.read("resource/ada")  # pyright: ignore[reportPrivateUsage] -- no session shows that stream
         assert not any(isinstance(event.payload, DocumentWritten) for event in events)

@@ -22,14 +22,14 @@ import pytest
 from inmind import Memory, Session, default_layers
 from inmind.layers import ScratchpadLayer
 
-WRITTEN = Path(__file__).parents[1] / "fixtures" / "written_by_0_1"
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "written_by_0_1"
 NOW = datetime(2026, 5, 7, 20, tzinfo=UTC)
 """Shortly after the last event."""
 
 RESOURCES = ("ada", "ben", "lin")
 OBJECT_PADS = ("task", "parent", "child", "viewer", "quiet")
 """Sessions whose scratchpad is an object."""
-IN_FULL = (("shop", 6), ("billing", 1))
+FULL_PROMPTS = (("shop", 6), ("billing", 1))
 """Prompts that are compared in full, not by digest."""
 QUERIES = (
     ("tabs or spaces", None),
@@ -44,7 +44,7 @@ QUERIES = (
 # -- contents of a memory ----------------------------------------------------------------------------------------
 
 
-def opened(place: Path | str) -> Memory:
+def open_memory(place: Path | str) -> Memory:
     return Memory.open(place, clock=lambda: NOW, embedder=None)
 
 
@@ -65,16 +65,16 @@ def usage_of(session: Session) -> dict[str, int]:
     return {name: getattr(session.usage, name) for name in names}
 
 
-def money_of(memory: Memory, resource: str) -> list[dict[str, str]]:
+def economics_totals(memory: Memory, resource: str) -> list[dict[str, str]]:
     names = "currency earned spent earnings spendings listed buyers top".split()
     return [{name: str(getattr(one, name)) for name in names} for one in memory.resource(resource).economics.report()]
 
 
-def feelings_of(memory: Memory, resource: str) -> dict[str, float]:
+def affect_levels(memory: Memory, resource: str) -> dict[str, float]:
     return {name: round(level, 6) for name, level in memory.resource(resource).affect.levels.by_name.items()}
 
 
-def told_of_session(session: Session) -> dict[str, Any]:
+def session_facts(session: Session) -> dict[str, Any]:
     prompts = [session.prompt(call).request for call in range(1, session.usage.calls + 1)]
     return {
         "resource": session.resource,
@@ -87,37 +87,37 @@ def told_of_session(session: Session) -> dict[str, Any]:
         "pages": {path: digest_of(session.read(path)) for path in session.documents()},
         "retained": [one.text for one in session.retained],
         "prompts": [digest_of(request) for request in prompts],
-        "in full": {str(call): prompts[call - 1] for id, call in IN_FULL if id == session.id},
+        "in full": {str(call): prompts[call - 1] for id, call in FULL_PROMPTS if id == session.id},
         "usage": usage_of(session),
     }
 
 
-def told_of_resource(memory: Memory, resource: str) -> dict[str, Any]:
+def resource_facts(memory: Memory, resource: str) -> dict[str, Any]:
     dreams = memory.resource(resource).dreams()
     return {
         "state": memory.page("MEMORY.md", resource=resource).text,
         "notes": memory.page("memory/scratch.md", resource=resource).text,
         "dreams": [[one.id, one.status, one.by, one.trigger, one.code, list(one.notes)] for one in dreams],
-        "feelings": feelings_of(memory, resource),
-        "money": money_of(memory, resource),
+        "feelings": affect_levels(memory, resource),
+        "money": economics_totals(memory, resource),
     }
 
 
-def found_by(memory: Memory, query: str, resource: str | None) -> list[list[str]]:
+def search_hits(memory: Memory, query: str, resource: str | None) -> list[list[str]]:
     scope = memory if resource is None else memory.resource(resource)
     return [[hit.crystal.id, hit.text] for hit in scope.search(query)]
 
 
-def told_by(memory: Memory) -> dict[str, Any]:
-    listed = {one.id: [one.title, one.model, one.parent] for one in memory.sessions()}
-    told = {
-        "listed": dict(sorted(listed.items())),
-        "sessions": {id: told_of_session(session_of(memory, id)) for id in sorted(listed)},
-        "resources": {resource: told_of_resource(memory, resource) for resource in RESOURCES},
+def memory_facts(memory: Memory) -> dict[str, Any]:
+    infos = {one.id: [one.title, one.model, one.parent] for one in memory.sessions()}
+    facts = {
+        "listed": dict(sorted(infos.items())),
+        "sessions": {id: session_facts(session_of(memory, id)) for id in sorted(infos)},
+        "resources": {resource: resource_facts(memory, resource) for resource in RESOURCES},
         "settings": memory.page("config.toml").text,
-        "searches": {query: found_by(memory, query, resource) for query, resource in QUERIES},
+        "searches": {query: search_hits(memory, query, resource) for query, resource in QUERIES},
     }
-    return json.loads(json.dumps(told))
+    return json.loads(json.dumps(facts))
 
 
 def kinds_in(memory: Memory, bundle: Path) -> dict[str, int]:
@@ -135,15 +135,15 @@ def digest_of(value: object) -> str:
 # -- the fixtures --------------------------------------------------------------------------------------
 
 
-def unpacked(folder: Path) -> Path:
-    with zipfile.ZipFile(WRITTEN / "home.zip") as files:
+def unpack_home(folder: Path) -> Path:
+    with zipfile.ZipFile(FIXTURES / "home.zip") as files:
         files.extractall(folder)
     return folder / "home"
 
 
 def load_dump(url: str) -> str:
     """The dump has a placeholder for the schema of its tenant."""
-    dump = (WRITTEN / "database.sql").read_text("utf-8").replace("tenant_of_0_1", urlsplit(url).username or "")
+    dump = (FIXTURES / "database.sql").read_text("utf-8").replace("tenant_of_0_1", urlsplit(url).username or "")
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(dump.encode())
     return url
@@ -156,67 +156,67 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def place(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> Path | str:
-    return unpacked(tmp_path) if kind == "home" else load_dump(request.getfixturevalue("tenant_url"))
+    return unpack_home(tmp_path) if kind == "home" else load_dump(request.getfixturevalue("tenant_url"))
 
 
 @pytest.fixture
 def memory(place: Path | str) -> Generator[Memory]:
-    with opened(place) as memory:
+    with open_memory(place) as memory:
         yield memory
 
 
 @pytest.fixture(scope="module")
-def everything() -> dict[str, Any]:
-    return json.loads((WRITTEN / "expected.json").read_text("utf-8"))
+def all_expected() -> dict[str, Any]:
+    return json.loads((FIXTURES / "expected.json").read_text("utf-8"))
 
 
 @pytest.fixture
-def expected(everything: dict[str, Any], kind: str) -> dict[str, Any]:
-    return everything[kind]
+def expected(all_expected: dict[str, Any], kind: str) -> dict[str, Any]:
+    return all_expected[kind]
 
 
-def check_the_same(told: dict[str, Any], expected: dict[str, Any]) -> None:
+def check_equal(actual: dict[str, Any], expected: dict[str, Any]) -> None:
     """Compare part by part, so that a failure shows only the difference."""
     for part in ("listed", "settings", "searches"):
-        assert told[part] == expected[part], part
+        assert actual[part] == expected[part], part
     for part in ("sessions", "resources"):
-        assert list(told[part]) == list(expected[part])
-        for name, those in expected[part].items():
-            for field, value in those.items():
-                assert told[part][name][field] == value, f"{field} of {name}"
+        assert list(actual[part]) == list(expected[part])
+        for name, fields in expected[part].items():
+            for field, value in fields.items():
+                assert actual[part][name][field] == value, f"{field} of {name}"
 
 
 # -- reading ------------------------------------------------------------------------------------------------
 
 
 def test_data_written_by_0_1_opens_and_reads_the_same(memory: Memory, expected: dict[str, Any]) -> None:
-    check_the_same(told_by(memory), expected["told"])
+    check_equal(memory_facts(memory), expected["told"])
 
 
-def test_it_reads_the_same_when_it_is_opened_again(place: Path | str, expected: dict[str, Any]) -> None:
+def test_data_written_by_0_1_reads_the_same_after_reopening(place: Path | str, expected: dict[str, Any]) -> None:
     """The first opening may migrate tables and files."""
-    with opened(place) as memory:
-        told_by(memory)
-    with opened(place) as memory:
-        check_the_same(told_by(memory), expected["told"])
+    with open_memory(place) as memory:
+        memory_facts(memory)
+    with open_memory(place) as memory:
+        check_equal(memory_facts(memory), expected["told"])
 
 
-def test_every_event_of_it_can_be_decoded_and_exported(
+def test_every_event_written_by_0_1_can_be_decoded_and_exported(
     memory: Memory, expected: dict[str, Any], tmp_path: Path
 ) -> None:
     assert kinds_in(memory, tmp_path / "first.inmind") == expected["kinds"]
-    with opened(tmp_path / "elsewhere") as other:
+    with open_memory(tmp_path / "elsewhere") as other:
         other.import_bundle(tmp_path / "first.inmind")
         assert kinds_in(other, tmp_path / "second.inmind") == expected["kinds"]
 
 
-def test_a_bundle_written_by_0_1_is_imported_and_reads_the_same(everything: dict[str, Any], tmp_path: Path) -> None:
+def test_a_bundle_written_by_0_1_is_imported_and_reads_the_same(all_expected: dict[str, Any], tmp_path: Path) -> None:
     """Except for its settings, which are stored next to the existing ones."""
-    told = everything["home"]["told"]
-    with opened(tmp_path / "home") as memory:
-        memory.import_bundle(WRITTEN / "bundle.inmind")
-        check_the_same({**told_by(memory), "settings": told["settings"]}, told)
-        assert kinds_in(memory, tmp_path / "again.inmind") == everything["home"]["kinds"]
+    facts = all_expected["home"]["told"]
+    with open_memory(tmp_path / "home") as memory:
+        memory.import_bundle(FIXTURES / "bundle.inmind")
+        check_equal({**memory_facts(memory), "settings": facts["settings"]}, facts)
+        assert kinds_in(memory, tmp_path / "again.inmind") == all_expected["home"]["kinds"]
 
 
 # -- continuing ------------------------------------------------------------------------------------------
@@ -236,7 +236,7 @@ def test_a_session_of_0_1_can_be_continued(memory: Memory) -> None:
     assert note.id in [hit.crystal.id for hit in session.search("northern warehouse")]
 
 
-REPEATED: dict[str, Callable[[Session], None]] = {
+REPEATED_CALLS: dict[str, Callable[[Session], None]] = {
     "add": lambda session: session.add(
         [{"role": "user", "content": "From now on always answer in one sentence. We decided to use tabs."}],
         key="rules",
@@ -248,19 +248,19 @@ REPEATED: dict[str, Callable[[Session], None]] = {
 }
 
 
-@pytest.mark.parametrize("call", REPEATED)
+@pytest.mark.parametrize("call", REPEATED_CALLS)
 def test_a_call_repeated_with_a_key_of_0_1_writes_nothing(memory: Memory, call: str) -> None:
     session = memory.session("shop")
     before = len(session.events())
-    REPEATED[call](session)
+    REPEATED_CALLS[call](session)
     assert len(session.events()) == before
 
 
 def test_an_unfinished_dream_of_0_1_is_resumed(memory: Memory) -> None:
-    (left, *_) = memory.resource("ben").dreams()
-    assert left.status == "abandoned"
+    (unfinished, *_) = memory.resource("ben").dreams()
+    assert unfinished.status == "abandoned"
     dream = memory.dream("ben")
-    assert (dream.id, dream.status, dream.by) == (left.id, "done", "some-model")
+    assert (dream.id, dream.status, dream.by) == (unfinished.id, "done", "some-model")
     assert "dock of oak" in memory.page("MEMORY.md", resource="ben").text
 
 

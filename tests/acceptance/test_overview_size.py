@@ -12,7 +12,7 @@ pytestmark = pytest.mark.spec("F1", "D4")
 
 WARNING = "over the goal of 5 KB"
 LINE = "- a fact that is known\n"
-MAX_TOKENS = SIZE_GOAL_BYTES // len(LINE)
+MAX_LINES = SIZE_GOAL_BYTES // len(LINE)
 HISTORY = turns(60)
 """Enough messages that the prefix stays and changes go into the tail."""
 
@@ -26,38 +26,38 @@ def parts(prompt: Prompt) -> tuple[str, str]:
     return str(prompt.messages[0]), str(prompt.messages[-1])
 
 
-def asked(session: Session, page: str) -> tuple[str, str]:
+def write_and_prepare(session: Session, page: str) -> tuple[str, str]:
     session.write("overview.md", page)
     return parts(session.prepare([*HISTORY, user("go on")]))
 
 
 def test_a_too_large_overview_is_reported_in_the_next_prompt(session: Session) -> None:
-    prefix, tail = asked(session, a_page(MAX_TOKENS - 1))
+    prefix, tail = write_and_prepare(session, a_page(MAX_LINES - 1))
     assert WARNING not in prefix + tail
-    now, tail = asked(session, a_page(MAX_TOKENS + 1))
-    assert now == prefix
+    new_prefix, tail = write_and_prepare(session, a_page(MAX_LINES + 1))
+    assert new_prefix == prefix
     assert tail.count(WARNING) == 1
 
 
 def test_a_cut_overview_is_reported_although_its_visible_part_is_the_same(session: Session) -> None:
     wide = "- " + "很" * 1_000 + "\n"
-    asked(session, "# Facts\n" + wide)
-    _, tail = asked(session, "# Facts\n" + wide * 2)
+    write_and_prepare(session, "# Facts\n" + wide)
+    _, tail = write_and_prepare(session, "# Facts\n" + wide * 2)
     assert WARNING in tail
 
 
 def test_a_growing_overview_is_reported_once(session: Session) -> None:
-    prefix, _ = asked(session, a_page(MAX_TOKENS + 1))
+    prefix, _ = write_and_prepare(session, a_page(MAX_LINES + 1))
     assert prefix.count(WARNING) == 1
     for more in range(2, 6):
-        prefix, tail = asked(session, a_page(MAX_TOKENS + more))
+        prefix, tail = write_and_prepare(session, a_page(MAX_LINES + more))
         assert (prefix.count(WARNING), tail.count(WARNING)) == (1, 0)
 
 
 def test_the_report_disappears_when_the_page_is_small_again(session: Session) -> None:
-    prefix, _ = asked(session, a_page(MAX_TOKENS + 1))
+    prefix, _ = write_and_prepare(session, a_page(MAX_LINES + 1))
     assert WARNING in prefix
-    _, tail = asked(session, a_page(MAX_TOKENS - 20))
+    _, tail = write_and_prepare(session, a_page(MAX_LINES - 20))
     assert f"- overview.md is {WARNING}" in tail
 
 

@@ -26,13 +26,13 @@ from inmind.store.postgres import PostgresStore
 from inmind.store.sqlite.store import SqliteStore
 from inmind.testing import ManualClock
 
-FOUND = ["The ferry is blue", "The ferry leaves at nine"]
+FERRY_TEXTS = ["The ferry is blue", "The ferry leaves at nine"]
 
 
 @pytest.fixture
 def memory(tenant_url: str, clock: ManualClock) -> Generator[Memory]:
-    with Memory.open(tenant_url, clock=clock, embedder=None) as opened:
-        yield opened
+    with Memory.open(tenant_url, clock=clock, embedder=None) as memory:
+        yield memory
 
 
 def take_notes(memory: Memory, resource: str = "ada") -> None:
@@ -41,7 +41,7 @@ def take_notes(memory: Memory, resource: str = "ada") -> None:
     session.add([user("The ferry is blue")])
 
 
-def found_texts(memory: Memory, resource: str = "ada") -> list[str]:
+def find_ferries(memory: Memory, resource: str = "ada") -> list[str]:
     return sorted(hit.crystal.text for hit in memory.resource(resource).search("ferry"))
 
 
@@ -56,11 +56,11 @@ def execute(url: str, *statements: str) -> list[Any]:
 
 def test_committed_text_is_found_by_every_process(tenant_url: str, memory: Memory) -> None:
     take_notes(memory)
-    assert found_texts(memory) == FOUND
+    assert find_ferries(memory) == FERRY_TEXTS
     with Memory.open(tenant_url, embedder=None) as other:
-        assert found_texts(other) == FOUND
+        assert find_ferries(other) == FERRY_TEXTS
         other.session("of ada").note("The ferry is late")
-        assert found_texts(memory) == [FOUND[0], "The ferry is late", FOUND[1]]
+        assert find_ferries(memory) == [FERRY_TEXTS[0], "The ferry is late", FERRY_TEXTS[1]]
 
 
 def test_a_search_indexes_only_its_resource(tenant_url: str, memory: Memory) -> None:
@@ -68,7 +68,7 @@ def test_a_search_indexes_only_its_resource(tenant_url: str, memory: Memory) -> 
         take_notes(memory, name)
     engine = memory._context.search_engine()  # pyright: ignore[reportPrivateUsage] -- as a worker does
     assert engine.stale_resources(limit=9) == ["ada", "bob", "eve"]
-    assert found_texts(memory, "bob") == FOUND
+    assert find_ferries(memory, "bob") == FERRY_TEXTS
     assert engine.stale_resources(limit=9) == ["ada", "eve"]
     assert engine.stale_resources(after="ada", limit=9) == ["eve"]
     assert execute(tenant_url, "SELECT DISTINCT name FROM crystals JOIN resources ON resources.id = resource") == [
@@ -104,12 +104,12 @@ def test_pinning_a_crystal_that_is_not_indexed_yet(tenant_url: str, memory: Memo
 DAMAGE: dict[str, str] = {
     "dropped": "DROP TABLE resources, followed, series, crystals, speakers, shown, passages, embedders, embedded",
     "without a table": "DROP TABLE crystals",
-    "without another": "DROP TABLE passages",
+    "without another table": "DROP TABLE passages",
     "emptied": "TRUNCATE resources, followed, series, crystals, speakers, shown, passages, embedders, embedded",
     "without its crystals": "TRUNCATE crystals",
     "without its words": "TRUNCATE passages",
     "without a mark": "TRUNCATE followed",
-    "having forgotten how far it was": "UPDATE resources SET upto = 0",
+    "with reset positions": "UPDATE resources SET upto = 0",
     "ahead of the journal": "UPDATE resources SET upto = upto + 1000",
     "of another journal": "UPDATE resources SET at = at + 1",
     "of another shape": "ALTER TABLE crystals RENAME TO other",
@@ -127,14 +127,14 @@ def test_search_works_after_any_damage_to_the_tables(
     take_notes(memory)
     take_notes(memory, "bob")
     before = [(hit.crystal, hit.score) for hit in memory.resource("ada").search("ferry")]
-    assert found_texts(memory, "bob") == FOUND
+    assert find_ferries(memory, "bob") == FERRY_TEXTS
     execute(tenant_url, DAMAGE[damage])
     with Memory.open(tenant_url, clock=clock, embedder=None) as other:
         assert [(hit.crystal, hit.score) for hit in other.resource("ada").search("ferry")] == before
         assert [(hit.crystal, hit.score) for hit in memory.resource("ada").search("ferry")] == before
         memory.session("of ada").note("The ferry is late")
-        assert found_texts(other) == [FOUND[0], "The ferry is late", FOUND[1]]
-        assert found_texts(other, "bob") == found_texts(memory, "bob") == FOUND
+        assert find_ferries(other) == [FERRY_TEXTS[0], "The ferry is late", FERRY_TEXTS[1]]
+        assert find_ferries(other, "bob") == find_ferries(memory, "bob") == FERRY_TEXTS
 
 
 @pytest.mark.spec("M39")
@@ -143,7 +143,7 @@ def test_damage_to_one_owner_rebuilds_only_that_owner(tenant_url: str, memory: M
     """Other owners may have millions of crystals. Pins of anonymous sessions are kept."""
     for one in ("ada", "bob"):
         take_notes(memory, one)
-        assert found_texts(memory, one) == FOUND
+        assert find_ferries(memory, one) == FERRY_TEXTS
     session = memory.session("s")
     session.add([user("The ferry is blue")])
     id = f"session/s#{session.state.seq}"
@@ -151,10 +151,10 @@ def test_damage_to_one_owner_rebuilds_only_that_owner(tenant_url: str, memory: M
     assert [hit.crystal.lifecycle for hit in session.search("ferry")] == ["frozen"]
     bobs = "SELECT made FROM crystals JOIN resources ON resources.id = resource WHERE name = 'bob' ORDER BY made"
     (before,) = execute(tenant_url, bobs)
-    whose = f"(SELECT id FROM resources WHERE name LIKE '%{name}')"
+    owner = f"(SELECT id FROM resources WHERE name LIKE '%{name}')"
     for damage in ("DELETE FROM crystals WHERE resource =", "UPDATE resources SET upto = 0 WHERE id ="):
-        execute(tenant_url, f"{damage} {whose}")
-        assert found_texts(memory) == FOUND
+        execute(tenant_url, f"{damage} {owner}")
+        assert find_ferries(memory) == FERRY_TEXTS
         assert [(hit.passage, hit.crystal.lifecycle) for hit in session.search("ferry")] == [
             ("The ferry is blue", "frozen")
         ]
@@ -166,16 +166,16 @@ def test_a_read_only_database_returns_what_is_indexed(
 ) -> None:
     """As on a standby server: new text is found later, and the log says so."""
     take_notes(memory)
-    assert found_texts(memory) == FOUND
+    assert find_ferries(memory) == FERRY_TEXTS
     memory.session("of ada").note("The ferry is late")
-    with read_only(tenant_url, postgres_admin), Memory.open(tenant_url, embedder=Toy("toy")) as other:
-        assert sorted(found_texts(other)) == sorted(FOUND)
+    with read_only(tenant_url, postgres_admin), Memory.open(tenant_url, embedder=ToyEmbedder("toy")) as other:
+        assert sorted(find_ferries(other)) == sorted(FERRY_TEXTS)
         assert other.get("resource/ada#1").text
         engine = other._context.search_engine()  # pyright: ignore[reportPrivateUsage] -- what `inmind status` asks
         assert engine.stale_resources(limit=9) == ["ada"]
         assert engine.count_without_vectors(9) == 0
     assert [record.message for record in caplog.records if "cannot be indexed" in record.message]
-    assert "The ferry is late" in found_texts(memory)
+    assert "The ferry is late" in find_ferries(memory)
 
 
 @contextmanager
@@ -200,10 +200,10 @@ CALLS: dict[str, Callable[[Memory], object]] = {
 @pytest.mark.parametrize("call", CALLS)
 def test_other_calls_survive_a_rebuild(tenant_url: str, memory: Memory, call: str) -> None:
     take_notes(memory)
-    assert found_texts(memory) == FOUND
+    assert find_ferries(memory) == FERRY_TEXTS
     execute(tenant_url, DAMAGE["dropped"])
     CALLS[call](memory)
-    assert found_texts(memory) == FOUND
+    assert find_ferries(memory) == FERRY_TEXTS
     with pytest.raises(NotFound):
         memory.get("resource/ada#999")
 
@@ -216,16 +216,16 @@ def test_after_a_rebuild_every_unindexed_owner_is_stale(tenant_url: str, memory:
     engine.catch_up()
     assert engine.stale_resources(limit=9) == []
     execute(tenant_url, DAMAGE["dropped"])
-    assert found_texts(memory, "bob") == FOUND
+    assert find_ferries(memory, "bob") == FERRY_TEXTS
     assert engine.stale_resources(limit=9) == ["ada", "eve"]
 
 
 def test_an_index_of_a_newer_version_is_not_changed(tenant_url: str, memory: Memory) -> None:
     take_notes(memory)
-    assert found_texts(memory) == FOUND
+    assert find_ferries(memory) == FERRY_TEXTS
     execute(tenant_url, f"UPDATE followed SET version = {VERSION + 1}")
     with Memory.open(tenant_url, embedder=None) as other, pytest.raises(ReadOnly, match="upgrade inmind"):
-        found_texts(other)
+        find_ferries(other)
     assert execute(tenant_url, "SELECT version FROM followed") == [[(VERSION + 1,)]]
 
 
@@ -240,7 +240,7 @@ def test_an_unreadable_event_is_skipped_and_logged_once(
     session.add([user("The ferry is long")])
     execute(tenant_url, f"UPDATE events SET body = '{{\"wire\":{wire}}}' WHERE body LIKE '%poison%'")
     for _ in range(2):
-        assert found_texts(memory) == [FOUND[0], "The ferry is long", FOUND[1]]
+        assert find_ferries(memory) == [FERRY_TEXTS[0], "The ferry is long", FERRY_TEXTS[1]]
     assert [record.message.partition(": ")[0].partition(" cannot")[2] for record in caplog.records] == [
         " be read and is not indexed"
     ]
@@ -255,17 +255,17 @@ def test_a_failing_batch_is_bisected(
     session = memory.session("of ada")
     session.add([user("The ferry sank")])
     sank = f"session/of ada#{session.state.seq}"
-    kept = Indexer._flush  # pyright: ignore[reportPrivateUsage] -- the last that it does
+    original = Indexer._flush  # pyright: ignore[reportPrivateUsage] -- its last step
 
-    def keep_but_fail(follower: Indexer) -> None:
-        crystals = str(follower._crystals)  # pyright: ignore[reportPrivateUsage]
-        kept(follower)
+    def flush_then_fail(indexer: Indexer) -> None:
+        crystals = str(indexer._crystals)  # pyright: ignore[reportPrivateUsage]
+        original(indexer)
         if sank in crystals:
             raise ValueError("as if it could not be read")
 
-    monkeypatch.setattr(Indexer, "_flush", keep_but_fail)
-    assert found_texts(memory) == FOUND
-    assert found_texts(memory) == FOUND
+    monkeypatch.setattr(Indexer, "_flush", flush_then_fail)
+    assert find_ferries(memory) == FERRY_TEXTS
+    assert find_ferries(memory) == FERRY_TEXTS
     assert len([record for record in caplog.records if f"{sank} cannot be read" in record.message]) == 1
     assert not [record for record in caplog.records if "damaged" in record.message]
 
@@ -279,8 +279,8 @@ def sample_events(memory: Memory, clock: ManualClock) -> None:
         session = memory.session(f"s{number}", resource=name)
         for turn in range(6):
             clock.advance(seconds=3_600)
-            asks = user(f"Ada: Where does ferry {turn} go? Is it the blue one, 还是港口的那艘?")
-            session.add([asks, assistant(f"Ferry {turn} goes to island {turn % 3}, and returns at {turn + 9}.")])
+            question = user(f"Ada: Where does ferry {turn} go? Is it the blue one, 还是港口的那艘?")
+            session.add([question, assistant(f"Ferry {turn} goes to island {turn % 3}, and returns at {turn + 9}.")])
         session.note("The blue ferry leaves at nine", kind="fact", importance=0.9)
         session.note("The blue ferry leaves at nine", kind="fact")
         session.write("detail/page.md", "# Ferries\n\nBlue ones.\n\n# Islands\n\nThree of them.\n")
@@ -294,13 +294,13 @@ def sample_events(memory: Memory, clock: ManualClock) -> None:
 
 def copy_journal(home: Path, url: str) -> None:
     """Copy the journal of a home, event by event."""
-    here, there = SqliteStore(home / "inmind.db"), PostgresStore.open(url)
-    with there.bulk_import() as adoption:
-        for _, event in here.events_since(0, kinds=tuple(KINDS), limit=10_000):
+    source, target = SqliteStore(home / "inmind.db"), PostgresStore.open(url)
+    with target.bulk_import() as adoption:
+        for _, event in source.events_since(0, kinds=tuple(KINDS), limit=10_000):
             assert event
             adoption.add_event(event)
-    here.close()
-    there.close()
+    source.close()
+    target.close()
 
 
 QUESTIONS: list[dict[str, Any]] = [
@@ -316,15 +316,15 @@ QUESTIONS: list[dict[str, Any]] = [
 ]
 
 
-def answers_to(memory: Memory, *, resource: str | None = None, **asked: Any) -> list[Hit]:
+def search_hits(memory: Memory, *, resource: str | None = None, **options: Any) -> list[Hit]:
     scope = memory if resource is None else memory.resource(resource)
-    return scope.search(**asked, limit=100)
+    return scope.search(**options, limit=100)
 
 
-def everything(memory: Memory) -> list[Any]:
+def all_hits(memory: Memory) -> list[Any]:
     return [
         [(repr(hit.crystal), hit.score, dict(hit.parts), hit.passage, hit.before, hit.after) for hit in hits]
-        for hits in (answers_to(memory, **asked) for asked in QUESTIONS)
+        for hits in (search_hits(memory, **question) for question in QUESTIONS)
     ]
 
 
@@ -340,9 +340,9 @@ def test_the_same_journal_gives_the_same_hits_in_a_home_and_a_database(
     for place in (home, tenant_url):
         with Memory.open(place, clock=clock, embedder=embedder) as memory:
             assert memory._context.search_engine().embed()  # pyright: ignore[reportPrivateUsage] -- so that every search has vectors
-            answers.append(everything(memory))
+            answers.append(all_hits(memory))
     assert answers[0] == answers[1]
-    assert [asked for asked, hits in zip(QUESTIONS, answers[0], strict=True) if not hits] == []
+    assert [question for question, hits in zip(QUESTIONS, answers[0], strict=True) if not hits] == []
 
 
 def test_cosines_equal_those_of_a_home(tenant_url: str, tmp_path: Path) -> None:
@@ -357,10 +357,10 @@ def test_cosines_equal_those_of_a_home(tenant_url: str, tmp_path: Path) -> None:
             assert engine.embed()
             assert engine.crystal_embedder
             (scope,) = engine._index.scopes(["ada"])  # pyright: ignore[reportPrivateUsage]
-            asked = engine.crystal_embedder.embed_query("which ferry goes to the island")
-            assert asked
+            vector = engine.crystal_embedder.embed_query("which ferry goes to the island")
+            assert vector
             measuring = engine._matcher._vector_search  # pyright: ignore[reportPrivateUsage]
-            near.append(measuring.nearest(engine.crystal_embedder.name, scope, asked, 1_000))
+            near.append(measuring.nearest(engine.crystal_embedder.name, scope, vector, 1_000))
     assert near[0].total == near[1].total > 10
     assert near[0].passages == near[1].passages
 
@@ -383,56 +383,56 @@ class DatabaseWithoutPgvector(NamedTuple):
     admin: str
 
 
-def by_meaning(memory: Memory) -> list[float]:
+def meaning_scores(memory: Memory) -> list[float]:
     return [hit.parts["meaning"] for hit in memory.resource("ada").search("boats")]
 
 
 def test_without_pgvector_search_uses_words_and_logs_once(
     plain: DatabaseWithoutPgvector, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with Memory.open(plain.tenant, embedder=Toy("toy")) as memory:
+    with Memory.open(plain.tenant, embedder=ToyEmbedder("toy")) as memory:
         take_notes(memory)
-        assert found_texts(memory) == FOUND
-        assert found_texts(memory) == FOUND
-        assert by_meaning(memory) == []
-    (said,) = [record.message for record in caplog.records if "pgvector" in record.message]
-    assert said.endswith("has no pgvector: searching by words only")
-    assert str(urlsplit(plain.tenant).password) not in said
+        assert find_ferries(memory) == FERRY_TEXTS
+        assert find_ferries(memory) == FERRY_TEXTS
+        assert meaning_scores(memory) == []
+    (warning,) = [record.message for record in caplog.records if "pgvector" in record.message]
+    assert warning.endswith("has no pgvector: searching by words only")
+    assert str(urlsplit(plain.tenant).password) not in warning
 
 
 def test_pgvector_may_be_installed_and_removed_at_any_time(
     plain: DatabaseWithoutPgvector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(postgres, "PGVECTOR_CHECK_SECONDS", 0.0)
-    with Memory.open(plain.tenant, embedder=Toy("toy")) as memory:
+    with Memory.open(plain.tenant, embedder=ToyEmbedder("toy")) as memory:
         take_notes(memory)
-        assert by_meaning(memory) == []
+        assert meaning_scores(memory) == []
         execute(plain.admin, 'CREATE SCHEMA "odd. name"; CREATE EXTENSION vector SCHEMA "odd. name"')
-        assert by_meaning(memory) == []  # only its owner may use that schema
+        assert meaning_scores(memory) == []  # only its owner may use that schema
         execute(plain.admin, 'GRANT USAGE ON SCHEMA "odd. name" TO PUBLIC')
         assert memory._context.search_engine().embed()  # pyright: ignore[reportPrivateUsage] -- so that every search has vectors
-        assert len(by_meaning(memory)) == 2
+        assert len(meaning_scores(memory)) == 2
         execute(plain.admin, "DROP EXTENSION vector CASCADE")
-        assert by_meaning(memory) == []
-        assert found_texts(memory) == FOUND
+        assert meaning_scores(memory) == []
+        assert find_ferries(memory) == FERRY_TEXTS
         execute(plain.admin, "CREATE EXTENSION vector")
         assert memory._context.search_engine().embed()  # pyright: ignore[reportPrivateUsage]
-        assert len(by_meaning(memory)) == 2
+        assert len(meaning_scores(memory)) == 2
 
 
 def test_vectors_of_an_embedder_unused_for_a_day_are_deleted(tenant_url: str) -> None:
     """While machines are updated one by one, both embedders are in use."""
     clock, names = ManualClock(), "SELECT name FROM embedders ORDER BY name"
     for name in ("toy one", "toy two"):
-        with Memory.open(tenant_url, clock=clock, embedder=Toy(name)) as memory:
+        with Memory.open(tenant_url, clock=clock, embedder=ToyEmbedder(name)) as memory:
             take_notes(memory)
             memory.run_upkeep()
     assert execute(tenant_url, names) == [[("toy one#3",), ("toy two#3",)]]
     clock.advance(seconds=20 * 3600)
-    with Memory.open(tenant_url, clock=clock, embedder=Toy("toy one")) as memory:
+    with Memory.open(tenant_url, clock=clock, embedder=ToyEmbedder("toy one")) as memory:
         memory.resource("ada").search("anything")
     clock.advance(seconds=20 * 3600)
-    with Memory.open(tenant_url, clock=clock, embedder=Toy("toy two")) as memory:
+    with Memory.open(tenant_url, clock=clock, embedder=ToyEmbedder("toy two")) as memory:
         memory.run_upkeep()
         assert execute(tenant_url, names) == [[("toy one#3",), ("toy two#3",)]]
         clock.advance(seconds=20 * 3600)
@@ -442,7 +442,7 @@ def test_vectors_of_an_embedder_unused_for_a_day_are_deleted(tenant_url: str) ->
     assert execute(tenant_url, rows, "SELECT count(*) FROM passages") == [[(1, 4)], [(4,)]]
 
 
-class Toy:
+class ToyEmbedder:
     dimensions = 3
 
     def __init__(self, name: str) -> None:
@@ -457,7 +457,7 @@ def test_every_resource_without_vectors_is_found(tenant_url: str) -> None:
     with Memory.open(tenant_url, embedder=None) as memory:
         take_notes(memory)
         memory._context.search_engine().catch_up()  # pyright: ignore[reportPrivateUsage] -- what a worker does
-    with Memory.open(tenant_url, embedder=Toy("toy")) as memory:
+    with Memory.open(tenant_url, embedder=ToyEmbedder("toy")) as memory:
         engine = memory._context.search_engine()  # pyright: ignore[reportPrivateUsage]
         assert engine.embed()
         take_notes(memory, "bob")

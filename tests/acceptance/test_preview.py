@@ -15,7 +15,7 @@ SYSTEM = "You build pages."
 pytestmark = pytest.mark.spec("I2")
 
 
-def events(session: Session) -> list[str]:
+def event_ids(session: Session) -> list[str]:
     return [event.id for event in session.events()]
 
 
@@ -23,12 +23,12 @@ def events(session: Session) -> list[str]:
 def test_preview_returns_what_prepare_returns(memory: Memory, format: str) -> None:
     session = memory.session("s", resource="ada")
     session.note("Ada prefers tabs")
-    for said in ("Create a page", "Add a hero to it"):
-        session.add([user(said)], format=format)
-        before = events(session)
+    for text in ("Create a page", "Add a hero to it"):
+        session.add([user(text)], format=format)
+        before = event_ids(session)
         preview = session.preview(system=SYSTEM, format=format)
         assert isinstance(preview, PromptPreview)
-        assert events(session) == before
+        assert event_ids(session) == before
         prompt = session.prepare(system=SYSTEM, format=format)
         assert (preview.call, preview.request, preview.report) == (prompt.call, prompt.request, prompt.report)
         assert str(preview.explanation) == str(session.explain(prompt.call))
@@ -38,9 +38,9 @@ def test_preview_returns_what_prepare_returns(memory: Memory, format: str) -> No
 def test_a_preview_includes_a_due_compaction(memory: Memory) -> None:
     session = memory.session("long", window=6_000, reserve=500)
     session.add([user("Move the shop."), assistant("Yes."), *turns(20, words=120)])
-    before = events(session)
+    before = event_ids(session)
     preview = session.preview()
-    assert (preview.report.compacted, events(session)) == ("the window was full", before)
+    assert (preview.report.compacted, event_ids(session)) == ("the window was full", before)
     assert preview.request == session.prepare().request
 
 

@@ -39,7 +39,7 @@ def note(session: Session, line: str) -> None:
     session.write("overview.md", session.overview.replace("## Open problems", f"- {line}\n\n## Open problems"))
 
 
-class Moody(PlainLayer):
+class MoodLayer(PlainLayer):
     """A custom layer."""
 
     name = "mood"
@@ -62,7 +62,7 @@ class Moody(PlainLayer):
 
 @pytest.mark.spec("D1")
 def test_a_custom_layer_is_placed_by_its_slot_and_offers_tools(memory: Memory) -> None:
-    layers = [DocumentLayer("overview", "overview.md"), Moody()]
+    layers = [DocumentLayer("overview", "overview.md"), MoodLayer()]
     session = memory.session("s", resource="ada", layers=layers)
     prompt = session.prepare([user("hi")], tools=[{"type": "function", "function": {"name": "mine"}}])
     memory_text = prompt.messages[0]["content"]
@@ -74,7 +74,7 @@ def test_a_custom_layer_is_placed_by_its_slot_and_offers_tools(memory: Memory) -
 
 @pytest.mark.spec("D1")
 def test_events_of_a_layer_are_committed_with_the_reply(memory: Memory) -> None:
-    session = memory.session("s", layers=[Moody()])
+    session = memory.session("s", layers=[MoodLayer()])
     session.add([user("hi"), assistant("hello")])
     assert session.read("detail/said.md") == "s said: hello"
     kinds = ["message", "message", "document", "document"]
@@ -120,9 +120,9 @@ def test_a_layer_over_budget_is_cut_with_a_pointer_and_reported(memory: Memory) 
 def test_a_prompt_that_cannot_fit_raises_and_nothing_is_stored(memory: Memory) -> None:
     session = memory.session("s", window=1_000, reserve=100)
     before = session.state.seq
-    with pytest.raises(ContextOverflow) as caught:
+    with pytest.raises(ContextOverflow) as error:
         session.prepare([user("hi")], system="word " * 5_000)
-    assert caught.value.needed > caught.value.spendable == 810
+    assert error.value.needed > error.value.spendable == 810
     assert session.state.seq == before
 
 
@@ -256,15 +256,15 @@ def test_each_format_gets_a_valid_request(session: Session, format: str) -> None
 def test_a_history_in_one_format_can_be_sent_in_another(session: Session) -> None:
     session.add([user("look"), a_call("c1", arguments='{"id": 7}'), a_result("c1", "found")])
     prompt = session.prepare(system="You edit.", format="anthropic")
-    asked, called, answered = prompt.messages
-    assert asked["content"] == "look" or asked["content"][0]["text"] == "look"
-    assert called["content"][0] | {"type": "tool_use"} == {
+    question, call, answer = prompt.messages
+    assert question["content"] == "look" or question["content"][0]["text"] == "look"
+    assert call["content"][0] | {"type": "tool_use"} == {
         "type": "tool_use",
         "id": "c1",
         "name": "get_page",
         "input": {"id": 7},
     }
-    assert answered["content"][0]["tool_use_id"] == "c1"
+    assert answer["content"][0]["tool_use_id"] == "c1"
     assert prompt.system[0] == {"type": "text", "text": "You edit."}
 
 
@@ -283,7 +283,7 @@ def test_without_a_message_for_the_tail_the_anchor_moves(session: Session) -> No
     assert session.prompt(2).request == prompt.request
 
 
-def test_system_prompt_and_tools_stay_when_the_journals_own_history_is_sent(session: Session) -> None:
+def test_system_prompt_and_tools_stay_when_the_stored_history_is_sent(session: Session) -> None:
     tools = [{"type": "function", "function": {"name": "get_page"}}]
     session.prepare([user("hi")], tools=tools, system="You edit.")
     session.add([assistant("hello"), user("go on")])
@@ -323,7 +323,7 @@ class Broken(PlainLayer):
     def recall(self, context: LayerContext) -> LayerText | None:  # noqa: ARG002 -- the protocol's
         if isinstance(self.answer, Exception):
             raise self.answer
-        return self.answer  # type: ignore[return-value] -- what a host gets wrong
+        return self.answer  # type: ignore[return-value] -- a host's mistake
 
 
 @pytest.mark.parametrize("answer", [ZeroDivisionError("x"), "a text", 7])
@@ -345,9 +345,9 @@ def test_a_message_id_is_not_sent(session: Session) -> None:
     session.add([{**user("hello"), "id": "m1"}, {**assistant("hi"), "id": "m2"}, {**user("go on"), "id": "m3"}])
     for format in ("openai", "anthropic"):
         assert all("id" not in message for message in session.prepare(format=format).messages)
-    borrowed = session.prepare([{**user("hello"), "id": "m1"}])
-    assert all("id" not in message for message in borrowed.messages)
-    assert session.prompt(3).request == borrowed.request
+    host_prompt = session.prepare([{**user("hello"), "id": "m1"}])
+    assert all("id" not in message for message in host_prompt.messages)
+    assert session.prompt(3).request == host_prompt.request
 
 
 @pytest.mark.parametrize(
@@ -359,9 +359,9 @@ def test_a_message_id_is_not_sent(session: Session) -> None:
     ],
 )
 def test_tools_in_another_format_are_rejected(session: Session, format: str, tool: dict[str, Any]) -> None:
-    with pytest.raises(InvalidInput) as caught:
+    with pytest.raises(InvalidInput) as error:
         session.prepare([user("hi")], tools=[tool], format=format)
-    assert caught.value.field == "tools[0]"
+    assert error.value.field == "tools[0]"
 
 
 def test_a_message_inserted_for_a_provider_is_reported(session: Session) -> None:
@@ -372,23 +372,23 @@ def test_a_message_inserted_for_a_provider_is_reported(session: Session) -> None
 
 def test_a_layer_stores_replies_of_a_host_history_too(memory: Memory) -> None:
     """D1: hosts usually pass their own list, so `store` has to see its replies."""
-    session = memory.session("s", layers=[Moody()])
+    session = memory.session("s", layers=[MoodLayer()])
     session.prepare([user("hi"), assistant("hello"), user("go on")])
     assert session.read("detail/said.md") == "s said: hello"
 
 
-class Escaping(Moody):
+class Escaping(MoodLayer):
     def store(self, context: LayerContext, reply: Mapping[str, Any]) -> Sequence[Draft]:  # noqa: ARG002 -- the protocol's
         return [Draft(payload=DocumentWritten("../../escaped.md", "x"), origin=Origin.ASSISTANT)]
 
 
-class Rewinding(Moody):
+class Rewinding(MoodLayer):
     def store(self, context: LayerContext, reply: Mapping[str, Any]) -> Sequence[Draft]:  # noqa: ARG002 -- the protocol's
         return [Draft(payload=Reverted(to=999), origin=Origin.ASSISTANT)]
 
 
 @pytest.mark.parametrize("layer", [Escaping(), Rewinding()])
-def test_a_layer_can_only_store_valid_documents(memory: Memory, layer: Moody) -> None:
+def test_a_layer_can_only_store_valid_documents(memory: Memory, layer: MoodLayer) -> None:
     session = memory.session("s", layers=[layer])
     before = session.events()
     with pytest.raises((InvalidPath, LayerFailed)):
@@ -457,16 +457,16 @@ def test_a_prompt_passed_back_as_messages_does_not_nest(session: Session) -> Non
 
 
 @pytest.mark.parametrize(
-    ("given", "system"),
+    ("source", "system"),
     [
         ("anthropic", [{"type": "text", "text": "You edit."}]),
         ("openai", [{"role": "developer", "content": "You edit."}]),
         ("responses", "You edit."),
     ],
 )
-def test_a_system_prompt_given_in_one_format_is_sent_in_another(session: Session, given: str, system: Any) -> None:
+def test_a_system_prompt_given_in_one_format_is_sent_in_another(session: Session, source: str, system: Any) -> None:
     session.add([user("hi")])
-    session.prepare(system=system, format=given)
+    session.prepare(system=system, format=source)
     for format in ("openai", "responses", "anthropic"):
         request = session.prepare(format=format).request
         if format == "anthropic":
@@ -480,7 +480,7 @@ def test_a_system_prompt_given_in_one_format_is_sent_in_another(session: Session
 
 
 def test_a_layer_tool_with_the_name_of_a_host_tool_is_rejected(memory: Memory) -> None:
-    session = memory.session("s", layers=[Moody()])
+    session = memory.session("s", layers=[MoodLayer()])
     with pytest.raises(InvalidInput, match="cheer_up"):
         session.prepare([user("hi")], tools=[{"type": "function", "function": {"name": "cheer_up"}}])
 

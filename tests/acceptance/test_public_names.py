@@ -1,4 +1,4 @@
-"""The public names can be imported. That the reference has all of them is tested in test_docs.py."""
+"""The public names can be imported. test_docs.py checks that the reference has all of them."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ def test_the_types_are_not_repeated_at_the_root() -> None:
 
 
 def test_importing_the_package_loads_no_other_module_than_the_lazy_exports() -> None:
-    told = "import sys, inmind; print(sorted(name for name in sys.modules if name.startswith('inmind.')))"
-    ran = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
-    assert ran.stdout == "['inmind.core', 'inmind.core.lazy_exports']\n"
+    code = "import sys, inmind; print(sorted(name for name in sys.modules if name.startswith('inmind.')))"
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert process.stdout == "['inmind.core', 'inmind.core.lazy_exports']\n"
     with pytest.raises(AttributeError, match="has no attribute 'Memry'"):
         _ = inmind.Memry  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType] -- it is not there
 
 
 def test_importing_memory_loads_no_optional_dependency() -> None:
-    told = "import sys\nfrom inmind import Memory\nprint(sorted({name.partition('.')[0] for name in sys.modules}))"
-    ran = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
+    code = "import sys\nfrom inmind import Memory\nprint(sorted({name.partition('.')[0] for name in sys.modules}))"
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     for name in ("numpy", "opentelemetry", "procrastinate", "psycopg", "psycopg_pool", "typer"):
-        assert f"'{name}'" not in ran.stdout
+        assert f"'{name}'" not in process.stdout

@@ -33,24 +33,24 @@ def chat(
     *calls: tuple[str, str, Any], text: str | None = None, id: str = "chatcmpl-0123456789abcdef"
 ) -> dict[str, Any]:
     """A chat completion with calls as (id, name, arguments)."""
-    made = [
+    tool_calls = [
         {
             "id": call_id,
             "type": "function",
-            "function": {"name": name, "arguments": said if isinstance(said, str) else json.dumps(said)},
+            "function": {"name": name, "arguments": arguments if isinstance(arguments, str) else json.dumps(arguments)},
         }
-        for call_id, name, said in calls
+        for call_id, name, arguments in calls
     ]
     message: dict[str, Any] = {"role": "assistant", "content": text, "refusal": None}
-    if made:
-        message["tool_calls"] = made
+    if tool_calls:
+        message["tool_calls"] = tool_calls
     return {
         "id": id,
         "object": "chat.completion",
         "created": 1,
         "model": "m",
         "choices": [
-            {"index": 0, "finish_reason": "tool_calls" if made else "stop", "message": message, "logprobs": None}
+            {"index": 0, "finish_reason": "tool_calls" if tool_calls else "stop", "message": message, "logprobs": None}
         ],
         "usage": {"prompt_tokens": 400, "completion_tokens": 7, "total_tokens": 407},
     }
@@ -67,10 +67,10 @@ def response(*calls: tuple[str, str, Any], text: str = "") -> dict[str, Any]:
             "type": "function_call",
             "call_id": call_id,
             "name": name,
-            "arguments": said if isinstance(said, str) else json.dumps(said),
+            "arguments": arguments if isinstance(arguments, str) else json.dumps(arguments),
             "status": "completed",
         }
-        for call_id, name, said in calls
+        for call_id, name, arguments in calls
     ]
     return {
         "id": "resp_0123456789abcdef",
@@ -87,7 +87,9 @@ def response(*calls: tuple[str, str, Any], text: str = "") -> dict[str, Any]:
 
 def claude(*calls: tuple[str, str, Any], text: str = "") -> dict[str, Any]:
     content: list[dict[str, Any]] = [{"type": "text", "text": text}] if text else []
-    content += [{"type": "tool_use", "id": call_id, "name": name, "input": said} for call_id, name, said in calls]
+    content += [
+        {"type": "tool_use", "id": call_id, "name": name, "input": arguments} for call_id, name, arguments in calls
+    ]
     return {
         "id": "msg_0123456789abcdef",
         "type": "message",
@@ -123,7 +125,7 @@ def host_tool(format: str) -> dict[str, Any]:
     return {"name": function["name"], "input_schema": function["parameters"]}
 
 
-def asked(session: Session, format: str = "openai", tools: list[Any] | None = None) -> None:
+def prepare_prompt(session: Session, format: str = "openai", tools: list[Any] | None = None) -> None:
     session.prepare([user("Show me page 1.")], tools=[host_tool(format)] if tools is None else tools, format=format)
 
 
@@ -131,7 +133,7 @@ def asked(session: Session, format: str = "openai", tools: list[Any] | None = No
 @pytest.mark.parametrize("kind", REPLIES)
 def test_a_reply_is_recorded_memory_tools_run_and_host_calls_are_returned(session: Session, kind: str) -> None:
     format, reply = REPLIES[kind]
-    asked(session, format)
+    prepare_prompt(session, format)
     recorded = session.record(reply)
     assert session.scratchpad.snapshot == "The customer is Mei."
     assert recorded.text == "One moment."
@@ -139,23 +141,23 @@ def test_a_reply_is_recorded_memory_tools_run_and_host_calls_are_returned(sessio
     assert (call.id, call.name, call.arguments) == ("call_b", "get_page", {"id": "page-1"})
     assert "call_a" in json.dumps(recorded.results)
     assert "call_b" not in json.dumps(recorded.results)
-    kept = [event for event in session.events() if isinstance(event.payload, MessageAdded)]
-    assert [event.origin.value for event in kept] == ["user", *["assistant"] * (len(kept) - 2), "tool"]
+    messages = [event for event in session.events() if isinstance(event.payload, MessageAdded)]
+    assert [event.origin.value for event in messages] == ["user", *["assistant"] * (len(messages) - 2), "tool"]
 
 
 @pytest.mark.parametrize("format", ["openai", "responses", "anthropic"])
 def test_results_in_the_hosts_list_are_not_stored_twice(session: Session, format: str) -> None:
     reply = {"openai": chat, "responses": response, "anthropic": claude}[format](*CALLS[:1])
-    asked(session, format)
+    prepare_prompt(session, format)
     recorded = session.record(reply)
-    said = {
+    history = {
         "openai": lambda: [reply["choices"][0]["message"]],
         "responses": lambda: reply["output"],
         "anthropic": lambda: [{"role": "assistant", "content": reply["content"]}],
     }[format]()
     before = session.state.conversation.wires
     prompt = session.prepare(
-        [user("Show me page 1."), *said, *recorded.results], tools=[host_tool(format)], format=format
+        [user("Show me page 1."), *history, *recorded.results], tools=[host_tool(format)], format=format
     )
     assert session.state.conversation.wires == before
     assert prompt.report.repaired == ()
@@ -177,7 +179,7 @@ def test_a_session_with_its_own_history_continues_from_a_recorded_reply(session:
 @pytest.mark.parametrize("kind", REPLIES)
 def test_recording_the_same_reply_twice_returns_the_same(session: Session, kind: str) -> None:
     format, reply = REPLIES[kind]
-    asked(session, format)
+    prepare_prompt(session, format)
     first = session.record(reply)
     before = session.state.seq
     again = session.record(reply)
@@ -204,7 +206,7 @@ def test_replies_with_the_same_short_id_are_all_recorded(session: Session) -> No
 
 @pytest.mark.spec("A3", "A4")
 def test_a_reply_and_its_tools_are_undone_together(session: Session) -> None:
-    asked(session)
+    prepare_prompt(session)
     before = session.state
     session.record(chat(*CALLS))
     assert session.undo() == before.seq
@@ -228,7 +230,7 @@ def test_calls_run_in_order_each_on_the_state_before(session: Session) -> None:
     assert session.read("detail/a.md") == "one\ntwo"
 
 
-# -- what goes wrong -------------------------------------------------------------------------------------------
+# -- errors ----------------------------------------------------------------------------------------------------
 
 
 def only_result(recorded: Recorded) -> str:
@@ -253,13 +255,13 @@ def test_arguments_encoded_twice_are_parsed(session: Session) -> None:
 
 
 def test_invalid_arguments_of_a_host_call_go_to_the_host(session: Session) -> None:
-    asked(session)
+    prepare_prompt(session)
     (call,) = session.record(chat(("1", "get_page", '{"id": '))).host_calls
     assert (call.arguments, call.text) == (None, '{"id": ')
 
 
 def test_an_unknown_tool_is_answered_with_the_known_tools(session: Session) -> None:
-    asked(session)
+    prepare_prompt(session)
     recorded = session.record(chat(("1", "get_pages", {})))
     assert recorded.host_calls == ()
     assert only_result(recorded).startswith(
@@ -268,7 +270,7 @@ def test_an_unknown_tool_is_answered_with_the_known_tools(session: Session) -> N
 
 
 @pytest.mark.parametrize("tools", [None, [HOST_TOOL, {"type": "custom", "custom": {"name": "x"}}, {"type": "odd"}]])
-def test_a_call_that_may_belong_to_the_host_is_left_to_it(session: Session, tools: list[Any] | None) -> None:
+def test_a_call_that_may_belong_to_the_host_is_returned_to_it(session: Session, tools: list[Any] | None) -> None:
     session.prepare([user("Show me page 1.")], tools=tools)
     assert [call.name for call in session.record(chat(("1", "get_pages", {}))).host_calls] == ["get_pages"]
 
@@ -284,7 +286,7 @@ def test_a_host_with_an_empty_tool_list_gets_no_calls(session: Session) -> None:
 def test_a_host_tool_with_the_name_of_a_memory_tool_belongs_to_the_host(memory: Memory) -> None:
     session = memory.session("own", memory_tools=False)
     mine = {"type": "function", "function": {"name": "memory_read", "parameters": {"type": "object"}}}
-    assert asked(session, tools=[mine]) is None
+    assert prepare_prompt(session, tools=[mine]) is None
     assert [call.name for call in session.record(chat(("1", "memory_read", {}))).host_calls] == ["memory_read"]
 
 
@@ -297,7 +299,7 @@ def test_an_invalid_reply_is_rejected_and_nothing_is_stored(session: Session, re
     assert session.state.seq == before
 
 
-# -- what memory tools do --------------------------------------------------------------------------------------
+# -- memory tools ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.spec("F2", "J3")
@@ -306,8 +308,8 @@ def test_a_misspelt_argument_is_reported_and_nothing_is_overwritten(session: Ses
         chat(("1", "memory_write", {"path": "detail/log.md", "text": "day 1"}), id="chatcmpl-1111111111111111")
     )
     wrong = {"path": "detail/log.md", "text": "day 2", "apend": True}
-    told = only_result(session.record(chat(("1", "memory_write", wrong))))
-    assert told == "Error: Nothing was changed. arguments: expected path, text, section, append, got 'apend'"
+    answer = only_result(session.record(chat(("1", "memory_write", wrong))))
+    assert answer == "Error: Nothing was changed. arguments: expected path, text, section, append, got 'apend'"
     assert session.read("detail/log.md") == "day 1"
 
 
@@ -322,8 +324,8 @@ def test_no_path_leaves_the_sessions_pages(session: Session, path: str) -> None:
 def test_one_section_is_replaced_and_the_others_stay(session: Session) -> None:
     session.write("overview.md", "# Overview\n\n## Task\n\nold\n\n## Facts\n\nkept\n")
     session.prepare([user("hi")])
-    say = {"path": "working-memory/overview.md", "section": "task", "text": "new"}
-    session.record(chat(("1", "memory_write", say)))
+    section = {"path": "working-memory/overview.md", "section": "task", "text": "new"}
+    session.record(chat(("1", "memory_write", section)))
     assert session.overview == "# Overview\n\n## Task\n\nnew\n\n## Facts\n\nkept\n"
 
 
@@ -367,8 +369,8 @@ def test_the_answer_of_resolve_reference_is_not_a_new_sighting(session: Session)
 def test_every_tool_is_offered_in_the_providers_format(session: Session, format: str) -> None:
     prompt = session.prepare([user("hi")], tools=[host_tool(format)], format=format)
     assert prompt.tools is not None
-    named = [tool.get("name") or tool["function"]["name"] for tool in prompt.tools]
-    assert named == ["get_page", *(tool.wire_name for tool in TOOLS if not tool.mcp_only)]
+    names = [tool.get("name") or tool["function"]["name"] for tool in prompt.tools]
+    assert names == ["get_page", *(tool.wire_name for tool in TOOLS if not tool.mcp_only)]
 
 
 @pytest.mark.spec("C5")
@@ -393,7 +395,7 @@ def test_tools_of_a_missing_layer_are_not_offered(memory: Memory) -> None:
 
 
 def test_usage_in_a_reply_calibrates_the_counter_once(session: Session) -> None:
-    asked(session)
+    prepare_prompt(session)
     session.record(chat(text="ok"))
     session.report_usage(prompt_tokens=500, cached_tokens=100, completion_tokens=8)
     ledger = session.usage
@@ -452,7 +454,7 @@ def test_a_repeated_reply_updates_the_resources_scratchpad_once(memory: Memory) 
 
 @pytest.mark.spec("A4")
 def test_an_undone_reply_can_be_recorded_again(session: Session) -> None:
-    asked(session)
+    prepare_prompt(session)
     first = session.record(chat(*CALLS))
     session.undo()
     again = session.record(chat(*CALLS))
@@ -461,10 +463,12 @@ def test_an_undone_reply_can_be_recorded_again(session: Session) -> None:
     assert session.record(chat(*CALLS)).repeated
 
 
-def test_a_reply_says_which_prompt_it_answers(session: Session) -> None:
-    asked(session)
+def test_a_reply_can_name_the_prompt_it_answers(session: Session) -> None:
+    prepare_prompt(session)
     early = session.state.prompt.calls
-    asked(session, tools=[{"type": "function", "function": {"name": "other", "parameters": {"type": "object"}}}])
+    prepare_prompt(
+        session, tools=[{"type": "function", "function": {"name": "other", "parameters": {"type": "object"}}}]
+    )
     recorded = session.record(chat(("1", "get_page", {}), ("2", "other", {})), call=early)
     assert [call.name for call in recorded.host_calls] == ["get_page"]
     assert "There is no tool named other" in only_result(recorded)
@@ -541,11 +545,11 @@ def test_the_same_text_with_another_short_id_is_another_reply(session: Session) 
 
 @pytest.mark.spec("A1")
 def test_changes_of_a_tool_name_the_message_with_the_call(session: Session) -> None:
-    asked(session)
+    prepare_prompt(session)
     session.record(chat(*CALLS))
     events = session.events()
-    said = next(event for event in events if event.origin.value == "assistant" and event.kind == "message")
-    assert next(event for event in events if event.kind == "pad_written").sources == (said.id,)
+    message = next(event for event in events if event.origin.value == "assistant" and event.kind == "message")
+    assert next(event for event in events if event.kind == "pad_written").sources == (message.id,)
 
 
 def test_a_list_without_reasoning_is_sent_as_it_is(session: Session) -> None:
@@ -557,8 +561,8 @@ def test_a_list_without_reasoning_is_sent_as_it_is(session: Session) -> None:
     assert sent[2] == assistant("Hello.")
 
 
-class Overtaken(InMemoryStore):
-    """Another writer commits once, right before the next append that changes two streams."""
+class RacingStore(InMemoryStore):
+    """A store in which another writer commits once, before the next append to two streams."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -578,9 +582,9 @@ LINES = [(str(n), "working_memory_update", {"text": f"line {n}", "append": True}
 @pytest.mark.embedded
 @pytest.mark.spec("A3", "C1")
 def test_a_reply_and_its_changes_of_the_resource_are_atomic(home: Path) -> None:
-    store = Overtaken()
+    store = RacingStore()
     with Memory(FolderBackend(home, store)) as memory:
-        session = memory.session("one", resource="ada", layers=shared())
+        session = memory.session("one", resource="ada", layers=shared_pad_layers())
         events = len(session.events())
         store.before = [lambda: _raise(StorageFull(place="the disk"))]
         with pytest.raises(StorageFull):
@@ -593,10 +597,10 @@ def test_a_reply_and_its_changes_of_the_resource_are_atomic(home: Path) -> None:
 @pytest.mark.embedded
 @pytest.mark.spec("A3", "C1", "K17")
 def test_a_reply_runs_on_the_newest_state_of_the_resource(home: Path) -> None:
-    store = Overtaken()
+    store = RacingStore()
     with Memory(FolderBackend(home, store)) as memory:
-        session = memory.session("one", resource="ada", layers=shared())
-        other = memory.session("other", resource="ada", layers=shared())
+        session = memory.session("one", resource="ada", layers=shared_pad_layers())
+        other = memory.session("other", resource="ada", layers=shared_pad_layers())
         store.before = [lambda: other.scratchpad.update("theirs", append=True)]
         session.record(chat(*LINES))
         assert store.before == []
@@ -608,9 +612,9 @@ def test_a_reply_runs_on_the_newest_state_of_the_resource(home: Path) -> None:
 def test_a_failed_merge_changes_nothing_and_the_next_reports_everything(
     home: Path,
 ) -> None:
-    store = Overtaken()
+    store = RacingStore()
     with Memory(FolderBackend(home, store)) as memory:
-        parent = memory.session("one", resource="ada", layers=shared(schema={"type": "object"}))
+        parent = memory.session("one", resource="ada", layers=shared_pad_layers(schema={"type": "object"}))
         parent.scratchpad.update({"goal": "begun", "step": 1})
         child = parent.spawn()
         child.scratchpad.update({"goal": "child's", "step": 2})
@@ -623,8 +627,8 @@ def test_a_failed_merge_changes_nothing_and_the_next_reports_everything(
         assert parent.scratchpad.snapshot == {"goal": "parent's", "step": 2}
 
 
-class Failing(TextLayer):
-    """A layer that refuses to store while it is told to."""
+class FailingLayer(TextLayer):
+    """A layer that fails to store as long as `fails` is set."""
 
     fails = True
 
@@ -634,8 +638,8 @@ class Failing(TextLayer):
 
 @pytest.mark.spec("D1", "A3")
 def test_a_layer_that_raises_leaves_the_resources_scratchpad_unchanged(memory: Memory) -> None:
-    layer = Failing("rules", "none")
-    session = memory.session("one", resource="ada", layers=[*shared(), layer])
+    layer = FailingLayer("rules", "none")
+    session = memory.session("one", resource="ada", layers=[*shared_pad_layers(), layer])
     with pytest.raises(InmindError):
         session.record(chat(*LINES))
     assert session.scratchpad.snapshot == ""
@@ -648,7 +652,7 @@ def test_a_layer_that_raises_leaves_the_resources_scratchpad_unchanged(memory: M
 @pytest.mark.parametrize("append", [True, False])
 def test_an_undone_reply_changes_the_resource_only_once(memory: Memory, append: bool) -> None:
     """An undo does not change the resource."""
-    session = memory.session("one", resource="ada", layers=shared())
+    session = memory.session("one", resource="ada", layers=shared_pad_layers())
     session.scratchpad.update("begun")
     session.prepare([user("hi")])
     reply = chat(("1", "working_memory_update", {"text": "more", "append": append}))
@@ -660,7 +664,7 @@ def test_an_undone_reply_changes_the_resource_only_once(memory: Memory, append: 
     assert session.scratchpad.snapshot == ("begun\nmore" if append else "more")
 
 
-def shared(**options: Any) -> tuple[Layer, ...]:
+def shared_pad_layers(**options: Any) -> tuple[Layer, ...]:
     return default_layers(ScratchpadLayer(scope="resource", **options))
 
 
@@ -671,13 +675,15 @@ def _raise(error: Exception) -> NoReturn:
 @pytest.mark.spec("K17", "C1")
 def test_text_of_another_writer_is_not_overwritten_after_an_own_change(memory: Memory) -> None:
     """The confirmation of a change does not show other writers' changes."""
-    one, other = (memory.session(id, resource="ada", layers=shared(schema={"type": "object"})) for id in "ab")
+    one, other = (
+        memory.session(id, resource="ada", layers=shared_pad_layers(schema={"type": "object"})) for id in "ab"
+    )
     one.scratchpad.update({"a": 1, "b": 1})
     one.prepare([user("hi")])
     other.scratchpad.update({"b": 2})
     one.record(chat(("1", "working_memory_update", {"a": 5}), id="chatcmpl-000000000000001"))
-    refused = one.record(chat(("2", "working_memory_update", {"b": 7}), id="chatcmpl-000000000000002"))
-    assert "b is now 2" in only_result(refused)
+    recorded = one.record(chat(("2", "working_memory_update", {"b": 7}), id="chatcmpl-000000000000002"))
+    assert "b is now 2" in only_result(recorded)
     assert one.scratchpad.snapshot == {"a": 5, "b": 2}
     one.prepare([user("hi")])
     one.record(chat(("3", "working_memory_update", {"b": 7}), id="chatcmpl-000000000000003"))
@@ -723,11 +729,11 @@ def test_a_page_shown_only_in_part_in_the_prompt_is_not_overwritten(memory: Memo
 
 @pytest.mark.spec("D1")
 def test_a_tool_offered_by_a_host_layer_is_run_by_the_host(memory: Memory) -> None:
-    class Offering(TextLayer):
+    class ToolLayer(TextLayer):
         def tools(self, format: str) -> list[dict[str, Any]]:  # noqa: ARG002 -- the protocol's
             return [{"type": "function", "function": {"name": "look_up", "parameters": {"type": "object"}}}]
 
-    session = memory.session("one", layers=[*default_layers(), Offering("rules", "none")])
+    session = memory.session("one", layers=[*default_layers(), ToolLayer("rules", "none")])
     session.prepare([user("hi")], tools=[HOST_TOOL])
     recorded = session.record(chat(("1", "look_up", {}), ("2", "look_down", {})))
     assert [call.name for call in recorded.host_calls] == ["look_up"]
@@ -775,35 +781,37 @@ def test_append_may_be_the_text_true(session: Session, append: Any) -> None:
         )
     )
     assert (session.scratchpad.snapshot, session.read("detail/a.md")) == ("one\ntwo", "one\ntwo")
-    refused = session.record(chat(("3", "working_memory_update", {"text": "three", "append": 1}), id="chatcmpl-3"))
-    assert "append: expected true or false" in only_result(refused)
+    recorded = session.record(chat(("3", "working_memory_update", {"text": "three", "append": 1}), id="chatcmpl-3"))
+    assert "append: expected true or false" in only_result(recorded)
 
 
 def test_a_memory_result_stays_between_two_edits(session: Session) -> None:
     session.prepare([user("a")])
     answers = session.record(chat(*CALLS[:1])).results
-    said = session.state.conversation.wires[1]
-    session.prepare([user("A"), said, *answers, user("b")])
+    reply = session.state.conversation.wires[1]
+    session.prepare([user("A"), reply, *answers, user("b")])
     assert [entry.is_memory_reply for entry in session.state.conversation] == [False, False, True, False]
 
 
-# -- what the model knew -----------------------------------------------------------------------------------
+# -- content seen by the model -----------------------------------------------------------------------------
 
 
-def a_pair(memory: Memory) -> tuple[Session, Session]:
-    one, other = (memory.session(id, resource="ada", layers=shared(schema={"type": "object"})) for id in "ab")
+def two_sessions(memory: Memory) -> tuple[Session, Session]:
+    one, other = (
+        memory.session(id, resource="ada", layers=shared_pad_layers(schema={"type": "object"})) for id in "ab"
+    )
     one.scratchpad.update({"goal": "old", "n": 1})
     return one, other
 
 
-def updating(values: dict[str, Any], id: int = 1) -> dict[str, Any]:
+def update_reply(values: dict[str, Any], id: int = 1) -> dict[str, Any]:
     return chat((f"{id}", "working_memory_update", values), id=f"chatcmpl-00000000000000{id}")
 
 
 @pytest.mark.spec("K17")
 def test_the_text_of_a_refusal_is_not_known_to_the_next_call(memory: Memory) -> None:
     """The model wrote both calls before it saw any answer."""
-    one, other = a_pair(memory)
+    one, other = two_sessions(memory)
     one.write("detail/x.md", "precious")
     one.prepare([user("hi")])
     other.scratchpad.update({"goal": "theirs"})
@@ -825,67 +833,67 @@ def test_the_text_of_a_refusal_is_not_known_to_the_next_call(memory: Memory) -> 
 
 @pytest.mark.spec("K17")
 def test_a_refusal_counts_as_seen_only_for_the_text_in_it(memory: Memory) -> None:
-    one, other = a_pair(memory)
+    one, other = two_sessions(memory)
     one.prepare([user("hi")])
     other.scratchpad.update({"goal": "theirs", "n": 99})
-    one.record(updating({"goal": "mine"}, 1))
-    assert "n is now 99" in only_result(one.record(updating({"n": 7}, 2)))
+    one.record(update_reply({"goal": "mine"}, 1))
+    assert "n is now 99" in only_result(one.record(update_reply({"n": 7}, 2)))
     assert one.scratchpad.snapshot == {"goal": "theirs", "n": 99}
 
 
 @pytest.mark.spec("K17")
 def test_an_unseen_value_is_not_replaced_by_an_object(memory: Memory) -> None:
-    one, other = a_pair(memory)
+    one, other = two_sessions(memory)
     one.prepare([user("hi")])
     other.scratchpad.update({"owner": "Team B"})
-    assert "owner is now" in only_result(one.record(updating({"owner": {"name": "x"}})))
+    assert "owner is now" in only_result(one.record(update_reply({"owner": {"name": "x"}})))
     one.prepare([user("hi")])
     other.scratchpad.update({"n": 2})
-    assert "n is now 2" in only_result(one.record(updating({"delete": ["n"]}, 2)))
+    assert "n is now 2" in only_result(one.record(update_reply({"delete": ["n"]}, 2)))
 
 
 @pytest.mark.spec("K17", "A5")
-def test_any_process_knows_from_the_journal_what_the_model_saw(memory: Memory) -> None:
-    layers = shared(schema={"type": "object"})
+def test_any_process_reads_from_the_journal_what_the_model_has_seen(memory: Memory) -> None:
+    layers = shared_pad_layers(schema={"type": "object"})
 
-    def reopened() -> Session:
+    def reopen() -> Session:
         return memory.session("a", resource="ada", layers=layers)
 
-    _, other = a_pair(memory)
-    reopened().write("detail/x.md", "precious")
-    reopened().prepare([user("hi")])
+    _, other = two_sessions(memory)
+    reopen().write("detail/x.md", "precious")
+    reopen().prepare([user("hi")])
     other.scratchpad.update({"goal": "theirs"})
-    assert "goal is now" in only_result(reopened().record(updating({"goal": "mine"}, 1)))
+    assert "goal is now" in only_result(reopen().record(update_reply({"goal": "mine"}, 1)))
     page = {"path": "overview.md", "text": "# Mine"}
-    assert only_result(reopened().record(chat(("2", "memory_write", page), id="chatcmpl-000000000000002"))) == (
+    assert only_result(reopen().record(chat(("2", "memory_write", page), id="chatcmpl-000000000000002"))) == (
         "overview.md: 6 bytes."
     )
     read = ("3", "memory_read", {"path": "detail/x.md"})
-    reopened().record(chat(read, id="chatcmpl-000000000000003"))
+    reopen().record(chat(read, id="chatcmpl-000000000000003"))
     write = ("4", "memory_write", {"path": "detail/x.md", "text": "mine"})
-    reopened().record(chat(write, id="chatcmpl-000000000000004"))
-    assert reopened().read("detail/x.md") == "mine"
+    reopen().record(chat(write, id="chatcmpl-000000000000004"))
+    assert reopen().read("detail/x.md") == "mine"
 
 
 @pytest.mark.spec("K17")
 def test_a_reply_is_checked_against_its_prompt(memory: Memory) -> None:
-    one, other = a_pair(memory)
+    one, other = two_sessions(memory)
     first = one.prepare([user("hi")])
     other.scratchpad.update({"goal": "theirs"})
     one.prepare([user("hi"), assistant("hm"), user("well?")])
-    assert "goal is now" in only_result(one.record(updating({"goal": "mine"}), call=first.call))
+    assert "goal is now" in only_result(one.record(update_reply({"goal": "mine"}), call=first.call))
     assert one.scratchpad.snapshot == {"goal": "theirs", "n": 1}
 
 
 @pytest.mark.spec("K17", "A4")
 def test_an_undo_does_not_count_as_seen(memory: Memory) -> None:
-    one, other = a_pair(memory)
+    one, other = two_sessions(memory)
     one.write("detail/x.md", "to take back")
     one.prepare([user("hi")])
     one.add([user("and this")])
     other.scratchpad.update({"goal": "theirs"})
     one.undo()
-    assert "goal is now" in only_result(one.record(updating({"goal": "mine"})))
+    assert "goal is now" in only_result(one.record(update_reply({"goal": "mine"})))
 
 
 @pytest.mark.spec("K17", "C4")
@@ -894,20 +902,20 @@ def test_a_scratchpad_text_shown_only_in_part_is_not_overwritten(session: Sessio
     session.scratchpad.update(lines)
     assert "fact 1999" not in str(session.prepare([user("hi")]).messages)
     write = {"text": "fact 0 only"}
-    assert "not seen all" in only_result(session.record(updating(write, 1)))
+    assert "not seen all" in only_result(session.record(update_reply(write, 1)))
     assert session.scratchpad.snapshot == lines
     more = {"text": "one more", "append": True}
-    assert only_result(session.record(updating(more, 2))) == "Added."
+    assert only_result(session.record(update_reply(more, 2))) == "Added."
 
 
 @pytest.mark.spec("A4", "A6")
 def test_a_reply_restored_by_undoing_an_undo_does_not_run_again(session: Session) -> None:
     session.prepare([user("hi")])
-    reply = updating({"text": "line", "append": True})
+    reply = update_reply({"text": "line", "append": True})
     session.record(reply)
-    there = session.state.seq
+    recorded_at = session.state.seq
     session.undo()
-    session.undo(to=there)
+    session.undo(to=recorded_at)
     assert session.scratchpad.snapshot == "line"
     assert session.record(reply).repeated
     assert session.scratchpad.snapshot == "line"
@@ -917,10 +925,10 @@ def test_a_reply_restored_by_undoing_an_undo_does_not_run_again(session: Session
 def test_undo_cannot_stop_in_the_middle_of_a_change(session: Session) -> None:
     session.prepare([user("hi")])
     before = session.state.seq
-    session.record(updating({"text": "line"}))
-    with pytest.raises(InvalidInput) as caught:
+    session.record(update_reply({"text": "line"}))
+    with pytest.raises(InvalidInput) as error:
         session.undo(to=before + 1)
-    assert (caught.value.field, str(before) in str(caught.value)) == ("to", True)
+    assert (error.value.field, str(before) in str(error.value)) == ("to", True)
     assert session.scratchpad.snapshot == "line"
 
 
@@ -936,16 +944,16 @@ def test_appended_text_has_the_lower_trust(session: Session) -> None:
 @pytest.mark.spec("K17", "A4")
 def test_recording_an_undone_reply_again_does_not_affect_the_next(memory: Memory) -> None:
     """The resource is not changed again, so there is no new event to see."""
-    one, other = (memory.session(id, resource="ada", layers=shared()) for id in "ab")
+    one, other = (memory.session(id, resource="ada", layers=shared_pad_layers()) for id in "ab")
     one.prepare([user("hi")])
-    first = updating({"text": "one's"}, 1)
+    first = update_reply({"text": "one's"}, 1)
     one.record(first)
     one.undo()
     one.record(first)
     other.scratchpad.update("the other's", append=True)
-    assert "not seen all" in only_result(one.record(updating({"text": "one's again"}, 2)))
+    assert "not seen all" in only_result(one.record(update_reply({"text": "one's again"}, 2)))
     one.prepare([user("hi")])
-    one.record(updating({"text": "of both"}, 3))
+    one.record(update_reply({"text": "of both"}, 3))
     assert other.scratchpad.snapshot == "of both"
 
 
@@ -968,11 +976,11 @@ def test_a_page_that_is_cut_in_the_last_prompt_is_not_known(memory: Memory) -> N
 
 @pytest.mark.spec("K17", "D1")
 def test_naming_a_page_as_source_does_not_show_it(memory: Memory) -> None:
-    class Speaking(TextLayer):
+    class SourceLayer(TextLayer):
         def recall(self, context: LayerContext) -> LayerText:
             return LayerText("There is a plan.", sources=(context.documents["detail/plan.md"].source,))
 
-    session = memory.session("one", layers=[*default_layers(), Speaking("rules", "none")])
+    session = memory.session("one", layers=[*default_layers(), SourceLayer("rules", "none")])
     session.write("detail/plan.md", "the plan")
     session.prepare([user("hi")])
     session.record(chat(("1", "memory_write", {"path": "detail/plan.md", "text": "gone"})))
@@ -985,9 +993,9 @@ def test_a_late_reply_overwrites_nothing(memory: Memory) -> None:
     session.scratchpad.update("begun")
     first = session.prepare([user("hi")])
     second = session.prepare([user("hi"), assistant("hm"), user("well?")])
-    session.record(updating({"text": "by the second"}, 1), call=second.call)
-    assert "not seen all" in only_result(session.record(updating({"text": "by the first"}, 2), call=first.call))
-    session.record(updating({"text": "by the second again"}, 3), call=None)
+    session.record(update_reply({"text": "by the second"}, 1), call=second.call)
+    assert "not seen all" in only_result(session.record(update_reply({"text": "by the first"}, 2), call=first.call))
+    session.record(update_reply({"text": "by the second again"}, 3), call=None)
     assert session.scratchpad.snapshot == "by the second again"
 
 
@@ -996,18 +1004,18 @@ def test_undone_changes_do_not_count_as_unseen(memory: Memory) -> None:
     session = memory.session("one", layers=default_layers(ScratchpadLayer(schema={"type": "object"})))
     session.scratchpad.update({"goal": "old", "n": 1})
     session.prepare([user("hi")])
-    session.record(updating({"goal": "X"}, 1))
+    session.record(update_reply({"goal": "X"}, 1))
     session.undo()
     session.scratchpad.update({"n": 2})
-    assert only_result(session.record(updating({"goal": "Y"}, 2))) == "Updated: goal."
+    assert only_result(session.record(update_reply({"goal": "Y"}, 2))) == "Updated: goal."
 
 
 @pytest.mark.spec("F2", "E3")
 @pytest.mark.parametrize("two", [2, "2", 2.0])
 def test_numbers_and_booleans_may_be_text(session: Session, two: object) -> None:
     session.write("detail/a.md", "one\ntwo\nthree")
-    said = [message for n in range(6) for message in (user(f"Step {n}."), assistant("ok " * 90))]
-    session.prepare([*said, user("And now?")])
+    history = [message for n in range(6) for message in (user(f"Step {n}."), assistant("ok " * 90))]
+    session.prepare([*history, user("And now?")])
     read = {"path": "detail/a.md", "from_line": two, "to_line": two}
     recorded = session.record(
         chat(
@@ -1017,9 +1025,9 @@ def test_numbers_and_booleans_may_be_text(session: Session, two: object) -> None
             ("4", "compact_history", {"target": "conversation", "keep_recent": two}),
         )
     )
-    page, listed, _, compacted = (str(result["content"]) for result in recorded.results)
+    page, listing, _, compacted = (str(result["content"]) for result in recorded.results)
     assert page.startswith("two\n[lines 2 to 2 of 3")
-    assert listed.startswith("detail/a.md (13 bytes)")
+    assert listing.startswith("detail/a.md (13 bytes)")
     assert compacted.startswith("Compacted 8 messages, ")
     assert session.read("detail/a.md") == "one\ntwo\nthree\nfour"
 

@@ -27,8 +27,8 @@ def test_a_note_is_listed_with_its_id_text_date_and_importance_until_a_dream(mem
 
 def test_a_withdrawn_note_is_neither_listed_nor_found(memory: Memory) -> None:
     ada = memory.resource("ada")
-    kept, gone = ada.note("The ferry is blue"), ada.note("The ferry is red")
-    ada.withdraw(gone.id)
+    kept, withdrawn = ada.note("The ferry is blue"), ada.note("The ferry is red")
+    ada.withdraw(withdrawn.id)
     assert ada.notes() == ada.notes(all=True) == [kept]
     assert [hit.crystal.id for hit in ada.search("ferry")] == [kept.id]
 

@@ -20,10 +20,10 @@ RULE = "Never delete an order without asking me."
 
 
 def talk(turns: int, *, words: int = 40) -> list[Message]:
-    said = [user(GOAL), assistant("ok"), user(RULE), assistant("ok")]
+    messages = [user(GOAL), assistant("ok"), user(RULE), assistant("ok")]
     for turn in range(turns):
-        said += [user(f"Step {turn}."), assistant("done " * words)]
-    return [*said, user("And now?")]
+        messages += [user(f"Step {turn}."), assistant("done " * words)]
+    return [*messages, user("And now?")]
 
 
 def block(prompt: Prompt) -> str:
@@ -51,8 +51,8 @@ def test_a_retained_text_is_in_prompts_until_it_is_released(session: Session) ->
 def test_an_item_still_in_the_messages_is_not_repeated(session: Session) -> None:
     assert block(session.prepare(talk(8))) == ""
     session.compact("conversation", keep_recent=2)
-    said = block(session.prepare())
-    assert (GOAL in said, RULE in said) == (True, True)
+    text = block(session.prepare())
+    assert (GOAL in text, RULE in text) == (True, True)
 
 
 @pytest.mark.spec("E8")
@@ -85,23 +85,23 @@ def test_retained_items_have_priority_in_a_small_window(memory: Memory) -> None:
     for message in talk(60):
         messages.append(message)
         if message["role"] == "user":
-            said = json.dumps(session.prepare(messages).request, ensure_ascii=False)
-            assert GOAL in said
-            assert len(messages) < 3 or RULE in said
+            text = json.dumps(session.prepare(messages).request, ensure_ascii=False)
+            assert GOAL in text
+            assert len(messages) < 3 or RULE in text
 
 
 @pytest.mark.spec("E8")
 def test_rules_without_room_are_counted_and_come_back(memory: Memory) -> None:
     rules = [f"Never touch the {'very ' * 12}old record number {n}." for n in range(120)]
-    said = [message for rule in rules for message in (user(rule), assistant("ok"))]
+    history = [message for rule in rules for message in (user(rule), assistant("ok"))]
     session = memory.session("s")
-    session.add([user(GOAL), assistant("ok"), *said, user("And now?")])
+    session.add([user(GOAL), assistant("ok"), *history, user("And now?")])
     session.compact("conversation", keep_recent=0)
     prompt = session.prepare()
-    shown = [rule for rule in rules if rule in block(prompt)]
-    assert 0 < len(shown) < len(rules)
-    assert rules[-1] in shown
-    assert f"({len(rules) - len(shown)} older ones only in archive/)" in block(prompt)
+    visible = [rule for rule in rules if rule in block(prompt)]
+    assert 0 < len(visible) < len(rules)
+    assert rules[-1] in visible
+    assert f"({len(rules) - len(visible)} older ones only in archive/)" in block(prompt)
     assert any(one.startswith("retained: ") for one in prompt.report.cut)
     for rule in rules[60:]:
         session.release(rule)
@@ -113,9 +113,9 @@ def test_rules_without_room_are_counted_and_come_back(memory: Memory) -> None:
 def test_retained_texts_have_a_total_limit(session: Session) -> None:
     for number in range(4):
         session.retain(f"{number} " + "x" * 900)
-    with pytest.raises(InvalidInput) as refused:
+    with pytest.raises(InvalidInput) as error:
         session.retain("y" * 900)
-    assert str(MAX_RETAINED_CHARACTERS) in str(refused.value)
+    assert str(MAX_RETAINED_CHARACTERS) in str(error.value)
 
 
 @pytest.mark.spec("E8", "C8")
@@ -135,15 +135,15 @@ def test_a_fork_inherits_all_retained_items(memory: Memory, policy: str | dict[s
     parent.retain("Use EUR.")
     parent.add([assistant("ok"), user("Always answer in Danish.")])
     child = parent.spawn(policy=policy)
-    said = block(child.prepare([user("Count the boxes.")]))
-    assert all(text in said for text in (GOAL, RULE, "Use EUR.", "Always answer in Danish."))
+    content = block(child.prepare([user("Count the boxes.")]))
+    assert all(text in content for text in (GOAL, RULE, "Use EUR.", "Always answer in Danish."))
     assert child.retained[0].text == "Count the boxes."
-    handed = [event for event in child.events() if isinstance(event.payload, Retained)]
-    assert all(source.startswith("session/s#") for event in handed for source in event.sources)
+    inherited = [event for event in child.events() if isinstance(event.payload, Retained)]
+    assert all(source.startswith("session/s#") for event in inherited for source in event.sources)
     child.add([message for step in range(9) for message in (assistant("done " * 60), user(f"Step {step}."))])
     child.compact("conversation", keep_recent=0)
-    said = block(child.prepare())
-    assert [said.count(text) for text in (GOAL, RULE, "Use EUR.", "Count the boxes.")] == [1, 1, 1, 1]
+    content = block(child.prepare())
+    assert [content.count(text) for text in (GOAL, RULE, "Use EUR.", "Count the boxes.")] == [1, 1, 1, 1]
     child.release(RULE)
     assert [RULE in [item.text for item in one.retained] for one in (child, parent)] == [False, True]
 
@@ -168,8 +168,8 @@ def test_a_view_of_retained_items_does_not_hide_the_childs_own(memory: Memory) -
     grandchild = child.spawn(policy="view")
     for session in (child, grandchild, child.spawn(policy="fork")):
         session.add([assistant("ok"), user("Go on.")])
-        said = block(session.prepare())
-        assert [said.count(text) for text in ("Use EUR.", "Lisbon closes at six.", RULE)] == [1, 1, 1]
+        content = block(session.prepare())
+        assert [content.count(text) for text in ("Use EUR.", "Lisbon closes at six.", RULE)] == [1, 1, 1]
     (part,) = (part for part in grandchild.explain().parts if part.name == "memory:retained")
     assert {source.partition("#")[0] for source in part.sources} == {f"session/{child.id}"}
     parent.release("Use EUR.")
@@ -192,12 +192,12 @@ def test_retained_items_are_listed_before_any_compaction(session: Session) -> No
     session.prepare(talk(2))
     assert [(item.kind, item.text) for item in session.retained] == [("goal", GOAL), ("rule", RULE)]
     session.retain("Use EUR.")
-    listed = session.retained
+    before = session.retained
     session.release(RULE)
     assert [item.text for item in session.retained] == [GOAL, "Use EUR."]
     session.add([message for step in range(9) for message in (assistant("done " * 60), user(f"Step {step}."))])
     session.compact("conversation", keep_recent=0)
-    assert [item for item in listed if item.text != RULE] == list(session.retained)
+    assert [item for item in before if item.text != RULE] == list(session.retained)
 
 
 @pytest.mark.spec("E8")

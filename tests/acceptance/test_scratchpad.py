@@ -50,18 +50,18 @@ def blocks(prompt: Prompt) -> list[str]:
 
 
 def calls(*named: tuple[str, Any]) -> dict[str, Any]:
-    made = [
+    tool_calls = [
         {
             "id": f"call-{n}",
             "type": "function",
-            "function": {"name": name, "arguments": said if isinstance(said, str) else json.dumps(said)},
+            "function": {"name": name, "arguments": arguments if isinstance(arguments, str) else json.dumps(arguments)},
         }
-        for n, (name, said) in enumerate(named, start=1)
+        for n, (name, arguments) in enumerate(named, start=1)
     ]
-    return {"role": "assistant", "content": None, "tool_calls": made}
+    return {"role": "assistant", "content": None, "tool_calls": tool_calls}
 
 
-def updated_by_model(session: Session, arguments: Any, name: str = "working_memory_update") -> str:
+def update_by_model(session: Session, arguments: Any, name: str = "working_memory_update") -> str:
     (result,) = session.record(calls((name, arguments)), format="openai").results
     return str(result["content"])
 
@@ -89,7 +89,7 @@ def test_a_text_scratchpad_rejects_an_object(session: Session) -> None:
     session.scratchpad.update("The customer is Mei.")
     with pytest.raises(InvalidInput, match="text"):
         session.scratchpad.update({"customer": "Mei"})
-    assert updated_by_model(session, {"customer": "Mei"}).startswith("Error: Nothing was changed.")
+    assert update_by_model(session, {"customer": "Mei"}).startswith("Error: Nothing was changed.")
     assert session.scratchpad.snapshot == "The customer is Mei."
 
 
@@ -125,9 +125,9 @@ def test_a_partial_update_merges_and_the_rest_stays(structured: Session) -> None
 def test_an_update_that_does_not_fit_the_schema_names_the_field_and_changes_nothing(structured: Session) -> None:
     structured.scratchpad.update(FULL)
     before = structured.state.seq
-    with pytest.raises(SchemaViolation) as refused:
+    with pytest.raises(SchemaViolation) as error:
         structured.scratchpad.update({"currentGoal": "Ship", "completedSteps": ["a", 7]})
-    assert (refused.value.code, refused.value.path) == ("SCHEMA_VIOLATION", "completedSteps[1]")
+    assert (error.value.code, error.value.path) == ("SCHEMA_VIOLATION", "completedSteps[1]")
     assert (structured.scratchpad.snapshot, structured.state.seq) == (FULL, before)
 
 
@@ -172,49 +172,49 @@ def test_an_instance_of_the_schema_model_is_accepted(memory: Memory) -> None:
 
     session = with_pad(memory, schema=Short)
     session.scratchpad.update({"steps": ["a"]})
-    session.scratchpad.update(Short(goal="Ship"))  # pyright: ignore[reportArgumentType] -- what it has set is meant
+    session.scratchpad.update(Short(goal="Ship"))  # pyright: ignore[reportArgumentType] -- only its set fields are merged
     assert session.scratchpad.snapshot == {"goal": "Ship", "steps": ["a"]}
 
 
 @pytest.mark.spec("C6", "J3")
 def test_a_validator_that_raises_or_mutates_changes_nothing(memory: Memory) -> None:
-    kept: list[Any] = []
+    seen_items: list[Any] = []
 
-    class Strange(BaseModel):
+    class MutatingModel(BaseModel):
         items: list[int] = []
 
         @field_validator("items", mode="before")
         @classmethod
-        def hang_on(cls, items: Any) -> Any:
-            kept.append(items)
+        def keep_and_append(cls, items: Any) -> Any:
+            seen_items.append(items)
             items.append(99)
             if items[0] == 13:
                 raise ZeroDivisionError("thirteen")
             return items
 
-    session = with_pad(memory, schema=Strange)
+    session = with_pad(memory, schema=MutatingModel)
     session.scratchpad.update({"items": [1]})
-    kept[0].clear()
+    seen_items[0].clear()
     assert session.scratchpad.snapshot == {"items": [1]}
     with pytest.raises(SchemaViolation, match="ZeroDivisionError"):
         session.scratchpad.update({"items": [13]})
     assert session.scratchpad.snapshot == {"items": [1]}
 
 
-# -- what the model does ---------------------------------------------------------------------------------------
+# -- updates by the model --------------------------------------------------------------------------------------
 
 
 @pytest.mark.spec("C5")
 @pytest.mark.parametrize("name", ["working_memory_update", "working-memory/update", "updateWorkingMemory"])
 def test_the_update_tool_works_under_each_of_its_names(structured: Session, name: str) -> None:
-    assert updated_by_model(structured, {"currentGoal": "Deploy v2"}, name) == "Updated: currentGoal."
+    assert update_by_model(structured, {"currentGoal": "Deploy v2"}, name) == "Updated: currentGoal."
     assert structured.scratchpad.snapshot == {"currentGoal": "Deploy v2"}
 
 
 @pytest.mark.spec("C6")
 def test_the_answer_names_the_invalid_field(structured: Session) -> None:
     structured.scratchpad.update(FULL)
-    answer = updated_by_model(structured, {"completedSteps": "all of them"})
+    answer = update_by_model(structured, {"completedSteps": "all of them"})
     assert answer.startswith("Error: Nothing was changed. completedSteps does not fit the schema:")
     assert structured.scratchpad.snapshot == FULL
 
@@ -244,7 +244,7 @@ def test_under_the_legacy_name_a_violation_is_a_diagnostic(
 )
 def test_filler_values_of_a_model_delete_nothing(structured: Session, padded: dict[str, Any]) -> None:
     structured.scratchpad.update(FULL)
-    answer = updated_by_model(structured, padded)
+    answer = update_by_model(structured, padded)
     assert structured.scratchpad.snapshot == {**FULL, "currentGoal": "Ship"}
     assert ("completedSteps" in answer) == ("completedSteps" in padded)
 
@@ -252,7 +252,7 @@ def test_filler_values_of_a_model_delete_nothing(structured: Session, padded: di
 @pytest.mark.spec("C2")
 def test_a_single_empty_value_is_applied(structured: Session) -> None:
     structured.scratchpad.update(FULL)
-    updated_by_model(structured, {"blockers": []})
+    update_by_model(structured, {"blockers": []})
     assert structured.scratchpad.snapshot == {**FULL, "blockers": []}
 
 
@@ -260,14 +260,14 @@ def test_a_single_empty_value_is_applied(structured: Session) -> None:
 def test_a_field_that_is_emptied_and_deleted_is_deleted(structured: Session) -> None:
     structured.scratchpad.update(FULL)
     form = {"currentGoal": "Ship", "completedSteps": None, "blockers": [], "delete": ["blockers"]}
-    updated_by_model(structured, form)
+    update_by_model(structured, form)
     assert structured.scratchpad.snapshot == {**FULL, "currentGoal": "Ship", "blockers": []}
 
 
 @pytest.mark.spec("C6")
 def test_a_single_invalid_null_is_reported(structured: Session) -> None:
     structured.scratchpad.update(FULL)
-    assert "blockers does not fit the schema" in updated_by_model(structured, {"blockers": None})
+    assert "blockers does not fit the schema" in update_by_model(structured, {"blockers": None})
     assert structured.scratchpad.snapshot == FULL
 
 
@@ -277,14 +277,14 @@ def test_a_model_does_not_overwrite_newer_values(memory: Memory) -> None:
     one.scratchpad.update(FULL)
     for session in (one, other):
         session.prepare([user("hi")])
-    updated_by_model(one, {"completedSteps": ["write tests", "by one"]})
+    update_by_model(one, {"completedSteps": ["write tests", "by one"]})
     late = {"completedSteps": ["write tests", "by other"], "currentGoal": "Ship"}
-    assert "completedSteps is now" in updated_by_model(other, late)
+    assert "completedSteps is now" in update_by_model(other, late)
     assert other.scratchpad.snapshot == {**FULL, "completedSteps": ["write tests", "by one"]}
     both = {"completedSteps": ["write tests", "by one", "by other"]}
     other.prepare([user("hi")])
-    assert updated_by_model(other, both) == "Updated: completedSteps."
-    assert updated_by_model(one, {"blockers": []}) == "Updated: blockers."
+    assert update_by_model(other, both) == "Updated: completedSteps."
+    assert update_by_model(one, {"blockers": []}) == "Updated: blockers."
 
 
 @pytest.mark.spec("C2", "K17")
@@ -292,9 +292,9 @@ def test_a_newer_text_is_shown_instead_of_overwritten(memory: Memory) -> None:
     one, other = (with_pad(memory, id, scope="resource") for id in ("one", "other"))
     for session in (one, other):
         session.prepare([user("hi")])
-    updated_by_model(one, {"text": "by one"})
-    assert "by one" in updated_by_model(other, {"text": "by other"})
-    updated_by_model(other, {"text": "and other", "append": True})
+    update_by_model(one, {"text": "by one"})
+    assert "by one" in update_by_model(other, {"text": "by other"})
+    update_by_model(other, {"text": "and other", "append": True})
     assert one.scratchpad.snapshot == "by one\nand other"
 
 
@@ -315,7 +315,7 @@ def test_fields_can_be_deleted_without_other_values(structured: Session) -> None
 @pytest.mark.spec("C2", "J4")
 def test_dunder_keys_are_dropped_and_reported(memory: Memory) -> None:
     session = with_pad(memory, schema={"type": "object"})
-    answer = updated_by_model(
+    answer = update_by_model(
         session, '{"a": [{"__proto__": {"admin": true}, "b": 1}], "constructor": 2, "__class__": 3, "prototype": {}}'
     )
     assert session.scratchpad.snapshot == {"a": [{"b": 1}]}
@@ -330,7 +330,7 @@ def test_a_read_only_scratchpad_can_be_read_but_not_written(memory: Memory) -> N
     with pytest.raises(ReadOnly):
         session.scratchpad.update({"currentGoal": "Ship"})
     for name in ("working_memory_update", "updateWorkingMemory"):
-        assert "read-only" in updated_by_model(session, {"currentGoal": "Ship"}, name)
+        assert "read-only" in update_by_model(session, {"currentGoal": "Ship"}, name)
     child = with_pad(memory, schema=TASK_SCHEMA).spawn(policy="fork")
     child.scratchpad.update({"currentGoal": "Ship"})
     prompt = session.prepare([user("hi")])
@@ -339,7 +339,7 @@ def test_a_read_only_scratchpad_can_be_read_but_not_written(memory: Memory) -> N
     assert "working_memory_update" not in json.dumps(prompt.tools)
 
 
-# -- where it begins -------------------------------------------------------------------------------------------
+# -- templates and schemas -------------------------------------------------------------------------------------
 
 
 @pytest.mark.spec("C3")
@@ -370,16 +370,16 @@ def test_a_state_that_no_longer_fits_is_set_aside(memory: Memory, schema: Any) -
 
 
 @pytest.mark.spec("C3")
-@pytest.mark.parametrize("given", ["a text", {"blockers": []}])
-def test_without_its_schema_an_object_is_read_only(memory: Memory, given: Any) -> None:
+@pytest.mark.parametrize("value", ["a text", {"blockers": []}])
+def test_without_its_schema_an_object_is_read_only(memory: Memory, value: Any) -> None:
     """Without the schema, updates would be unchecked, or a text would replace an object."""
     with_pad(memory, schema=TASK_SCHEMA).scratchpad.update(FULL)
-    looking = memory.session("task")
-    looking.prepare([user("hi")])
+    without_schema = memory.session("task")
+    without_schema.prepare([user("hi")])
     with pytest.raises(ReadOnly, match="without its schema"):
-        looking.scratchpad.update(given)
-    assert "without its schema" in updated_by_model(looking, {"text": "a note", "append": True})
-    assert looking.scratchpad.snapshot == with_pad(memory, schema=TASK_SCHEMA).scratchpad.snapshot == FULL
+        without_schema.scratchpad.update(value)
+    assert "without its schema" in update_by_model(without_schema, {"text": "a note", "append": True})
+    assert without_schema.scratchpad.snapshot == with_pad(memory, schema=TASK_SCHEMA).scratchpad.snapshot == FULL
 
 
 @pytest.mark.spec("C1")
@@ -387,17 +387,17 @@ def test_a_scratchpad_of_the_resource_is_shared_by_its_sessions(memory: Memory) 
     one, other = (with_pad(memory, id, schema=TASK_SCHEMA, scope="resource") for id in ("one", "other"))
     one.scratchpad.update({"currentGoal": "Deploy v2"})
     assert other.scratchpad.snapshot == {"currentGoal": "Deploy v2"}
-    assert updated_by_model(other, {"blockers": ["x"]}) == "Updated: blockers."
+    assert update_by_model(other, {"blockers": ["x"]}) == "Updated: blockers."
     assert one.scratchpad.snapshot == {"currentGoal": "Deploy v2", "blockers": ["x"]}
-    assert with_pad(memory, "stranger", resource="bob", schema=TASK_SCHEMA, scope="resource").scratchpad.snapshot == {}
+    assert with_pad(memory, "third", resource="bob", schema=TASK_SCHEMA, scope="resource").scratchpad.snapshot == {}
 
 
 @pytest.mark.spec("A2", "A4")
-def test_it_can_be_undone_and_is_the_same_when_reopened(structured: Session, memory: Memory) -> None:
+def test_an_update_can_be_undone_and_survives_reopening(structured: Session, memory: Memory) -> None:
     structured.scratchpad.update(FULL)
-    then = structured.state.seq
+    before = structured.state.seq
     structured.scratchpad.update({"currentGoal": "Ship"})
-    pad = structured.state_at(then).scratchpads.get("working-memory")
+    pad = structured.state_at(before).scratchpads.get("working-memory")
     assert pad is not None
     assert pad.state == FULL
     structured.undo()
@@ -475,10 +475,10 @@ def test_invalid_values_are_rejected_and_nothing_changes(memory: Memory, values:
     session = with_pad(memory, schema={"type": "object"})
     session.scratchpad.update({"a": {"kept": True}})
     before = session.state.seq
-    with pytest.raises(InvalidInput) as refused:
+    with pytest.raises(InvalidInput) as error:
         session.scratchpad.update(values)
-    assert refused.value.field.startswith(field)
-    assert len(str(refused.value)) < 1_000
+    assert error.value.field.startswith(field)
+    assert len(str(error.value)) < 1_000
     assert (session.scratchpad.snapshot, session.state.seq) == ({"a": {"kept": True}}, before)
 
 
@@ -487,9 +487,9 @@ def test_invalid_values_are_rejected_and_nothing_changes(memory: Memory, values:
 def test_an_invalid_delete_removes_nothing(memory: Memory, delete: Any) -> None:
     session = with_pad(memory, schema={"type": "object"})
     session.scratchpad.update({"goal": "Ship", "steps": ["a"]})
-    with pytest.raises(InvalidInput) as refused:
+    with pytest.raises(InvalidInput) as error:
         session.scratchpad.update({}, delete=delete, key="k")
-    assert refused.value.field.startswith("delete")
+    assert error.value.field.startswith("delete")
     assert session.scratchpad.snapshot == {"goal": "Ship", "steps": ["a"]}
 
 
@@ -509,9 +509,9 @@ def test_an_invalid_delete_removes_nothing(memory: Memory, delete: Any) -> None:
     ],
 )
 def test_an_invalid_layer_is_rejected_when_created(options: dict[str, Any], field: str) -> None:
-    with pytest.raises(InvalidInput) as refused:
+    with pytest.raises(InvalidInput) as error:
         ScratchpadLayer(**options)
-    assert refused.value.field.startswith(field)
+    assert error.value.field.startswith(field)
 
 
 @pytest.mark.spec("C3", "J3")
@@ -540,7 +540,7 @@ def test_a_session_without_the_layer_has_no_scratchpad(memory: Memory) -> None:
     session = memory.session("bare", layers=[])
     with pytest.raises(NotFound, match="ScratchpadLayer"):
         _ = session.scratchpad
-    assert "not offered" in updated_by_model(session, {"text": "x"})
+    assert "not offered" in update_by_model(session, {"text": "x"})
 
 
 @pytest.mark.spec("C3", "A4")
@@ -611,15 +611,15 @@ class Shop(BaseModel):
 @pytest.mark.parametrize("schema", [Shop, Shop.model_json_schema()], ids=["pydantic", "json-schema"])
 def test_a_nested_object_is_filled_in_step_by_step(memory: Memory, schema: Any) -> None:
     session = with_pad(memory, schema=schema)
-    assert updated_by_model(session, {"owner": {"name": "Ada"}}) == "Updated: owner."
-    assert updated_by_model(session, {"suppliers": {"bo": {"mail": "bo@example.com"}}}) == "Updated: suppliers."
-    assert updated_by_model(session, {"owner": {"mail": "ada@example.com"}}) == "Updated: owner."
-    assert "owner.name does not fit the schema" in updated_by_model(session, {"delete": ["owner.name"]})
+    assert update_by_model(session, {"owner": {"name": "Ada"}}) == "Updated: owner."
+    assert update_by_model(session, {"suppliers": {"bo": {"mail": "bo@example.com"}}}) == "Updated: suppliers."
+    assert update_by_model(session, {"owner": {"mail": "ada@example.com"}}) == "Updated: owner."
+    assert "owner.name does not fit the schema" in update_by_model(session, {"delete": ["owner.name"]})
     assert session.scratchpad.snapshot == {
         "owner": {"name": "Ada", "mail": "ada@example.com"},
         "suppliers": {"bo": {"mail": "bo@example.com"}},
     }
-    assert updated_by_model(session, {"delete": ["owner"]}) == "Removed: owner."
+    assert update_by_model(session, {"delete": ["owner"]}) == "Removed: owner."
 
 
 @pytest.mark.spec("C2")
@@ -627,11 +627,11 @@ def test_a_nested_object_is_filled_in_step_by_step(memory: Memory, schema: Any) 
 def test_an_empty_text_of_a_model_deletes_nothing_and_is_reported(session: Session, padded: dict[str, Any]) -> None:
     session.scratchpad.update("The customer is Mei.")
     before = session.state.seq
-    assert "treated as filler" in updated_by_model(session, padded)
+    assert "treated as filler" in update_by_model(session, padded)
     assert session.scratchpad.snapshot == "The customer is Mei."
     assert ScratchpadWritten.kind not in [event.kind for event in session.events() if event.seq > before]
     session.prepare([user("hi")])
-    assert updated_by_model(session, {"text": "Nothing to do."}) == "Written."
+    assert update_by_model(session, {"text": "Nothing to do."}) == "Written."
     session.scratchpad.update("")
     assert session.scratchpad.snapshot == ""
 
@@ -641,9 +641,9 @@ def test_text_of_others_counts_towards_the_limit(memory: Memory) -> None:
     one, other = (with_pad(memory, id, schema={"type": "object"}, scope="resource") for id in ("one", "other"))
     one.scratchpad.update({"goal": "Ship"})
     other.scratchpad.update({"log": "x" * (MAX_DOCUMENT_BYTES - 1_000)})
-    with pytest.raises(InvalidInput) as refused:
+    with pytest.raises(InvalidInput) as error:
         one.scratchpad.update({"note": "y" * 2_000})
-    assert refused.value.field == "values.note"
+    assert error.value.field == "values.note"
     one.scratchpad.update({"note": "y" * 500})
 
 
@@ -661,9 +661,9 @@ def test_a_state_with_required_fields_can_be_emptied_and_started_again(structure
 @pytest.mark.parametrize("key", [None, "k"])
 def test_a_too_deep_value_is_named_by_its_path(memory: Memory, key: str | None) -> None:
     session = with_pad(memory, schema={"type": "object"})
-    with pytest.raises(InvalidInput) as caught:
+    with pytest.raises(InvalidInput) as error:
         session.scratchpad.update(nested(10_000), key=key)
-    assert caught.value.field.startswith("values.")
+    assert error.value.field.startswith("values.")
 
 
 class Part(BaseModel):
@@ -693,10 +693,10 @@ def test_an_unknown_field_is_rejected_with_its_path(memory: Memory, values: dict
     """A misspelt or wrapped field would otherwise stay in every prompt."""
     session = with_pad(memory, schema=Whole)
     session.scratchpad.update({"goal": "kept"})
-    with pytest.raises(SchemaViolation, match="unknown field, expected one of") as caught:
+    with pytest.raises(SchemaViolation, match="unknown field, expected one of") as error:
         session.scratchpad.update(values)
-    assert caught.value.path == path
-    assert "unknown field" in updated_by_model(session, values)
+    assert error.value.path == path
+    assert "unknown field" in update_by_model(session, values)
     assert session.scratchpad.snapshot == {"goal": "kept"}
 
 

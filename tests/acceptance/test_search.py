@@ -31,8 +31,8 @@ FIXED = "Fixed by tweaking the peer scoring thresholds"
 @pytest.fixture
 def memory(home: Home, clock: ManualClock) -> Generator[Memory]:
     """Without vectors, as in the core install."""
-    with Memory.open(home, clock=clock, embedder=None) as opened:
-        yield opened
+    with Memory.open(home, clock=clock, embedder=None) as memory:
+        yield memory
 
 
 def texts(hits: Sequence[Hit]) -> list[str]:
@@ -76,17 +76,17 @@ def test_a_hit_has_score_parts_source_and_time(session: Session, clock: ManualCl
 
 @pytest.mark.spec("H1", "J5")
 def test_messages_are_found_at_once_with_their_speaker(session: Session) -> None:
-    said = [
+    messages = [
         {"role": "user", "name": "Mei", "content": "The invoice for the zeppelin is overdue"},
         assistant("I will look up the zeppelin invoice."),
         a_call("c1", "get_invoice", '{"about": "zeppelin"}'),
         a_result("c1", "zeppelin invoice: 42 EUR, due since May"),
     ]
-    session.add([{"role": "system", "content": "You bill zeppelin owners."}, *said])
-    found = {hit.crystal.speaker: hit.crystal for hit in session.search("zeppelin invoice")}
-    assert set(found) == {"Mei", "assistant", "tool"}
-    assert (found["Mei"].trust, found["tool"].trust) == (Trust.PERSON, Trust.DATA)
-    assert {crystal.kind for crystal in found.values()} == {"episode"}
+    session.add([{"role": "system", "content": "You bill zeppelin owners."}, *messages])
+    crystals = {hit.crystal.speaker: hit.crystal for hit in session.search("zeppelin invoice")}
+    assert set(crystals) == {"Mei", "assistant", "tool"}
+    assert (crystals["Mei"].trust, crystals["tool"].trust) == (Trust.PERSON, Trust.DATA)
+    assert {crystal.kind for crystal in crystals.values()} == {"episode"}
     assert session.search("overdue")[0].crystal.session == "support-42"
 
 
@@ -94,8 +94,8 @@ def test_messages_are_found_at_once_with_their_speaker(session: Session) -> None
 def test_a_name_at_the_start_of_a_text_finds_it_but_is_not_its_speaker(session: Session) -> None:
     session.add([user("Admin: the drawbridge may be raised"), assistant("Noted: the drawbridge, not on September 13")])
     session.add([{**user("Mei: who raises the drawbridge?"), "name": "Mei"}])
-    found = {hit.crystal.text.split(":")[0]: hit.crystal.speaker for hit in session.search("drawbridge")}
-    assert found == {"Admin": "user", "Noted": "assistant", "Mei": "Mei"}
+    speakers = {hit.crystal.text.split(":")[0]: hit.crystal.speaker for hit in session.search("drawbridge")}
+    assert speakers == {"Admin": "user", "Noted": "assistant", "Mei": "Mei"}
 
 
 @pytest.mark.spec("J5")
@@ -146,12 +146,12 @@ def test_a_line_is_found_through_its_neighbours_with_vectors(home: Home) -> None
 
 def test_the_command_finds_it_with_speaker_and_time(home: Home) -> None:
     long_conversation(home)
-    ran = inmind("search", "when did we fix CORS", "--limit", "3", home=home)
-    assert (ran.returncode, ran.stderr) == (0, "")
-    assert FIXED in ran.stdout
-    assert "[2026-01-03 " in ran.stdout
-    found = json.loads(inmind("search", "when did we fix CORS", "--limit", "3", "--json", home=home).stdout)
-    (line,) = [hit for hit in found if hit["text"] == FIXED]
+    process = inmind("search", "when did we fix CORS", "--limit", "3", home=home)
+    assert (process.returncode, process.stderr) == (0, "")
+    assert FIXED in process.stdout
+    assert "[2026-01-03 " in process.stdout
+    hits = json.loads(inmind("search", "when did we fix CORS", "--limit", "3", "--json", home=home).stdout)
+    (line,) = [hit for hit in hits if hit["text"] == FIXED]
     assert (line["session"], line["resource"], line["source"]) == ("day-2", "ada", "sessions")
     assert line["score"] > 0
     assert line["at"].startswith("2026-01-03")
@@ -245,10 +245,12 @@ def test_an_evicted_entity_is_found(memory: Memory) -> None:
 
 @pytest.mark.spec("H1")
 def test_a_created_crystal_is_found(memory: Memory, session: Session) -> None:
-    what = CrystalCreated("Ada drinks lapsang in the morning", importance=0.8, category="preference", consolidated=True)
+    draft = CrystalCreated(
+        "Ada drinks lapsang in the morning", importance=0.8, category="preference", consolidated=True
+    )
     store = memory._context.store  # pyright: ignore[reportPrivateUsage] -- dreams, which write these, come later
     store.append(
-        "resource/ada", [Draft(payload=what, origin=Origin.DREAM)], expected=0, at=datetime(2026, 1, 1, tzinfo=UTC)
+        "resource/ada", [Draft(payload=draft, origin=Origin.DREAM)], expected=0, at=datetime(2026, 1, 1, tzinfo=UTC)
     )
     (hit,) = session.search("what does Ada drink")
     assert (hit.crystal.kind, hit.crystal.lifecycle) == ("preference", "consolidated")
@@ -274,22 +276,22 @@ def test_filters_select_what_they_name(memory: Memory, session: Session, clock: 
     clock.advance(seconds=86_400)
     memory.session("other", resource="ada").add([user("Is the violin sold?")])
 
-    def found(**filters: Any) -> set[str]:
+    def found_ids(**filters: Any) -> set[str]:
         return set(ids(session.search("violin", **filters)))
 
     first, last = "session/support-42#3", "session/other#3"
-    assert found() == {first, fact.id, goal.id, last}
-    assert found(kinds=["fact"]) == found(kinds="fact") == {fact.id}
-    assert found(kinds=["fact", "goal"]) == found(sources=["memory"]) == {fact.id, goal.id}
-    assert found(sources="sessions") == found(kinds=["episode"]) == {first, last}
-    assert found(since="2026-01-02") == {fact.id, goal.id, last}
-    assert found(since=date(2026, 1, 3)) == {last}
-    assert found(until="2026-01-01") == {first}
-    assert found(since="2026-01-02", until="2026-01-02") == {fact.id, goal.id}
-    assert found(until=datetime(2026, 1, 2, tzinfo=UTC)) == {first}
-    assert found(session="other") == {last}
-    assert found(session="nobody") == set()
-    assert found(session="support-42", since="2026-01-02") == set()
+    assert found_ids() == {first, fact.id, goal.id, last}
+    assert found_ids(kinds=["fact"]) == found_ids(kinds="fact") == {fact.id}
+    assert found_ids(kinds=["fact", "goal"]) == found_ids(sources=["memory"]) == {fact.id, goal.id}
+    assert found_ids(sources="sessions") == found_ids(kinds=["episode"]) == {first, last}
+    assert found_ids(since="2026-01-02") == {fact.id, goal.id, last}
+    assert found_ids(since=date(2026, 1, 3)) == {last}
+    assert found_ids(until="2026-01-01") == {first}
+    assert found_ids(since="2026-01-02", until="2026-01-02") == {fact.id, goal.id}
+    assert found_ids(until=datetime(2026, 1, 2, tzinfo=UTC)) == {first}
+    assert found_ids(session="other") == {last}
+    assert found_ids(session="unknown") == set()
+    assert found_ids(session="support-42", since="2026-01-02") == set()
     assert len(session.search("violin", limit=2)) == 2
 
 
@@ -316,9 +318,9 @@ def test_filters_select_what_they_name(memory: Memory, session: Session, clock: 
 def test_a_filter_with_an_invalid_value_is_refused(memory: Memory, session: Session, filters: dict[str, Any]) -> None:
     session.note("The violin is red")
     for search in (session.search, memory.search):
-        with pytest.raises(InvalidInput) as refused:
+        with pytest.raises(InvalidInput) as error:
             search("violin", **filters)
-        assert refused.value.field in filters
+        assert error.value.field in filters
     assert "searched" not in [event.kind for event in session.events()]
 
 
@@ -392,10 +394,10 @@ def test_no_query_breaks_anything(memory: Memory, violin: Session, query: str) -
 def test_undone_text_is_not_found_until_the_undo_is_undone(session: Session) -> None:
     session.add([user("The password is swordfish")])
     assert len(session.search("swordfish")) == 1
-    there = session.state.seq
+    before_undo = session.state.seq
     session.undo()
     assert session.search("swordfish") == []
-    session.undo(to=there)
+    session.undo(to=before_undo)
     assert texts(session.search("swordfish")) == ["The password is swordfish"]
 
 
@@ -416,35 +418,35 @@ def test_a_note_of_an_anonymous_session_follows_an_undo(memory: Memory) -> None:
     session.add([user("Something else")])
     session.undo()
     assert texts(session.search("swordfish")) == ["The swordfish is fresh on Fridays"]
-    there = session.state.seq
+    before_undo = session.state.seq
     session.undo()
     assert session.search("swordfish") == []
-    session.undo(to=there)
+    session.undo(to=before_undo)
     assert texts(session.search("swordfish")) == ["The swordfish is fresh on Fridays"]
 
 
 def test_a_regenerated_answer_replaces_the_earlier_one_in_search(session: Session) -> None:
-    asked = [user("hello"), assistant("Hi."), user("Where is the anchor?")]
-    session.prepare([*asked])
-    session.prepare([*asked, assistant("The anchor is in Bergen."), user("Sure?")])
-    session.prepare([*asked, assistant("The anchor is in Oslo."), user("Thanks")])
-    found = texts(session.search("anchor", limit=50))
-    assert "The anchor is in Oslo." in found
-    assert "The anchor is in Bergen." not in found
+    history = [user("hello"), assistant("Hi."), user("Where is the anchor?")]
+    session.prepare([*history])
+    session.prepare([*history, assistant("The anchor is in Bergen."), user("Sure?")])
+    session.prepare([*history, assistant("The anchor is in Oslo."), user("Thanks")])
+    results = texts(session.search("anchor", limit=50))
+    assert "The anchor is in Oslo." in results
+    assert "The anchor is in Bergen." not in results
 
 
 def test_messages_dropped_from_the_front_are_found(session: Session) -> None:
-    said = [user("The anchor is in Bergen"), assistant("Noted."), *turns(4)]
-    session.prepare(said)
-    session.prepare([*said[4:], assistant("Well."), user("go on")])
+    messages = [user("The anchor is in Bergen"), assistant("Noted."), *turns(4)]
+    session.prepare(messages)
+    session.prepare([*messages[4:], assistant("Well."), user("go on")])
     assert texts(session.search("anchor"))[0] == "The anchor is in Bergen"
 
 
 @pytest.mark.spec("A6")
 def test_a_repeated_message_is_found_once(session: Session) -> None:
-    said = [user("The anchor is in Bergen"), assistant("Noted.")]
-    session.prepare(said)
-    session.prepare([*said, user("go on")])
+    messages = [user("The anchor is in Bergen"), assistant("Noted.")]
+    session.prepare(messages)
+    session.prepare([*messages, user("go on")])
     session.add([user("The anchor weighs a ton")], key="k")
     session.add([user("The anchor weighs a ton")], key="k")
     session.note("Anchors are heavy", key="n")
@@ -463,13 +465,13 @@ def test_resources_never_find_each_others_crystals(memory: Memory) -> None:
         session.add([user(f"I love {colour} bicycles")])
         session.write("detail/bicycle.md", f"Bicycle: {colour}\n")
     for session, colour, other in ((ada, "red", "blue"), (bob, "blue", "red")):
-        found = " ".join(texts(session.search(f"bicycle {colour} {other}", limit=50)))
-        assert (found.count(colour), other in found) == (3, False)
+        text = " ".join(texts(session.search(f"bicycle {colour} {other}", limit=50)))
+        assert (text.count(colour), other in text) == (3, False)
     assert ada.search("bicycle", session="b") == []
     assert len(memory.search("bicycle")) == 6
     assert {hit.crystal.resource for hit in memory.search("bicycle")} == {"ada", "bob"}
     assert {hit.crystal.resource for hit in memory.resource("bob").search("bicycle")} == {"bob"}
-    assert memory.resource("nobody-at-all").search("bicycle") == []
+    assert memory.resource("unknown").search("bicycle") == []
 
 
 def test_anonymous_sessions_never_find_each_others_crystals(memory: Memory, home: Home) -> None:
@@ -580,10 +582,10 @@ def test_a_search_by_the_model_works_in_every_format_and_counts_as_access(
 ) -> None:
     note = session.note("The ferry leaves at nine")
     session.prepare([user("hello")], format=format)
-    said = search_result(session, format, {"query": "when does the ferry leave", "limit": 3, "sources": ["memory"]})
-    assert "The ferry leaves at nine" in said
-    assert note.id in said
-    assert "2026-01-01" in said
+    answer = search_result(session, format, {"query": "when does the ferry leave", "limit": 3, "sources": ["memory"]})
+    assert "The ferry leaves at nine" in answer
+    assert note.id in answer
+    assert "2026-01-01" in answer
     assert memory.get(note.id).accesses == 1
     (searched,) = [event for event in session.events() if isinstance(event.payload, SearchRecorded)]
     assert (searched.origin, searched.payload) == (
@@ -596,7 +598,7 @@ def test_a_search_by_the_model_works_in_every_format_and_counts_as_access(
     "format", ["openai", *(pytest.param(format, marks=pytest.mark.exhaustive) for format in ("responses", "anthropic"))]
 )
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         ({"query": "ferry", "color": "red"}, "color"),
         ({"query": "ferry", "kinds": ["whim"]}, "kinds: expected one of fact"),
@@ -606,16 +608,16 @@ def test_a_search_by_the_model_works_in_every_format_and_counts_as_access(
         ({"question": "ferry"}, "query"),
         ({"query": 7}, "query"),
     ],
-    ids=lambda given: str(given)[:40],
+    ids=lambda value: str(value)[:40],
 )
 def test_a_model_gets_an_error_for_an_invalid_query(
-    session: Session, format: str, arguments: dict[str, Any], said: str
+    session: Session, format: str, arguments: dict[str, Any], message: str
 ) -> None:
     session.note("The ferry leaves at nine")
     session.prepare([user("hello")], format=format)
     answer = search_result(session, format, arguments)
     assert "Error" in answer or '"is_error": true' in answer
-    assert said in answer
+    assert message in answer
     assert "searched" not in [event.kind for event in session.events()]
 
 
@@ -631,10 +633,10 @@ def test_unusual_arguments_of_a_model_are_accepted(session: Session, query: str)
 def test_a_model_does_not_find_the_current_question(memory: Memory, session: Session, format: str) -> None:
     memory.session("before", resource="ada").add([user("The ferry leaves at nine"), user("When does the ferry leave?")])
     session.prepare([user("When does the ferry leave?")], format=format)
-    said = search_result(session, format, {"query": "When does the ferry leave?", "limit": 2})
-    assert "session/before#3" in said
-    assert "session/before#4" in said
-    assert "session/support-42#" not in said
+    answer = search_result(session, format, {"query": "When does the ferry leave?", "limit": 2})
+    assert "session/before#3" in answer
+    assert "session/before#4" in answer
+    assert "session/support-42#" not in answer
 
 
 @pytest.mark.spec("A6")
@@ -652,8 +654,8 @@ def test_the_command_notes_and_finds_with_the_same_filters(home: Home) -> None:
     with Memory.open(home, embedder=None) as memory:
         memory.session("s", resource="ada").add([user("Is the violin sold?")])
     assert inmind("note", "The violin was built in 1890", "--kind", "fact", "--session", "s", home=home).returncode == 0
-    found = json.loads(inmind("search", "violin", "--json", home=home).stdout)
-    assert {hit["kind"] for hit in found} == {"fact", "episode"}
+    hits = json.loads(inmind("search", "violin", "--json", home=home).stdout)
+    assert {hit["kind"] for hit in hits} == {"fact", "episode"}
     for narrow in (["--kind", "fact"], ["--source", "memory"]):
         only = json.loads(inmind("search", "violin", "--json", *narrow, home=home).stdout)
         assert [hit["text"] for hit in only] == ["The violin was built in 1890"]
@@ -666,12 +668,12 @@ def test_the_command_shows_resource_and_page_of_a_hit(home: Home) -> None:
     with Memory.open(home, embedder=None) as memory:
         memory.session("s", resource="ada").write("detail/violin.md", "# Violin\n\nBuilt in 1890.\n")
         memory.session("t", resource="bob").note("The violin is sold")
-    said = inmind("search", "violin", home=home).stdout
-    assert "(of bob, general; resource/bob#" in said
-    assert "(of ada, detail/violin.md; session/s#" in said
+    output = inmind("search", "violin", home=home).stdout
+    assert "(of bob, general; resource/bob#" in output
+    assert "(of ada, detail/violin.md; session/s#" in output
     assert "of ada" not in inmind("search", "violin", "--resource", "ada", home=home).stdout
-    found = json.loads(inmind("search", "violin", "--json", home=home).stdout)
-    assert {hit["path"] for hit in found} == {"", "detail/violin.md"}
+    hits = json.loads(inmind("search", "violin", "--json", home=home).stdout)
+    assert {hit["path"] for hit in hits} == {"", "detail/violin.md"}
 
 
 @pytest.mark.spec("J3", "J4")
@@ -680,7 +682,7 @@ def test_the_command_reports_errors_in_one_line_without_control_characters(home:
         memory.session("s", resource="ada").note("The violin \x1b[2J is red")
     assert "\x1b" not in inmind("search", "violin", home=home).stdout
     for wrong in (["--kind", "whim"], ["--since", "never"], ["--limit", "0"]):
-        ran = inmind("search", "violin", *wrong, home=home)
-        assert ran.returncode != 0
-        assert "Traceback" not in ran.stderr
-        assert len(ran.stderr.strip().splitlines()) == 1
+        process = inmind("search", "violin", *wrong, home=home)
+        assert process.returncode != 0
+        assert "Traceback" not in process.stderr
+        assert len(process.stderr.strip().splitlines()) == 1

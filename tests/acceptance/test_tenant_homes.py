@@ -1,4 +1,4 @@
-"""Tenants that are homes in a folder: what is one, and how one is erased so that no half of it opens as a whole."""
+"""Tenants as homes in a folder: which folders are tenants, and how a home is erased."""
 
 from __future__ import annotations
 
@@ -31,29 +31,29 @@ def homes(folder: Path) -> TenantHomes:
     return TenantHomes(folder)
 
 
-def test_homes_are_for_their_owner_alone(homes: TenantHomes, folder: Path) -> None:
+def test_homes_are_private_to_their_owner(homes: TenantHomes, folder: Path) -> None:
     home = Path(made(homes, "ada"))
     assert [path.stat().st_mode & 0o777 for path in (folder, home)] == [0o700, 0o700]
     assert os.listdir(folder) == ["ada"]
 
 
-def test_a_home_is_no_folder_of_homes(homes: TenantHomes, folder: Path) -> None:
+def test_a_home_cannot_contain_tenants(homes: TenantHomes, folder: Path) -> None:
     """A tenant in another's home would be erased with it, and could be read there."""
     made(homes, "ada")
     with pytest.raises(InvalidInput, match="not a home"):
         TenantHomes(folder / "ada")
 
 
-def test_what_is_no_home_of_a_tenant_is_neither_listed_nor_erased(
+def test_folders_that_are_not_tenants_are_neither_listed_nor_erased(
     homes: TenantHomes, folder: Path, tmp_path: Path
 ) -> None:
     outside = tmp_path / "outside"
     lived(outside)
     made(homes, "ada")
     (folder / "link").symlink_to(outside)
-    (folder / "file").write_text("somebody's")
+    (folder / "file").write_text("other data")
     (folder / "full").mkdir()
-    (folder / "full" / "file").write_text("somebody's")
+    (folder / "full" / "file").write_text("other data")
     (folder / "linked").mkdir()
     (folder / "linked" / DATABASE).symlink_to(outside / DATABASE)
     (folder / "a%41").mkdir()
@@ -100,7 +100,7 @@ def test_links_in_a_home_are_removed_and_not_followed(homes: TenantHomes, tmp_pa
     assert (precious / "deed").read_text() == "of the house"
 
 
-def test_a_home_of_all_kinds_of_things_is_gone_with_all_of_it(homes: TenantHomes, folder: Path) -> None:
+def test_erasing_a_home_removes_all_its_files(homes: TenantHomes, folder: Path) -> None:
     home = Path(made(homes, "ada"))
     fill_home_with_all_kinds(home)
     assert homes.erase("ada").events > 50
@@ -111,18 +111,18 @@ def test_a_home_of_all_kinds_of_things_is_gone_with_all_of_it(homes: TenantHomes
 def test_a_kill_before_the_files_are_gone_leaves_an_empty_home(
     homes: TenantHomes, folder: Path, monkeypatch: pytest.MonkeyPatch, finish: str
 ) -> None:
-    """It is still listed, and whoever asks for it next takes away what was left."""
+    """The home is still listed, and the next call removes its remaining files."""
     home = Path(made(homes, "ada"))
     lived(home)
     with monkeypatch.context() as patched:
-        patched.setattr("inmind.apps.tenants.folders._remove", _killed)
+        patched.setattr("inmind.apps.tenants.folders._remove", _interrupt)
         with pytest.raises(KeyboardInterrupt):
             homes.erase("ada")
-    for left in ([*home.rglob("*.md")], [home / "index.db"], []):
+    for files in ([*home.rglob("*.md")], [home / "index.db"], []):
         assert [one.name for one in homes.list_all()] == ["ada"]
         with pytest.raises(UnsafeStorage):
             Memory.open(home, embedder=None)
-        for file in left:
+        for file in files:
             file.unlink(missing_ok=True)
     if finish == "erase":
         assert homes.erase("ada").events == 0
@@ -132,12 +132,12 @@ def test_a_kill_before_the_files_are_gone_leaves_an_empty_home(
     assert os.listdir(folder) == []
 
 
-def _killed(_: Path) -> None:
+def _interrupt(_: Path) -> None:
     raise KeyboardInterrupt
 
 
-def test_another_process_that_has_a_home_open_writes_nothing_more_to_it(homes: TenantHomes) -> None:
-    """It finds no file that it could write to, and says so; no page of it is left behind."""
+def test_another_process_cannot_write_to_an_erased_home(homes: TenantHomes) -> None:
+    """Its write fails with an error, and no file of the home remains."""
     home = Path(made(homes, "ada"))
     lived(home)
     code = (
@@ -149,20 +149,20 @@ def test_another_process_that_has_a_home_open_writes_nothing_more_to_it(homes: T
         "    except StoreError as error: print(type(error).__name__, flush=True)\n"
         "    else: print('stored', flush=True)\n"
     )
-    asked = [sys.executable, "-c", code, str(home)]
+    command = [sys.executable, "-c", code, str(home)]
     with subprocess.Popen(
-        asked, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as other:
         assert other.stdout is not None
         assert other.stdin is not None
         assert other.stdout.readline() == "open\n"
         homes.erase("ada")
-        said, _ = other.communicate("\n", timeout=60)
-    assert said.strip() in ("NotDurable", "Damaged", "StoreError")
+        output, _ = other.communicate("\n", timeout=60)
+    assert output.strip() in ("NotDurable", "Damaged", "StoreError")
     assert [one.name for one in homes.list_all()] == []
 
 
-def test_a_home_in_use_is_waited_for_and_then_left_whole(folder: Path) -> None:
+def test_erasing_a_busy_home_times_out_and_changes_nothing(folder: Path) -> None:
     homes = TenantHomes(folder, busy_seconds=0.05)
     home = Path(made(homes, "ada"))
     lived(home)
@@ -175,7 +175,7 @@ def test_a_home_in_use_is_waited_for_and_then_left_whole(folder: Path) -> None:
     assert homes.inventory("ada") == before
 
 
-def test_a_damaged_journal_is_told_and_nothing_is_removed(homes: TenantHomes) -> None:
+def test_a_damaged_journal_raises_and_nothing_is_removed(homes: TenantHomes) -> None:
     home = Path(made(homes, "ada"))
     lived(home)
     (home / DATABASE).write_bytes(b"no database" * 1_000)

@@ -1,7 +1,7 @@
-"""No tenant reads, counts, changes or deletes anything of another's, whatever it tries with its own credential.
+"""No tenant can read, count, change or delete data of another with its own credential.
 
-Names of roles, schemas, tables and functions, and how large tables are, PostgreSQL tells everybody who can connect;
-docs/how-to/tenants.md says so. What is in them it tells nobody but their owner.
+Every role that can connect to PostgreSQL can read the names of roles, schemas, tables and functions and the sizes of
+tables, as docs/how-to/tenants.md says. Only their owner can read the contents.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ def server(postgres_run: Run) -> Generator[Server]:
 
 @pytest.fixture(scope="module")
 def addresses(server: Server) -> dict[str, str]:
-    """Two tenants who have lived through things; ada has jobs too."""
+    """Two tenants with data; ada has jobs too."""
     with TenantRoles(server.url(tcp=True)) as roles:
-        found = {name: made(roles, name) for name in ("ada", "bob")}
-        lived(found["ada"], session="secret")
-        lived(found["bob"], session="plain")
-        _give_jobs(found["ada"])
-    return found
+        urls = {name: made(roles, name) for name in ("ada", "bob")}
+        lived(urls["ada"], session="secret")
+        lived(urls["bob"], session="plain")
+        _give_jobs(urls["ada"])
+    return urls
 
 
 @pytest.fixture(scope="module")
@@ -58,22 +58,22 @@ def bob(addresses: dict[str, str]) -> str:
 
 
 @pytest.fixture(scope="module")
-def hers(ada: str) -> Generator[psycopg.Connection]:
+def ada_db(ada: str) -> Generator[psycopg.Connection]:
     with psycopg.connect(ada, autocommit=True) as connection:
         yield connection
 
 
 @pytest.fixture(scope="module")
-def his(bob: str) -> Generator[psycopg.Connection]:
+def bob_db(bob: str) -> Generator[psycopg.Connection]:
     with psycopg.connect(bob, autocommit=True) as connection:
         yield connection
 
 
 @pytest.fixture(autouse=True)
-def _ada_has_what_she_had(hers: psycopg.Connection) -> Generator[None]:
-    before = _everything(hers)
+def _ada_is_unchanged(ada_db: psycopg.Connection) -> Generator[None]:
+    before = _contents(ada_db)
     yield
-    assert _everything(hers) == before
+    assert _contents(ada_db) == before
 
 
 def _give_jobs(url: str) -> None:
@@ -82,33 +82,34 @@ def _give_jobs(url: str) -> None:
     database.close()
 
 
-def _everything(hers: psycopg.Connection) -> list[object]:
-    """All that is in her tables and sequences."""
-    found = hers.execute(
+def _contents(ada_db: psycopg.Connection) -> list[object]:
+    """The contents of all tables and sequences of ada."""
+    relations = ada_db.execute(
         "SELECT relkind, relname FROM pg_class WHERE relowner = current_user::regrole AND relkind IN ('r', 'S')"
     ).fetchall()
-    assert len(found) > 10
+    assert len(relations) > 10
     whole = "SELECT md5(string_agg(t::text, ',' ORDER BY t::text)) FROM ada.{} AS t"
     last = "SELECT last_value FROM ada.{}"
     return [
-        (name, hers.execute((whole if kind == "r" else last).format(name).encode()).fetchall()) for kind, name in found
+        (name, ada_db.execute((whole if kind == "r" else last).format(name).encode()).fetchall())
+        for kind, name in relations
     ]
 
 
-def refused(his: psycopg.Connection, statement: str) -> str:
-    """How it was refused; and that it was. Some statements are for transactions alone, some never are."""
-    with pytest.raises(psycopg.Error) as refusal, his.transaction() if "LOCK" in statement else nullcontext():
-        his.execute(statement.encode())
+def sqlstate_of(bob_db: psycopg.Connection, statement: str) -> str:
+    """The SQLSTATE of a refused statement. Only LOCK runs in a transaction."""
+    with pytest.raises(psycopg.Error) as refusal, bob_db.transaction() if "LOCK" in statement else nullcontext():
+        bob_db.execute(statement.encode())
     return refusal.value.sqlstate or ""
 
 
 # -- by SQL ---------------------------------------------------------------------------------------------------
 
 
-def test_no_table_of_another_is_read_counted_changed_deleted_or_locked(
-    hers: psycopg.Connection, his: psycopg.Connection
+def test_no_table_of_another_tenant_is_read_changed_or_locked(
+    ada_db: psycopg.Connection, bob_db: psycopg.Connection
 ) -> None:
-    tables = [name for (name,) in hers.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'ada'").fetchall()]
+    tables = [name for (name,) in ada_db.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'ada'").fetchall()]
     assert {"events", "streams", "keys", "owners", "snapshots", "procrastinate_jobs"} <= {*tables}
     for table in tables:
         for statement in (
@@ -133,22 +134,26 @@ def test_no_table_of_another_is_read_counted_changed_deleted_or_locked(
             "CREATE TABLE bob.heir () INHERITS ({})",
             "CREATE TABLE bob.pointing (a bigint REFERENCES {})",
         ):
-            assert refused(his, statement.replace("{}", f"ada.{table}")) == DENIED, statement
+            assert sqlstate_of(bob_db, statement.replace("{}", f"ada.{table}")) == DENIED, statement
 
 
-def test_no_function_of_another_is_called(hers: psycopg.Connection, his: psycopg.Connection) -> None:
-    found = hers.execute("SELECT proname, pronargs FROM pg_proc WHERE pronamespace = 'ada'::regnamespace").fetchall()
-    assert {"append", "procrastinate_defer_jobs_v1"} <= {name for name, _ in found}
-    for name, arguments in found:
-        assert refused(his, f"SELECT ada.{name}({', '.join(['NULL'] * arguments)})") == DENIED
-    made = "CREATE FUNCTION ada.append(a int) RETURNS int LANGUAGE sql AS 'SELECT 1'"
-    assert refused(his, made) == DENIED
+def test_no_function_of_another_tenant_is_called(ada_db: psycopg.Connection, bob_db: psycopg.Connection) -> None:
+    functions = ada_db.execute(
+        "SELECT proname, pronargs FROM pg_proc WHERE pronamespace = 'ada'::regnamespace"
+    ).fetchall()
+    assert {"append", "procrastinate_defer_jobs_v1"} <= {name for name, _ in functions}
+    for name, arguments in functions:
+        assert sqlstate_of(bob_db, f"SELECT ada.{name}({', '.join(['NULL'] * arguments)})") == DENIED
+    statement = "CREATE FUNCTION ada.append(a int) RETURNS int LANGUAGE sql AS 'SELECT 1'"
+    assert sqlstate_of(bob_db, statement) == DENIED
 
 
-def test_no_sequence_of_another_is_read_or_moved(hers: psycopg.Connection, his: psycopg.Connection) -> None:
-    found = hers.execute("SELECT sequencename FROM pg_sequences WHERE schemaname = 'ada'").fetchall()
-    assert ("positions",) in found
-    for (name,) in found:
+def test_no_sequence_of_another_tenant_is_read_or_changed(
+    ada_db: psycopg.Connection, bob_db: psycopg.Connection
+) -> None:
+    sequences = ada_db.execute("SELECT sequencename FROM pg_sequences WHERE schemaname = 'ada'").fetchall()
+    assert ("positions",) in sequences
+    for (name,) in sequences:
         for statement in (
             "SELECT nextval('ada.{}')",
             "SELECT setval('ada.{}', 1)",
@@ -156,9 +161,9 @@ def test_no_sequence_of_another_is_read_or_moved(hers: psycopg.Connection, his: 
             "SELECT last_value FROM ada.{}",
             "ALTER SEQUENCE ada.{} RESTART",
         ):
-            assert refused(his, statement.format(name)) == DENIED
-    told = his.execute("SELECT DISTINCT last_value FROM pg_sequences WHERE schemaname = 'ada'").fetchall()
-    assert told == [(None,)]
+            assert sqlstate_of(bob_db, statement.format(name)) == DENIED
+    values = bob_db.execute("SELECT DISTINCT last_value FROM pg_sequences WHERE schemaname = 'ada'").fetchall()
+    assert values == [(None,)]
 
 
 @pytest.mark.parametrize(
@@ -218,15 +223,15 @@ def test_no_sequence_of_another_is_read_or_moved(hers: psycopg.Connection, his: 
         "SELECT has_table_privilege('ada.events', 'SELECT')",
     ],
 )
-def test_no_statement_leads_to_another(his: psycopg.Connection, statement: str) -> None:
-    assert refused(his, statement) in _NO_WAY
+def test_no_statement_reaches_another_tenant(bob_db: psycopg.Connection, statement: str) -> None:
+    assert sqlstate_of(bob_db, statement) in _REFUSALS
 
 
-_NO_WAY = (DENIED, "42704", "22023", "0A000", "58P01", "55000")
-"""Or not there: a wrapper, a language or a decoder that nobody has installed."""
+_REFUSALS = (DENIED, "42704", "22023", "0A000", "58P01", "55000")
+"""Denied, or for a wrapper, language or decoder that is not installed."""
 
 
-def test_an_existing_role_is_not_taken_for_a_tenant(bob: str) -> None:
+def test_a_role_setting_does_not_switch_the_tenant(bob: str) -> None:
     tell(bob, "ALTER ROLE bob SET role = 'ada'")
     assert ask(bob, "SELECT current_user::text") == [("bob",)]
     with Memory.open(bob, embedder=None) as memory:
@@ -234,47 +239,49 @@ def test_an_existing_role_is_not_taken_for_a_tenant(bob: str) -> None:
     tell(bob, "ALTER ROLE bob RESET role")
 
 
-def test_a_search_path_is_no_way_in(his: psycopg.Connection) -> None:
-    his.execute("SET search_path = ada")
+def test_a_search_path_reaches_no_other_tenant(bob_db: psycopg.Connection) -> None:
+    bob_db.execute("SET search_path = ada")
     for statement in ("SELECT * FROM events", "SELECT append('{}')", "SELECT nextval('positions')"):
-        assert refused(his, statement) in ("42P01", "42883")
-    his.execute("RESET search_path")
+        assert sqlstate_of(bob_db, statement) in ("42P01", "42883")
+    bob_db.execute("RESET search_path")
 
 
-def test_what_another_just_does_is_neither_seen_nor_stopped(hers: psycopg.Connection, his: psycopg.Connection) -> None:
-    hers.execute("SELECT 'the harbour is in the north'")
-    number = hers.info.backend_pid
-    seen = his.execute("SELECT query FROM pg_stat_activity WHERE pid = %s", [number]).fetchall()
-    assert seen == [("<insufficient privilege>",)]
+def test_queries_of_another_tenant_cannot_be_read_or_cancelled(
+    ada_db: psycopg.Connection, bob_db: psycopg.Connection
+) -> None:
+    ada_db.execute("SELECT 'the harbour is in the north'")
+    number = ada_db.info.backend_pid
+    rows = bob_db.execute("SELECT query FROM pg_stat_activity WHERE pid = %s", [number]).fetchall()
+    assert rows == [("<insufficient privilege>",)]
     for function in ("pg_terminate_backend", "pg_cancel_backend"):
-        assert refused(his, f"SELECT {function}({number})") == DENIED
-    hers.execute("SELECT 1")
+        assert sqlstate_of(bob_db, f"SELECT {function}({number})") == DENIED
+    ada_db.execute("SELECT 1")
 
 
 def test_statistics_of_a_tenants_tables_are_hidden_from_others(
-    hers: psycopg.Connection, his: psycopg.Connection
+    ada_db: psycopg.Connection, bob_db: psycopg.Connection
 ) -> None:
-    hers.execute("ANALYZE ada.events")
-    told = "SELECT count(*) > 0 FROM pg_stats WHERE schemaname = 'ada'"
-    assert (hers.execute(told).fetchone(), his.execute(told).fetchone()) == ((True,), (False,))
+    ada_db.execute("ANALYZE ada.events")
+    query = "SELECT count(*) > 0 FROM pg_stats WHERE schemaname = 'ada'"
+    assert (ada_db.execute(query).fetchone(), bob_db.execute(query).fetchone()) == ((True,), (False,))
 
 
 def test_no_tenant_is_notified_of_another(server: Server, bob: str) -> None:
-    with TenantRoles(server.url(tcp=True)) as roles, psycopg.connect(bob, autocommit=True) as listening:
+    with TenantRoles(server.url(tcp=True)) as roles, psycopg.connect(bob, autocommit=True) as listener:
         eve = made(roles, "eve")
         _give_jobs(eve)
         for channel in ("procrastinate_any_queue_v1", "procrastinate_queue_v1#default", "inmind", "eve"):
-            listening.execute(f'LISTEN "{channel}"'.encode())
+            listener.execute(f'LISTEN "{channel}"'.encode())
         lived(eve)
         tell(eve, "INSERT INTO eve.procrastinate_jobs (queue_name, task_name) VALUES ('default', 'tend')")
-        assert list(listening.notifies(timeout=0.05)) == []
+        assert list(listener.notifies(timeout=0.05)) == []
         roles.erase("eve")
 
 
 # -- by the library -------------------------------------------------------------------------------------------
 
 
-def test_no_option_of_a_url_leads_to_another(bob: str) -> None:
+def test_no_url_option_reaches_another_tenant(bob: str) -> None:
     for option in ("-c role=ada", "-c session_authorization=ada", "--role=ada"):
         with pytest.raises(StoreUnavailable):
             Memory.open(f"{bob}?options={quote(option)}", embedder=None)
@@ -283,7 +290,7 @@ def test_no_option_of_a_url_leads_to_another(bob: str) -> None:
             assert [info.id for info in memory.sessions()] == ["plain"]
 
 
-def test_whatever_a_tenant_names_it_is_its_own(bob: str, tmp_path: Path) -> None:
+def test_hostile_names_stay_within_the_tenant(bob: str, tmp_path: Path) -> None:
     with Memory.open(bob, embedder=None) as memory:
         assert "secret" not in memory
         assert [info.id for info in memory.sessions(resource="ada")] == ["plain"]
@@ -299,27 +306,27 @@ def test_whatever_a_tenant_names_it_is_its_own(bob: str, tmp_path: Path) -> None
 
 
 @pytest.mark.spec("K25")
-def test_a_key_of_one_tenant_means_nothing_to_another(server: Server) -> None:
+def test_a_key_of_one_tenant_is_unused_in_another(server: Server) -> None:
     with TenantRoles(server.url(tcp=True)) as roles:
         one, two = made(roles, "one"), made(roles, "two")
-        _same_key_twice(one, two)
+        _use_same_key(one, two)
         roles.erase("one")
         roles.erase("two")
 
 
 @pytest.mark.spec("K25")
-def test_a_key_of_one_home_means_nothing_to_another(tmp_path: Path) -> None:
+def test_a_key_of_one_home_is_unused_in_another(tmp_path: Path) -> None:
     with TenantHomes(tmp_path) as homes:
-        _same_key_twice(made(homes, "one"), made(homes, "two"))
+        _use_same_key(made(homes, "one"), made(homes, "two"))
 
 
-def _same_key_twice(one: str, two: str) -> None:
-    """The same session, resource and key, for other words; each keeps its own, also after it was opened anew."""
-    for place, said in ((one, "likes tea"), (two, "likes rum"), (one, "likes tea"), (two, "likes rum")):
+def _use_same_key(one: str, two: str) -> None:
+    """Use the same key for different texts; each place keeps its own text after reopening."""
+    for place, text in ((one, "likes tea"), (two, "likes rum"), (one, "likes tea"), (two, "likes rum")):
         with Memory.open(place, embedder=None) as memory:
             session = memory.session("shop", resource="ada", cwd="/w")
-            session.add([{"role": "user", "content": said}], key="k")
-            memory.resource("ada").note(said, key="k")
+            session.add([{"role": "user", "content": text}], key="k")
+            memory.resource("ada").note(text, key="k")
             with pytest.raises(KeyReused):
-                memory.resource("ada").note(f"{said} no more", key="k")
-            assert [message.wire["content"] for message in session.state.conversation] == [said]
+                memory.resource("ada").note(f"{text} no more", key="k")
+            assert [message.wire["content"] for message in session.state.conversation] == [text]

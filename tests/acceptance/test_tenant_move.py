@@ -1,4 +1,4 @@
-"""A tenant, moved from any place to any other: all of it, and never so that neither place has it."""
+"""Moving a tenant between places: all its data arrives, and one place always has all of it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.spec("J8")
 
 @pytest.fixture(scope="module")
 def servers(postgres_run: Run) -> Generator[list[Server]]:
-    """Two of them; of the second the operator is no superuser."""
+    """Two servers; the operator of the second is no superuser."""
     with postgres_run.server() as one, postgres_run.server() as other:
         one.start()
         other.start()
@@ -48,13 +48,13 @@ def at(request: pytest.FixtureRequest, tmp_path: Path) -> Generator[Opening]:
             one, other = servers
             url = one.url(tcp=True) if kind == "server" else other.url("operator", password=PASSWORD, tcp=True)
             roles = stack.enter_context(TenantRoles(url))
-            stack.callback(lambda: [roles.erase(left.name) for left in roles.list_all()])
+            stack.callback(lambda: [roles.erase(tenant.name) for tenant in roles.list_all()])
             return roles
 
         yield place
 
 
-WAYS = pytest.mark.parametrize(
+ROUTES = pytest.mark.parametrize(
     ("here", "there"),
     [
         pytest.param("homes", "elsewhere", marks=pytest.mark.exhaustive),
@@ -66,43 +66,43 @@ WAYS = pytest.mark.parametrize(
 )
 
 
-class Told(list[tuple[str, TenantCopy]]):
-    """What a mover is told."""
+class AddressLog(list[tuple[str, TenantCopy]]):
+    """The addresses and copies that a move reports."""
 
     def __call__(self, address: str, copied: TenantCopy) -> None:
         self.append((address, copied))
 
 
-def moved(source: Tenants, target: Tenants, told: Told | None = None, **options: object) -> MoveResult:
-    heard = Told() if told is None else told
-    return move("ada", source, target, on_address=heard, watch=lambda _done, _total: None, **options)  # pyright: ignore[reportArgumentType] -- as the test says
+def move_ada(source: Tenants, target: Tenants, log: AddressLog | None = None, **options: object) -> MoveResult:
+    received = AddressLog() if log is None else log
+    return move("ada", source, target, on_address=received, watch=lambda _done, _total: None, **options)  # pyright: ignore[reportArgumentType] -- as the test says
 
 
 def names(tenants: Tenants) -> list[str]:
     return [one.name for one in tenants.list_all()]
 
 
-@WAYS
-def test_all_of_a_tenant_is_there_and_nothing_of_it_here(at: Opening, here: str, there: str) -> None:
+@ROUTES
+def test_a_move_copies_everything_and_erases_the_source(at: Opening, here: str, there: str) -> None:
     source, target = at(here), at(there)
     made(source, "bob")
     address = made(source, "ada")
     lived(address)
     with Memory.open(address, embedder=None) as memory:
-        for source_of_words in ("sessions", "memory"):
-            memory.edit(memory.page("config.toml"), f"[search]\nsources = ['{source_of_words}']\n")
+        for source_name in ("sessions", "memory"):
+            memory.edit(memory.page("config.toml"), f"[search]\nsources = ['{source_name}']\n")
         before = [message.wire for message in memory.session("shop").state.conversation]
         texts = [memory.session("shop").read(path) for path in ("detail/harbour.md", "overview.md")]
-    was, told = source.inventory("ada"), Told()
-    done = moved(source, target, told)
-    assert (done.erased, done.copy.left_out) == (True, ())
+    original, log = source.inventory("ada"), AddressLog()
+    result = move_ada(source, target, log)
+    assert (result.erased, result.copy.left_out) == (True, ())
     assert (names(source), names(target)) == (["bob"], ["ada"])
     arrived = target.inventory("ada").versions
-    assert arrived.items() >= was.versions.items()
-    assert set(arrived) - set(was.versions) <= {"settings"}, "those of a file are written down"
-    assert done.copy.inventory == was
-    assert target.inventory("ada").keys == was.keys
-    [(new, _)] = told
+    assert arrived.items() >= original.versions.items()
+    assert set(arrived) - set(original.versions) <= {"settings"}, "the settings of a file become events"
+    assert result.copy.inventory == original
+    assert target.inventory("ada").keys == original.keys
+    [(new, _)] = log
     with Memory.open(new, embedder=None) as memory:
         session = memory.session("shop")
         assert [message.wire for message in session.state.conversation] == before
@@ -112,42 +112,42 @@ def test_all_of_a_tenant_is_there_and_nothing_of_it_here(at: Opening, here: str,
         assert len(session.state.conversation) == len(before)
 
 
-def test_a_life_with_everything_in_it_is_the_same_after_a_round_trip(at: Opening, tmp_path: Path) -> None:
-    """Dreams among it, which say how far they have read in the journal that they stand in."""
+def test_a_tenant_with_all_kinds_of_data_is_the_same_after_a_round_trip(at: Opening, tmp_path: Path) -> None:
+    """Including dreams, whose events contain positions in the journal."""
     homes, server, back = at("homes"), at("server"), at("elsewhere")
     fill_home_with_all_kinds(Path(made(homes, "ada")))
-    whole = homes.inventory("ada")
-    there = moved(homes, server)
-    again = moved(server, back)
-    assert (there.erased, again.erased) == (True, True)
-    assert there.copy.sha256 == again.copy.sha256
-    assert back.inventory("ada") == whole
+    original = homes.inventory("ada")
+    first = move_ada(homes, server)
+    second = move_ada(server, back)
+    assert (first.erased, second.erased) == (True, True)
+    assert first.copy.sha256 == second.copy.sha256
+    assert back.inventory("ada") == original
     with Memory.open(tmp_path / "elsewhere" / "ada", embedder=None) as memory:
         assert [dream.status for dream in memory.resource("ada").dreams()]
         assert memory.dream("ada").status == "done"
 
 
-@WAYS
-def test_a_copy_is_made_of_what_is_in_use_and_brought_up_to_date_later(at: Opening, here: str, there: str) -> None:
+@ROUTES
+def test_a_copy_of_a_tenant_in_use_can_be_updated_later(at: Opening, here: str, there: str) -> None:
     source, target = at(here), at(there)
     address = made(source, "ada")
     lived(address)
-    told = Told()
-    assert not moved(source, target, told, keep=True).erased
+    log = AddressLog()
+    assert not move_ada(source, target, log, keep=True).erased
     assert (names(source), names(target)) == (["ada"], ["ada"])
     lived(address, session="later")
-    assert moved(source, target, told).erased
+    assert move_ada(source, target, log).erased
     assert names(source) == []
-    lived(told[0][0], session="after")  # which lets in whom it was told to, also after the second time
+    lived(log[0][0], session="after")  # the first address still works
     assert {"session/shop", "session/later", "session/after"} <= {*target.inventory("ada").versions}
 
 
-def unwatched(_done: int, _total: int) -> None:
-    """Whoever waits looks at something else."""
+def ignore_progress(_done: int, _total: int) -> None:
+    """Takes the progress of a move."""
 
 
 class Writer(threading.Thread):
-    """One who never rests, until it is told that it cannot go on."""
+    """Writes notes until one is refused."""
 
     def __init__(self, address: str) -> None:
         super().__init__(daemon=True)
@@ -166,114 +166,114 @@ class Writer(threading.Thread):
             self.refusal = error
 
 
-@WAYS
-def test_one_who_never_rests_is_moved_with_all_that_was_acknowledged(at: Opening, here: str, there: str) -> None:
+@ROUTES
+def test_a_move_during_writes_keeps_all_acknowledged_notes(at: Opening, here: str, there: str) -> None:
     source, target = at(here), at(there)
     address = made(source, "ada")
     lived(address)
-    writer, told = Writer(address), Told()
+    writer, log = Writer(address), AddressLog()
     writer.start()
-    wait_until(lambda: len(writer.acknowledged) > 5, "nobody writes")
+    wait_until(lambda: len(writer.acknowledged) > 5, "no note was written")
     before = len(writer.acknowledged)
-    assert moved(source, target, told).erased
+    assert move_ada(source, target, log).erased
     writer.join(60)
-    assert writer.refusal is not None, "it writes to what is gone"
+    assert writer.refusal is not None, "the writer was not refused"
     assert len(writer.acknowledged) > before, "nothing was written meanwhile"
-    [(_, copied)] = told
+    [(_, copied)] = log
     with target.open_as_operator("ada") as place, open_store(place) as store:
         events = [event.payload for name in ("ada", "bob") for event in store.read(f"resource/{name}")]
-    assert {what.text for what in events if isinstance(what, NoteAdded)} >= set(writer.acknowledged)
+    assert {note.text for note in events if isinstance(note, NoteAdded)} >= set(writer.acknowledged)
     assert copied.inventory.versions == target.inventory("ada").versions
 
 
-@WAYS
+@ROUTES
 def test_a_move_that_fails_in_its_last_round_leaves_the_source_in_use(at: Opening, here: str, there: str) -> None:
     source, target = at(here), at(there)
     address = made(source, "ada")
     lived(address)
 
-    def cut_off(*_: object) -> None:
+    def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        move("ada", source, target, on_address=cut_off, watch=unwatched)
+        move("ada", source, target, on_address=interrupt, watch=ignore_progress)
     lived(address, session="later")
-    told = Told()
-    assert moved(source, target, told).erased
-    lived(told[0][0], session="after")
+    log = AddressLog()
+    assert move_ada(source, target, log).erased
+    lived(log[0][0], session="after")
     assert {"session/shop", "session/later"} <= {*target.inventory("ada").versions}
 
 
-# -- what is refused ------------------------------------------------------------------------------------------
+# -- refusals -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("here", "there"), [("homes", "elsewhere"), ("homes", "server"), ("server", "homes")])
-def test_another_tenant_of_the_same_name_is_never_mixed_up_with_it(at: Opening, here: str, there: str) -> None:
+def test_a_tenant_is_not_moved_onto_another_of_the_same_name(at: Opening, here: str, there: str) -> None:
     source, target = at(here), at(there)
     lived(made(source, "ada"))
-    theirs = made(target, "ada")
-    for _ in ("with nothing in it", "with a life of its own"):
+    other_address = made(target, "ada")
+    for _ in ("an empty tenant", "a tenant with data"):
         before = source.inventory("ada"), target.inventory("ada")
         with pytest.raises(InvalidInput, match="does not exist yet"):
-            moved(source, target)
+            move_ada(source, target)
         assert (source.inventory("ada"), target.inventory("ada")) == before
-        lived(theirs)
+        lived(other_address)
 
 
-def test_two_copies_that_have_both_gone_on_are_left_as_they_are(at: Opening) -> None:
+def test_diverged_copies_are_left_unchanged(at: Opening) -> None:
     source, target = at("homes"), at("server")
     address = made(source, "ada")
     lived(address)
-    told = Told()
-    moved(source, target, told, keep=True)
-    for place in (address, told[0][0]):
+    log = AddressLog()
+    move_ada(source, target, log, keep=True)
+    for place in (address, log[0][0]):
         with Memory.open(place, embedder=None) as memory:
             memory.session("shop").add([{"role": "user", "content": f"Said in {place[:4]}"}])
     before = source.inventory("ada"), target.inventory("ada")
     with pytest.raises(BundleDiverged):
-        moved(source, target)
+        move_ada(source, target)
     assert (source.inventory("ada"), target.inventory("ada")) == before
 
 
 def test_a_tenant_is_not_moved_to_its_own_place(at: Opening, servers: list[Server], tmp_path: Path) -> None:
-    """By whichever way: a copy of itself would be found whole, and erased."""
+    """Its copy would be found complete, and the only data would be erased."""
     homes, server = at("homes"), at("server")
     lived(made(homes, "ada"))
     lived(made(server, "ada"))
     (tmp_path / "link").symlink_to(tmp_path / "homes")
     with TenantRoles(servers[0].url()) as by_its_socket, pytest.raises(InvalidInput, match="another place"):
-        moved(server, by_its_socket)
+        move_ada(server, by_its_socket)
     for folder in (tmp_path / "homes", tmp_path / "link", tmp_path / "homes" / "ada" / "sessions"):
         with pytest.raises(InvalidInput, match="another place"):
-            moved(homes, TenantHomes(folder))
+            move_ada(homes, TenantHomes(folder))
     assert homes.inventory("ada").events == server.inventory("ada").events > 3
 
 
-def test_who_is_not_there_is_not_moved_and_who_was_moved_is_told_of(at: Opening) -> None:
+def test_an_unknown_or_moved_tenant_is_not_found(at: Opening) -> None:
     source, target = at("homes"), at("server")
     with pytest.raises(NotFound, match="tenant list"):
-        moved(source, target)
+        move_ada(source, target)
     assert names(target) == []
     lived(made(source, "ada"))
-    moved(source, target)
+    move_ada(source, target)
     with pytest.raises(NotFound, match="moved already"):
-        moved(source, target)
+        move_ada(source, target)
 
 
-def test_as_long_as_a_file_has_no_place_there_nothing_is_erased(at: Opening, tmp_path: Path) -> None:
+def test_nothing_is_erased_while_a_file_cannot_be_moved(at: Opening, tmp_path: Path) -> None:
     source, target = at("homes"), at("server")
     lived(made(source, "ada"))
     damaged = tmp_path / "homes/ada/resources/ada/MEMORY.md.damaged-1"
     damaged.parent.mkdir(parents=True, exist_ok=True)
-    damaged.write_bytes(b"somebody's only copy")
-    done = moved(source, target)
-    assert (done.erased, done.copy.left_out) == (False, ("resources/ada/MEMORY.md.damaged-1",))
-    assert damaged.read_bytes() == b"somebody's only copy"
-    damaged.rename(damaged.with_name("MEMORY.md.seed-backup"))  # which is in the journal as well
-    assert moved(source, target).erased
+    damaged.write_bytes(b"the only copy")
+    result = move_ada(source, target)
+    assert (result.erased, result.copy.left_out) == (False, ("resources/ada/MEMORY.md.damaged-1",))
+    assert damaged.read_bytes() == b"the only copy"
+    damaged.rename(damaged.with_name("MEMORY.md.seed-backup"))  # the journal contains this file
+    assert move_ada(source, target).erased
 
 
-def test_what_settings_ever_were_comes_along_by_way_of_a_folder_too(at: Opening) -> None:
+def test_the_history_of_settings_survives_a_move_through_a_folder(at: Opening) -> None:
     source, between, target = at("server"), at("homes"), at("server of another")
     lived(address := made(source, "ada"))
 
@@ -283,35 +283,35 @@ def test_what_settings_ever_were_comes_along_by_way_of_a_folder_too(at: Opening)
 
     for number in (1, 2, 3):
         write(address, f"[model]\ndaily_tokens = {number}\n")
-    told = Told()
-    moved(source, between, told)
-    write(told[0][0], "[model]\ndaily_tokens = 4\n")
-    moved(between, target, told)
+    log = AddressLog()
+    move_ada(source, between, log)
+    write(log[0][0], "[model]\ndaily_tokens = 4\n")
+    move_ada(between, target, log)
     with target.open_as_operator("ada") as place, open_store(place) as store:
         texts = [event.payload.text for event in store.read("settings") if isinstance(event.payload, SettingsWritten)]
     assert texts == [f"[model]\ndaily_tokens = {number}\n" for number in (1, 2, 3, 4)]
 
 
-def test_settings_that_have_gone_on_in_both_places_are_left_as_they_are(at: Opening) -> None:
+def test_diverged_settings_are_left_unchanged(at: Opening) -> None:
     source, target = at("server"), at("server of another")
     lived(address := made(source, "ada"))
-    told = Told()
-    moved(source, target, told, keep=True)
-    for number, place in enumerate((address, told[0][0]), start=1):
+    log = AddressLog()
+    move_ada(source, target, log, keep=True)
+    for number, place in enumerate((address, log[0][0]), start=1):
         with Memory.open(place, embedder=None) as memory:
             memory.edit(memory.page("config.toml"), f"[model]\ndaily_tokens = {number}\n")
-    done = moved(source, target)
-    assert (done.erased, done.copy.left_out) == (False, ("config.toml",))
-    for number, place in enumerate((address, told[0][0]), start=1):
+    result = move_ada(source, target)
+    assert (result.erased, result.copy.left_out) == (False, ("config.toml",))
+    for number, place in enumerate((address, log[0][0]), start=1):
         with Memory.open(place, embedder=None) as memory:
             assert memory.page("config.toml").text == f"[model]\ndaily_tokens = {number}\n"
 
 
-def test_settings_that_cannot_be_read_come_along_for_a_person_to_look_at(at: Opening, tmp_path: Path) -> None:
+def test_invalid_settings_are_kept_as_an_imported_page(at: Opening, tmp_path: Path) -> None:
     source, target = at("homes"), at("server")
     lived(made(source, "ada"))
     (tmp_path / "homes/ada/config.toml").write_text("no = toml = at all\n")
-    told = Told()
-    assert moved(source, target, told).erased
-    with Memory.open(told[0][0], embedder=None) as memory:
+    log = AddressLog()
+    assert move_ada(source, target, log).erased
+    with Memory.open(log[0][0], embedder=None) as memory:
         assert memory.page("config.toml.imported").text == "no = toml = at all\n"

@@ -1,4 +1,4 @@
-"""Tenants of a database, as an operator makes and erases them: which rights that takes, and which ones it gives."""
+"""Creating and erasing tenants of a database: the rights they need and grant."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ DATABASE = "memories"
 
 @pytest.fixture(scope="module")
 def server(postgres_run: Run) -> Generator[Server]:
-    """It writes down all that it is told, as a careless one does."""
+    """A server that logs every statement."""
     with postgres_run.server(log_statement="all", log_min_duration_statement="0") as own:
         own.start()
         tell(own.url(), f"CREATE DATABASE {DATABASE}")
@@ -51,7 +51,7 @@ def server(postgres_run: Run) -> Generator[Server]:
 
 @pytest.fixture
 def admin(server: Server) -> Generator[str]:
-    """A superuser's URL of a database as an operator finds it."""
+    """A superuser's URL of a database, which is cleaned after the test."""
     url = server.url(database=DATABASE, tcp=True)
     yield url
     for (name,) in ask(url, "SELECT quote_ident(rolname) FROM pg_roles WHERE rolname !~ '^(pg_|postgres$)'"):
@@ -76,7 +76,7 @@ def is_there(url: str, name: str) -> bool:
     return bool(ask(url, "SELECT 1 FROM pg_roles WHERE rolname = %s", name))
 
 
-# -- what a tenant may ----------------------------------------------------------------------------------------
+# -- rights of a tenant ---------------------------------------------------------------------------------------
 
 
 def test_a_tenant_has_no_right_but_to_connect_and_owns_its_schema(roles: TenantRoles, admin: str) -> None:
@@ -86,14 +86,14 @@ def test_a_tenant_has_no_right_but_to_connect_and_owns_its_schema(roles: TenantR
     assert attributes == [False] * 6
     assert ask(admin, "SELECT 1 FROM pg_auth_members WHERE member = 'ada'::regrole") == []
     assert ask(address, "SELECT has_database_privilege(current_database(), 'CREATE')") == [(False,)]
-    may = "SELECT nspname FROM pg_namespace WHERE has_schema_privilege(oid, %s) ORDER BY 1"
-    assert ask(address, may, "CREATE") == [("ada",)]
-    assert ask(address, may, "USAGE") == [("ada",), ("information_schema",), ("pg_catalog",), ("public",)]
+    namespaces = "SELECT nspname FROM pg_namespace WHERE has_schema_privilege(oid, %s) ORDER BY 1"
+    assert ask(address, namespaces, "CREATE") == [("ada",)]
+    assert ask(address, namespaces, "USAGE") == [("ada",), ("information_schema",), ("pg_catalog",), ("public",)]
     foreign = "SELECT relname FROM pg_class WHERE relnamespace = 'ada'::regnamespace AND relowner <> 'ada'::regrole"
     assert ask(admin, foreign) == []
 
 
-def test_a_new_tenant_has_all_tables_so_it_never_has_to_make_a_schema(roles: TenantRoles, admin: str) -> None:
+def test_a_new_tenant_has_all_tables(roles: TenantRoles, admin: str) -> None:
     address = made(roles, "ada")
     tables = ask(admin, "SELECT tablename FROM pg_tables WHERE schemaname = 'ada'")
     lived(address)
@@ -118,7 +118,7 @@ def test_only_an_operator_may_create_objects_that_others_could_mistake(roles: Te
             tell(address, statement)
 
 
-def test_a_tenant_may_connect_where_public_may_not(roles: TenantRoles, admin: str) -> None:
+def test_a_tenant_may_connect_if_public_may_not(roles: TenantRoles, admin: str) -> None:
     tell(admin, f"REVOKE CONNECT ON DATABASE {DATABASE} FROM PUBLIC")
     lived(made(roles, "ada"))
     roles.erase("ada")
@@ -141,8 +141,8 @@ def test_an_operator_who_cannot_grant_connect_creates_no_tenant(server: Server, 
 
 def test_a_pooler_set_up_as_documented_knows_new_tenants(roles: TenantRoles, server: Server, admin: str) -> None:
     page = (PROJECT / "docs/how-to/tenants.md").read_text()
-    [asked] = [block for block in re.findall(r"```sql\n(.*?)```", page, re.DOTALL) if "pgbouncer" in block]
-    tell(admin, asked.replace("'…'", f"'{PASSWORD}'"))
+    [statements] = [block for block in re.findall(r"```sql\n(.*?)```", page, re.DOTALL) if "pgbouncer" in block]
+    tell(admin, statements.replace("'…'", f"'{PASSWORD}'"))
     ada = made(roles, "ada")
     pooler = server.url("pgbouncer", password=PASSWORD, database=DATABASE, tcp=True)
     look_up = "SELECT usename::text, passwd FROM pgbouncer.user_lookup(%s)"
@@ -182,48 +182,46 @@ def test_a_password_is_returned_only_to_the_caller(
     assert "ALTER ROLE" in everywhere
     for password in (secret, "p w:@/?#é%"):
         assert password not in everywhere
-    for error in (lambda: made(roles, "ada"), lambda: Memory.open(address.replace(secret, f"{secret}x"))):
-        with pytest.raises(InmindError) as told:
-            error()
-        assert secret not in str(told.value)
+    for call in (lambda: made(roles, "ada"), lambda: Memory.open(address.replace(secret, f"{secret}x"))):
+        with pytest.raises(InmindError) as error:
+            call()
+        assert secret not in str(error.value)
 
 
 @pytest.mark.parametrize("password", ["", "a\nb", "a\0b"])
 def test_a_password_that_cannot_be_typed_is_refused_and_no_tenant_is_created(
     roles: TenantRoles, admin: str, password: str
 ) -> None:
-    with pytest.raises(InvalidInput) as refused:
+    with pytest.raises(InvalidInput) as error:
         made(roles, "ada", password=password)
-    assert refused.value.field == "password"
+    assert error.value.field == "password"
     assert not is_there(admin, "ada")
 
 
-# -- which rights it takes ------------------------------------------------------------------------------------
+# -- rights of an operator ------------------------------------------------------------------------------------
 
 
-def test_who_may_create_roles_and_schemas_is_an_operator(server: Server, admin: str) -> None:
+def test_a_role_that_may_create_roles_and_schemas_is_an_operator(server: Server, admin: str) -> None:
     with TenantRoles(operators_url(server, database=DATABASE)) as roles:
         address = made(roles, "ada")
         lived(address)
         inherits = "SELECT inherit_option FROM pg_auth_members WHERE roleid = 'ada'::regrole"
         assert {*ask(admin, inherits)} == {(False,)}
-        with pytest.raises(psycopg.errors.InsufficientPrivilege):  # by itself it sees nothing of theirs
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):  # the operator's role cannot read their tables
             ask(server.url(OPERATOR, password=PASSWORD, database=DATABASE, tcp=True), "SELECT * FROM ada.events")
         assert roles.erase("ada").events > 3
     assert not is_there(admin, "ada")
 
 
-@pytest.mark.parametrize(
-    "rights", ["NOCREATEROLE", "CREATEROLE"], ids=["who may not create roles", "who may not create schemas"]
-)
+@pytest.mark.parametrize("rights", ["NOCREATEROLE", "CREATEROLE"], ids=["without CREATEROLE", "without CREATE"])
 def test_a_missing_right_is_named_and_nothing_is_left_over(server: Server, admin: str, rights: str) -> None:
     tell(admin, f"CREATE ROLE weak LOGIN {rights} PASSWORD '{PASSWORD}'")
     if rights == "NOCREATEROLE":
         tell(admin, f"GRANT CREATE ON DATABASE {DATABASE} TO weak")
-    with pytest.raises(InvalidInput, match=r"CREATEROLE.*CREATE on the database") as refused:  # noqa: SIM117
+    with pytest.raises(InvalidInput, match=r"CREATEROLE.*CREATE on the database") as error:  # noqa: SIM117
         with TenantRoles(server.url("weak", password=PASSWORD, database=DATABASE, tcp=True)) as roles:
             made(roles, "ada")
-    assert PASSWORD not in str(refused.value)
+    assert PASSWORD not in str(error.value)
     assert not is_there(admin, "ada")
     assert ask(admin, "SELECT 1 FROM pg_namespace WHERE nspname = 'ada'") == []
 
@@ -249,8 +247,8 @@ def test_an_operator_reaches_no_tenant_of_another_operator(server: Server, roles
     assert roles.inventory("ada") == before
 
 
-def test_roles_that_are_no_tenants_are_none(roles: TenantRoles, admin: str) -> None:
-    """A superuser with a memory, somebody with a schema of another program, somebody without one."""
+def test_other_roles_are_not_listed_erased_or_replaced(roles: TenantRoles, admin: str) -> None:
+    """A superuser with a memory, a role with another program's schema, one without a schema."""
     Memory.open(admin, embedder=None).close()
     tell(admin, "CREATE ROLE app LOGIN", "CREATE SCHEMA app AUTHORIZATION app", "CREATE TABLE app.orders (id int)")
     tell(admin, "ALTER TABLE app.orders OWNER TO app", "CREATE ROLE plain LOGIN", "CREATE SCHEMA lonely")
@@ -263,7 +261,7 @@ def test_roles_that_are_no_tenants_are_none(roles: TenantRoles, admin: str) -> N
     assert ask(admin, "SELECT count(*) FROM app.orders") == [(0,)]
 
 
-def test_of_many_who_make_the_same_tenant_at_once_one_does(admin: str) -> None:
+def test_concurrent_creation_gives_a_usable_tenant(admin: str) -> None:
     def attempt(_: int) -> str:
         with TenantRoles(admin) as roles:
             with suppress(InvalidInput):
@@ -271,15 +269,15 @@ def test_of_many_who_make_the_same_tenant_at_once_one_does(admin: str) -> None:
             return ""
 
     with ThreadPoolExecutor(4) as pool:
-        made_by = [one for one in pool.map(attempt, range(4)) if one]
-    assert made_by
-    lived(made_by[0])
+        addresses = [one for one in pool.map(attempt, range(4)) if one]
+    assert addresses
+    lived(addresses[0])
 
 
-# -- erased ---------------------------------------------------------------------------------------------------
+# -- erasing --------------------------------------------------------------------------------------------------
 
 
-def test_nothing_is_left_of_who_is_erased(roles: TenantRoles, admin: str) -> None:
+def test_erasing_a_tenant_removes_all_its_objects(roles: TenantRoles, admin: str) -> None:
     address = made(roles, "ada")
     lived(address)
     with Memory.open(address, embedder="wordllama") as memory:
@@ -291,7 +289,7 @@ def test_nothing_is_left_of_who_is_erased(roles: TenantRoles, admin: str) -> Non
     [(number,)] = ask(admin, "SELECT oid FROM pg_roles WHERE rolname = 'ada'")
     tell(address, "CREATE TABLE ada.more (a int)", "SELECT lo_create(0)", "ALTER ROLE ada SET work_mem = '1MB'")
     assert roles.erase("ada").events > 3
-    for left in (
+    for remaining in (
         "pg_class WHERE relowner = %s",
         "pg_namespace WHERE nspowner = %s",
         "pg_proc WHERE proowner = %s",
@@ -301,11 +299,11 @@ def test_nothing_is_left_of_who_is_erased(roles: TenantRoles, admin: str) -> Non
         "pg_db_role_setting WHERE setrole = %s",
         "pg_authid WHERE oid = %s",
     ):
-        assert ask(admin, f"SELECT count(*) FROM {left}", number) == [(0,)], left
+        assert ask(admin, f"SELECT count(*) FROM {remaining}", number) == [(0,)], remaining
     assert ask(admin, "SELECT count(*) FROM pg_namespace WHERE nspname = 'ada'") == [(0,)]
 
 
-def test_connections_of_who_is_erased_are_ended_whatever_they_hold(roles: TenantRoles, admin: str) -> None:
+def test_erasing_a_tenant_ends_its_connections(roles: TenantRoles, admin: str) -> None:
     address = made(roles, "ada")
     lived(address)
     with psycopg.connect(address) as held, psycopg.connect(address, autocommit=True) as idle:
@@ -319,37 +317,37 @@ def test_connections_of_who_is_erased_are_ended_whatever_they_hold(roles: Tenant
     assert ask(admin, "SELECT count(*) FROM pg_stat_activity WHERE usename = 'ada'") == [(0,)]
 
 
-def test_clients_that_reconnect_during_an_erase_are_told_that_it_is_gone(roles: TenantRoles, admin: str) -> None:
+def test_clients_that_reconnect_during_an_erase_get_tenant_not_found(roles: TenantRoles, admin: str) -> None:
     address = made(roles, "ada")
     lived(address)
     [(number,)] = ask(admin, "SELECT oid::bigint FROM pg_roles WHERE rolname = 'ada'")
-    begun: dict[int, int] = {}
+    turns: dict[int, int] = {}
 
-    def work(who: int) -> str:
+    def work(client: int) -> str:
         with Memory.open(address, embedder=None) as memory:
             for turn in count():
-                begun[who] = turn
+                turns[client] = turn
                 try:
-                    memory.session(f"of {who}", resource="ada", cwd="/w").note(f"note {turn}")
+                    memory.session(f"of {client}", resource="ada", cwd="/w").note(f"note {turn}")
                 except OutcomeUnknown:
                     continue
                 except InmindError as error:
                     return f"{error.code}: {error}"
-        raise AssertionError("it never ends")
+        raise AssertionError("the client was not refused")
 
-    with ThreadPoolExecutor(4) as several:
-        working = [several.submit(work, who) for who in range(4)]
-        wait_until(lambda: len(begun) == 4 and min(begun.values()) > 1, "nobody works")
+    with ThreadPoolExecutor(4) as pool:
+        futures = [pool.submit(work, client) for client in range(4)]
+        wait_until(lambda: len(turns) == 4 and min(turns.values()) > 1, "a client has not written")
         roles.erase("ada")
-        told = [each.result(60) for each in working]
-    for each in told:
+        outcomes = [each.result(60) for each in futures]
+    for each in outcomes:
         assert each.startswith("STORE_UNAVAILABLE"), each
         assert "tenant not found (moved, erased, or wrong password)" in each
     assert ask(admin, "SELECT count(*) FROM pg_stat_activity WHERE usesysid = %s", number) == [(0,)]
 
 
-def test_what_is_left_of_a_connection_says_that_the_tenant_is_gone(roles: TenantRoles, admin: str) -> None:
-    """Somebody has dropped it by other means; its tables are not damaged."""
+def test_an_open_memory_of_a_dropped_tenant_raises_tenant_not_found(roles: TenantRoles, admin: str) -> None:
+    """The tenant was dropped by SQL, which is not damage."""
     address = made(roles, "ada")
     lived(address)
     with Memory.open(address, embedder=None) as memory:
@@ -359,7 +357,7 @@ def test_what_is_left_of_a_connection_says_that_the_tenant_is_gone(roles: Tenant
                 act()
 
 
-def test_who_could_not_be_erased_is_let_in_as_before(roles: TenantRoles, admin: str) -> None:
+def test_a_tenant_that_could_not_be_erased_can_still_connect(roles: TenantRoles, admin: str) -> None:
     address = made(roles, "ada")
     lived(address)
     tell(address, "GRANT USAGE ON SCHEMA ada TO PUBLIC", "GRANT SELECT ON ada.events TO PUBLIC")
@@ -373,28 +371,28 @@ def test_who_could_not_be_erased_is_let_in_as_before(roles: TenantRoles, admin: 
     tell(admin, "DROP VIEW public.how_many")
 
 
-def test_a_tenant_is_told_of_no_other(roles: TenantRoles) -> None:
+def test_a_tenant_cannot_act_as_operator(roles: TenantRoles) -> None:
     address = made(roles, "ada")
     made(roles, "bob")
     with pytest.raises(InvalidInput, match="a superuser, or a role with CREATEROLE"):
         TenantRoles(address)
 
 
-def test_a_url_that_is_refused_says_so_and_not_to_retry(roles: TenantRoles, server: Server) -> None:
+def test_the_error_for_a_refused_url_names_the_reason(roles: TenantRoles, server: Server) -> None:
     address = made(roles, "ada")
-    for url, said in (
+    for url, message in (
         (server.url("ada", password="wrong", database=DATABASE, tcp=True), "password authentication failed"),
         (server.url("ada", password="", database=DATABASE, tcp=True), "no password supplied"),
         (f"{address}?sslmode=require", "SSL"),
         (server.url(database="nowhere", tcp=True), 'database "nowhere" does not exist'),
     ):
         for opening in (lambda url=url: Memory.open(url, embedder=None), lambda url=url: TenantRoles(url)):
-            with pytest.raises(InvalidInput, match=r"~/\.pgpass") as refused:
+            with pytest.raises(InvalidInput, match=r"~/\.pgpass") as error:
                 opening()
-            assert (refused.value.field, said in str(refused.value)) == ("url", True), refused.value
+            assert (error.value.field, message in str(error.value)) == ("url", True), error.value
 
 
-def test_what_others_have_made_of_a_tenants_things_is_not_erased_with_it(roles: TenantRoles, admin: str) -> None:
+def test_a_tenant_with_dependent_objects_of_others_is_not_erased(roles: TenantRoles, admin: str) -> None:
     address = made(roles, "ada")
     lived(address)
     tell(address, "GRANT USAGE ON SCHEMA ada TO PUBLIC", "GRANT SELECT ON ada.events TO PUBLIC")
@@ -407,7 +405,7 @@ def test_what_others_have_made_of_a_tenants_things_is_not_erased_with_it(roles: 
     roles.erase("ada")
 
 
-def test_a_role_with_things_in_another_database_is_not_erased(roles: TenantRoles, server: Server) -> None:
+def test_a_role_with_objects_in_another_database_is_not_erased(roles: TenantRoles, server: Server) -> None:
     lived(made(roles, "ada"))
     tell(server.url(), "CREATE SCHEMA ada AUTHORIZATION ada")
     before = roles.inventory("ada")
@@ -418,10 +416,10 @@ def test_a_role_with_things_in_another_database_is_not_erased(roles: TenantRoles
     roles.erase("ada")
 
 
-def test_who_cannot_be_erased_in_time_stays_whole(
+def test_an_erase_that_times_out_changes_nothing(
     admin: str, roles: TenantRoles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An operator's own export, say: it is not the tenant's connection, and is not ended."""
+    """An operator's connection holds a lock; an erase ends only connections of the tenant."""
     monkeypatch.setattr("inmind.store.postgres.tenants._LOCK_TIMEOUT", "50ms")
     lived(made(roles, "ada"))
     before = roles.inventory("ada")
@@ -432,7 +430,7 @@ def test_who_cannot_be_erased_in_time_stays_whole(
     assert roles.inventory("ada") == before
 
 
-# -- a tenant that sets traps ---------------------------------------------------------------------------------
+# -- hostile objects in a schema ------------------------------------------------------------------------------
 
 TRAP = """
 CREATE FUNCTION eve.trap() RETURNS bigint LANGUAGE plpgsql AS $$
@@ -469,18 +467,18 @@ TRAPS = {
 }
 
 
-def powers(admin: str) -> list[tuple[object, ...]]:
-    had = "rolsuper, rolcreaterole, has_database_privilege(oid, current_database(), 'CREATE')"
+def privileges(admin: str) -> list[tuple[object, ...]]:
+    columns = "rolsuper, rolcreaterole, has_database_privilege(oid, current_database(), 'CREATE')"
     member = "EXISTS (SELECT FROM pg_auth_members WHERE member = pg_roles.oid)"
-    return ask(admin, f"SELECT {had}, {member} FROM pg_roles WHERE rolname = 'eve'")
+    return ask(admin, f"SELECT {columns}, {member} FROM pg_roles WHERE rolname = 'eve'")
 
 
 @pytest.mark.parametrize("kind", TRAPS)
-@pytest.mark.parametrize("who", ["superuser", pytest.param("operator", marks=pytest.mark.exhaustive)])
-def test_what_a_tenant_has_put_into_its_schema_never_runs_with_an_operators_powers(
-    server: Server, admin: str, tmp_path: Path, kind: str, who: str
+@pytest.mark.parametrize("role", ["superuser", pytest.param("operator", marks=pytest.mark.exhaustive)])
+def test_objects_in_a_tenants_schema_never_run_with_an_operators_rights(
+    server: Server, admin: str, tmp_path: Path, kind: str, role: str
 ) -> None:
-    url = admin if who == "superuser" else operators_url(server, database=DATABASE)
+    url = admin if role == "superuser" else operators_url(server, database=DATABASE)
     with TenantRoles(url) as roles, TenantHomes(tmp_path / "homes") as homes:
         lived(made(roles, "ada"))
         eve = made(roles, "eve")
@@ -489,72 +487,72 @@ def test_what_a_tenant_has_put_into_its_schema_never_runs_with_an_operators_powe
         for act in (
             lambda: roles.inventory("eve"),
             lambda: made(roles, "eve"),
-            lambda: exported(roles, tmp_path / "eve.inmind"),
-            lambda: move("eve", roles, homes, keep=True, on_address=unheard, watch=unheard),
-            lambda: move("eve", homes, roles, keep=True, on_address=unheard, watch=unheard),
-            lambda: held(roles),
+            lambda: export_eve(roles, tmp_path / "eve.inmind"),
+            lambda: move("eve", roles, homes, keep=True, on_address=ignore, watch=ignore),
+            lambda: move("eve", homes, roles, keep=True, on_address=ignore, watch=ignore),
+            lambda: lock_eve(roles),
         ):
             with suppress(InmindError):
                 act()
-            assert powers(admin) == [(False, False, False, False)]
+            assert privileges(admin) == [(False, False, False, False)]
         roles.erase("eve")
         assert not is_there(admin, "eve")
         assert roles.inventory("ada").events > 3
 
 
-def unheard(*_: object) -> None: ...
+def ignore(*_: object) -> None: ...
 
 
-def exported(roles: TenantRoles, to: Path) -> None:
+def export_eve(roles: TenantRoles, to: Path) -> None:
     with roles.open_as_operator("eve") as place, Memory.open(place, embedder=None) as memory:
         memory.export(to)
 
 
-def held(roles: TenantRoles) -> None:
+def lock_eve(roles: TenantRoles) -> None:
     with roles.lock("eve") as eve:
         eve.inventory()
 
 
-def test_the_traps_would_catch_an_operator_who_only_put_on_the_role(roles: TenantRoles, admin: str) -> None:
-    """Or the test before this one would hold by itself."""
+def test_the_traps_work_after_a_plain_set_role(roles: TenantRoles, admin: str) -> None:
+    """The test before this one proves nothing if the traps do not work."""
     eve = made(roles, "eve")
     lived(eve)
     tell(eve, TRAP, TRAPS["views"])
     tell(admin, "SET ROLE eve; SELECT count(*) FROM eve.streams")
-    [(is_superuser, *_)] = powers(admin)
+    [(is_superuser, *_)] = privileges(admin)
     assert is_superuser is True
 
 
-def test_a_delegate_is_gone_afterwards_and_one_that_was_left_is_taken_away(roles: TenantRoles, admin: str) -> None:
+def test_delegate_roles_are_removed_after_use_or_expiry(roles: TenantRoles, admin: str) -> None:
     lived(made(roles, "ada"))
-    there = "SELECT rolname FROM pg_roles WHERE rolname LIKE 'inmind_delegate_%%'"
+    delegates = "SELECT rolname FROM pg_roles WHERE rolname LIKE 'inmind_delegate_%%'"
     with roles.open_as_operator("ada") as place:
-        [(name,)] = ask(admin, there)
+        [(name,)] = ask(admin, delegates)
         assert urlsplit(place).username == name
         assert ask(place, "SELECT current_user::text, session_user::text") == [("ada", name)]
-        for power in ("CREATE ROLE more", "SET ROLE postgres", "CREATE SCHEMA more", "ALTER ROLE ada LOGIN"):
+        for statement in ("CREATE ROLE more", "SET ROLE postgres", "CREATE SCHEMA more", "ALTER ROLE ada LOGIN"):
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
-                tell(place, f"RESET ROLE; {power}")
-    assert ask(admin, there) == []
+                tell(place, f"RESET ROLE; {statement}")
+    assert ask(admin, delegates) == []
     with pytest.raises(InvalidInput, match="that the server accepts"):
         Memory.open(place, embedder=None)
     tell(admin, "CREATE ROLE inmind_delegate_left LOGIN VALID UNTIL '2020-01-01' IN ROLE ada")
     tell(admin, "CREATE ROLE inmind_delegate_busy LOGIN VALID UNTIL '2120-01-01' IN ROLE ada")
     roles.inventory("ada")
-    assert ask(admin, there) == [("inmind_delegate_busy",)]
+    assert ask(admin, delegates) == [("inmind_delegate_busy",)]
 
 
-# -- places that are not as they should be --------------------------------------------------------------------
+# -- invalid places -------------------------------------------------------------------------------------------
 
 
-def test_a_role_that_is_not_a_tenant_is_told_who_can_create_one(server: Server, admin: str) -> None:
+def test_the_error_for_a_role_without_a_tenant_names_the_command(server: Server, admin: str) -> None:
     tell(admin, f"CREATE ROLE lost LOGIN PASSWORD '{PASSWORD}'")
     with pytest.raises(UnsafeStorage, match="`inmind tenant create`"):
         Memory.open(server.url("lost", password=PASSWORD, database=DATABASE, tcp=True), embedder=None)
 
 
 def test_a_schema_of_another_role_is_not_written_to(server: Server, admin: str) -> None:
-    """Whoever owns it would read all that is put there."""
+    """Its owner could read everything that is written there."""
     tell(admin, f"CREATE ROLE spy LOGIN PASSWORD '{PASSWORD}'", f"CREATE ROLE ada LOGIN PASSWORD '{PASSWORD}'")
     tell(admin, "CREATE SCHEMA ada AUTHORIZATION spy", "GRANT ALL ON SCHEMA ada TO ada")
     with pytest.raises(UnsafeStorage, match="belongs to another role"):
@@ -563,7 +561,7 @@ def test_a_schema_of_another_role_is_not_written_to(server: Server, admin: str) 
 
 @pytest.mark.parametrize("ignored", ["extra_float_digits", "options"], ids=["refused", "ignored"])
 def test_an_operators_url_that_leads_to_a_pooler_is_refused(server: Server, postgres_run: Run, ignored: str) -> None:
-    """It would hand the role that a delegate has become to whoever comes next."""
+    """A pooler would give the role of a delegate to its next client."""
     port = pgbouncer.free_port()
     with TemporaryDirectory(dir=postgres_run.folder) as folder:
         config = (
@@ -578,14 +576,14 @@ def test_an_operators_url_that_leads_to_a_pooler_is_refused(server: Server, post
             TenantRoles(f"postgresql://postgres@127.0.0.1:{port}/{DATABASE}?sslmode=disable")
 
 
-def test_an_operator_who_cannot_be_let_in_is_told_without_the_password(server: Server) -> None:
-    for url, how in (
-        (server.url("nobody", password="hush-hush", tcp=True), InvalidInput),
+def test_a_refused_operator_url_is_reported_without_its_password(server: Server) -> None:
+    for url, expected in (
+        (server.url("unknown", password="hush-hush", tcp=True), InvalidInput),
         ("postgresql://a:hush-hush@127.0.0.1:1/x", StoreUnavailable),
     ):
-        with pytest.raises(how) as refused:
+        with pytest.raises(expected) as error:
             TenantRoles(url)
-        assert "hush-hush" not in str(refused.value)
+        assert "hush-hush" not in str(error.value)
     with pytest.raises(InvalidInput) as malformed:
         TenantRoles("postgresql://a:hush-hush@b:c@d/x")
     assert "hush-hush" not in str(malformed.value)

@@ -25,8 +25,8 @@ def test_threads_that_share_a_session_lose_nothing_and_never_deadlock(home: Home
     with Memory.open(home) as memory:
         session = memory.session("s")
         with ThreadPoolExecutor(4) as pool:
-            for done in [pool.submit(work, thread) for thread in range(4)]:
-                done.result(timeout=120)
+            for future in [pool.submit(work, thread) for thread in range(4)]:
+                future.result(timeout=120)
         ids = [entry.wire["id"] for entry in session.state.conversation]
         assert sorted(ids) == sorted(f"{thread}-{number}" for thread in range(4) for number in range(25))
         assert [event.seq for event in session.events()] == list(range(1, session.state.seq + 1))

@@ -53,10 +53,10 @@ def test_an_old_prompt_keeps_its_wording(home: Home, monkeypatch: pytest.MonkeyP
         sent = memory.session("s").prepare([user("hi")]).request
     new = {**WORDING, "guide": "New words.", "reminder": "New reminder."}
 
-    def renewed(offered: object) -> dict[str, str]:  # noqa: ARG001 -- as wording_for is called
+    def return_new_wording(offered: object) -> dict[str, str]:  # noqa: ARG001 -- as wording_for is called
         return new
 
-    monkeypatch.setattr("inmind.prompt.plan.wording_for", renewed)
+    monkeypatch.setattr("inmind.prompt.plan.wording_for", return_new_wording)
     with Memory.open(home) as memory:
         session = memory.session("s")
         now = session.prepare([user("hi")]).request
@@ -68,9 +68,9 @@ def test_an_old_prompt_keeps_its_wording(home: Home, monkeypatch: pytest.MonkeyP
 def test_a_prompt_that_cannot_be_rebuilt_exactly_raises(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     session.prepare([user("hi")])
     monkeypatch.setattr("inmind.prompt.render.RENDERING_VERSION", "another")
-    with pytest.raises(PromptNotRebuilt) as caught:
+    with pytest.raises(PromptNotRebuilt) as error:
         session.prompt(1)
-    assert caught.value.call == 1
+    assert error.value.call == 1
 
 
 @pytest.mark.both_stores
@@ -92,11 +92,11 @@ def test_the_state_is_the_same_without_a_snapshot(home: Home, monkeypatch: pytes
     with Memory.open(home) as memory:
         session = memory.session("s")
         fifty_calls(session)
-        quick = json.dumps(SessionFold("session/s").freeze(session.state))
+        with_snapshot = json.dumps(SessionFold("session/s").freeze(session.state))
     monkeypatch.setattr(SessionFold, "version", SessionFold.version + 1)
     with Memory.open(home) as memory:
         session = memory.session("s")
-        assert json.dumps(SessionFold("session/s").freeze(session.state)) == quick
+        assert json.dumps(SessionFold("session/s").freeze(session.state)) == with_snapshot
 
 
 @pytest.mark.embedded
@@ -162,14 +162,14 @@ def test_reopening_folds_each_event_once_however_often_undo_was_used(
         before, length = session.overview, session.state.seq
     folded: list[int] = []
 
-    class Counting(SessionFold):
+    class CountingFold(SessionFold):
         version = SessionFold.version + 1
 
         def apply(self, state: SessionState, event: Event) -> SessionState:
             folded.append(event.seq)
             return super().apply(state, event)
 
-    monkeypatch.setattr("inmind.memory.context.SessionFold", Counting)
+    monkeypatch.setattr("inmind.memory.context.SessionFold", CountingFold)
     with Memory.open(home) as memory:
         session = memory.session("s")
         assert (session.overview, session.state.seq) == (before, length)
@@ -214,18 +214,18 @@ def test_undo_cannot_go_before_the_opening(session: Session) -> None:
     session.add([user("a")])
     with pytest.raises(NotFound):
         session.undo(to=1)
-    for never in (0, -1):
+    for invalid in (0, -1):
         with pytest.raises(InvalidInput, match="from 1 to"):
-            session.undo(to=never)
+            session.undo(to=invalid)
     assert session.overview.startswith("# Working memory")
 
 
 def test_undo_can_go_back_to_any_state(session: Session) -> None:
     session.add([user("a")])
-    then = session.state.seq
+    before = session.state.seq
     for word in "bcd":
         session.add([user(word)])
-    assert session.undo(to=then) == then
+    assert session.undo(to=before) == before
     assert [entry.wire["content"] for entry in session.state.conversation] == ["a"]
 
 
@@ -257,22 +257,22 @@ def test_undo_updates_the_live_files(session: Session, home: Path) -> None:
 
 @pytest.mark.embedded
 @pytest.mark.spec("A4", "A5")
-@pytest.mark.parametrize("taken_in", [True, False], ids=["taken in before", "seen by undo first"])
-def test_undo_skips_edits_saved_in_files(session: Session, home: Path, taken_in: bool) -> None:
+@pytest.mark.parametrize("read_first", [True, False], ids=["read before the undo", "read by the undo"])
+def test_undo_skips_edits_saved_in_files(session: Session, home: Path, read_first: bool) -> None:
     session.add([user("one")])
-    then = session.state.seq
+    before = session.state.seq
     session.add([user("two")])
     session.write("overview.md", "# Page\n- theirs\n")
     session.add([user("three")])
     page = next(home.glob("sessions/*/*/working-memory/overview.md"))
     page.write_text(page.read_text() + "- a person's line\n")
-    if taken_in:
+    if read_first:
         assert "a person's line" in session.overview
         session.read("overview.md")
     session.undo()
     assert [entry.wire["content"] for entry in session.state.conversation] == ["one", "two"]
     assert "- a person's line\n" in session.overview
-    session.undo(to=then)
+    session.undo(to=before)
     assert [entry.wire["content"] for entry in session.state.conversation] == ["one"]
     assert "- a person's line\n" in session.overview
     assert "- a person's line\n" in page.read_text()

@@ -1,4 +1,4 @@
-"""Undone, repeated and overlapping compactions: every message in one place, every page restored."""
+"""Undone, repeated and overlapping compactions keep every message and restore every page."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ Message = dict[str, Any]
 
 
 def outputs(number: int, *, first: int = 0) -> list[Message]:
-    said: list[Message] = []
+    messages: list[Message] = []
     for n in range(first, first + number):
-        said += [
+        messages += [
             user(f"Look at {n}."),
             a_call(f"c{n}", "get", "{}"),
             a_result(f"c{n}", f"row {n} " * 200),
             assistant("ok"),
         ]
-    return said
+    return messages
 
 
 def a_reply(*calls: tuple[str, dict[str, Any]]) -> Message:
-    made = [
-        {"id": f"m{n}", "type": "function", "function": {"name": name, "arguments": json.dumps(given)}}
-        for n, (name, given) in enumerate(calls)
+    tool_calls = [
+        {"id": f"m{n}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+        for n, (name, arguments) in enumerate(calls)
     ]
-    return {"role": "assistant", "content": None, "tool_calls": made}
+    return {"role": "assistant", "content": None, "tool_calls": tool_calls}
 
 
 @pytest.fixture
@@ -77,16 +77,16 @@ def test_equal_stubs_are_kept_apart(memory: Memory) -> None:
             messages = list(session.prepare(messages).messages)[1:]
         messages += [assistant("ok")]
         whole = session.state.conversation.wires
-        asked = [wire["content"] for wire in whole if wire["role"] == "user"]
-        assert asked == [f"Turn {k}." for k in range(n + 1)]
-        answered = [wire["tool_call_id"] for wire in whole if wire["role"] == "tool"]
-        assert answered == [f"t{a}.{b}" for a in range(n + 1) for b in range(2)]
+        questions = [wire["content"] for wire in whole if wire["role"] == "user"]
+        assert questions == [f"Turn {k}." for k in range(n + 1)]
+        call_ids = [wire["tool_call_id"] for wire in whole if wire["role"] == "tool"]
+        assert call_ids == [f"t{a}.{b}" for a in range(n + 1) for b in range(2)]
     assert session.state.history.compactions
 
 
 @pytest.mark.spec("A4", "E9")
 def test_a_compaction_built_on_a_stub_is_undone_with_it(session: Session) -> None:
-    """The first turn waits for an answer, so it stays; its other result is on one page with that of the second."""
+    """The first turn still waits for a result; its other result shares a page with the second."""
     both = {**a_call("waits"), "tool_calls": [*a_call("waits")["tool_calls"], *a_call("first")["tool_calls"]]}
     first = [user("look at both"), both, a_result("first", "alpha " * 400), assistant("one is missing")]
     second = [user("and this"), a_call("second"), a_result("second", "beta " * 400), assistant("seen")]
@@ -111,16 +111,16 @@ def test_a_key_of_an_empty_compaction_returns_the_same_report(memory: Memory) ->
 
 @pytest.mark.spec("A6", "E7")
 def test_a_conversation_that_grows_during_its_summary_is_summarized_again(session: Session) -> None:
-    asked: list[str] = []
+    prompts: list[str] = []
 
     def model(prompt: str) -> str:
-        asked.append(prompt)
-        if len(asked) == 1:
+        prompts.append(prompt)
+        if len(prompts) == 1:
             session.add([assistant("ok"), *outputs(2, first=20), user("Later.")])
         return "Rows were looked at."
 
     report = session.compact("conversation", strategy="summarize", keep_recent=2, model=model, key="k")
-    assert (bool(report), len(asked)) == (True, 2)
+    assert (bool(report), len(prompts)) == (True, 2)
 
 
 @pytest.mark.spec("E2", "E9")
@@ -167,8 +167,8 @@ def test_the_sessions_model_writes_the_summary_when_the_window_is_full(memory: M
 @pytest.mark.spec("E5")
 def test_a_call_larger_than_the_window_is_cut_and_stays_a_call(memory: Memory) -> None:
     session = memory.session("s", window=8_000)
-    given = json.dumps({"path": "a.py", "text": "x = 1\n" * 9_000})
-    session.add([user("Write it."), a_call("c1", "write_file", given), a_result("c1", "written")])
+    arguments = json.dumps({"path": "a.py", "text": "x = 1\n" * 9_000})
+    session.add([user("Write it."), a_call("c1", "write_file", arguments), a_result("c1", "written")])
     prompt = session.prepare()
     (call,) = [message for message in prompt.messages if message.get("tool_calls")]
     assert "archive/" in json.loads(call["tool_calls"][0]["function"]["arguments"])["cut"]
@@ -192,8 +192,8 @@ def test_a_model_can_append_to_an_archive_but_not_rewrite_it(
     session.prepare()
     before = session.read(page)
     session.record(a_reply(("memory_read", {"path": page})))
-    refused = session.record(a_reply(("memory_write", {"path": page, "text": "gone", **rewrites}))).results[0]
-    assert f"Nothing was written: {page} holds archived messages" in refused["content"]
+    result = session.record(a_reply(("memory_write", {"path": page, "text": "gone", **rewrites}))).results[0]
+    assert f"Nothing was written: {page} holds archived messages" in result["content"]
     session.record(a_reply(("memory_write", {"path": page, "text": "mine", "append": True})))
     assert session.read(page) == f"{before}mine"
     session.undo_compaction()

@@ -1,4 +1,4 @@
-"""Withdrawing notes: they leave the page, prompts and search, stay in the journal, and come back with an undo."""
+"""A withdrawn note leaves the page, prompts and search, and an undo restores it."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ PAGE = "memory/scratch.md"
 pytestmark = [pytest.mark.spec("G2"), pytest.mark.both_stores]
 
 
-def found(session: Session, query: str = "tea") -> list[str]:
+def search_texts(session: Session, query: str = "tea") -> list[str]:
     return [hit.text for hit in session.search(query)]
 
 
 def test_a_withdrawn_note_leaves_the_page_prompts_and_search(session: Session) -> None:
     tea, ferry = session.note("Ada drinks green tea"), session.note("The ferry leaves at noon")
-    assert found(session) == [tea.text]
+    assert search_texts(session) == [tea.text]
     session.withdraw(tea.id)
-    assert found(session) == []
+    assert search_texts(session) == []
     assert tea.text not in session.read(PAGE)
     assert ferry.text in session.read(PAGE)
     request = str(session.prepare([user("hello")]).request)
@@ -36,10 +36,10 @@ def test_undo_restores_a_withdrawn_note(session: Session) -> None:
     session.withdraw(note.id)
     withdrawn = session.state.seq
     session.undo()
-    assert found(session) == [note.text]
+    assert search_texts(session) == [note.text]
     assert session.read(PAGE).count(note.text) == 1
     session.undo(to=withdrawn)
-    assert found(session) == []
+    assert search_texts(session) == []
     assert note.text not in session.read(PAGE)
 
 
@@ -49,7 +49,7 @@ def test_undo_does_not_restore_a_note_that_left_the_page_before(session: Session
     session.write(PAGE, "# Notes since the last dream\n")
     session.withdraw(note.id)
     session.undo()
-    assert found(session) == [note.text]
+    assert search_texts(session) == [note.text]
     assert note.text not in session.read(PAGE)
 
 
@@ -57,9 +57,9 @@ def test_an_anonymous_session_withdraws_its_own_notes(memory: Memory) -> None:
     session = memory.session("anonymous")
     note = session.note("Ada drinks green tea")
     session.withdraw(note.id)
-    assert (found(session), note.text in session.read(PAGE)) == ([], False)
+    assert (search_texts(session), note.text in session.read(PAGE)) == ([], False)
     session.undo()
-    assert (found(session), note.text in session.read(PAGE)) == ([note.text], True)
+    assert (search_texts(session), note.text in session.read(PAGE)) == ([note.text], True)
 
 
 def test_withdrawing_twice_changes_nothing(session: Session) -> None:
@@ -88,30 +88,30 @@ def test_a_resource_withdraws_a_note_without_a_session(memory: Memory, session: 
     note = session.note("Ada drinks green tea")
     memory.resource("ada").withdraw(note.id)
     assert memory.resource("ada").notes() == []
-    assert found(session) == []
+    assert search_texts(session) == []
 
 
-def test_a_rebuilt_index_and_a_reopened_session_know_it(home: Home, memory: Memory, session: Session) -> None:
+def test_a_withdrawal_survives_an_index_rebuild_and_reopening(home: Home, memory: Memory, session: Session) -> None:
     note = session.note("Ada drinks green tea")
     session.withdraw(note.id)
     memory.close()
     if isinstance(home, Path):
         (home / "index.db").unlink(missing_ok=True)
-    with Memory.open(home, embedder=None) as again:
-        session = again.session("support-42", resource="ada")
-        assert found(session) == []
+    with Memory.open(home, embedder=None) as reopened:
+        session = reopened.session("support-42", resource="ada")
+        assert search_texts(session) == []
         session.undo()
-        assert found(session) == [note.text]
+        assert search_texts(session) == [note.text]
 
 
-def test_a_bundle_carries_it(tmp_path: Path, memory: Memory, session: Session) -> None:
+def test_a_bundle_contains_a_withdrawal(tmp_path: Path, memory: Memory, session: Session) -> None:
     note = session.note("Ada drinks green tea")
     session.withdraw(note.id)
     memory.export(tmp_path / "ada.inmind", resource="ada")
     with Memory.open(tmp_path / "other", embedder=None) as other:
         other.import_bundle(tmp_path / "ada.inmind")
         copy = other.session("support-42", resource="ada")
-        assert found(copy) == []
+        assert search_texts(copy) == []
         assert [event.payload for event in copy.events() if event.kind == "note_withdrawn"] == [
             NoteWithdrawn(note.id, on_page=True)
         ]

@@ -1,4 +1,4 @@
-"""Workers and the status in the terminal: what they say, and how they come and go."""
+"""`inmind worker` and `inmind status`: their output, signals and lost databases."""
 
 from __future__ import annotations
 
@@ -32,33 +32,33 @@ from inmind.testing import ManualClock
 
 pytestmark = pytest.mark.both_stores
 
-# -- looking -----------------------------------------------------------------------------------------------
+# -- status ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.spec("J9")
-def test_the_status_tells_what_is_done_what_waits_and_what_was_given_up(tenant_url: str, jobs: Jobs) -> None:
+def test_the_status_shows_running_waiting_and_given_up_work(tenant_url: str, jobs: Jobs) -> None:
     fill(tenant_url, "ada", "ben")
     now = datetime.now(UTC)
     jobs.enqueue_due(now)
     jobs.mark_maintained("ben", position=0, at=now, due=now + timedelta(hours=1), reason="STORE: no room")
     limited = {**QUICKLY, "limits.dreams_per_hour": 3, "limits.price_per_day": 1.5}
-    told: list[Any] = []
+    statuses: list[Any] = []
 
     def watch(phase: str, _: str) -> None:
         if phase == "propose":
-            told.append(get_status(upkeep_runner_of(memory), jobs))
+            statuses.append(get_status(upkeep_runner_of(memory), jobs))
 
     with Memory.open(tenant_url, embedder=None, settings=limited) as memory:
         memory.dream("ada", watch=watch)
-        (found,) = told
-    assert (found.queue.waiting, found.queue.running, found.queue.workers) == (2, 0, 0)
-    (dream,) = found.dreams
+        (status,) = statuses
+    assert (status.queue.waiting, status.queue.running, status.queue.workers) == (2, 0, 0)
+    (dream,) = status.dreams
     assert (dream.resource, dream.stage, dream.trigger, dream.holds) == ("ada", "gathered", "asked", True)
-    assert [(use.name, use.used, use.limit) for use in found.limits] == [
+    assert [(use.name, use.used, use.limit) for use in status.limits] == [
         ("price_per_day", 0.0, 1.5),
         ("dreams_per_hour", 0.0, 3.0),
     ]
-    (one,) = found.given_up
+    (one,) = status.given_up
     assert (one.resource, one.reason) == ("ben", "STORE: no room")
     text = inmind("status", "--db", tenant_url).stdout.splitlines()
     assert [line.split()[0] for line in text[1:]] == ["queue", "due", "index", "given"]
@@ -67,10 +67,10 @@ def test_the_status_tells_what_is_done_what_waits_and_what_was_given_up(tenant_u
     assert (as_json["queue"]["waiting"], as_json["given_up"][0]["resource"]) == (2, "ben")
 
 
-def test_looking_makes_no_tables_for_jobs(tenant_url: str, sql: psycopg.Connection[Any]) -> None:
+def test_the_status_creates_no_job_tables(tenant_url: str, sql: psycopg.Connection[Any]) -> None:
     fill(tenant_url, "ada")
-    found = json.loads(inmind("status", "--db", tenant_url, "--json").stdout)
-    assert (found["due"], found["queue"]["workers"]) == (1, 0)
+    status = json.loads(inmind("status", "--db", tenant_url, "--json").stdout)
+    assert (status["due"], status["queue"]["workers"]) == (1, 0)
     assert sql.execute("SELECT to_regclass('procrastinate_jobs')").fetchone() == (None,)
 
 
@@ -78,7 +78,7 @@ def test_looking_makes_no_tables_for_jobs(tenant_url: str, sql: psycopg.Connecti
 
 
 @pytest.mark.spec("J9", "G3")
-def test_once_does_what_is_due_and_leaves(tenant_url: str) -> None:
+def test_once_does_due_work_and_exits(tenant_url: str) -> None:
     with Memory.open(tenant_url, embedder=None) as memory:
         for number in range(6):
             memory.resource("ada").note(f"Fact number {number} about boats")
@@ -91,7 +91,7 @@ def test_once_does_what_is_due_and_leaves(tenant_url: str) -> None:
 
 
 @pytest.mark.spec("G3")
-def test_once_in_a_home_is_the_same(tmp_path: Path) -> None:
+def test_once_does_the_same_in_a_home(tmp_path: Path) -> None:
     home = tmp_path / "home"
     with Memory.open(home, embedder=None) as memory:
         for number in range(6):
@@ -99,15 +99,15 @@ def test_once_in_a_home_is_the_same(tmp_path: Path) -> None:
     first = at_once("worker", "--once", home=home)
     assert first.output.splitlines()[-1] == "All due work is done."
     assert first.output.startswith("Dream ")
-    refused = at_once("worker", "--jobs", "2", home=home)
-    assert (refused.exit_code, "--jobs" in refused.output) == (2, True)
+    result = at_once("worker", "--jobs", "2", home=home)
+    assert (result.exit_code, "--jobs" in result.output) == (2, True)
     status = at_once("status", home=home).output.splitlines()
     assert status[1] == "queue     0 waiting, 0 running, 0 stalled, 0 given up"
 
 
 @pytest.mark.spec("B47", "J9")
 @pytest.mark.parametrize("place", ["database", "home"])
-def test_once_says_which_dreams_had_to_wait_and_until_when(place: str, tenant_url: str, tmp_path: Path) -> None:
+def test_once_prints_how_many_dreams_wait_and_until_when(place: str, tenant_url: str, tmp_path: Path) -> None:
     home = tenant_url if place == "database" else tmp_path / "home"
     with Memory.open(home, embedder=None, settings=QUICKLY) as memory:
         for resource in ("ada", "ben", "cy"):
@@ -120,21 +120,21 @@ def test_once_says_which_dreams_had_to_wait_and_until_when(place: str, tenant_ur
             memory.edit(memory.page("config.toml"), limits)
     while (now := datetime.now(UTC)).minute == 59:  # the next hour has room again
         time.sleep(1)
-    dream, done, left = inmind("worker", "--once", home=home).stdout.splitlines()
+    dream, done, waiting = inmind("worker", "--once", home=home).stdout.splitlines()
     assert dream.startswith("Dream ")
     assert done == "All other due work is done."
     until = (now + timedelta(hours=1)).strftime("%Y-%m-%dT%H:00:00Z")
-    assert left == f"Waiting: 2 dreams, dreams_per_hour reached until {until}."
+    assert waiting == f"Waiting: 2 dreams, dreams_per_hour reached until {until}."
 
 
-def test_limits_are_told_in_digits_that_people_read(home: Home) -> None:
+def test_limits_are_printed_with_thousands_separators(home: Home) -> None:
     limits = "[limits]\ntokens_per_day = 2_000_000\nprice_per_day = 1.25\n"
     with Memory.open(home, embedder=None) as memory:
         memory.resource("ada").note("Just so")
         memory.edit(memory.page("config.toml"), limits)
-    said = at_once("status", home=home).output.splitlines()
-    told = [line.split(", until")[0] for line in said if line.startswith("limit")]
-    assert told == ["limit     tokens_per_day: 0 of 2,000,000", "limit     price_per_day: 0 of 1.25"]
+    lines = at_once("status", home=home).output.splitlines()
+    limit_lines = [line.split(", until")[0] for line in lines if line.startswith("limit")]
+    assert limit_lines == ["limit     tokens_per_day: 0 of 2,000,000", "limit     price_per_day: 0 of 1.25"]
 
 
 @pytest.mark.spec("G3")
@@ -146,96 +146,99 @@ def test_workers_on_one_home_share_a_consolidation(tmp_path: Path) -> None:
         Memory.open(home, embedder=None, clock=clock) as other,
     ):
         one.resource("ada").note("Just so")
-        done = [upkeep_runner_of(memory).run(60, shared=True) for memory in (one, other)]
-        assert [list(round.consolidated) for round in done] == [["ada"], []]
+        rounds = [upkeep_runner_of(memory).run(60, shared=True) for memory in (one, other)]
+        assert [list(round.consolidated) for round in rounds] == [["ada"], []]
         clock.advance(seconds=1_800)
-        done = [upkeep_runner_of(memory).run(60, shared=True) for memory in (other, one)]
-        assert [list(round.consolidated) for round in done] == [["ada"], []]
+        rounds = [upkeep_runner_of(memory).run(60, shared=True) for memory in (other, one)]
+        assert [list(round.consolidated) for round in rounds] == [["ada"], []]
 
 
-# -- coming and going --------------------------------------------------------------------------------------
+# -- signals and lost connections --------------------------------------------------------------------------
 
 
 @pytest.mark.spec("C08")
-@pytest.mark.parametrize("which", [pytest.param(signal.SIGINT, marks=pytest.mark.exhaustive), signal.SIGTERM])
-def test_the_command_ends_in_good_order(tenant_url: str, which: signal.Signals) -> None:
+@pytest.mark.parametrize("signum", [pytest.param(signal.SIGINT, marks=pytest.mark.exhaustive), signal.SIGTERM])
+def test_the_command_stops_cleanly_on_a_signal(tenant_url: str, signum: signal.Signals) -> None:
     fill(tenant_url, "ada")
     with Memory.open(tenant_url, embedder=None) as memory:
         memory.edit(memory.page("config.toml"), "[dream]\nmin_crystals = 1\n[worker]\npoll_seconds = 0.1\n")
     arguments = command("worker", "--db", tenant_url, "--every", "1", "--jobs", "2")
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        said = [process.stdout.readline(), process.stdout.readline()]
-        process.send_signal(which)
-        rest, complaints = process.communicate(timeout=SECONDS)
-    assert said[0].startswith("Running upkeep on postgresql://")
-    assert "2 notes merged" in said[1]
-    assert (process.returncode, rest, complaints) == (0, "Stopped.\n", "")
+        lines = [process.stdout.readline(), process.stdout.readline()]
+        process.send_signal(signum)
+        rest, errors = process.communicate(timeout=SECONDS)
+    assert lines[0].startswith("Running upkeep on postgresql://")
+    assert "2 notes merged" in lines[1]
+    assert (process.returncode, rest, errors) == (0, "Stopped.\n", "")
 
 
-AWAY, BACK = "inmind: WARNING: waiting for the database: ", "inmind: WARNING: the database is available again after "
+WAITING, AVAILABLE = (
+    "inmind: WARNING: waiting for the database: ",
+    "inmind: WARNING: the database is available again after ",
+)
 
 
-class Commanded:
-    """`inmind worker` in a process of its own, that tries again soon, and every line that it says as it comes."""
+class WorkerProcess:
+    """`inmind worker` in another process with a short retry delay, and its output lines."""
 
     def __init__(self, url: str) -> None:
-        soon = "import inmind.apps.worker.postgres as its; its.RETRY_SECONDS = 0.2; "
-        arguments = [sys.executable, "-c", soon + INMIND, "worker", "--db", url, "--every", "0.5"]
+        patch = "import inmind.apps.worker.postgres as its; its.RETRY_SECONDS = 0.2; "
+        arguments = [sys.executable, "-c", patch + INMIND, "worker", "--db", url, "--every", "0.5"]
         self.process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self.said: list[str] = []
-        self.told: list[str] = []
+        self.stdout_lines: list[str] = []
+        self.stderr_lines: list[str] = []
         assert self.process.stdout is not None
         assert self.process.stderr is not None
-        streams = (self.process.stdout, self.said), (self.process.stderr, self.told)
-        self._hearing = [threading.Thread(target=self._hear, args=stream) for stream in streams]
-        for one in self._hearing:
+        streams = (self.process.stdout, self.stdout_lines), (self.process.stderr, self.stderr_lines)
+        self._readers = [threading.Thread(target=self._read_lines, args=stream) for stream in streams]
+        for one in self._readers:
             one.start()
 
     @staticmethod
-    def _hear(stream: IO[str], heard: list[str]) -> None:
+    def _read_lines(stream: IO[str], lines: list[str]) -> None:
         with stream:
-            heard.extend(line.rstrip() for line in stream)
+            lines.extend(line.rstrip() for line in stream)
 
     @property
-    def of_the_database(self) -> list[str]:
-        """A job that was under way may have a word of its own."""
-        return [line for line in self.told if line.startswith((AWAY, BACK))]
+    def database_lines(self) -> list[str]:
+        """Lines about the database, without those of running jobs."""
+        return [line for line in self.stderr_lines if line.startswith((WAITING, AVAILABLE))]
 
-    def tells(self, *lines: str) -> None:
-        """Each of these words begins a line, in this order, and there is no other."""
+    def expect_lines(self, *lines: str) -> None:
+        """Wait until the lines about the database start with these texts."""
 
-        def heard() -> bool:
-            told = self.of_the_database
-            return len(told) == len(lines) and all(map(str.startswith, told, lines))
+        def matches() -> bool:
+            current = self.database_lines
+            return len(current) == len(lines) and all(map(str.startswith, current, lines))
 
         try:
-            wait_until(heard, "", seconds=SECONDS)
+            wait_until(matches, "", seconds=SECONDS)
         except AssertionError:
-            pytest.fail(f"it should have told {lines}, and told {self.told}")
+            pytest.fail(f"expected {lines}, got {self.stderr_lines}")
 
-    def leave(self) -> float:
-        """How long it took."""
-        began = time.monotonic()
+    def stop(self) -> float:
+        """Return the seconds it took."""
+        start = time.monotonic()
         self.process.send_signal(signal.SIGTERM)
         self.process.wait(SECONDS)
-        for one in self._hearing:
+        for one in self._readers:
             one.join()
-        return time.monotonic() - began
+        return time.monotonic() - start
 
 
 @contextmanager
-def commanded(url: str) -> Generator[Commanded]:
-    worker = Commanded(url)
+def running_worker(url: str) -> Generator[WorkerProcess]:
+    worker = WorkerProcess(url)
     try:
         yield worker
     finally:
         worker.process.kill()
-        worker.leave()
+        worker.stop()
 
 
 @pytest.mark.spec("J9", "P33")
-def test_a_database_that_is_away_is_waited_for_and_told_of_when_it_goes_and_comes(postgres_run: postgres.Run) -> None:
+def test_a_worker_waits_for_a_lost_database_and_logs_each_change(postgres_run: postgres.Run) -> None:
     with postgres_run.server() as server:
         server.start()
         name = f"t_{os.urandom(6).hex()}"
@@ -244,28 +247,28 @@ def test_a_database_that_is_away_is_waited_for_and_told_of_when_it_goes_and_come
             admin.execute(f"CREATE ROLE {name} LOGIN; GRANT CREATE ON DATABASE postgres TO {name}".encode())
         url = server.url(name)
         with Memory.open(url, embedder=None) as memory:
-            quickly = "[dream]\nmin_crystals = 1\n[worker]\npoll_seconds = 0.1\nstalled_seconds = 0.6\n"
-            memory.edit(memory.page("config.toml"), quickly)
+            settings = "[dream]\nmin_crystals = 1\n[worker]\npoll_seconds = 0.1\nstalled_seconds = 0.6\n"
+            memory.edit(memory.page("config.toml"), settings)
         server.stop()
-        with commanded(url) as worker:
-            worker.tells(AWAY)
-            assert worker.said == []
+        with running_worker(url) as worker:
+            worker.expect_lines(WAITING)
+            assert worker.stdout_lines == []
             server.start()
-            worker.tells(AWAY, BACK)
-            wait_until(lambda: len(worker.said) == 1, "it does not begin", seconds=SECONDS)
+            worker.expect_lines(WAITING, AVAILABLE)
+            wait_until(lambda: len(worker.stdout_lines) == 1, "the worker has not started", seconds=SECONDS)
             server.stop()
-            worker.tells(AWAY, BACK, AWAY)
-            time.sleep(1)  # in which it tries again and again, and says nothing
+            worker.expect_lines(WAITING, AVAILABLE, WAITING)
+            time.sleep(1)  # retries are not logged
             server.start()
-            worker.tells(AWAY, BACK, AWAY, BACK)
+            worker.expect_lines(WAITING, AVAILABLE, WAITING, AVAILABLE)
             fill(url, "ada")
-            wait_until(lambda: len(worker.said) == 2, "it does not go on", seconds=SECONDS)
+            wait_until(lambda: len(worker.stdout_lines) == 2, "the worker does not continue", seconds=SECONDS)
             server.stop()
-            worker.tells(AWAY, BACK, AWAY, BACK, AWAY)
-            assert all("cannot be reached (" in line for line in worker.of_the_database[::2])
-            assert worker.leave() < 6
-            assert (worker.process.returncode, worker.said[-1]) == (0, "Stopped."), worker.told
-            assert len(worker.of_the_database) == 5
+            worker.expect_lines(WAITING, AVAILABLE, WAITING, AVAILABLE, WAITING)
+            assert all("cannot be reached (" in line for line in worker.database_lines[::2])
+            assert worker.stop() < 6
+            assert (worker.process.returncode, worker.stdout_lines[-1]) == (0, "Stopped."), worker.stderr_lines
+            assert len(worker.database_lines) == 5
 
 
 @pytest.mark.parametrize(
@@ -274,7 +277,7 @@ def test_a_database_that_is_away_is_waited_for_and_told_of_when_it_goes_and_come
 )
 def test_a_worker_serves_one_memory_and_a_second_is_refused(arguments: list[str]) -> None:
     urls = {"A": "postgresql://ada@db.internal/memory", "B": "postgresql://ben@db.internal/memory"}
-    given = [one.replace("A", urls["A"]).replace("B", urls["B"]) for one in arguments]
-    ran = inmind(*given)
-    assert (ran.returncode, ran.stdout) == (2, "")
-    assert ran.stderr.startswith("inmind: USAGE: --db is given twice: pass it once.")
+    command_line = [one.replace("A", urls["A"]).replace("B", urls["B"]) for one in arguments]
+    process = inmind(*command_line)
+    assert (process.returncode, process.stdout) == (2, "")
+    assert process.stderr.startswith("inmind: USAGE: --db is given twice: pass it once.")

@@ -1,4 +1,4 @@
-"""Workers on a database where something goes wrong around them: it is found, told, and gone on from."""
+"""Faults around workers on a database are found and logged, and the work continues."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FETCH = "SELECT id FROM procrastinate_fetch_job_v2(NULL, %s)"
 
 
 @contextmanager
-def working(worker: DatabaseWorker, *, every: float = 0.5) -> Generator[None]:
+def run_in_thread(worker: DatabaseWorker, *, every: float = 0.5) -> Generator[None]:
     thread = threading.Thread(target=worker.run, args=(every,))
     thread.start()
     try:
@@ -46,71 +46,71 @@ def working(worker: DatabaseWorker, *, every: float = 0.5) -> Generator[None]:
     assert not thread.is_alive()
 
 
-def dreamt(url: str, resource: str = "ada") -> list[str]:
+def dream_statuses(url: str, resource: str = "ada") -> list[str]:
     with Memory.open(url, embedder=None) as memory:
         return [dream.status for dream in memory.resource(resource).dreams()]
 
 
-def is_dreamt(url: str, resource: str = "ada") -> Callable[[], bool]:
-    return lambda: dreamt(url, resource) == ["done"]
+def has_dreamt(url: str, resource: str = "ada") -> Callable[[], bool]:
+    return lambda: dream_statuses(url, resource) == ["done"]
 
 
 @pytest.mark.spec("J9")
 def test_a_dead_worker_blocks_no_other(tenant_url: str, jobs: Jobs, sql: psycopg.Connection[Any]) -> None:
-    """All that stands in the queue is held by somebody dead: jobs of one owner, and those of the whole tenant."""
+    """A dead worker holds all jobs of the queue: those of an owner and those of the tenant."""
     fill(tenant_url, "ada")
     jobs.enqueue_due(datetime.now(UTC))
     jobs.enqueue("embed")
     (dead,) = sql.execute("SELECT worker_id FROM procrastinate_register_worker_v1()").fetchall()[0]
     assert all(sql.execute(FETCH, [dead]).fetchall()[0][0] for _ in range(2))
     sql.execute("UPDATE procrastinate_workers SET last_heartbeat = now() - interval '1 hour'")
-    with a_worker(tenant_url) as worker, working(worker):
-        wait_until(is_dreamt(tenant_url), "nobody goes on", seconds=SECONDS)
+    with a_worker(tenant_url) as worker, run_in_thread(worker):
+        wait_until(has_dreamt(tenant_url), "the jobs are not resumed", seconds=SECONDS)
 
 
 @pytest.mark.spec("J9", "P33")
-def test_a_job_whose_end_could_not_be_told_is_found_by_its_own_worker(
+def test_a_job_whose_end_was_not_recorded_is_recovered_by_its_worker(
     tenant_url: str, sql: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("inmind.apps.worker.tasks.REPORT_SECONDS", 0.3)
     cut: list[str] = []
-    telling = TenantConnector.execute_query_async
+    original = TenantConnector.execute_query_async
 
-    async def cutting(connector: TenantConnector, query: str, **arguments: Any) -> None:
+    async def fail_once(connector: TenantConnector, query: str, **arguments: Any) -> None:
         if "finish_job" in query and not cut:
             cut.append(query)
             raise ConnectorException("cut")
-        await telling(connector, query, **arguments)
+        await original(connector, query, **arguments)
 
-    monkeypatch.setattr(TenantConnector, "execute_query_async", cutting)
+    monkeypatch.setattr(TenantConnector, "execute_query_async", fail_once)
     fill(tenant_url, "ada")
-    left = "SELECT count(*) FROM procrastinate_jobs WHERE status IN ('todo', 'doing')"
-    settings = {"worker.stalled_seconds": 60.0}  # it is alive, and nobody else would look
+    unfinished = "SELECT count(*) FROM procrastinate_jobs WHERE status IN ('todo', 'doing')"
+    settings = {"worker.stalled_seconds": 60.0}  # the worker is alive: no other recovers its job
     monkeypatch.setattr(DatabaseWorker, "_stalled_seconds", 0.4)
-    with a_worker(tenant_url, settings=settings) as worker, working(worker):
-        wait_until(lambda: bool(cut), "no job came to its end", seconds=SECONDS)
-        wait_until(lambda: sql.execute(left).fetchone() == (0,), "it is never told", seconds=SECONDS)
-    assert dreamt(tenant_url) == ["done"]
+    with a_worker(tenant_url, settings=settings) as worker, run_in_thread(worker):
+        wait_until(lambda: bool(cut), "no job has ended", seconds=SECONDS)
+        wait_until(lambda: sql.execute(unfinished).fetchone() == (0,), "the end is not recorded", seconds=SECONDS)
+    assert dream_statuses(tenant_url) == ["done"]
 
 
 @pytest.mark.spec("J9")
 @pytest.mark.usefixtures("jobs")
-def test_what_fails_outside_the_queue_is_told(
+def test_failures_outside_the_queue_are_logged(
     tenant_url: str, sql: psycopg.Connection[Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     fill(tenant_url, "ada")
     sql.execute("ALTER TABLE tending RENAME COLUMN reason TO why")
 
-    def told() -> bool:
+    def is_logged() -> bool:
         return any("look_around failed" in record.getMessage() for record in caplog.records)
 
-    with caplog.at_level(logging.WARNING, "inmind"), a_worker(tenant_url) as worker, working(worker):
-        wait_until(told, "nobody is told", seconds=SECONDS)
+    with caplog.at_level(logging.WARNING, "inmind"), a_worker(tenant_url) as worker, run_in_thread(worker):
+        wait_until(is_logged, "the failure is not logged", seconds=SECONDS)
         sql.execute("ALTER TABLE tending RENAME COLUMN why TO reason")
-        wait_until(is_dreamt(tenant_url), "it does not go on", seconds=SECONDS)
+        wait_until(has_dreamt(tenant_url), "the worker does not continue", seconds=SECONDS)
 
 
-def test_of_all_who_look_around_one_does_and_the_next_after_as_long_as_was_said(jobs: Jobs) -> None:
+def test_one_worker_per_interval_claims_the_scan(jobs: Jobs) -> None:
     assert [jobs.claim_scan(60), jobs.claim_scan(60), jobs.claim_scan(0)] == [True, False, True]
 
 
@@ -119,15 +119,15 @@ def test_no_other_schema_can_block_the_jobs(
     tenant_url: str, jobs: Jobs, postgres_admin: str, sql: psycopg.Connection[Any]
 ) -> None:
     fill(tenant_url, "ada")
-    with psycopg.connect(postgres_admin) as stranger:
-        stranger.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"inmind {jobs.schema}"])
+    with psycopg.connect(postgres_admin) as other:
+        other.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"inmind {jobs.schema}"])
         sql.execute("SET lock_timeout = '1s'")
         assert jobs.enqueue_due(datetime.now(UTC)) == 1
         jobs.enqueue("embed")
 
 
 @pytest.mark.spec("J9")
-def test_jobs_that_are_tried_again_later_take_no_room_from_the_others(
+def test_delayed_jobs_do_not_count_towards_the_queue_limit(
     tenant_url: str, jobs: Jobs, sql: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("inmind.store.postgres.jobs.MAX_QUEUED", 1)
@@ -139,7 +139,7 @@ def test_jobs_that_are_tried_again_later_take_no_room_from_the_others(
     assert jobs.enqueue_due(datetime.now(UTC)) == 1
 
 
-# -- whose turn it is --------------------------------------------------------------------------------------
+# -- order -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.spec("B47", "J9")
@@ -152,13 +152,11 @@ def test_with_limited_dreams_the_longest_waiting_resource_is_next(tenant_url: st
         with a_worker(tenant_url, clock=clock, settings={"limits.dreams_per_hour": 1}) as worker:
             worker.run_once()
         clock.advance(seconds=3_600)
-    assert [len(dreamt(tenant_url, owner)) for owner in owners] == [1] * 3
+    assert [len(dream_statuses(tenant_url, owner)) for owner in owners] == [1] * 3
 
 
 @pytest.mark.spec("B47", "J9")
-def test_where_calls_of_a_minute_are_limited_dreams_wait_their_turn_and_none_goes_by_rules(
-    tenant_url: str, tmp_path: Path
-) -> None:
+def test_with_limited_calls_dreams_wait_and_none_uses_rules(tenant_url: str, tmp_path: Path) -> None:
     clock, owners, model = ManualClock(), ["ada", "ben", "cy"], PaidModel(str(tmp_path / "calls"))
     with Memory.open(tenant_url, embedder=None, clock=clock) as memory:
         for owner in owners:
@@ -169,12 +167,12 @@ def test_where_calls_of_a_minute_are_limited_dreams_wait_their_turn_and_none_goe
         assert asked(tmp_path / "calls") == minute
         clock.advance(seconds=60)
     with Memory.open(tenant_url, embedder=None) as memory:
-        made = [(dream.by, dream.status) for owner in owners for dream in memory.resource(owner).dreams()]
-    assert made == [("paid", "done")] * 3
+        outcomes = [(dream.by, dream.status) for owner in owners for dream in memory.resource(owner).dreams()]
+    assert outcomes == [("paid", "done")] * 3
 
 
 @pytest.mark.spec("B47", "J9")
-def test_where_dreams_wait_for_room_no_more_are_woken_than_there_is_room_for(tenant_url: str, jobs: Jobs) -> None:
+def test_waiting_dreams_are_enqueued_up_to_the_free_limit(tenant_url: str, jobs: Jobs) -> None:
     now = datetime.now(UTC)
     fill(tenant_url, "ada", "ben", "cy")
     for minutes, owner in enumerate(("cy", "ada", "ben")):
@@ -187,19 +185,19 @@ def test_where_dreams_wait_for_room_no_more_are_woken_than_there_is_room_for(ten
     assert [jobs.dreams_ahead(owner, 1) for owner in ("ada", "ben")] == [0, 1]
 
 
-# -- what has to go on ------------------------------------------------------------------------------------
+# -- continued work ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.spec("G3")
-def test_a_round_goes_on_where_the_last_one_had_no_more_time_and_comes_to_an_end(home: Path) -> None:
+def test_a_round_continues_where_the_last_one_stopped(home: Path) -> None:
     names = ["ada", "ben", "cy"]
     with Memory.open(home, embedder=None) as memory:
         for name in names:
             memory.resource(name).note("Just so")
-        house = upkeep_runner_of(memory)
-        rounds = [house.run(0.0, shared=True) for _ in names]
-        assert [list(done.consolidated) for done in rounds] == [[name] for name in names]
-        assert [done.finished for done in rounds] == [False, False, True]
+        upkeep = upkeep_runner_of(memory)
+        rounds = [upkeep.run(0.0, shared=True) for _ in names]
+        assert [list(result.consolidated) for result in rounds] == [[name] for name in names]
+        assert [result.finished for result in rounds] == [False, False, True]
 
 
 @pytest.mark.spec("G3", "J9")
@@ -216,29 +214,30 @@ def test_an_interrupted_consolidation_is_continued_by_the_next_worker(
         upkeep_runner_of(one).search().catch_up(["ada"])
         sql.execute("UPDATE crystals SET importance = 0.1")
         clock.advance(seconds=400 * 86_400)
-        done = [upkeep_runner_of(memory).maintain("ada", 0.0, shared=True).done for memory in (one, other, other, one)]
-    assert [round.consolidated["ada"].finished for round in done] == [False, False, False, True]
+        rounds = [
+            upkeep_runner_of(memory).maintain("ada", 0.0, shared=True).done for memory in (one, other, other, one)
+        ]
+    assert [round.consolidated["ada"].finished for round in rounds] == [False, False, False, True]
 
 
 @pytest.mark.spec("J9")
-def test_a_worker_sees_settings_that_are_changed_while_it_works(tenant_url: str) -> None:
+def test_a_running_worker_uses_changed_settings(tenant_url: str) -> None:
     with Memory.open(tenant_url, embedder=None) as memory:
         memory.edit(memory.page("config.toml"), "[dream]\nenabled = false\n")
     fill(tenant_url, "ada")
-    with a_worker(tenant_url) as worker, working(worker):
-        wait_until(lambda: not looked_after(tenant_url), "nobody looks after her", seconds=SECONDS)
-        assert dreamt(tenant_url) == []
+    with a_worker(tenant_url) as worker, run_in_thread(worker):
+        wait_until(lambda: not count_due_owners(tenant_url), "ada is not maintained", seconds=SECONDS)
+        assert dream_statuses(tenant_url) == []
         with Memory.open(tenant_url, embedder=None) as memory:
             memory.edit(memory.page("config.toml"), "[dream]\nenabled = true\n")
         fill(tenant_url, "ada")
-        wait_until(is_dreamt(tenant_url), "it has not read them", seconds=SECONDS)
+        wait_until(has_dreamt(tenant_url), "the new settings are not used", seconds=SECONDS)
 
 
-def looked_after(url: str) -> int:
-    """How many are still to be."""
+def count_due_owners(url: str) -> int:
     store = PostgresStore.open(url)
-    there = Jobs(store.database)
-    due = there.count_due(datetime.now(UTC))[0] if there.tables_exist else 1
+    jobs = Jobs(store.database)
+    due = jobs.count_due(datetime.now(UTC))[0] if jobs.tables_exist else 1
     store.close()
     return due
 
@@ -248,25 +247,23 @@ def looked_after(url: str) -> int:
 
 @pytest.mark.spec("J9", "K20")
 @pytest.mark.parametrize("off", [120, -120])
-def test_a_machine_whose_clock_is_wrong_goes_by_that_of_the_server(off: int, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_servers_clock_replaces_a_wrong_local_clock(off: int, caplog: pytest.LogCaptureFixture) -> None:
     noon = datetime(2026, 3, 12, 12, tzinfo=UTC)
-    shown = [noon + timedelta(seconds=off)]
-    clock = ServerClock(lambda: noon, lambda: shown[0])
+    local_time = [noon + timedelta(seconds=off)]
+    clock = ServerClock(lambda: noon, lambda: local_time[0])
     clock.synchronize()
     clock.synchronize()
     assert clock() == noon
     assert [record.getMessage().split(" s; using")[0].split()[-1] for record in caplog.records] == [str(off)]
-    shown[0] = noon + timedelta(seconds=1)  # somebody has set it right
+    local_time[0] = noon + timedelta(seconds=1)  # the local clock was corrected
     clock.synchronize()
-    assert clock() == shown[0]
+    assert clock() == local_time[0]
 
 
-# -- looking -----------------------------------------------------------------------------------------------
+# -- status ------------------------------------------------------------------------------------------------
 
 
-def test_what_may_be_very_many_is_counted_as_far_as_anybody_wants_to_know(
-    tenant_url: str, jobs: Jobs, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_due_resources_are_counted_up_to_a_limit(tenant_url: str, jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("inmind.apps.worker.status.MAX_COUNT", 2)
     fill(tenant_url, "ada", "ben")
     with Memory.open(tenant_url, embedder=None) as memory:
@@ -276,27 +273,27 @@ def test_what_may_be_very_many_is_counted_as_far_as_anybody_wants_to_know(
         assert get_status(upkeep_runner_of(memory), jobs).due == 3
 
 
-def test_a_queue_is_not_told_of_once_its_worker_has_left(tenant_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever exports metrics asks for the last ones when the program ends."""
-    looks: list[Callable[[], Mapping[str, float]]] = []
-    monkeypatch.setattr("inmind.core.metrics.observe_queue", looks.append)
-    with a_worker(tenant_url) as worker, working(worker):
-        wait_until(lambda: bool(looks), "nobody is told of the queue", seconds=SECONDS)
-        assert looks[0]().keys() == {"waiting", "running", "lag"}
-    assert looks[0]() == {}
+def test_a_stopped_worker_reports_no_queue_metrics(tenant_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exporters read metrics once more when the program ends."""
+    callbacks: list[Callable[[], Mapping[str, float]]] = []
+    monkeypatch.setattr("inmind.core.metrics.observe_queue", callbacks.append)
+    with a_worker(tenant_url) as worker, run_in_thread(worker):
+        wait_until(lambda: bool(callbacks), "no callback was registered", seconds=SECONDS)
+        assert callbacks[0]().keys() == {"waiting", "running", "lag"}
+    assert callbacks[0]() == {}
 
 
-# -- the engine --------------------------------------------------------------------------------------------
+# -- versions of procrastinate -----------------------------------------------------------------------------
 
 
-def test_a_queue_of_a_newer_engine_is_left_alone_and_an_older_one_is_brought_up(
+def test_a_newer_queue_schema_is_left_alone_and_an_older_one_is_migrated(
     jobs: Jobs, sql: psycopg.Connection[Any]
 ) -> None:
     sql.execute("UPDATE engine SET step = %s", [procrastinate_migrations()[-2]])
-    made = "procrastinate_trigger_function_status_events_update_v1"  # anew, by the last step
-    sql.execute(f"DROP FUNCTION {made} CASCADE".encode())
+    function = "procrastinate_trigger_function_status_events_update_v1"  # created by the last migration
+    sql.execute(f"DROP FUNCTION {function} CASCADE".encode())
     jobs.create_tables()
-    assert sql.execute("SELECT proconfig IS NOT NULL FROM pg_proc WHERE proname = %s", [made]).fetchone() == (True,)
+    assert sql.execute("SELECT proconfig IS NOT NULL FROM pg_proc WHERE proname = %s", [function]).fetchone() == (True,)
     assert sql.execute("SELECT step FROM engine").fetchall() == [(procrastinate_migrations()[-1],)]
     sql.execute("UPDATE engine SET step = '99.00.00_01_beyond', version = '99.0'")
     with pytest.raises(ReadOnly, match=r"belongs to procrastinate 99\.0"):
@@ -305,5 +302,5 @@ def test_a_queue_of_a_newer_engine_is_left_alone_and_an_older_one_is_brought_up(
 
 @pytest.mark.usefixtures("jobs")
 @pytest.mark.parametrize("name", ["", "default", "\x01private", "ada", "Default", " "])
-def test_the_database_agrees_on_who_is_looked_after(sql: psycopg.Connection[Any], name: str) -> None:
+def test_sql_and_python_agree_on_maintained_names(sql: psycopg.Connection[Any], name: str) -> None:
     assert sql.execute("SELECT is_tended(%s)", [name]).fetchone() == (is_maintained(name),)

@@ -64,9 +64,9 @@ def person(text: str) -> Any:
 
 @pytest.fixture
 def provider() -> Generator[Provider]:
-    with Provider() as serving:
-        yield serving
-        assert serving.failures == []
+    with Provider() as provider:
+        yield provider
+        assert provider.failures == []
 
 
 @contextmanager
@@ -88,17 +88,17 @@ class ReceivedReply:
     text: str
     calls: list[Call]
     kept: list[Any]
-    """What the host puts into its own list, in the form that it was given."""
+    """Messages for the host's own list, in the form of the reply."""
     parts: list[str]
-    """What it is made of, by the provider's names for that."""
+    """Types of its items or blocks, in the provider's names."""
     usage: ReplyUsage | None
     whole: bool
 
     @classmethod
     def of(cls, reply: Any, format: str, kept: Sequence[Any] | None = None) -> ReceivedReply:
         """The reply so far, also of a stream that stopped."""
-        came = read_partial_reply(reply, format=format) if is_list(reply) else read_reply(reply, format=format)
-        read = came or Reply(format=format, wires=(), is_complete=False)
+        parsed = read_partial_reply(reply, format=format) if is_list(reply) else read_reply(reply, format=format)
+        read = parsed or Reply(format=format, wires=(), is_complete=False)
         messages = [FORMATS[format].read(wire) for wire in read.wires]
         return cls(
             text="".join(message.text for message in messages),
@@ -115,7 +115,7 @@ class ReceivedReply:
 
 
 class Host:
-    """A program that keeps its own list of messages and uses one of the ways to call its client."""
+    """A program with its own list of messages that calls its client in one of the ways."""
 
     def __init__(self, provider: Provider, session: Session, format: str, way: str = "create", **options: Any) -> None:
         self.list: list[Any] = []
@@ -130,37 +130,37 @@ class Host:
 
     def answers(self, text: str) -> ReceivedReply:
         """Give this result to each call."""
-        result = Message("tool", tuple(Result(call.id, (Text(text),)) for call in self._heard.calls))
+        result = Message("tool", tuple(Result(call.id, (Text(text),)) for call in self._reply.calls))
         self.list += FORMATS[self._format].write([result])
         return self.asks()
 
     def asks(self) -> ReceivedReply:
-        self._heard = asyncio.run(self._awaited()) if self._way.startswith("async") else self._waited()
-        self.list += self._heard.kept
-        return self._heard
+        self._reply = asyncio.run(self._call_async()) if self._way.startswith("async") else self._call()
+        self.list += self._reply.kept
+        return self._reply
 
-    def _waited(self) -> ReceivedReply:
+    def _call(self) -> ReceivedReply:
         kind = anthropic.Anthropic if self._format == ANTHROPIC else openai.OpenAI
         with kind(base_url=self._url, api_key="none", max_retries=0) as client:
-            asked = self._resource(wrap(client, self._session))
+            endpoint = self._resource(wrap(client, self._session))
             if self._way == "create":
-                return self._whole(asked.create(**self._arguments))
+                return self._whole(endpoint.create(**self._arguments))
             if self._way == "stream":
-                with asked.create(**self._arguments, stream=True) as stream:
+                with endpoint.create(**self._arguments, stream=True) as stream:
                     return ReceivedReply.of(list(stream), self._format)
-            with asked.stream(**self._arguments) as stream:
+            with endpoint.stream(**self._arguments) as stream:
                 return self._whole(self._final(stream)())
 
-    async def _awaited(self) -> ReceivedReply:
+    async def _call_async(self) -> ReceivedReply:
         kind = anthropic.AsyncAnthropic if self._format == ANTHROPIC else openai.AsyncOpenAI
         async with kind(base_url=self._url, api_key="none", max_retries=0) as client:
-            asked = self._resource(wrap(client, self._session))
+            endpoint = self._resource(wrap(client, self._session))
             if self._way == "async create":
-                return self._whole(await asked.create(**self._arguments))
+                return self._whole(await endpoint.create(**self._arguments))
             if self._way == "async stream":
-                async with await asked.create(**self._arguments, stream=True) as stream:
+                async with await endpoint.create(**self._arguments, stream=True) as stream:
                     return ReceivedReply.of([chunk async for chunk in stream], self._format)
-            async with asked.stream(**self._arguments) as stream:
+            async with endpoint.stream(**self._arguments) as stream:
                 return self._whole(await self._final(stream)())
 
     @property
@@ -189,17 +189,17 @@ class Host:
         return ReceivedReply.of(reply, self._format, kept)
 
 
-def grows(asked: Iterable[ReceivedRequest]) -> bool:
-    """Whether each request starts with the one before, except for the last message with the tail."""
+def grows(requests: Iterable[ReceivedRequest]) -> bool:
+    """True if each request starts with the one before, except for its last message."""
     return all(
         after.body.get("system") == before.body.get("system")
         and after.body.get("tools") == before.body.get("tools")
         and after.messages[: len(before.messages) - 1] == before.messages[:-1]
-        for before, after in pairwise(_without_marks(one) for one in asked)
+        for before, after in pairwise(_without_marks(one) for one in requests)
     )
 
 
-def _without_marks(asked: ReceivedRequest) -> ReceivedRequest:
+def _without_marks(request: ReceivedRequest) -> ReceivedRequest:
     """The request without cache marks, which move with the conversation."""
 
     def unmarked(value: Any) -> Any:
@@ -207,7 +207,7 @@ def _without_marks(asked: ReceivedRequest) -> ReceivedRequest:
             return {key: unmarked(item) for key, item in value.items() if key != "cache_control"}  # pyright: ignore[reportUnknownVariableType]
         return [unmarked(item) for item in value] if isinstance(value, list) else value  # pyright: ignore[reportUnknownVariableType]
 
-    return ReceivedRequest(asked.path, unmarked(asked.body), asked.headers)
+    return ReceivedRequest(request.path, unmarked(request.body), request.headers)
 
 
 def bare(text: str) -> str:
@@ -215,11 +215,11 @@ def bare(text: str) -> str:
     return "".join(text.split())
 
 
-def told(asked: ReceivedRequest) -> str:
-    return json.dumps(asked.body)
+def body_text(request: ReceivedRequest) -> str:
+    return json.dumps(request.body)
 
 
-# -- the story ---------------------------------------------------------------------------------------------
+# -- a conversation ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.spec("C5", "D4", "D7", "D9", "I1")
@@ -236,16 +236,16 @@ def test_memory_is_added_and_the_host_sees_only_its_own_calls(
         says("", asks("memory_read", {"path": "scratchpad"})),
         says("You wanted the page About Us."),
     )
-    heard = host.says("Note that I want the page About Us, and look at it.")
-    assert heard.text == "I will look at the page."
-    assert [(call.name, call.arguments) for call in heard.calls] == [("get_page", '{"id": "page-1"}')]
+    reply = host.says("Note that I want the page About Us, and look at it.")
+    assert reply.text == "I will look at the page."
+    assert [(call.name, call.arguments) for call in reply.calls] == [("get_page", '{"id": "page-1"}')]
     assert session.scratchpad.snapshot == "Ada wants the page About Us."
     assert host.answers('{"page": {"id": "page-1", "title": "About Us"}}').text == "It is called About Us."
     assert host.says("What did I want?").text == "You wanted the page About Us."
     assert provider.unused == 0
     assert grows(provider.asked)
     assert "memory_read" in provider.asked[0].tools
-    assert "Ada wants the page About Us." in told(provider.asked[-1])
+    assert "Ada wants the page About Us." in body_text(provider.asked[-1])
     if format != CHAT or "create" in way:  # its streams report usage if the host requests it
         assert session.usage.reported_calls == 5
 
@@ -259,9 +259,9 @@ def test_the_reply_has_the_text_and_usage_of_all_rounds(
     counted: Json = {"stream_options": {"include_usage": True}} if format == CHAT and "create" not in way else {}
     host = Host(provider, session, format, way, **counted)
     provider.will(says("The answer is 42.", NOTE), says("", asks("memory_list")), says("I have noted it."))
-    heard = host.says("What is the answer?")
-    assert bare(heard.text) == bare("The answer is 42. I have noted it.")
-    assert heard.usage == ReplyUsage(prompt_tokens=300, cached_tokens=240, completion_tokens=30)
+    reply = host.says("What is the answer?")
+    assert bare(reply.text) == bare("The answer is 42. I have noted it.")
+    assert reply.usage == ReplyUsage(prompt_tokens=300, cached_tokens=240, completion_tokens=30)
     provider.will(says("You are welcome."))
     host.says("Thanks.")
     assert grows(provider.asked)
@@ -272,30 +272,30 @@ def test_the_reply_has_the_text_and_usage_of_all_rounds(
 def test_results_of_provider_tools_of_all_rounds_are_visible(provider: Provider, session: Session, way: str) -> None:
     image = {"id": "ig_1", "type": "image_generation_call", "status": "completed", "result": "AA=="}
     provider.will(says("", NOTE, also=(image,), thinking="A picture."), says("Here it is."))
-    drawn = Host(provider, session, RESPONSES, way).says("Draw it.")
-    assert drawn.parts == ["reasoning", "image_generation_call", "message"]
+    image_reply = Host(provider, session, RESPONSES, way).says("Draw it.")
+    assert image_reply.parts == ["reasoning", "image_generation_call", "message"]
     searched = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "x"}}
-    found: Json = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
-    provider.will(says("", NOTE, also=(searched, found), thinking="Look it up."), says("Here it is."))
-    looked_up = Host(provider, session, ANTHROPIC, way).says("Look it up.")
-    assert looked_up.parts == ["thinking", "server_tool_use", "web_search_tool_result", "text"]
+    result: Json = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
+    provider.will(says("", NOTE, also=(searched, result), thinking="Look it up."), says("Here it is."))
+    search_reply = Host(provider, session, ANTHROPIC, way).says("Look it up.")
+    assert search_reply.parts == ["thinking", "server_tool_use", "web_search_tool_result", "text"]
 
 
 @pytest.mark.spec("D5", "D7")
 def test_only_results_are_sent_while_a_provider_tool_waits(provider: Provider, session: Session) -> None:
     search = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "x"}}
-    found: Json = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
-    provider.will(says("I search.", NOTE, also=(search,)), says("Found.", also=(found,)), says("Gladly."))
+    result: Json = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
+    provider.will(says("I search.", NOTE, also=(search,)), says("Found.", also=(result,)), says("Gladly."))
     host = Host(provider, session, ANTHROPIC)
     host.says("Look it up, and note it.")
     host.says("Thanks.")
-    assert [["context_meta" in str(wire) for wire in asked.messages] for asked in provider.asked] == [
+    assert [["context_meta" in str(wire) for wire in request.messages] for request in provider.asked] == [
         [True],
         [True, False, False],
         [False, False, False, False, True],
     ]
     assert "Ada wants the page" in str(provider.asked[1].messages[0])
-    systems = [_without_marks(asked).body["system"] for asked in provider.asked]
+    systems = [_without_marks(request).body["system"] for request in provider.asked]
     assert systems == [systems[0]] * 3
 
 
@@ -308,23 +308,23 @@ def test_a_host_that_keeps_only_texts_sends_the_same_requests(
     host = Host(provider, session, format, way)
     for turn in range(3):
         provider.will(says(f"Noting {turn}.", NOTE, thinking="Worth keeping."), says(f"Noted {turn}."))
-        heard = host.says(f"Note this: {turn}.")
-        host.list[-len(heard.kept) :] = [{"role": "assistant", "content": heard.text}]
+        reply = host.says(f"Note this: {turn}.")
+        host.list[-len(reply.kept) :] = [{"role": "assistant", "content": reply.text}]
     assert [wire["role"] for wire in host.list] == ["user", "assistant"] * 3
     assert grows(provider.asked)
-    assert told(provider.asked[-1]).count("Noting") == 3
+    assert body_text(provider.asked[-1]).count("Noting") == 3
 
 
 @pytest.mark.spec("D4", "D7")
-@pytest.mark.parametrize("in_front", [[], [person("In short."), {"role": "assistant", "content": "I see."}]])
+@pytest.mark.parametrize("prefix", [[], [person("In short."), {"role": "assistant", "content": "I see."}]])
 def test_equal_replies_are_not_confused_in_a_trimmed_list(
-    provider: Provider, session: Session, in_front: list[Any]
+    provider: Provider, session: Session, prefix: list[Any]
 ) -> None:
     host = Host(provider, session, RESPONSES)
     for turn in range(3):
         provider.will(says("Done.", thinking=f"Step {turn}."))
         host.says(f"Do {turn}.")
-    host.list = [*in_front, *host.list[3:]]
+    host.list = [*prefix, *host.list[3:]]
     provider.will(says("Done."))
     host.says("All done?")
     sent = [item["id"] for item in provider.asked[-1].messages if "id" in item]
@@ -343,38 +343,38 @@ def test_dropping_the_oldest_messages_keeps_the_rounds_of_the_others(
         host.list = host.list[-4:]
     provider.will(says("Done."))
     host.says("Done?")
-    sent = told(provider.asked[-1])
+    sent = body_text(provider.asked[-1])
     assert [f"call_{turn}" in sent for turn in range(4)] == [False, False, True, True]
 
 
-def summarised(messages: list[Any]) -> list[Any]:
+def summarize(messages: list[Any]) -> list[Any]:
     return [person("In short: four questions."), {"role": "assistant", "content": "I see."}, *messages[-2:]]
 
 
-def slid(messages: list[Any]) -> list[Any]:
+def slide(messages: list[Any]) -> list[Any]:
     return [*messages[:2], *messages[-4:]] if len(messages) > 6 else messages
 
 
 @pytest.mark.spec("D4")
 @formats
 @pytest.mark.parametrize(
-    ("trim", "there"),
-    [(summarised, [False, False, False, True]), (slid, [True, False, True, True])],
+    ("trim", "expected"),
+    [(summarize, [False, False, False, True]), (slide, [True, False, True, True])],
     ids=["a summary in front", "the first and the last"],
 )
 def test_a_trimmed_list_has_the_rounds_of_its_messages(
-    provider: Provider, session: Session, format: str, trim: Any, there: list[bool]
+    provider: Provider, session: Session, format: str, trim: Any, expected: list[bool]
 ) -> None:
     host = Host(provider, session, format)
     for turn in range(4):
         provider.will(says("", asks("memory_list", id=f"call_{turn}")), says(f"Answer {turn}."))
         host.says(f"Question {turn}.")
-        host.list = slid(host.list) if trim is slid else host.list
+        host.list = slide(host.list) if trim is slide else host.list
     host.list = trim(host.list)
     provider.will(says("Done."))
     host.says("Done?")
-    sent = told(provider.asked[-1])
-    assert [f"call_{turn}" in sent for turn in range(4)] == there
+    sent = body_text(provider.asked[-1])
+    assert [f"call_{turn}" in sent for turn in range(4)] == expected
 
 
 @pytest.mark.spec("D9")
@@ -392,7 +392,7 @@ def test_a_conversation_continues_with_another_provider_and_loses_no_round(
         provider.will(says("", asks("memory_list", id=f"call_{turn}")), says(f"Answer {turn}."))
         host.says(f"Question {turn}.")
     assert grows(provider.asked[2:])
-    assert all(f"call_{turn}" in told(provider.asked[-1]) for turn in ("before", 0, 1, 2))
+    assert all(f"call_{turn}" in body_text(provider.asked[-1]) for turn in ("before", 0, 1, 2))
     assert not any(event.kind == "splice" for event in session.events())
 
 
@@ -403,12 +403,12 @@ def test_another_provider_continues_after_a_failure(provider: Provider, session:
         Host(provider, session, CHAT).says("Note this.")
     provider.will(says("Noted."))
     assert Host(provider, session, ANTHROPIC).says("Note this.").text == "Noted."
-    assert "call_1_0" in told(provider.asked[-1])
+    assert "call_1_0" in body_text(provider.asked[-1])
 
 
 @pytest.mark.spec("J3")
 @formats
-def test_cleared_content_is_not_sent_whatever_the_tools(provider: Provider, session: Session, format: str) -> None:
+def test_cleared_content_is_not_sent_after_the_tools_change(provider: Provider, session: Session, format: str) -> None:
     host = Host(provider, session, format)
     provider.will(says("", PAGE), says("It is long."), says("It was."))
     host.says("Look at the page.")
@@ -435,7 +435,7 @@ def test_one_client_continues_a_conversation_over_many_calls(provider: Provider,
             provider.will(says(f"Answer {turn}."))
             messages.append(wrapped.chat.completions.create(model="m", messages=messages).choices[0].message)
     assert grows(provider.asked)
-    assert [f"call_{turn}" in told(provider.asked[-1]) for turn in range(6)] == [True] * 6
+    assert [f"call_{turn}" in body_text(provider.asked[-1]) for turn in range(6)] == [True] * 6
     assert provider.unused == 0
 
 
@@ -448,12 +448,12 @@ def test_calls_of_provider_tools_end_the_round(provider: Provider, session: Sess
         "pending_safety_checks": [],
     }
     output = {"type": "computer_screenshot", "image_url": "data:image/png;base64,AA=="}
-    seen = {"type": "computer_call_output", "call_id": "click", "output": output}
+    screenshot = {"type": "computer_call_output", "call_id": "click", "output": output}
     provider.will(says("", NOTE, also=({**click, "action": {"type": "wait"}},)), says("Clicked."))
     host = Host(provider, session, RESPONSES)
     host.says("Click, and note it.")
     assert [item.type for item in host.list[1:]] == ["computer_call"]
-    host.list.append(seen)
+    host.list.append(screenshot)
     assert host.asks().text == "Clicked."
     kinds = [item.get("type", item.get("role")) for item in provider.asked[-1].messages]
     assert kinds == [
@@ -467,7 +467,7 @@ def test_calls_of_provider_tools_end_the_round(provider: Provider, session: Sess
 
 
 @pytest.mark.parametrize(
-    ("item", "goes_on"),
+    ("item", "continues"),
     [
         ({"type": "mcp_approval_request", "server_label": "x", "name": "drop", "arguments": "{}"}, False),
         ({"type": "local_shell_call", "call_id": "c", "status": "completed", "action": {"type": "exec"}}, False),
@@ -479,18 +479,18 @@ def test_calls_of_provider_tools_end_the_round(provider: Provider, session: Sess
 )
 @pytest.mark.parametrize("way", ["create", "stream"])
 def test_requests_for_the_host_reach_it_before_another_round(
-    provider: Provider, session: Session, way: str, item: Json, goes_on: bool
+    provider: Provider, session: Session, way: str, item: Json, continues: bool
 ) -> None:
     provider.will(says("", NOTE, also=({"id": "item_1", **item},)), says("Went on."))
-    heard = Host(provider, session, RESPONSES, way).says("Do it, and note it.")
-    assert heard.parts == [item["type"], *(["message"] if goes_on else [])]
-    assert len(provider.asked) == 1 + goes_on
+    reply = Host(provider, session, RESPONSES, way).says("Do it, and note it.")
+    assert reply.parts == [item["type"], *(["message"] if continues else [])]
+    assert len(provider.asked) == 1 + continues
 
 
 def test_an_approval_is_sent_after_its_request(provider: Provider, session: Session) -> None:
-    asked = {"id": "mcpr_1", "type": "mcp_approval_request", "server_label": "x", "name": "drop", "arguments": "{}"}
+    approval = {"id": "mcpr_1", "type": "mcp_approval_request", "server_label": "x", "name": "drop", "arguments": "{}"}
     host = Host(provider, session, RESPONSES)
-    provider.will(says("", NOTE, also=(asked,)), says("Dropped."))
+    provider.will(says("", NOTE, also=(approval,)), says("Dropped."))
     host.says("Drop it.")
     host.list.append({"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": True})
     assert host.asks().text == "Dropped."
@@ -519,9 +519,9 @@ def test_a_structured_scratchpad_and_a_child_merge_work_through_a_client(provide
     assert host.says("How far are we?").text == "There is a blocker."
     state = {"currentGoal": "Deploy v2", "completedSteps": ["write tests"], "blockers": ["no key"]}
     assert session.scratchpad.snapshot == state
-    refused = told(provider.asked[2])
-    assert "completedSteps" in refused
-    assert "Nothing was changed." in refused
+    error_text = body_text(provider.asked[2])
+    assert "completedSteps" in error_text
+    assert "Nothing was changed." in error_text
 
     child = session.spawn("deploy-key", policy="fork")
     provider.will(
@@ -534,7 +534,7 @@ def test_a_structured_scratchpad_and_a_child_merge_work_through_a_client(provide
     assert session.scratchpad.snapshot == {**state, "completedSteps": ["write tests", "get a key"]}
 
 
-# -- what a model does wrong -------------------------------------------------------------------------------
+# -- mistakes of the model ---------------------------------------------------------------------------------
 
 
 @pytest.mark.spec("C6")
@@ -546,9 +546,9 @@ def test_invalid_arguments_of_a_memory_call_are_reported_to_the_model_only(
     provider: Provider, session: Session, format: str, way: str
 ) -> None:
     provider.will(says("", asks("working_memory_update", '{"text": "half')), says("", NOTE), says("Noted."))
-    heard = Host(provider, session, format, way).says("Note this.")
-    assert (heard.text, heard.calls) == ("Noted.", [])
-    assert "Nothing was changed" in told(provider.asked[1])
+    reply = Host(provider, session, format, way).says("Note this.")
+    assert (reply.text, reply.calls) == ("Noted.", [])
+    assert "Nothing was changed" in body_text(provider.asked[1])
     assert session.scratchpad.snapshot == "Ada wants the page About Us."
 
 
@@ -558,19 +558,19 @@ def test_an_unknown_tool_is_answered_without_the_host(
     provider: Provider, session: Session, format: str, way: str
 ) -> None:
     provider.will(says("", asks("get_pages")), says("", PAGE))
-    heard = Host(provider, session, format, way).says("Look at the page.")
-    assert [call.name for call in heard.calls] == ["get_page"]
-    assert "There is no tool named get_pages" in told(provider.asked[1])
+    reply = Host(provider, session, format, way).says("Look at the page.")
+    assert [call.name for call in reply.calls] == ["get_page"]
+    assert "There is no tool named get_pages" in body_text(provider.asked[1])
 
 
-class Offering(TextLayer):
+class OfferingLayer(TextLayer):
     """A custom layer that offers a host tool."""
 
     def tools(self, format: str) -> list[Json]:
-        return [named(tool, "look_up") for tool in TOOLS[format]]
+        return [with_name(tool, "look_up") for tool in TOOLS[format]]
 
 
-def named(tool: Json, name: str) -> Json:
+def with_name(tool: Json, name: str) -> Json:
     return {**tool, "name": name} if "name" in tool else {**tool, "function": {**tool["function"], "name": name}}
 
 
@@ -580,10 +580,10 @@ def named(tool: Json, name: str) -> Json:
 def test_a_tool_offered_by_a_host_layer_is_run_by_the_host(
     provider: Provider, memory: Memory, format: str, way: str
 ) -> None:
-    session = memory.session("one", layers=default_layers(Offering("rules", "Look things up.")))
+    session = memory.session("one", layers=default_layers(OfferingLayer("rules", "Look things up.")))
     provider.will(says("", asks("look_up")))
-    heard = Host(provider, session, format, way).says("Look at the page.")
-    assert [call.name for call in heard.calls] == ["look_up"]
+    reply = Host(provider, session, format, way).says("Look at the page.")
+    assert [call.name for call in reply.calls] == ["look_up"]
 
 
 @pytest.mark.parametrize("tools", [openai.omit, [*TOOLS[RESPONSES], {"type": "web_search"}]], ids=["none", "not all"])
@@ -592,8 +592,8 @@ def test_an_unknown_call_goes_to_a_host_without_a_complete_tool_list(
     provider: Provider, session: Session, way: str, tools: Any
 ) -> None:
     provider.will(says("", asks("get_pages")))
-    heard = Host(provider, session, RESPONSES, way, tools=tools).says("Look at the pages.")
-    assert [call.name for call in heard.calls] == ["get_pages"]
+    reply = Host(provider, session, RESPONSES, way, tools=tools).says("Look at the pages.")
+    assert [call.name for call in reply.calls] == ["get_pages"]
 
 
 @pytest.mark.parametrize("way", ["create", "stream"])
@@ -602,8 +602,8 @@ def test_tools_in_a_namespace_or_added_by_a_message_belong_to_the_host(
 ) -> None:
     inside = {"type": "namespace", "name": "cms", "description": "Pages.", "tools": TOOLS[RESPONSES]}
     provider.will(says("", PAGE))
-    heard = Host(provider, session, RESPONSES, way, tools=[inside]).says("Look at the page.")
-    assert [call.name for call in heard.calls] == ["get_page"]
+    reply = Host(provider, session, RESPONSES, way, tools=[inside]).says("Look at the page.")
+    assert [call.name for call in reply.calls] == ["get_page"]
     host = Host(provider, session, RESPONSES, way)
     more = {"type": "function", "name": "get_pages", "parameters": SCHEMA}
     host.list = [person("Look at the pages."), {"type": "additional_tools", "role": "developer", "tools": [more]}]
@@ -618,8 +618,8 @@ def test_a_model_that_only_calls_memory_is_stopped_with_a_warning(
 ) -> None:
     host = Host(provider, session, format, way)
     provider.will(*(says("Reading.", asks("memory_list")) for _ in range(MAX_ROUNDS)), says("Yes."))
-    heard = host.says("Are you done?")
-    assert heard.calls == []
+    reply = host.says("Are you done?")
+    assert reply.calls == []
     assert (len(provider.asked), provider.unused) == (MAX_ROUNDS, 1)
     assert "stopped after 16 rounds" in caplog.text
     assert host.says("And now?").text == "Yes."
@@ -643,7 +643,7 @@ def test_a_forced_memory_tool_is_called_once(provider: Provider, session: Sessio
     assert host.says("Note this.").text == "Noted."
     host.says("And this.")
     free: Any = {"type": "auto"} if format == ANTHROPIC else "auto"
-    assert [asked.body["tool_choice"] for asked in provider.asked] == [choice, free, choice, free]
+    assert [request.body["tool_choice"] for request in provider.asked] == [choice, free, choice, free]
 
 
 ANY: dict[str, Any] = {CHAT: "required", RESPONSES: "required", ANTHROPIC: {"type": "any"}}
@@ -652,9 +652,9 @@ ANY: dict[str, Any] = {CHAT: "required", RESPONSES: "required", ANTHROPIC: {"typ
 @formats
 def test_a_tool_choice_that_host_tools_can_satisfy_stays(provider: Provider, session: Session, format: str) -> None:
     provider.will(says("", NOTE), says("", PAGE))
-    heard = Host(provider, session, format, tool_choice=ANY[format]).says("Look, and note it.")
-    assert [call.name for call in heard.calls] == ["get_page"]
-    assert [asked.body["tool_choice"] for asked in provider.asked] == [ANY[format]] * 2
+    reply = Host(provider, session, format, tool_choice=ANY[format]).says("Look, and note it.")
+    assert [call.name for call in reply.calls] == ["get_page"]
+    assert [request.body["tool_choice"] for request in provider.asked] == [ANY[format]] * 2
 
 
 @formats
@@ -686,8 +686,8 @@ def test_dropping_half_a_call_keeps_the_rounds_before_it(
     cut = {CHAT: "length", RESPONSES: "incomplete", ANTHROPIC: "max_tokens"}[format]
     host = Host(provider, session, format, way)
     provider.will(says("", NOTE), says("I look.", PAGE, reason=cut), says("Sorry."))
-    heard = host.says("Note this, and look.")
-    host.list[-len(heard.kept) :] = [{"role": "assistant", "content": heard.text}]
+    reply = host.says("Note this, and look.")
+    host.list[-len(reply.kept) :] = [{"role": "assistant", "content": reply.text}]
     host.says("Go on.")
     assert "Ada wants the page" in str(provider.asked[-1].messages[-4:-2])
     assert ("get_page" in str(provider.asked[-1].messages), str(provider.asked[-1].messages).count("I look.")) == (
@@ -713,19 +713,19 @@ def test_a_cut_off_reply_is_shown_and_none_of_its_tools_run(
 ) -> None:
     host = Host(provider, session, format, way)
     provider.will(says("First.", asks("memory_list")), says("Half a sent", NOTE, reason=reason), says("Sorry."))
-    heard = host.says("Note this.")
-    assert (bare(heard.text), heard.calls, heard.whole) == (bare("First. Half a sent"), [], False)
+    reply = host.says("Note this.")
+    assert (bare(reply.text), reply.calls, reply.whole) == (bare("First. Half a sent"), [], False)
     assert (session.scratchpad.snapshot, len(provider.asked)) == ("", 2)
     assert host.says("Go on.").text == "Sorry."
     assert grows(provider.asked)
 
 
-# -- what goes wrong on the way ----------------------------------------------------------------------------
+# -- failed calls ------------------------------------------------------------------------------------------
 
 FAILURES = (openai.APIError, anthropic.APIError, anthropic.APIConnectionError)
 
 
-def line(session: Session) -> list[Any]:
+def conversation_wires(session: Session) -> list[Any]:
     return [entry.wire for entry in session.state.conversation]
 
 
@@ -739,7 +739,7 @@ def test_a_failed_call_changes_nothing_and_can_be_retried(
     provider.will(Fails(500), says("Hello."))
     with pytest.raises(FAILURES, match="The server had an error"):
         host.says("Hi.")
-    assert line(session) == [person("Hi.")]
+    assert conversation_wires(session) == [person("Hi.")]
     assert host.asks().text == "Hello."
     assert grows(provider.asked)
 
@@ -757,7 +757,7 @@ def test_a_call_that_fails_in_a_later_round_continues_from_there(
     assert host.asks().text == "Noted."
     assert host.list[0] == person("Note this.")
     assert grows(provider.asked)
-    assert told(provider.asked[-1]).count("Ada wants the page About Us.") == told(provider.asked[1]).count(
+    assert body_text(provider.asked[-1]).count("Ada wants the page About Us.") == body_text(provider.asked[1]).count(
         "Ada wants the page About Us."
     )
 
@@ -772,7 +772,7 @@ def test_a_broken_connection_raises_and_nothing_is_recorded(
     provider.will(says("A long reply. " * 20, NOTE, torn=True), says("Hello."))
     with pytest.raises(Exception, match=r"Connection error|peer closed|incomplete|RemoteProtocol"):
         host.says("Hi.")
-    assert line(session) == [person("Hi.")]
+    assert conversation_wires(session) == [person("Hi.")]
     assert session.scratchpad.snapshot == ""
     assert host.asks().text == "Hello."
 
@@ -787,7 +787,9 @@ def test_a_stream_without_an_end_is_recorded_as_cut_off(
     host = Host(provider, session, format, way)
     assert host.says("Hi.").text == "A reply."
     assert session.scratchpad.snapshot == ""
-    reply = Message("assistant", tuple(part for wire in line(session) for part in FORMATS[format].read(wire).parts))
+    reply = Message(
+        "assistant", tuple(part for wire in conversation_wires(session) for part in FORMATS[format].read(wire).parts)
+    )
     assert (reply.text, [call.name for call in reply.calls]) == ("Hi.\nA reply.", ["working_memory_update"])
     assert "cut off" in str(reply.results[0])
     assert host.says("Go on.").text == "Hello."
@@ -798,7 +800,7 @@ def test_a_stream_without_an_end_is_recorded_as_cut_off(
 def test_an_empty_stream_is_not_a_reply(provider: Provider, session: Session, format: str) -> None:
     provider.will(says(short=True))
     assert Host(provider, session, format, "stream").says("Hi.").text == ""
-    assert line(session) == [person("Hi.")]
+    assert conversation_wires(session) == [person("Hi.")]
 
 
 def test_a_stream_closed_early_is_not_recorded(provider: Provider, session: Session) -> None:
@@ -811,10 +813,10 @@ def test_a_stream_closed_early_is_not_recorded(provider: Provider, session: Sess
                 seen += chunk.choices[0].delta.content or ""
                 if "two" in seen:
                     break
-        assert line(session) == [person("Count.")]
+        assert conversation_wires(session) == [person("Count.")]
         half: Any = {"role": "assistant", "content": seen}
         wrapped.chat.completions.create(model="m", messages=[person("Count."), half, person("Go on.")])
-    assert line(session)[:3] == [person("Count."), half, person("Go on.")]
+    assert conversation_wires(session)[:3] == [person("Count."), half, person("Go on.")]
 
 
 def test_streams_closed_early_leave_no_open_connection(provider: Provider, session: Session) -> None:
@@ -852,7 +854,7 @@ def test_a_stream_closed_in_a_later_round_continues_from_the_hosts_list(
     assert host.says("Go on.").text == "Six."
     assert grows(provider.asked)
     assert "working_memory_update" in json.dumps(provider.asked[-1].messages)
-    assert told(provider.asked[-1]).count("One two") == 1
+    assert body_text(provider.asked[-1]).count("One two") == 1
 
 
 def test_a_stream_that_is_dropped_is_closed(provider: Provider, session: Session) -> None:
@@ -885,7 +887,7 @@ def test_a_failed_response_is_returned_unchanged(provider: Provider, session: Se
         assert (reply.status, reply.error and reply.error.code) == ("failed", "server_error")
         *_, last = wrapped.responses.create(model="m", input="Hi.", stream=True)
         assert last.type == "response.failed"
-    assert line(session) == [person("Hi.")]
+    assert conversation_wires(session) == [person("Hi.")]
 
 
 # -- streams -----------------------------------------------------------------------------------------------
@@ -944,14 +946,14 @@ def test_a_reply_is_recorded_before_the_stream_ends(provider: Provider, session:
         for chunk in stream:
             if chunk.choices[0].finish_reason:
                 break
-        assert line(session)[-1] == {"role": "assistant", "content": "Hello."}
+        assert conversation_wires(session)[-1] == {"role": "assistant", "content": "Hello."}
         stream.close()
 
 
 def test_usage_of_a_streamed_chat_is_recorded_if_the_host_requests_it(provider: Provider, session: Session) -> None:
     provider.will(says("", NOTE), says("Noted."))
-    heard = Host(provider, session, CHAT, "stream", stream_options={"include_usage": True}).says("Note this.")
-    assert heard.text == "Noted."
+    reply = Host(provider, session, CHAT, "stream", stream_options={"include_usage": True}).says("Note this.")
+    assert reply.text == "Noted."
     assert session.usage.reported_prompt == 200
 
 
@@ -969,7 +971,7 @@ def test_a_stream_has_the_attributes_of_the_clients_stream(provider: Provider, s
         assert stream._options is not None  # pyright: ignore[reportPrivateUsage] -- other libraries look at it
 
 
-# -- the client stays what it was --------------------------------------------------------------------------
+# -- unchanged parts of a client ---------------------------------------------------------------------------
 
 
 def test_the_client_keeps_its_class_and_other_methods(provider: Provider, session: Session) -> None:
@@ -994,8 +996,8 @@ def test_the_given_client_is_unchanged(provider: Provider, session: Session) -> 
 def test_an_async_client_keeps_its_other_methods(provider: Provider, session: Session) -> None:
     async def embed() -> int:
         async with openai.AsyncOpenAI(base_url=provider.openai, api_key="none", max_retries=0) as client:
-            given = await wrap(client, session).embeddings.create(model="m", input="a", encoding_format="float")
-            return len(given.data)
+            result = await wrap(client, session).embeddings.create(model="m", input="a", encoding_format="float")
+            return len(result.data)
 
     assert asyncio.run(embed()) == 0
     assert session.state.prompt.calls == 0
@@ -1021,7 +1023,7 @@ def test_clients_for_cloud_providers_can_be_wrapped(
         assert isinstance(wrapped, type(client))
         assert wrapped.messages.create(**talk).content[0].text == "Noted."
         assert wrapped.with_options(max_retries=0).beta.messages.create(**talk).content[0].text == "Noted."
-    assert [asked.tools[0] for asked in provider.asked] == ["working_memory_update"] * 4
+    assert [request.tools[0] for request in provider.asked] == ["working_memory_update"] * 4
     assert session.scratchpad.snapshot == "Ada wants the page About Us."
 
 
@@ -1043,7 +1045,7 @@ def test_a_client_with_other_options_has_the_same_memory(provider: Provider, ses
         other = getattr(wrap(client, session), copy)(default_headers={"X-Mine": "1"})
         other.chat.completions.create(model="m", messages=[person("Hi.")])
         other.with_options(timeout=5).chat.completions.create(model="m", messages=[person("Hi.")])
-    assert [asked.headers["x-mine"] for asked in provider.asked] == ["1", "1"]
+    assert [request.headers["x-mine"] for request in provider.asked] == ["1", "1"]
     assert session.state.prompt.calls == 2
 
 
@@ -1058,9 +1060,9 @@ def test_the_hosts_system_prompt_comes_first_and_options_are_passed(
     provider.will(says("", NOTE), says("Noted."), says("Hello."))
     host.says("Note this.")
     host.says("Hi.")
-    for asked in provider.asked:
-        assert asked.body["service_tier"] == "auto"
-        first: Any = asked.messages[0]["content"] if key is None else asked.body[key]
+    for request in provider.asked:
+        assert request.body["service_tier"] == "auto"
+        first: Any = request.messages[0]["content"] if key is None else request.body[key]
         assert (first[0]["text"] if format == ANTHROPIC else first) == "Be brief."
     assert grows(provider.asked)
 
@@ -1072,7 +1074,7 @@ def test_omitted_arguments_are_ignored(provider: Provider, session: Session) -> 
         wrap(client, session).chat.completions.create(model="m", messages=[person("Hi.")], tools=absent)
         talk: Any = {"model": "m", "max_tokens": 9, "messages": [person("Hi.")], "system": anthropic.NOT_GIVEN}
         wrap(other, session).messages.create(**talk, tools=anthropic.omit)
-    assert [asked.tools[0] for asked in provider.asked] == ["working_memory_update"] * 2
+    assert [request.tools[0] for request in provider.asked] == ["working_memory_update"] * 2
 
 
 @pytest.mark.spec("D7")
@@ -1088,8 +1090,8 @@ def test_with_store_false_items_are_sent_in_full(
     sent = [(item.get("type"), item.get("id")) for item in provider.asked[-1].messages[2:]]
     thought = [("reasoning", "rs_1")], [("reasoning", "rs_2")]
     first, second = thought if include else ([], [])
-    noted = [*first, ("function_call", None), ("function_call_output", None), *second, ("message", None)]
-    assert sent == [*noted, (None, None)]
+    expected = [*first, ("function_call", None), ("function_call_output", None), *second, ("message", None)]
+    assert sent == [*expected, (None, None)]
     assert grows(provider.asked)
 
 
@@ -1098,12 +1100,12 @@ def test_audio_is_sent_back_by_its_id(provider: Provider, session: Session) -> N
     session.prepare([person("Say hello.")])
     session.record({"role": "assistant", "content": None, "audio": audio})
     provider.will(says("Bye."))
-    kept: Any = {"role": "assistant", "audio": {"id": "aud_1"}}
+    audio_message: Any = {"role": "assistant", "audio": {"id": "aud_1"}}
     with an_openai(provider) as client:
-        messages = [person("Say hello."), kept, person("Say bye.")]
+        messages = [person("Say hello."), audio_message, person("Say bye.")]
         wrap(client, session).chat.completions.create(model="m", messages=messages)
-    assert provider.asked[0].messages[2] == {**kept, "content": None}
-    assert line(session)[1]["audio"] == audio
+    assert provider.asked[0].messages[2] == {**audio_message, "content": None}
+    assert conversation_wires(session)[1]["audio"] == audio
     assert "splice" not in [event.kind for event in session.events()]
 
 
@@ -1114,7 +1116,7 @@ def test_with_functions_memory_is_sent_without_its_tools(provider: Provider, ses
     with an_openai(provider) as client:
         completions = wrap(client, session).chat.completions
         completions.create(model="m", messages=[person("Hi.")], functions=functions, function_call="auto")
-        assert "Ada is on the phone." in told(provider.asked[0])
+        assert "Ada is on the phone." in body_text(provider.asked[0])
         both: Any = {"functions": functions, "tools": TOOLS[CHAT]}
         with pytest.raises(openai.BadRequestError, match="do not go together"):
             completions.create(model="m", messages=[person("Hi.")], **both)
@@ -1144,8 +1146,10 @@ def test_a_top_level_cache_mark_replaces_one_of_ours_if_needed(
     blocks: list[Json] = [
         block for message in body["messages"] if message["role"] == "user" for block in message["content"]
     ]
-    kept = [block for block in blocks if "cache_control" in block and block["text"].startswith(("Part", "And now"))]
-    assert len(kept) >= marked
+    marked_blocks = [
+        block for block in blocks if "cache_control" in block and block["text"].startswith(("Part", "And now"))
+    ]
+    assert len(marked_blocks) >= marked
 
 
 @pytest.mark.spec("D4", "D7")
@@ -1157,7 +1161,7 @@ def test_our_marks_get_the_lifetime_of_the_top_level_mark(provider: Provider, se
     provider.will(says("Hello."))
     with an_anthropic(provider) as client:
         wrap(client, session).messages.create(model="m", max_tokens=9, messages=messages, **hour)
-    assert told(provider.asked[0]).count('"cache_control"') == told(provider.asked[0]).count('"1h"') >= 3
+    assert body_text(provider.asked[0]).count('"cache_control"') == body_text(provider.asked[0]).count('"1h"') >= 3
 
 
 def test_extra_body_is_handled_like_arguments(provider: Provider, session: Session) -> None:
@@ -1165,7 +1169,7 @@ def test_extra_body_is_handled_like_arguments(provider: Provider, session: Sessi
     extra: Json = {"messages": [person("Hi.")], "top_k": 3}
     with an_openai(provider) as client:
         wrap(client, session).chat.completions.create(model="m", messages=[person("Ho.")], extra_body=extra)
-    assert line(session)[0] == person("Hi.")
+    assert conversation_wires(session)[0] == person("Hi.")
     assert provider.asked[0].body["top_k"] == 3
 
 
@@ -1178,11 +1182,11 @@ def test_text_input_is_one_message_and_no_input_continues_from_the_journal(
         assert wrapped.responses.create(model="m", input="Hi.").output_text == "Hello."
         session.add([person("Are you there?")], format="responses")
         assert wrapped.responses.create(model="m").output_text == "Still here."
-    assert [wire["role"] for wire in line(session)] == ["user", "assistant", "user", "assistant"]
+    assert [wire["role"] for wire in conversation_wires(session)] == ["user", "assistant", "user", "assistant"]
 
 
 @pytest.mark.parametrize("way", ["create", "stream"])
-def test_with_the_journals_tools_an_unknown_tool_is_answered_without_the_host(
+def test_with_stored_tools_an_unknown_tool_is_answered_without_the_host(
     provider: Provider, session: Session, way: str
 ) -> None:
     provider.will(says("Hello."), says("", asks("deploy")), says("There is no such tool."))
@@ -1192,9 +1196,9 @@ def test_with_the_journals_tools_an_unknown_tool_is_answered_without_the_host(
     with an_openai(provider) as client:
         create: Any = wrap(client, session).responses.create
         reply = list(create(model="m", stream=True)) if way == "stream" else create(model="m")
-        heard = ReceivedReply.of(reply, RESPONSES)
+        received = ReceivedReply.of(reply, RESPONSES)
     assert provider.asked[1].tools[0] == "get_page"
-    assert (heard.calls, heard.text) == ([], "There is no such tool.")
+    assert (received.calls, received.text) == ([], "There is no such tool.")
 
 
 class Page(BaseModel):
@@ -1210,7 +1214,10 @@ def test_replies_are_parsed_by_the_client(provider: Provider, session: Session) 
         assert wrapped.responses.parse(model="m", input="Which?", text_format=Page).output_parsed == Page(id="page-1")
         talk: Any = {"model": "m", "max_tokens": 9, "messages": [person("Which?")], "output_format": Page}
         assert wrap(other, session).messages.parse(**talk).parsed_output == Page(id="page-1")
-    assert line(session)[-1] == {"role": "assistant", "content": [{"type": "text", "text": '{"id": "page-1"}'}]}
+    assert conversation_wires(session)[-1] == {
+        "role": "assistant",
+        "content": [{"type": "text", "text": '{"id": "page-1"}'}],
+    }
 
 
 @pytest.mark.parametrize("first", ['{"id": "page-0"}', "Let me note that."], ids=["in form", "out of form"])
@@ -1260,7 +1267,7 @@ def test_beta_methods_have_memory_too(provider: Provider, session: Session) -> N
     assert len(provider.asked) == 6
 
 
-# -- what memory cannot do ---------------------------------------------------------------------------------
+# -- unsupported calls -------------------------------------------------------------------------------------
 
 
 @pytest.mark.spec("J3")
@@ -1280,17 +1287,17 @@ def test_unsupported_arguments_are_rejected_by_name(
 ) -> None:
     [(name, value)] = argument.get("extra_body", argument).items()
     with an_openai(provider) as client, an_anthropic(provider) as other:
-        asked: Any = wrap(other if "beta" in resource else client, session)
+        endpoint: Any = wrap(other if "beta" in resource else client, session)
         for part in resource.split("."):
-            asked = getattr(asked, part)
-        said: Json = {"input": "Hi."} if resource == "responses" else {"messages": [person("Hi.")]}
-        with pytest.raises(InvalidInput) as refused:
-            asked.create(model="m", **said, **argument, **({"max_tokens": 9} if "beta" in resource else {}))
-    assert (refused.value.field, refused.value.value) == (name, value)
+            endpoint = getattr(endpoint, part)
+        content: Json = {"input": "Hi."} if resource == "responses" else {"messages": [person("Hi.")]}
+        with pytest.raises(InvalidInput) as error:
+            endpoint.create(model="m", **content, **argument, **({"max_tokens": 9} if "beta" in resource else {}))
+    assert (error.value.field, error.value.value) == (name, value)
     assert provider.asked == []
 
 
-def test_the_error_says_what_to_pass(provider: Provider, session: Session) -> None:
+def test_the_error_names_the_argument_to_pass(provider: Provider, session: Session) -> None:
     with an_anthropic(provider) as client:
         runner: Any = wrap(client, session).beta.messages.tool_runner
         running = runner(model="m", max_tokens=9, messages=[person("Hi.")], tools=[])
@@ -1305,13 +1312,13 @@ def test_raw_responses_are_rejected(provider: Provider, session: Session, raw: s
         chat = getattr(wrap(client, session).chat.completions, raw)
         messages = getattr(wrap(other, session).messages, raw)
         with pytest.raises(InvalidInput, match="memory has to parse the reply"):
-            _entered(chat.create(model="m", messages=[person("Hi.")]))
+            _enter(chat.create(model="m", messages=[person("Hi.")]))
         with pytest.raises(InvalidInput, match="memory has to parse the reply"):
-            _entered(messages.create(model="m", max_tokens=9, messages=[person("Hi.")]))
+            _enter(messages.create(model="m", max_tokens=9, messages=[person("Hi.")]))
     assert provider.asked == []
 
 
-def _entered(reply: Any) -> None:
+def _enter(reply: Any) -> None:
     """The streaming form sends the request when its context is entered."""
     with reply:
         pass
@@ -1327,9 +1334,9 @@ class Postman:
 
 @pytest.mark.parametrize("client", [None, object(), openai, {"chat": 1}, Postman()], ids=lambda it: type(it).__name__)
 def test_an_object_that_is_not_a_client_is_rejected(session: Session, client: object) -> None:
-    with pytest.raises(InvalidInput) as refused:
+    with pytest.raises(InvalidInput) as error:
         wrap(client, session)
-    assert refused.value.field == "client"
+    assert error.value.field == "client"
 
 
 def test_a_client_is_wrapped_once_and_with_a_session(provider: Provider, session: Session) -> None:
@@ -1337,7 +1344,7 @@ def test_a_client_is_wrapped_once_and_with_a_session(provider: Provider, session
         with pytest.raises(InvalidInput, match="not wrapped yet"):
             wrap(wrap(client, session), session)
         with pytest.raises(InvalidInput, match="session"):
-            wrap(client, "support-42")  # pyright: ignore[reportArgumentType] -- that is the point
+            wrap(client, "support-42")  # pyright: ignore[reportArgumentType] -- a wrong type
 
 
 @pytest.mark.spec("J3")
@@ -1349,15 +1356,15 @@ def test_an_invalid_message_is_rejected_and_nothing_is_sent(provider: Provider, 
     assert provider.asked == []
 
 
-# -- at once -----------------------------------------------------------------------------------------------
+# -- concurrency -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.spec("J2")
 def test_threads_that_share_a_client_each_get_their_own_reply(provider: Provider, session: Session) -> None:
     def answer(body: Json) -> Says:
         """Add a note first, then answer the question."""
-        asked, *later = [m for m in body["messages"] if m["role"] != "system"]
-        text = asked["content"] if isinstance(asked["content"], str) else asked["content"][0]["text"]
+        first, *later = [m for m in body["messages"] if m["role"] != "system"]
+        text = first["content"] if isinstance(first["content"], str) else first["content"][0]["text"]
         return says(f"You said {text}") if later else says("", asks("working_memory_update", {"text": text}))
 
     provider.will(*[answer] * 24)
@@ -1381,11 +1388,11 @@ def test_a_reply_belongs_to_its_call_if_others_run_meanwhile(provider: Provider,
     with an_anthropic(provider) as client:
         create: Any = partial(wrap(client, session).messages.create, model="m", max_tokens=9)
         stream = create(messages=[person("Look.")], tools=TOOLS[ANTHROPIC], stream=True)
-        begun = next(stream)
+        first_event = next(stream)
         create(messages=[person("Hi.")], tools=other)
         gate.set()
-        heard = ReceivedReply.of([begun, *stream], ANTHROPIC)
-    assert [call.name for call in heard.calls] == ["get_page"]
+        reply = ReceivedReply.of([first_event, *stream], ANTHROPIC)
+    assert [call.name for call in reply.calls] == ["get_page"]
     assert provider.unused == 1
     usages = [event.payload for event in session.events() if isinstance(event.payload, UsageReported)]
     assert [usage.call for usage in usages] == [2, 1]
@@ -1397,14 +1404,14 @@ def test_an_async_client_does_not_block_the_event_loop(provider: Provider, sessi
     threads: set[int] = set()
     prepare, record = session.prepare, session.record
 
-    def watched(work: Any) -> Any:
-        def run(*given: Any, **named: Any) -> Any:
+    def watch(work: Any) -> Any:
+        def run(*args: Any, **kwargs: Any) -> Any:
             threads.add(threading.get_ident())
-            return work(*given, **named)
+            return work(*args, **kwargs)
 
         return run
 
-    session.prepare, session.record = watched(prepare), watched(record)
+    session.prepare, session.record = watch(prepare), watch(record)
     assert Host(provider, session, CHAT, way).says("Note this.").text == "Noted."
     assert threads
     assert threading.get_ident() not in threads
@@ -1413,17 +1420,17 @@ def test_an_async_client_does_not_block_the_event_loop(provider: Provider, sessi
 @pytest.mark.spec("D4")
 def test_moving_cache_marks_is_not_an_edit(provider: Provider, session: Session) -> None:
     mark: Json = {"cache_control": {"type": "ephemeral"}}
-    said: list[Any] = []
+    history: list[Any] = []
     with an_anthropic(provider) as client:
         for turn in range(5):
             provider.will(says("", asks("memory_list")), says(f"Answer {turn}."))
-            asked: Json = {"type": "text", "text": f"Question {turn}."}
-            newest: Any = {"role": "user", "content": [asked | mark]}
-            reply = wrap(client, session).messages.create(model="m", max_tokens=9, messages=[*said, newest])
-            said += [{"role": "user", "content": [asked]}, {"role": "assistant", "content": reply.content}]
+            question: Json = {"type": "text", "text": f"Question {turn}."}
+            newest: Any = {"role": "user", "content": [question | mark]}
+            reply = wrap(client, session).messages.create(model="m", max_tokens=9, messages=[*history, newest])
+            history += [{"role": "user", "content": [question]}, {"role": "assistant", "content": reply.content}]
             for sent in provider.asked[-2:]:
                 blocks = [block for message in sent.messages[:-1] for block in message["content"]]
-                assert [block for block in blocks if "cache_control" in block] in ([], [asked | mark])
-                assert str(sent.messages).count(str(asked | mark)) == 1
+                assert [block for block in blocks if "cache_control" in block] in ([], [question | mark])
+                assert str(sent.messages).count(str(question | mark)) == 1
     assert "splice" not in [event.kind for event in session.events()]
     assert grows(provider.asked)
