@@ -593,9 +593,9 @@ def test_the_last_exchange_is_removed_with_its_tool_messages(chat: ChatConversat
     chat.say("Where is my order?")
     assert chat.remove_last_exchange() == ("Where is my order?", 4)
     assert messages_of(chat.session) == before
-    ledger = chat.session.usage
+    token_usage = chat.session.usage
     assert chat.remove_last_exchange() == ("Hello", 2)
-    assert chat.session.usage == ledger
+    assert chat.session.usage == token_usage
     assert chat.last_exchange is None
     with pytest.raises(NotFound):
         chat.remove_last_exchange()

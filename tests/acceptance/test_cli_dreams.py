@@ -1,4 +1,4 @@
-"""Dreams, affect, the ledger and upkeep on the command line."""
+"""Dreams, affect, economics and upkeep on the command line."""
 
 from __future__ import annotations
 
@@ -201,17 +201,17 @@ def test_a_home_with_only_anonymous_sessions_has_no_resource(home: Home) -> None
         (["dream", "undo", "ada", "99"], "NOT_FOUND: no dream 99"),
         (["show", "state", "bob"], "NOT_FOUND: no resource or session 'bob'"),
         (["affect", "bob"], "NOT_FOUND: no resource 'bob'"),
-        (["affect", "ada", "--raise", "joy"], "INVALID_INPUT: --raise: expected one of reward, "),
-        (["affect", "ada", "--why", "so"], "INVALID_INPUT: --why: expected --raise with it"),
+        (["affect", "ada", "--spike", "joy"], "INVALID_INPUT: --spike: expected one of reward, "),
+        (["affect", "ada", "--why", "so"], "INVALID_INPUT: --why: expected --spike with it"),
         (["affect", "ada", "--hours", "nan"], "INVALID_INPUT: --hours: "),
         (["affect", "ada", "--hours", "0"], "INVALID_INPUT: --hours: "),
         (["affect", "ada", "--hours", "1e300"], "INVALID_INPUT: --hours: "),
-        (["ledger", "bob"], "NOT_FOUND: no resource 'bob'"),
-        (["ledger", "ada", "gift", "1"], "INVALID_INPUT: earning|spending|listing: expected one of earning, "),
-        (["ledger", "ada", "earning"], "INVALID_INPUT: AMOUNT: expected more than 0"),
-        (["ledger", "ada", "earning", "a lot"], "INVALID_INPUT: AMOUNT: "),
-        (["ledger", "ada", "earning", "1", "--seller", "ben"], "INVALID_INPUT: --seller: "),
-        (["ledger", "ada", "--skill", "tea"], "INVALID_INPUT: --skill: expected a kind of entry with it"),
+        (["economics", "bob"], "NOT_FOUND: no resource 'bob'"),
+        (["economics", "ada", "gift", "1"], "INVALID_INPUT: earning|spending|listing: expected one of earning, "),
+        (["economics", "ada", "earning"], "INVALID_INPUT: AMOUNT: expected more than 0"),
+        (["economics", "ada", "earning", "a lot"], "INVALID_INPUT: AMOUNT: "),
+        (["economics", "ada", "earning", "1", "--seller", "ben"], "INVALID_INPUT: --seller: "),
+        (["economics", "ada", "--skill", "tea"], "INVALID_INPUT: --skill: expected a kind of entry with it"),
         (["worker", "--every", "0"], "INVALID_INPUT: --every: expected more than 0 and at most"),
         (["worker", "--every", "nan"], "INVALID_INPUT: --every: expected more than 0 and at most"),
     ],
@@ -237,7 +237,7 @@ def test_notes_reasons_and_skills_are_escaped(home: Home) -> None:
         ["dream", "diff", "ada"],
         ["show", "state"],
         ["affect"],
-        ["ledger", "ada"],
+        ["economics", "ada"],
     ):
         ran = inmind(*arguments, home=home)
         assert (ran.returncode, ran.stderr) == (0, "")
@@ -341,7 +341,7 @@ def test_levels_are_shown_as_bars_with_mood_and_history(home_with_notes: Home) -
     assert calm[0] == "ada is calm."
     assert [line.split()[0] for line in calm[1:4]] == ["dopamine", "cortisol", "oxytocin"]
     assert all(len(line) <= 80 for line in calm[:4])
-    raised = inmind("affect", "ada", "--raise", "achievement", "--why", "all tests pass", home=home_with_notes).stdout
+    raised = inmind("affect", "ada", "--spike", "achievement", "--why", "all tests pass", home=home_with_notes).stdout
     assert raised.startswith("ada is motivated")
     (dopamine,) = (line for line in raised.splitlines() if line.startswith("dopamine"))
     assert dopamine.split()[1] == "█" * 11 + "░" * 9
@@ -354,7 +354,7 @@ def test_levels_are_shown_as_bars_with_mood_and_history(home_with_notes: Home) -
 @pytest.mark.spec("G9")
 def test_a_high_level_leaves_a_note_with_the_reason(home_with_notes: Home) -> None:
     for _ in range(2):
-        inmind("affect", "ada", "--raise", "achievement", "--why", "all tests pass", home=home_with_notes)
+        inmind("affect", "ada", "--spike", "achievement", "--why", "all tests pass", home=home_with_notes)
     assert json.loads(inmind("show", "state", "--json", home=home_with_notes).stdout)["notes"] == 3
     assert "[AUTO] Dopamine is high (0.9" in waiting_notes(home_with_notes)
     assert "all tests pass" in waiting_notes(home_with_notes)
@@ -363,25 +363,25 @@ def test_a_high_level_leaves_a_note_with_the_reason(home_with_notes: Home) -> No
 @pytest.mark.spec("G9")
 def test_with_affect_disabled_a_spike_is_refused(home_with_notes: Home) -> None:
     configure(home_with_notes, "[affect]\nenabled = false\n")
-    assert "--raise: expected affect to be enabled" in refusal(
-        "affect", "ada", "--raise", "error", home=home_with_notes
+    assert "--spike: expected affect to be enabled" in refusal(
+        "affect", "ada", "--spike", "error", home=home_with_notes
     )
     assert inmind("affect", home=home_with_notes).stdout.startswith("Affect is disabled ")
     assert json.loads(inmind("affect", "--json", home=home_with_notes).stdout)["enabled"] is False
 
 
 @pytest.mark.spec("G14")
-def test_ledger_entries_are_recorded_and_reported(home_with_notes: Home) -> None:
-    assert inmind("ledger", "ada", home=home_with_notes).stdout == "No entries for ada yet.\n"
+def test_economic_entries_are_recorded_and_reported(home_with_notes: Home) -> None:
+    assert inmind("economics", "ada", home=home_with_notes).stdout == "No entries for ada yet.\n"
     entered = inmind(
-        "ledger", "ada", "earning", "12.50", "--skill", "refactoring", "--buyer", "ben", home=home_with_notes
+        "economics", "ada", "earning", "12.50", "--skill", "refactoring", "--buyer", "ben", home=home_with_notes
     )
     assert entered.stdout == "Recorded as resource/ada#3.\n"
-    inmind("ledger", "ada", "spending", "1.2", "--seller", "ccc", "--note", "a model", home=home_with_notes)
-    assert json.loads(inmind("ledger", "ada", "listing", "--skill", "review", "--json", home=home_with_notes).stdout)[
-        "id"
-    ]
-    assert inmind("ledger", "ada", home=home_with_notes).stdout.splitlines() == [
+    inmind("economics", "ada", "spending", "1.2", "--seller", "ccc", "--note", "a model", home=home_with_notes)
+    assert json.loads(
+        inmind("economics", "ada", "listing", "--skill", "review", "--json", home=home_with_notes).stdout
+    )["id"]
+    assert inmind("economics", "ada", home=home_with_notes).stdout.splitlines() == [
         "USD",
         "  earned   12.50 in 1 sale, 1 buyer",
         "  spent    1.20, 1 time",
@@ -389,7 +389,7 @@ def test_ledger_entries_are_recorded_and_reported(home_with_notes: Home) -> None
         "  best     refactoring 12.50",
         "  7 days   12.50 ▁▁▁▁▁▁█ after 0 in the 7 days before",
     ]
-    (books,) = json.loads(inmind("ledger", "ada", "--json", home=home_with_notes).stdout)
+    (books,) = json.loads(inmind("economics", "ada", "--json", home=home_with_notes).stdout)
     assert (books["earned"], books["spent"], books["top"]) == ("12.50", "1.2", {"refactoring": "12.50"})
 
 

@@ -45,7 +45,7 @@ NEED_A_HOME = (
     ["show", "state", "ada"],
     ["search", "tabs"],
     ["affect", "ada"],
-    ["ledger", "ada"],
+    ["economics", "ada"],
     ["note", "likes tea", "--session", "support-42"],
     ["edit", "overview.md", "--session", "support-42", "--from", __file__],
     ["compact", "support-42"],
@@ -70,8 +70,8 @@ NEED_NONE = ("demo", "replay", "doctor", "tenant")
 
 WRITING_COMMANDS = (
     ["note", "likes tea", "--resource", "ada"],
-    ["affect", "ada", "--raise", "reward"],
-    ["ledger", "ada", "earning", "5"],
+    ["affect", "ada", "--spike", "reward"],
+    ["economics", "ada", "earning", "5"],
     ["edit", "overview.md", "--session", "support-42", "--from", __file__],
     ["compact", "support-42", "--keep-recent", "0"],
     ["dream", "run", "ada"],
@@ -465,12 +465,12 @@ def test_a_damaged_home_refers_to_the_doctor(sample_home: Path) -> None:
         (["search", "x", "--kind", "whim"], "--kind"),
         (["search", "x", "--since", "never"], "--since"),
         (["show", "journal", "support-42", "--after", "-1"], "--after"),
-        (["affect", "ada", "--raise", "whim"], "--raise"),
+        (["affect", "ada", "--spike", "whim"], "--spike"),
         (["affect", "ada", "--hours", "1e300"], "--hours"),
         (["worker", "--every", "1e300"], "--every"),
         (["upkeep", "--seconds", "-1"], "--seconds"),
-        (["ledger", "ada", "earning", "much"], "AMOUNT"),
-        (["ledger", "ada", "gift", "5"], "earning|spending|listing"),
+        (["economics", "ada", "earning", "much"], "AMOUNT"),
+        (["economics", "ada", "gift", "5"], "earning|spending|listing"),
         (["compact", "support-42", "--target", "everything"], "--target"),
         (["replay", "/dev/zero"], "FILE"),
     ],
@@ -493,8 +493,8 @@ def test_an_option_with_fixed_values_completes_to_them(sample_home: Path) -> Non
     assert completed("search", "x", "--source", "s") == ["sessions"]
     assert completed("compact", "support-42", "--target", "t") == ["tools"]
     assert completed("compact", "support-42", "--strategy", "s") == ["summarize"]
-    assert completed("affect", "ada", "--raise", "r") == ["reward", "recall"]
-    assert completed("ledger", "ada", "e") == ["earning"]
+    assert completed("affect", "ada", "--spike", "r") == ["reward", "recall"]
+    assert completed("economics", "ada", "e") == ["earning"]
     assert completed("show", "state", "a") == ["ada"]
     assert completed("show", "state", "su") == ["support-42"]
     assert completed("show", "state", "--home", str(sample_home / "nowhere"), "su") == []

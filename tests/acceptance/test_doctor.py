@@ -539,7 +539,7 @@ def test_a_read_only_disk_is_reported_and_other_checks_run(sample_home: Path, tm
         pytest.skip("mounting is not permitted here")
     before, after = map(json.loads, ran.stdout.split("NEXT"))
     (finding,) = [one for one in before["findings"] if one["verdict"] == "trouble"]
-    assert (finding["check"], f"remount,rw {place}" in finding["mend"]) == ("file system", True)
+    assert (finding["check"], f"remount,rw {place}" in finding["fix"]) == ("file system", True)
     assert "are readable" in str(before["findings"])
     assert after["verdict"] != "trouble"
 
@@ -1088,7 +1088,7 @@ def test_json_has_every_finding_and_text_the_first_of_similar_ones(sample_home: 
     document = json.loads(at_once("doctor", "--offline", "--json", home=sample_home).output)
     assert (document["home"], document["verdict"]) == (str(sample_home), "warning")
     assert sum(one["check"] == "files" for one in document["findings"]) == 8
-    assert set(document["findings"][0]) == {"subject", "check", "verdict", "seen", "mend"}
+    assert set(document["findings"][0]) == {"subject", "check", "verdict", "seen", "fix"}
     text = at_once("doctor", "--offline", home=sample_home).output
     assert text.count("is a link") == 5
     assert "and 3 more of this kind; --json lists all" in text

@@ -172,13 +172,13 @@ def test_the_anchor_moves_when_the_cache_has_expired(session: Session, clock: Ma
 @pytest.mark.spec("D4")
 def test_usage_adds_up_cached_written_and_uncached_tokens_and_their_price(session: Session) -> None:
     reports = [session.prepare(turns(number)).report for number in (1, 2, 3)]
-    ledger = session.usage
-    assert ledger.tokens == sum(report.tokens_used for report in reports)
-    assert ledger.cached == sum(report.cached_prefix_tokens for report in reports)
-    assert ledger.uncached == sum(report.tokens["context_meta"] for report in reports)
+    token_usage = session.usage
+    assert token_usage.tokens == sum(report.tokens_used for report in reports)
+    assert token_usage.cached == sum(report.cached_prefix_tokens for report in reports)
+    assert token_usage.uncached == sum(report.tokens["context_meta"] for report in reports)
     rates = Rates.per_million(input=3.0)
-    expected = (ledger.uncached * 3 + ledger.cached * 0.3 + ledger.written * 3.75) / 1e6
-    assert ledger.price(rates) == pytest.approx(expected)
+    expected = (token_usage.uncached * 3 + token_usage.cached * 0.3 + token_usage.written * 3.75) / 1e6
+    assert token_usage.price(rates) == pytest.approx(expected)
 
 
 @pytest.mark.spec("D4")

@@ -398,8 +398,13 @@ def test_usage_in_a_reply_calibrates_the_counter_once(session: Session) -> None:
     prepare_prompt(session)
     session.record(chat(text="ok"))
     session.report_usage(prompt_tokens=500, cached_tokens=100, completion_tokens=8)
-    ledger = session.usage
-    assert (ledger.reported_calls, ledger.reported_prompt, ledger.reported_cached, ledger.completion) == (
+    token_usage = session.usage
+    assert (
+        token_usage.reported_calls,
+        token_usage.reported_prompt,
+        token_usage.reported_cached,
+        token_usage.completion,
+    ) == (
         1,
         500,
         100,

@@ -148,15 +148,15 @@ def test_a_small_window_reports_cut_messages(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("E4")
-def test_the_thrifty_option_prints_the_saving_of_early_compaction(tmp_path: Path) -> None:
+def test_the_cost_saving_option_prints_the_saving_of_early_compaction(tmp_path: Path) -> None:
     talk = [message for n in range(60) for message in (user(f"{n} " + "word " * 200), assistant("yes " * 200))]
     path = a_file(tmp_path, talk)
     assert replay_json(path)["total"]["compacting_only_when_full"] is None
-    total = replay_json(path, "--thrifty")["total"]
+    total = replay_json(path, "--cost-saving")["total"]
     saved = total["compacting_only_when_full"]
     assert saved["price_ratio"] == pytest.approx(total["with_memory"]["price"] / saved["price"])
     assert saved["price_ratio"] < 1
-    output = " ".join(replay(path, "--thrifty").stdout.decode().split())
+    output = " ".join(replay(path, "--cost-saving").stdout.decode().split())
     assert f"costs {saved['price_ratio']:.2f}x of compacting only a full window" in output
 
 

@@ -56,8 +56,8 @@ COMMANDS: Mapping[str, Mapping[str, CommandEntry]] = {
         "affect": CommandEntry(
             f"{CLI}.resource_commands:affect", "Show the affect levels, mood and recent history of a resource."
         ),
-        "ledger": CommandEntry(
-            f"{CLI}.resource_commands:ledger", "Show or record the income, spending and offers of a resource."
+        "economics": CommandEntry(
+            f"{CLI}.resource_commands:economics", "Show or record the income, spending and offers of a resource."
         ),
     },
     "Change": {

@@ -59,7 +59,7 @@ def _finding_json(finding: DoctorFinding) -> dict[str, str]:
         "check": finding.check,
         "verdict": finding.verdict,
         "seen": finding.message,
-        "mend": finding.fix,
+        "fix": finding.fix,
     }
 
 

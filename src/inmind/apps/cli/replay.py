@@ -23,8 +23,8 @@ def replay(
     as_one: Annotated[
         bool, typer.Option("--joined", help="Replay all recordings of a file as one long session.")
     ] = False,
-    thrifty: Annotated[
-        bool, typer.Option("--thrifty", help="Compact as soon as it saves cost, and report the saving.")
+    cost_saving: Annotated[
+        bool, typer.Option("--cost-saving", help="Compact as soon as it saves cost, and report the saving.")
     ] = False,
     keep: Annotated[
         Path | None, typer.Option(help="Save the sessions in this new folder, for `inmind --home DIR show prompt …`.")
@@ -53,7 +53,7 @@ def replay(
 
     rates = Rates.per_million(input=input_price, cached=cached_price, written=written_price)
     replayed = replay_files(
-        files, window=window, limit=limit, as_one=as_one, thrifty=rates if thrifty else None, keep=keep
+        files, window=window, limit=limit, as_one=as_one, cost_saving=rates if cost_saving else None, keep=keep
     )
     if as_json:
         return print_json(replay_json(replayed, rates=rates, window=window))

@@ -52,24 +52,24 @@ def replay_files(
     window: int,
     limit: int | None = None,
     as_one: bool = False,
-    thrifty: Rates | None = None,
+    cost_saving: Rates | None = None,
     keep: Path | None = None,
 ) -> FileReports:
-    """Replay all files. With `thrifty`, also replays with the default policy for comparison."""
+    """Replay all files. With `cost_saving`, also replays with the default policy for comparison."""
     recorded = list(_read_all(paths, limit))
     if as_one:
         recorded = [
             (path, [join_recordings(several, name=short_name(path))] if several else []) for path, several in recorded
         ]
     recordings = [recording for _, several in recorded for recording in several]
-    if thrifty is None:
+    if cost_saving is None:
         results = replay(recordings, window=window, keep=keep)
     else:
-        thrifty_results = replay(
-            recordings, window=window, compression=CompressionPolicy.when_it_pays(thrifty), keep=keep
+        early_results = replay(
+            recordings, window=window, compression=CompressionPolicy.when_it_pays(cost_saving), keep=keep
         )
-        pairs = zip(thrifty_results, replay(recordings, window=window), strict=True)
-        results = (replace(report_thrifty, when_full=report_default.memory) for report_thrifty, report_default in pairs)
+        pairs = zip(early_results, replay(recordings, window=window), strict=True)
+        results = (replace(report_early, when_full=report_default.memory) for report_early, report_default in pairs)
     with progress_bar("replaying") as update:
         reports: list[ReplayReport] = []
         for report in results:

@@ -1,4 +1,4 @@
-"""Commands about a resource: `show state`, `affect` and `ledger`."""
+"""Commands about a resource: `show state`, `affect` and `economics`."""
 
 from __future__ import annotations
 
@@ -88,13 +88,13 @@ def affect(
     spike: Annotated[
         str | None,
         typer.Option(
-            "--raise",
+            "--spike",
             metavar="|".join(SPIKES),
             help="Record this spike first.",
             autocompletion=complete_choices(tuple(SPIKES)),
         ),
     ] = None,
-    why: Annotated[str | None, typer.Option(help="Reason of the spike; only with --raise.")] = None,
+    why: Annotated[str | None, typer.Option(help="Reason of the spike; only with --spike.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show the affect levels, mood and recent history of a resource."""
@@ -102,9 +102,9 @@ def affect(
         name = resolve_resource(memory, resource)
         resource_affect = memory.resource(name).affect
         if spike is None and why is not None:
-            raise InvalidInput(field="--why", value=why, expected="--raise with it")
+            raise InvalidInput(field="--why", value=why, expected="--spike with it")
         if spike is not None and not resource_affect.spike(spike, why or ""):
-            raise InvalidInput(field="--raise", value=spike, expected="affect to be enabled in config.toml")
+            raise InvalidInput(field="--spike", value=spike, expected="affect to be enabled in config.toml")
         levels, past = (
             resource_affect.levels.by_name,
             resource_affect.history(hours, max(hours * 60 / CURVE_POINTS, MIN_MINUTES)),
@@ -131,7 +131,7 @@ def affect(
     return None
 
 
-def ledger(
+def economics(
     resource: ResourceArgument,
     what: Annotated[
         str | None,
@@ -141,7 +141,7 @@ def ledger(
             autocompletion=complete_choices(ENTRY_KINDS),
         ),
     ] = None,
-    amount: Annotated[str | None, typer.Argument(metavar="[AMOUNT]", help="Exact amount, such as 12.50.")] = None,
+    amount: Annotated[str | None, typer.Argument(metavar="AMOUNT", help="Exact amount, such as 12.50.")] = None,
     currency: Annotated[str, typer.Option(help="Currency code.")] = "USD",
     skill: Annotated[str, typer.Option(help="Skill that was sold, bought or offered.")] = "",
     buyer: Annotated[str, typer.Option(help="Buyer of an earning.")] = "",

@@ -22,7 +22,9 @@ from inmind.prompt.report import Report
 pytestmark = pytest.mark.spec("I2")
 
 
-def a_turn(*, used: int = 1_000, window: int = 128_000, band: str = "normal", ledger: Usage | None = None) -> ChatTurn:
+def a_turn(
+    *, used: int = 1_000, window: int = 128_000, band: str = "normal", token_usage: Usage | None = None
+) -> ChatTurn:
     report = Report(
         call=1,
         tokens={},
@@ -33,17 +35,17 @@ def a_turn(*, used: int = 1_000, window: int = 128_000, band: str = "normal", le
         cold=False,
         anchor_moved="",
     )
-    return ChatTurn(text="", report=report, usage=ledger or Usage(calls=1, uncached=used))
+    return ChatTurn(text="", report=report, usage=token_usage or Usage(calls=1, uncached=used))
 
 
 def test_the_status_line_has_entities_fill_and_usage() -> None:
     reported = Usage(reported_calls=2, reported_prompt=1_000, reported_cached=500, completion=100)
-    turn = a_turn(used=60_000, band="medium_compression", ledger=reported)
+    turn = a_turn(used=60_000, band="medium_compression", token_usage=reported)
     assert status_line(turn, ["a.py"], (0.0, 0.0)) == (
         "in mind: a.py · medium compression, 47% of 128k · 1,100 tokens, 50% from cache"
     )
     assert status_line(a_turn(), [], (0.0, 0.0)) == "normal, 1% of 128k · about 1,000 tokens, 0% cacheable"
-    assert status_line(a_turn(ledger=reported), [], (2.0, 10.0)).endswith("$0.0021")
+    assert status_line(a_turn(token_usage=reported), [], (2.0, 10.0)).endswith("$0.0021")
 
 
 def test_names_that_do_not_fit_are_counted() -> None:

@@ -59,11 +59,11 @@ def test_anthropic_recordings_are_replayed_in_their_format() -> None:
 
 def test_an_agent_without_memory_reads_all_earlier_messages_from_the_cache() -> None:
     report = play(chatter(3))
-    ledger = report.bare.usage
-    last = ledger.tokens - sum_of_prompts_before_the_last(3)
-    assert ledger.uncached == 0
-    assert ledger.written == last  # every token was written to the cache once
-    assert ledger.cached == ledger.tokens - last
+    token_usage = report.bare.usage
+    last = token_usage.tokens - sum_of_prompts_before_the_last(3)
+    assert token_usage.uncached == 0
+    assert token_usage.written == last  # every token was written to the cache once
+    assert token_usage.cached == token_usage.tokens - last
 
 
 def sum_of_prompts_before_the_last(turns: int) -> int:
