@@ -1,1 +1,1 @@
-"""Benchmarks: inmind's numbers, each measured in the same run as the number it is compared with."""
+"""Benchmarks. Each number is compared with a baseline that is measured in the same run."""

@@ -1,6 +1,6 @@
-"""`python -m bench [name …] [--json FILE]`: run benchmarks and print each number with its bar.
+"""Run benchmarks: `python -m bench [name …] [--json FILE]`.
 
-A missed bar does not fail the run; a benchmark that crashes does.
+Each number is printed with its bar. A missed bar does not fail the run; a benchmark that crashes does.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Share of each prompt that equals the previous one byte for byte, while memory changes.
+"""Share of each prompt that equals the start of the previous one, while memory changes.
 
 The measurement does not use inmind's report. Each request is written out in the order in which a provider reads it and
 compared with the previous one; then inmind's report is compared with the result.
@@ -45,7 +45,7 @@ class SentPrompt:
     tail: int = 0
     """Tokens at the end that change with every call and are not worth writing to the cache."""
     reported: float = 0.0
-    """The share that equals the previous request, according to inmind."""
+    """The cached share according to inmind."""
 
     @property
     def tokens(self) -> int:

@@ -1,9 +1,9 @@
-"""What compaction keeps, costs and saves, on recorded runs in windows that are too small for them.
+"""Retention, price and time of compaction, on recorded runs in windows that are too small.
 
 Each run is replayed call by call. Every prompt is checked, from the request alone: it fits its window, no call is
 separated from its result, and all retained items are in it. Every id that the agent then used must be in the prompt if
-it was ever mentioned. Prices are relative to full history: every message in every call, append-only, which is the best
-case for a provider's cache and more than most models accept.
+it was mentioned before. Prices are relative to full history: every message in every call, append-only, which is the
+best case for a provider's cache and more than most models accept.
 
 The recordings are not part of this project: INMIND_DATA names the folder that contains taubench, tau2bench, sweagent
 and beam; without it only the times are measured. INMIND_BENCH_FULL replays all recordings of each file.
@@ -132,7 +132,7 @@ def _price_rows(data: Path) -> Iterator[Row]:
             for tools_offered in (False, True):
                 reports = replay(_recordings(data / name), window=LARGE_WINDOW, memory_tools=tools_offered)
                 report = sum_reports(reports, name=name)
-                what = "  with memory's tools offered" if tools_offered else f"{name}, which fits {LARGE_WINDOW:,}"
+                what = "  with memory tools offered" if tools_offered else f"{name}, which fits {LARGE_WINDOW:,}"
                 yield _price_row(what, report, limit=None if tools_offered else MAX_SHORT_RATIO)
 
 
@@ -195,7 +195,7 @@ def _compaction_rows() -> list[Row]:
             figures={"seconds": took, "commit": commit},
         ),
         Row(
-            what="  the whole prepare that does it",
+            what="  the whole prepare with it",
             measured=format_duration(compacting),
             figures={"seconds": compacting, "rebuild": rebuilding, "p95": timings.p95("compacting")},
         ),
@@ -226,14 +226,14 @@ def _compaction_calls(memory: Memory, bare: BareJournal) -> dict[str, TimedCall]
         assert session is not None
         assert prompt is not None
         if not prompt.report.compacted:
-            raise RuntimeError("nothing was compacted: there is nothing to measure")
+            raise RuntimeError("nothing was compacted: nothing can be measured")
         stored[:] = [encode_payload(event.payload) for event in session.events(after=seen)]
 
     larger_session: Session | None = None
 
     def fill_larger() -> None:
         nonlocal larger_session
-        larger_session = memory.session(f"roomy-{next(numbers)}", window=2 * window, cwd="/bench")
+        larger_session = memory.session(f"larger-{next(numbers)}", window=2 * window, cwd="/bench")
         larger_session.prepare(history)
         sleep(SETTLE_SECONDS)
 

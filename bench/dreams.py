@@ -1,4 +1,4 @@
-"""Dreams: their time and memory, their cost for concurrent work, and the results of a month.
+"""Dreams: time, memory, cost for concurrent work, and the results of a month.
 
 The month uses published conversations (see `question_sets`): every session is a day, each of its messages is a note of
 the agent, and every day ends with a dream by rules. At the end each note is searched by its own words. For each
@@ -123,14 +123,14 @@ def _dream_in_process(home: Path) -> tuple[float, float, str]:
 
 def _concurrent_table() -> Table:
     rows: list[Row] = []
-    for where in ("another process", "a thread of this one"):
+    for location in ("another process", "a thread of this one"):
         with tempfile.TemporaryDirectory() as home:
             _fill(Path(home))
-            idle, dreaming, dreams = _measure_p95(Path(home), where)
+            idle, dreaming, dreams = _measure_p95(Path(home), location)
         ratio = dreaming / idle
         rows.append(
             Row(
-                what=f"prepare, p95, while dreams go on in {where}",
+                what=f"prepare, p95, while dreams run in {location}",
                 measured=f"{ratio:.2f}x ({dreaming * 1e3:.2f} ms against {idle * 1e3:.2f} ms; {dreams} dreams)",
                 bar="1.2x",
                 met=ratio <= 1.2,
@@ -157,13 +157,13 @@ with Memory.open(sys.argv[1], embedder=None) as memory:
 """
 
 
-def _measure_p95(home: Path, where: str) -> tuple[float, float, int]:
+def _measure_p95(home: Path, location: str) -> tuple[float, float, int]:
     with Memory.open(home, embedder=None) as memory:
         session = memory.session("work", resource="ben", window=200_000)
         messages = [{"role": ("user", "assistant")[n % 2], "content": f"line {n} of the talk"} for n in range(99)]
         session.prepare(messages)
         idle = _p95(session, messages, 300)
-        dreams = _ProcessDreams(home) if where == "another process" else _ThreadDreams(memory)
+        dreams = _ProcessDreams(home) if location == "another process" else _ThreadDreams(memory)
         with dreams:
             busy = _p95(session, messages, 300, until=lambda: dreams.count >= 2)
             return idle, busy, dreams.count
@@ -233,7 +233,7 @@ def _month_table(haystacks: list[Haystack]) -> Table:
     notes, lost = sum(month.notes for month in months), sum(month.lost for month in months)
     sizes = [size for month in months for size in month.sizes]
     evidence = [share for month in months for share in month.reached]
-    shown = [share for month in months for share in month.shown]
+    on_page = [share for month in months for share in month.on_page]
     growth = [month.sizes[-1] / mean(month.sizes[len(month.sizes) // 2 :]) for month in months]
     over = sum(size > MAX_PAGE_CHARACTERS for size in sizes)
     return Table(
@@ -262,8 +262,8 @@ def _month_table(haystacks: list[Haystack]) -> Table:
             ),
             Row(
                 what="evidence of questions reachable from MEMORY.md or its pointers",
-                measured=f"{mean(evidence):.1%} of {len(evidence):,} questions' (on the page alone {mean(shown):.1%})",
-                figures={"reached": mean(evidence), "shown": mean(shown)},
+                measured=f"{mean(evidence):.1%} of {len(evidence):,} questions' (on the page {mean(on_page):.1%})",
+                figures={"reached": mean(evidence), "shown": mean(on_page)},
             ),
         ],
         ["Size curve of the first, in characters by day: " + " ".join(str(size) for size in months[0].sizes)],
@@ -271,8 +271,8 @@ def _month_table(haystacks: list[Haystack]) -> Table:
 
 
 class _Month:
-    def __init__(self, notes: int, lost: int, sizes: list[int], reached: list[float], shown: list[float]) -> None:
-        self.notes, self.lost, self.sizes, self.reached, self.shown = notes, lost, sizes, reached, shown
+    def __init__(self, notes: int, lost: int, sizes: list[int], reached: list[float], on_page: list[float]) -> None:
+        self.notes, self.lost, self.sizes, self.reached, self.on_page = notes, lost, sizes, reached, on_page
 
 
 def _dream_through(haystack: Haystack) -> _Month:
@@ -295,11 +295,11 @@ def _dream_through(haystack: Haystack) -> _Month:
         session = memory.session("end", resource="ada")
         page = parse_page(session.read("MEMORY.md"))
         lines = session.resource_state.dreams.lines
-        shown = {source for line in lines.values() if line.section != Section.POINTERS for source in line.sources}
-        reached = shown | set(_reached_by_pointers(memory, page.entries(Section.POINTERS)))
+        on_page = {source for line in lines.values() if line.section != Section.POINTERS for source in line.sources}
+        reached = on_page | set(_reached_by_pointers(memory, page.entries(Section.POINTERS)))
         shares = [_share(question.evidence, ids, reached) for question in haystack.questions]
-        alone = [_share(question.evidence, ids, shown) for question in haystack.questions]
-        return _Month(len(ids), lost, sizes, shares, alone)
+        shares_on_page = [_share(question.evidence, ids, on_page) for question in haystack.questions]
+        return _Month(len(ids), lost, sizes, shares, shares_on_page)
 
 
 def _is_found(memory: Memory, text: str, id: str) -> bool:

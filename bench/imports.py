@@ -83,7 +83,7 @@ _PROGRAMS = {"inmind": _IMPORT, "first turn": _FIRST_TURN, "bare": "pass"}
 
 
 def _environment(folder: Path) -> dict[str, str]:
-    """The current variables, with this source and separate folders for compiled files and memory."""
+    """The current variables, this source, and separate folders for compiled files and memory."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     path = os.pathsep.join(part for part in (str(_SOURCE), environment.get("PYTHONPATH", "")) if part)
     overrides = {

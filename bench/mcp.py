@@ -1,6 +1,6 @@
-"""Time of a memory tool over MCP, against the library call and against an echo tool over the same pipe.
+"""Time of a memory tool over MCP, against the library call and an echo tool.
 
-`python -m bench.mcp` is the server of the echo tool.
+The echo tool uses the same kind of pipe. `python -m bench.mcp` is the server of the echo tool.
 """
 
 from __future__ import annotations

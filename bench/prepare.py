@@ -1,4 +1,4 @@
-"""Time of `prepare`, against writing the prompt as JSON and against one commit of the same bytes."""
+"""Time of `prepare`, against JSON encoding of the prompt and one commit of the same bytes."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ WINDOW = 4_000_000
 SETTLE_SECONDS = 2 * MIN_SIGNATURE_AGE_NANOSECONDS / 1e9
 """Seconds after which the signature of a live file is trusted; a younger file is read each time.
 
-Any model takes longer to answer."""
+Models take longer to answer."""
 
 _SAMPLES = 240
 _JSON = "json.dumps"
 _CASES = {
-    "one more, borrowed": "host's list, a message more",
+    "one more, borrowed": "host's list, one more message",
     "same, borrowed": "host's list, unchanged",
-    "one more, owned": "our history, a message more",
+    "one more, owned": "our history, one more message",
     "same, owned": "our history, unchanged",
 }
 _EXTRAS = {
-    "turn, borrowed": "host's list, a reply and a message more",
-    "loaded, borrowed": "host's list, a message more, reloaded",
-    "half full, borrowed": "host's list, a message more, window half full",
-    "open call, borrowed": "host's list, a message more, an open call",
+    "turn, borrowed": "host's list, one more reply and message",
+    "loaded, borrowed": "host's list, one more message, reloaded",
+    "half full, borrowed": "host's list, one more message, window half full",
+    "open call, borrowed": "host's list, one more message, an open call",
 }
 
 
@@ -187,7 +187,7 @@ def _with_commit() -> Table:
         medians = f"{format_duration(timings.median('prepare'))} / {format_duration(timings.median('bare'))}"
         rows.append(
             Row(
-                what=f"{size:>5,}: host's list, a message more",
+                what=f"{size:>5,}: host's list, one more message",
                 measured=f"{ratio:.2f}x ({medians})",
                 bar=f"<= {MAX_COMMIT_RATIO:g}x",
                 met=ratio <= MAX_COMMIT_RATIO,

@@ -51,7 +51,7 @@ class Question:
     evidence: frozenset[int]
     """The messages that answer it, numbered through all sessions from 0."""
     at: datetime
-    """When the question is asked: at the end, unless the dataset has a date."""
+    """Time of the question: the end, unless the dataset has a date."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Time of `record` against one bare commit of the same bytes, with and without a call of a memory tool."""
+"""Time of `record`, with and without a memory tool call, against a bare commit."""
 
 from __future__ import annotations
 

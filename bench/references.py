@@ -3,7 +3,7 @@
 Recorded runs of tool-using agents are added to a session message by message. Right before each call of the agent, every
 id among its arguments that was mentioned before must be in the [WORKING MEMORY] block, cut to its budget. This file
 decides from the arguments alone what counts as an id: a value under a key that ends in id, number, code or similar, or
-a word with letters and digits. Emails and file names are counted separately, since a person may write them for the
+a word with letters and digits. Emails and file names are counted separately, since a user may write them for the
 first time. The library's definition of an id is not used.
 
 False ids are numbers, dates, times, prices, sizes and telephone numbers that memory extracted as ids although no key in

@@ -1,4 +1,4 @@
-"""`python -m bench.resolve DIR`: how often the resolver is right, on recorded dialogues.
+"""`python -m bench.resolve DIR`: accuracy of the resolver on recorded dialogues.
 
 The dialogues have no annotated references, so the references are derived as follows.
 

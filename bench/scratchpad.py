@@ -1,4 +1,7 @@
-"""Time of a scratchpad update, against a copy of the state and one commit, and of reopening after 1,000 updates."""
+"""Time of a scratchpad update, and of reopening after 1,000 updates.
+
+An update is compared with a copy of the state and one commit.
+"""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ Sets = Mapping[str, Sequence[Haystack]]
 
 def run() -> list[Table]:
     data = os.environ.get("INMIND_DATA", "")
-    sets = {name: found for name in SETS if data and (found := load_haystacks(Path(data), name))}
+    sets = {name: recall_tables for name in SETS if data and (recall_tables := load_haystacks(Path(data), name))}
     if not sets:
         return [Table("evidence found", [], ["Nothing was measured: INMIND_DATA names no folder with conversations."])]
     peers = os.environ.get("INMIND_BENCH_PEERS", "1") != "0"
@@ -102,10 +102,10 @@ def run() -> list[Table]:
     with TemporaryDirectory() as folder:
         workspace = Workspace(python, Path(folder))
         setups = [*_ours(installed), FTS5, *(_peers(RECALL_EMBEDDER) if peers else [])]
-        found = [_recall_table(name, haystacks, setups, workspace) for name, haystacks in sets.items()]
+        recall_tables = [_recall_table(name, haystacks, setups, workspace) for name, haystacks in sets.items()]
         embedders = [name for name in installed if name == SPEED_EMBEDDER]
         setups = [*_ours(embedders), *BASELINES, *(_peers(SPEED_EMBEDDER) if peers else [])]
-        return [*found, _speed(sets, setups, workspace)]
+        return [*recall_tables, _speed(sets, setups, workspace)]
 
 
 BARE, FTS5 = SearchSetup("bare", "bare"), SearchSetup("fts5", "fts5")
@@ -134,10 +134,10 @@ class Score:
     figures: Mapping[str, float]
 
 
-def _score(question: Question, found: Sequence[int]) -> Score:
+def _score(question: Question, numbers: Sequence[int]) -> Score:
     evidence = question.evidence
-    recalls = {f"@{depth}": len(evidence & set(found[:depth])) / len(evidence) for depth in DEPTHS}
-    first = next((1 / place for place, number in enumerate(found, start=1) if number in evidence), 0.0)
+    recalls = {f"@{depth}": len(evidence & set(numbers[:depth])) / len(evidence) for depth in DEPTHS}
+    first = next((1 / place for place, number in enumerate(numbers, start=1) if number in evidence), 0.0)
     return Score(question.kind, {**recalls, "MRR": first})
 
 
@@ -145,8 +145,8 @@ def _scores(process: Process, haystack: Haystack) -> Iterator[Score]:
     process.open()
     process.fill(haystack.chat_sessions)
     for question in haystack.questions:
-        found, _ = process.ask("search", query=question.text, limit=max(DEPTHS), at=question.at.isoformat())
-        yield _score(question, found)
+        numbers, _ = process.ask("search", query=question.text, limit=max(DEPTHS), at=question.at.isoformat())
+        yield _score(question, numbers)
 
 
 def _recall_table(
@@ -157,8 +157,8 @@ def _recall_table(
         with workspace.process(setup, name, cache_vectors=True) as process:
             scores_by_setup[setup] = [score for haystack in haystacks for score in _scores(process, haystack)]
     matrix = Matrix(setups)
-    asked = Counter(question.kind for haystack in haystacks for question in haystack.questions)
-    for kind, number in {_ALL: asked.total(), **dict(sorted(asked.items()))}.items():
+    questions_by_kind = Counter(question.kind for haystack in haystacks for question in haystack.questions)
+    for kind, number in {_ALL: questions_by_kind.total(), **dict(sorted(questions_by_kind.items()))}.items():
         for metric in METRICS:
             figures = {
                 setup: mean(score.figures[metric] for score in scores if kind in (_ALL, score.kind))
@@ -171,7 +171,7 @@ def _recall_table(
         if setup.ours
     ]
     message_count = sum(1 for haystack in haystacks for _ in haystack.turns)
-    title = f"{name}: evidence found for {asked.total():,} questions in {message_count:,} messages"
+    title = f"{name}: evidence found for {questions_by_kind.total():,} questions in {message_count:,} messages"
     return Table(title, [*bars, *_rank_rows(matrix, gt), *matrix.rows], list(_rank_notes(matrix, gt)))
 
 
@@ -198,8 +198,8 @@ def _share(value: float) -> str:
 
 def _speed(sets: Sets, setups: Sequence[SearchSetup], workspace: Workspace) -> Table:
     sizes = [int(size) for size in os.environ.get("INMIND_BENCH_SIZES", "").split(",") if size] or SIZES
-    asked = [question.text for haystacks in sets.values() for haystack in haystacks for question in haystack.questions]
-    questions = Random(11).sample(asked, min(QUESTIONS, len(asked)))
+    texts = [question.text for haystacks in sets.values() for haystack in haystacks for question in haystack.questions]
+    questions = Random(11).sample(texts, min(QUESTIONS, len(texts)))
     matrix, searching, adding = Matrix(setups), Timings(), Timings()
     for size in sizes:
         with ExitStack() as running:
@@ -269,11 +269,11 @@ def _interleave(
 ) -> None:
     """In random order each time, so that no setup always runs after the same one."""
     spent, order, random = dict.fromkeys(processes, 0.0), list(processes), Random(3)
-    for turn, asked in enumerate(requests):
+    for turn, request in enumerate(requests):
         random.shuffle(order)
         for setup in order:
             if turn < _MIN_QUESTIONS or spent[setup] < _MAX_SECONDS:
-                _, took = processes[setup].ask(do, **asked)
+                _, took = processes[setup].ask(do, **request)
                 spent[setup] += took
                 timings.add_sample(setup.name, took)
 
@@ -332,8 +332,8 @@ class Matrix:
 
     def add(self, what: str, figures: Mapping[SearchSetup, float], show: Callable[[float], str]) -> None:
         self.figures[what] = figures
-        shown = self._align({setup: show(figure) for setup, figure in figures.items()})
-        self.rows.append(Row(what=what, measured=shown, figures={setup.name: it for setup, it in figures.items()}))
+        cells = self._align({setup: show(figure) for setup, figure in figures.items()})
+        self.rows.append(Row(what=what, measured=cells, figures={setup.name: it for setup, it in figures.items()}))
 
     def _align(self, cells: Mapping[SearchSetup, str]) -> str:
         return " ".join(cells.get(setup, "-").rjust(max(len(setup.name), 6)) for setup in self.setups)
@@ -341,11 +341,11 @@ class Matrix:
     def better_peers(self, ours: SearchSetup, better: Better) -> dict[str, list[str]]:
         """Return the peers that are better than one of ours, with the rows."""
         peers = [setup for setup in self.setups if not setup.ours and setup != BARE]
-        found = {
+        rows_by_peer = {
             peer.name: [what for what, row in self.figures.items() if peer in row and better(row[peer], row[ours])]
             for peer in peers
         }
-        return {name: rows for name, rows in found.items() if rows}
+        return {name: rows for name, rows in rows_by_peer.items() if rows}
 
 
 def _rank_rows(matrix: Matrix, better: Better) -> Iterator[Row]:
@@ -363,4 +363,4 @@ def _rank_rows(matrix: Matrix, better: Better) -> Iterator[Row]:
 def _rank_notes(matrix: Matrix, better: Better) -> Iterator[str]:
     for ours in (setup for setup in matrix.setups if setup.ours):
         for name, rows in matrix.better_peers(ours, better).items():
-            yield f"{name} is ahead of {ours.full_name} in: {'; '.join(rows)}."
+            yield f"{name} is better than {ours.full_name} in: {'; '.join(rows)}."

@@ -1,4 +1,4 @@
-"""Bytes on disk per byte of text, the growth of a turn's time, and a note against a bare durable insert."""
+"""Disk usage per byte of text, growth of turn times, and a note against a bare insert."""
 
 from __future__ import annotations
 

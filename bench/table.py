@@ -40,7 +40,7 @@ class Table:
     title: str
     rows: Sequence[Row]
     notes: Sequence[str] = ()
-    """How the numbers were measured, and on what."""
+    """Method and data of the measurement."""
 
     def __str__(self) -> str:
         cells = [_HEADINGS, *((row.what, row.measured, row.bar, row.verdict) for row in self.rows)]

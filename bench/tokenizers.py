@@ -1,4 +1,4 @@
-"""The real tokenizers that estimates are compared with. Their vocabularies are installed, so nothing is downloaded."""
+"""The real tokenizers that estimates are compared with, with installed vocabularies."""
 
 from __future__ import annotations
 

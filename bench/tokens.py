@@ -70,7 +70,7 @@ def _error_row(corpus: Corpus, family: str) -> Row:
 
 
 def _english() -> Corpus:
-    descriptions = (str(found.metadata.get_payload()) for found in _distributions())  # a README, as a rule
+    descriptions = (str(distribution.metadata.get_payload()) for distribution in _distributions())  # usually a README
     half = _MAX_CHARACTERS // 2
     docstrings = (text for tree in _parse_sources() for text in _docstrings(tree))
     text = _join_up_to(half, descriptions) + "\n\n" + _join_up_to(half, docstrings)
@@ -87,7 +87,7 @@ def _json() -> Corpus:
     indented = (json.dumps(_signatures(tree), indent=2) for tree in _parse_sources(start=1))
     third = _MAX_CHARACTERS // 3
     text = "\n".join(_join_up_to(third, texts) for texts in (compact, indented, _answers()))
-    return Corpus("JSON", "signatures of the standard library, answers of recorded tools where there are any", text)
+    return Corpus("JSON", "signatures of the standard library, recorded tool results if available", text)
 
 
 def _answers() -> Iterator[str]:
@@ -101,8 +101,8 @@ def _answers() -> Iterator[str]:
 
 def _chinese() -> Corpus:
     """Messages of the type checker, the only longer Chinese text among the installed packages."""
-    found = find_spec("pyright")
-    bundle = Path(found.origin).parent / "dist" / "dist" / "pyright-internal.js" if found and found.origin else None
+    spec = find_spec("pyright")
+    bundle = Path(spec.origin).parent / "dist" / "dist" / "pyright-internal.js" if spec and spec.origin else None
     texts: list[str] = []
     if bundle and bundle.is_file():
         for literal in re.findall(r"JSON\.parse\('(\{(?:[^'\\]|\\.)*\})'\)", bundle.read_text("utf-8")):
@@ -157,8 +157,8 @@ def _join_up_to(characters: int, texts: Iterable[str]) -> str:
 
 
 def _distributions() -> list[Any]:
-    others = [found for found in distributions() if found.name != "inmind"]
-    return sorted(others, key=lambda found: (found.name or "").lower())
+    others = [distribution for distribution in distributions() if distribution.name != "inmind"]
+    return sorted(others, key=lambda distribution: (distribution.name or "").lower())
 
 
 def _sources(start: int = 0) -> Iterator[str]:

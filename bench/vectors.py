@@ -1,4 +1,4 @@
-"""Nearest vector search: ours, brute force in numpy, usearch and sqlite-vec, timed in one run.
+"""Nearest vector search: inmind, brute force in numpy, usearch and sqlite-vec, in one run.
 
 Texts cluster by subject, and random vectors do not. So the vectors are wordllama's, of one to three consecutive
 sentences of real conversations; if there are too few, points between two neighbouring sentences are added, with a small
@@ -305,9 +305,9 @@ def _recall(search: Search, queries: Vectors, nearest: Sequence[Sequence[int]], 
 def _row(
     name: str, timings: Timings, costs: Mapping[str, float], recalls: Sequence[float], *, size: int, dimensions: int
 ) -> Row:
-    shown = " / ".join(f"{recall:.3f}" for recall in recalls)
+    recall_text = " / ".join(f"{recall:.3f}" for recall in recalls)
     measured = (
-        f"{format_duration(timings.median(name))}, p99 {format_duration(timings.p99(name))}; found {shown}; "
+        f"{format_duration(timings.median(name))}, p99 {format_duration(timings.p99(name))}; found {recall_text}; "
         f"added in {costs['seconds to add']:.1f} s; {costs['bytes in memory']:.0f} bytes each, "
         f"{costs['bytes on disk']:.0f} on disk"
     )

@@ -1,4 +1,4 @@
-"""Overhead of memory per request: a wrapped client against the bare client, with a provider on loopback."""
+"""Overhead of memory per request: a wrapped client against the bare client."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def run() -> list[Table]:
 def _added_time(timings: Timings, size: int) -> Row:
     wrapped, bare = timings.median("wrapped"), timings.median("bare")
     return Row(
-        what=f"{size:>5,}: what memory adds",
+        what=f"{size:>5,}: added by memory",
         measured=f"{format_duration(wrapped - bare)}, {wrapped / bare:.2f}x "
         f"({format_duration(wrapped)} / {format_duration(bare)})",
         figures={"added": wrapped - bare, "wrapped": wrapped, "p95": timings.p95("wrapped"), "bare": bare},
@@ -49,10 +49,10 @@ def _added_time(timings: Timings, size: int) -> Row:
 
 def _time_size(size: int) -> Timings:
     timings = Timings()
-    with ExitStack() as opened:
-        provider = opened.enter_context(Provider())
-        client = opened.enter_context(OpenAI(base_url=provider.openai, api_key="none", max_retries=0))
-        memory = opened.enter_context(Memory.open(opened.enter_context(TemporaryDirectory())))
+    with ExitStack() as stack:
+        provider = stack.enter_context(Provider())
+        client = stack.enter_context(OpenAI(base_url=provider.openai, api_key="none", max_retries=0))
+        memory = stack.enter_context(Memory.open(stack.enter_context(TemporaryDirectory())))
         for number in range(setup_count(size)):
             session = memory.session(f"bench-{number}", window=WINDOW, cwd="/bench")
             sleep(SETTLE_SECONDS)

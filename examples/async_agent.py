@@ -1,8 +1,8 @@
-"""An async agent with two concurrent helpers and a cancelled call. Nothing is lost or stored twice.
+"""An async agent with two concurrent helpers and a cancelled call.
 
-The names are those of the sync memory, awaited. The model is a list of scripted replies, so this runs without a network
-or a key; `reply` stands for `await client.chat.completions.create(...)`. With a client,
-`inmind.wrap(AsyncOpenAI(), session)` is shorter.
+Nothing is lost or stored twice. The names are those of the sync memory, awaited. The model is a list of scripted
+replies, so this runs without a network or a key; `reply` stands for `await client.chat.completions.create(...)`. With a
+client, `inmind.wrap(AsyncOpenAI(), session)` is shorter.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def says(text: str) -> Message:
 SCRIPT = {
     "english": [looks_up("page-1"), says("The English page greets no one by name.")],
     "chinese": [looks_up("page-2"), says("The Chinese page has no title.")],
-    "desk": [says("Both pages need work: a greeting in English, a title in Chinese.")],
+    "main": [says("Both pages need work: a greeting in English, a title in Chinese.")],
 }
 PAGES = {"page-1": {"id": "page-1", "title": "Welcome"}, "page-2": {"id": "page-2", "title": ""}}
 
@@ -38,8 +38,8 @@ PAGES = {"page-1": {"id": "page-1", "title": "Welcome"}, "page-2": {"id": "page-
 async def reply(session: AsyncSession, request: Message) -> Message:
     """The next scripted reply, chosen by the length of the conversation in the request."""
     await asyncio.sleep(0)  # the network
-    spoken = [message for message in request["messages"] if message["role"] == "assistant"]
-    return SCRIPT[session.id][len(spoken)]
+    replies = [message for message in request["messages"] if message["role"] == "assistant"]
+    return SCRIPT[session.id][len(replies)]
 
 
 async def turn(session: AsyncSession, question: str) -> str:
@@ -55,29 +55,29 @@ async def turn(session: AsyncSession, question: str) -> str:
             return recorded.text
 
 
-async def run_helper(desk: AsyncSession, name: str) -> str:
+async def run_helper(session: AsyncSession, name: str) -> str:
     """A helper has its own conversation, and its findings are merged back."""
-    helper = await desk.spawn(name)
-    found = await turn(helper, f"Look through the {name} page.")
-    await desk.merge_back(helper)
-    return found
+    helper = await session.spawn(name)
+    summary = await turn(helper, f"Look through the {name} page.")
+    await session.merge_back(helper)
+    return summary
 
 
 async def main() -> None:
     with tempfile.TemporaryDirectory() as home:
         async with AsyncMemory.open(home) as memory:
-            desk = await memory.session("desk", resource="ada")
-            for found in await asyncio.gather(run_helper(desk, "english"), run_helper(desk, "chinese")):
-                print(found)
-            print("In mind:", ", ".join(sorted(entity.id for entity in (await desk.entities).window)))
+            session = await memory.session("main", resource="ada")
+            for summary in await asyncio.gather(run_helper(session, "english"), run_helper(session, "chinese")):
+                print(summary)
+            print("In mind:", ", ".join(sorted(entity.id for entity in (await session.entities).window)))
 
             question = "What is left to do?"
-            impatient = asyncio.create_task(turn(desk, question))
+            impatient = asyncio.create_task(turn(session, question))
             await asyncio.sleep(0)
             impatient.cancel()
             await asyncio.wait([impatient])
-            print("The user gives up, and asks again:", await turn(desk, question))
-            print("Asked in all:", sum(entry.wire["role"] == "user" for entry in (await desk.state).conversation))
+            print("The user gives up, and asks again:", await turn(session, question))
+            print("Asked in all:", sum(entry.wire["role"] == "user" for entry in (await session.state).conversation))
 
 
 if __name__ == "__main__":

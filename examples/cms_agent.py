@@ -1,6 +1,6 @@
-"""An assistant for a web site: people say "it", "the other one", "that section", and the tools need ids.
+"""An assistant for a web site: users say "it" or "the other one", tools need ids.
 
-The site runs in this process, with real state and real errors. The lines marked `memory` resolve what is meant, ask if
+The site runs in this process, with real state and real errors. The lines marked `memory` resolve references, ask if
 several entities fit, and stop a call with an id that was never seen. At the end the entities of the session are
 compared with the site.
 
@@ -62,7 +62,7 @@ SCRIPT = (
     says("It is shown in a section, so it stays."),
     calls("cms_deleteImage", imageId=id_of("lake-night.jpg")),
     says("The lake at night is deleted."),
-    calls("cms_deletePage", pageId="page-120"),  # models do that
+    calls("cms_deletePage", pageId="page-120"),  # an invented id, as models send
     calls("cms_deletePage", pageId=id_of("Contact")),
     says("Contact is deleted."),
     calls("cms_addSection", pageId=id_of("Our Team"), heading="Find us"),
@@ -72,42 +72,42 @@ SCRIPT = (
 
 def talk(agent: Agent, text: str) -> None:
     """One turn. If the words fit several entities, the user is asked instead of the model."""
-    tell("\nyou", text)
-    meant = agent.session.resolve(text)
-    for reference in meant.references:
+    print_line("\nyou", text)
+    resolution = agent.session.resolve(text)
+    for reference in resolution.references:
         if reference.verdict == "resolved":
             things = " and ".join(map(str, reference.entities))
-            tell("memory", f'"{reference.text}" is {things} ({reference.confidence:.0%}: {reference.why})')
-    if meant.verdict == "ambiguous":
-        tell("memory", f"not clear: {meant.why}")
-        agent.session.add([{"role": "user", "content": text}, {"role": "assistant", "content": meant.question}])
-        tell("agent", meant.question)
+            print_line("memory", f'"{reference.text}" is {things} ({reference.confidence:.0%}: {reference.why})')
+    if resolution.verdict == "ambiguous":
+        print_line("memory", f"not clear: {resolution.why}")
+        agent.session.add([{"role": "user", "content": text}, {"role": "assistant", "content": resolution.question}])
+        print_line("agent", resolution.question)
     else:
-        tell("agent", agent.answer(text))
+        print_line("agent", agent.answer(text))
 
 
 def print_call(call: HostCall, result: str) -> None:
-    tell("tool", format_call(call))
-    told = json.loads(result)
-    if not told["success"]:
-        tell("", f"refused: {told['error']}")
+    print_line("tool", format_call(call))
+    outcome = json.loads(result)
+    if not outcome["success"]:
+        print_line("", f"refused: {outcome['error']}")
 
 
 def compare(session: Session, cms: Cms) -> bool:
     """Check that all entities of the window are in the last prompt, and match the site."""
     sent = json.dumps(session.prompt(session.usage.calls).request)
     agree = len(session.entities) > 0
-    tell("\nmemory", "what the model was told of the site, and what the site says:")
+    print_line("\nmemory", "entities in the last prompt, and on the site:")
     for thing in session.entities:
-        there = cms.name_of(thing.id)
-        same = thing.id in sent and there == (None if thing.deleted else thing.name)
+        current = cms.name_of(thing.id)
+        same = thing.id in sent and current == (None if thing.deleted else thing.name)
         agree &= same
-        tell("", f"{thing.id:<11}{'(deleted)' if thing.deleted else thing.name:<17}{there or '(not there)'}")
+        print_line("", f"{thing.id:<11}{'(deleted)' if thing.deleted else thing.name:<17}{current or '(not there)'}")
     return agree
 
 
-def tell(who: str, text: str) -> None:
-    print(f"{who:<{8 + who.count(chr(10))}}{text}")
+def print_line(speaker: str, text: str) -> None:
+    print(f"{speaker:<{8 + speaker.count(chr(10))}}{text}")
 
 
 def main() -> None:

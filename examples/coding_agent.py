@@ -1,9 +1,9 @@
-"""A coding agent whose run is more than twice as long as its context window, on a real project with real tests.
+"""A coding agent whose run is more than twice as long as its context window.
 
-It makes the failing tests of a small project pass, in dozens of calls; the output of one test run is more than a third
-of the window. Its loop has no code for that: `prepare` archives old messages before the window is full. The plan is on
-a scratchpad with a schema, the overview is written from events, files are entities with their paths, and the rule not
-to touch a test is retained word for word.
+It makes the failing tests of a small, real project pass, in dozens of calls; the output of one test run is more than a
+third of the window. Its loop has no code for that: `prepare` archives old messages before the window is full. The plan
+is on a scratchpad with a schema, the overview is written from events, files are entities with their paths, and the rule
+not to touch a test is retained word for word.
 
     python examples/coding_agent.py                                     # scripted: no key, no network
     python examples/coding_agent.py --model claude-sonnet-4-5           # with ANTHROPIC_API_KEY
@@ -38,13 +38,13 @@ RATES = Rates.per_million(input=3.00)
 """Dollars, as in common price lists: cache reads cost a tenth, cache writes a quarter more."""
 
 SYSTEM = "You work on a Python project with the tools. Keep your plan current with working_memory_update."
-TASK = "The tests of this project fail. Find out why, module by module, and mend it. Never change a file below tests/."
+TASK = "The tests of this project fail. Find out why, module by module, and fix it. Never change a file below tests/."
 QUESTION = "Thanks! How did your very first run of the tests end?"
 
 
 class Plan(BaseModel):
     goal: str = ""
-    modules: dict[str, Literal["open", "mended"]] = {}
+    modules: dict[str, Literal["open", "fixed"]] = {}
     causes: dict[str, str] = {}
 
 
@@ -60,8 +60,8 @@ def edits(path: str, old: str, new: str) -> Move:
     return calls("edit_file", path=path, old=old, new=new)
 
 
-def mark_mended(module: str, cause: str) -> Move:
-    return update_plan(modules={module: "mended"}, causes={module: cause})
+def mark_fixed(module: str, cause: str) -> Move:
+    return update_plan(modules={module: "fixed"}, causes={module: cause})
 
 
 RUNS_TESTS = calls("run_tests")
@@ -90,14 +90,14 @@ SCRIPT = (
         'f"{amount // 100}.{amount % 100:02}"',
         "f\"{'-' if amount < 0 else ''}{abs(amount) // 100:,}.{abs(amount) % 100:02}\"",
     ),
-    mark_mended("money", "Amounts went through floats, and neither commas nor signs were thought of."),
+    mark_fixed("money", "Amounts went through floats, and neither commas nor signs were thought of."),
     RUNS_TESTS,
     reads("tests/test_dates.py"),
     reads("tally/dates.py"),
     edits("tally/dates.py", 'month, number, year = text.split(".")', 'number, month, year = text.split(".")'),
     edits("tally/dates.py", "Q{when.month // 3}", "Q{(when.month + 2) // 3}"),
     RUNS_TESTS,
-    mark_mended("dates", "With points the day comes first, and March was in the second quarter."),
+    mark_fixed("dates", "With points the day comes first, and March was in the second quarter."),
     calls("search_files", words="import"),
     reads("tests/test_rows.py"),
     reads("tally/rows.py"),
@@ -109,7 +109,7 @@ SCRIPT = (
     ),
     edits("tally/rows.py", "from collections.abc", "import csv\nfrom collections.abc"),
     RUNS_TESTS,
-    mark_mended("rows", "It split at commas inside of quotes, and took headings and blank lines for expenses."),
+    mark_fixed("rows", "It split at commas inside of quotes, and took headings and blank lines for expenses."),
     reads("tests/test_totals.py"),
     reads("tally/totals.py"),
     edits(
@@ -119,22 +119,22 @@ SCRIPT = (
         "        totals[name] = totals.get(name, 0) + row.amount",
     ),
     RUNS_TESTS,
-    mark_mended("totals", "Only the last row of a month counted, whatever the year."),
+    mark_fixed("totals", "Only the last row of a month counted, whatever the year."),
     reads("tests/test_report.py"),
     reads("tally/report.py"),
     edits("tally/report.py", "100 * amount // whole for", "round(100 * amount / whole) if whole else 0 for"),
     RUNS_TESTS,
     edits(
         "tally/report.py",
-        'lines = [f"{name} {spoken(amount)}" for name, amount in totals.items()]\n'
-        '    return "\\n".join([*lines, f"sum {spoken(sum(totals.values()))}"])',
+        'lines = [f"{name} {render(amount)}" for name, amount in totals.items()]\n'
+        '    return "\\n".join([*lines, f"sum {render(sum(totals.values()))}"])',
         'rows = [*totals.items(), ("sum", sum(totals.values()))]\n'
-        "    names, amounts = max(len(name) for name, _ in rows), max(len(spoken(amount)) for _, amount in rows)\n"
-        '    lines = [f"{name:<{names}}  {spoken(amount):>{amounts}}" for name, amount in rows]\n'
+        "    names, amounts = max(len(name) for name, _ in rows), max(len(render(amount)) for _, amount in rows)\n"
+        '    lines = [f"{name:<{names}}  {render(amount):>{amounts}}" for name, amount in rows]\n'
         '    return "\\n".join([*lines[:-1], "-" * (names + 2 + amounts), lines[-1]])',
     ),
     RUNS_TESTS,
-    mark_mended("report", "Columns had no width, and shares were cut instead of rounded."),
+    mark_fixed("report", "Columns had no width, and shares were cut instead of rounded."),
     says("All tests pass. No test was changed."),
     calls("memory_read", path=match(r"archive/001[-\w]*\.md")),
     says(lambda sent: f"It ended with {sent.find(FAILED)}."),
@@ -143,25 +143,25 @@ SCRIPT = (
 
 def describe_call(call: HostCall, result: str) -> None:
     """One line per call; for a test run, its result."""
-    given = arguments_of(call)
-    about = given.get("path") or given.get("words") or ""
-    ended = re.search(r"^(OK|FAILED.*)$", result, re.MULTILINE) if call.name == "run_tests" else None
-    print(f"  {call.name} {ended[0] if ended else about}".rstrip())
+    arguments = arguments_of(call)
+    about = arguments.get("path") or arguments.get("words") or ""
+    outcome = re.search(r"^(OK|FAILED.*)$", result, re.MULTILINE) if call.name == "run_tests" else None
+    print(f"  {call.name} {outcome[0] if outcome else about}".rstrip())
 
 
 def show_compactions(prompt: Prompt) -> None:
     for one in prompt.report.compactions:
-        left = f"{one.messages} of its messages, {one.tokens:,} tokens"
-        print(f"  -- call {prompt.call}: {one.reason}. {left}: now in {', '.join(one.archives)}")
+        size = f"{one.messages} of its messages, {one.tokens:,} tokens"
+        print(f"  -- call {prompt.call}: {one.reason}. {size}: now in {', '.join(one.archives)}")
 
 
-def show_what_lasted(session: Session, project: Project) -> None:
+def show_memory(session: Session, project: Project) -> None:
     plan = Plan.model_validate(session.scratchpad.snapshot)
     print("\nThe plan, on the scratchpad:")
     print(*(f"  {name:<8}{state:<8}{plan.causes.get(name, '')}" for name, state in plan.modules.items()), sep="\n")
-    print("overview.md, as memory kept it:")
+    print("overview.md, written from events:")
     print(*(f"  {line}" for line in session.overview.splitlines() if line.startswith("- ")), sep="\n")
-    print("What had to survive, word for word:")
+    print("Retained word for word:")
     print(*(f"  {item.kind}: {item.text}" for item in session.retained), sep="\n")
     paths = project.list_files().split("\n")
     checks = [session.check_call("read_file", {"path": path}) for path in paths]
@@ -174,14 +174,14 @@ def undo_last_compaction(session: Session, provider: Provider) -> None:
     if not session.state.history.compactions:
         return
     before = results_in(session.prepare(format=provider))
-    lifted = session.undo_compaction()
-    print(f"In a larger window the last compaction is taken back. {lifted}")
-    print(f"Results of tools that are sent: {before} before, {results_in(session.prepare(format=provider))} now")
+    undone = session.undo_compaction()
+    print(f"In a larger window the last compaction is undone. {undone}")
+    print(f"Tool results that are sent: {before} before, {results_in(session.prepare(format=provider))} now")
 
 
 def results_in(prompt: Prompt) -> int:
-    spoken = FORMATS[prompt.format]
-    return sum(len(spoken.read(message).results) for message in prompt.messages)
+    fmt = FORMATS[prompt.format]
+    return sum(len(fmt.read(message).results) for message in prompt.messages)
 
 
 def show_price(session: Session, provider: Provider, tools: Sequence[Tool]) -> None:
@@ -193,18 +193,20 @@ def show_price(session: Session, provider: Provider, tools: Sequence[Tool]) -> N
     calls, bare = other.full.usage.calls, other.bare
     print(f"\nWith memory, in a window of {WINDOW:,}: {bill(session.usage)}")
     print(f"Without, in a window without end:   {bill(other.full.usage)}")
-    print(f"Without, in the same window:        {bare.did_not_fit} of {calls} calls do not fit at all")
+    print(f"Without, in the same window:        {bare.did_not_fit} of {calls} calls do not fit")
 
 
 def without_memory_messages(messages: Sequence[Wire], provider: Provider) -> list[Wire]:
     """The conversation without calls of memory tools."""
-    spoken = FORMATS[provider]
-    read = [spoken.read(wire) for wire in messages]
-    ours = {call.id for one in read if any(is_memory_tool(call.name) for call in one.calls) for call in one.calls}
+    fmt = FORMATS[provider]
+    parsed = [fmt.read(wire) for wire in messages]
+    memory_calls = {
+        call.id for one in parsed if any(is_memory_tool(call.name) for call in one.calls) for call in one.calls
+    }
     return [
         wire
-        for wire, one in zip(messages, read, strict=True)
-        if ours.isdisjoint(each.id for each in (*one.calls, *one.results))
+        for wire, one in zip(messages, parsed, strict=True)
+        if memory_calls.isdisjoint(each.id for each in (*one.calls, *one.results))
     ]
 
 
@@ -237,7 +239,7 @@ def main() -> None:
         for text in (TASK, QUESTION):
             print(text)
             print(agent.answer(text))
-        show_what_lasted(session, project)
+        show_memory(session, project)
         show_price(session, model.provider, tools)
         undo_last_compaction(memory.session("tally", layers=layers, window=128_000), model.provider)
         passed, untouched = project.run_tests().endswith("exit code 0"), project.tests_are_untouched()

@@ -1,4 +1,4 @@
-"""Search finds what was said weeks ago in another session, with its context, and as it was known then.
+"""Search over weeks and sessions: with context, by kind, and as of a date.
 
 An agent of a team talks about its gateway in March, notes what it learns, and is asked about it in May. No model and no
 embedder is used. The clock is set by the script, so that the dates are always the same.
@@ -24,7 +24,7 @@ TALK = (
 
 def march(memory: Memory, clock: ManualClock) -> None:
     session = memory.session("gateway", resource="team")
-    session.add([{"role": role, "content": said} for role, said in TALK])
+    session.add([{"role": role, "content": text} for role, text in TALK])
     session.note("The deadline for the API is March 20.", kind="fact")
     clock.advance(seconds=7 * DAY)
     session.note("The deadline for the API moved to April 2.", kind="fact")
@@ -35,14 +35,14 @@ def march(memory: Memory, clock: ManualClock) -> None:
 
 def may(memory: Memory) -> None:
     session = memory.session("handover", resource="team")
-    ask("How did we solve CORS?", session.search("How did we solve CORS?", limit=2))
-    ask("When is the deadline for the API?", session.search("When is the deadline for the API?", limit=2))
-    ask("The same, as of March 11", session.search("When is the deadline for the API?", limit=2, as_of="2026-03-11"))
-    ask("What Mei likes", session.search("Mei", kinds=["preference"]))
-    ask("Said in March about the gateway", session.search("gateway", sources="sessions", until="2026-03-31", limit=1))
+    show("How did we solve CORS?", session.search("How did we solve CORS?", limit=2))
+    show("When is the deadline for the API?", session.search("When is the deadline for the API?", limit=2))
+    show("The same, as of March 11", session.search("When is the deadline for the API?", limit=2, as_of="2026-03-11"))
+    show("What Mei likes", session.search("Mei", kinds=["preference"]))
+    show("Said in March about the gateway", session.search("gateway", sources="sessions", until="2026-03-31", limit=1))
 
 
-def ask(question: str, hits: list[Hit]) -> None:
+def show(question: str, hits: list[Hit]) -> None:
     print(question)
     for hit in hits:
         crystal = hit.crystal

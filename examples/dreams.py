@@ -1,8 +1,8 @@
-"""An agent that works for weeks while its MEMORY.md stays one page: by rules, without a model.
+"""MEMORY.md stays one page while an agent works for weeks.
 
-It takes notes during the day and dreams every night. Newer facts replace older ones, edits of people stay, and faded
-lines are replaced by a pointer that says how to find them. A dream can be undone. The clock is set by the script, so
-that the dates are always the same.
+The dreams use rules, without a model. The agent takes notes during the day and dreams every night. Newer facts replace
+older ones, edits of users stay, and faded lines are replaced by a pointer that says how to find them. A dream can be
+undone. The clock is set by the script, so that the dates are always the same.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ def first_week(memory: Memory, session: Session, clock: ManualClock, page: Path)
     session.note("Mei prefers to be called, and never mailed.", kind="preference", importance=0.9)
     session.note("The deadline for the API is March 20.", kind="fact")
     dream(memory, "The first dream")
-    a_person_edits(page, "## The Bond\n", "## The Bond\n\n- Mei is on leave in August.\n")
+    edit_by_hand(page, "## The Bond\n", "## The Bond\n\n- Mei is on leave in August.\n")
     clock.advance(seconds=7 * DAY)
     session.note("The deadline for the API moved to April 2.", kind="fact")
     dream(memory, "A week later")
 
 
-def a_busy_spring(memory: Memory, session: Session, clock: ManualClock) -> None:
+def five_busy_weeks(memory: Memory, session: Session, clock: ManualClock) -> None:
     for week in range(5):
         for place, host in enumerate(HOSTS):
             rack, fan, bill = 10 * week + place, 300 + 70 * week + 7 * place, 9_000 + 130 * week + 13 * place
@@ -46,7 +46,7 @@ def dream(memory: Memory, title: str) -> None:
     print("\n".join(f"  {line}" for line in dreamt.diff.splitlines() if line.startswith(("+- ", "-- "))))
 
 
-def a_person_edits(page: Path, old: str, new: str) -> None:
+def edit_by_hand(page: Path, old: str, new: str) -> None:
     page.write_text(page.read_text("utf-8").replace(old, new), "utf-8")
 
 
@@ -55,13 +55,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as home, Memory.open(home, clock=clock, embedder=None) as memory:
         session, page = memory.session("ops", resource="team"), Path(home, "resources", "team", "MEMORY.md")
         first_week(memory, session, clock, page)
-        a_busy_spring(memory, session, clock)
+        five_busy_weeks(memory, session, clock)
         text = page.read_text("utf-8")
         print(f"After fifty notes more it has at most 6,000 characters: {len(text) <= 6_000}. Of Mei it says:")
         print("\n".join(f"  {line}" for line in text.splitlines() if line.startswith("- Mei")))
         faded = next(line for line in text.splitlines() if line.startswith("- Past: "))
         topic, _, keywords = faded.partition(" → search: ")
-        print(f"It says of what has faded:\n  {topic}\nand how to find it: {keywords}. These words find:")
+        print(f"Faded facts have a pointer:\n  {topic}\nwith keywords for a search: {keywords}. They find:")
         (hit,) = memory.resource("team").search(keywords.strip("`"), limit=1)
         print(f"  {hit.passage}")
         session.note("The deadline for the API is off.", kind="fact")

@@ -1,8 +1,9 @@
-"""A coding agent whose run is longer than its context window: archived messages can be read again and restored.
+"""A coding agent whose run is longer than its context window.
 
-The loop has no code for the window. When three quarters of it are full, `prepare` archives old messages, and a stub
-says where they are. The scripted model needs one of the outputs again and reads it. Then the session continues with a
-model that has room for everything, and the compactions are undone. The project is invented.
+Archived messages can be read again and restored. The loop has no code for the window. When three quarters of it are
+full, `prepare` archives old messages, and a stub says where they are. The scripted model needs one of the outputs again
+and reads it. Then the session continues with a model that has room for everything, and the compactions are undone. The
+project is invented.
 """
 
 from __future__ import annotations
@@ -60,10 +61,10 @@ def calls(prompt: Prompt, name: str, **arguments: Any) -> Message:
 
 def archive_path(stub: str) -> str:
     """The path of the archive page that a stub names."""
-    found = re.search(r"archive/\S+\.md", stub)
-    if found is None:
-        raise ValueError(f"{stub} does not say where they are")
-    return found[0]
+    match = re.search(r"archive/\S+\.md", stub)
+    if match is None:
+        raise ValueError(f"{stub} names no archive page")
+    return match[0]
 
 
 def read_file(call: HostCall) -> str:
@@ -77,23 +78,23 @@ def outputs(prompt: Prompt) -> list[Any]:
 
 def stub(prompt: Prompt) -> str:
     """The stub that is sent instead of archived messages; empty if there is none."""
-    said = (str(message["content"]) for message in prompt.messages)
-    return next((text for text in said if text.startswith("<compacted_history>")), "")
+    texts = (str(message["content"]) for message in prompt.messages)
+    return next((text for text in texts if text.startswith("<compacted_history>")), "")
 
 
 def count_outputs(session: Session, prompt: Prompt) -> str:
-    there = sum(message["role"] == "tool" for message in session.messages)
-    return f"{len(outputs(prompt))} of {there} outputs are sent."
+    total = sum(message["role"] == "tool" for message in session.messages)
+    return f"{len(outputs(prompt))} of {total} outputs are sent."
 
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as home, Memory.open(home) as memory:
         session = memory.session("login", resource="ada", window=9_000, reserve=1_000)
         work(session, MOVES)
-        roomy = memory.session("login", window=128_000)
-        for _ in roomy.state.history.compactions:
-            roomy.undo_compaction()
-        print(f"Taken back in a larger window: {count_outputs(roomy, roomy.prepare(tools=TOOLS))}")
+        larger = memory.session("login", window=128_000)
+        for _ in larger.state.history.compactions:
+            larger.undo_compaction()
+        print(f"Restored in a larger window: {count_outputs(larger, larger.prepare(tools=TOOLS))}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A custom layer: tools that failed recently, so that the model does not repeat the same call.
+"""A custom layer: tools that failed recently, so that the model does not repeat the call.
 
 A layer returns a text for the model and the events it comes from. The budget, escaping and cache placement are handled
 by the prompt, so a layer is short.
@@ -24,7 +24,7 @@ class FailuresLayer(PlainLayer):
     budget = Budget(min=20, max=60)
 
     def recall(self, context: LayerContext) -> LayerText | None:
-        failed = [f"- {said}" for said in reversed(results(context.messages)) if said.startswith(FAILED)]
+        failed = [f"- {text}" for text in reversed(results(context.messages)) if text.startswith(FAILED)]
         return LayerText("\n".join(failed), pointer="[older failures are in the conversation]") if failed else None
 
 

@@ -1,8 +1,8 @@
 """A support agent that consults two specialists, and recognises its customer days later.
 
-The desk talks to the customer. It consults sub-agents, one for orders and one for refunds, which each get the part of
-its memory that they need: a copy of the case, a view, or nothing. Their changes are merged back, and the report has
-both values of a conflict. Notes belong to the customer, not to the conversation: a dream writes them to a page
+The support agent talks to the customer. It consults sub-agents, one for orders and one for refunds, which each get the
+part of its memory that they need: a copy of the case, a view, or nothing. Their changes are merged back, and the report
+has both values of a conflict. Notes belong to the customer, not to the conversation: a dream writes them to a page
 overnight, and the next conversation starts with that page.
 
     python examples/support_agent.py                                     # scripted: no key, no network
@@ -78,7 +78,7 @@ def refund_note(sent: Request) -> str:
 
 
 SCRIPT = (
-    # Monday, the desk
+    # Monday, the support agent
     calls(UPDATE, problem="The teapot of W2041 is broken; the mugs have not come.", next_step="Consult both."),
     calls(NOTE, note="Ada prefers to be written to, and never phoned: she is at work.", importance=0.9),
     calls("consult", orders="Where are ada's mugs?", refunds="The teapot of W2041 came broken. Pay it back."),
@@ -93,7 +93,7 @@ SCRIPT = (
     calls(UPDATE, facts=["W2041, the teapot, is paid back"], next_step="Tell her that her money is on its way."),
     calls(NOTE, note=refund_note),
     says(lambda sent: f"Paid back, by {sent.find(REFUND)}."),
-    # the desk again
+    # the support agent again
     calls(UPDATE, next_step="Tell her that her money is on its way; write to her when customs are through."),
     says("Your 38.00 are on their way. Your mugs are in customs; we will write, and not phone, when they are through."),
     # Friday, another conversation
@@ -102,7 +102,7 @@ SCRIPT = (
 )
 
 
-class Desk:
+class SupportAgent:
     """The agent that talks to the customer, in one conversation."""
 
     def __init__(self, session: Session, model: Model, shop: Shop) -> None:
@@ -131,15 +131,17 @@ class Desk:
         for report in reports:
             print_merge(report)
         to_settle = [
-            f"{clash.path}: {clash.ours!r} or {clash.theirs!r}" for report in reports for clash in report.conflicts
+            f"{conflict.path}: {conflict.ours!r} or {conflict.theirs!r}"
+            for report in reports
+            for conflict in report.conflicts
         ]
         return {"success": True, "answers": answers, "to_settle": to_settle}
 
     def _delegate(self, name: str, child: Session, task: str) -> str:
         print(f"  to {name}: {task}")
-        told = SPECIALISTS[name]
-        tools = self._shop.tools(*told.tools)
-        agent = Agent(session=child, model=self._model, system=told.system, tools=tools, on_result=print_call)
+        specialist = SPECIALISTS[name]
+        tools = self._shop.tools(*specialist.tools)
+        agent = Agent(session=child, model=self._model, system=specialist.system, tools=tools, on_result=print_call)
         answer = agent.answer(task)
         print(f"  from {name}: {answer}")
         return answer
@@ -148,16 +150,16 @@ class Desk:
 def print_call(call: HostCall, result: str) -> None:
     if call.name == "consult":
         return
-    told = json.loads(result)
-    print(f"    {format_call(call)}" + ("" if told["success"] else f": refused, {told['error']}"))
+    outcome = json.loads(result)
+    print(f"    {format_call(call)}" + ("" if outcome["success"] else f": refused, {outcome['error']}"))
 
 
 def print_merge(report: MergeReport) -> None:
-    brought, joined = ", ".join(report.taken) or "nothing", ", ".join(report.combined) or "nothing"
-    print(f"  merged {report.child}: taken {brought}, combined {joined}, {len(report.conflicts)} conflicts")
-    for clash in report.conflicts:
-        print(f"    {clash.path} was {clash.base!r}")
-        print(f"      the desk's stays: {clash.ours!r}\n      the child has:    {clash.theirs!r}")
+    taken, combined = ", ".join(report.taken) or "nothing", ", ".join(report.combined) or "nothing"
+    print(f"  merged {report.child}: taken {taken}, combined {combined}, {len(report.conflicts)} conflicts")
+    for conflict in report.conflicts:
+        print(f"    {conflict.path} was {conflict.base!r}")
+        print(f"      the desk's stays: {conflict.ours!r}\n      the child has:    {conflict.theirs!r}")
 
 
 def dream_overnight(memory: Memory, session: Session) -> None:
@@ -180,13 +182,13 @@ def main() -> None:
         layers = default_layers(ScratchpadLayer(schema=Case))
         print(f"{clock.now:%A, %d %B}")
         session = memory.session("ticket-1", resource=CUSTOMER, layers=layers)
-        Desk(session, model, shop).answer(MONDAY)
+        SupportAgent(session, model, shop).answer(MONDAY)
         print("the case  " + json.dumps(session.scratchpad.snapshot, indent=2).replace("\n", "\n" + " " * 10))
         clock.advance(seconds=DAY / 2)
         dream_overnight(memory, session)
         clock.advance(seconds=3.5 * DAY)
         print(f"\n{clock.now:%A, %d %B}, another conversation: what it knows of her is MEMORY.md")
-        Desk(memory.session("ticket-2", resource=CUSTOMER, layers=layers), model, shop).answer(FRIDAY)
+        SupportAgent(memory.session("ticket-2", resource=CUSTOMER, layers=layers), model, shop).answer(FRIDAY)
 
 
 if __name__ == "__main__":

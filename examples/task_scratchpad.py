@@ -47,7 +47,7 @@ def ask(session: Session, question: str, script: Iterator[Message]) -> None:
 def model(request: Message, script: Iterator[Message]) -> Message:
     """Stands for `client.chat.completions.create(model=..., **request)`."""
     if "working_memory_update" not in json.dumps(request["tools"]):
-        raise ValueError("a model that is not offered its memory cannot use it")
+        raise ValueError("the request offers no memory tools")
     return next(script)
 
 

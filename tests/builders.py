@@ -37,7 +37,7 @@ def page_of(memory: Memory, path: str, *, resource: str = "ada") -> str:
 
 
 def person_writes(memory: Memory, path: str, edit: Callable[[str], str], *, resource: str = "ada") -> None:
-    """Edit a page of a resource as a person: in its live file, or in a database."""
+    """Edit a page of a resource as a user: in its live file, or in a database."""
     if memory.home:
         file = memory.home / "resources" / resource / path
         file.write_text(edit(file.read_text("utf-8")), "utf-8")
@@ -74,15 +74,21 @@ def a_result(id: str, text: str = "ok") -> dict[str, Any]:
 
 def turns(number: int, words: int = 10) -> list[dict[str, Any]]:
     """A conversation with this number of exchanges, ending with a user message."""
-    said: list[dict[str, Any]] = []
+    messages: list[dict[str, Any]] = []
     for turn in range(number):
-        said += [user(f"question {turn} " + "word " * words), assistant(f"answer {turn} " + "word " * words)]
-    return [*said, user("and now")]
+        messages += [user(f"question {turn} " + "word " * words), assistant(f"answer {turn} " + "word " * words)]
+    return [*messages, user("and now")]
 
 
-def an_event(what: EventPayload, seq: int = 1, *, opens: bool = True) -> Event:
+def an_event(payload: EventPayload, seq: int = 1, *, starts_batch: bool = True) -> Event:
     return Event(
-        stream="session/s", seq=seq, at=WHEN, payload=what, origin=Origin.USER, trust=Trust.PERSON, starts_batch=opens
+        stream="session/s",
+        seq=seq,
+        at=WHEN,
+        payload=payload,
+        origin=Origin.USER,
+        trust=Trust.PERSON,
+        starts_batch=starts_batch,
     )
 
 
@@ -111,11 +117,11 @@ def entities_of_call(
     return sightings_from_result(ToolObserved(tool, {} if arguments is None else arguments, result), rules)
 
 
-def window_with(*things: EntitySighting) -> Entities:
-    """A window that saw these entities one after the other."""
+def window_with(*sightings: EntitySighting) -> Entities:
+    """A window with these entities, sighted one after the other."""
     entities = Entities()
-    for seq, thing in enumerate(things, start=1):
-        entities = entities.apply(an_event(EntitiesSeen((thing,)), seq))
+    for seq, sighting in enumerate(sightings, start=1):
+        entities = entities.apply(an_event(EntitiesSeen((sighting,)), seq))
     return entities
 
 

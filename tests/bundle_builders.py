@@ -39,8 +39,8 @@ def fill_home_with_all_kinds(home: Path) -> None:
     with Memory.open(home, embedder=None) as memory:
         session = memory.session("rich", resource="ada", cwd="/w", window=20_000)
         for turn in range(8):
-            said = f"open page {turn}, never delete it. We decided on tabs."
-            session.add([{"role": "user", "content": said}])
+            text = f"open page {turn}, never delete it. We decided on tabs."
+            session.add([{"role": "user", "content": text}])
             session.prepare(system="X", format="openai")
             session.record({"role": "assistant", "content": f"opened {turn} " + "and so on " * 50})
             page = {"id": f"page-{turn}", "title": f"About {turn}"}

@@ -1,4 +1,4 @@
-"""Fixtures and options for all tests: a memory with a manual clock, its store, and a PostgreSQL server."""
+"""Fixtures and options for all tests: a memory with a manual clock, and PostgreSQL servers."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Exclude imported modules and collected tests from garbage collection: they live until the end of the run."""
+    """Exclude modules and tests from garbage collection, since they stay until the end."""
     gc.collect()
     gc.freeze()
 
@@ -64,7 +64,7 @@ STORES = ("sqlite", "postgres")
 
 @pytest.hookimpl(trylast=True)
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run a test that opens a memory on both stores if it is marked `both_stores`, or all of them with --all-stores."""
+    """Run tests on both stores: those marked `both_stores`, or all with --all-stores."""
     if "store_kind" not in metafunc.fixturenames or metafunc.definition.get_closest_marker("embedded"):
         return
     if metafunc.config.getoption("all_stores") or metafunc.definition.get_closest_marker("both_stores"):
@@ -127,7 +127,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def postgres_run(pytestconfig: pytest.Config) -> postgres.Run:
-    """For a server that the test may stop or configure: `with postgres_run.server(fsync="off") as server`."""
+    """Private servers that a test may stop: `with postgres_run.server(fsync="off") as server`."""
     if reason := postgres.missing():
         pytest.skip(reason)
     return pytestconfig.stash[_RUN]

@@ -1,7 +1,7 @@
 """A proxy to PostgreSQL that cuts connections at chosen statements.
 
-The worst moment to lose a connection is between the server's commit and the client's receiving the reply. Here that
-moment can be chosen, and whether the connection is closed, reset, or silently blocked.
+The worst moment to lose a connection is after the server's commit and before the client gets the reply. A test chooses
+the moment, and whether the connection is closed, reset, or silently blocked.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Cut:
     where: Where
     how: How
     at: bytes = b""
-    """What a statement has in it."""
+    """Part of the statement's text."""
     times: int = 1
     fired: int = 0
 
@@ -47,13 +47,13 @@ class Proxy:
     """Forwards connections to one server, on a local port."""
 
     def __init__(self, url: str) -> None:
-        self._told: dict[str, Any] = conninfo_to_dict(url)
-        self._listening = socket.create_server(("127.0.0.1", 0), backlog=64)
+        self._parameters: dict[str, Any] = conninfo_to_dict(url)
+        self._listener = socket.create_server(("127.0.0.1", 0), backlog=64)
         self._lock = threading.Lock()
-        self._ways: set[_ProxiedConnection] = set()
+        self._active: set[_ProxiedConnection] = set()
         self._threads: list[threading.Thread] = []
         self._cut: Cut | None = None
-        self._ended = False
+        self._closed = False
         self.connections = 0
 
     def __enter__(self) -> Self:
@@ -61,9 +61,9 @@ class Proxy:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._ended = True
-        self._listening.shutdown(socket.SHUT_RDWR)
-        self._listening.close()
+        self._closed = True
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
         self.drop("reset")
         for thread in self._threads:
             thread.join(timeout=10)
@@ -72,14 +72,16 @@ class Proxy:
     @property
     def url(self) -> str:
         """The URL for clients: the same user and database, through this proxy."""
-        told = self._told
-        who = quote(told["user"], safe="") + (f":{quote(told['password'], safe='')}" if told.get("password") else "")
-        where = f"127.0.0.1:{self._listening.getsockname()[1]}/{quote(told['dbname'], safe='')}"
-        return f"postgresql://{who}@{where}?sslmode=disable&gssencmode=disable"
+        parameters = self._parameters
+        credentials = quote(parameters["user"], safe="") + (
+            f":{quote(parameters['password'], safe='')}" if parameters.get("password") else ""
+        )
+        address = f"127.0.0.1:{self._listener.getsockname()[1]}/{quote(parameters['dbname'], safe='')}"
+        return f"postgresql://{credentials}@{address}?sslmode=disable&gssencmode=disable"
 
     @contextmanager
     def cutting(self, where: Where, how: How, *, at: str = "", times: int = 1) -> Generator[Cut]:
-        """In the block, this many statements with `at` in them lose their connection; at least one must."""
+        """Cut the connection of `times` statements that contain `at`; at least one must occur."""
         self._cut = cut = Cut(where, how, at.encode(), times)
         try:
             yield cut
@@ -88,14 +90,14 @@ class Proxy:
         assert cut.fired, f"nothing was cut at {where} {at!r}"
 
     def drop(self, how: How) -> int:
-        """Cut all connections; returns their number."""
+        """Cut all connections and return their number."""
         with self._lock:
-            ways = [*self._ways]
-        for way in ways:
-            way.end(how)
-        for thread in [thread for way in ways for thread in way.threads if how != "silence"]:
-            thread.join(timeout=10)  # while one reads from it the system keeps the connection
-        return len(ways)
+            connections = [*self._active]
+        for connection in connections:
+            connection.end(how)
+        for thread in [thread for connection in connections for thread in connection.threads if how != "silence"]:
+            thread.join(timeout=10)  # the system keeps a connection while a thread reads from it
+        return len(connections)
 
     def _spawn(self, target: Callable[[], None]) -> threading.Thread:
         thread = threading.Thread(target=target, daemon=True)
@@ -104,28 +106,28 @@ class Proxy:
         return thread
 
     def _accept(self) -> None:
-        while not self._ended:
+        while not self._closed:
             try:
-                client, _ = self._listening.accept()
+                client, _ = self._listener.accept()
             except OSError:
                 return
             client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self.connections += 1
-            way = _ProxiedConnection(self, client)
+            connection = _ProxiedConnection(self, client)
             with self._lock:
-                self._ways.add(way)
+                self._active.add(connection)
             if (cut := self._cut) and cut.fires("connect"):
-                way.end(cut.how)
+                connection.end(cut.how)
                 continue
             try:
-                way.server = self._server()
+                connection.server = self._server()
             except OSError:  # it is down
-                way.end("reset")
+                connection.end("reset")
                 continue
-            way.threads = [self._spawn(way.client_to_server), self._spawn(way.server_to_client)]
+            connection.threads = [self._spawn(connection.client_to_server), self._spawn(connection.server_to_client)]
 
     def _server(self) -> socket.socket:
-        host, port = self._told.get("host") or "127.0.0.1", self._told.get("port") or "5432"
+        host, port = self._parameters.get("host") or "127.0.0.1", self._parameters.get("port") or "5432"
         if host.startswith("/"):
             server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             server.connect(f"{host}/.s.PGSQL.{port}")
@@ -137,15 +139,15 @@ class Proxy:
             cut = self._cut
             return cut if cut and cut.fires(where, sent) else None
 
-    def forget(self, way: _ProxiedConnection) -> None:
+    def forget(self, connection: _ProxiedConnection) -> None:
         with self._lock:
-            self._ways.discard(way)
+            self._active.discard(connection)
 
 
 class _ProxiedConnection:
     """One connection in both directions.
 
-    `client_to_server` forwards a client's messages up to the point where it waits for an answer.
+    `client_to_server` forwards the messages of a client until it waits for a reply.
     """
 
     def __init__(self, proxy: Proxy, client: socket.socket) -> None:
@@ -153,31 +155,31 @@ class _ProxiedConnection:
         self.server: socket.socket | None = None
         self.threads: list[threading.Thread] = []
         self._silent = False
-        self._lost: Cut | None = None
-        """The answer that comes is not to arrive."""
+        self._lost_reply: Cut | None = None
+        """Set if the next reply must not arrive."""
 
     def client_to_server(self) -> None:
         assert self.server
         pending, statement, began = b"", b"", False
         with suppress(OSError):
-            while got := self._client.recv(1 << 16):
-                pending += got
+            while received := self._client.recv(1 << 16):
+                pending += received
                 while (size := _size(pending, typed=began)) is not None and size <= len(pending):
                     message, pending = pending[:size], pending[size:]
                     statement += message
                     if not began or message[:1] in b"QSpXdcf":
-                        if not self._pass_on(statement):
+                        if not self._forward(statement):
                             return
                         statement = b""
                     began = True
         self.end("closed")
 
-    def _pass_on(self, statement: bytes) -> bool:
+    def _forward(self, statement: bytes) -> bool:
         assert self.server
         if cut := self._proxy.at("before", statement):
             self.end(cut.how)
             return cut.how == "silence"
-        self._lost = self._lost or self._proxy.at("reply", statement)
+        self._lost_reply = self._lost_reply or self._proxy.at("reply", statement)
         cut = self._proxy.at("after", statement)
         if not self._silent:
             self.server.sendall(statement)
@@ -190,13 +192,13 @@ class _ProxiedConnection:
         assert self.server
         pending = b""
         with suppress(OSError):
-            while got := self.server.recv(1 << 16):
-                pending += got
+            while received := self.server.recv(1 << 16):
+                pending += received
                 while (size := _size(pending, typed=True)) is not None and size <= len(pending):
                     message, pending = pending[:size], pending[size:]
-                    if self._lost:
-                        if message[:1] == b"Z":  # the server has done it, and says that it is ready for more
-                            cut, self._lost = self._lost, None
+                    if self._lost_reply:
+                        if message[:1] == b"Z":  # the server has committed, and is ready for the next statement
+                            cut, self._lost_reply = self._lost_reply, None
                             self.end(cut.how)
                     elif not self._silent:
                         self._client.sendall(message)
@@ -223,7 +225,7 @@ class _ProxiedConnection:
 
 
 def _size(pending: bytes, *, typed: bool) -> int | None:
-    """Size of the first message; None if incomplete. A client's very first message has no type."""
+    """Size of the first message; None if incomplete. A client's first message has no type."""
     head = 5 if typed else 4
     if len(pending) < head:
         return None

@@ -1,4 +1,4 @@
-"""What a dream is made of, in tests: each maker names only what its test cares for."""
+"""Builders of dream material. Each takes only the values that a test is about."""
 
 from __future__ import annotations
 
@@ -24,40 +24,46 @@ _NUMBERS = count(1)
 
 
 def a_note(text: str, importance: float = 0.7, **more: Any) -> PendingNote:
-    given: dict[str, Any] = {"id": f"resource/ada#{next(_NUMBERS)}", "at": "2026-03-19T10:00:00Z", **more}
-    return PendingNote(text=text, importance=importance, **given)
+    fields: dict[str, Any] = {"id": f"resource/ada#{next(_NUMBERS)}", "at": "2026-03-19T10:00:00Z", **more}
+    return PendingNote(text=text, importance=importance, **fields)
 
 
 def said(text: str, **more: Any) -> Crystal:
-    """A message of a user's, found again."""
-    told = {"kind": "episode", "source": "sessions", "origin": Origin.USER, "trust": Trust.PERSON, "speaker": "user"}
-    given: dict[str, Any] = {"id": f"session/s#{next(_NUMBERS)}", "at": NOW, **told, **more}
-    return Crystal(text=text, **given)
+    """The crystal of a user message."""
+    defaults = {
+        "kind": "episode",
+        "source": "sessions",
+        "origin": Origin.USER,
+        "trust": Trust.PERSON,
+        "speaker": "user",
+    }
+    fields: dict[str, Any] = {"id": f"session/s#{next(_NUMBERS)}", "at": NOW, **defaults, **more}
+    return Crystal(text=text, **fields)
 
 
 def a_crystal(text: str, **more: Any) -> Crystal:
-    given: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "id": f"resource/ada#{next(_NUMBERS)}",
         "at": NOW,
         "importance": 0.6,
         "origin": Origin.OPERATOR,
     }
-    given |= more
-    return Crystal(text=text, **given)
+    fields |= more
+    return Crystal(text=text, **fields)
 
 
 def an_insight(text: str, *sources: str, **more: Any) -> Insight:
-    given: dict[str, Any] = {"method": "compression", "key": text, **more}
-    return Insight(text=text, sources=sources, **given)
+    fields: dict[str, Any] = {"method": "compression", "key": text, **more}
+    return Insight(text=text, sources=sources, **fields)
 
 
 def a_line(text: str, section: Section = Section.ACTIVE, **more: Any) -> PageLine:
-    given: dict[str, Any] = {"sources": (f"resource/ada#{next(_NUMBERS)}",), "at": "2026-03-01T10:00:00Z", **more}
-    return PageLine(section, text, **given)
+    fields: dict[str, Any] = {"sources": (f"resource/ada#{next(_NUMBERS)}",), "at": "2026-03-01T10:00:00Z", **more}
+    return PageLine(section, text, **fields)
 
 
 def a_page(lines: Iterable[PageLine] = (), *, theirs: Mapping[Section, str] | None = None, above: str = "") -> str:
-    """MEMORY.md with these lines of dreams, and what people wrote."""
+    """MEMORY.md with these lines of dreams and of users."""
     text = f"{above}# Working Memory State\n\n_Last dream: 2026-03-18T10:00:00Z | Mood: calm_\n"
     for section in Section:
         entries = [line.text for line in lines if line.section == section]
@@ -70,21 +76,21 @@ def a_material(lines: Iterable[PageLine] = (), *, page: str | None = None, **mor
     lines = list(lines)
     crystals: tuple[Crystal, ...] = more.get("crystals", ())
     known = {crystal.id: crystal for crystal in crystals}
-    given: dict[str, Any] = {"levels": Levels(), "search": _nothing, "get_crystal": known.get, **more}
+    fields: dict[str, Any] = {"levels": Levels(), "search": _find_nothing, "get_crystal": known.get, **more}
     return DreamMaterial(
         now=NOW,
         page=parse_page(a_page(lines) if page is None else page),
         dream_lines={line.text: line for line in lines},
-        **given,
+        **fields,
     )
 
 
-def _nothing(_: str) -> frozenset[str]:
+def _find_nothing(_: str) -> frozenset[str]:
     return frozenset()
 
 
 def carried_out(proposal: Proposal, material: DreamMaterial, page: str) -> RewriteResult:
-    """What becomes of the page by a proposal."""
+    """Apply a proposal to the page."""
     texts = {note.id: note.text for note in material.notes} | {one.id: one.text for one in material.crystals}
     texts |= {source: line.text for line in material.dream_lines.values() for source in line.sources}
     trusts = {note.id: note.trust for note in material.notes} | {one.id: one.trust for one in material.crystals}

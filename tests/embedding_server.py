@@ -23,7 +23,7 @@ def toy_rows(texts: Sequence[str]) -> list[list[float]]:
 class EmbeddingServer:
     url: str
     scripted: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
-    """Statuses and bodies to answer with, one request after the other, before it answers as it should."""
+    """Statuses and bodies of the first responses; later ones are correct."""
     asked: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     keys: list[str | None] = field(default_factory=list[str | None])
 
@@ -33,8 +33,8 @@ class EmbeddingServer:
         self.keys.append(key)
         if self.scripted:
             return self.scripted.pop(0)
-        rows = [{"index": place, "embedding": row} for place, row in enumerate(toy_rows(request["input"]))]
-        return 200, json.dumps({"data": rows[::-1]})  # the order of the rows is nobody's promise
+        rows = [{"index": index, "embedding": row} for index, row in enumerate(toy_rows(request["input"]))]
+        return 200, json.dumps({"data": rows[::-1]})  # the order of rows is not guaranteed
 
 
 @contextmanager
@@ -45,11 +45,11 @@ def embedding_server() -> Generator[EmbeddingServer]:
             status, text = server.answer(body, self.headers["Authorization"])
             if self.path != "/v1/embeddings":
                 status = 404
-            answer = text.encode()
+            content = text.encode()
             self.send_response(status)
-            self.send_header("Content-Length", str(len(answer)))
+            self.send_header("Content-Length", str(len(content)))
             self.end_headers()
-            self.wfile.write(answer)
+            self.wfile.write(content)
 
     server = EmbeddingServer(url="")
     with listening(Handler) as url:

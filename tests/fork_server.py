@@ -1,4 +1,4 @@
-"""A fork server: a process that has imported much and opened nothing, and forks others within milliseconds.
+"""A fork server: a process with many imports that forks others within milliseconds.
 
 A forked process is like any other, with its own arguments, folder, environment, streams and exit, including the
 interpreter's regular shutdown. Only its imports were done before. So tests of interpreter start, PYTHON… variables or
@@ -31,7 +31,7 @@ from types import ModuleType
 from typing import IO, Any, NoReturn, TextIO, cast
 
 SECONDS = 120.0
-"""After this long something hangs."""
+"""Timeout of a forked process."""
 
 
 class ForkServer:
@@ -44,9 +44,9 @@ class ForkServer:
             listening.bind(self.address)
             listening.listen(64)
             number = listening.fileno()
-            serving = [sys.executable, __file__, "serve", str(number), ready]
-            self._process = subprocess.Popen(serving, env=env, stdin=subprocess.PIPE, pass_fds=[number])
-        atexit.register(self._leave)
+            command = [sys.executable, __file__, "serve", str(number), ready]
+            self._process = subprocess.Popen(command, env=env, stdin=subprocess.PIPE, pass_fds=[number])
+        atexit.register(self._close)
 
     def fork(self, function: str, request: Any, *descriptors: int) -> ForkedProcess:
         """Fork a process that calls `module:function` with the request and these descriptors."""
@@ -76,27 +76,27 @@ class ForkServer:
         env: Mapping[str, str] | None = None,
     ) -> subprocess.CompletedProcess[bytes]:
         """Run code like `python -c` to its end. `together`: stderr goes to stdout."""
-        with contextlib.ExitStack() as open_here:
-            given, ours = _a_pipe(open_here)
-            said, out = _a_pipe(open_here)
-            complained, err = _a_pipe(open_here)
-            streams = [given.fileno(), out.fileno(), (out if together else err).fileno()]
+        with contextlib.ExitStack() as stack:
+            in_reader, in_writer = _open_pipe(stack)
+            out_reader, out = _open_pipe(stack)
+            err_reader, err = _open_pipe(stack)
+            streams = [in_reader.fileno(), out.fileno(), (out if together else err).fileno()]
             process = self.start(code, *arguments, streams=streams, cwd=cwd, env=env)
-            for theirs in (given, out, err):
-                theirs.close()
-            heard = [_StreamReader(said), _StreamReader(complained)]
+            for end in (in_reader, out, err):
+                end.close()
+            readers = [_StreamReader(out_reader), _StreamReader(err_reader)]
             with contextlib.suppress(BrokenPipeError):
-                ours.write(stdin)
-            ours.close()
-            output, errors = (each.all() for each in heard)
+                in_writer.write(stdin)
+            in_writer.close()
+            output, errors = (each.all() for each in readers)
             return subprocess.CompletedProcess([code, *arguments], process.wait(), output, errors)
 
     def command(self, name: str, code: str) -> str:
         """Create a script of this name that runs the code like `run`."""
-        asking = shlex.join([sys.executable, "-I", "-S", __file__, "ask", self.address, code, name])
-        return f'#!/bin/sh\nexec {asking} "$@"\n'
+        command = shlex.join([sys.executable, "-I", "-S", __file__, "ask", self.address, code, name])
+        return f'#!/bin/sh\nexec {command} "$@"\n'
 
-    def _leave(self) -> None:
+    def _close(self) -> None:
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait()
@@ -104,17 +104,17 @@ class ForkServer:
 
 
 class ForkedProcess:
-    """A forked process, known by the connection over which it is reported. It leads a session."""
+    """A forked process, which leads a session, and the connection that reports its exit."""
 
     def __init__(self, address: str, function: str, request: Any, descriptors: Sequence[int]) -> None:
         self._socket = socket.socket(socket.AF_UNIX)
         self._socket.settimeout(SECONDS)
         self._socket.connect(address)
-        said = json.dumps([function, request]).encode()
-        socket.send_fds(self._socket, [len(said).to_bytes(8, "big")], list(descriptors))
-        self._socket.sendall(said)
-        self._told = self._socket.makefile("rb")
-        self.pid = int(self._told.readline())
+        request_bytes = json.dumps([function, request]).encode()
+        socket.send_fds(self._socket, [len(request_bytes).to_bytes(8, "big")], list(descriptors))
+        self._socket.sendall(request_bytes)
+        self._reports = self._socket.makefile("rb")
+        self.pid = int(self._reports.readline())
         self._code: int | None = None
 
     def terminate(self) -> None:
@@ -130,86 +130,86 @@ class ForkedProcess:
         """Its exit code, as in subprocess."""
         if self._code is None:
             self._socket.settimeout(seconds)
-            self._code = int(self._told.readline())
-            self._told.close()
+            self._code = int(self._reports.readline())
+            self._reports.close()
             self._socket.close()
         return self._code
 
 
-def text(said: bytes) -> str:
+def text(output: bytes) -> str:
     """Decode output like a program in text mode."""
-    return io.TextIOWrapper(io.BytesIO(said)).read()
+    return io.TextIOWrapper(io.BytesIO(output)).read()
 
 
 class _StreamReader:
     """Reads a stream to its end in a thread."""
 
     def __init__(self, stream: IO[bytes]) -> None:
-        self._said = b""
+        self._output = b""
         self._thread = threading.Thread(target=self._read, args=(stream,), daemon=True)
         self._thread.start()
 
     def all(self) -> bytes:
         self._thread.join(SECONDS)
-        assert not self._thread.is_alive(), f"the program hangs; it said {self._said!r}"
-        return self._said
+        assert not self._thread.is_alive(), f"the program hangs; output: {self._output!r}"
+        return self._output
 
     def _read(self, stream: IO[bytes]) -> None:
         while more := os.read(stream.fileno(), 1 << 16):
-            self._said += more
+            self._output += more
 
 
-def _a_pipe(open_here: contextlib.ExitStack) -> tuple[IO[bytes], IO[bytes]]:
+def _open_pipe(stack: contextlib.ExitStack) -> tuple[IO[bytes], IO[bytes]]:
     reads, writes = os.pipe()
     return (
-        open_here.enter_context(os.fdopen(reads, "rb", buffering=0)),
-        open_here.enter_context(os.fdopen(writes, "wb", buffering=0)),
+        stack.enter_context(os.fdopen(reads, "rb", buffering=0)),
+        stack.enter_context(os.fdopen(writes, "wb", buffering=0)),
     )
 
 
-# -- the other side ----------------------------------------------------------------------------------------
+# -- the server process ----------------------------------------------------------------------------------------
 
 
 def serve(listening: socket.socket, ready: str) -> None:
     """Prepare, and fork until the other end of the input is closed."""
-    atexit.register(_leave_at_once)  # the first that is registered is the last that is called
+    atexit.register(_exit_at_once)  # registered first, called last
     _function(ready)()
     gc.collect()
     gc.freeze()
     while True:
-        asked, _, _ = select.select([listening, sys.stdin], [], [])
-        if listening not in asked:
+        ready_sources, _, _ = select.select([listening, sys.stdin], [], [])
+        if listening not in ready_sources:
             return
-        asking, _ = listening.accept()
+        connection, _ = listening.accept()
         if os.fork() == 0:
             listening.close()
-            _fork_and_wait(asking)
+            _fork_and_wait(connection)
             return
-        asking.close()
+        connection.close()
         with contextlib.suppress(ChildProcessError):
             while os.waitpid(-1, os.WNOHANG) != (0, 0):
                 pass
 
 
-def _fork_and_wait(asking: socket.socket) -> None:
+def _fork_and_wait(connection: socket.socket) -> None:
     """Fork the requested process, wait for it, report its exit. Returns in that process."""
-    size, descriptors, _, _ = socket.recv_fds(asking, 8, 16)
-    wanted, said = int.from_bytes(size, "big"), b""
-    while len(said) < wanted:
-        said += asking.recv(wanted - len(said))
+    size, descriptors, _, _ = socket.recv_fds(connection, 8, 16)
+    size_wanted, data = int.from_bytes(size, "big"), b""
+    while len(data) < size_wanted:
+        data += connection.recv(size_wanted - len(data))
     pid = os.fork()
     if pid == 0:
         os.setsid()  # so that its children can be killed with it
-        asking.sendall(b"%d\n" % os.getpid())
-        asking.close()
-        name, request = json.loads(said)
+        connection.sendall(b"%d\n" % os.getpid())
+        connection.close()
+        name, request = json.loads(data)
         _function(name)(request, *descriptors)
         return
     for each in descriptors:
         os.close(each)
     _, status = os.waitpid(pid, 0)
     with contextlib.suppress(OSError):  # the other end may be closed
-        asking.sendall(b"%d\n" % os.waitstatus_to_exitcode(status))
+        connection.sendall(b"%d\n" % os.waitstatus_to_exitcode(status))
     os._exit(0)
 
 
@@ -238,14 +238,16 @@ def program(request: list[Any], *streams: int) -> NoReturn:
     sys.path[0] = ""
     main = sys.modules["__main__"] = ModuleType("__main__")
     try:
-        exec(compile(code, "<string>", "exec"), main.__dict__)  # noqa: S102 -- a test's own code
-    except SystemExit as leaving:
-        _end_with(leaving.code)
+        exec(compile(code, "<string>", "exec"), main.__dict__)  # noqa: S102 -- code of a test
+    except SystemExit as exit:
+        _exit_with(exit.code)
     except Exception as error:
-        way = error.__traceback__
-        sys.excepthook(type(error), error.with_traceback(way and way.tb_next), way)  # it begins with the code
-        _end_with(1)
-    _end_with(None)
+        traceback = error.__traceback__
+        sys.excepthook(
+            type(error), error.with_traceback(traceback and traceback.tb_next), traceback
+        )  # without this frame
+        _exit_with(1)
+    _exit_with(None)
 
 
 def _opened(number: int, mode: str, before: TextIO, *, buffering: int = -1) -> TextIO:
@@ -254,46 +256,46 @@ def _opened(number: int, mode: str, before: TextIO, *, buffering: int = -1) -> T
     return cast(TextIO, opened)
 
 
-def _end_with(code: object) -> NoReturn:
-    """Run the interpreter's shutdown, including threads and exit functions, but without module teardown."""
+def _exit_with(code: object) -> NoReturn:
+    """Shut the interpreter down with threads and exit functions, without module teardown."""
     if not isinstance(code, int | None):
         print(code, file=sys.stderr)
         code = 1
-    _last.append(code or 0)
+    _exit_codes.append(code or 0)
     sys.exit(code)
 
 
-def _leave_at_once() -> None:
-    if _last:
+def _exit_at_once() -> None:
+    if _exit_codes:
         try:
             sys.stdout.flush()
             sys.stderr.flush()
         except OSError:
             os._exit(120)
-        os._exit(_last[0])
+        os._exit(_exit_codes[0])
 
 
-_last: list[int] = []
+_exit_codes: list[int] = []
 
 
 def ask(address: str, code: str, arguments: Sequence[str]) -> NoReturn:
-    """Run the requested command for the process that started this one: its streams, its exit."""
+    """Run the requested command with the streams of this process, and exit with its code."""
     request = [code, arguments, str(Path.cwd()), dict(os.environ)]
-    ended = ForkedProcess(address, "fork_server:program", request, [0, 1, 2]).wait()
-    if ended < 0:
-        os.kill(os.getpid(), -ended)
-    sys.exit(ended)
+    status = ForkedProcess(address, "fork_server:program", request, [0, 1, 2]).wait()
+    if status < 0:
+        os.kill(os.getpid(), -status)
+    sys.exit(status)
 
 
 def main() -> None:
     match sys.argv[1:]:
         case ["serve", number, ready]:
             with socket.socket(fileno=int(number)) as listening:
-                importlib.import_module("fork_server").serve(listening, ready)  # `__main__` is for the programs to be
+                importlib.import_module("fork_server").serve(listening, ready)  # programs get a new `__main__`
         case ["ask", address, code, *arguments]:
             ask(address, code, arguments)
         case _:
-            sys.exit("this is for the tests beside it")
+            sys.exit("only the tests run this module")
 
 
 if __name__ == "__main__":

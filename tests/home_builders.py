@@ -17,7 +17,7 @@ from postgres import Tenants
 Kind = Literal["sqlite", "postgres"]
 
 tenants: list[Tenants] = []
-"""Of the server that all tests share."""
+"""Tenants of the shared server."""
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""MCP as its clients meet it: the official one, in process and over both transports, and bytes on a bare socket."""
+"""MCP clients: the official one, in process and over both transports, and a bare socket."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Mode = Literal["auto", "legacy"]
 MODES: tuple[Mode, ...] = ("auto", "legacy")
 """The protocol of 2026-07-28, and the one before it."""
 
-# Faults that a server outwaits must not take the tests as long as they may take an attacker.
+# Short timeouts, so that tests of slow clients are fast.
 HURRIED = (
     "import inmind.apps.mcp.http_auth as guard, inmind.apps.mcp.http as http;"
     "guard.BODY_SECONDS, http.HEADER_SECONDS = 1.5, 1;"
@@ -39,12 +39,12 @@ HURRIED = (
 
 
 _TRUST = ssl.create_default_context()
-"""Made once: fifty clients would each read all that this machine trusts."""
+"""Created once: loading the system's certificates is slow."""
 
 
-def a_server(memory: Memory, folder: Path, **told: Any) -> Server[Any]:
-    keeper = SessionPool(memory)
-    return build_server(keeper, keeper.resolve_defaults(ServerDefaults(project=Project.at(folder.resolve()), **told)))
+def a_server(memory: Memory, folder: Path, **defaults: Any) -> Server[Any]:
+    pool = SessionPool(memory)
+    return build_server(pool, pool.resolve_defaults(ServerDefaults(project=Project.at(folder.resolve()), **defaults)))
 
 
 def text_of(result: CallToolResult) -> str:
@@ -54,7 +54,7 @@ def text_of(result: CallToolResult) -> str:
 
 
 async def called(client: Client, tool: str, /, **arguments: Any) -> CallToolResult:
-    """A call that succeeds."""
+    """Call a tool and check that it succeeds."""
     result = await client.call_tool(tool, arguments)
     assert not result.is_error, text_of(result)
     return result
@@ -76,14 +76,14 @@ def over_stdio(home: Path, folder: Path, *arguments: str, mode: Mode = "auto", *
 
 @dataclass(frozen=True)
 class Listening:
-    """A server over HTTP, in a process of its own."""
+    """A server over HTTP, in a separate process."""
 
     process: subprocess.Popen[str]
     home: Path
     port: int
     token: str
     told: str
-    """What it said when it began."""
+    """Its output at start."""
 
     @property
     def url(self) -> str:
@@ -100,26 +100,26 @@ class Listening:
             yield connected
 
     def raw(self, sent: bytes, *, seconds: float = 20.0, finish: bool = False) -> bytes:
-        """What comes back for these bytes, until the server has closed the connection."""
+        """Send bytes and return the reply until the server closes the connection."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=seconds) as connection:
             try:
                 connection.sendall(sent)
                 if finish:
                     connection.shutdown(socket.SHUT_WR)
             except (BrokenPipeError, ConnectionResetError):
-                pass  # it has heard enough; what it said is there to be read
-            came = b""
+                pass  # the server stopped reading; its reply can still be read
+            received = b""
             try:
                 while more := connection.recv(65_536):
-                    came += more
+                    received += more
             except ConnectionResetError:
                 pass
-            return came
+            return received
 
     def asked(
         self, method: str, path: str, headers: Mapping[str, str] | list[tuple[str, str]], body: bytes = b""
     ) -> int:
-        """The status of one request, whose headers are these and no others."""
+        """Return the status of one request with exactly these headers."""
         pairs = list(headers.items()) if isinstance(headers, Mapping) else headers
         lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in pairs)]
         head = "\r\n".join([*lines, f"Content-Length: {len(body)}", "Connection: close", "", ""])
@@ -127,15 +127,15 @@ class Listening:
 
 
 def status_of(answer: bytes) -> int:
-    found = re.match(rb"HTTP/1\.1 (\d{3}) ", answer)
-    return int(found[1]) if found else 0
+    status_line = re.match(rb"HTTP/1\.1 (\d{3}) ", answer)
+    return int(status_line[1]) if status_line else 0
 
 
 @contextmanager
 def over_http(
     home: Path, folder: Path, *arguments: str, token: str = "", before: str = HURRIED
 ) -> Generator[Listening]:
-    """A server that any number of clients can ask, until the end of the block; then it is told to leave."""
+    """Run a server for any number of clients; stop it at the end of the block."""
     program, option, code, *rest = command("mcp", "--http", "--port", "0", *arguments, home=home)
     environment = {name: value for name, value in os.environ.items() if not name.startswith("INMIND_")}
     process = subprocess.Popen(
@@ -149,12 +149,12 @@ def over_http(
     assert process.stderr is not None
     try:
         lines = list[str]()
-        while (found := re.search(r"http://[^ ]+?:(\d+)/mcp", "".join(lines[-1:]))) is None:
+        while (match := re.search(r"http://[^ ]+?:(\d+)/mcp", "".join(lines[-1:]))) is None:
             lines.append(process.stderr.readline())
             assert lines[-1], lines
-        told = "".join(lines)
-        kept = token or (home / FILE_NAME).read_text().strip()
-        yield Listening(process, home, int(found[1]), kept, told)
+        startup_output = "".join(lines)
+        used_token = token or (home / FILE_NAME).read_text().strip()
+        yield Listening(process, home, int(match[1]), used_token, startup_output)
     finally:
         process.terminate()
         try:

@@ -1,4 +1,4 @@
-"""A server on the loopback that answers as it is told, well or badly, and remembers what it was asked."""
+"""A model API on loopback with scripted replies, also broken ones, that records requests."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Said:
-    """One answer."""
+    """One scripted reply."""
 
     body: str | bytes
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     promised: int = 0
-    """Bytes that its length claims beyond those that come before the connection ends."""
+    """Bytes that Content-Length adds to the real length."""
     gate: Event | None = None
-    """Nothing goes out until somebody opens this."""
+    """Nothing is sent until this is set."""
 
 
 @dataclass(frozen=True)
@@ -45,13 +45,13 @@ class ModelServer:
 
 
 def chat(text: str | None = "hello", *, ended: str = "stop", **message: Any) -> Said:
-    """As OpenAI answers."""
+    """A reply of OpenAI."""
     choice = {"message": {"role": "assistant", "content": text, **message}, "finish_reason": ended}
     return Said(json.dumps({"choices": [choice], "usage": {"prompt_tokens": 12, "completion_tokens": 3}}))
 
 
 def message(*blocks: Json, ended: str = "end_turn") -> Said:
-    """As Anthropic answers."""
+    """A reply of Anthropic."""
     usage = {"input_tokens": 10, "cache_read_input_tokens": 2, "output_tokens": 3}
     return Said(json.dumps({"type": "message", "content": blocks, "stop_reason": ended, "usage": usage}))
 
@@ -66,19 +66,19 @@ def model_server() -> Generator[ModelServer]:
         def do_POST(self) -> None:  # noqa: N802 -- as http.server calls it
             body = self.rfile.read(int(self.headers["Content-Length"]))
             server.asked.append(Asked(self.path, json.loads(body), {k.lower(): v for k, v in self.headers.items()}))
-            said = server.script.pop(0)
-            answer = said.body.encode() if isinstance(said.body, str) else said.body
-            if said.gate:
-                said.gate.wait(10)
+            reply = server.script.pop(0)
+            content = reply.body.encode() if isinstance(reply.body, str) else reply.body
+            if reply.gate:
+                reply.gate.wait(10)
             try:
-                self.send_response(said.status)
-                for name, value in said.headers.items():
+                self.send_response(reply.status)
+                for name, value in reply.headers.items():
                     self.send_header(name, value)
-                self.send_header("Content-Length", str(len(answer) + said.promised))
+                self.send_header("Content-Length", str(len(content) + reply.promised))
                 self.end_headers()
-                self.wfile.write(answer)
+                self.wfile.write(content)
             except OSError:
-                """Whoever asked has gone: that is what some tests are about."""
+                """The client has disconnected, as some tests do."""
 
     server = ModelServer(url="")
     with listening(Handler) as url:

@@ -1,15 +1,15 @@
-"""Runs the code blocks of documentation pages and compares their output. Conventions:
+"""Runs the code blocks of documentation pages and compares their output.
 
-- a `python` block runs on its own, and a `text` block right after it (or after a line ending in "prints:") is what
-  it prints; a block marked `python no-run` only has to be valid Python;
+- a `python` block runs in a new process, and a `text` block right after it (or after a line ending in "prints:") is
+  its output; a block marked `python no-run` only has to be valid Python;
 - a block with a title, `python title="agent.py"`, is a file: it is saved under that name, and run only by a later
   line;
-- in a `console` block the lines after "$ " are run, and the lines under one are what it prints;
+- in a `console` block the lines after "$ " are run, and the lines below are their output;
 - a line of `sh` is run too, and shows no output;
-- a lone "…" stands for any number of lines;
-- lines that install something (pip, make, git clone) would reach out of the test: they are read, not run.
+- a lone "…" matches any number of lines;
+- lines that install packages (pip, make, git clone) are checked, not run.
 
-Everything of a page runs in one scratch folder, with an empty home: what the reader has after doing it in order.
+All blocks of a page run in order, in one scratch folder with an empty home.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from terminal import INMIND, warm_inmind
 
 PROJECT = Path(__file__).parents[1]
 
-# Generous: this is a guard against hanging, not a measurement.
+# Against hanging only.
 SECONDS = 120
 
 ANY_LINES = "…"
@@ -40,19 +40,19 @@ INSTALLERS = re.compile(r"^(pip|pipx|uv|make|git|cd|python3? -m (pip|venv)|sourc
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One thing the reader does. `expected` is None where the page shows no output."""
+    """One command or file of a page. `expected` is None if the page shows no output."""
 
     line: int
     kind: str
     code: str
     expected: tuple[str, ...] | None = None
     name: str = ""
-    """Of the file that the code is saved as, where it is one."""
+    """The file name, if the code is saved as a file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """A fenced block, with the prose since the block before it."""
+    """A fenced block, with the prose before it."""
 
     line: int
     info: str
@@ -65,7 +65,7 @@ class Block:
 
     @property
     def shows_output(self) -> bool:
-        """Of the block before it. Prose in between makes it an example of something else."""
+        """Whether this is the output of the block before it; prose in between means that it is not."""
         return self.kind == "text" and (not self.prose_before or self.prose_before.endswith("prints:"))
 
 
@@ -81,25 +81,25 @@ class PageFolders:
 
     @classmethod
     def under(cls, folder: Path, **variables: str) -> PageFolders:
-        given = tuple(variables.items())
-        place = cls(scratch=folder / "scratch", home=folder / "home", memory=folder / "memory", variables=given)
-        place.scratch.mkdir()
-        place.home.mkdir()
-        place.commands.mkdir()
-        (place.commands / "inmind").write_text(warm_inmind().command("inmind", INMIND))
-        (place.commands / "inmind").chmod(0o755)
-        return place
+        pairs = tuple(variables.items())
+        folders = cls(scratch=folder / "scratch", home=folder / "home", memory=folder / "memory", variables=pairs)
+        folders.scratch.mkdir()
+        folders.home.mkdir()
+        folders.commands.mkdir()
+        (folders.commands / "inmind").write_text(warm_inmind().command("inmind", INMIND))
+        (folders.commands / "inmind").chmod(0o755)
+        return folders
 
     @property
     def commands(self) -> Path:
-        """Folder with an `inmind` command that starts fast, because it is imported already."""
+        """Folder with an `inmind` command that starts fast, since the fork server has imported it."""
         return self.home.parent / "commands"
 
     def environment(self) -> dict[str, str]:
-        """Nothing of the developer's own, and a terminal of fixed width without colours."""
-        places = [str(self.commands), str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
+        """No variables of the developer, and a terminal of fixed width without colours."""
+        paths = [str(self.commands), str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
         return {
-            "PATH": os.pathsep.join(places),
+            "PATH": os.pathsep.join(paths),
             "HOME": str(self.home),
             "INMIND_HOME": str(self.memory),
             "LANG": "C.UTF-8",
@@ -112,36 +112,36 @@ class PageFolders:
 
 
 def complaints(text: str, place: PageFolders, *, page: str = "README.md") -> list[str]:
-    """Everything that a page says and that is not so, in its order."""
-    return [f"{page}:{complaint}" for step in steps(text) for complaint in complaints_about(step, place)]
+    """All errors of a page, in order."""
+    return [f"{page}:{complaint}" for step in steps(text) for complaint in step_complaints(step, place)]
 
 
-def complaints_about(step: Step, place: PageFolders) -> Iterator[str]:
-    where = f"{step.line}: {step.code.splitlines()[0] if step.code else step.kind}"
+def step_complaints(step: Step, place: PageFolders) -> Iterator[str]:
+    position = f"{step.line}: {step.code.splitlines()[0] if step.code else step.kind}"
     if step.kind == "file":
         (place.scratch / step.name).write_text(step.code + "\n", encoding="utf-8")
-        yield from (f"{where}: {complaint}" for complaint in invalid(step.code) if step.name.endswith(".py"))
+        yield from (f"{position}: {complaint}" for complaint in syntax_errors(step.code) if step.name.endswith(".py"))
     elif step.kind == "python no-run":
-        yield from (f"{where}: {complaint}" for complaint in invalid(step.code))
+        yield from (f"{position}: {complaint}" for complaint in syntax_errors(step.code))
     elif step.kind == "sh" and INSTALLERS.match(step.code):
-        yield from (f"{where}: {complaint}" for complaint in check_install_line(step.code))
+        yield from (f"{position}: {complaint}" for complaint in check_install_line(step.code))
     else:
-        done = follow(step, place)
+        done = run_step(step, place)
         if done.returncode != 0:
-            yield f"{where}: exit status {done.returncode}\n{done.stdout}"
+            yield f"{position}: exit status {done.returncode}\n{done.stdout}"
         elif step.expected is not None and not matches(trim_lines(done.stdout.splitlines()), step.expected):
-            yield f"{where}: printed\n{done.stdout}\nand not\n" + "\n".join(step.expected)
+            yield f"{position}: printed\n{done.stdout}\nand not\n" + "\n".join(step.expected)
 
 
-def invalid(code: str) -> Iterator[str]:
+def syntax_errors(code: str) -> Iterator[str]:
     try:
         compile(code, "page", "exec")
     except SyntaxError as error:
         yield str(error)
 
 
-def follow(step: Step, place: PageFolders) -> subprocess.CompletedProcess[str]:
-    """Errors are part of what a reader sees, so both streams are one."""
+def run_step(step: Step, place: PageFolders) -> subprocess.CompletedProcess[str]:
+    """Run a step; stderr goes to stdout, since readers see both."""
     if step.kind == "python":
         ran = warm_inmind().run(step.code, cwd=place.scratch, env=place.environment(), together=True)
         return subprocess.CompletedProcess(ran.args, ran.returncode, ran.stdout.decode())
@@ -159,12 +159,12 @@ def follow(step: Step, place: PageFolders) -> subprocess.CompletedProcess[str]:
 
 
 def steps(text: str) -> Iterator[Step]:
-    found = blocks(text)
-    for block, after in zip(found, [*found, None][1:], strict=True):
+    all_blocks = blocks(text)
+    for block, next_block in zip(all_blocks, [*all_blocks, None][1:], strict=True):
         if titled := TITLED.match(block.info):
             yield Step(line=block.line, kind="file", code="\n".join(block.lines), name=titled["name"])
         elif block.kind in {"python", "python no-run"}:
-            expected = trim_lines(after.lines) if after and after.shows_output else None
+            expected = trim_lines(next_block.lines) if next_block and next_block.shows_output else None
             yield Step(line=block.line, kind=block.kind, code="\n".join(block.lines), expected=expected)
         elif block.kind == "console":
             yield from console_steps(block)
@@ -192,8 +192,8 @@ def sh_steps(block: Block) -> Iterator[Step]:
 
 
 def blocks(text: str) -> list[Block]:
-    """The fenced blocks. Longer fences may hold shorter ones, as they do in Markdown."""
-    found: list[Block] = []
+    """The fenced blocks. Longer fences may contain shorter ones, as in Markdown."""
+    result: list[Block] = []
     prose: list[str] = []
     inside: list[str] = []
     opened: re.Match[str] | None = None
@@ -205,11 +205,11 @@ def blocks(text: str) -> list[Block]:
             prose.append(line)
         elif fence and len(fence["ticks"]) >= len(opened["ticks"]) and not fence["info"].strip():
             first, info, before = number - len(inside), opened["info"].strip(), "\n".join(prose).strip()
-            found.append(Block(line=first, info=info, lines=tuple(inside), prose_before=before))
+            result.append(Block(line=first, info=info, lines=tuple(inside), prose_before=before))
             opened, prose = None, []
         else:
             inside.append(line)
-    return found
+    return result
 
 
 def trim_lines(lines: Sequence[str]) -> tuple[str, ...]:
@@ -228,7 +228,7 @@ def check_install_line(line: str) -> Iterator[str]:
     for part in line.split("&&"):
         words = shlex.split(part)
         if not INSTALLERS.match(f"{part.strip()} "):
-            yield f"{part.strip()!r} shares its line with an install and would never be run: give it its own line"
+            yield f"{part.strip()!r} is on the same line as an install and is not run: put it on another line"
         elif words[0] == "make":
             yield from (f"the Makefile has no target {word}" for word in words[1:] if word not in make_targets())
         elif words[:2] == ["git", "clone"]:

@@ -16,14 +16,14 @@ from postgres import unprivileged_user, wait_until
 
 
 def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
 
 
 @contextmanager
 def pooler(folder: Path, config: str, *, port: int, **files: str) -> Generator[None]:
-    """Run it with this configuration and these additional files."""
+    """Run PgBouncer with this configuration and these additional files."""
     program = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
     if program is None:
         pytest.skip("pgbouncer is not installed")
@@ -36,15 +36,17 @@ def pooler(folder: Path, config: str, *, port: int, **files: str) -> Generator[N
         stderr=subprocess.STDOUT,
         text=True,
         **server_reaper.as_unprivileged_user(unprivileged_user() or 0),
-    ) as running:
+    ) as process:
         try:
-            wait_until(lambda: running.poll() is not None or answers(port), "the pooler does not start", seconds=10)
-            assert running.poll() is None, running.communicate()[0]
+            wait_until(
+                lambda: process.poll() is not None or accepts_connections(port), "the pooler does not start", seconds=10
+            )
+            assert process.poll() is None, process.communicate()[0]
             yield
         finally:
-            running.kill()
+            process.kill()
 
 
-def answers(port: int) -> bool:
-    with socket.socket() as tried:
-        return tried.connect_ex(("127.0.0.1", port)) == 0
+def accepts_connections(port: int) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0

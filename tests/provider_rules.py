@@ -17,7 +17,7 @@ def faults(format: str, wires: Sequence[Wire]) -> list[str]:
 
 
 def _chat_faults(wires: Sequence[Wire]) -> list[str]:
-    found: list[str] = []
+    errors: list[str] = []
     awaited: list[str] = []
     legacy: str | None = None
     for place, wire in enumerate(wires):
@@ -26,52 +26,52 @@ def _chat_faults(wires: Sequence[Wire]) -> list[str]:
             if wire["tool_call_id"] in awaited:
                 awaited.remove(wire["tool_call_id"])
             else:
-                found.append(f"{place}: no call of the message before asks for this result")
+                errors.append(f"{place}: no call of the message before asks for this result")
             if not isinstance(wire["content"], str) and any(part["type"] != "text" for part in wire["content"]):
-                found.append(f"{place}: a tool message takes text only")
+                errors.append(f"{place}: a tool message takes text only")
             continue
         if role == "function":
             if wire["name"] != legacy:
-                found.append(f"{place}: no function call asks for this result")
+                errors.append(f"{place}: no function call asks for this result")
             legacy = None
             continue
         if awaited or legacy:
-            found.append(f"{place}: {awaited or legacy} must be answered first")
+            errors.append(f"{place}: {awaited or legacy} must be answered first")
         calls: list[Wire] = wire.get("tool_calls") or []
         function_call: Wire = wire.get("function_call") or {}
         awaited, legacy = [call["id"] for call in calls], function_call.get("name")
         if wire.get("tool_calls") == []:
-            found.append(f"{place}: an empty array of calls")
-        spoken = wire.get("content") not in (None, []) or wire.get("refusal") or wire.get("audio")
-        if role == "assistant" and not (spoken or calls or function_call):
-            found.append(f"{place}: no content, and nothing instead of it")
+            errors.append(f"{place}: an empty array of calls")
+        has_content = wire.get("content") not in (None, []) or wire.get("refusal") or wire.get("audio")
+        if role == "assistant" and not (has_content or calls or function_call):
+            errors.append(f"{place}: no content and no calls")
         if len(set(awaited)) < len(awaited):
-            found.append(f"{place}: two calls share an id")
+            errors.append(f"{place}: two calls share an id")
     if awaited or legacy:
-        found.append(f"end: {awaited or legacy} is not answered")
-    return found
+        errors.append(f"end: {awaited or legacy} is not answered")
+    return errors
 
 
 def _responses_faults(items: Sequence[Wire]) -> list[str]:
-    found: list[str] = []
+    errors: list[str] = []
     open_calls: set[tuple[str, str]] = set()
     for place, item in enumerate(items):
         kind = item.get("type", "message")
         call = (kind.removesuffix("_output"), str(item.get("call_id")))
         if kind in {"function_call", "custom_tool_call", "computer_call"}:
             if call in open_calls:
-                found.append(f"{place}: the id is still open")
+                errors.append(f"{place}: the id is still open")
             open_calls.add(call)
         elif kind in {"function_call_output", "custom_tool_call_output", "computer_call_output"}:
             if call not in open_calls:
-                found.append(f"{place}: no call asks for this output")
+                errors.append(f"{place}: no call asks for this output")
             open_calls.discard(call)
-        elif kind == "reasoning" and not _goes_on(items[place + 1 :]):
-            found.append(f"{place}: reasoning without its required following item")
-    return found + [f"end: {call} is not answered" for call in open_calls]
+        elif kind == "reasoning" and not _is_followed(items[place + 1 :]):
+            errors.append(f"{place}: reasoning without its required following item")
+    return errors + [f"end: {call} is not answered" for call in open_calls]
 
 
-def _goes_on(items: Sequence[Wire]) -> bool:
+def _is_followed(items: Sequence[Wire]) -> bool:
     """Whether the next item that is not reasoning is also of the assistant."""
     for item in items:
         kind = item.get("type", "message")
@@ -81,36 +81,36 @@ def _goes_on(items: Sequence[Wire]) -> bool:
 
 
 def _anthropic_faults(wires: Sequence[Wire]) -> list[str]:
-    found: list[str] = []
+    errors: list[str] = []
     if wires and wires[0]["role"] == "assistant":
-        found.append("0: the user begins")
-    asked: list[str] = []
+        errors.append("0: the first message must be of the user")
+    calls: list[str] = []
     known: set[str] = set()
     turn: list[Wire] = []
     for place, wire in enumerate(wires):
         content = wire["content"]
         blocks: Sequence[Wire] = [{"type": "text", "text": content}] if isinstance(content, str) else content
-        found += [f"{place}: {fault}" for fault in _block_faults(wire["role"], blocks)]
+        errors += [f"{place}: {fault}" for fault in _block_faults(wire["role"], blocks)]
         kinds = [block["type"] == "tool_result" for block in blocks]
         if kinds != sorted(kinds, reverse=True):
-            found.append(f"{place}: results come first")
+            errors.append(f"{place}: results come first")
         answered = [block["tool_use_id"] for block in blocks if block["type"] == "tool_result"]
-        if sorted(answered) != sorted(asked):
-            found.append(f"{place}: {asked} asked, {answered} answered")
+        if sorted(answered) != sorted(calls):
+            errors.append(f"{place}: calls {calls}, results {answered}")
         if answered and len(answered) < len(blocks) and _waits_for_results(turn):
-            found.append(f"{place}: nothing but results while a tool of the provider's waits for them")
+            errors.append(f"{place}: only results are allowed while a tool of the provider waits for them")
         turn = [*turn, *blocks] if wire["role"] == "assistant" else []
-        asked = [block["id"] for block in blocks if block["type"] == "tool_use"]
-        if known & set(asked) or len(set(asked)) < len(asked):
-            found.append(f"{place}: ids are used once")
-        known |= set(asked)
-    if asked:
-        found.append(f"end: {asked} is not answered")
-    return found
+        calls = [block["id"] for block in blocks if block["type"] == "tool_use"]
+        if known & set(calls) or len(set(calls)) < len(calls):
+            errors.append(f"{place}: ids are used once")
+        known |= set(calls)
+    if calls:
+        errors.append(f"end: {calls} is not answered")
+    return errors
 
 
 def _waits_for_results(turn: Sequence[Wire]) -> bool:
-    """Whether the turn is not over: the provider's code calls host tools, or has a tool of its own to run."""
+    """Whether the turn is not over: the provider's code calls host tools, or has to run a tool."""
     callers: list[Wire] = [block.get("caller") or {"type": "direct"} for block in turn if block["type"] == "tool_use"]
     running = {block["id"] for block in turn if block["type"] == "server_tool_use"}
     ran = {block["tool_use_id"] for block in turn if block["type"].endswith("_tool_result")}
@@ -118,20 +118,20 @@ def _waits_for_results(turn: Sequence[Wire]) -> bool:
 
 
 def _block_faults(role: str, blocks: Sequence[Wire]) -> list[str]:
-    found: list[str] = [] if blocks else ["empty content"]
+    errors: list[str] = [] if blocks else ["empty content"]
     for block in blocks:
         kind = block["type"]
         if kind == "text" and not block["text"].strip():
-            found.append("blank text")
+            errors.append("blank text")
         if (kind == "image" and role == "assistant") or (kind == "tool_result" and role != "user"):
-            found.append(f"{kind} from {role}")
+            errors.append(f"{kind} from {role}")
         if not re.fullmatch("[a-zA-Z0-9_-]+", block.get("id", block.get("tool_use_id", "none"))):
-            found.append("an id with other characters")
+            errors.append("an id with other characters")
         inner = block.get("content")
-        if kind == "tool_result" and inner is not None and not isinstance(inner, str) and _is_blank_somewhere(inner):
-            found.append("blank text in a result")
-    return found
+        if kind == "tool_result" and inner is not None and not isinstance(inner, str) and _has_blank_text(inner):
+            errors.append("blank text in a result")
+    return errors
 
 
-def _is_blank_somewhere(blocks: Sequence[Wire]) -> bool:
+def _has_blank_text(blocks: Sequence[Wire]) -> bool:
     return any(block["type"] == "text" and not block["text"].strip() for block in blocks)

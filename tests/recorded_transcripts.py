@@ -1,4 +1,4 @@
-"""Recorded conversations as their recorders write them, each as small as its form allows."""
+"""Recorded conversations in the formats of their recorders, each as small as possible."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ SWE_AGENT = [
 
 
 def a_line(kind: str, uuid: str, parent: str | None, content: Any, /, **more: Any) -> dict[str, Any]:
-    """A line of a Claude Code session; `message_id` is that of the answer it belongs to."""
+    """A line of a Claude Code session; `message_id` is the id of its reply."""
     message: dict[str, Any] = {"role": kind, "content": content}
     if "message_id" in more:
         message |= {"id": more.pop("message_id"), "model": "some-model", "usage": {"input_tokens": 3}}

@@ -33,10 +33,10 @@ INVALID_UPDATES: list[State] = [{"goal": 7}, {"goal": "Ada", "steps": "all"}]
 @st.composite
 def arguments(draw: st.DrawFn) -> State:
     """Arguments of a model's update: intended values, and null as filler."""
-    meant: State = {"goal": draw(NAMES)}
+    values: State = {"goal": draw(NAMES)}
     if draw(st.booleans()):
-        meant["owner"] = {"name": draw(NAMES)}
-    return meant | draw(st.sampled_from([{}, {"steps": None, "delete": None}, {"delete": ["steps", "nothing.there"]}]))
+        values["owner"] = {"name": draw(NAMES)}
+    return values | draw(st.sampled_from([{}, {"steps": None, "delete": None}, {"delete": ["steps", "nothing.there"]}]))
 
 
 def updated(pad: State, values: State, delete: list[str]) -> State:
@@ -69,12 +69,12 @@ def merge_child(base: State, ours: State, theirs: State, above: str = "") -> tup
         if new in (was, mine):
             continue
         if key == "owner" and mine is not None and new is not None:
-            merged[key], inside = merge_child(was or {}, mine, new, f"{key}.")
-            conflicts += inside
+            merged[key], inner = merge_child(was or {}, mine, new, f"{key}.")
+            conflicts += inner
         elif mine == was:
             merged[key] = new
-        elif (joined := _combine(was or [], mine, new)) is not None:
-            merged[key] = joined
+        elif (combined := _combine(was or [], mine, new)) is not None:
+            merged[key] = combined
         else:
             conflicts.append(f"{above}{key}")
     return {key: value for key, value in merged.items() if value is not None}, conflicts
@@ -83,8 +83,8 @@ def merge_child(base: State, ours: State, theirs: State, above: str = "") -> tup
 def _combine(was: Any, mine: Any, new: Any) -> list[str] | None:
     if not isinstance(mine, list) or not isinstance(new, list):
         return None
-    left = iter(cast(list[str], mine))
-    if new[: len(was)] != was or not all(item in left for item in was):  # each is searched after the one before
+    remaining = iter(cast(list[str], mine))
+    if new[: len(was)] != was or not all(item in remaining for item in was):  # each is searched after the one before
         return None
     added = list(cast(list[str], mine))
     for item in was:

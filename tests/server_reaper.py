@@ -1,7 +1,7 @@
 """Stops a test server when the test run is over.
 
-A test run holds a lock as long as it lives. The keeper of a server waits for that lock and gets it however the run
-ends. The keeper holds a lock too, so that other processes can see whether the server is still there.
+A test run holds a lock until it ends. The supervisor of a server waits for that lock, which the system releases even if
+the run is killed. The supervisor holds a lock too, so that other processes can see whether the server is running.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from pathlib import Path
 from typing import IO, Any
 
 SECONDS = 60.0
-"""What takes longer than this hangs."""
+"""Timeout of starting and stopping."""
 
 FAST, IMMEDIATE = signal.SIGINT, signal.SIGQUIT
-"""How PostgreSQL is told to end: in good order, or as if it had crashed."""
+"""Signals for a fast shutdown, and for an immediate one as in a crash."""
 
 
-def keep(going_on: Path, folder: Path, owner: int, command: Sequence[str]) -> int:
+def supervise(run_lock: Path, folder: Path, owner: int, command: Sequence[str]) -> int:
     """Start a server that ends with the run, and return when it answers."""
-    hearing, telling = os.pipe()
+    reader, writer = os.pipe()
     if not os.fork():
-        os.close(hearing)
-        _run_keeper(going_on, folder, owner, command, telling)
-    os.close(telling)
-    postmaster, until = os.read(hearing, 20).decode(), time.monotonic() + SECONDS
+        os.close(reader)
+        _run_supervisor(run_lock, folder, owner, command, writer)
+    os.close(writer)
+    postmaster, until = os.read(reader, 20).decode(), time.monotonic() + SECONDS
     while not _is_ready(folder, postmaster):
         if not is_locked(folder / "kept") or time.monotonic() > until:
             print((folder / "log").read_text(errors="replace")[-4_000:], file=sys.stderr)
@@ -72,30 +72,30 @@ def read_status(folder: Path) -> list[str]:
 
 
 def as_unprivileged_user(uid: int) -> dict[str, Any]:
-    """Arguments to start a program as this user; needed for root, as whom PostgreSQL refuses to run."""
+    """Arguments that start a program as this user if this process is root."""
     return {"user": uid, "group": uid, "extra_groups": []} if os.geteuid() == 0 else {}
 
 
-def _run_keeper(going_on: Path, folder: Path, owner: int, command: Sequence[str], telling: int) -> None:
-    kept = lock_file(folder / "kept")
+def _run_supervisor(run_lock: Path, folder: Path, owner: int, command: Sequence[str], writer: int) -> None:
+    lock = lock_file(folder / "kept")
     os.setsid()
-    with open(os.devnull, "rb") as nothing, (folder / "log").open("ab") as log:
-        for descriptor, file in enumerate([nothing, log, log]):
+    with open(os.devnull, "rb") as empty, (folder / "log").open("ab") as log:
+        for descriptor, file in enumerate([empty, log, log]):
             os.dup2(file.fileno(), descriptor)
     server = subprocess.Popen(command, **as_unprivileged_user(owner))
-    os.write(telling, str(server.pid).encode())
-    os.close(telling)
-    threading.Thread(target=_end_with_the_run, args=(going_on, server), daemon=True).start()
+    os.write(writer, str(server.pid).encode())
+    os.close(writer)
+    threading.Thread(target=_end_with_the_run, args=(run_lock, server), daemon=True).start()
     server.wait()
-    if not is_locked(going_on):
-        shutil.rmtree(going_on.parent, ignore_errors=True)
-    kept.close()
+    if not is_locked(run_lock):
+        shutil.rmtree(run_lock.parent, ignore_errors=True)
+    lock.close()
     os._exit(0)
 
 
-def _end_with_the_run(going_on: Path, server: subprocess.Popen[bytes]) -> None:
+def _end_with_the_run(run_lock: Path, server: subprocess.Popen[bytes]) -> None:
     with suppress(FileNotFoundError):
-        lock_file(going_on).close()
+        lock_file(run_lock).close()
     server.send_signal(IMMEDIATE)
 
 
@@ -105,4 +105,4 @@ def _is_ready(folder: Path, postmaster: str) -> bool:
 
 
 if __name__ == "__main__":
-    sys.exit(keep(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), sys.argv[4:]))
+    sys.exit(supervise(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), sys.argv[4:]))

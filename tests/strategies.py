@@ -1,7 +1,7 @@
-"""Strategies for hypothesis: single messages of each format, and conversations mixed from all of them.
+"""Hypothesis strategies: messages of each format, and conversations of mixed formats.
 
-Ids and words come from small pools: collisions (an id used twice, a result without a call, a late result) are what
-pairing has to handle, and with large pools they would hardly ever happen.
+Ids and words come from small pools: pairing has to handle collisions (an id used twice, a result without a call, a
+late result), which are rare with large pools.
 """
 
 from __future__ import annotations
@@ -64,11 +64,11 @@ def responses_wires() -> Wires:
     text = wire(type="input_text", text=WORDS)
     image = wire(type="input_image", image_url=URLS, detail="auto")
     file = wire(type="input_file", file_id="file-1")
-    said = wire(type="output_text", text=WORDS, annotations=[])
+    output_text = wire(type="output_text", text=WORDS, annotations=[])
     return st.one_of(
         wire(role=st.sampled_from(["user", "assistant", "developer", "system"]), content=WORDS),
         wire(type="message", role="user", content=several(st.one_of(text, image, file))),
-        wire(type="message", role="assistant", id="msg_1", status="completed", content=several(said)),
+        wire(type="message", role="assistant", id="msg_1", status="completed", content=several(output_text)),
         wire(type="message", role="assistant", content=several(wire(type="refusal", refusal="No."), at_least=1)),
         wire(type="reasoning", id="rs_1", summary=[], encrypted_content="gAAA"),
         wire(type="function_call", id="fc_1", call_id=IDS, name=NAMES, arguments=ARGUMENTS),
@@ -159,7 +159,7 @@ def json_values() -> st.SearchStrategy[Any]:
 
 
 def any_things() -> st.SearchStrategy[EntitySighting]:
-    """Sightings with any text in every field, which a store has to return unchanged."""
+    """Sightings with any text in every field; a store has to return them unchanged."""
     part = st.builds(EntityPart, st.text(), st.text(), st.text(), st.booleans())
     return st.builds(
         EntitySighting,

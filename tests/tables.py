@@ -20,7 +20,7 @@ Test = Callable[..., None]
 def each_row(
     names: str | Sequence[str], rows: Iterable[Any], *, ids: Iterable[object] | Callable[[Any], object] | None = None
 ) -> Callable[[Test], Test]:
-    """Run the decorated test for each row of `rows`; `names` are its parameters, separated by commas."""
+    """Run the decorated test for each row; `names` are its parameters, separated by commas."""
     parameters = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
     table = [_values(row, len(parameters)) for row in rows]
     if not table:
@@ -28,7 +28,7 @@ def each_row(
     names_of_rows = None if ids is None or callable(ids) else [str(name) for name in ids]
 
     def label(index: int) -> str:
-        """The row as a failure names it. A row may be large, so this is left until it fails."""
+        """Name a row in a failure. A row may be large, so this is computed only for failing rows."""
         if names_of_rows is not None:
             return names_of_rows[index]
         words = [repr(value) if ids is None or not callable(ids) else str(ids(value)) for value in table[index]]

@@ -1,4 +1,4 @@
-"""Tenants to try things with: places where they can be, and lives that they have led there."""
+"""Builders of tenants, their servers and their content."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from inmind.store.tenants import Tenants
 PASSWORD = "only for tests"
 
 OPERATOR = "operator"
-"""One who is no superuser."""
+"""A role that is not superuser."""
 
 ODD_NAMES = (
     "ada",
@@ -29,7 +29,7 @@ ODD_NAMES = (
     "日本 cafe\u0301",
     "n" * 63,
 )
-"""What a tenant may be called."""
+"""Valid names of tenants."""
 
 REFUSED_NAMES = (
     *("", " ada", "ada ", "a\0b", "a\nb", "\ud800", "é" * 32),
@@ -38,9 +38,9 @@ REFUSED_NAMES = (
 
 
 def operators_url(server: Server, *, database: str = "postgres") -> str:
-    """Of one who has what the documentation says that it takes, and no more."""
-    asked = f"CREATE ROLE {OPERATOR} LOGIN CREATEROLE PASSWORD '{PASSWORD}'"
-    tell(server.url(), asked, f"GRANT CREATE ON DATABASE {database} TO {OPERATOR}")
+    """The URL of a role with exactly the rights that the documentation requires."""
+    create_role = f"CREATE ROLE {OPERATOR} LOGIN CREATEROLE PASSWORD '{PASSWORD}'"
+    tell(server.url(), create_role, f"GRANT CREATE ON DATABASE {database} TO {OPERATOR}")
     return server.url(OPERATOR, password=PASSWORD, database=database, tcp=True)
 
 
@@ -56,17 +56,17 @@ def ask(url: str, statement: str, *values: object) -> list[tuple[object, ...]]:
 
 
 def made(tenants: Tenants, name: str, *, password: str | None = None) -> str:
-    """A new tenant's address."""
-    told: list[str] = []
-    create(name, tenants, password=password, on_address=told.append)
-    [address] = told
+    """Create a tenant and return its address."""
+    addresses: list[str] = []
+    create(name, tenants, password=password, on_address=addresses.append)
+    [address] = addresses
     return address
 
 
 def lived(place: str | Path, *, session: str = "shop", resource: str = "ada") -> None:
-    """Talk, a note and a page, with keys."""
+    """Add messages, a note and a page, with keys."""
     with Memory.open(place, embedder=None) as memory:
-        opened = memory.session(session, resource=resource, cwd="/w")
-        opened.add([{"role": "user", "content": f"Where is the harbour of {session}?"}], key="asked")
-        opened.note("Ada prefers tabs", key="noted")
-        opened.write("detail/harbour.md", "# Harbour\n\nIt is in the north. 港口\n")
+        chat = memory.session(session, resource=resource, cwd="/w")
+        chat.add([{"role": "user", "content": f"Where is the harbour of {session}?"}], key="asked")
+        chat.note("Ada prefers tabs", key="noted")
+        chat.write("detail/harbour.md", "# Harbour\n\nIt is in the north. 港口\n")

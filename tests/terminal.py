@@ -1,4 +1,4 @@
-"""The command line as a person and as a script meet it: in a process of its own, in a pipe or on a terminal."""
+"""Runs the command line in a separate process, in a pipe or on a terminal."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def command(*arguments: str, home: Home | None = None) -> list[str]:
 
 
 def where(home: Home | None) -> list[str]:
-    """How a command is told where memory is."""
+    """The options that select a home or a database."""
     if home is None:
         return []
     return ["--db", home] if isinstance(home, str) else ["--home", str(home)]
@@ -40,11 +40,11 @@ def inmind(*arguments: str, home: Home | None = None, stdin: str = "") -> subpro
 
 @cache
 def warm_inmind() -> ForkServer:
-    return ForkServer("terminal:get_ready", env={**os.environ, "PYTHONUTF8": "1"})
+    return ForkServer("terminal:preload", env={**os.environ, "PYTHONUTF8": "1"})
 
 
-def get_ready() -> None:
-    """All that any command imports has been imported, and the first use of the command line is behind it."""
+def preload() -> None:
+    """Import everything that commands need, and use the command line once."""
     for module in pkgutil.walk_packages(package.__path__, "inmind."):
         importlib.import_module(module.name)
     for client in ("anthropic", "openai"):
@@ -53,30 +53,30 @@ def get_ready() -> None:
 
 
 def at_once(*arguments: str, home: Home) -> Result:
-    """The same without a process of its own, where it is only about what is said."""
+    """Run a command in this process, if only its output matters."""
     return CliRunner().invoke(app, [*where(home), *arguments])
 
 
 def on_a_screen(*arguments: str, home: Home, terminal: str = "dumb") -> list[str]:
-    """What a command prints on a terminal of 80 columns, line by line."""
-    ours, theirs = pty.openpty()
+    """Return the lines that a command prints on a terminal of 80 columns."""
+    controller, terminal_end = pty.openpty()
     environment = {**os.environ, "TERM": terminal, "COLUMNS": "80"}
-    with open(os.devnull, "rb") as nothing:
-        streams = [nothing.fileno(), theirs, theirs]
+    with open(os.devnull, "rb") as empty_input:
+        streams = [empty_input.fileno(), terminal_end, terminal_end]
         process = warm_inmind().start(INMIND, *where(home), *arguments, streams=streams, env=environment)
-    os.close(theirs)
-    said = b""
-    with suppress(OSError):  # how a terminal says that nobody writes any more
-        while more := os.read(ours, 4_096):
-            said += more
-    os.close(ours)
+    os.close(terminal_end)
+    output = b""
+    with suppress(OSError):  # the other end of the terminal is closed
+        while more := os.read(controller, 4_096):
+            output += more
+    os.close(controller)
     process.wait()
-    return said.decode().splitlines()
+    return output.decode().splitlines()
 
 
 def fitting(complaint: str | bytes) -> int:
-    """The exit code that fits what was said, which has to begin as all complaints do."""
-    said = complaint if isinstance(complaint, str) else complaint.decode()
-    name, code, _ = said.split(": ", 2)
+    """Return the exit code for an error message, which must start with "inmind: CODE: "."""
+    line = complaint if isinstance(complaint, str) else complaint.decode()
+    name, code, _ = line.split(": ", 2)
     assert name == "inmind"
     return exit_code(code)

@@ -1,8 +1,7 @@
-"""The map of the source, kept honest: which room may know which, and what no room may do.
+"""Architecture rules: which package may import which, and what no package may do.
 
-A rule that lives only in a document is broken by the first hurried import. Everything here reads the source as
-a syntax tree and never imports it, so an import inside a function or under TYPE_CHECKING counts like any other:
-knowing a name is knowing the room. Every check takes a folder, so that the tests at the end can show it failing.
+The checks read the source as syntax trees and import nothing, so an import inside a function or under TYPE_CHECKING
+counts too. Every check takes a folder, so that the tests at the end can run it on code that breaks a rule.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ import pytest
 PROJECT = Path(__file__).parents[1]
 SOURCE = PROJECT / "src" / "inmind"
 
-# A room may import rooms of the lines above its own. Rooms of one line are strangers: what both need lives above
-# them, as a value. `inmind` is the package's own __init__: only what stands below it may use the public names.
+# A package may import packages of the lines above it, but not of the same line. `inmind` is the __init__ of the
+# whole package: only packages below it may use the public names.
 ORDER = """
 errors
 core
@@ -40,8 +39,8 @@ __main__
 """
 RANK = {room: rank for rank, line in enumerate(ORDER.split("\n")) for room in line.split()}
 
-# These rooms exist to meet other people's libraries; everywhere else those are imported by whoever needs them, late.
-MEETS_LIBRARIES = (
+# These packages may import optional libraries at import time; others import them inside functions.
+ADAPTER_PACKAGES = (
     "apps/",
     "integrations/",
     "search/embedders/",
@@ -53,97 +52,97 @@ MEETS_LIBRARIES = (
 UNSAFE_MODULES = {"pickle", "marshal", "shelve", "dill", "cloudpickle"}
 UNSAFE_CALLS = {"eval", "exec", "yaml.load", "yaml.load_all", "yaml.unsafe_load", "yaml.unsafe_load_all"}
 
-# POSIX drops every lock a process holds on a file when it closes any descriptor of it: one innocent read of the
-# database file, beside SQLite's own, and two processes write at once.
-OPENS_A_FILE = {"open", "read_bytes", "read_text", "write_bytes", "write_text", "copy", "copy2", "copyfile"}
+# POSIX drops all locks of a process on a file when the process closes any descriptor of it: after one read of the
+# database file outside of SQLite, two processes could write concurrently.
+FILE_OPENERS = {"open", "read_bytes", "read_text", "write_bytes", "write_text", "copy", "copy2", "copyfile"}
 
 
 def test_imports_point_one_way() -> None:
     assert wrong_imports(SOURCE) == []
 
 
-def test_no_library_is_needed_to_import_inmind_but_the_core_ones() -> None:
+def test_importing_inmind_needs_only_core_libraries() -> None:
     assert early_libraries(SOURCE, core=core_libraries()) == []
 
 
-def test_every_file_that_the_map_names_is_there() -> None:
+def test_every_file_named_in_the_architecture_page_exists() -> None:
     named = re.findall(r"`((?:[\w-]+/)+[\w-]+\.(?:py|sql|jsonl))`", (PROJECT / "ARCHITECTURE.md").read_text())
     assert len(named) > 60
     assert [name for name in named if not any((place / name).exists() for place in (PROJECT, SOURCE))] == []
 
 
-def test_nothing_runs_what_it_reads() -> None:
+def test_no_code_executes_data() -> None:
     assert unsafe_code(SOURCE) == []
 
 
-def test_the_database_file_is_opened_by_sqlite_alone() -> None:
+def test_only_sqlite_opens_the_database_file() -> None:
     assert opened_files(SOURCE) == []
 
 
 def wrong_imports(root: Path) -> list[str]:
-    """The imports that point up or sideways, and the rooms that have no place in the order."""
-    found: list[str] = []
+    """Imports against the order, and packages that are missing in ORDER."""
+    violations: list[str] = []
     for path, tree in modules(root):
         room = room_of(path, root)
         if room not in RANK:
-            found.append(f"{shown(path, root)}: the room {room!r} is not in ORDER: give it a place there")
+            violations.append(f"{relative_name(path, root)}: the package {room!r} is not in ORDER: add it")
             continue
         for line, target in internal_imports(path, tree, root):
             if target != room and RANK.get(target, len(RANK)) >= RANK[room]:
-                found.append(f"{shown(path, root)}:{line}: {room} may not know {target}")
-    return found
+                violations.append(f"{relative_name(path, root)}:{line}: {room} may not import {target}")
+    return violations
 
 
 def early_libraries(root: Path, *, core: set[str]) -> list[str]:
-    """The imports that run with the module and need something that a bare install does not bring."""
-    welcome = core | sys.stdlib_module_names | {root.name}
-    found: list[str] = []
+    """Imports at import time of libraries that a bare install does not have."""
+    allowed = core | sys.stdlib_module_names | {root.name}
+    violations: list[str] = []
     for path, tree in modules(root, with_facade=True):
-        if not shown(path, root).startswith(MEETS_LIBRARIES):
-            for node in run_on_import(tree):
-                found += [
-                    f"{shown(path, root)}:{node.lineno}: imports {name} with the module"
+        if not relative_name(path, root).startswith(ADAPTER_PACKAGES):
+            for node in import_time_imports(tree):
+                violations += [
+                    f"{relative_name(path, root)}:{node.lineno}: imports {name} at import time"
                     for name in imported_names(node)
-                    if name.partition(".")[0] not in welcome
+                    if name.partition(".")[0] not in allowed
                 ]
-    return found
+    return violations
 
 
 def unsafe_code(root: Path) -> list[str]:
-    """The imports and calls that turn data into running code."""
-    found: list[str] = []
+    """Imports and calls that execute data as code."""
+    violations: list[str] = []
     for path, tree in modules(root, with_facade=True):
         for node in ast.walk(tree):
             names = imported_names(node)
             if isinstance(node, ast.Call):
                 names += [called for called in [ast.unparse(node.func)] if called in UNSAFE_CALLS]
-            found += [
-                f"{shown(path, root)}:{line_of(node)}: uses {name}"
+            violations += [
+                f"{relative_name(path, root)}:{line_of(node)}: uses {name}"
                 for name in names
                 if name in UNSAFE_CALLS or name.partition(".")[0] in UNSAFE_MODULES
             ]
-    return found
+    return violations
 
 
 def opened_files(root: Path) -> list[str]:
-    """The calls in the SQLite store that would open a file behind SQLite's back."""
+    """Calls in the SQLite store that open a file without SQLite."""
     return [
-        f"{shown(path, root)}:{node.lineno}: calls {ast.unparse(node.func)}()"
+        f"{relative_name(path, root)}:{node.lineno}: calls {ast.unparse(node.func)}()"
         for path, tree in modules(root)
-        if re.match(r"store/sqlite(\.py|/)", shown(path, root))
+        if re.match(r"store/sqlite(\.py|/)", relative_name(path, root))
         for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and opens_a_file(node.func)
+        if isinstance(node, ast.Call) and opens_file(node.func)
     ]
 
 
-def opens_a_file(called: ast.expr) -> bool:
-    """`open(…)`, `path.open(…)` and their kin.
+def opens_file(called: ast.expr) -> bool:
+    """Whether this is `open(…)`, `path.open(…)` or a similar call.
 
-    `cls.open` and `SqliteStore.open` are names of our own, and a resource of the package is never the database.
+    `cls.open` and `SqliteStore.open` are methods of inmind, and a package resource is never the database.
     """
     if isinstance(called, ast.Name):
-        return called.id in OPENS_A_FILE
-    if not isinstance(called, ast.Attribute) or called.attr not in OPENS_A_FILE:
+        return called.id in FILE_OPENERS
+    if not isinstance(called, ast.Attribute) or called.attr not in FILE_OPENERS:
         return False
     owner = called.value.id if isinstance(called.value, ast.Name) else ""
     ours = owner in {"cls", "self"} or (owner[:1].isupper() and owner != "Path")
@@ -160,7 +159,7 @@ def is_package_resource(owner: ast.expr) -> bool:
 
 
 def modules(root: Path, *, with_facade: bool = False) -> Iterator[tuple[Path, ast.Module]]:
-    """Every module as a tree. The package's own __init__ gathers names from everywhere: it has no rank of its own."""
+    """Every module as a tree. The top-level __init__ may import everything, so it is optional."""
     for path in sorted(root.rglob("*.py")):
         if with_facade or path != root / "__init__.py":
             yield path, parsed(path)
@@ -172,7 +171,7 @@ def parsed(path: Path) -> ast.Module:
 
 
 def internal_imports(path: Path, tree: ast.Module, root: Path) -> Iterator[tuple[int, str]]:
-    """The rooms that a module imports, with the line. Relative imports are spelled out first."""
+    """The packages that a module imports, with the line; relative imports are resolved."""
     package = [root.name, *path.relative_to(root).parent.parts]
     for node in ast.walk(tree):
         for name in imported_names(node, package):
@@ -194,20 +193,20 @@ def imported_names(node: ast.AST, package: list[str] | None = None) -> list[str]
     return [".".join([*base, alias.name]) for alias in node.names]
 
 
-def run_on_import(node: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
-    """The imports that run when the module does: not those in functions, nor those for the type checker only."""
+def import_time_imports(node: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
+    """Imports at import time: not in functions, and not under TYPE_CHECKING."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.Import | ast.ImportFrom):
             yield child
         elif isinstance(child, ast.If) and ast.unparse(child.test).endswith("TYPE_CHECKING"):
-            for otherwise in child.orelse:
-                yield from run_on_import(ast.Module(body=[otherwise], type_ignores=[]))
+            for statement in child.orelse:
+                yield from import_time_imports(ast.Module(body=[statement], type_ignores=[]))
         elif not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            yield from run_on_import(child)
+            yield from import_time_imports(child)
 
 
 def core_libraries() -> set[str]:
-    """What a bare `pip install inmind` brings, by the names in pyproject.toml."""
+    """The libraries of a bare `pip install inmind`, as named in pyproject.toml."""
     project = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     return {re.split(r"[^\w-]", requirement)[0].replace("-", "_") for requirement in project["dependencies"]}
 
@@ -220,7 +219,7 @@ def is_room(name: str, root: Path) -> bool:
     return name in RANK or (root / name).is_dir() or (root / f"{name}.py").is_file()
 
 
-def shown(path: Path, root: Path) -> str:
+def relative_name(path: Path, root: Path) -> str:
     return path.relative_to(root).as_posix()
 
 
@@ -228,7 +227,7 @@ def line_of(node: ast.AST) -> int:
     return getattr(node, "lineno", 0)
 
 
-# The checks, checked: each of these little trees breaks one rule, and the check has to say where.
+# Tests of the checks: each of these packages breaks one rule, and the check has to report the line.
 
 Check = Callable[[Path], list[str]]
 
@@ -240,20 +239,20 @@ def early(root: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("check", "file", "code", "complaint"),
     [
-        (wrong_imports, "core/json.py", "from inmind.session.session import Session", "1: core may not know session"),
-        (wrong_imports, "core/json.py", "from inmind import session", "1: core may not know session"),
-        (wrong_imports, "core/json.py", "import inmind.store.protocol", "1: core may not know store"),
-        (wrong_imports, "core/json.py", "def f():\n    from ..memory import Memory", "2: core may not know memory"),
-        (wrong_imports, "dreams/page/guards.py", "from ...prompt import plan", "1: dreams may not know prompt"),
-        (wrong_imports, "dreams/page/guards.py", "from ... import prompt", "1: dreams may not know prompt"),
+        (wrong_imports, "core/json.py", "from inmind.session.session import Session", "1: core may not import session"),
+        (wrong_imports, "core/json.py", "from inmind import session", "1: core may not import session"),
+        (wrong_imports, "core/json.py", "import inmind.store.protocol", "1: core may not import store"),
+        (wrong_imports, "core/json.py", "def f():\n    from ..memory import Memory", "2: core may not import memory"),
+        (wrong_imports, "dreams/page/guards.py", "from ...prompt import plan", "1: dreams may not import prompt"),
+        (wrong_imports, "dreams/page/guards.py", "from ... import prompt", "1: dreams may not import prompt"),
         (
             wrong_imports,
             "core/text.py",
             "if TYPE_CHECKING:\n    from inmind import store",
-            "2: core may not know store",
+            "2: core may not import store",
         ),
-        (wrong_imports, "session/session.py", "from inmind import Memory", "1: session may not know inmind"),
-        (wrong_imports, "utils.py", "", "the room 'utils' is not in ORDER"),
+        (wrong_imports, "session/session.py", "from inmind import Memory", "1: session may not import inmind"),
+        (wrong_imports, "utils.py", "", "the package 'utils' is not in ORDER"),
         (early, "tokens.py", "import tiktoken", "1: imports tiktoken"),
         (
             early,
@@ -272,10 +271,10 @@ def early(root: Path) -> list[str]:
         (opened_files, "store/sqlite/backup.py", "shutil.copyfile(a, b)", "1: calls shutil.copyfile()"),
     ],
 )
-def test_a_broken_rule_is_found(tmp_path: Path, check: Check, file: str, code: str, complaint: str) -> None:
-    [found] = check(a_tree(tmp_path, file, code))
-    assert found.startswith(file)
-    assert complaint in found
+def test_a_broken_rule_is_reported(tmp_path: Path, check: Check, file: str, code: str, complaint: str) -> None:
+    [violation] = check(create_package(tmp_path, file, code))
+    assert violation.startswith(file)
+    assert complaint in violation
 
 
 @pytest.mark.parametrize(
@@ -295,11 +294,11 @@ def test_a_broken_rule_is_found(tmp_path: Path, check: Check, file: str, code: s
         (opened_files, "store/atomic_files.py", "open(path)"),
     ],
 )
-def test_what_is_allowed_is_let_through(tmp_path: Path, check: Check, file: str, code: str) -> None:
-    assert check(a_tree(tmp_path, file, code)) == []
+def test_allowed_code_is_not_reported(tmp_path: Path, check: Check, file: str, code: str) -> None:
+    assert check(create_package(tmp_path, file, code)) == []
 
 
-def a_tree(place: Path, file: str, code: str) -> Path:
+def create_package(place: Path, file: str, code: str) -> Path:
     root = place / "inmind"
     (root / file).parent.mkdir(parents=True)
     (root / file).write_text(code, encoding="utf-8")

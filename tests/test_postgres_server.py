@@ -71,25 +71,25 @@ def test_the_port_requires_a_password(postgres_run: Run) -> None:
         psycopg.connect(server.url(password="wrong", tcp=True))
 
 
-def test_a_run_that_is_killed_leaves_no_server(postgres_run: Run) -> None:
-    began = subprocess.Popen(
-        [sys.executable, "-c", _A_RUN_THAT_HANGS, str(postgres_run.template())],
+def test_a_killed_run_leaves_no_server(postgres_run: Run) -> None:
+    run_process = subprocess.Popen(
+        [sys.executable, "-c", _HANGING_RUN, str(postgres_run.template())],
         cwd=Path(__file__).parent,
         stdout=subprocess.PIPE,
         text=True,
     )
-    assert began.stdout is not None
-    folder = Path(began.stdout.readline().strip())
+    assert run_process.stdout is not None
+    folder = Path(run_process.stdout.readline().strip())
     server = Server(Run(folder), "shared")
     postmaster = server.pid
     assert postmaster is not None
-    os.kill(began.pid, signal.SIGKILL)
-    began.communicate()
-    wait_until(lambda: not folder.exists(), f"{folder} is left")
-    wait_until(lambda: not _runs(postmaster), f"{postmaster} is left")
+    os.kill(run_process.pid, signal.SIGKILL)
+    run_process.communicate()
+    wait_until(lambda: not folder.exists(), f"{folder} remains")
+    wait_until(lambda: not _is_alive(postmaster), f"{postmaster} remains")
 
 
-_A_RUN_THAT_HANGS = """
+_HANGING_RUN = """
 import subprocess, sys, time
 from postgres import Run
 run = Run.begin()
@@ -100,7 +100,7 @@ time.sleep(600)
 """
 
 
-def _runs(pid: int) -> bool:
+def _is_alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -1,4 +1,4 @@
-"""The README does what it says, and so do the machinery's own little READMEs: tests/pages.py has the conventions."""
+"""The code blocks of the README run and print the shown output (see tests/pages.py)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tables import each_row
 README = PROJECT / "README.md"
 
 
-def test_the_readme_does_what_it_says(tmp_path: Path) -> None:
+def test_the_blocks_of_the_readme_run_and_print_the_shown_output(tmp_path: Path) -> None:
     with Provider() as provider:
         provider.will(says("Hello, Ada."), says("On its way to you."))
         place = PageFolders.under(tmp_path, OPENAI_BASE_URL=provider.openai, OPENAI_API_KEY="none")
@@ -25,7 +25,7 @@ def test_the_readme_shows_how_to_run_it_and_how_to_test_it() -> None:
     assert {"make run", "make test"} <= {part.strip() for line in lines for part in line.split("&&")}
 
 
-# The machinery, checked on little READMEs of its own.
+# The checker, tested on small READMEs.
 
 GOOD = """
 # Made up
@@ -51,7 +51,7 @@ two
 client = wrap(OpenAI())
 ```
 
-```python title="said.py"
+```python title="seven.py"
 print("seven")
 ```
 
@@ -68,7 +68,7 @@ a
 b
 c
 1
-$ python said.py
+$ python seven.py
 seven
 $ echo not shown, not compared > "$INMIND_HOME"
 ```
@@ -81,7 +81,7 @@ not the output of anything
 """
 
 
-def test_a_true_readme_is_believed(tmp_path: Path) -> None:
+def test_a_correct_readme_has_no_errors(tmp_path: Path) -> None:
     assert complaints(GOOD, PageFolders.under(tmp_path)) == []
     assert len(list(steps(GOOD))) == 10
 
@@ -103,12 +103,12 @@ def test_a_true_readme_is_believed(tmp_path: Path) -> None:
         ("```sh\npip install 'inmind[clu]'\n```", "asks for an extra"),
         ("```sh\npip install inmind[cli]\n```", "needs quotes"),
         ("```sh\ngit clone inmind\n```", "is not an https address"),
-        ("```sh\npip install inmind && inmind demo\n```", "'inmind demo' shares its line"),
+        ("```sh\npip install inmind && inmind demo\n```", "'inmind demo' is on the same line"),
     ],
 )
-def test_a_false_readme_is_not(tmp_path: Path, readme: str, complaint: str) -> None:
-    [found] = complaints(readme, PageFolders.under(tmp_path))
-    assert complaint in found
+def test_a_wrong_readme_is_reported(tmp_path: Path, readme: str, complaint: str) -> None:
+    [error] = complaints(readme, PageFolders.under(tmp_path))
+    assert complaint in error
 
 
 @each_row(
@@ -126,10 +126,10 @@ def test_a_false_readme_is_not(tmp_path: Path, readme: str, complaint: str) -> N
         ("abc", "a.c", False),
     ],
 )
-def test_an_ellipsis_stands_for_any_number_of_lines(printed: str, expected: str, same: bool) -> None:
+def test_an_ellipsis_matches_any_number_of_lines(printed: str, expected: str, same: bool) -> None:
     assert matches(printed.split(), expected.split()) is same
 
 
-def test_a_longer_fence_holds_a_shorter_one() -> None:
+def test_a_longer_fence_contains_a_shorter_one() -> None:
     [block] = blocks("````markdown\n```python\nraise\n```\n````")
     assert (block.kind, block.line, len(block.lines)) == ("markdown", 2, 3)

@@ -1,4 +1,4 @@
-"""Every promise and every survived fault of the specification is named by a test that `make test` runs.
+"""Each promise and fault of the specification is named by a test that `make test` runs.
 
 A test names an id in its docstring or with `@pytest.mark.spec("A1")`; a `pytestmark` names it for a whole module. Tests
 marked `exhaustive` or `torture` do not count. Tests are read as syntax trees: nothing has to be importable. Tests that
@@ -15,7 +15,7 @@ from pathlib import Path
 
 TESTS = Path(__file__).parent
 
-# An id joins the list with the change that delivers it. D9 is a promise, D09 is a fault: nothing rounds them together.
+# An id joins the list with the change that delivers it. D9 is a promise, D09 is a fault.
 PROMISES = (
     "A1 A2 A3 A4 A5 A6 B1 B2 B3 B4 B5 B6 B7 B8 B9 B10 C1 C2 C3 C4 C5 C6 C7 C8 C9 D1 D2 D3 D4 D5 D6 D7 D8 D9 "
     "E1 E2 E3 E4 E5 E6 E7 E8 E9 F1 F2 F3 F4 F5 G1 G2 G3 G4 G5 G6 G7 G8 G9 G10 G11 G12 G13 G14 G15 "
@@ -26,7 +26,7 @@ FAULTS = (
     "P30 P31 P33 P34"
 ).split()
 
-LEFT_OUT = ("pytest.mark.exhaustive", "pytest.mark.torture")
+EXCLUDED_MARKS = ("pytest.mark.exhaustive", "pytest.mark.torture")
 
 ID = re.compile(r"\b[A-Z]\d{1,2}\b")
 
@@ -59,7 +59,7 @@ def ids_named_in(path: Path) -> Iterator[str]:
         return
     tree = ast.parse(text, filename=str(path))
     module_marks = [node for node in tree.body if isinstance(node, ast.Assign) and assigns_marks(node)]
-    if any(is_left_out(mark.value) for mark in module_marks):
+    if any(is_excluded(mark.value) for mark in module_marks):
         return
     tests = list(nodes_below(tree))
     for test in tests:
@@ -73,7 +73,7 @@ def ids_named_in(path: Path) -> Iterator[str]:
 def nodes_below(node: ast.Module | ast.ClassDef) -> Iterator[Test]:
     """The test functions and classes that `make test` runs."""
     for child in node.body:
-        if isinstance(child, Test) and is_test(child) and not any(map(is_left_out, child.decorator_list)):
+        if isinstance(child, Test) and is_test(child) and not any(map(is_excluded, child.decorator_list)):
             yield child
             if isinstance(child, ast.ClassDef):
                 yield from nodes_below(child)
@@ -87,10 +87,10 @@ def assigns_marks(node: ast.Assign) -> bool:
     return [ast.unparse(target) for target in node.targets] == ["pytestmark"]
 
 
-def is_left_out(marks: ast.expr) -> bool:
-    """Whether one of these marks leaves a test out of `make test`; a mark on single parameters does not."""
+def is_excluded(marks: ast.expr) -> bool:
+    """Whether a mark excludes a test from `make test`; a mark on single parameters does not."""
     listed = marks.elts if isinstance(marks, ast.List) else [marks]
-    return any(ast.unparse(mark) in LEFT_OUT for mark in listed)
+    return any(ast.unparse(mark) in EXCLUDED_MARKS for mark in listed)
 
 
 def ids_marked(node: ast.AST) -> Iterator[str]:
@@ -100,7 +100,7 @@ def ids_marked(node: ast.AST) -> Iterator[str]:
                 yield argument.value
 
 
-MADE_UP = '''
+EXAMPLE_MODULE = '''
 """A1 is only mentioned here."""
 pytestmark = [pytest.mark.embedded, pytest.mark.spec("A2")]
 
@@ -125,9 +125,9 @@ def helper():
 '''
 
 
-def test_an_id_that_no_test_names_is_missed(tmp_path: Path) -> None:
+def test_an_id_without_a_test_is_reported(tmp_path: Path) -> None:
     folder = tmp_path / "unit"
     folder.mkdir()
-    (folder / "test_made_up.py").write_text(MADE_UP, encoding="utf-8")
+    (folder / "test_made_up.py").write_text(EXAMPLE_MODULE, encoding="utf-8")
     wanted = ["A1", "A2", "A3", "B1", "B2", "D9", "D09", "J3", "J4", "K14"]
     assert untested(wanted, tmp_path) == ["A1", "A3", "B1", "B2", "D09", "J4"]

@@ -21,7 +21,7 @@ def test_every_row_runs_and_every_failing_row_is_reported() -> None:
     assert [error.__notes__ for error in caught.value.exceptions] == [["in the row 2, 3"], ["in the row 4, 5"]]
 
 
-def test_an_exception_that_was_expected_and_did_not_come_is_a_failing_row() -> None:
+def test_a_missing_expected_exception_fails_its_row() -> None:
     @each_row("key", ["a", "b"], ids=["present", "absent"])
     def check(key: str) -> None:
         with pytest.raises(KeyError):

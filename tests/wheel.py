@@ -1,7 +1,7 @@
-"""Install the built wheel into empty environments, and run the first Python block of the README in each of them.
+"""Install the built wheel into empty environments, and run the first README block in each.
 
-`make wheel` runs this file with the wheel as its argument. One environment has no extras and one has `[all]`; both lie
-below `build/` and have the versions of constraints.txt.
+`make wheel` runs this file with the wheel as its argument. One environment has no extras and one has `[all]`; both are
+in `build/` and have the versions of constraints.txt.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def install(wheel: Path, folder: Path, extras: str) -> Path:
 
 
 def run(step: Step, python: Path) -> str:
-    """Run the block in an empty folder and return the difference from the README, or "" if there is none."""
+    """Run the block in an empty folder and return the difference from the README, or ""."""
     with TemporaryDirectory() as folder:
         environment = {"PATH": os.defpath, "HOME": folder, "INMIND_HOME": f"{folder}/home", "PYTHONUTF8": "1"}
         done = subprocess.run(

@@ -1,1 +1,1 @@
-"""Systems that inmind is compared with: installed separately, each in its own process, with the same calls."""
+"""Other search systems for comparison, installed separately, each in a separate process."""

@@ -44,7 +44,7 @@ class Driver:
         self._system = self._create(self._folder, self._embedder)
 
     def fill(self, *, chat_sessions: list[Any]) -> None:
-        self.system.fill([_sitting(*chat_session) for chat_session in chat_sessions])
+        self.system.fill([_parse_session(*chat_session) for chat_session in chat_sessions])
 
     def wait_until_ready(self) -> None:
         self.system.wait_until_ready()
@@ -66,7 +66,7 @@ class Driver:
         return {"memory": _resident(), "disk": sum(files)}
 
 
-def _sitting(at: str, turns: list[list[str]]) -> ChatSession:
+def _parse_session(at: str, turns: list[list[str]]) -> ChatSession:
     return ChatSession(datetime.fromisoformat(at), [Turn(role, text, name) for role, text, name in turns])
 
 

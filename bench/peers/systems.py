@@ -77,7 +77,7 @@ class Inmind(SearchSystem):
 
         for chat_session in chat_sessions:
             self._clock.now = chat_session.at
-            session = self._memory.session(f"sitting-{next(self._names)}", resource="bench", cwd="/bench")
+            session = self._memory.session(f"session-{next(self._names)}", resource="bench", cwd="/bench")
             session.add([_as_message(turn) for turn in chat_session.turns])
             ids = [event.id for event in session.events() if isinstance(event.payload, MessageAdded)]
             self._numbers |= {id: len(self._numbers) + place for place, id in enumerate(ids)}
@@ -95,7 +95,7 @@ class Inmind(SearchSystem):
 
     def add(self, text: str) -> None:
         if self._note_session is None:
-            self._note_session = self._memory.session("desk", resource="bench", cwd="/bench")
+            self._note_session = self._memory.session("notes", resource="bench", cwd="/bench")
         self._note_session.note(text)
 
     def close(self) -> None:
@@ -149,11 +149,11 @@ class Fts5(SearchSystem):
         terms = [word for word in words if word not in STOP_WORDS] or list(words)
         if not terms:
             return []
-        found = self._connection.execute(
+        results = self._connection.execute(
             "SELECT rowid FROM talk WHERE talk MATCH ? ORDER BY rank LIMIT ?",
             (" OR ".join(f'"{word}"' for word in terms), limit),
         )
-        return [number for (number,) in found]
+        return [number for (number,) in results]
 
     def add(self, text: str) -> None:
         self._connection.execute("INSERT INTO talk (rowid, text) VALUES (?, ?)", (next(self._numbers), text))
@@ -178,8 +178,8 @@ class Bm25s(SearchSystem):
 
     def search(self, query: str, limit: int, at: datetime) -> list[int]:
         del at
-        found, _ = self._index.retrieve(self._tokens(query), k=min(limit, len(self._texts)), show_progress=False)
-        return [int(number) for number in found[0]]
+        results, _ = self._index.retrieve(self._tokens(query), k=min(limit, len(self._texts)), show_progress=False)
+        return [int(number) for number in results[0]]
 
     def add(self, text: str) -> None:
         self._texts.append(text)
@@ -210,8 +210,8 @@ class Chroma(SearchSystem):
 
     def search(self, query: str, limit: int, at: datetime) -> list[int]:
         del at
-        found = self._collection.query(query_embeddings=self._embed([query]), n_results=limit, include=[])
-        return [int(id) for id in found["ids"][0]]
+        results = self._collection.query(query_embeddings=self._embed([query]), n_results=limit, include=[])
+        return [int(id) for id in results["ids"][0]]
 
     def add(self, text: str) -> None:
         self._collection.add(ids=[str(next(self._numbers))], documents=[text], embeddings=self._embed([text]))
@@ -255,7 +255,7 @@ class Mem0(SearchSystem):
 
     def __init__(self, folder: Path, embedder: Embedder) -> None:
         self._embedder = _Mem0Embedder(embedder)
-        unused = {"api_key": "no model is asked"}
+        unused = {"api_key": "no model is called"}
         self._memory: Any = import_module("mem0").Memory.from_config(
             {
                 "llm": {"provider": "openai", "config": unused},
@@ -302,8 +302,8 @@ class Mem0(SearchSystem):
 
     def search(self, query: str, limit: int, at: datetime) -> list[int]:
         del at
-        found = self._memory.search(query, filters=dict(self._USER), top_k=limit, threshold=0.0)
-        return [item["metadata"]["number"] for item in found["results"]]
+        results = self._memory.search(query, filters=dict(self._USER), top_k=limit, threshold=0.0)
+        return [item["metadata"]["number"] for item in results["results"]]
 
     def add(self, text: str) -> None:
         messages = [{"role": "user", "content": text}]

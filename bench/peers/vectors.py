@@ -73,14 +73,14 @@ class CachedEmbedder:
 
         ids = [blake2b(f"{self.name}\0{text}".encode(), digest_size=16).digest() for text in texts]
         with self._lock:
-            found = {id: vector for id in ids if (vector := self._read(id))}
-            if new := {id: text for id, text in zip(ids, texts, strict=True) if id not in found}:
+            vectors = {id: vector for id in ids if (vector := self._read(id))}
+            if new := {id: text for id, text in zip(ids, texts, strict=True) if id not in vectors}:
                 computed = np.asarray(self._inner.embed(list(new.values())), dtype="<f4")
                 fresh = {id: row.tobytes() for id, row in zip(new, computed, strict=True)}
                 with self._connection:
                     self._connection.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?)", fresh.items())
-                found |= fresh
-        return np.frombuffer(b"".join(found[id] for id in ids), dtype="<f4").reshape(len(ids), self.dimensions)
+                vectors |= fresh
+        return np.frombuffer(b"".join(vectors[id] for id in ids), dtype="<f4").reshape(len(ids), self.dimensions)
 
     def _read(self, id: bytes) -> bytes | None:
         row = self._connection.execute("SELECT vector FROM vectors WHERE id = ?", (id,)).fetchone()

@@ -1,4 +1,4 @@
-"""Fast filling of a database with many resources: real events with their own times, imported in bulk.
+"""Bulk import of generated events for many resources into a database.
 
 The texts are generated from words with the frequencies of conversations: about 450 different words in the first 10,000
 characters and 1,450 in 60,000, as in LongMemEval. So the index has a realistic size, and a question with the rarer

@@ -1,4 +1,4 @@
-"""Ten thousand due dreams, drained by four workers of which one is killed every few seconds.
+"""Ten thousand due dreams, run by four workers of which one is killed every few seconds.
 
 Workers are `inmind worker` processes and are killed by SIGKILL at any point; each is replaced. The journal must have
 exactly one dream per resource at the end. With a model, a stub on loopback counts requests: only a worker killed while
@@ -46,7 +46,7 @@ min_crystals = 5
 [worker]
 tries = 100
 """
-"""Many tries: a job must not be blamed for the workers that are killed on purpose."""
+"""Many tries: jobs of killed workers must not run out of tries."""
 _WITH_MODEL = """
 [model]
 provider = "openai"

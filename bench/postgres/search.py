@@ -35,7 +35,7 @@ QUESTIONS = choose_size(300, 30)
 INDEX_SECONDS = choose_size(600.0, 60.0)
 """Limit for the index and for the vectors. Only resources processed by then are searched."""
 
-MEAN_LINE_CHARACTERS = mean(len(line) for line in islice(lines("anybody"), 1_000))
+MEAN_LINE_CHARACTERS = mean(len(line) for line in islice(lines("any"), 1_000))
 
 
 def run() -> list[Table]:
@@ -61,9 +61,7 @@ def _search_table(size: int) -> Table:
             "SELECT 1 FROM pg_extension WHERE extname = 'vector'"
         ):
             embedded = _process_resources(server, "embed")
-            rows.append(
-                _rate_row("embedded, the embedder's own time included", len(embedded) * per_resource, embedded.seconds)
-            )
+            rows.append(_rate_row("embedded, embedder time included", len(embedded) * per_resource, embedded.seconds))
             server.finish_background_work()
             rows += _search_rows(server, embedded, per_resource, f"with vectors of {embedder.name}", embedder)
         rows += _size_rows(server, journal_bytes, len(indexed) * per_resource)
@@ -129,7 +127,7 @@ def _embedder() -> Embedder | None:
     return create_embedder("auto")
 
 
-# -- asking -----------------------------------------------------------------------------------------------------
+# -- searches -----------------------------------------------------------------------------------------------------
 
 
 def _search_rows(
@@ -146,13 +144,13 @@ def _search_rows(
     for state in ("cold", "warm"):
         if state == "cold" and not server.drop_caches():
             continue
-        timings, found = _time_searches(server.tenant, searches, embedder)
+        timings, recall = _time_searches(server.tenant, searches, embedder)
         rows.append(
             Row(
                 what=f"search {how}, {state}",
                 measured=f"{format_duration(timings.median('search'))} p50, "
-                f"{format_duration(timings.p99('search'))} p99 (found {found:.0%})",
-                figures={"p50": timings.median("search"), "p99": timings.p99("search"), "found": found},
+                f"{format_duration(timings.p99('search'))} p99 (found {recall:.0%})",
+                figures={"p50": timings.median("search"), "p99": timings.p99("search"), "found": recall},
             )
         )
     return rows
@@ -162,18 +160,18 @@ def _time_searches(
     url: str, searches: Sequence[tuple[str, str, str]], embedder: Embedder | None
 ) -> tuple[Timings, float]:
     """Search each question once, after one search that opens the connection."""
-    timings, found = Timings(), 0
+    timings, hits_found = Timings(), 0
     with Memory.open(url, embedder=embedder) as memory:
         memory.resource(searches[0][0]).search("anything")
         for resource, query, line in searches[1:]:
             started = perf_counter()
             hits = memory.resource(resource).search(query, limit=10)
             timings.add_sample("search", perf_counter() - started)
-            found += any(hit.crystal.text == line for hit in hits)
-    return timings, found / (len(searches) - 1)
+            hits_found += any(hit.crystal.text == line for hit in hits)
+    return timings, hits_found / (len(searches) - 1)
 
 
-# -- room -------------------------------------------------------------------------------------------------------
+# -- disk usage -------------------------------------------------------------------------------------------------------
 
 
 def _size_rows(server: BenchServer, journal_bytes: int, crystals: int) -> list[Row]:

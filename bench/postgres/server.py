@@ -1,4 +1,4 @@
-"""The measured server: a new one for each part, on a disk, configured like a small production server."""
+"""The measured server: new for each part, on disk, configured like a small production one."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def start_server() -> Generator[BenchServer]:
 
 
 def _create_tenant(server: postgres.Server) -> str:
-    """Create a tenant that lives as long as its server, which may be restarted."""
+    """Create a tenant that is never removed, so that the server can be restarted."""
     with psycopg.connect(server.url(), autocommit=True) as connection:
         connection.execute(f"CREATE ROLE bench LOGIN PASSWORD '{postgres.PASSWORD}'".encode())
         connection.execute("GRANT CREATE ON DATABASE postgres TO bench")
@@ -145,7 +145,7 @@ def _create_tenant(server: postgres.Server) -> str:
 
 
 def _file_system() -> str:
-    folder = Path(os.environ.get("TMPDIR") or "/tmp").resolve()  # noqa: S108 -- it is only looked at
+    folder = Path(os.environ.get("TMPDIR") or "/tmp").resolve()  # noqa: S108 -- only inspected
     mounts = [line.split() for line in Path("/proc/mounts").read_text().splitlines()] if sys.platform == "linux" else []
     on = [(len(place), kind) for _, place, kind, *_ in mounts if folder.is_relative_to(place)]
     return max(on)[1] if on else "a temporary folder"

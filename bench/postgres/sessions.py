@@ -1,4 +1,4 @@
-"""Turns per second through one database, by number of processes: prepare, and record of the reply.
+"""Turns per second (prepare and record) through one database, by number of processes.
 
 There are two kinds of hosts. One keeps its sessions open. The other is stateless: each turn opens its session again, in
 another process than the last turn. Each session has ten previous turns and its own resource, and no two processes use a
@@ -83,7 +83,7 @@ def _cpu_row(kind: str, host: float, server: float) -> Row:
 def _size_table(server: BenchServer) -> Table:
     """Bytes stored by a turn: in tables, and in the WAL that goes to backups and standbys."""
     with Memory.open(server.tenant, embedder=None) as memory:
-        sessions = [_open_session(memory, "weighed", 1, place) for place in range(SIZE_SESSIONS)]
+        sessions = [_open_session(memory, "sized", 1, place) for place in range(SIZE_SESSIONS)]
         turns = {session.id: _turns(session.id, SIZE_TURNS + 1) for session in sessions}
         for session in sessions:
             _turn(session, turns[session.id], 0)
@@ -101,7 +101,7 @@ def _size_table(server: BenchServer) -> Table:
     )
     rows = [
         Row(what="events", measured=f"{events:.1f}", figures={"events": events}),
-        Row(what="bytes that were said", measured=f"{sum(TEXT_LENGTHS):,}", figures={"said": sum(TEXT_LENGTHS)}),
+        Row(what="bytes of text", measured=f"{sum(TEXT_LENGTHS):,}", figures={"said": sum(TEXT_LENGTHS)}),
         Row(
             what="bytes in the journal, with its indexes",
             measured=f"{journal_bytes:,.0f}",
@@ -111,7 +111,7 @@ def _size_table(server: BenchServer) -> Table:
         Row(what="bytes in the index, by words", measured=f"{indexed:,.0f}", figures={"indexed": indexed}),
     ]
     rows += [_hot_update_row(server, table) for table in ("streams", "owners")]
-    title = f"what one turn leaves, a mean of {SIZE_TURNS} in each of {SIZE_SESSIONS} sessions"
+    title = f"bytes stored by one turn, a mean of {SIZE_TURNS} in each of {SIZE_SESSIONS} sessions"
     return Table(title, rows, [server.description])
 
 
@@ -126,7 +126,7 @@ def _host(number: int, barrier: Barrier, url: str, kind: str, processes: int) ->
     """Return the seconds of each turn, and the CPU seconds of the process."""
     with Memory.open(url, embedder=None) as memory:
         open_sessions: dict[int, Session] = {}
-        turns = _turns("anybody", 2_000)
+        turns = _turns("any", 2_000)
 
         def session(place: int) -> Session:
             if kind == "reopened":
@@ -159,8 +159,8 @@ def _open_session(memory: Memory, kind: str, processes: int, place: int) -> Sess
 
 
 def _turns(resource: str, number: int) -> list[Message]:
-    spoken = islice(texts(resource, *TEXT_LENGTHS), 2 * (PREVIOUS_TURNS + number))
-    return [{"role": ("user", "assistant")[place % 2], "content": text} for place, text in enumerate(spoken)]
+    contents = islice(texts(resource, *TEXT_LENGTHS), 2 * (PREVIOUS_TURNS + number))
+    return [{"role": ("user", "assistant")[place % 2], "content": text} for place, text in enumerate(contents)]
 
 
 def _turn(session: Session, turns: list[Message], turn_number: int) -> None:

@@ -1,1 +1,1 @@
-"""The generator of the documentation site: `make docs`, which runs `python -m docs.building`."""
+"""The generator of the documentation site, run by `make docs`."""

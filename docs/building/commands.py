@@ -24,8 +24,8 @@ def commands_page() -> str:
 def options_by_path() -> dict[str, set[str]]:
     """Return the options of each command by its full name, with groups expanded: `dream run`."""
     names = [name for commands in COMMANDS.values() for name in commands]
-    found = [one for name in names for one in walk(name, load_command(name)) if not subcommands(one[1])]
-    return {path: {option for one in command.params for option in one.opts} for path, command in found}
+    leaves = [one for name in names for one in walk(name, load_command(name)) if not subcommands(one[1])]
+    return {path: {option for one in command.params for option in one.opts} for path, command in leaves}
 
 
 def load_command(name: str) -> Any:
@@ -35,8 +35,8 @@ def load_command(name: str) -> Any:
 
 def walk(path: str, command: Any) -> Iterator[tuple[str, Any]]:
     yield path, command
-    for name, below in subcommands(command).items():
-        yield from walk(f"{path} {name}", below)
+    for name, child in subcommands(command).items():
+        yield from walk(f"{path} {name}", child)
 
 
 def subcommands(command: Any) -> dict[str, Any]:
@@ -48,12 +48,12 @@ def command_entry(path: str, command: Any) -> Iterator[str]:
         yield f"### `inmind {path}`"
         yield prose(command.help or "")
         return
-    places = [one for one in command.params if one.param_type_name == "argument"]
+    positional = [one for one in command.params if one.param_type_name == "argument"]
     options = [one for one in command.params if one.param_type_name == "option" and not one.hidden]
-    shown = " ".join(_argument(one) for one in places)
-    yield f"### `inmind {path}{' ' + shown if shown else ''}`"
+    arguments = " ".join(_argument(one) for one in positional)
+    yield f"### `inmind {path}{' ' + arguments if arguments else ''}`"
     yield prose(command.help or "")
-    rows = [_row(_argument(one), one) for one in places if getattr(one, "help", None)]
+    rows = [_row(_argument(one), one) for one in positional if getattr(one, "help", None)]
     rows += [_row(_option(one), one) for one in options if one.name != "help"]
     if rows:
         yield "\n".join(["| | |", "| --- | --- |", *rows])

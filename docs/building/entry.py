@@ -16,12 +16,12 @@ MAX_SIGNATURE_CHARACTERS = 100
 STARS = {ParameterKind.var_positional: "*", ParameterKind.var_keyword: "**"}
 
 
-def entry(found: Any, path: str) -> str:
+def entry(node: Any, path: str) -> str:
     short = path.rpartition(".")[2]
-    parts = [f"## `{short}`", code(declaration(found, path)), prose(docstring_of(found))]
-    if found.is_class:
-        parts.append("\n".join(field_line(name, field) for name, field in fields_of(found)))
-        for name, member in members_of(found):
+    parts = [f"## `{short}`", code(declaration(node, path)), prose(docstring_of(node))]
+    if node.is_class:
+        parts.append("\n".join(field_line(name, field) for name, field in fields_of(node)))
+        for name, member in members_of(node):
             parts += [f"### `{short}.{name}`", code(declaration(member, name)), prose(docstring_of(member))]
     return "\n\n".join(part for part in parts if part)
 
@@ -29,37 +29,37 @@ def entry(found: Any, path: str) -> str:
 def field_line(name: str, field: Any) -> str:
     kind = f": `{field.annotation}`" if field.annotation else ""
     default = f" = `{field.value}`" if "class-attribute" in field.labels and "field(" not in str(field.value) else ""
-    said = f" — {prose(field.docstring.value)}" if field.docstring else ""
-    return f"- `{name}`{kind}{default}{said}"
+    description = f" — {prose(field.docstring.value)}" if field.docstring else ""
+    return f"- `{name}`{kind}{default}{description}"
 
 
-def declaration(found: Any, path: str) -> str:
-    if found.is_function:
-        return signature(found, path)
-    if not found.is_class:
-        return f"{path}: {found.annotation}" if found.annotation else path
-    bases = ", ".join(str(base) for base in found.bases)
-    made = (
+def declaration(node: Any, path: str) -> str:
+    if node.is_function:
+        return signature(node, path)
+    if not node.is_class:
+        return f"{path}: {node.annotation}" if node.annotation else path
+    bases = ", ".join(str(base) for base in node.bases)
+    constructor = (
         ""
-        if is_constructed_by_inmind(found) or "__init__" not in found.members
-        else signature(found.members["__init__"], path)
+        if is_constructed_by_inmind(node) or "__init__" not in node.members
+        else signature(node.members["__init__"], path)
     )
-    return "\n\n".join(part for part in (f"class {path}({bases})" if bases else f"class {path}", made) if part)
+    return "\n\n".join(part for part in (f"class {path}({bases})" if bases else f"class {path}", constructor) if part)
 
 
-def is_constructed_by_inmind(found: Any) -> bool:
+def is_constructed_by_inmind(node: Any) -> bool:
     """Whether inmind and not the caller creates it: host objects and errors."""
-    return found.name in HOST_OBJECTS or "InmindError" in {found.name, *(base.name for base in found.mro())}
+    return node.name in HOST_OBJECTS or "InmindError" in {node.name, *(base.name for base in node.mro())}
 
 
-def signature(found: Any, path: str) -> str:
-    given = list(_parameters(found))
-    answer = f" -> {found.returns}" if found.returns and found.name != "__init__" else ""
-    line = f"{path}({', '.join(given)}){answer}"
+def signature(node: Any, path: str) -> str:
+    parameters = list(_parameters(node))
+    returns = f" -> {node.returns}" if node.returns and node.name != "__init__" else ""
+    line = f"{path}({', '.join(parameters)}){returns}"
     return (
         line
         if len(line) <= MAX_SIGNATURE_CHARACTERS
-        else "\n".join([f"{path}(", *(f"    {one}," for one in given), f"){answer}"])
+        else "\n".join([f"{path}(", *(f"    {one}," for one in parameters), f"){returns}"])
     )
 
 
@@ -72,11 +72,15 @@ def prose(text: str) -> str:
     return "\n".join(line if line.startswith("    ") else _escape_tags(line) for line in text.strip().splitlines())
 
 
-def _parameters(found: Any) -> Iterator[str]:
-    given = [one for one in found.parameters if one.name not in ("self", "cls")]
-    named_only = [one for one in given if one.kind is ParameterKind.keyword_only]
-    for one in given:
-        if named_only and one is named_only[0] and not any(other.kind in STARS for other in given[: given.index(one)]):
+def _parameters(node: Any) -> Iterator[str]:
+    parameters = [one for one in node.parameters if one.name not in ("self", "cls")]
+    named_only = [one for one in parameters if one.kind is ParameterKind.keyword_only]
+    for one in parameters:
+        if (
+            named_only
+            and one is named_only[0]
+            and not any(other.kind in STARS for other in parameters[: parameters.index(one)])
+        ):
             yield "*"
         annotated = f": {one.annotation}" if one.annotation else ""
         default = f" = {one.default}" if one.default is not None and one.kind not in STARS else ""

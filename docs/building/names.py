@@ -64,12 +64,12 @@ PAGES: Mapping[str, Page] = {
     ),
     "compaction": Page(
         "Compaction",
-        "What leaves a long conversation, and what survives.",
+        "Messages that leave a long conversation, and items that are kept.",
         ("CompressionPolicy", "CompactionReport", "KeptItem", "CompactionUndoReport", "RetainedItem", "Summarizer"),
     ),
     "deep-memory": Page(
         "Notes, hits, crystals",
-        "What search finds, and the embedders.",
+        "Search results, and the embedders.",
         ("Note", "Hit", "Crystal", "Consolidation", "Embedder"),
         "inmind.search.embedders",
     ),
@@ -119,11 +119,11 @@ def undocumented() -> list[str]:
     """Public names, and members of the objects that hosts hold, without a docstring."""
     listed = [public_path(name) for page in PAGES.values() for name in page.names]
     listed += [f"{page.module}.{name}" for page in PAGES.values() if page.module for name in names_of(page.module)]
-    silent = [path for path in listed if not public(path).docstring]
-    held = [
+    missing = [path for path in listed if not public(path).docstring]
+    members = [
         (holder, name, member) for holder in HOST_OBJECTS for name, member in members_of(public(public_path(holder)))
     ]
-    return silent + [f"{holder}.{name}" for holder, name, member in held if not docstring_of(member)]
+    return missing + [f"{holder}.{name}" for holder, name, member in members if not docstring_of(member)]
 
 
 def page_of(name: str) -> str:
@@ -135,13 +135,13 @@ def public_path(name: str) -> str:
     return next(f"{path}.{name}" for path in PUBLIC if name in names_of(path))
 
 
-def _calls(found: Any) -> Iterator[str]:
-    for name, member in found.members.items():
+def _calls(node: Any) -> Iterator[str]:
+    for name, member in node.members.items():
         if name.startswith("_"):
             continue
         reads_store = member.is_attribute and str(member.value).startswith("awaited_property(")
         immediate = "property" in member.labels
-        if found.name == "AsyncMemory" and name == "resource":
+        if node.name == "AsyncMemory" and name == "resource":
             yield f"{name}(…)"
         else:
             yield name if immediate else f"await {name}" if reads_store else f"await {name}(…)"

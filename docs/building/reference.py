@@ -1,4 +1,4 @@
-"""The generated pages of the reference: every public name, error, setting, command and tool.
+"""Generated pages of the reference: every public name, error, setting, command and tool.
 
 They are generated with each build of the site from docstrings and schemas, and are not committed.
 """

@@ -37,13 +37,13 @@ def build(project: Path, into: Path) -> int:
     stage(pages, into / STAGE)
     shutil.copy(project / CONFIG, into / CONFIG)  # next to the stage: zensical keeps its cache with its settings
     shutil.rmtree(into / SITE, ignore_errors=True)
-    making = [sys.executable, "-m", "zensical", "build", "--strict", "--clean", "--config-file", CONFIG]
-    made = subprocess.run(making, cwd=into, check=False)  # noqa: S603 -- no outside input
+    command = [sys.executable, "-m", "zensical", "build", "--strict", "--clean", "--config-file", CONFIG]
+    build = subprocess.run(command, cwd=into, check=False)  # noqa: S603 -- no outside input
     complaints = [*missing_pages(into / SITE, {*pages, *menu_pages(project)}), *external_fetches(into / SITE)]
     for complaint in complaints:
         print(complaint, file=sys.stderr)
     print(f"{len(pages)} pages: {into / SITE / 'index.html'}")
-    return made.returncode or (1 if complaints else 0)
+    return build.returncode or (1 if complaints else 0)
 
 
 def staged_pages(project: Path) -> dict[str, str]:
@@ -53,23 +53,23 @@ def staged_pages(project: Path) -> dict[str, str]:
 
 
 def strip_for_site(text: str) -> str:
-    """Remove test markers from code fences, and unlink what leads to no page."""
+    """Remove test markers from code fences, and the links that lead to no page."""
     return CODE_OR_LINK.sub(_code_or_link, RUN_MARK.sub(lambda mark: mark["fence"], text))
 
 
-def _code_or_link(found: re.Match[str]) -> str:
+def _code_or_link(match: re.Match[str]) -> str:
     """Links to programs, licences and folders work only in the repository."""
-    if found["code"] or found["to"].startswith(("https://", "http://", "#")):
-        return found[0]
-    return found[0] if found["to"].partition("#")[0].endswith(".md") else found["text"]
+    if match["code"] or match["to"].startswith(("https://", "http://", "#")):
+        return match[0]
+    return match[0] if match["to"].partition("#")[0].endswith(".md") else match["text"]
 
 
 def stage(pages: Mapping[str, str], folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     for path, text in pages.items():
-        place = folder / path
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(text, "utf-8")
+        target = folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, "utf-8")
 
 
 def menu_pages(project: Path) -> Iterator[str]:
@@ -89,24 +89,24 @@ def missing_pages(site: Path, pages: Iterable[str]) -> Iterator[str]:
 def external_fetches(site: Path) -> Iterator[str]:
     """Report everything that a browser would fetch from another host."""
     for path in sorted(site.rglob("*.html")):
-        reader = _FetchParser()
-        reader.feed(path.read_text("utf-8"))
-        yield from (f"{path.relative_to(site)} fetches {address}" for address in reader.outside)
+        parser = _FetchParser()
+        parser.feed(path.read_text("utf-8"))
+        yield from (f"{path.relative_to(site)} fetches {address}" for address in parser.external)
     for path in sorted(site.rglob("*.css")):
-        found = re.findall(r"(?:url\(|@import\s+)[\"']?((?:https?:)?//[^\"')\s]+)", path.read_text("utf-8"))
-        yield from (f"{path.relative_to(site)} fetches {address}" for address in found)
+        addresses = re.findall(r"(?:url\(|@import\s+)[\"']?((?:https?:)?//[^\"')\s]+)", path.read_text("utf-8"))
+        yield from (f"{path.relative_to(site)} fetches {address}" for address in addresses)
 
 
 class _FetchParser(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
-        self.outside: list[str] = []
+        self.external: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = dict(attrs)
-        address = given.get(FETCH_ATTRIBUTES.get(tag, "")) or ""
-        if re.match(r"(https?:)?//", address) and given.get("rel") not in LINK_RELATIONS:
-            self.outside.append(address)
+        attributes = dict(attrs)
+        address = attributes.get(FETCH_ATTRIBUTES.get(tag, "")) or ""
+        if re.match(r"(https?:)?//", address) and attributes.get("rel") not in LINK_RELATIONS:
+            self.external.append(address)
 
 
 def _source_files(project: Path) -> Iterator[Path]:

@@ -1,4 +1,7 @@
-"""The source as the reference reads it: parsed, not imported, so annotations and defaults stay as written."""
+"""The parsed source for the reference.
+
+It is not imported, so that annotations and defaults stay as written.
+"""
 
 from __future__ import annotations
 
@@ -29,52 +32,52 @@ def module(path: str) -> griffe.Module:
 
 def public(path: str) -> Any:
     """Return the definition of a public name."""
-    found: Any = package()[path.removeprefix("inmind.")]
-    found = found.final_target if found.is_alias else found
-    return found.members[found.name] if found.is_module else found  # a module with the name of its member
+    node: Any = package()[path.removeprefix("inmind.")]
+    node = node.final_target if node.is_alias else node
+    return node.members[node.name] if node.is_module else node  # a module with the name of its member
 
 
 def names_of(path: str) -> list[str]:
     """Return the public names of a module: its __all__, or the classes defined in it."""
-    found = module(path)
-    own = [name for name, one in found.members.items() if not (name.startswith("_") or one.is_alias) and one.is_class]
-    return [str(name) for name in found.exports or own]
+    node = module(path)
+    own = [name for name, one in node.members.items() if not (name.startswith("_") or one.is_alias) and one.is_class]
+    return [str(name) for name in node.exports or own]
 
 
-def fields_of(found: Any) -> Iterator[tuple[str, Any]]:
+def fields_of(node: Any) -> Iterator[tuple[str, Any]]:
     """Yield the fields of a class."""
-    for name, member in _own(found):
+    for name, member in _own(node):
         if member.is_attribute and "property" not in member.labels:
             yield name, member
 
 
-def members_of(found: Any) -> Iterator[tuple[str, Any]]:
+def members_of(node: Any) -> Iterator[tuple[str, Any]]:
     """Yield methods and properties. Members without a docstring are not for callers."""
-    for name, member in _own(found):
-        asked = member.is_function or "property" in member.labels
-        if asked and name not in INTERNAL_METHODS and (docstring_of(member) or found.name in HOST_OBJECTS):
+    for name, member in _own(node):
+        is_call = member.is_function or "property" in member.labels
+        if is_call and name not in INTERNAL_METHODS and (docstring_of(member) or node.name in HOST_OBJECTS):
             yield name, member
 
 
-def _own(found: Any) -> Iterator[tuple[str, Any]]:
+def _own(node: Any) -> Iterator[tuple[str, Any]]:
     """Yield the members of a class except those of its public bases."""
     exported = {*names_of("inmind"), *names_of("inmind.layers"), *names_of("inmind.types")}
-    above = {name for base in found.mro() if base.name in exported for name in base.members}
-    for name, member in found.all_members.items():
-        if not name.startswith("_") and (name in found.members or name not in above):
+    inherited = {name for base in node.mro() if base.name in exported for name in base.members}
+    for name, member in node.all_members.items():
+        if not name.startswith("_") and (name in node.members or name not in inherited):
             yield name, member.final_target if member.is_alias else member
 
 
-def docstring_of(found: Any) -> str:
+def docstring_of(node: Any) -> str:
     """Return its docstring, or that of the overridden member.
 
     Layers implement a protocol that they need not inherit.
     """
-    if found.docstring:
-        return str(found.docstring.value)
-    holder = found.parent
-    if found.is_class or holder is None or not holder.is_class:
+    if node.docstring:
+        return str(node.docstring.value)
+    holder = node.parent
+    if node.is_class or holder is None or not holder.is_class:
         return ""
-    above = [*holder.mro(), *([public("inmind.Layer")] if holder.name.endswith("Layer") else [])]
-    said = (base.members[found.name].docstring for base in above if found.name in base.members)
-    return next((str(docstring.value) for docstring in said if docstring), "")
+    inherited = [*holder.mro(), *([public("inmind.Layer")] if holder.name.endswith("Layer") else [])]
+    docstrings = (base.members[node.name].docstring for base in inherited if node.name in base.members)
+    return next((str(docstring.value) for docstring in docstrings if docstring), "")

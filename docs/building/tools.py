@@ -1,4 +1,4 @@
-"""The reference of the tools: memory tools, and the resources and prompts of the MCP server."""
+"""The reference of memory tools, and of the resources and prompts of the MCP server."""
 
 from __future__ import annotations
 
@@ -38,13 +38,15 @@ def tools_page() -> str:
 def tool_entry(tool: Mapping[str, Any]) -> Iterator[str]:
     yield f"## `{tool['name']}`"
     yield prose(str(tool["description"]))
-    if hints := [said for hint, said in HINTS.items() if tool.get("annotations", {}).get(hint)]:
+    if hints := [text for hint, text in HINTS.items() if tool.get("annotations", {}).get(hint)]:
         yield f"*{', '.join(hints).capitalize()}.*"
     properties: dict[str, Any] = tool["inputSchema"].get("properties", {})
     required = tool["inputSchema"].get("required", ())
     if properties:
-        given = [(name, _kind(one) + (", required" if name in required else "")) for name, one in properties.items()]
-        yield _table("Argument", given)
+        arguments = [
+            (name, _kind(one) + (", required" if name in required else "")) for name, one in properties.items()
+        ]
+        yield _table("Argument", arguments)
 
 
 def _kind(schema: Mapping[str, Any]) -> str:
@@ -53,4 +55,4 @@ def _kind(schema: Mapping[str, Any]) -> str:
 
 
 def _table(head: str, rows: Sequence[tuple[str, str]]) -> str:
-    return "\n".join([f"| {head} | |", "| --- | --- |", *(f"| `{name}` | {prose(said)} |" for name, said in rows)])
+    return "\n".join([f"| {head} | |", "| --- | --- |", *(f"| `{name}` | {prose(text)} |" for name, text in rows)])

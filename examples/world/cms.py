@@ -1,4 +1,4 @@
-"""A content management system in one process: pages with sections, collections with entries, images.
+"""A content management system in one process: pages, sections, collections, images.
 
 All ids come from here. Deleted things stay deleted, an image that a section shows cannot be deleted, and a request for
 something that does not exist fails.
@@ -24,12 +24,12 @@ IMAGES = ("lake-dawn.jpg", "lake-noon.jpg", "lake-night.jpg", "forest.jpg", "har
 @dataclass
 class Cms:
     things: dict[str, Json] = field(default_factory=dict[str, Json])
-    """By id; each knows what it is, under `kind`."""
-    _made: Counter[str] = field(default_factory=Counter[str])
+    """By id; `kind` is the kind of thing."""
+    _counts: Counter[str] = field(default_factory=Counter[str])
 
     def __post_init__(self) -> None:
         for filename in IMAGES:
-            self._make("image", filename)
+            self._create("image", filename)
 
     def name_of(self, id: str) -> str | None:
         """The current name of a thing; None if it does not exist."""
@@ -60,26 +60,26 @@ class Cms:
         ]
 
     def create_page(self, title: str) -> Json:
-        return _ok(self._make("page", title))
+        return _ok(self._create("page", title))
 
     def get_page(self, page: str) -> Json:
-        shown = _ok(self._require("page", page))
-        return {**shown, "sections": [_public(section) for section in self._sections_of(page)]}
+        page_result = _ok(self._require("page", page))
+        return {**page_result, "sections": [_public(section) for section in self._sections_of(page)]}
 
     def update_page(self, page: str, title: str) -> Json:
         self._require("page", page)["title"] = title
         return _ok(self.things[page])
 
     def delete_page(self, page: str) -> Json:
-        gone = self._require("page", page)
+        deleted = self._require("page", page)
         for section in list(self._sections_of(page)):
             del self.things[section["id"]]
         del self.things[page]
-        return _ok(gone)
+        return _ok(deleted)
 
     def add_section(self, page: str, heading: str) -> Json:
         self._require("page", page)
-        return _ok(self._make("section", heading, pageId=page))
+        return _ok(self._create("section", heading, pageId=page))
 
     def get_section(self, section: str) -> Json:
         return _ok(self._require("section", section))
@@ -94,27 +94,27 @@ class Cms:
         return _ok(self.things[section])
 
     def delete_image(self, image: str) -> Json:
-        gone = self._require("image", image)
+        deleted = self._require("image", image)
         for thing in self.things.values():
             if thing.get("imageId") == image:
-                raise ToolFailed(f"{gone['filename']} is shown in the section {thing['heading']!r} ({thing['id']})")
+                raise ToolFailed(f"{deleted['filename']} is shown in the section {thing['heading']!r} ({thing['id']})")
         del self.things[image]
-        return _ok(gone)
+        return _ok(deleted)
 
     def create_collection(self, name: str) -> Json:
-        return _ok(self._make("collection", name))
+        return _ok(self._create("collection", name))
 
     def create_entry(self, collection: str, title: str) -> Json:
         self._require("collection", collection)
-        return _ok(self._make("entry", title, collectionId=collection, status="draft"))
+        return _ok(self._create("entry", title, collectionId=collection, status="draft"))
 
     def publish_entry(self, entry: str) -> Json:
         self._require("entry", entry)["status"] = "published"
         return _ok(self.things[entry])
 
-    def _make(self, kind: str, name: str, **more: str) -> Json:
-        self._made[kind] += 1
-        id = f"{_PREFIX.get(kind, kind)}-{100 + self._made[kind]}"
+    def _create(self, kind: str, name: str, **more: str) -> Json:
+        self._counts[kind] += 1
+        id = f"{_PREFIX.get(kind, kind)}-{100 + self._counts[kind]}"
         self.things[id] = {"kind": kind, "id": id, NAME_FIELDS[kind]: name, **more}
         return self.things[id]
 

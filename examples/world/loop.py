@@ -1,4 +1,4 @@
-"""The agent loop: call the model, run its tool calls, repeat until it answers without calls.
+"""The agent loop: call the model, run its tool calls, repeat until a reply has no calls.
 
 Four calls of it are about memory. `add` stores a message, `prepare` returns the request, `record` stores the reply and
 runs the memory tools, `check_call` finds ids that were never seen. The rest is the same in any agent.
@@ -44,11 +44,11 @@ class Tool:
         return {"type": "function", "function": function}
 
     def execute(self, call: HostCall) -> Any:
-        given = arguments_of(call)
+        arguments = arguments_of(call)
         for name, schema in self.parameters.items():
-            if not isinstance(given.get(name), _KINDS[schema["type"]]):
+            if not isinstance(arguments.get(name), _KINDS[schema["type"]]):
                 raise ToolFailed(f"{name} has to be a {schema['type']}")
-        return self.run(*(given[name] for name in self.parameters))
+        return self.run(*(arguments[name] for name in self.parameters))
 
 
 _KINDS = {"string": str, "number": int | float}
@@ -56,14 +56,14 @@ _KINDS = {"string": str, "number": int | float}
 
 def arguments_of(call: HostCall) -> Json:
     """The arguments of a call; empty if the model has not sent an object."""
-    given: object = call.arguments
-    return cast(Json, given) if isinstance(given, dict) else {}
+    arguments: object = call.arguments
+    return cast(Json, arguments) if isinstance(arguments, dict) else {}
 
 
 def format_call(call: HostCall) -> str:
     """A call as source code."""
-    given = (f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in arguments_of(call).items())
-    return f"{call.name}({', '.join(given)})"
+    arguments = (f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in arguments_of(call).items())
+    return f"{call.name}({', '.join(arguments)})"
 
 
 def nothing(*_: object) -> None:
@@ -81,7 +81,7 @@ class Agent:
 
     def answer(self, request: str) -> str:
         """One turn: from a user message to its answer."""
-        self._keep({"role": "user", "content": request})
+        self._add({"role": "user", "content": request})
         tools = [tool.declaration(self.model.provider) for tool in self.tools]
         for _ in range(MAX_ROUNDS):
             prompt = self.session.prepare(system=self.system, tools=tools, format=self.model.provider)
@@ -89,13 +89,13 @@ class Agent:
             recorded = self.session.record(self.model.ask(prompt))
             for call in recorded.host_calls:
                 result = self._result(call)
-                self._keep(self._result_message(call, result))
+                self._add(self._result_message(call, result))
                 self.on_result(call, result)
             if not recorded.results and not recorded.host_calls:
                 return recorded.text
         return f"(no answer within {MAX_ROUNDS} rounds)"
 
-    def _keep(self, message: Json) -> None:
+    def _add(self, message: Json) -> None:
         self.session.add([message], format=self.model.provider)
 
     def _result_message(self, call: HostCall, result: str) -> Json:
@@ -118,5 +118,5 @@ class Agent:
         return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
 
 
-def failure(why: str) -> str:
-    return json.dumps({"success": False, "error": why}, ensure_ascii=False)
+def failure(reason: str) -> str:
+    return json.dumps({"success": False, "error": reason}, ensure_ascii=False)

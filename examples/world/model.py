@@ -23,7 +23,7 @@ Provider = Literal["openai", "anthropic"]
 TIMEOUT_SECONDS = 120
 """Per reply."""
 MAX_TOKENS = 4_096
-"""Per reply: small models may not stop by themselves."""
+"""Per reply: small models may not stop."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,10 +77,10 @@ def _options(about: str) -> argparse.Namespace:
 
 def _named(name: str, provider: Provider | None, url: str | None) -> Model:
     if (provider or ("anthropic" if name.startswith("claude") else "openai")) == "anthropic":
-        place = url or os.environ.get("ANTHROPIC_BASE_URL") or "https://api.anthropic.com"
-        return Model(name=name, provider="anthropic", server=HttpEndpoint(url=place, key_env="ANTHROPIC_API_KEY"))
-    place = url or os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1"
-    return Model(name=name, provider="openai", server=HttpEndpoint(url=place, key_env="OPENAI_API_KEY"))
+        address = url or os.environ.get("ANTHROPIC_BASE_URL") or "https://api.anthropic.com"
+        return Model(name=name, provider="anthropic", server=HttpEndpoint(url=address, key_env="ANTHROPIC_API_KEY"))
+    address = url or os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1"
+    return Model(name=name, provider="openai", server=HttpEndpoint(url=address, key_env="OPENAI_API_KEY"))
 
 
 def _anthropic(key: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""A small Python project with failing tests, in its own folder, and the tools of an agent for it.
+"""A small Python project with failing tests, and the tools of an agent for it.
 
 Everything is real: files are read and edited on disk, and the tests run in a separate process. `tally` adds up expenses
 from CSV; each of its five modules has a bug.
@@ -40,11 +40,11 @@ class Project:
             Tool("search_files", "Find lines with these words.", {"words": TEXT}, self.search_files),
             Tool(
                 "edit_file",
-                "Replace a piece of a file, which must stand there exactly once.",
+                "Replace a piece of a file, which must occur exactly once.",
                 {**path, "old": TEXT, "new": TEXT},
                 self.edit_file,
             ),
-            Tool("run_tests", "Run all tests, and show what they say.", {}, self.run_tests),
+            Tool("run_tests", "Run all tests, and return their output.", {}, self.run_tests),
         ]
 
     def list_files(self) -> str:
@@ -55,19 +55,19 @@ class Project:
         return "\n".join(f"{number:>3}  {line}" for number, line in enumerate(lines, start=1))
 
     def search_files(self, words: str) -> str:
-        found = (
+        matches = (
             f"{path.relative_to(self.root)}:{number}: {line.strip()}"
             for path in self._files()
             for number, line in enumerate(path.read_text("utf-8").splitlines(), start=1)
             if words in line
         )
-        return "\n".join(found) or "nothing found"
+        return "\n".join(matches) or "nothing found"
 
     def edit_file(self, path: str, old: str, new: str) -> str:
         place = self._inside(path)
         text = place.read_text("utf-8")
         if (times := text.count(old)) != 1:
-            raise ToolFailed(f"the old text stands {times} times in {path}, and not once")
+            raise ToolFailed(f"the old text occurs {times} times in {path}, expected once")
         place.write_text(text.replace(old, new), "utf-8")
         return f"{path} is changed."
 
@@ -87,8 +87,8 @@ class Project:
             )
         except subprocess.TimeoutExpired as error:
             raise ToolFailed(f"the tests have not ended after {TIMEOUT_SECONDS} seconds") from error
-        said = ran.stderr.replace(f"{self.root}/", "")
-        return f"{re.sub(r' in [0-9.]+s', '', said)}exit code {ran.returncode}"
+        output = ran.stderr.replace(f"{self.root}/", "")
+        return f"{re.sub(r' in [0-9.]+s', '', output)}exit code {ran.returncode}"
 
     def tests_are_untouched(self) -> bool:
         tests = {path: source for path, source in FILES.items() if path.startswith("tests/")}
@@ -113,7 +113,7 @@ FILES = {
         """Adds up expenses."""
         ''',
     "tally/money.py": '''
-        """Amounts of money, in cents, so that no sum is ever a fraction of one."""
+        """Amounts of money, in cents, so that no sum is a fraction of one."""
 
 
         def cents(text: str) -> int:
@@ -121,7 +121,7 @@ FILES = {
             return int(float(text) * 100)
 
 
-        def spoken(amount: int) -> str:
+        def render(amount: int) -> str:
             """An amount as people write it: 1,234.50, and -12.00 for what came back."""
             return f"{amount // 100}.{amount % 100:02}"
         ''',
@@ -162,13 +162,13 @@ FILES = {
 
 
         def rows(sheet: str) -> Iterator[Row]:
-            """After a line of headings: day, what it was for, amount. Blank lines are not taken as rows."""
+            """After a line of headings: day, what it was for, amount. Blank lines are skipped."""
             for line in sheet.split("\\n"):
                 when, what, amount = line.split(",")
                 yield Row(day(when), what, cents(amount))
         ''',
     "tally/totals.py": '''
-        """What some rows come to."""
+        """Sums of rows."""
 
         from collections.abc import Iterable
 
@@ -192,21 +192,21 @@ FILES = {
             return totals
         ''',
     "tally/report.py": '''
-        """Totals, as a table that people read."""
+        """Totals, as a table."""
 
         from collections.abc import Mapping
 
-        from tally.money import spoken
+        from tally.money import render
 
 
         def table(totals: Mapping[str, int]) -> str:
             """A line for each, amounts below each other, and their sum below a rule."""
-            lines = [f"{name} {spoken(amount)}" for name, amount in totals.items()]
-            return "\\n".join([*lines, f"sum {spoken(sum(totals.values()))}"])
+            lines = [f"{name} {render(amount)}" for name, amount in totals.items()]
+            return "\\n".join([*lines, f"sum {render(sum(totals.values()))}"])
 
 
         def shares(totals: Mapping[str, int]) -> dict[str, int]:
-            """Of the sum, in percent; nothing of nothing."""
+            """Percent of the sum; 0 if the sum is 0."""
             whole = sum(totals.values())
             return {name: 100 * amount // whole for name, amount in totals.items()}
         ''',
@@ -214,7 +214,7 @@ FILES = {
     "tests/test_money.py": """
         from unittest import TestCase
 
-        from tally.money import cents, spoken
+        from tally.money import cents, render
 
         AMOUNTS = {
             "0": 0, "7": 700, "12.00": 1200, "0.05": 5, "1.15": 115, "8.20": 820, "19.99": 1999, "1,234.50": 123450,
@@ -234,7 +234,7 @@ FILES = {
             def test_an_amount_is_written_as_people_do(self) -> None:
                 for amount, text in WRITTEN.items():
                     with self.subTest(amount=amount):
-                        self.assertEqual(spoken(amount), text)
+                        self.assertEqual(render(amount), text)
         """,
     "tests/test_dates.py": """
         from datetime import date
@@ -319,11 +319,11 @@ FILES = {
 
 
         class Report(TestCase):
-            def test_amounts_stand_below_each_other(self) -> None:
+            def test_amounts_are_aligned(self) -> None:
                 lines = table(TOTALS).split("\\n")
                 self.assertEqual({len(line) for line in lines}, {len("2026-03  1,234.50")}, "\\n" + table(TOTALS))
 
-            def test_the_sum_stands_below_a_rule(self) -> None:
+            def test_the_sum_is_below_a_rule(self) -> None:
                 end = ["-----------------", "sum      1,231.50"]
                 self.assertEqual(table(TOTALS).split("\\n")[-2:], end, "\\n" + table(TOTALS))
 

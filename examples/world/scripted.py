@@ -1,7 +1,7 @@
-"""A scripted model behind a local server with the chat completions API.
+"""A scripted model on a local server with the chat completions API.
 
-It cannot think, but it reads: an id in a scripted call is looked up in the request. So a script only runs to its end if
-the prompts really contain what a model needs to know.
+Ids in scripted calls are looked up in the request, so a script only runs to its end if the prompts contain what a model
+needs to know.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ class Request:
 
     def id_of(self, name: str) -> str:
         """Return the last id of a thing in the prompt, as memory lists it or as a tool returned it."""
-        said = json.dumps(name, ensure_ascii=False)
-        return self.find(rf'(?:"id": "(?=[^"]+", "\w+": {re.escape(said)})|{re.escape(said)} \()([^")]+)')
+        quoted = json.dumps(name, ensure_ascii=False)
+        return self.find(rf'(?:"id": "(?=[^"]+", "\w+": {re.escape(quoted)})|{re.escape(quoted)} \()([^")]+)')
 
     def find(self, pattern: str) -> str:
         """Return the last match: a group of the pattern, or all of it."""
-        found = [match[match.re.groups] for match in re.finditer(pattern, self.text)]
-        if not found:
+        matches = [match[match.re.groups] for match in re.finditer(pattern, self.text)]
+        if not matches:
             raise Missing(f"the prompt has no match of {pattern}")
-        return found[-1]
+        return matches[-1]
 
 
 Move = Callable[[Request], Json]
@@ -54,14 +54,14 @@ Move = Callable[[Request], Json]
 
 def says(text: str | Callable[[Request], str]) -> Move:
     """A reply without tool calls; a function gets the request and returns the text."""
-    return lambda sent: {"role": "assistant", "content": text(sent) if callable(text) else text}
+    return lambda request: {"role": "assistant", "content": text(request) if callable(text) else text}
 
 
 def calls(tool: str, **arguments: Any) -> Move:
     """A tool call. Arguments that are functions get the request."""
 
-    def move(sent: Request) -> Json:
-        known = {name: value(sent) if callable(value) else value for name, value in arguments.items()}
+    def move(request: Request) -> Json:
+        known = {name: value(request) if callable(value) else value for name, value in arguments.items()}
         function = {"name": tool, "arguments": json.dumps(known, ensure_ascii=False)}
         return {"role": "assistant", "content": None, "tool_calls": [{"type": "function", "function": function}]}
 
@@ -69,11 +69,11 @@ def calls(tool: str, **arguments: Any) -> Move:
 
 
 def id_of(name: str) -> Callable[[Request], str]:
-    return lambda sent: sent.id_of(name)
+    return lambda request: request.id_of(name)
 
 
 def match(pattern: str) -> Callable[[Request], str]:
-    return lambda sent: sent.find(pattern)
+    return lambda request: request.find(pattern)
 
 
 @contextmanager
@@ -91,8 +91,8 @@ def serve_script(script: Sequence[Move]) -> Generator[str]:
         finally:
             server.shutdown()
             thread.join()
-    if left := sum(1 for _ in moves):
-        raise ModelFailed(reason=f"{left} of its {len(script)} moves were not requested")
+    if remaining := sum(1 for _ in moves):
+        raise ModelFailed(reason=f"{remaining} of its {len(script)} moves were not requested")
 
 
 def _handler(moves: Iterator[tuple[int, Move]]) -> type[BaseHTTPRequestHandler]:
@@ -100,12 +100,12 @@ def _handler(moves: Iterator[tuple[int, Move]]) -> type[BaseHTTPRequestHandler]:
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             status, answer = _answer(moves, Request(body))
-            said = json.dumps(answer).encode()
+            content = json.dumps(answer).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(said)))
+            self.send_header("Content-Length", str(len(content)))
             self.end_headers()
-            self.wfile.write(said)
+            self.wfile.write(content)
 
         def log_message(self, format: str, *args: Any) -> None:
             """Log nothing."""
@@ -113,17 +113,19 @@ def _handler(moves: Iterator[tuple[int, Move]]) -> type[BaseHTTPRequestHandler]:
     return Handler
 
 
-def _answer(moves: Iterator[tuple[int, Move]], sent: Request) -> tuple[int, Json]:
+def _answer(moves: Iterator[tuple[int, Move]], request: Request) -> tuple[int, Json]:
     number, move = next(moves, (0, None))
     if move is None:
-        return 422, {"error": {"message": "the script has no move left"}}
+        return 422, {"error": {"message": "the script has no more moves"}}
     try:
-        message = move(sent)
+        message = move(request)
     except Missing as error:
         return 422, {"error": {"message": f"move {number}: {error}"}}
-    asked = [{"id": f"call_{number}_{place}", **call} for place, call in enumerate(message.get("tool_calls", ()), 1)]
-    message = {**message, "tool_calls": asked} if asked else message
-    choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if asked else "stop"}
+    tool_calls = [
+        {"id": f"call_{number}_{place}", **call} for place, call in enumerate(message.get("tool_calls", ()), 1)
+    ]
+    message = {**message, "tool_calls": tool_calls} if tool_calls else message
+    choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if tool_calls else "stop"}
     return 200, {"id": f"chatcmpl-{number:016}", "object": "chat.completion", "choices": [choice]}
 
 

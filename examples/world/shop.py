@@ -35,7 +35,7 @@ class Shop:
             Tool("list_orders", "The orders of a customer.", {"customer": TEXT}, self.list_orders),
             Tool("track_parcel", "Where the parcel of an order is.", {"order_id": TEXT}, self.track_parcel),
             Tool("create_refund", "Pay back an order, or a part of it.", part, self.create_refund),
-            Tool("get_refund", "How a refund stands.", {"refund_id": TEXT}, self.get_refund),
+            Tool("get_refund", "The status of a refund.", {"refund_id": TEXT}, self.get_refund),
         ]
         return [tool for tool in all_tools if tool.name in names]
 
@@ -48,9 +48,9 @@ class Shop:
 
     def create_refund(self, order_id: str, amount: float) -> Json:
         order = self._order(order_id)
-        back = sum(refund["amount"] for refund in self.refunds.values() if refund["order_id"] == order_id)
-        if not 0 < amount <= order["paid"] - back:
-            raise ToolFailed(f"{order['paid'] - back:.2f} of {order_id} can be paid back, and not {amount:.2f}")
+        refunded = sum(refund["amount"] for refund in self.refunds.values() if refund["order_id"] == order_id)
+        if not 0 < amount <= order["paid"] - refunded:
+            raise ToolFailed(f"{order['paid'] - refunded:.2f} of {order_id} can be paid back, and not {amount:.2f}")
         id = f"rf-{701 + len(self.refunds)}"
         self.refunds[id] = {"id": id, "order_id": order_id, "amount": amount, "since": self.clock()}
         return self.get_refund(id)

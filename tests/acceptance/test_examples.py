@@ -23,7 +23,7 @@ from inmind.errors import ModelFailed
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 EXPECTED_OUTPUT = {
-    "what_it_is": """\
+    "references": """\
 [cms_createPage]
   'add a hero section to it' is page-123, "About Us" (95%: the only entity in the window)
 [cms_createPage]
@@ -50,7 +50,7 @@ images:
   - "team-3.jpg" (img-3)
 </memory>
 """,
-    "borrowed_history": """\
+    "host_history": """\
 Where is order 118?
   call 1: 270 tokens, 0 of them cached
   call 2: 322 tokens, 210 of them cached
@@ -86,7 +86,7 @@ Tools used: read_file ×3
 Ids in them: settings.py, session.py, views.py
 </compacted_history>
 users.py makes a slug of the name before it looks for the user.
-Taken back in a larger window: 8 of 8 outputs are sent.
+Restored in a larger window: 8 of 8 outputs are sent.
 """,
     "own_layer": """\
 <memory layer="failures">
@@ -127,9 +127,9 @@ A week later takes in 1 and changes:
 After fifty notes more it has at most 6,000 characters: True. Of Mei it says:
   - Mei is on leave in August.
   - Mei prefers to be called, and never mailed.
-It says of what has faded:
+Faded facts have a pointer:
   - Past: The deadline for the API moved to April 2.; Host Amsel stands in rack 0 by now, since fan…
-and how to find it: `April API Amsel stands`. These words find:
+with keywords for a search: `April API Amsel stands`. They find:
   The deadline for the API moved to April 2.
 After another dream, and its undo, the page is as before: True
 """,
@@ -233,7 +233,7 @@ memory  "that page" is page-101, "Our Team" (55%: "Contact" was just deleted, an
 tool    cms_addSection(pageId="page-101", heading="Find us")
 agent   Our Team has a section Find us.
 
-memory  what the model was told of the site, and what the site says:
+memory  entities in the last prompt, and on the site:
         sec-102    Find us          Find us
         page-101   Our Team         Our Team
         page-102   (deleted)        (not there)

@@ -1,4 +1,4 @@
-"""A session with a full window, the prompt that compacts it, and checks after it was killed.
+"""A session with a full window, the prompt that compacts it, and checks after a kill.
 
 Such a prompt makes three commits: the host's messages, the compaction, the prompt. Each is stored completely or not at
 all; for the compaction that means pages, index and stubs, in the journal and in the files.
@@ -22,49 +22,51 @@ from inmind.testing import ManualClock
 WINDOW = 8_000
 GOAL = "Count all boxes of the move."
 BEFORE = 4
-"""Turns that the session has when it is found."""
+"""Turns of the session at the start."""
 TURNS = 16
 
 
-def fill(voice: ActorChannel, *, home: str) -> None:
+def fill(channel: ActorChannel, *, home: str) -> None:
     with Memory.open(home, clock=ManualClock()) as memory:
         _session(memory).prepare(_talk(BEFORE))
-    voice.tell("filled")
+    channel.report("filled")
 
 
-def overflow(voice: ActorChannel, *, home: str) -> None:
+def overflow(channel: ActorChannel, *, home: str) -> None:
     with Memory.open(home, clock=ManualClock()) as memory:
         _session(memory).prepare(_talk(TURNS))
-        voice.tell("done")
+        channel.report("done")
 
 
-def overflow_and_tell(voice: ActorChannel, *, home: str) -> dict[str, Any]:
+def overflow_and_report(channel: ActorChannel, *, home: str) -> dict[str, Any]:
     """Run undisturbed; report the events and where each commit ended."""
     with Memory.open(home, clock=ManualClock()) as memory:
         session = _session(memory)
-        found = session.state.seq
+        start = session.state.seq
         assert session.prepare(_talk(TURNS)).report.compacted
-        voice.tell("done")
-        began = [event.seq for event in session.events() if event.starts_batch and event.seq > found + 1]
-        ends = [found, *(seq - 1 for seq in began), session.state.seq]
-        return {"ends": ends, "journal": _journal(session), "left": _left(session)}
+        channel.report("done")
+        began = [event.seq for event in session.events() if event.starts_batch and event.seq > start + 1]
+        ends = [start, *(seq - 1 for seq in began), session.state.seq]
+        return {"ends": ends, "journal": _journal(session), "state": _final_state(session)}
 
 
-def check(voice: ActorChannel, *, home: str, told: dict[str, Any], done: bool) -> int:
-    """Return how many commits were made; then prepare again and check that the result is complete."""
+def check(channel: ActorChannel, *, home: str, expected: dict[str, Any], done: bool) -> int:
+    """Return how many commits were made; then prepare again and check the result."""
     with Memory.open(home, clock=ManualClock()) as memory:
         session = _session(memory)
         version = session.state.seq
-        assert version in (told["ends"][-1:] if done else told["ends"]), f"{version} is inside of {told['ends']}"
-        assert _journal(session) == told["journal"][:version]
+        assert version in (expected["ends"][-1:] if done else expected["ends"]), (
+            f"{version} is inside of {expected['ends']}"
+        )
+        assert _journal(session) == expected["journal"][:version]
         _agree(session, Path(home))
         prompt = session.prepare(_talk(TURNS))
         assert faults("openai", prompt.messages) == []
-        assert _left(session) == told["left"]
+        assert _final_state(session) == expected["state"]
         _agree(session, Path(home))
-    voice.tell("went on")
+    channel.report("continued")
     sound(Path(home))
-    return told["ends"].index(version)
+    return expected["ends"].index(version)
 
 
 def _session(memory: Memory) -> Session:
@@ -72,24 +74,24 @@ def _session(memory: Memory) -> Session:
 
 
 def _talk(turns: int) -> list[dict[str, Any]]:
-    said: list[dict[str, Any]] = [{"role": "user", "content": GOAL}]
+    messages: list[dict[str, Any]] = [{"role": "user", "content": GOAL}]
     for turn in range(turns):
         call = {"id": f"call-{turn}", "type": "function", "function": {"name": "count_boxes", "arguments": "{}"}}
-        said += [
+        messages += [
             {"role": "assistant", "content": None, "tool_calls": [call]},
             {"role": "tool", "tool_call_id": f"call-{turn}", "content": f"room {turn}: " + "a box, " * 120},
             {"role": "assistant", "content": f"Room {turn} is counted."},
             {"role": "user", "content": f"Now room {turn + 1}."},
         ]
-    return said
+    return messages
 
 
 def _journal(session: Session) -> list[list[str]]:
     return [[event.kind, encode_payload(event.payload)] for event in session.events()]
 
 
-def _left(session: Session) -> dict[str, Any]:
-    """The state after such a prompt."""
+def _final_state(session: Session) -> dict[str, Any]:
+    """Messages, view and documents."""
     return {
         "messages": list(session.state.conversation.wires),
         "view": list(session.state.history.sent.wires),
@@ -99,8 +101,8 @@ def _left(session: Session) -> dict[str, Any]:
 
 def _agree(session: Session, home: Path) -> None:
     """Check that pages, index, stubs and files describe the same compactions."""
-    made = [event.payload for event in session.events() if isinstance(event.payload, Compacted)]
-    pages = {path for one in made for path in one.archives}
+    compactions = [event.payload for event in session.events() if isinstance(event.payload, Compacted)]
+    pages = {path for one in compactions for path in one.archives}
     folder = home / "sessions" / "--w--" / "move" / "working-memory"
     files = {file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file()}
     assert set(session.documents()) == {"overview.md", *pages} == files

@@ -1,4 +1,4 @@
-"""Actors that die at a chosen point between the journal and the file, and a person who saves first."""
+"""Actors that die at a chosen point between journal and file, or race with an editor."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from inmind.store.atomic_files import Folder
 from inmind.store.sqlite.store import SqliteStore
 
 PLACES = ("committed", "written", "ready", "displaced", "shown", "marked")
-"""In order: the change is in the journal; the new file is on the disk, under another name; it may be exchanged now;
-it has been exchanged, and what stood there not looked at yet; it stands; the journal knows that it stands."""
+"""In order: the change is in the journal; the new file is on the disk, under another name; it is about to be
+exchanged; it was exchanged, and the displaced file not read yet; it is published; the journal marks it as published."""
 
 
 def die_at(
-    voice: ActorChannel, *, home: str, place: str, path: str, text: str, saved: str | None, other: str | None
+    channel: ActorChannel, *, home: str, place: str, path: str, text: str, saved: str | None, other: str | None
 ) -> None:
     """Write a document and die on the way.
 
-    `saved`: what a person writes to the file right before.
+    `saved`: the text that a user saves to the file right before.
 
-    `other`: what another live process commits at the same moment.
+    `other`: the text that another process commits at the same moment.
     """
     memory = opened(home)
     session = session_of(memory)
@@ -45,11 +45,11 @@ def die_at(
         if saved is not None:
             file.write_text(saved)
         if other is not None:
-            store = memory._context.store  # pyright: ignore[reportPrivateUsage] -- it stands for another process
+            store = memory._context.store  # pyright: ignore[reportPrivateUsage] -- like another process
             drafts = [_draft(path, other)]
             stream = "session/s" if path == "overview.md" else "resource/ada"
             store.append(stream, drafts, expected=store.version(stream), at=memory._context.clock())  # pyright: ignore[reportPrivateUsage]
-        voice.tell("dying", place)
+        channel.report("dying", place)
         os._exit(9)
 
     match place:
@@ -71,21 +71,21 @@ def die_at(
     session.write(path, text, origin=Origin.USER)
 
 
-def save_at(voice: ActorChannel, *, home: str, place: str, path: str, text: str, saved: str) -> dict[str, Any]:
-    """Without the death: a person saves once during our write, and the call continues."""
+def save_at(channel: ActorChannel, *, home: str, place: str, path: str, text: str, saved: str) -> dict[str, Any]:
+    """Without a kill: a user saves once during the write, and the call continues."""
     memory = opened(home)
     session = session_of(memory)
     session.read(path)
     file = file_of(home, path)
-    left = [1]
+    remaining = [1]
 
     def save() -> None:
-        if left[0]:
-            left[0] -= 1
-            beside = file.with_name(file.name + "~")
-            beside.write_text(saved)
-            os.replace(beside, file)
-            voice.tell("saved", place)
+        if remaining[0]:
+            remaining[0] -= 1
+            temporary = file.with_name(file.name + "~")
+            temporary.write_text(saved)
+            os.replace(temporary, file)
+            channel.report("saved", place)
 
     match place:
         case "committed":
@@ -106,7 +106,7 @@ def save_at(voice: ActorChannel, *, home: str, place: str, path: str, text: str,
     return answer
 
 
-def look(voice: ActorChannel, *, home: str, path: str) -> dict[str, Any]:
+def look(channel: ActorChannel, *, home: str, path: str) -> dict[str, Any]:
     memory = opened(home)
     session = session_of(memory)
     text = session.read(path)
@@ -120,17 +120,17 @@ def look(voice: ActorChannel, *, home: str, path: str) -> dict[str, Any]:
         "notices": list(session.prepare([{"role": "user", "content": "hi"}]).report.notices),
     }
     memory.close()
-    voice.tell("looked", path)
+    channel.report("looked", path)
     return answer
 
 
-def begin(voice: ActorChannel, *, home: str, path: str, texts: list[str]) -> None:
+def begin(channel: ActorChannel, *, home: str, path: str, texts: list[str]) -> None:
     memory = opened(home)
     session = session_of(memory)
     for text in texts:
         session.write(path, text, origin=Origin.USER)
     memory.close()
-    voice.tell("begun", path)
+    channel.report("begun", path)
 
 
 def file_of(home: str, path: str) -> Path:
@@ -174,11 +174,11 @@ def _after(owner: Any, name: str, act: Callable[[], None]) -> None:
     setattr(owner, name, then)
 
 
-# -- strange files -----------------------------------------------------------------------------------------
+# -- special files -----------------------------------------------------------------------------------------
 
 
-def meet_special(voice: ActorChannel, *, home: str, path: str, again: bool, newer: str) -> dict[str, Any]:
-    """Read, write and read a document whose file is replaced by a special file."""
+def use_special_file(channel: ActorChannel, *, home: str, path: str, again: bool, newer: str) -> dict[str, Any]:
+    """Read, write and read a document whose file was replaced by a special file."""
     memory = opened(home)
     session = session_of(memory)
     if again:
@@ -190,13 +190,13 @@ def meet_special(voice: ActorChannel, *, home: str, path: str, again: bool, newe
     session.add([{"role": "user", "content": "more"}])
     texts.append(session.read(path))
     session.prepare()
-    notices += [said for said in session.prepare().report.notices if said not in notices or path in said]
+    notices += [notice for notice in session.prepare().report.notices if notice not in notices or path in notice]
     memory.close()
-    voice.tell("met", path)
+    channel.report("met", path)
     return {"texts": texts, "notices": notices}
 
 
-def save_slowly(voice: ActorChannel, *, file: str, home: str, text: str) -> dict[str, Any]:
+def save_slowly(channel: ActorChannel, *, file: str, home: str, text: str) -> dict[str, Any]:
     """An editor that truncates the file and writes it while another process already reads."""
     memory = opened(home)
     session = session_of(memory)
@@ -210,9 +210,9 @@ def save_slowly(voice: ActorChannel, *, file: str, home: str, text: str) -> dict
 
     editor = threading.Thread(target=write)
     editor.start()
-    found = session.read("overview.md")
+    text_read = session.read("overview.md")
     editor.join()
-    aside = [str(kept) for kept in Path(home).rglob("*.damaged-*")]
+    aside = [str(file) for file in Path(home).rglob("*.damaged-*")]
     memory.close()
-    voice.tell("saved")
-    return {"text": found, "file": Path(file).read_text(), "aside": aside}
+    channel.report("saved")
+    return {"text": text_read, "file": Path(file).read_text(), "aside": aside}

@@ -22,15 +22,15 @@ from inmind.session.session import Session
 # -- a disk that does not confirm --------------------------------------------------------------------------
 
 
-def go_on_regardless(voice: ActorChannel, *, home: str) -> None:
+def run_all_steps(channel: ActorChannel, *, home: str) -> None:
     """Run all steps and report the result of each; a failed step is not retried."""
     try:
         memory = opened(home)
         session = session_of(memory)
     except InmindError as error:
-        voice.tell("step", "open", error.code)
+        channel.report("step", "open", error.code)
         return
-    voice.tell("step", "open", "")
+    channel.report("step", "open", "")
     steps: list[tuple[str, Callable[[], object]]] = [
         ("say one", lambda: session.add([{"role": "user", "content": "one"}])),
         ("write", lambda: session.write("overview.md", "written\n", base=session.documents()["overview.md"])),
@@ -43,47 +43,47 @@ def go_on_regardless(voice: ActorChannel, *, home: str) -> None:
     for name, step in steps:
         try:
             step()
-            voice.tell("step", name, "")
+            channel.report("step", name, "")
         except InmindError as error:
-            voice.tell("step", name, error.code)
-        voice.tell("read", session.overview, said(session))
+            channel.report("step", name, error.code)
+        channel.report("read", session.overview, message_texts(session))
     memory.close()
 
 
-def after_all(voice: ActorChannel, *, home: str) -> dict[str, Any]:
+def check_after(channel: ActorChannel, *, home: str) -> dict[str, Any]:
     """Check from a new process what is stored, and whether it can be written again."""
     memory = opened(home)
     session = session_of(memory)
-    before = said(session)
+    before = message_texts(session)
     try:
-        kept = session.read("MEMORY.md")
+        memory_text = session.read("MEMORY.md")
     except NotFound:
-        kept = ""
-    found = {
-        "said": before,
+        memory_text = ""
+    stored = {
+        "messages": before,
         "overview": session.overview,
-        "memory": kept,
+        "memory": memory_text,
         "observed": [event.kind for event in session.events()].count("observed"),
         "calls": session.state.prompt.calls,
     }
     session.add([{"role": "user", "content": "again"}])
-    assert said(session) == [*before, "again"]
+    assert message_texts(session) == [*before, "again"]
     overview = Path(home, "sessions/--w--/s/working-memory/overview.md")
     assert overview.read_text() == session.overview
     memory.close()
     sound(Path(home))
-    voice.tell("sound")
-    return found
+    channel.report("sound")
+    return stored
 
 
-def said(session: Session) -> list[str]:
+def message_texts(session: Session) -> list[str]:
     return [event.payload.wire["content"] for event in session.events() if isinstance(event.payload, MessageAdded)]
 
 
-# -- a disk that may only be read --------------------------------------------------------------------------
+# -- a read-only disk --------------------------------------------------------------------------
 
 
-def look_in(voice: ActorChannel, *, home: str) -> list[str]:  # noqa: ARG001 -- every actor is given one
+def count_sessions(channel: ActorChannel, *, home: str) -> list[str]:  # noqa: ARG001 -- every actor gets a channel
     """Open a home for reading; return the code and message of the error."""
     try:
         with opened(home) as memory:
@@ -97,7 +97,7 @@ def look_in(voice: ActorChannel, *, home: str) -> list[str]:  # noqa: ARG001 -- 
 BIG = 40_000
 
 
-def fill_up(voice: ActorChannel, *, home: str, room: list[int]) -> list[list[Any]]:
+def fill_up(channel: ActorChannel, *, home: str, room: list[int]) -> list[list[Any]]:
     """On a small disk: leave little space, run everything, free space, run everything again.
 
     Nothing is reopened in between, and after each round another process checks the whole home.
@@ -107,42 +107,42 @@ def fill_up(voice: ActorChannel, *, home: str, room: list[int]) -> list[list[Any
     session = session_of(memory)
     session.write("overview.md", "first\n")
     rounds: list[list[Any]] = []
-    for number, left in enumerate(room):
-        _fill(ballast, left)
+    for number, free in enumerate(room):
+        _fill(ballast, free)
         refused = _try_all(session, f"{number} full ", home)
         ballast.unlink()
         again = _try_all(session, f"{number} free ", home)
-        assert again == [], f"with room again, {again} were refused"
+        assert again == [], f"with free space, {again} were refused"
         _agree(session, home)
-        _look_from_outside(home)
-        rounds.append([left, refused])
-        voice.tell("round", left, refused)
+        _check_from_outside(home)
+        rounds.append([free, refused])
+        channel.report("round", free, refused)
     memory.close()
     return rounds
 
 
-def limit_size(voice: ActorChannel, *, home: str, room: list[int]) -> list[list[Any]]:
+def limit_size(channel: ActorChannel, *, home: str, room: list[int]) -> list[list[Any]]:
     """The same with a file size limit: a write is cut in the middle before it is refused."""
     memory = opened(home)
     session = session_of(memory)
     session.write("overview.md", "first\n")
     rounds: list[list[Any]] = []
     _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    for number, left in enumerate(room):
-        resource.setrlimit(resource.RLIMIT_FSIZE, (_largest(home) + left, hard))
+    for number, free in enumerate(room):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (_largest(home) + free, hard))
         refused = _try_all(session, f"{number} full ", home)
         resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
         again = _try_all(session, f"{number} free ", home)
-        assert again == [], f"with room again, {again} were refused"
+        assert again == [], f"with free space, {again} were refused"
         _agree(session, home)
-        rounds.append([left, refused])
-        voice.tell("round", left, refused)
+        rounds.append([free, refused])
+        channel.report("round", free, refused)
     memory.close()
     sound(Path(home))
     return rounds
 
 
-def search_when_full(voice: ActorChannel, *, home: str, room: list[int]) -> list[list[Any]]:
+def search_when_full(channel: ActorChannel, *, home: str, room: list[int]) -> list[list[Any]]:
     """On a small disk: write much, leave little space, search, free space, search again.
 
     The journal is complete by then; only the index has to grow. Without any space it is rebuilt.
@@ -151,10 +151,10 @@ def search_when_full(voice: ActorChannel, *, home: str, room: list[int]) -> list
     memory = Memory.open(home, embedder=None)
     session = session_of(memory)
     rounds: list[list[Any]] = []
-    for number, left in enumerate(room):
+    for number, free in enumerate(room):
         words = " ".join(f"w{number}x{n}" for n in range(4_000))
         session.add([{"role": "user", "content": f"The ferry of round {number}: {words}"}])
-        _fill(ballast, left)
+        _fill(ballast, free)
         refused = ""
         try:
             memory.search(f"ferry round w{number}x77")
@@ -162,10 +162,10 @@ def search_when_full(voice: ActorChannel, *, home: str, room: list[int]) -> list
             refused = error.code
         ballast.unlink()
         hits = [hit.crystal.text for hit in memory.search("ferry", limit=200)]
-        assert len(hits) == number + 1, f"with room again, {len(hits)} of {number + 1} are found"
+        assert len(hits) == number + 1, f"with free space, {len(hits)} of {number + 1} are found"
         assert f"w{number}x77 " in memory.search(f"w{number}x77")[0].passage
-        rounds.append([left, refused])
-        voice.tell("round", left, refused)
+        rounds.append([free, refused])
+        channel.report("round", free, refused)
         if number % 4 == 3:
             memory.close()
             Path(home, "index.db").unlink()
@@ -176,7 +176,7 @@ def search_when_full(voice: ActorChannel, *, home: str, room: list[int]) -> list
     return rounds
 
 
-def look_at(home: str) -> None:
+def check_home(home: str) -> None:
     memory = Memory.open(home)
     _agree(session_of(memory), home)
     memory.close()
@@ -199,21 +199,21 @@ def _try_all(session: Session, name: str, home: str) -> list[str]:
         try:
             call()
         except InmindError as error:
-            _refused_for_good_reason(error, step)
-            _unchanged(before, session, step)
+            _assert_full(error, step)
+            _assert_unchanged(before, session, step)
             refused.append(step)
         overview = Path(home, "sessions/--w--/s/working-memory/overview.md").read_text()
         assert overview, "a full disk has emptied a file"
-        lying = [file.name for file in Path(home).rglob(".inmind-*")]
-        assert lying == [], f"after {step}: {lying}"
+        leftovers = [file.name for file in Path(home).rglob(".inmind-*")]
+        assert leftovers == [], f"after {step}: {leftovers}"
     return refused
 
 
-def _refused_for_good_reason(error: InmindError, step: str) -> None:
+def _assert_full(error: InmindError, step: str) -> None:
     assert error.code == "STORAGE_FULL", f"{step}: {error.code} {error}"
 
 
-def _unchanged(before: list[Any], session: Session, step: str) -> None:
+def _assert_unchanged(before: list[Any], session: Session, step: str) -> None:
     assert _everything(session) == before, f"{step} was refused and yet changed something"
 
 
@@ -229,11 +229,11 @@ def _agree(session: Session, home: str) -> None:
         file = Path(home, "resources/ada", path) if path == "MEMORY.md" else folder / "working-memory" / path
         assert file.read_text() == session.read(path), path
     lines = (folder / "messages.jsonl").read_text().splitlines()
-    assert len([line for line in lines if '"message"' in line]) == len(said(session))
+    assert len([line for line in lines if '"message"' in line]) == len(message_texts(session))
     assert list(Path(home).rglob("*.damaged*")) == []
 
 
-def _fill(ballast: Path, left: int) -> None:
+def _fill(ballast: Path, free: int) -> None:
     """Use all space except this much."""
     with ballast.open("wb", buffering=0) as file:
         for size in (65_536, 4_096):
@@ -242,13 +242,13 @@ def _fill(ballast: Path, left: int) -> None:
                     pass
             except OSError:
                 pass
-        file.truncate(max(0, file.tell() - left))
+        file.truncate(max(0, file.tell() - free))
 
 
 def _largest(home: str) -> int:
     return max(os.stat(file).st_size for file in Path(home).rglob("*") if file.is_file())
 
 
-def _look_from_outside(home: str) -> None:
-    code = f"from torture.disks import look_at; look_at({home!r})"
+def _check_from_outside(home: str) -> None:
+    code = f"from torture.disks import check_home; check_home({home!r})"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -35,7 +35,7 @@ NOON = datetime(2026, 3, 12, 12, tzinfo=UTC)
 LATER = NOON + LEASE_DURATION + timedelta(seconds=1)
 
 SEED = "# About me\n\nI am Ada. I raise 12 quails.\n\n- My boat is called Difference\n"
-HERS = "- Call her Dr. Lovelace"
+USER_LINE = "- Call her Dr. Lovelace"
 REMARK = "The cat is called Pascal."
 BEFORE = ("Ada prefers tabs over spaces", "The API migration is due on 20 March 2026", "Deploys happen on Tuesdays")
 WAITING = (
@@ -47,7 +47,7 @@ WAITING = (
 )
 
 
-def begin(voice: ActorChannel, *, home: str, first: bool) -> None:
+def begin(channel: ActorChannel, *, home: str, first: bool) -> None:
     """Write material: for the first dream, below a page written by hand, or for another one."""
     with opened(home, NOON - timedelta(hours=3)) as memory:
         session = memory.session("shop", resource="ada", cwd="/w")
@@ -59,101 +59,110 @@ def begin(voice: ActorChannel, *, home: str, first: bool) -> None:
             for text in BEFORE:
                 session.note(text)
             assert memory.dream("ada").status == "done"
-            page.write_text(page.read_text("utf-8").replace("## The Bond\n", f"## The Bond\n\n{HERS}\n"), "utf-8")
+            page.write_text(page.read_text("utf-8").replace("## The Bond\n", f"## The Bond\n\n{USER_LINE}\n"), "utf-8")
         session.add([{"role": "user", "content": "Always answer in metric units. What is the tide at Dover?"}])
         for text in WAITING:
             session.note(text)
         memory.flush()
         notes = folder_of(home) / NOTES_PAGE_PATH
         notes.write_text(f"{notes.read_text('utf-8')}\n{REMARK}\n", "utf-8")
-    voice.tell("begun")
+    channel.report("begun")
 
 
-def dream(voice: ActorChannel, *, home: str) -> None:
+def dream(channel: ActorChannel, *, home: str) -> None:
     with opened(home) as memory:
         memory.dream("ada")
-        voice.tell("done")
+        channel.report("done")
 
 
-def dream_and_tell(voice: ActorChannel, *, home: str) -> dict[str, Any]:
+def dream_and_report(channel: ActorChannel, *, home: str) -> dict[str, Any]:
     """Run undisturbed; report the events, where each commit ended, and every text of the page."""
     with opened(home) as memory:
         before = len(events_of(memory))
         assert memory.dream("ada").status == "done"
-        voice.tell("done")
+        channel.report("done")
         events = events_of(memory)
         ends = [*(event.seq - 1 for event in events if event.starts_batch and event.seq > before), len(events)]
         taken = len(accounted(memory).taken_in)
-        asked = sum(isinstance(event.payload, DreamProposed) for event in events)
-        return {"ends": ends, "journal": _journal(memory), "pages": pages_of(memory), "taken": taken, "asked": asked}
+        proposals = sum(isinstance(event.payload, DreamProposed) for event in events)
+        return {
+            "ends": ends,
+            "journal": _journal(memory),
+            "pages": pages_of(memory),
+            "taken": taken,
+            "proposals": proposals,
+        }
 
 
-def check(voice: ActorChannel, *, home: str, told: dict[str, Any], done: bool) -> int:
-    """Return how many commits were made; then dream again and check that the result is complete."""
+def check(channel: ActorChannel, *, home: str, expected: dict[str, Any], done: bool) -> int:
+    """Return how many commits were made; then dream again and check the result."""
     page = (folder_of(home) / MEMORY_PAGE_PATH).read_text("utf-8")
-    assert page in told["pages"], f"neither the old page nor the new one: {page!r}"
+    assert page in expected["pages"], f"neither the old page nor the new one: {page!r}"
     with opened(home) as memory:
         version = len(events_of(memory))
-        assert version in (told["ends"][-1:] if done else told["ends"]), f"{version} is inside of {told['ends']}"
-        assert _journal(memory) == told["journal"][:version]
-        begun = any(isinstance(event.payload, DreamStarted) for event in events_of(memory)[told["ends"][0] :])
-        committed = version == told["ends"][-1]
-        _hold_promises(memory)
+        assert version in (expected["ends"][-1:] if done else expected["ends"]), (
+            f"{version} is inside of {expected['ends']}"
+        )
+        assert _journal(memory) == expected["journal"][:version]
+        started = any(isinstance(event.payload, DreamStarted) for event in events_of(memory)[expected["ends"][0] :])
+        committed = version == expected["ends"][-1]
+        _check_invariants(memory)
         assert len(accounted(memory).waiting) == (0 if committed else len(WAITING))
-        if begun and not committed:
+        if started and not committed:
             with pytest.raises(DreamRunning):
                 memory.dream("ada")
-    voice.tell("looked")
-    go_on(home, told)
-    return told["ends"].index(version)
+    channel.report("looked")
+    resume(home, expected)
+    return expected["ends"].index(version)
 
 
-def go_on(home: str, told: dict[str, Any]) -> None:
+def resume(home: str, expected: dict[str, Any]) -> None:
     """Dream after the lease: with one more note, and otherwise the same result as undisturbed."""
     with opened(home, LATER) as memory:
         late = memory.session("shop", resource="ada", cwd="/w").note("The late note is of 9 May").id
-        left = memory.resource("ada").state.dreams.running
+        unfinished = memory.resource("ada").state.dreams.running
         again = memory.dream("ada")
-        if left is not None:
-            assert again.id == left.dream, "the next process resumes the dream"
-        if left is not None and left.proposed:
+        if unfinished is not None:
+            assert again.id == unfinished.dream, "the next process resumes the dream"
+        if unfinished is not None and unfinished.proposed:
             assert (again.status, late in again.notes) == ("done", False), again
-            assert again.after == told["pages"][-1], "it is what was proposed, and nothing else"
+            assert again.after == expected["pages"][-1], "the result differs from the proposal"
             assert (
-                len([event for event in events_of(memory) if isinstance(event.payload, DreamProposed)]) == told["asked"]
+                len([event for event in events_of(memory) if isinstance(event.payload, DreamProposed)])
+                == expected["proposals"]
             )
             again = memory.dream("ada")
         assert (again.status, late in again.notes) == ("done", True), again
-        _hold_promises(memory)
+        _check_invariants(memory)
         account = accounted(memory)
-        assert (account.waiting, len(account.taken_in)) == ([], told["taken"] + 1)
-        missing = entry_texts(told["pages"][-1]) - entry_texts(text_of(memory, MEMORY_PAGE_PATH))
-        assert not missing, f"as if nothing had been stopped, there would be {missing}"
+        assert (account.waiting, len(account.taken_in)) == ([], expected["taken"] + 1)
+        missing = entry_texts(expected["pages"][-1]) - entry_texts(text_of(memory, MEMORY_PAGE_PATH))
+        assert not missing, f"an undisturbed dream would have {missing}"
     sound(Path(home))
 
 
-def die_in(voice: ActorChannel, *, home: str, phase: str) -> None:
+def die_in(channel: ActorChannel, *, home: str, phase: str) -> None:
     with opened(home) as memory:
 
         def die(now: str, _: str) -> None:
             if now == phase:
-                voice.tell("dying", phase)
+                channel.report("dying", phase)
                 os._exit(9)
 
         memory.dream("ada", watch=die)
 
 
-# -- many at once -------------------------------------------------------------------------------------------
+# -- concurrent dreams -------------------------------------------------------------------------------------------
 
 
-def dream_at_once(voice: ActorChannel, *, home: str) -> list[str]:
+def dream_at_once(channel: ActorChannel, *, home: str) -> list[str]:
     """The first process waits in the middle of its dream until the test lets it continue."""
     with opened(home) as memory:
-        voice.wait()
+        channel.wait()
 
         def stay(phase: str, _: str) -> None:
             if phase == "propose":
-                voice.wait()
+                channel.wait()
 
         try:
             return [memory.dream("ada", watch=stay).status]
@@ -161,47 +170,47 @@ def dream_at_once(voice: ActorChannel, *, home: str) -> list[str]:
             return [error.code]
 
 
-def note_many(voice: ActorChannel, *, home: str, number: int) -> list[str]:
+def note_many(channel: ActorChannel, *, home: str, number: int) -> list[str]:
     with opened(home) as memory:
         session = memory.session("other", resource="ada", cwd="/w")
         ids = [session.note(f"Boat number {n} is called {'abcdefghij'[n % 10] * 4}").id for n in range(number)]
-    voice.tell("noted")
+    channel.report("noted")
     return ids
 
 
-def look(voice: ActorChannel, *, home: str) -> dict[str, Any]:
+def look(channel: ActorChannel, *, home: str) -> dict[str, Any]:
     with opened(home) as memory:
-        _hold_promises(memory)
+        _check_invariants(memory)
         account = accounted(memory)
-        ended = [dream.status for dream in memory.resource("ada").dreams()]
+        statuses = [dream.status for dream in memory.resource("ada").dreams()]
     sound(Path(home))
-    voice.tell("looked")
-    return {"waiting": account.waiting, "taken_in": account.taken_in, "dreams": ended}
+    channel.report("looked")
+    return {"waiting": account.waiting, "taken_in": account.taken_in, "dreams": statuses}
 
 
-# -- a disk that fails, or is full --------------------------------------------------------------------------
+# -- a disk that fails or is full --------------------------------------------------------------------------
 
 
-def dream_regardless(voice: ActorChannel, *, home: str) -> str:
+def dream_on_failing_disk(channel: ActorChannel, *, home: str) -> str:
     """Dream on a failing disk; return the error of the dream, if it failed."""
     try:
         with opened(home) as memory:
             memory.dream("ada")
     except InmindError as error:
-        voice.tell("failed")
+        channel.report("failed")
         return error.code
-    voice.tell("done")
+    channel.report("done")
     return ""
 
 
-def dream_without_room(voice: ActorChannel, *, home: str, room: int) -> list[str]:
-    """Limit the file size at commit to the log and this much; return the result.
+def dream_without_room(channel: ActorChannel, *, home: str, room: int) -> list[str]:
+    """Limit the file size at commit to the log and `room` bytes; return the result.
 
     Then the limit is removed. Nothing was reopened, and the next dream is due after the lease.
     """
     clock = ManualClock(NOON)
     with opened(home, clock=clock) as memory:
-        _hold_promises(memory)
+        _check_invariants(memory)
         before = [
             memory.session("shop", resource="ada", cwd="/w").read(path) for path in (MEMORY_PAGE_PATH, NOTES_PAGE_PATH)
         ]
@@ -219,8 +228,8 @@ def dream_without_room(voice: ActorChannel, *, home: str, room: int) -> list[str
             code = error.code
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
-        voice.tell("tried", code)
-        _hold_promises(memory)
+        channel.report("tried", code)
+        _check_invariants(memory)
         (dream, *_) = memory.resource("ada").dreams()
         if code:
             assert dream.status in ("failed", "running")
@@ -231,24 +240,24 @@ def dream_without_room(voice: ActorChannel, *, home: str, room: int) -> list[str
             assert len(accounted(memory).waiting) == len(WAITING)
         clock.now = LATER
         assert memory.dream("ada").status == "done"
-        _hold_promises(memory)
+        _check_invariants(memory)
         assert accounted(memory).waiting == []
     sound(Path(home))
     return [code, dream.status, dream.code]
 
 
 def opened(home: str, at: datetime = NOON, *, clock: ManualClock | None = None) -> Memory:
-    """Open with a fixed clock and holder: duration and holder are in the journal, which is compared."""
+    """Open with a fixed clock and lease holder, since journals with both are compared."""
 
-    def called(_: int) -> str:
+    def fixed_token(_: int) -> str:
         return str(at)
 
     inmind.jobs.dreaming.lease.__dict__["time"] = SimpleNamespace(monotonic=lambda: 0.0)
-    inmind.jobs.dreaming.lease.__dict__["token_hex"] = called
+    inmind.jobs.dreaming.lease.__dict__["token_hex"] = fixed_token
     return Memory.open(home, clock=clock or ManualClock(at), embedder=None)
 
 
-def _hold_promises(memory: Memory) -> None:
+def _check_invariants(memory: Memory) -> None:
     session = memory.session("shop", resource="ada", cwd="/w")
     page = session.read(MEMORY_PAGE_PATH)  # reading synchronises files and journal
     shown(memory)
@@ -256,7 +265,7 @@ def _hold_promises(memory: Memory) -> None:
     accounted(memory)
     assert all(found(memory, text) for text in WAITING)
     assert REMARK in session.read(NOTES_PAGE_PATH) or found(memory, REMARK)
-    assert HERS in page or entry_texts(SEED) <= entry_texts(page), page
+    assert USER_LINE in page or entry_texts(SEED) <= entry_texts(page), page
     backup = folder_of(home_of(memory)) / SEED_BACKUP
     assert not backup.exists() or backup.read_text("utf-8") == SEED
 

@@ -21,7 +21,7 @@ from inmind.session.session import Session
 faulthandler.register(signal.SIGUSR1)
 
 
-def both_write(voice: ActorChannel, *, home: str, number: int, exit: str) -> None:
+def both_write(channel: ActorChannel, *, home: str, number: int, exit: str) -> None:
     """Parent and child continue with the session that was open before the fork."""
     memory = opened(home)
     session = session_of(memory)
@@ -42,11 +42,11 @@ def both_write(voice: ActorChannel, *, home: str, number: int, exit: str) -> Non
     _reap([pid], killed=exit == "killed")
     session.add([_message("after", 0)])
     memory.close()
-    voice.tell("done")
+    channel.report("done")
 
 
-def pool_writes(voice: ActorChannel, *, home: str, number: int) -> None:
-    """With multiprocessing, which forks, runs a function, and ends the child in its own way."""
+def pool_writes(channel: ActorChannel, *, home: str, number: int) -> None:
+    """Fork with multiprocessing, which also ends the children."""
     memory = opened(home)
     session = session_of(memory)
     session.add([_message("before", 0)])
@@ -60,10 +60,10 @@ def pool_writes(voice: ActorChannel, *, home: str, number: int) -> None:
     assert [child.exitcode for child in children] == [0, 0, 0]
     session.add([_message("after", 0)])
     memory.close()
-    voice.tell("done")
+    channel.report("done")
 
 
-def fork_amid_writes(voice: ActorChannel, *, home: str, forks: int) -> int:
+def fork_during_writes(channel: ActorChannel, *, home: str, forks: int) -> int:
     """Fork while other threads write."""
     memory = opened(home)
     stop = threading.Event()
@@ -76,7 +76,7 @@ def fork_amid_writes(voice: ActorChannel, *, home: str, forks: int) -> int:
             session.add([_message(f"thread{thread}", n)])
             session.write(f"detail/thread{thread}.md", f"{n}\n")
             written[thread] += 1
-            time.sleep(0.005)  # a memory that grows too fast is another test
+            time.sleep(0.005)  # fast growth is tested elsewhere
 
     threads = [threading.Thread(target=write, args=(n,)) for n in range(2)]
     opening = threading.Thread(target=_open_and_close, args=(home, stop))
@@ -91,7 +91,7 @@ def fork_amid_writes(voice: ActorChannel, *, home: str, forks: int) -> int:
             _write_some(session, f"child{n}", 2)
             os._exit(0)
         pids.append(pid)
-        voice.tell("forked", n)
+        channel.report("forked", n)
         if len(pids) == 8:
             _reap([pids.pop(0)])
     _reap(pids)
@@ -103,43 +103,40 @@ def fork_amid_writes(voice: ActorChannel, *, home: str, forks: int) -> int:
     return sum(written)
 
 
-def leave_it_to_the_child(voice: ActorChannel, *, home: str) -> None:
-    """Like a daemon: open, fork, and end the parent.
-
-    The child shares its locks with no process.
-    """
+def exit_parent(channel: ActorChannel, *, home: str) -> None:
+    """Like a daemon: open, fork, and end the parent; only the child holds locks then."""
     memory = opened(home)
     session = session_of(memory)
     session.add([_message("parent", 0)])
     if os.fork():
         os._exit(0)
     session.add([_message("child", 0)])
-    voice.tell("wrote", "child-0")
-    voice.wait()
+    channel.report("wrote", "child-0")
+    channel.wait()
     for n in range(1, 4):
         session.add([_message("child", n)])
-        voice.tell("wrote", f"child-{n}")
-    voice.wait()
+        channel.report("wrote", f"child-{n}")
+    channel.wait()
     os._exit(0)
 
 
-def locks_of_a_child(voice: ActorChannel, *, home: str) -> dict[str, bool]:
+def report_locks(channel: ActorChannel, *, home: str) -> dict[str, bool]:
     """Return whether the system knows of a lock of the child on the database."""
     memory = opened(home)
     session = session_of(memory)
     session.overview  # noqa: B018 -- so that the connection has been used
-    here, there = os.pipe()
+    reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:
         session.state  # noqa: B018
-        os.write(there, b"1" if _holds_a_lock(home) else b"0")
+        os.write(writer, b"1" if _holds_a_lock(home) else b"0")
         os._exit(0)
-    child = os.read(here, 1) == b"1"
+    child = os.read(reader, 1) == b"1"
     _reap([pid])
     session.state  # noqa: B018
     parent = _holds_a_lock(home)
     memory.close()
-    voice.tell("looked")
+    channel.report("looked")
     return {"parent": parent, "child": child}
 
 
@@ -180,7 +177,7 @@ def _reap(pids: list[int], *, killed: bool = False) -> None:
                 assert code == (-signal.SIGKILL if killed else 0), f"a child ended with {code}"
         time.sleep(0.002)
     for pid in waiting:
-        os.kill(pid, signal.SIGUSR1)  # so that it says where
+        os.kill(pid, signal.SIGUSR1)  # prints its stack
         time.sleep(0.1)
         os.kill(pid, signal.SIGKILL)
     assert not waiting, f"{len(waiting)} children hang"

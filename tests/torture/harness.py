@@ -33,10 +33,10 @@ from fork_server import ForkServer
 
 TESTS = Path(__file__).parents[1]
 SECONDS = 60.0
-"""After this long an actor hangs; none needs a tenth of it."""
+"""Timeout of an actor; none needs a tenth of it."""
 
-# Each of these can leave the disk in a state that no other leaves. Writing to a mapping is no call and cannot be
-# stopped at; the loop that kills at random moments is for that.
+# Each of these can leave the disk in another state. Writing to a mapping is no system call; kills at random moments
+# cover that.
 WRITING = (
     "write writev pwrite64 pwritev fsync fdatasync ftruncate fallocate rename renameat renameat2 link linkat unlink "
     "unlinkat mkdir mkdirat rmdir"
@@ -54,25 +54,25 @@ class ActorChannel:
         self._socket = socket.socket(fileno=descriptor)
         self._incoming = b""
 
-    def tell(self, *words: object) -> None:
+    def report(self, *words: object) -> None:
         self._socket.sendall(json.dumps(words).encode() + b"\n")
 
     def wait(self) -> None:
         """Wait for the test: a barrier for several actors."""
-        self.tell("waiting")
+        self.report("waiting")
         if not self._socket.recv(1):
-            sys.exit("the test has gone away")
+            sys.exit("the test has ended")
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How an actor ended, and everything that it reported."""
+    """The exit code of an actor, and everything that it reported."""
 
     code: int
-    told: list[list[Any]]
+    reports: list[list[Any]]
     output: str
     calls: list[str] = field(default_factory=list[str])
-    """The lines of the trace, when there was one."""
+    """The lines of the trace, if there was one."""
 
     @property
     def killed(self) -> bool:
@@ -81,21 +81,21 @@ class Outcome:
     @property
     def answer(self) -> Any:
         assert self.code == 0, f"the actor failed ({self.code}): {self.output}"
-        return self.told[-1][1]
+        return self.reports[-1][1]
 
     def all(self, word: str) -> list[list[Any]]:
-        return [words[1:] for words in self.told if words[0] == word]
+        return [words[1:] for words in self.reports if words[0] == word]
 
 
 class RunningActor:
-    """An actor in a process that has not opened anything yet."""
+    """An actor in a separate process."""
 
     def __init__(self, actor: Actor, *, fresh: bool = False, wrapped: Sequence[str] = (), **arguments: Any) -> None:
         """`fresh`: in a new interpreter, to its regular end; `wrapped`: the command to run it with."""
         self._socket, theirs = socket.socketpair()
         self._socket.settimeout(SECONDS)
         self._incoming = b""
-        self._told: list[list[Any]] = []
+        self._reports: list[list[Any]] = []
         name = f"{actor.__module__}:{actor.__name__}"
         if fresh or wrapped:
             self._process: _Process = _StartedProcess(wrapped, name, arguments, theirs)
@@ -104,22 +104,22 @@ class RunningActor:
         theirs.close()
 
     def receive(self) -> list[Any] | None:
-        """The next report; None if there is none."""
+        """Return the next report; None at the end."""
         while b"\n" not in self._incoming:
             more = self._socket.recv(1 << 16)
             if not more:
                 return None
             self._incoming += more
         line, _, self._incoming = self._incoming.partition(b"\n")
-        self._told.append(json.loads(line))
-        return self._told[-1]
+        self._reports.append(json.loads(line))
+        return self._reports[-1]
 
     def receive_until(self, word: str) -> list[Any]:
         while (words := self.receive()) is not None:
             if words[0] == word:
                 return words[1:]
-        said = self.finish().output
-        raise AssertionError(f"the actor ended without {word!r}: {said}")
+        output = self.finish().output
+        raise AssertionError(f"the actor ended without {word!r}: {output}")
 
     def resume(self) -> None:
         self._socket.send(b"!")
@@ -141,14 +141,14 @@ class RunningActor:
         try:
             while self.receive() is not None:
                 pass
-            code, said = self._process.end()
-        except (TimeoutError, subprocess.TimeoutExpired) as late:
+            code, output = self._process.end()
+        except (TimeoutError, subprocess.TimeoutExpired) as error:
             self.kill()
-            _, said = self._process.end()
-            raise AssertionError(f"the actor hangs; it told {self._told[-3:]} and said {said}") from late
+            _, output = self._process.end()
+            raise AssertionError(f"the actor hangs; last reports: {self._reports[-3:]}; output: {output}") from error
         finally:
             self._socket.close()
-        return Outcome(code=code, told=self._told, output=said)
+        return Outcome(code=code, reports=self._reports, output=output)
 
 
 class _Process(Protocol):
@@ -161,11 +161,11 @@ class _Process(Protocol):
 class _StartedProcess:
     """A new interpreter."""
 
-    def __init__(self, wrapped: Sequence[str], name: str, arguments: dict[str, Any], voice: socket.socket) -> None:
+    def __init__(self, wrapped: Sequence[str], name: str, arguments: dict[str, Any], channel: socket.socket) -> None:
         self._process = subprocess.Popen(
-            [*wrapped, *_OURSELVES, "act", name, str(voice.fileno()), json.dumps(arguments)],
+            [*wrapped, *_COMMAND, "act", name, str(channel.fileno()), json.dumps(arguments)],
             env=_environment(),
-            pass_fds=[voice.fileno()],
+            pass_fds=[channel.fileno()],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,
@@ -180,17 +180,17 @@ class _StartedProcess:
         os.killpg(self._process.pid, signal.SIGKILL)
 
     def end(self) -> tuple[int, str]:
-        said, _ = self._process.communicate(timeout=SECONDS)
-        return self._process.returncode, said.decode(errors="replace")
+        output, _ = self._process.communicate(timeout=SECONDS)
+        return self._process.returncode, output.decode(errors="replace")
 
 
 class _ForkedProcess:
     """A fork of a process that has imported all modules of this folder."""
 
-    def __init__(self, name: str, arguments: dict[str, Any], voice: socket.socket) -> None:
-        self._said = TemporaryFile()  # noqa: SIM115 -- closed by `end`
-        descriptors = [voice.fileno(), self._said.fileno()]
-        self._process = _stage().fork("torture.harness:play", [name, arguments], *descriptors)
+    def __init__(self, name: str, arguments: dict[str, Any], channel: socket.socket) -> None:
+        self._output = TemporaryFile()  # noqa: SIM115 -- closed by `end`
+        descriptors = [channel.fileno(), self._output.fileno()]
+        self._process = _actor_server().fork("torture.harness:run_forked", [name, arguments], *descriptors)
 
     @property
     def pid(self) -> int:
@@ -200,15 +200,15 @@ class _ForkedProcess:
         self._process.kill()
 
     def end(self) -> tuple[int, str]:
-        with self._said:
+        with self._output:
             code = self._process.wait(SECONDS)
-            self._said.seek(0)
-            return code, self._said.read().decode(errors="replace")
+            self._output.seek(0)
+            return code, self._output.read().decode(errors="replace")
 
 
 @cache
-def _stage() -> ForkServer:
-    return ForkServer("torture.harness:set_stage", env=_environment())
+def _actor_server() -> ForkServer:
+    return ForkServer("torture.harness:import_actors", env=_environment())
 
 
 def run(actor: Actor, **arguments: Any) -> Outcome:
@@ -231,9 +231,9 @@ def run_together(actors: Sequence[RunningActor]) -> list[Outcome]:
         raise
     for actor in actors:
         actor.resume()
-    ended = in_threads(RunningActor.finish, actors)
-    assert [one.code for one in ended] == [0] * len(ended), "\n".join(one.output for one in ended if one.code)
-    return ended
+    outcomes = in_threads(RunningActor.finish, actors)
+    assert [one.code for one in outcomes] == [0] * len(outcomes), "\n".join(one.output for one in outcomes if one.code)
+    return outcomes
 
 
 def in_threads(function: Callable[[T], R], items: Sequence[T]) -> list[R]:
@@ -252,7 +252,7 @@ def two_at_a_time(function: Callable[[T], R], items: Sequence[T]) -> list[R]:
 
 @dataclass(frozen=True, order=True)
 class CallPoint:
-    """Right before the number-th call of this name."""
+    """The moment right before the number-th call of this name."""
 
     call: str
     number: int
@@ -262,31 +262,31 @@ class CallPoint:
 
 
 def traced(actor: Actor, inject: str = "", *, trace: Path, **arguments: Any) -> Outcome:
-    """Run under strace, optionally with a fault, from the actor's first own call on.
+    """Run under strace, optionally with a fault, from the first call of the actor.
 
     strace counts each kind of call separately, so `when=3` over several kinds is the first third call of any of them: a
     point names one kind.
     """
-    running = RunningActor(held, name=f"{actor.__module__}:{actor.__name__}", arguments=arguments)
+    running = RunningActor(wait_for_tracer, name=f"{actor.__module__}:{actor.__name__}", arguments=arguments)
     running.receive_until("waiting")
     command = ["strace", "-f", "-o", str(trace), "-e", f"trace={','.join(WRITING)}", "-p", str(running.pid)]
     if inject:
         command += ["-e", f"inject={inject}"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as strace:
         assert strace.stderr
-        said = strace.stderr.readline()
+        attached = strace.stderr.readline()
         running.resume()
-        ended = running.finish()
-    assert "attached" in said, said
+        outcome = running.finish()
+    assert "attached" in attached, attached
     lines = trace.read_text(errors="replace").splitlines()
-    return Outcome(code=ended.code, told=ended.told, output=ended.output, calls=lines)
+    return Outcome(code=outcome.code, reports=outcome.reports, output=outcome.output, calls=lines)
 
 
-def held(voice: ActorChannel, *, name: str, arguments: dict[str, Any]) -> Any:
-    """An actor that waits for a tracer to attach, which most systems allow only with its consent."""
+def wait_for_tracer(channel: ActorChannel, *, name: str, arguments: dict[str, Any]) -> Any:
+    """Let a tracer attach, which most systems forbid by default, and wait for it."""
     ctypes.CDLL(None).prctl(_PR_SET_PTRACER, ctypes.c_ulong(-1 % (1 << 64)), 0, 0, 0)
-    voice.wait()
-    return _actor(name)(voice, **arguments)
+    channel.wait()
+    return _actor(name)(channel, **arguments)
 
 
 _PR_SET_PTRACER = 0x59616D61
@@ -294,28 +294,28 @@ _PR_SET_PTRACER = 0x59616D61
 
 def points_of(outcome: Outcome) -> list[CallPoint]:
     """Every point at which this run can be stopped, in order."""
-    passed: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     points: list[CallPoint] = []
     for line in outcome.calls:
         name = line.split(None, 1)[1].split("(", 1)[0] if "(" in line else ""
         if name in WRITING:
-            passed[name] += 1
-            points.append(CallPoint(name, passed[name]))
+            counts[name] += 1
+            points.append(CallPoint(name, counts[name]))
     return points
 
 
-def sample_points(points: Sequence[CallPoint], number: int, dice: random.Random) -> list[CallPoint]:
-    """The first, the last, and others from the whole run."""
+def sample_points(points: Sequence[CallPoint], number: int, rng: random.Random) -> list[CallPoint]:
+    """Return the first, the last, and random others."""
     if len(points) <= number:
         return list(points)
     inner = range(1, len(points) - 1)
     stride = len(inner) / (number - 2)
-    chosen = {inner[int((n + dice.random()) * stride) % len(inner)] for n in range(number - 2)}
+    chosen = {inner[int((n + rng.random()) * stride) % len(inner)] for n in range(number - 2)}
     return [points[0], *(points[index] for index in sorted(chosen)), points[-1]]
 
 
 @cache
-def _why_no_strace() -> str:
+def _strace_problem() -> str:
     if not shutil.which("strace"):
         return "strace is not installed"
     try:
@@ -326,31 +326,31 @@ def _why_no_strace() -> str:
     return ""
 
 
-def idle(voice: ActorChannel) -> None:
-    voice.tell("done")
+def idle(channel: ActorChannel) -> None:
+    channel.report("done")
 
 
 def need_strace() -> None:
     """Skip locally if strace is missing; on CI fail, since a skip would test nothing."""
-    if why := _why_no_strace():
+    if reason := _strace_problem():
         if os.environ.get("CI"):
-            pytest.fail(why)
-        pytest.skip(why)
+            pytest.fail(reason)
+        pytest.skip(reason)
 
 
 @cache
-def _why_no_namespaces() -> str:
-    tried = subprocess.run(
+def _namespace_problem() -> str:
+    result = subprocess.run(
         ["unshare", "-Urm", "mount", "-t", "tmpfs", "tmpfs", "/mnt"], capture_output=True, text=True, check=False
     )
-    return f"a file system of one's own is not permitted here: {tried.stderr.strip()}" if tried.returncode else ""
+    return f"mounting a file system is not permitted here: {result.stderr.strip()}" if result.returncode else ""
 
 
 def need_namespaces() -> None:
     if not shutil.which("unshare"):
         pytest.skip("unshare is not installed")
-    if why := _why_no_namespaces():
-        pytest.skip(why)
+    if reason := _namespace_problem():
+        pytest.skip(reason)
 
 
 def seeded_random() -> random.Random:
@@ -360,19 +360,19 @@ def seeded_random() -> random.Random:
 
 
 def _environment() -> dict[str, str]:
-    places = [str(TESTS), *(place for place in sys.path if place)]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(places), "PYTHONDONTWRITEBYTECODE": "1"}
+    paths = [str(TESTS), *(place for place in sys.path if place)]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONDONTWRITEBYTECODE": "1"}
 
 
-# -- the other side ----------------------------------------------------------------------------------------
+# -- the process of the actor ----------------------------------------------------------------------------------------
 
-_OURSELVES = (sys.executable, "-m", "torture.harness")
+_COMMAND = (sys.executable, "-m", "torture.harness")
 
 
 def act(name: str, descriptor: int, arguments: dict[str, Any]) -> None:
     """The actor's process: find the function, run it, report its result."""
-    voice = ActorChannel(descriptor)
-    voice.tell("answer", _actor(name)(voice, **arguments))
+    channel = ActorChannel(descriptor)
+    channel.report("answer", _actor(name)(channel, **arguments))
 
 
 def _actor(name: str) -> Actor:
@@ -380,20 +380,20 @@ def _actor(name: str) -> Actor:
     return getattr(importlib.import_module(module), function)
 
 
-def set_stage() -> None:
+def import_actors() -> None:
     """Import everything and open nothing."""
     for path in sorted(Path(__file__).parent.rglob("*.py")):
         if not path.stem.startswith("test_") and path.stem != "conftest":
             importlib.import_module(".".join(path.relative_to(TESTS).with_suffix("").parts))
 
 
-def play(request: list[Any], voice: int, said: int) -> NoReturn:
+def run_forked(request: list[Any], channel: int, output: int) -> NoReturn:
     code = 1
     try:
-        os.dup2(said, 1)
-        os.dup2(said, 2)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
         name, arguments = request
-        act(name, voice, arguments)
+        act(name, channel, arguments)
         code = 0
     except BaseException:  # any error goes into the report
         traceback.print_exc()
@@ -408,7 +408,7 @@ def main() -> None:
         case ["act", name, descriptor, arguments]:
             act(name, int(descriptor), json.loads(arguments))
         case _:
-            sys.exit("this is for the tests beside it")
+            sys.exit("only the torture tests run this module")
 
 
 if __name__ == "__main__":

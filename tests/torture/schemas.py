@@ -28,7 +28,7 @@ from inmind.store.sqlite.store import SqliteStore
 WHEN = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def make_old(voice: ActorChannel, *, home: str, steps: int) -> None:
+def create_old(channel: ActorChannel, *, home: str, steps: int) -> None:
     """Create a store as it was after this many migrations, with some content."""
     Path(home).mkdir(parents=True, exist_ok=True)
     sqlite.MIGRATIONS = MIGRATIONS[:steps]
@@ -36,7 +36,7 @@ def make_old(voice: ActorChannel, *, home: str, steps: int) -> None:
         (Path(home) / "inmind.db").touch()  # killed before the first one
         return
     SqliteStore(Path(home) / "inmind.db").close()
-    connection = connected(Path(home) / "inmind.db")  # as those have written who knew no more than this schema
+    connection = connected(Path(home) / "inmind.db")  # like an inmind with this schema
     connection.execute("INSERT INTO streams (id, name) VALUES (1, 's')")
     for seq, text in enumerate(("old one", "old two"), start=1):
         row = (seq, to_microseconds(WHEN), seq == 1, encode_payload(DocumentWritten(path="overview.md", text=text)))
@@ -49,21 +49,21 @@ def make_old(voice: ActorChannel, *, home: str, steps: int) -> None:
     if steps > 1:
         connection.execute("INSERT INTO snapshots VALUES (1, 2, 1, 'state')")
     connection.close()
-    voice.tell("made", steps)
+    channel.report("made", steps)
 
 
-def migrate(voice: ActorChannel, *, home: str) -> None:
+def migrate(channel: ActorChannel, *, home: str) -> None:
     """Open the store, which migrates it."""
     SqliteStore(Path(home) / "inmind.db").close()
-    voice.tell("migrated")
+    channel.report("migrated")
 
 
-def migrate_together(voice: ActorChannel, *, home: str, name: str) -> None:
-    voice.wait()
+def migrate_together(channel: ActorChannel, *, home: str, name: str) -> None:
+    channel.wait()
     store = SqliteStore(Path(home) / "inmind.db")
     while True:
         try:
-            _say(store, name)
+            _append(store, name)
             break
         except InmindError as error:
             if error.code != "CONFLICT":
@@ -71,53 +71,53 @@ def migrate_together(voice: ActorChannel, *, home: str, name: str) -> None:
     store.close()
 
 
-def migrate_and_die(voice: ActorChannel, *, home: str, steps: int) -> list[int]:
+def migrate_and_die(channel: ActorChannel, *, home: str, steps: int) -> list[int]:
     """Kill a child before each statement of a migration.
 
-    The children are forked from here, where nothing is open; each gets an old store. From the oldest store all
-    migrations are covered, from any other the first one: death in a later one leaves a store of that version.
+    Each child gets an old store. From the oldest store all migrations are covered, from any other the first one: a kill
+    in a later one leaves a store of that version.
     """
     died: list[int] = []
     old, new = Path(home, "old"), Path(home, "new.db")
-    assert ask_child(lambda: make_old(voice, home=str(old), steps=steps)) == 0
-    assert ask_child(lambda: SqliteStore(new).close()) == 0
+    assert run_child(lambda: create_old(channel, home=str(old), steps=steps)) == 0
+    assert run_child(lambda: SqliteStore(new).close()) == 0
     for number in range(1, 1_000):
         place = shutil.copytree(old, Path(home, str(number)))
-        code = ask_child(lambda place=place, number=number: _die_at_statement(voice, place, number))
+        code = run_child(lambda place=place, number=number: _die_at_statement(channel, place, number))
         if code == 0:
             break
         assert code == 9, f"statement {number}: {code}"
-        if steps and _age(place) > steps:
+        if steps and _schema_version(place) > steps:
             break
         died.append(number)
-        looked = ask_child(lambda place=place: look(voice, home=str(place), steps=steps, new=new))
-        assert looked == 0, f"died before statement {number} and then: {looked}"
+        code = run_child(lambda place=place: look(channel, home=str(place), steps=steps, new=new))
+        assert code == 0, f"died before statement {number}; the check failed: {code}"
     return died
 
 
-def _age(place: Path) -> int:
+def _schema_version(place: Path) -> int:
     """The schema version, read from a copy: the next process must find the store unchanged."""
     with TemporaryDirectory() as folder:
         return describe(shutil.copytree(place, Path(folder, "copy")) / "inmind.db")[1]
 
 
-def _die_at_statement(voice: ActorChannel, place: Path, number: int) -> None:
-    left = [number]
+def _die_at_statement(channel: ActorChannel, place: Path, number: int) -> None:
+    remaining = [number]
 
     def watch(connection: Any) -> None:
         def trace(*_: Any) -> bool:
-            left[0] -= 1
-            if left[0] == 0:
+            remaining[0] -= 1
+            if remaining[0] == 0:
                 os._exit(9)
             return True
 
         connection.exec_trace = trace
 
     apsw.connection_hooks.append(watch)
-    migrate(voice, home=str(place))
+    migrate(channel, home=str(place))
 
 
-def ask_child(act: Any) -> int:
+def run_child(act: Any) -> int:
     pid = os.fork()
     if pid == 0:
         code = 1
@@ -129,7 +129,7 @@ def ask_child(act: Any) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
-def look(voice: ActorChannel, *, home: str, steps: int, new: Path | None = None) -> list[str]:
+def look(channel: ActorChannel, *, home: str, steps: int, new: Path | None = None) -> list[str]:
     """Check that the store opens, has the current schema, and has its content."""
     path = Path(home) / "inmind.db"
     store = SqliteStore(path)
@@ -139,7 +139,7 @@ def look(voice: ActorChannel, *, home: str, steps: int, new: Path | None = None)
         assert store.append("s", [], expected=0, at=WHEN, key=Key("k", "r")).repeated
     if steps > 1:
         assert store.snapshot("s", fold_version=1) == Snapshot(seq=2, fold_version=1, body="state")
-    _say(store, "new")
+    _append(store, "new")
     store.mark_published("s", "overview.md", PublishedVersion("aaaa", seq=1))
     assert store.published_versions("s") == {"overview.md": PublishedVersion("aaaa", 1)}
     store.close()
@@ -152,7 +152,7 @@ def look(voice: ActorChannel, *, home: str, steps: int, new: Path | None = None)
     if not new:
         fresh.unlink()
     sound(Path(home))
-    voice.tell("looked")
+    channel.report("looked")
     return texts
 
 
@@ -167,7 +167,7 @@ def describe(path: Path) -> tuple[list[Any], int]:
 # -- a newer schema ----------------------------------------------------------------------------------------
 
 
-def make_newer(voice: ActorChannel, *, home: str) -> None:
+def create_newer(channel: ActorChannel, *, home: str) -> None:
     """Create a store of a newer inmind with one more table."""
     with Memory.open(home) as memory:
         session = session_of(memory)
@@ -179,10 +179,10 @@ def make_newer(voice: ActorChannel, *, home: str) -> None:
     connection.execute("CREATE TABLE tomorrow (what TEXT)")
     connection.pragma("user_version", len(MIGRATIONS) + 1)
     connection.close()
-    voice.tell("made")
+    channel.report("made")
 
 
-def dump(voice: ActorChannel, *, home: str) -> list[Any]:
+def dump(channel: ActorChannel, *, home: str) -> list[Any]:
     """Every row of every table, and every live file."""
     connection = connected(Path(home) / "inmind.db")
     tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY 1")]
@@ -190,12 +190,12 @@ def dump(voice: ActorChannel, *, home: str) -> list[Any]:
     version = connection.pragma("user_version")
     connection.close()
     files = {str(f): f.read_text() for f in sorted(Path(home).rglob("*")) if f.suffix in {".md", ".jsonl", ".json"}}
-    voice.tell("dumped")
+    channel.report("dumped")
     return [version, rows, files]
 
 
-def meet_newer(voice: ActorChannel, *, home: str) -> dict[str, Any]:
-    """Open it with this inmind: every read, then every write."""
+def use_newer(channel: ActorChannel, *, home: str) -> dict[str, Any]:
+    """Open the store with this inmind: every read, then every write."""
     memory = opened(home)
     session = session_of(memory)
     reads = {
@@ -225,27 +225,27 @@ def meet_newer(voice: ActorChannel, *, home: str) -> dict[str, Any]:
         except InmindError as error:
             refused[name] = [error.code, str(error)]
     memory.close()
-    voice.tell("met")
+    channel.report("met")
     return {"reads": reads, "refused": refused}
 
 
 # -- an unsafe library -------------------------------------------------------------------------------------
 
 
-def open_with(voice: ActorChannel, *, home: str, library: str) -> dict[str, Any]:
+def open_with(channel: ActorChannel, *, home: str, library: str) -> dict[str, Any]:
     memory = opened(home, library=library)
     session = session_of(memory)
     session.add([{"role": "user", "content": library}])
     connection = connected(Path(home) / "inmind.db")
     mode = connection.pragma("journal_mode")
     connection.close()
-    beside = sorted(file.name for file in Path(home).glob("inmind.db*"))
-    said = [wire["content"] for wire in session.state.conversation.wires]
+    files = sorted(file.name for file in Path(home).glob("inmind.db*"))
+    texts = [wire["content"] for wire in session.state.conversation.wires]
     memory.close()
-    voice.tell("opened")
-    return {"mode": mode, "beside": beside, "said": said}
+    channel.report("opened")
+    return {"mode": mode, "files": files, "texts": texts}
 
 
-def _say(store: SqliteStore, *texts: str, key: Key | None = None) -> None:
+def _append(store: SqliteStore, *texts: str, key: Key | None = None) -> None:
     drafts = [Draft(payload=DocumentWritten(path="overview.md", text=text), origin=Origin.USER) for text in texts]
     store.append("s", drafts, expected=store.version("s"), at=WHEN, key=key)

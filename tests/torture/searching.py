@@ -1,4 +1,4 @@
-"""Actors that note, say and search."""
+"""Actors that write notes and messages, and search."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from inmind import Memory
 from inmind.testing import ManualClock
 
 
-def write_and_wait(voice: ActorChannel, *, home: str, how: str, text: str) -> None:
+def write_and_wait(channel: ActorChannel, *, home: str, how: str, text: str) -> None:
     """Report each acknowledged write, and continue until killed."""
     session = session_of(Memory.open(home, embedder=None))
     if how == "note":
@@ -23,8 +23,8 @@ def write_and_wait(voice: ActorChannel, *, home: str, how: str, text: str) -> No
     else:
         session.add([{"role": "user", "content": text}])
         id = f"session/s#{session.state.seq}"
-    voice.tell("wrote", id)
-    voice.wait()
+    channel.report("wrote", id)
+    channel.wait()
 
 
 def note(_: ActorChannel, *, home: str, text: str) -> str:
@@ -37,22 +37,22 @@ def search(_: ActorChannel, *, home: str, query: str, resource: str, limit: int 
         return [hit.crystal.id for hit in memory.resource(resource).search(query, limit=limit)]
 
 
-def consolidate_once_and_wait(voice: ActorChannel, *, home: str, days: int) -> None:
+def consolidate_once_and_wait(channel: ActorChannel, *, home: str, days: int) -> None:
     """Run one batch, and wait to be killed."""
-    memory = Memory.open(home, clock=_in(days), embedder=None)
+    memory = Memory.open(home, clock=_clock_in(days), embedder=None)
     done = memory.resource("ada").consolidate(seconds=0)
     assert not done.finished
-    voice.tell("batch", done.expired)
-    voice.wait()
+    channel.report("batch", done.expired)
+    channel.wait()
 
 
 def consolidate(_: ActorChannel, *, home: str, days: int) -> dict[str, Any]:
-    with Memory.open(home, clock=_in(days), embedder=None) as memory:
+    with Memory.open(home, clock=_clock_in(days), embedder=None) as memory:
         done = memory.resource("ada").consolidate()
     return {"expired": done.expired, "finished": done.finished}
 
 
-def _in(days: int) -> ManualClock:
+def _clock_in(days: int) -> ManualClock:
     clock = ManualClock()
     clock.advance(seconds=days * 86_400)
     return clock
@@ -63,34 +63,34 @@ def search_texts(_: ActorChannel, *, home: str, query: str) -> list[str]:
         return _texts(memory, query)
 
 
-def search_again(voice: ActorChannel, *, home: str) -> list[str]:
-    """Search, let something happen, note and search; and once more."""
+def search_again(channel: ActorChannel, *, home: str) -> list[str]:
+    """Search; then, twice, wait for the test, note and search."""
     memory = Memory.open(home, embedder=None)
-    voice.tell("found", _texts(memory, "ferry"))
-    voice.wait()
+    channel.report("found", _texts(memory, "ferry"))
+    channel.wait()
     session = session_of(memory)
     session.note("The ferry was late again")
-    voice.tell("found", _texts(memory, "ferry"))
-    voice.wait()
+    channel.report("found", _texts(memory, "ferry"))
+    channel.wait()
     session.note("and again the ferry")
-    found = _texts(memory, "ferry")
+    hits = _texts(memory, "ferry")
     memory.close()
-    return found
+    return hits
 
 
-def note_and_search(voice: ActorChannel, *, home: str, name: str, number: int) -> None:
-    """Find each note right after it was written, whatever other processes do."""
+def note_and_search(channel: ActorChannel, *, home: str, name: str, number: int) -> None:
+    """Find each note right after it was written, with concurrent writers."""
     memory = Memory.open(home, embedder=None)
     session = session_of(memory, name)
-    voice.wait()
+    channel.wait()
     for n in range(number):
         id = session.note(f"The ferry {name} has made trip {n}").id
-        found = [hit.crystal.id for hit in session.search(f"ferry {name} trip {n}", limit=100)]
-        assert id in found, f"{id} is not among {found}"
+        hits = [hit.crystal.id for hit in session.search(f"ferry {name} trip {n}", limit=100)]
+        assert id in hits, f"{id} is not among {hits}"
     memory.close()
 
 
-def search_in_both(voice: ActorChannel, *, home: str) -> None:
+def search_in_both(channel: ActorChannel, *, home: str) -> None:
     """Parent and child continue with the index that was open before the fork."""
     memory = Memory.open(home, embedder=None)
     session = session_of(memory)
@@ -105,7 +105,7 @@ def search_in_both(voice: ActorChannel, *, home: str) -> None:
         os._exit(0)
     _, status = os.waitpid(pid, 0)
     assert status == 0, f"the child ended with {status}"
-    voice.tell("found", sorted(text.removeprefix("The ferry: ") for text in _texts(memory, "ferry")))
+    channel.report("found", sorted(text.removeprefix("The ferry: ") for text in _texts(memory, "ferry")))
     memory.close()
 
 
@@ -113,34 +113,34 @@ def _texts(memory: Memory, query: str) -> list[str]:
     return sorted(hit.crystal.text for hit in memory.resource("ada").search(query))
 
 
-def note_and_search_on(voice: ActorChannel, *, home: str, name: str) -> None:
+def note_and_search_forever(channel: ActorChannel, *, home: str, name: str) -> None:
     """Forever: note, report, search, report."""
     session = session_of(Memory.open(home, embedder=None), name)
     for number in itertools.count():
         id = session.note(f"The ferry {name} has made trip {number}").id
-        voice.tell("noted", id)
-        found = [hit.crystal.id for hit in session.search(f"ferry {name} trip {number}", limit=200)]
-        assert id in found, f"{id} is not among {found}"
-        voice.tell("found", id)
+        channel.report("noted", id)
+        hits = [hit.crystal.id for hit in session.search(f"ferry {name} trip {number}", limit=200)]
+        assert id in hits, f"{id} is not among {hits}"
+        channel.report("found", id)
 
 
-def known(_: ActorChannel, *, home: str, ids: list[str]) -> list[str]:
-    """Those of them that search finds."""
+def known_ids(_: ActorChannel, *, home: str, ids: list[str]) -> list[str]:
+    """Return the ids of existing crystals."""
     with Memory.open(home, embedder=None) as memory:
         return [id for id in ids if memory.get(id).lifecycle]
 
 
-def fork_amid_searches(voice: ActorChannel, *, home: str, forks: int) -> None:
-    """Fork while threads write and search; each child searches too, whatever lock was held."""
+def fork_during_searches(channel: ActorChannel, *, home: str, forks: int) -> None:
+    """Fork while threads write and search; each child searches too, whichever lock was held."""
     memory = Memory.open(home, embedder=None)
     session = session_of(memory)
     session.note("The ferry leaves at nine")
-    session.search("ferry")  # a module that another thread is importing for the first time can be imported by no child
-    over = threading.Event()
+    session.search("ferry")  # imports all modules: a child cannot import a module that another thread is importing
+    stop = threading.Event()
 
     def work(name: str) -> None:
         own = session_of(memory, name)
-        while not over.is_set():
+        while not stop.is_set():
             own.note(f"The ferry {name}")
             own.search("ferry")
 
@@ -155,9 +155,9 @@ def fork_amid_searches(voice: ActorChannel, *, home: str, forks: int) -> None:
                 os._exit(0 if memory.search("ferry") else 1)
             _, status = os.waitpid(pid, 0)
             assert status == 0, f"a child ended with {status}"
-            voice.tell("forked")
+            channel.report("forked")
     finally:
-        over.set()
+        stop.set()
         for thread in threads:
             thread.join(timeout=30)
     memory.close()

@@ -1,7 +1,7 @@
 """A short session in steps, and checks of the home after each step.
 
-Every step is one action of a host or a person. Run undisturbed, it gives the allowed states: a session that was killed
-between two steps must be in one or the other; also if a step changes the resource.
+Every step is one action of a host or a user. An undisturbed run gives the allowed states: a killed session must be in
+the state before or after the interrupted step, also if the step changes the resource.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from inmind.testing import ManualClock
 
 State = dict[str, Any]
 
-# So that a life of a few steps meets snapshots and meta.json too.
+# So that a short session writes snapshots and meta.json too.
 inmind.store.stream.SNAPSHOT_INTERVAL_EVENTS = 5
 inmind.session.meta_file.MIN_EVENTS_BETWEEN_WRITES = 4
 
@@ -62,11 +62,11 @@ class SessionScript:
 
     def reply(self, *calls: tuple[str, dict[str, Any]]) -> State:
         """A model's reply, always with the same id."""
-        made = [
-            {"id": f"call-{name}", "type": "function", "function": {"name": name, "arguments": json.dumps(given)}}
-            for name, given in calls
+        tool_calls = [
+            {"id": f"call-{name}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+            for name, arguments in calls
         ]
-        message = {"role": "assistant", "content": "Noted.", "tool_calls": made}
+        message = {"role": "assistant", "content": "Noted.", "tool_calls": tool_calls}
         id = f"chatcmpl-{self.name}-{len(calls)}-{'x' * 16}"
         return {"id": id, "choices": [{"message": message, "finish_reason": "tool_calls"}]}
 
@@ -74,78 +74,78 @@ class SessionScript:
         self.memory.close()
         self._memory = self._session = None
 
-    def person_saves(self, file: Path, text: str) -> None:
+    def user_saves(self, file: Path, text: str) -> None:
         """Save like most editors: write a new file, then rename it over the old one."""
-        beside = file.with_name(file.name + "~")
-        beside.write_text(text, "utf-8")
-        os.replace(beside, file)
+        temporary = file.with_name(file.name + "~")
+        temporary.write_text(text, "utf-8")
+        os.replace(temporary, file)
 
 
-def begin(life: SessionScript) -> None:
-    assert life.session.id == life.name
+def begin(script: SessionScript) -> None:
+    assert script.session.id == script.name
 
 
-def ask_first(life: SessionScript) -> None:
-    life.session.prepare([{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Plan the move."}])
+def ask_first(script: SessionScript) -> None:
+    script.session.prepare([{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Plan the move."}])
 
 
-def write_overview(life: SessionScript) -> None:
-    life.session.write("overview.md", f"# {life.name}\n- boxes: 12\n")
+def write_overview(script: SessionScript) -> None:
+    script.session.write("overview.md", f"# {script.name}\n- boxes: 12\n")
 
 
-def person_edits_overview(life: SessionScript) -> None:
-    life.person_saves(life.folder / "working-memory" / "overview.md", f"# {life.name}\n- boxes: 13, says Ada\n")
+def user_edits_overview(script: SessionScript) -> None:
+    script.user_saves(script.folder / "working-memory" / "overview.md", f"# {script.name}\n- boxes: 13, says Ada\n")
 
 
-def answer(life: SessionScript) -> None:
-    life.session.add([{"role": "assistant", "content": "Thirteen boxes.", "id": "m1"}], key="answer")
+def answer(script: SessionScript) -> None:
+    script.session.add([{"role": "assistant", "content": "Thirteen boxes.", "id": "m1"}], key="answer")
 
 
-def observe(life: SessionScript) -> None:
-    life.session.observe("movers_book", {"day": "Friday"}, {"id": "van-7"}, id="call-1")
+def observe(script: SessionScript) -> None:
+    script.session.observe("movers_book", {"day": "Friday"}, {"id": "van-7"}, id="call-1")
 
 
-def write_memory(life: SessionScript) -> None:
-    life.session.write("MEMORY.md", f"# Ada\nlast: {life.name}\n")
+def write_memory(script: SessionScript) -> None:
+    script.session.write("MEMORY.md", f"# Ada\nlast: {script.name}\n")
 
 
-def write_detail(life: SessionScript) -> None:
-    life.session.write("detail/boxes.md", "kitchen 4\nbooks 9\n")
+def write_detail(script: SessionScript) -> None:
+    script.session.write("detail/boxes.md", "kitchen 4\nbooks 9\n")
 
 
-def undo_detail(life: SessionScript) -> None:
-    life.session.undo()
+def undo_detail(script: SessionScript) -> None:
+    script.session.undo()
 
 
-def person_edits_memory(life: SessionScript) -> None:
-    life.person_saves(life.home / "resources" / "ada" / "MEMORY.md", f"# Ada\nlikes: tea\nlast: {life.name}\n")
+def user_edits_memory(script: SessionScript) -> None:
+    script.user_saves(script.home / "resources" / "ada" / "MEMORY.md", f"# Ada\nlikes: tea\nlast: {script.name}\n")
 
 
-def ask_again(life: SessionScript) -> None:
-    life.session.prepare()
+def ask_again(script: SessionScript) -> None:
+    script.session.prepare()
 
 
-def report(life: SessionScript) -> None:
-    life.session.report_usage(prompt_tokens=400, cached_tokens=100, completion_tokens=20)
+def report(script: SessionScript) -> None:
+    script.session.report_usage(prompt_tokens=400, cached_tokens=100, completion_tokens=20)
 
 
-def rewrite_overview(life: SessionScript) -> None:
-    life.session.write("overview.md", f"# {life.name}\n- done\n")
+def rewrite_overview(script: SessionScript) -> None:
+    script.session.write("overview.md", f"# {script.name}\n- done\n")
 
 
-def undo(life: SessionScript) -> None:
-    life.session.undo()
+def undo(script: SessionScript) -> None:
+    script.session.undo()
 
 
-def note(life: SessionScript) -> None:
-    life.session.scratchpad.update(f"{life.name}: thirteen boxes")
+def note(script: SessionScript) -> None:
+    script.session.scratchpad.update(f"{script.name}: thirteen boxes")
 
 
-def model_notes(life: SessionScript) -> None:
+def model_notes(script: SessionScript) -> None:
     """In one reply: a change of the resource, one of the session, and an unknown tool."""
-    recorded = life.session.record(
-        life.reply(
-            ("working_memory_update", {"text": f"{life.name}: a van on Friday", "append": True}),
+    recorded = script.session.record(
+        script.reply(
+            ("working_memory_update", {"text": f"{script.name}: a van on Friday", "append": True}),
             ("memory_write", {"path": "detail/van.md", "text": "van-7\n"}),
             ("memory_read", {"path": "overview.md"}),
         )
@@ -153,42 +153,42 @@ def model_notes(life: SessionScript) -> None:
     assert [result["content"][:5] for result in recorded.results].count("Error") == 0
 
 
-def spawn(life: SessionScript) -> None:
-    assert life.child.id
+def spawn(script: SessionScript) -> None:
+    assert script.child.id
 
 
-def child_notes(life: SessionScript) -> None:
-    life.child.scratchpad.update(f"{life.name}: keys are with Mei", append=True)
+def child_notes(script: SessionScript) -> None:
+    script.child.scratchpad.update(f"{script.name}: keys are with Mei", append=True)
 
 
-def child_model_notes(life: SessionScript) -> None:
-    life.child.record(
-        life.reply(
-            ("working_memory_update", {"text": f"{life.name}: lift is out of order", "append": True}),
+def child_model_notes(script: SessionScript) -> None:
+    script.child.record(
+        script.reply(
+            ("working_memory_update", {"text": f"{script.name}: lift is out of order", "append": True}),
             ("memory_write", {"path": "detail/keys.md", "text": "with Mei\n"}),
         )
     )
 
 
-def child_comes_home(life: SessionScript) -> None:
-    life.session.merge_back(life.child)
+def merge_child(script: SessionScript) -> None:
+    script.session.merge_back(script.child)
 
 
-def close(life: SessionScript) -> None:
-    life.close()
+def close(script: SessionScript) -> None:
+    script.close()
 
 
 STEPS: list[Callable[[SessionScript], None]] = [
     begin,
     ask_first,
     write_overview,
-    person_edits_overview,
+    user_edits_overview,
     answer,
     observe,
     write_memory,
     write_detail,
     undo_detail,
-    person_edits_memory,
+    user_edits_memory,
     ask_again,
     report,
     rewrite_overview,
@@ -198,7 +198,7 @@ STEPS: list[Callable[[SessionScript], None]] = [
     child_notes,
     child_model_notes,
     model_notes,
-    child_comes_home,
+    merge_child,
     close,
 ]
 
@@ -206,58 +206,58 @@ STEPS: list[Callable[[SessionScript], None]] = [
 # -- actors ------------------------------------------------------------------------------------------------
 
 
-def live(voice: ActorChannel, *, home: str, name: str) -> None:
-    life = SessionScript(Path(home), name)
+def run_steps(channel: ActorChannel, *, home: str, name: str) -> None:
+    script = SessionScript(Path(home), name)
     for number, step in enumerate(STEPS, start=1):
-        voice.tell("begin", number)
-        step(life)
-        voice.tell("done", number)
+        channel.report("begin", number)
+        step(script)
+        channel.report("done", number)
 
 
-def live_and_tell(voice: ActorChannel, *, home: str, name: str) -> list[State | None]:
+def run_and_report(channel: ActorChannel, *, home: str, name: str) -> list[State | None]:
     """Run undisturbed and report the state before and after each step."""
-    life = SessionScript(Path(home), name)
-    states = [state_of(life)]
+    script = SessionScript(Path(home), name)
+    states = [state_of(script)]
     for step in STEPS:
-        step(life)
-        states.append(state_of(life))
-    life.close()
-    voice.tell("states", len(states))
+        step(script)
+        states.append(state_of(script))
+    script.close()
+    channel.report("states", len(states))
     return states
 
 
-def check(voice: ActorChannel, *, home: str, name: str, states: list[State | None], done: int, begun: int) -> int:
-    """Check that the home is in the state before or after the interrupted step; then run to the end."""
-    life = SessionScript(Path(home), name)
-    found = state_of(life)
+def check(channel: ActorChannel, *, home: str, name: str, states: list[State | None], done: int, begun: int) -> int:
+    """Check that the state is that before or after the interrupted step; then run to the end."""
+    script = SessionScript(Path(home), name)
+    state = state_of(script)
     last = max(done, begun)
-    allowed = [number for number in range(done, last + 1) if found == states[number]]
-    assert allowed, f"after step {done} (begun {begun}) it is {found}, and neither {states[done]} nor the next"
-    consistent(life)
+    allowed = [number for number in range(done, last + 1) if state == states[number]]
+    assert allowed, f"after step {done} (begun {begun}) it is {state}, and neither {states[done]} nor the next"
+    consistent(script)
     for step in STEPS[allowed[0] :]:
-        step(life)
-    voice.tell("lived on")
-    end = state_of(life)
-    assert end == states[-1], f"lived on to {end} instead of {states[-1]}"
-    consistent(life)
-    life.close()
+        step(script)
+    channel.report("continued")
+    end = state_of(script)
+    assert end == states[-1], f"the final state is {end} instead of {states[-1]}"
+    consistent(script)
+    script.close()
     sound(Path(home))
     return allowed[0]
 
 
-# -- looking -----------------------------------------------------------------------------------------------
+# -- checks -----------------------------------------------------------------------------------------------
 
 
-def state_of(life: SessionScript) -> State | None:
+def state_of(script: SessionScript) -> State | None:
     """Everything that a host can see; None for a session that does not exist."""
-    begun = [info.id for info in life.memory.sessions()]
-    if life.name not in begun:
+    ids = [info.id for info in script.memory.sessions()]
+    if script.name not in ids:
         return None
-    session = life.session
+    session = script.session
     return {
         **state_of_session(session),
         "shared": session.scratchpad.snapshot,
-        "child": state_of_session(child) if f"{life.name}-child" in begun and (child := life.child) else None,
+        "child": state_of_session(child) if f"{script.name}-child" in ids and (child := script.child) else None,
     }
 
 
@@ -276,31 +276,31 @@ def state_of_session(session: Session) -> State:
     }
 
 
-def consistent(life: SessionScript) -> None:
+def consistent(script: SessionScript) -> None:
     """Check that files match the journal and no leftovers exist."""
-    session = life.session
+    session = script.session
     for path in session.documents():
-        file = life.home / "resources" / "ada" / path
+        file = script.home / "resources" / "ada" / path
         if path not in ("MEMORY.md", "memory/scratch.md"):
-            file = life.folder / "working-memory" / path
+            file = script.folder / "working-memory" / path
         assert file.read_text("utf-8") == session.read(path), path
-    shown = [json.loads(line) for line in (life.folder / "messages.jsonl").read_text("utf-8").splitlines()]
-    assert [line["seq"] for line in shown] == [
+    lines = [json.loads(line) for line in (script.folder / "messages.jsonl").read_text("utf-8").splitlines()]
+    assert [line["seq"] for line in lines] == [
         event.seq for event in session.events() if isinstance(event.payload, MessageAdded | HistorySpliced | Reverted)
     ]
-    assert [line["message"] for line in shown if "message" in line] == [
+    assert [line["message"] for line in lines if "message" in line] == [
         event.payload.wire for event in session.events() if isinstance(event.payload, MessageAdded)
     ]
-    meta = life.folder / "meta.json"
-    assert not meta.exists() or json.loads(meta.read_text("utf-8"))["id"] == life.name
-    for file in life.home.rglob("*"):
-        assert not file.name.startswith(".inmind-"), f"{file} lies about"
-        assert ".damaged-" not in file.name, f"{file} was taken for damaged"
+    meta = script.folder / "meta.json"
+    assert not meta.exists() or json.loads(meta.read_text("utf-8"))["id"] == script.name
+    for file in script.home.rglob("*"):
+        assert not file.name.startswith(".inmind-"), f"{file} is a leftover"
+        assert ".damaged-" not in file.name, f"{file} was treated as damaged"
     try:
         listed = session.read("detail/boxes.md")
     except NotFound:
         listed = None
-    assert (life.folder / "working-memory" / "detail" / "boxes.md").exists() == (listed is not None)
+    assert (script.folder / "working-memory" / "detail" / "boxes.md").exists() == (listed is not None)
 
 
 def sound(home: Path) -> None:

@@ -1,4 +1,4 @@
-"""A dream that is stopped right after one of its stages, in a separate process, and those that resume it."""
+"""Dreams that are stopped right after a stage, in a separate process, and resumed."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ NOON = datetime(2026, 3, 12, 12, tzinfo=UTC)
 LATER = NOON + LEASE_DURATION + timedelta(seconds=1)
 
 BEHIND = {"begun": "gather", "gathered": "propose", "proposed": "check", "checked": "commit", "committed": "index"}
-"""What a dream enters as soon as a stage is in the journal."""
+"""The phase that a dream enters right after each stage was stored."""
 
 COST = (900, 100)
 
 UNUSABLE = "I would rather \ud800 not."
 
 AGAIN = "Your last answer could not be used"
-"""In a question that is asked for the second time."""
+"""Part of a prompt that is sent for the second time."""
 
 NOTES = (
     "Ada prefers tabs over spaces",
@@ -63,14 +63,15 @@ class PaidModel:
             calls.write(f"{'again' if AGAIN in question.prompt else 'asked'}\n")
         if len(self._calls.read_text().splitlines()) <= self._unusable:
             return ModelReply(text=UNUSABLE, tokens=COST)
-        told = {
-            word: found[0]
+        labels = {
+            word: matches[0]
             for word in ("Pascal", "tabs")
-            if (found := re.findall(rf"\b([NC]\d+)\b[^\n]*{word}", question.prompt))
+            if (matches := re.findall(rf"\b([NC]\d+)\b[^\n]*{word}", question.prompt))
         }
-        said = {"Pascal": "Pascal is what the cat of Ada is called", "tabs": "Ada prefers tabs over any spaces"}
+        texts = {"Pascal": "Pascal is what the cat of Ada is called", "tabs": "Ada prefers tabs over any spaces"}
         edits = [
-            {"op": "add", "section": "The Bond", "text": said[word], "sources": [label]} for word, label in told.items()
+            {"op": "add", "section": "The Bond", "text": texts[word], "sources": [label]}
+            for word, label in labels.items()
         ]
         return ModelReply(text=json.dumps({"edits": edits}), tokens=COST)
 
@@ -92,89 +93,89 @@ class DreamResult:
     version: int
 
 
-def begin(voice: ActorChannel, *, home: str) -> None:
+def begin(channel: ActorChannel, *, home: str) -> None:
     with opened(home, "", NOON) as memory:
         session = memory.session("shop", resource="ada", cwd="/w")
         for text in NOTES:
             session.note(text)
-    voice.tell("begun")
+    channel.report("begun")
 
 
 def dream(
-    voice: ActorChannel, *, home: str, calls: str, key: str | None = None, later: bool = False, unusable: int = 0
+    channel: ActorChannel, *, home: str, calls: str, key: str | None = None, later: bool = False, unusable: int = 0
 ) -> dict[str, Any]:
     """Run undisturbed; `later`: after all leases have expired."""
     with opened(home, calls, LATER if later else NOON, unusable) as memory:
-        made = memory.dream("ada", key=key)
-        voice.tell("done")
+        result = memory.dream("ada", key=key)
+        channel.report("done")
         in_order(memory)
         accounted(memory)
-        return told(memory, made.id)
+        return describe_dream(memory, result.id)
 
 
 def end_behind(
-    voice: ActorChannel, *, home: str, calls: str, stage: str, how: str, key: str | None = None, minutes: int = 0
+    channel: ActorChannel, *, home: str, calls: str, stage: str, how: str, key: str | None = None, minutes: int = 0
 ) -> dict[str, Any]:
-    """Stop or kill the process after a stage, this many minutes past noon; a stopped one may continue."""
+    """Stop or kill the process after a stage, `minutes` past noon; a stopped one may continue."""
 
     def stop(phase: str, _: str) -> None:
         if phase == BEHIND[stage]:
-            voice.tell("ending", stage)
+            channel.report("ending", stage)
             os.kill(os.getpid(), getattr(signal, how))
 
     with opened(home, calls, NOON + timedelta(minutes=minutes)) as memory:
-        made = memory.dream("ada", watch=stop, key=key)
-        return told(memory, made.id)
+        result = memory.dream("ada", watch=stop, key=key)
+        return describe_dream(memory, result.id)
 
 
-def end_behind_an_answer(voice: ActorChannel, *, home: str, calls: str, unusable: int, answers: int = 1) -> None:
+def end_behind_an_answer(channel: ActorChannel, *, home: str, calls: str, unusable: int, answers: int = 1) -> None:
     """Kill the process when this many answers are in the journal."""
-    answered, left = DreamLease.record_answer, iter(range(answers - 1, -1, -1))
+    record, remaining = DreamLease.record_answer, iter(range(answers - 1, -1, -1))
 
-    def ending(lease: DreamLease, reply: ModelReply, **given: Any) -> None:
-        answered(lease, reply, **given)
-        if not next(left):
-            voice.tell("ending", "answered")
+    def record_and_die(lease: DreamLease, reply: ModelReply, **options: Any) -> None:
+        record(lease, reply, **options)
+        if not next(remaining):
+            channel.report("ending", "answered")
             os.kill(os.getpid(), signal.SIGKILL)
 
-    with patch.object(DreamLease, "record_answer", ending), opened(home, calls, NOON, unusable) as memory:
+    with patch.object(DreamLease, "record_answer", record_and_die), opened(home, calls, NOON, unusable) as memory:
         memory.dream("ada")
 
 
-def dream_at_once(voice: ActorChannel, *, home: str, calls: str) -> str:
-    """All processes find it at once; the one that gets it waits until the test lets it continue."""
+def dream_at_once(channel: ActorChannel, *, home: str, calls: str) -> str:
+    """Concurrent dreams; the one that gets the lease waits until the test lets it continue."""
     with opened(home, calls, LATER) as memory:
-        voice.wait()
+        channel.wait()
         try:
-            return memory.dream("ada", watch=_staying(voice)).status
+            return memory.dream("ada", watch=_staying(channel)).status
         except DreamRunning as error:
             return error.code
 
 
-def _staying(voice: ActorChannel) -> Callable[[str, str], None]:
+def _staying(channel: ActorChannel) -> Callable[[str, str], None]:
     def stay(phase: str, _: str) -> None:
         if phase == "commit":
-            voice.wait()
+            channel.wait()
 
     return stay
 
 
-def told(memory: Memory, dream: int) -> dict[str, Any]:
-    made = next(one for one in memory.resource("ada").dreams() if one.id == dream)
-    happened = [event.payload for event in events_of(memory)]
+def describe_dream(memory: Memory, dream: int) -> dict[str, Any]:
+    result = next(one for one in memory.resource("ada").dreams() if one.id == dream)
+    payloads = [event.payload for event in events_of(memory)]
     return asdict(
         DreamResult(
             dream=dream,
-            status=made.status,
-            by=made.by,
-            tokens=made.tokens,
+            status=result.status,
+            by=result.by,
+            tokens=result.tokens,
             page=text_of(memory, MEMORY_PAGE_PATH),
-            notes=len(made.notes),
-            ends=sum(isinstance(what, DreamCommitted) for what in happened),
-            taken=sum(isinstance(what, DreamResumed) for what in happened),
-            proposed=sum(isinstance(what, DreamProposed) for what in happened),
+            notes=len(result.notes),
+            ends=sum(isinstance(payload, DreamCommitted) for payload in payloads),
+            taken=sum(isinstance(payload, DreamResumed) for payload in payloads),
+            proposed=sum(isinstance(payload, DreamProposed) for payload in payloads),
             spent=memory.resource("ada").state.dreams.tokens_on(NOON),
-            version=len(happened),
+            version=len(payloads),
         )
     )
 

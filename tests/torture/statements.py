@@ -20,7 +20,7 @@ from inmind.store.stream import Decision
 CHANGING = ("INSERT", "UPDATE", "DELETE", "REPLACE", "CREATE", "ALTER", "DROP")
 
 
-def watch_a_life(voice: ActorChannel, *, home: str) -> dict[str, Any]:
+def record_transactions(channel: ActorChannel, *, home: str) -> dict[str, Any]:
     """Record the transactions, and changes outside of any."""
     begins: list[str] = []
     outside: list[str] = []
@@ -39,19 +39,19 @@ def watch_a_life(voice: ActorChannel, *, home: str) -> dict[str, Any]:
         connection.exec_trace = trace
 
     apsw.connection_hooks.append(watch)
-    life = SessionScript(Path(home), "life")
+    script = SessionScript(Path(home), "main")
     for step in STEPS:
-        step(life)
-    voice.tell("lived")
+        step(script)
+    channel.report("done")
     return {"begins": begins, "outside": outside, "changes": sum(seen.count(word) for word in CHANGING)}
 
 
-def read_then_write(voice: ActorChannel, *, home: str, name: str, number: int, library: str = "") -> dict[str, int]:
+def read_then_write(channel: ActorChannel, *, home: str, name: str, number: int, library: str = "") -> dict[str, int]:
     """On the bare store: read everything, decide, append; retry on a conflict."""
     if library:
         apsw.sqlite_lib_version = lambda: library
     store = SqliteStore(Path(home) / "inmind.db")
-    voice.wait()
+    channel.wait()
     conflicts = 0
     for n in range(number):
         while True:
@@ -67,16 +67,16 @@ def read_then_write(voice: ActorChannel, *, home: str, name: str, number: int, l
     return {"conflicts": conflicts}
 
 
-def increase(voice: ActorChannel, *, home: str, number: int) -> None:
+def increase(channel: ActorChannel, *, home: str, number: int) -> None:
     """Increment a counter in a document with the commit loop."""
     memory = opened(home)
     session = session_of(memory)
     stream = session._stream  # pyright: ignore[reportPrivateUsage] -- the built-in operations all go through it
-    voice.wait()
+    channel.wait()
     for _ in range(number):
 
-        def decide(mind: Any, _: Any) -> Decision[Any, None]:
-            count = int(mind.documents.text("detail/count") or 0)
+        def decide(state: Any, _: Any) -> Decision[Any, None]:
+            count = int(state.documents.text("detail/count") or 0)
             what = DocumentWritten(path="detail/count", text=str(count + 1))
             return Decision([Draft(payload=what, origin=Origin.ASSISTANT)], None)
 
@@ -84,20 +84,20 @@ def increase(voice: ActorChannel, *, home: str, number: int) -> None:
     memory.close()
 
 
-def count(voice: ActorChannel, *, home: str) -> int:
+def count(channel: ActorChannel, *, home: str) -> int:
     memory = opened(home)
     counted = int(session_of(memory).read("detail/count"))
     memory.close()
-    voice.tell("counted")
+    channel.report("counted")
     return counted
 
 
-def read_all(voice: ActorChannel, *, home: str) -> list[str]:
+def read_all(channel: ActorChannel, *, home: str) -> list[str]:
     store = SqliteStore(Path(home) / "inmind.db")
     events = store.read("s")
     assert [event.seq for event in events] == list(range(1, len(events) + 1))
     store.close()
-    voice.tell("read", os.getpid())
+    channel.report("read", os.getpid())
     return [event.payload.text for event in events if isinstance(event.payload, DocumentWritten)]
 
 

@@ -1,4 +1,4 @@
-"""Moves of tenants by a process that is killed on the way."""
+"""Moves of tenants by a process that is killed during the move."""
 
 from __future__ import annotations
 
@@ -22,32 +22,34 @@ from inmind.store.tenants import Tenants
 NAME = "ada"
 
 
-def carry(voice: ActorChannel, *, here: str, there: str, step: int = -1, erase: bool = True, die: bool = False) -> int:
-    """Move a tenant; returns the number of database statements, or is killed before this one.
+def move_tenant(
+    channel: ActorChannel, *, here: str, there: str, step: int = -1, erase: bool = True, die: bool = False
+) -> int:
+    """Move a tenant and return the number of database statements; die before statement `step`.
 
-    `die`: in the last round, while the source is locked.
+    `die`: die in the last round, while the source is locked.
     """
-    counted = _counting(step) if "://" in f"{here}{there}" else None
+    counted = _count_statements(step) if "://" in f"{here}{there}" else None
 
     def tell(address: str, _: TenantCopy) -> None:
         if die:
             os.kill(os.getpid(), signal.SIGKILL)
-        voice.tell("address", address)
+        channel.report("address", address)
 
     with ExitStack() as stack:
         source, target = (stack.enter_context(tenants_at(place)) for place in (here, there))
         try:
             move(NAME, source, target, keep=not erase, on_address=tell, watch=lambda _done, _total: None)
         except InmindError as error:
-            voice.tell("refused", error.code, str(error))
-    voice.tell("done")
+            channel.report("refused", error.code, str(error))
+    channel.report("done")
     return counted[0] if counted is not None else 0
 
 
-def drop(voice: ActorChannel, *, here: str) -> None:
+def erase_tenant(channel: ActorChannel, *, here: str) -> None:
     with tenants_at(here) as tenants:
         tenants.erase(NAME)
-    voice.tell("done")
+    channel.report("done")
 
 
 def look(_: ActorChannel, *, place: str) -> dict[str, Any] | None:
@@ -55,14 +57,14 @@ def look(_: ActorChannel, *, place: str) -> dict[str, Any] | None:
     with tenants_at(place) as tenants:
         try:
             with tenants.open_as_operator(NAME) as memory, open_store(memory) as store:
-                return _all(store)
+                return _contents(store)
         except InmindError as error:
             print(place, error)
             return None
 
 
-def _all(store: Store) -> dict[str, Any]:
-    """Without read positions of dreams: there are none here."""
+def _contents(store: Store) -> dict[str, Any]:
+    """All events and receipts of each stream."""
     return {
         stream: [
             [event_row(event) for event in store.read(stream)],
@@ -76,7 +78,7 @@ def tenants_at(place: str) -> Tenants:
     return TenantRoles(place) if "://" in place else TenantHomes(Path(place))
 
 
-def _counting(step: int) -> list[int]:
+def _count_statements(step: int) -> list[int]:
     """Count the statements of this process."""
     passed = [0]
 

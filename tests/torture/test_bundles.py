@@ -1,4 +1,4 @@
-"""Exports and imports under load and with kills: a consistent export, a complete import or none.
+"""Exports and imports under load and with kills: each is complete or absent.
 
 The tables of faults call these M40, N67 and C02.
 """
@@ -29,15 +29,18 @@ from torture.harness import (
 KINDS = pytest.mark.parametrize(
     "act",
     [
-        bundles.bring_in,
-        *(pytest.param(act, marks=pytest.mark.exhaustive) for act in (bundles.bring_in_new, bundles.carry_out)),
+        bundles.import_bundle,
+        *(pytest.param(act, marks=pytest.mark.exhaustive) for act in (bundles.import_into_new, bundles.export)),
     ],
     ids=["into a used home", "into a new one", "out"],
 )
 
 
-def kill_at_calls(start: Path, act: Actor, *, number: int, dice: random.Random) -> None:
-    """Kill it at system calls, one after another; the state is that before or after, and a retry completes it."""
+def kill_at_calls(start: Path, act: Actor, *, number: int, rng: random.Random) -> None:
+    """Kill the actor at system calls, one after another; the state is as before or as after.
+
+    A retry completes it.
+    """
     ask(bundles.begin, folder=str(start))
     before = ask(bundles.look, folder=str(start))
 
@@ -49,35 +52,35 @@ def kill_at_calls(start: Path, act: Actor, *, number: int, dice: random.Random) 
     after = ask(bundles.look, folder=str(start.parent / "counted"))
     assert after != before
     points = points_of(whole)
-    assert len(points) > 10, f"only {len(points)} calls were seen: is anything written at all?"
+    assert len(points) > 10, f"only {len(points)} calls were traced: does the actor write?"
 
     def kill(point: CallPoint) -> bool:
         folder = fresh(f"at-{point}")
         inject = f"{point.call}:signal=SIGKILL:when={point.number}"
-        ended = traced(act, inject, folder=folder, trace=start.parent / f"{point}.trace")
-        assert ended.killed, f"at {point} nothing fired: {ended.code} {ended.output}"
-        left: dict[str, Any] = ask(bundles.look, folder=folder)
-        if left != before:
-            assert _without_files(left) == _without_files(after), f"killed at {point}: in between"
-        if ended.all("done"):
-            assert left == after, f"killed at {point}: a file is missing"
-        if act is not bundles.carry_out:
+        outcome = traced(act, inject, folder=folder, trace=start.parent / f"{point}.trace")
+        assert outcome.killed, f"at {point} no fault was injected: {outcome.code} {outcome.output}"
+        contents: dict[str, Any] = ask(bundles.look, folder=folder)
+        if contents != before:
+            assert _without_files(contents) == _without_files(after), f"killed at {point}: in between"
+        if outcome.all("done"):
+            assert contents == after, f"killed at {point}: a file is missing"
+        if act is not bundles.export:
             again = traced(act, folder=folder, trace=start.parent / f"{point}.again")
             assert again.code == 0, again.output
             assert ask(bundles.look, folder=folder) == after
             assert not list(Path(folder).rglob(".inmind-arriving-*"))
             assert not list(Path(folder).glob(".inmind-bundle-*"))
         shutil.rmtree(folder)
-        return left == after
+        return contents == after
 
-    chosen = sample_points(points, number, dice)
+    chosen = sample_points(points, number, rng)
     print(f"{len(chosen)} of {len(points)} points", *(chosen if len(chosen) < len(points) else ()))
     assert set(two_at_a_time(kill, chosen)) == {False, True}
 
 
-def _without_files(found: dict[str, Any]) -> dict[str, Any]:
+def _without_files(contents: dict[str, Any]) -> dict[str, Any]:
     """Files get their names after the journal has their events, never before."""
-    return {name: told if name == "out" else told[:2] for name, told in found.items()}
+    return {name: parts if name == "out" else parts[:2] for name, parts in contents.items()}
 
 
 @KINDS
@@ -86,7 +89,7 @@ def test_an_import_killed_at_a_system_call_is_complete_or_absent(tmp_path: Path,
     need_strace()
     start = tmp_path / "start"
     start.mkdir()
-    kill_at_calls(start, act, number=5, dice=seeded_random())
+    kill_at_calls(start, act, number=5, rng=seeded_random())
 
 
 @pytest.mark.torture
@@ -96,14 +99,14 @@ def test_an_import_killed_at_any_system_call_is_complete_or_absent(tmp_path: Pat
     need_strace()
     start = tmp_path / "start"
     start.mkdir()
-    kill_at_calls(start, act, number=1_000_000, dice=seeded_random())
+    kill_at_calls(start, act, number=1_000_000, rng=seeded_random())
 
 
 @pytest.mark.spec("M40")
 def test_an_export_during_writes_of_four_processes_is_consistent(tmp_path: Path) -> None:
     """No batch is split, no key is without its events, and it can be imported."""
     home, times = tmp_path / "home", 3
-    writing = [RunningActor(bundles.write_on, home=str(home), name=f"writer {number}") for number in range(4)]
+    writing = [RunningActor(bundles.write_forever, home=str(home), name=f"writer {number}") for number in range(4)]
     try:
         for writer in writing:
             writer.receive_until("wrote")

@@ -1,8 +1,7 @@
-"""Live files that were damaged, replaced or edited in any way: never read as empty, never fatal.
+"""Live files that were damaged, replaced or edited: never read as empty, never fatal.
 
-The tables of faults call the damage C05. Whatever is at the path of a document, the journal has the last good text: it
-is written again, the damaged file is saved aside, and this is reported once. An edit of a person is read, however the
-editor writes it.
+The tables of faults call the damage C05. The journal has the last good text of a document: it is written again,
+the damaged file is saved aside, and this is reported once. The edit of a user is read, with any way of saving.
 """
 
 from __future__ import annotations
@@ -57,10 +56,10 @@ class Home:
         folder = Path("resources/ada") if of_resource else Path("sessions/--w--/s/working-memory")
         return self.place / folder / path
 
-    def leave(self) -> None:
+    def close_memory(self) -> None:
         self.memory.close()
 
-    def enter(self) -> Session:
+    def reopen(self) -> Session:
         self.memory = Memory.open(self.place)
         self.session = self._session()
         return self.session
@@ -99,10 +98,10 @@ def test_a_damaged_file_is_restored_saved_aside_and_reported_once(
     """C05, A5: not read as a deletion, neither by the next start nor by the next call."""
     home.session.write(path, GOOD)
     if when == "at start-up":
-        home.leave()
+        home.close_memory()
     home.file(path).write_bytes(DAMAGE[damage])
     if when == "at start-up":
-        home.enter()
+        home.reopen()
     assert home.session.read(path) == GOOD
     assert home.file(path).read_text("utf-8") == GOOD
     (kept,) = home.kept_aside()
@@ -116,8 +115,8 @@ def test_a_damaged_file_is_restored_saved_aside_and_reported_once(
     for _ in range(2):
         assert home.session.read(path) == GOOD
         assert home.notices() == ()
-    home.leave()
-    assert home.enter().read(path) == GOOD
+    home.close_memory()
+    assert home.reopen().read(path) == GOOD
     assert home.notices() == ()
     assert len(warnings(caplog)) == 1
     assert home.kept_aside() == [kept]
@@ -150,60 +149,60 @@ def test_a_deleted_file_is_restored(home: Home, path: str, when: str) -> None:
     """C05, A5: a missing file is not a decision to forget."""
     home.session.write(path, GOOD)
     if when == "at start-up":
-        home.leave()
+        home.close_memory()
     home.file(path).unlink()
     if when == "at start-up":
-        home.enter()
+        home.reopen()
     assert home.session.read(path) == GOOD
     assert home.file(path).read_text("utf-8") == GOOD
-    assert all(path in said for said in home.notices())
+    assert all(path in notice for notice in home.notices())
     assert home.notices() == ()
 
 
-def test_all_files_may_be_deleted(home: Home) -> None:
+def test_deleted_files_are_all_restored(home: Home) -> None:
     """C05, J1: the database alone is the complete memory."""
     for path in PATHS:
         home.session.write(path, GOOD)
     home.session.add([{"role": "user", "content": "hello"}])
-    home.leave()
-    shown = {file: file.read_bytes() for file in _shown(home)}
-    for file in shown:
+    home.close_memory()
+    contents = {file: file.read_bytes() for file in _live_files(home)}
+    for file in contents:
         file.unlink()
-    home.enter()
-    home.leave()
-    assert {file: file.read_bytes() for file in _shown(home)} == shown
+    home.reopen()
+    home.close_memory()
+    assert {file: file.read_bytes() for file in _live_files(home)} == contents
 
 
-def _shown(home: Home) -> list[Path]:
+def _live_files(home: Home) -> list[Path]:
     return sorted(f for f in home.place.rglob("*") if f.is_file() and f.suffix in {".md", ".jsonl", ".json"})
 
 
-# -- something else in its place ---------------------------------------------------------------------------
+# -- special files ---------------------------------------------------------------------------
 
 
-def a_folder(file: Path) -> None:
+def create_folder(file: Path) -> None:
     (file / "inner").mkdir(parents=True)
 
 
-def a_link(file: Path) -> None:
+def create_link(file: Path) -> None:
     secret = file.parents[3] / "secret.md"
     secret.write_text("not yours to read")
     file.symlink_to(secret)
 
 
-def a_dangling_link(file: Path) -> None:
+def create_dangling_link(file: Path) -> None:
     file.symlink_to(file.parent / "nowhere")
 
 
-def a_pipe(file: Path) -> None:
+def create_pipe(file: Path) -> None:
     os.mkfifo(file)
 
 
-def a_socket(file: Path) -> None:
+def create_socket(file: Path) -> None:
     os.mknod(file, stat.S_IFSOCK | 0o600)
 
 
-SPECIAL: list[Callable[[Path], None]] = [a_folder, a_link, a_dangling_link, a_pipe, a_socket]
+SPECIAL: list[Callable[[Path], None]] = [create_folder, create_link, create_dangling_link, create_pipe, create_socket]
 
 
 @pytest.mark.parametrize("when", ["at start-up", "between calls"])
@@ -219,12 +218,12 @@ def test_a_special_file_is_left_alone_and_nothing_hangs(
     file.unlink()
     special(file)
     before = os.lstat(file)
-    found = ask(crashes.meet_special, home=place, path=path, again=when == "between calls", newer=NEWER)
-    assert found["texts"] == [GOOD, NEWER, NEWER]
-    assert len([said for said in found["notices"] if path in said]) >= 1
-    assert len(found["notices"]) == len(set(found["notices"])), "each is said once"
+    result = ask(crashes.use_special_file, home=place, path=path, again=when == "between calls", newer=NEWER)
+    assert result["texts"] == [GOOD, NEWER, NEWER]
+    assert len([notice for notice in result["notices"] if path in notice]) >= 1
+    assert len(result["notices"]) == len(set(result["notices"])), "each is reported once"
     assert (os.lstat(file).st_ino, os.lstat(file).st_mode) == (before.st_ino, before.st_mode)
-    if special is a_link:
+    if special is create_link:
         assert os.path.realpath(file).endswith("secret.md")
         assert Path(os.path.realpath(file)).read_text() == "not yours to read"
     if file.is_dir() and not file.is_symlink():
@@ -244,8 +243,8 @@ def test_no_live_file_can_make_a_call_hang_or_fail(tmp_path: Path, special: Call
     file = Path(place, "sessions/--w--/s", name)
     file.unlink(missing_ok=True)
     special(file)
-    found = ask(crashes.meet_special, home=place, path="overview.md", again=False, newer=NEWER)
-    assert found["texts"] == [GOOD, NEWER, NEWER]
+    result = ask(crashes.use_special_file, home=place, path="overview.md", again=False, newer=NEWER)
+    assert result["texts"] == [GOOD, NEWER, NEWER]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="a file's mode does not keep root from reading it")
@@ -253,12 +252,12 @@ def test_an_unreadable_file_does_not_count_as_empty(home: Home) -> None:
     """C05: the last good version is used until it can be read again."""
     home.session.write("overview.md", GOOD)
     home.file("overview.md").chmod(0)
-    home.leave()
-    assert home.enter().overview == GOOD
-    assert any(os.strerror(errno.EACCES) in said for said in home.notices())
+    home.close_memory()
+    assert home.reopen().overview == GOOD
+    assert any(os.strerror(errno.EACCES) in notice for notice in home.notices())
 
 
-# -- what a person began -----------------------------------------------------------------------------------
+# -- files of users -----------------------------------------------------------------------------------
 
 
 def test_a_new_empty_file_is_not_damage(home: Home) -> None:
@@ -272,7 +271,7 @@ def test_a_new_empty_file_is_not_damage(home: Home) -> None:
     assert home.session.read("detail/plan.md") == "the plan\n"
 
 
-def test_an_image_placed_there_stays(home: Home) -> None:
+def test_an_image_among_the_documents_stays(home: Home) -> None:
     """A5: a file that cannot be a document is reported once and left alone."""
     file = home.file("detail/photo.png")
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -284,7 +283,7 @@ def test_an_image_placed_there_stays(home: Home) -> None:
 
 
 def test_the_same_text_after_an_undo_is_a_new_document(home: Home) -> None:
-    """C04, A5: an undo removed the file; a person who creates it again, word for word, wants it."""
+    """C04, A5: an undo removed the file; a user who creates it again wants it."""
     home.session.write("detail/plan.md", "the plan\n")
     home.session.undo()
     file = home.file("detail/plan.md")
@@ -292,11 +291,11 @@ def test_the_same_text_after_an_undo_is_a_new_document(home: Home) -> None:
     file.write_text("the plan\n")
     assert home.session.read("detail/plan.md") == "the plan\n"
     assert file.read_text() == "the plan\n"
-    home.leave()
-    assert home.enter().read("detail/plan.md") == "the plan\n"
+    home.close_memory()
+    assert home.reopen().read("detail/plan.md") == "the plan\n"
 
 
-# -- every way to edit -------------------------------------------------------------------------------------
+# -- ways to save -------------------------------------------------------------------------------------
 
 
 def in_place(file: Path, text: str) -> None:
@@ -311,12 +310,12 @@ def emptied_first(file: Path, text: str) -> None:
 
 
 def renamed_over(file: Path, text: str) -> None:
-    beside = file.with_name(file.name + ".tmp")
-    beside.write_text(text)
-    os.replace(beside, file)
+    temporary = file.with_name(file.name + ".tmp")
+    temporary.write_text(text)
+    os.replace(temporary, file)
 
 
-def deleted_and_made_again(file: Path, text: str) -> None:
+def deleted_and_created(file: Path, text: str) -> None:
     file.unlink()
     file.write_text(text)
 
@@ -341,7 +340,7 @@ EDITS = [
     in_place,
     emptied_first,
     renamed_over,
-    deleted_and_made_again,
+    deleted_and_created,
     with_the_old_times,
     in_place_with_the_old_times,
 ]
@@ -354,7 +353,7 @@ def test_an_edit_is_read_however_the_editor_writes(
     home: Home, edit: Callable[[Path, str], None], path: str, settled: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A5, C04: also with the same length, and if only the change time of the file differs."""
-    if settled:  # as if the file had stood there long enough for its times to be trusted
+    if settled:  # as if the file were old enough for its times to be trusted
         monkeypatch.setattr("inmind.store.file_operations.MIN_SIGNATURE_AGE_NANOSECONDS", -1)
     home.session.write(path, GOOD)
     for text in (GOOD.replace("tea", "ale"), GOOD.replace("tea", "gin"), GOOD, "short\n"):
@@ -364,19 +363,19 @@ def test_an_edit_is_read_however_the_editor_writes(
         edit(home.file(path), text)
         assert home.session.read(path) == text
         assert home.file(path).read_text() == text
-    home.leave()
+    home.close_memory()
     edit(home.file(path), NEWER)
-    assert home.enter().read(path) == NEWER
+    assert home.reopen().read(path) == NEWER
     assert home.kept_aside() == []
     assert home.leftovers() == []
     assert home.notices() == ()
 
 
 def test_an_editor_that_truncates_before_writing_is_given_time(home: Home) -> None:
-    """C05, A5: a half-saved file looks damaged, and the rest would go to a file that was replaced."""
+    """C05, A5: a half-saved file looks damaged; replacing it would lose the rest."""
     home.session.write("overview.md", GOOD)
-    found = ask(crashes.save_slowly, file=str(home.file("overview.md")), home=str(home.place), text=NEWER)
-    assert found == {"text": NEWER, "file": NEWER, "aside": []}
+    result = ask(crashes.save_slowly, file=str(home.file("overview.md")), home=str(home.place), text=NEWER)
+    assert result == {"text": NEWER, "file": NEWER, "aside": []}
 
 
 @pytest.mark.parametrize("path", ["overview.md", "MEMORY.md"])
@@ -389,7 +388,7 @@ def test_an_edit_is_an_event_with_its_origin(home: Home, path: str) -> None:
 
 
 def test_a_file_of_an_unknown_document_is_not_created(home: Home) -> None:
-    """J3: reading it creates none."""
+    """J3: reading creates no file."""
     with pytest.raises(NotFound):
         home.session.read("detail/none.md")
     assert not home.file("detail/none.md").exists()

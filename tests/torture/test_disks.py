@@ -1,4 +1,4 @@
-"""Disks that do not confirm, are read-only, or are full: reported correctly, and nothing is lost.
+"""Disks that fail to sync, are read-only, or are full: reported, and nothing is lost.
 
 The tables of faults call these C06 and D09.
 """
@@ -31,84 +31,84 @@ from torture.harness import (
 SYNCS = ("fsync", "fdatasync")
 WRITES = ("pwrite64", "write", "ftruncate")
 
-# What is written by each step, in the words of `disks.after_all`.
-SAID = {"say one": "one", "say two": "two", "say three": "three"}
+# The message that each step writes, as `disks.check_after` returns it.
+MESSAGES = {"say one": "one", "say two": "two", "say three": "three"}
 
 
-def fail_at_calls(folder: Path, calls: tuple[str, ...], *, number: int, dice: random.Random) -> None:
+def fail_at_calls(folder: Path, calls: tuple[str, ...], *, number: int, rng: random.Random) -> None:
     """One call fails with EIO and the next ones succeed, as on real disks."""
-    whole = traced(disks.go_on_regardless, home=str(folder / "counted"), trace=folder / "counted.trace")
+    whole = traced(disks.run_all_steps, home=str(folder / "counted"), trace=folder / "counted.trace")
     assert whole.code == 0, whole.output
     points = [point for point in points_of(whole) if point.call in calls]
     assert len(points) > 10
-    chosen = sample_points(points, number, dice)
+    chosen = sample_points(points, number, rng)
     print(f"{len(chosen)} of {len(points)} points", *(chosen if len(chosen) < len(points) else ()))
     codes = [code for codes in two_at_a_time(partial(fail_at, folder), chosen) for code in codes]
     print({code: codes.count(code) for code in sorted(set(codes))})
-    assert "NOT_DURABLE" in codes, "no failure of the disk ever reached a caller"
-    assert "READ_ONLY" in codes, "a store went on writing after the disk had failed it"
+    assert "NOT_DURABLE" in codes, "no disk failure reached the caller"
+    assert "READ_ONLY" in codes, "the store continued to write after a disk failure"
 
 
 def fail_at(folder: Path, point: CallPoint) -> list[str]:
     home = folder / f"home-{point}"
-    ended = traced(
-        disks.go_on_regardless,
+    outcome = traced(
+        disks.run_all_steps,
         f"{point.call}:error=EIO:when={point.number}",
         home=str(home),
         trace=folder / f"{point}.trace",
     )
-    assert ended.code == 0, f"at {point}: {ended.output}"
-    assert any("(INJECTED)" in line for line in ended.calls), f"at {point} nothing fired"
-    steps: dict[str, str] = dict(ended.all("step"))
+    assert outcome.code == 0, f"at {point}: {outcome.output}"
+    assert any("(INJECTED)" in line for line in outcome.calls), f"at {point} no fault was injected"
+    steps: dict[str, str] = dict(outcome.all("step"))
     failed = [name for name, code in steps.items() if code]
     if failed:
-        in_passing = steps[failed[0]] == "READ_ONLY" and "could not be made durable" in ended.output
-        assert steps[failed[0]] == "NOT_DURABLE" or in_passing, f"at {point}: {steps} {ended.output}"
+        in_passing = steps[failed[0]] == "READ_ONLY" and "could not be made durable" in outcome.output
+        assert steps[failed[0]] == "NOT_DURABLE" or in_passing, f"at {point}: {steps} {outcome.output}"
         later = list(steps)[list(steps).index(failed[0]) + 1 :]
         assert all(steps[name] == "READ_ONLY" for name in later), f"at {point}: {steps}"
-    check_reads(ended, steps, point)
-    check_after(ask(disks.after_all, home=str(home)), steps, point)
+    check_reads(outcome, steps, point)
+    check_after(ask(disks.check_after, home=str(home)), steps, point)
     return list(steps.values())
 
 
-def check_reads(ended: Outcome, steps: dict[str, str], point: CallPoint) -> None:
-    """Reads work, and show what was acknowledged and nothing else."""
-    reads = ended.all("read")
+def check_reads(outcome: Outcome, steps: dict[str, str], point: CallPoint) -> None:
+    """Reads work, and return exactly the acknowledged writes."""
+    reads = outcome.all("read")
     assert len(reads) == len(steps) - 1, f"at {point}"
     if reads:
-        overview, said = reads[-1]
-        assert said == [word for name, word in SAID.items() if not steps[name]], f"at {point}"
+        overview, texts = reads[-1]
+        assert texts == [word for name, word in MESSAGES.items() if not steps[name]], f"at {point}"
         assert (overview == "written\n") == (not steps["write"]), f"at {point}"
 
 
-def check_after(found: dict[str, Any], steps: dict[str, str], point: CallPoint) -> None:
+def check_after(state: dict[str, Any], steps: dict[str, str], point: CallPoint) -> None:
     """Acknowledged writes are stored, failed ones may be, refused ones are not."""
-    for name, word in SAID.items():
-        _there(word in found["said"], steps.get(name, "READ_ONLY"), f"{name} at {point}")
-    _there(found["overview"] == "written\n", steps.get("write", "READ_ONLY"), f"write at {point}")
-    _there(found["memory"] == "kept\n", steps.get("write memory", "READ_ONLY"), f"write memory at {point}")
-    _there(found["observed"] == 1, steps.get("observe", "READ_ONLY"), f"observe at {point}")
-    _there(found["calls"] == 1, steps.get("prepare", "READ_ONLY"), f"prepare at {point}")
+    for name, word in MESSAGES.items():
+        _check_stored(word in state["messages"], steps.get(name, "READ_ONLY"), f"{name} at {point}")
+    _check_stored(state["overview"] == "written\n", steps.get("write", "READ_ONLY"), f"write at {point}")
+    _check_stored(state["memory"] == "kept\n", steps.get("write memory", "READ_ONLY"), f"write memory at {point}")
+    _check_stored(state["observed"] == 1, steps.get("observe", "READ_ONLY"), f"observe at {point}")
+    _check_stored(state["calls"] == 1, steps.get("prepare", "READ_ONLY"), f"prepare at {point}")
 
 
-def _there(there: bool, code: str, what: str) -> None:
+def _check_stored(stored: bool, code: str, step: str) -> None:
     if code == "":
-        assert there, f"acknowledged and lost: {what}"
+        assert stored, f"acknowledged and lost: {step}"
     if code == "READ_ONLY":
-        assert not there, f"refused and yet there: {what}"
+        assert not stored, f"refused and yet stored: {step}"
 
 
 def test_a_sync_that_fails_once_stops_all_writing_until_reopened(tmp_path: Path) -> None:
     """C06, J1: and no retry reports a false success."""
     need_strace()
-    fail_at_calls(tmp_path, SYNCS, number=24, dice=seeded_random())
+    fail_at_calls(tmp_path, SYNCS, number=24, rng=seeded_random())
 
 
 @pytest.mark.exhaustive
 def test_a_write_that_fails_once_stops_all_writing_until_reopened(tmp_path: Path) -> None:
     """C06, J1: the same for a failed write."""
     need_strace()
-    fail_at_calls(tmp_path, WRITES, number=20, dice=seeded_random())
+    fail_at_calls(tmp_path, WRITES, number=20, rng=seeded_random())
 
 
 @pytest.mark.torture
@@ -116,7 +116,7 @@ def test_a_write_that_fails_once_stops_all_writing_until_reopened(tmp_path: Path
 def test_every_call_may_fail_once(tmp_path: Path, calls: tuple[str, ...]) -> None:
     """C06, J1: each of them."""
     need_strace()
-    fail_at_calls(tmp_path, calls, number=1_000_000, dice=seeded_random())
+    fail_at_calls(tmp_path, calls, number=1_000_000, rng=seeded_random())
 
 
 # -- read-only ---------------------------------------------------------------------------------------------
@@ -126,7 +126,7 @@ def on_a_read_only_disk(home: Path) -> list[str]:
     need_namespaces()
     script = f"mount --bind '{home}' '{home}' && mount -o remount,bind,ro '{home}' && exec \"$@\""
     return (
-        RunningActor(disks.look_in, wrapped=["unshare", "-Urm", "sh", "-c", script, "sh"], home=str(home))
+        RunningActor(disks.count_sessions, wrapped=["unshare", "-Urm", "sh", "-c", script, "sh"], home=str(home))
         .finish()
         .answer
     )
@@ -138,7 +138,7 @@ def without_the_right_to_write(home: Path) -> list[str]:
     (home / "inmind.db").chmod(0o400)
     home.chmod(0o500)
     try:
-        return ask(disks.look_in, home=str(home))
+        return ask(disks.count_sessions, home=str(home))
     finally:
         home.chmod(0o700)
         (home / "inmind.db").chmod(0o600)
@@ -148,11 +148,11 @@ def without_the_right_to_write(home: Path) -> list[str]:
 def test_a_read_only_home_is_not_reported_as_damaged(tmp_path: Path, look: Callable[[Path], list[str]]) -> None:
     """J1: opening a journal requires writing if no other process has it open."""
     home = tmp_path / "home"
-    assert ask(disks.look_in, home=str(home)) == ["0", ""]
-    code, said = look(home)
+    assert ask(disks.count_sessions, home=str(home)) == ["0", ""]
+    code, message = look(home)
     assert code == "UNSAFE_STORAGE"
-    assert "requires write permission" in said
-    assert ask(disks.look_in, home=str(home)) == ["0", ""]
+    assert "requires write permission" in message
+    assert ask(disks.count_sessions, home=str(home)) == ["0", ""]
 
 
 # -- full --------------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
-"""Kills during a dream: page, notes and crystals are as before or as after, and the next dream resumes.
+"""Kills during a dream: page, notes and crystals are as before or as after.
 
-The tables of faults call these C02, C04, C06, K20, K22 and D09.
+The next dream resumes. The tables of faults call these C02, C04, C06, K20, K22 and D09.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ KINDS = pytest.mark.parametrize(
 )
 
 
-def kill_while_dreaming(folder: Path, *, first: bool, number: int, dice: random.Random) -> None:
+def kill_while_dreaming(folder: Path, *, first: bool, number: int, rng: random.Random) -> None:
     """Kill a dream at system calls, one after another, and check the result."""
     start = folder / "start"
     ask(dreaming.begin, home=str(start), first=first)
-    actors = {"tell": dreaming.dream_and_tell, "act": dreaming.dream, "check": dreaming.check}
-    kill_at_calls(start, **actors, number=number, dice=dice)
+    actors = {"reference": dreaming.dream_and_report, "act": dreaming.dream, "check": dreaming.check}
+    kill_at_calls(start, **actors, number=number, rng=rng)
 
 
 @KINDS
 @pytest.mark.spec("G7", "J1")
 def test_a_dream_killed_at_a_system_call_loses_and_duplicates_no_note(tmp_path: Path, first: bool) -> None:
-    """C02: at calls from all over the dream."""
+    """C02: at calls from the whole dream."""
     need_strace()
-    kill_while_dreaming(tmp_path, first=first, number=16, dice=seeded_random())
+    kill_while_dreaming(tmp_path, first=first, number=16, rng=seeded_random())
 
 
 @pytest.mark.torture
@@ -55,7 +55,7 @@ def test_a_dream_killed_at_a_system_call_loses_and_duplicates_no_note(tmp_path: 
 def test_a_dream_killed_at_any_system_call_loses_and_duplicates_no_note(tmp_path: Path, first: bool) -> None:
     """C02: at every writing call."""
     need_strace()
-    kill_while_dreaming(tmp_path, first=first, number=1_000_000, dice=seeded_random())
+    kill_while_dreaming(tmp_path, first=first, number=1_000_000, rng=seeded_random())
 
 
 @KINDS
@@ -66,15 +66,15 @@ def test_a_dream_killed_in_any_phase_is_resumed_after_its_lease(tmp_path: Path, 
     start, home = tmp_path / "start", tmp_path / "home"
     ask(dreaming.begin, home=str(start), first=first)
     shutil.copytree(start, home)
-    told = ask(dreaming.dream_and_tell, home=str(start))
-    ended = run(dreaming.die_in, home=str(home), phase=phase)
-    assert (ended.code, ended.all("dying")) == (9, [[phase]]), ended.output
-    commits = ask(dreaming.check, home=str(home), told=told, done=False)
-    assert commits == len(told["ends"]) - len(PHASES) + PHASES.index(phase)
+    expected = ask(dreaming.dream_and_report, home=str(start))
+    outcome = run(dreaming.die_in, home=str(home), phase=phase)
+    assert (outcome.code, outcome.all("dying")) == (9, [[phase]]), outcome.output
+    commits = ask(dreaming.check, home=str(home), expected=expected, done=False)
+    assert commits == len(expected["ends"]) - len(PHASES) + PHASES.index(phase)
 
 
 @pytest.mark.spec("G7", "K20")
-def test_of_five_processes_that_start_a_dream_one_dreams_and_no_writer_waits(tmp_path: Path) -> None:
+def test_one_of_five_processes_dreams_and_no_writer_waits(tmp_path: Path) -> None:
     home = str(tmp_path / "home")
     ask(dreaming.begin, home=home, first=False)
     actors = [RunningActor(dreaming.dream_at_once, home=home) for _ in range(5)]
@@ -83,18 +83,18 @@ def test_of_five_processes_that_start_a_dream_one_dreams_and_no_writer_waits(tmp
             actor.receive_until("waiting")
         for actor in actors:
             actor.resume()
-        heard = [(actor, actor.receive()) for actor in actors]
-        dreaming_now = [actor for actor, words in heard if words == ["waiting"]]
-        assert len(dreaming_now) == 1, heard
-        assert [words for _, words in heard].count(["answer", ["DREAM_RUNNING"]]) == 4, heard
+        replies = [(actor, actor.receive()) for actor in actors]
+        dreaming_now = [actor for actor, words in replies if words == ["waiting"]]
+        assert len(dreaming_now) == 1, replies
+        assert [words for _, words in replies].count(["answer", ["DREAM_RUNNING"]]) == 4, replies
         late = ask(dreaming.note_many, home=home, number=20)
         dreaming_now[0].resume()
     finally:
-        ended = [actor.finish() for actor in actors]
-    assert sorted(one.answer[0] for one in ended) == ["DREAM_RUNNING"] * 4 + ["done"]
-    found = ask(dreaming.look, home=home)
-    assert found["waiting"] == late
-    assert found["dreams"] == ["done", "done"]
+        outcomes = [actor.finish() for actor in actors]
+    assert sorted(one.answer[0] for one in outcomes) == ["DREAM_RUNNING"] * 4 + ["done"]
+    state = ask(dreaming.look, home=home)
+    assert state["waiting"] == late
+    assert state["dreams"] == ["done", "done"]
 
 
 @pytest.mark.exhaustive
@@ -108,19 +108,19 @@ def test_a_dream_with_one_disk_failure_has_changed_all_or_nothing(tmp_path: Path
     def fresh(name: str) -> str:
         return shutil.copytree(start, tmp_path / name).as_posix()
 
-    told = ask(dreaming.dream_and_tell, home=fresh("reference"))
+    expected = ask(dreaming.dream_and_report, home=fresh("reference"))
     whole = traced(dreaming.dream, home=fresh("counted"), trace=tmp_path / "counted.trace")
     points = [point for point in points_of(whole) if point.call in ("pwrite64", "fdatasync", "fsync")]
 
     def fail(point: CallPoint) -> str:
         home = fresh(f"home-{point}")
         inject = f"{point.call}:error=EIO:when={point.number}"
-        ended = traced(dreaming.dream_regardless, inject, home=home, trace=tmp_path / f"{point}.trace")
-        assert ended.code == 0, f"at {point}: {ended.output}"
-        assert any("(INJECTED)" in line for line in ended.calls), f"at {point} nothing fired"
-        looked = run(dreaming.check, home=home, told=told, done=bool(ended.all("done")))
-        assert looked.code == 0, f"failed at {point} ({ended.answer}):\n{looked.output}"
-        return ended.answer
+        outcome = traced(dreaming.dream_on_failing_disk, inject, home=home, trace=tmp_path / f"{point}.trace")
+        assert outcome.code == 0, f"at {point}: {outcome.output}"
+        assert any("(INJECTED)" in line for line in outcome.calls), f"at {point} no fault was injected"
+        checked = run(dreaming.check, home=home, expected=expected, done=bool(outcome.all("done")))
+        assert checked.code == 0, f"failed at {point} ({outcome.answer}):\n{checked.output}"
+        return outcome.answer
 
     codes = two_at_a_time(fail, sample_points(points, 16, seeded_random()))
     print(Counter(codes))
@@ -140,6 +140,6 @@ def test_a_dream_on_a_full_disk_changes_nothing_and_works_later(tmp_path: Path) 
         home = shutil.copytree(start, tmp_path / str(room)).as_posix()
         return ask(dreaming.dream_without_room, home=home, room=room)
 
-    tried = two_at_a_time(dream_in, ROOM)
-    print(*zip(ROOM, tried, strict=True), sep="\n")
-    assert {code for code, *_ in tried} == {"STORAGE_FULL", ""}
+    results = two_at_a_time(dream_in, ROOM)
+    print(*zip(ROOM, results, strict=True), sep="\n")
+    assert {code for code, *_ in results} == {"STORAGE_FULL", ""}

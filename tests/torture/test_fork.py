@@ -1,7 +1,7 @@
-"""A memory that was open when the process forked: parent and child continue without harming each other.
+"""A memory that was open when the process forked: parent and child both continue.
 
-The tables of faults call this K23. SQLite forbids using, or even closing, a connection in a child; and it remembers in
-memory which locks the process holds, which is wrong in the child.
+The tables of faults call this K23. SQLite forbids using or closing a connection in a child. It also keeps a list of
+the locks of the process in memory, which is wrong in the child.
 """
 
 from __future__ import annotations
@@ -23,73 +23,73 @@ def ids(name: str, number: int) -> list[str]:
 def test_parent_and_child_continue_to_write(tmp_path: Path, exit: str) -> None:
     """K23, J2: however the child ends, also with the destructors of everything inherited."""
     home, number = str(tmp_path / "home"), 20
-    ended = RunningActor(forks.both_write, fresh=True, home=home, number=number, exit=exit).finish()
-    assert ended.code == 0, ended.output
-    found = ask(writers.census, home=home)
-    assert sorted(found["said"]) == sorted(["before-0", "after-0", *ids("parent", number), *ids("child", number)])
-    assert sorted(found["observed"]) == sorted(f"{name}-o{n}" for name in ("parent", "child") for n in range(number))
-    assert found["documents"]["detail/child.md"] == found["documents"]["detail/parent.md"].replace("parent", "child")
-    assert found["shown"] == found["said"]
+    outcome = RunningActor(forks.both_write, fresh=True, home=home, number=number, exit=exit).finish()
+    assert outcome.code == 0, outcome.output
+    census = ask(writers.census, home=home)
+    assert sorted(census["messages"]) == sorted(["before-0", "after-0", *ids("parent", number), *ids("child", number)])
+    assert sorted(census["observed"]) == sorted(f"{name}-o{n}" for name in ("parent", "child") for n in range(number))
+    assert census["documents"]["detail/child.md"] == census["documents"]["detail/parent.md"].replace("parent", "child")
+    assert census["lines"] == census["messages"]
 
 
 def test_children_of_multiprocessing_continue_to_write(tmp_path: Path) -> None:
     """K23, J2: the most common way to fork."""
     home, number = str(tmp_path / "home"), 8
-    ended = RunningActor(forks.pool_writes, fresh=True, home=home, number=number).finish()
-    assert ended.code == 0, ended.output
-    found = ask(writers.census, home=home)
+    outcome = RunningActor(forks.pool_writes, fresh=True, home=home, number=number).finish()
+    assert outcome.code == 0, outcome.output
+    census = ask(writers.census, home=home)
     names = ("parent", "child0", "child1", "child2")
     wanted = ["before-0", "after-0", *(id for name in names for id in ids(name, number))]
-    assert sorted(found["said"]) == sorted(wanted)
+    assert sorted(census["messages"]) == sorted(wanted)
 
 
-def fork_amid(home: str, *, times: int) -> None:
-    ended = RunningActor(forks.fork_amid_writes, home=home, forks=times).finish()
-    written = ended.answer
-    assert len(ended.all("forked")) == times
-    found = ask(writers.census, home=home)
+def check_forks(home: str, *, times: int) -> None:
+    outcome = RunningActor(forks.fork_during_writes, home=home, forks=times).finish()
+    written = outcome.answer
+    assert len(outcome.all("forked")) == times
+    census = ask(writers.census, home=home)
     children = [id for n in range(times) for id in ids(f"child{n}", 2)]
-    assert sorted(id for id in found["said"] if id.startswith("child")) == sorted(children)
-    threads = [id for id in found["said"] if id.startswith("thread")]
+    assert sorted(id for id in census["messages"] if id.startswith("child")) == sorted(children)
+    threads = [id for id in census["messages"] if id.startswith("thread")]
     assert len(threads) == len(set(threads))
     assert 0 < written <= len(threads) <= written + 2
-    assert found["shown"] == found["said"]
-    assert found["leftovers"] == []
-    print(f"{times} forks amid {len(threads)} writes")
+    assert census["lines"] == census["messages"]
+    assert census["leftovers"] == []
+    print(f"{times} forks during {len(threads)} writes")
 
 
 def test_forks_during_the_writes_of_other_threads(tmp_path: Path) -> None:
-    """K23, J2: whatever lock a thread held, no child waits for it forever."""
-    fork_amid(str(tmp_path / "home"), times=25)
+    """K23, J2: whichever lock a thread held, no child waits for it forever."""
+    check_forks(str(tmp_path / "home"), times=25)
 
 
 @pytest.mark.torture
 def test_many_forks_during_the_writes_of_other_threads(tmp_path: Path) -> None:
     """K23, J2: a lock that is held for a microsecond is rarely hit."""
-    fork_amid(str(tmp_path / "home"), times=300)
+    check_forks(str(tmp_path / "home"), times=300)
 
 
-def test_a_child_loses_nothing_when_its_parent_is_gone(tmp_path: Path) -> None:
+def test_a_child_loses_nothing_after_its_parent_ends(tmp_path: Path) -> None:
     """K23, J1: a third process would delete the log of a child that holds no lock."""
     home = str(tmp_path / "home")
-    actor = RunningActor(forks.leave_it_to_the_child, fresh=True, home=home)
+    actor = RunningActor(forks.exit_parent, fresh=True, home=home)
     actor.receive_until("waiting")
     for _ in range(2):  # opens and closes, as the last process as far as the system knows
-        assert ask(writers.census, home=home)["said"] == ["parent-0", "child-0"]
+        assert ask(writers.census, home=home)["messages"] == ["parent-0", "child-0"]
     actor.resume()
-    told = [actor.receive_until("wrote")[0] for _ in range(3)]
-    assert told == ["child-1", "child-2", "child-3"]
-    found = ask(writers.census, home=home)
-    assert found["said"] == ["parent-0", "child-0", *told]
+    reports = [actor.receive_until("wrote")[0] for _ in range(3)]
+    assert reports == ["child-1", "child-2", "child-3"]
+    census = ask(writers.census, home=home)
+    assert census["messages"] == ["parent-0", "child-0", *reports]
     actor.receive_until("waiting")
     actor.resume()
     actor.finish()
-    assert ask(writers.census, home=home)["said"] == ["parent-0", "child-0", *told]
+    assert ask(writers.census, home=home)["messages"] == ["parent-0", "child-0", *reports]
 
 
 def test_a_child_has_its_own_locks(tmp_path: Path) -> None:
     """K23: SQLite's view of its locks must be right after a fork."""
     if not Path("/proc/locks").exists():
-        pytest.skip("this system does not tell who holds a lock")
-    found = ask(forks.locks_of_a_child, home=str(tmp_path / "home"))
-    assert found == {"parent": True, "child": True}
+        pytest.skip("this system has no /proc/locks")
+    locks = ask(forks.report_locks, home=str(tmp_path / "home"))
+    assert locks == {"parent": True, "child": True}

@@ -1,7 +1,7 @@
 """Values that cannot be stored are refused, without other effects.
 
 A value that is too large, or a violated constraint, is not a disk failure: the store continues to write. A name cannot
-lead out of its folder. An event that cannot be folded is not stored. And a key belongs to one request, also to one that
+lead out of its folder. An event that cannot be folded is not stored. A key belongs to one request, even if the request
 changed nothing.
 """
 
@@ -32,7 +32,7 @@ from inmind.testing import ManualClock
 WHEN = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def written(text: str) -> Draft:
+def page_draft(text: str) -> Draft:
     return Draft(payload=DocumentWritten(path="overview.md", text=text), origin=Origin.USER)
 
 
@@ -40,15 +40,15 @@ def written(text: str) -> Draft:
 
 
 def refuses_the_stream(store: SqliteStore) -> None:
-    store.save_snapshot("nobody's", Snapshot(seq=1, fold_version=1, body=""))
+    store.save_snapshot("unknown", Snapshot(seq=1, fold_version=1, body=""))
 
 
 def refuses_the_mark(store: SqliteStore) -> None:
-    store.mark_published("nobody's", "overview.md", PublishedVersion("aaaa", seq=1))
+    store.mark_published("unknown", "overview.md", PublishedVersion("aaaa", seq=1))
 
 
 def refuses_the_size(store: SqliteStore) -> None:
-    store.append("s", [written("fits"), written("x" * 200_000)], expected=1, at=WHEN, key=Key("k", "r"))
+    store.append("s", [page_draft("fits"), page_draft("x" * 200_000)], expected=1, at=WHEN, key=Key("k", "r"))
 
 
 def misses_a_table(store: SqliteStore) -> None:
@@ -59,7 +59,7 @@ def misses_a_table(store: SqliteStore) -> None:
 
 
 @pytest.fixture
-def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SqliteStore]:
+def small_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SqliteStore]:
     """A store that accepts no large values, since the real limit is a gigabyte."""
 
     def shrink(connection: Any) -> None:
@@ -67,23 +67,23 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SqliteSto
 
     monkeypatch.setattr(apsw, "connection_hooks", [shrink])
     store = SqliteStore(tmp_path / "inmind.db")
-    store.append("s", [written("one")], expected=0, at=WHEN)
+    store.append("s", [page_draft("one")], expected=0, at=WHEN)
     yield store
     store.close()
 
 
 @pytest.mark.parametrize("refuses", [refuses_the_stream, refuses_the_mark, refuses_the_size, misses_a_table])
 def test_a_value_refused_by_the_database_is_not_a_disk_failure(
-    small: SqliteStore, refuses: Callable[[SqliteStore], None]
+    small_store: SqliteStore, refuses: Callable[[SqliteStore], None]
 ) -> None:
     """C06, A3: nothing is stored, and the next write succeeds."""
     with pytest.raises(StoreError, match="nothing was stored") as caught:
-        refuses(small)
+        refuses(small_store)
     assert not isinstance(caught.value, NotDurable)
-    assert small.read_only_reason == ""
-    assert small.receipt("s", Key("k", "r")) is None
-    small.append("s", [written("two")], expected=1, at=WHEN)
-    assert [event.payload for event in small.read("s")] == [written("one").payload, written("two").payload]
+    assert small_store.read_only_reason == ""
+    assert small_store.receipt("s", Key("k", "r")) is None
+    small_store.append("s", [page_draft("two")], expected=1, at=WHEN)
+    assert [event.payload for event in small_store.read("s")] == [page_draft("one").payload, page_draft("two").payload]
 
 
 # -- by the folder -----------------------------------------------------------------------------------------
@@ -152,26 +152,26 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
 @pytest.fixture
 def stream(store: Store) -> Stream[tuple[str, ...]]:
     stream = Stream(store, "s", Texts(), ManualClock())
-    stream.append(written("one"), written("two"))
-    stream.append(written("three"))
+    stream.append(page_draft("one"), page_draft("two"))
+    stream.append(page_draft("three"))
     return stream
 
 
-def a_tail() -> Draft:
+def tail_draft() -> Draft:
     return Draft(payload=TailChanged(text="unbearable"), origin=Origin.OPERATOR)
 
 
-def back(to: int) -> Draft:
+def revert_draft(to: int) -> Draft:
     return Draft(payload=Reverted(to=to), origin=Origin.USER)
 
 
 def test_an_event_that_cannot_be_folded_is_never_stored(store: Store, stream: Stream[tuple[str, ...]]) -> None:
     """A2, A3: it would make the stream unreadable."""
     with pytest.raises(ZeroDivisionError):
-        stream.append(written("four"), a_tail(), written("five"), key=Key("k", "r"))
+        stream.append(page_draft("four"), tail_draft(), page_draft("five"), key=Key("k", "r"))
     assert (store.version("s"), stream.version, stream.state) == (3, 3, ("one", "two", "three"))
     assert store.receipt("s", Key("k", "r")) is None
-    assert stream.append(written("four"), key=Key("k", "r")).last == 4
+    assert stream.append(page_draft("four"), key=Key("k", "r")).last == 4
     assert Stream(store, "s", Texts(), ManualClock()).state == stream.state == ("one", "two", "three", "four")
 
 
@@ -179,7 +179,7 @@ def test_an_event_that_cannot_be_folded_is_never_stored(store: Store, stream: St
 def test_a_revert_to_a_future_event_is_refused(store: Store, stream: Stream[tuple[str, ...]], to: int) -> None:
     """A4: such an event could not be folded."""
     with pytest.raises(NotFound):
-        stream.append(back(to))
+        stream.append(revert_draft(to))
     assert (store.version("s"), stream.state) == (3, ("one", "two", "three"))
 
 
@@ -188,7 +188,7 @@ def test_a_revert_folds_equally_before_and_after_it_is_stored(
     store: Store, stream: Stream[tuple[str, ...]], to: int
 ) -> None:
     """A4: also to a state in the middle of the same batch."""
-    stream.append(written("four"), written("five"), back(to), written("six"))
+    stream.append(page_draft("four"), page_draft("five"), revert_draft(to), page_draft("six"))
     other = Stream(store, "s", Texts(), ManualClock())
     assert (other.state, other.version) == (stream.state, stream.version)
     assert stream.state == (*("one", "two", "three", "four", "five")[:to], "after 5, at 6", "six")
@@ -197,26 +197,26 @@ def test_a_revert_folds_equally_before_and_after_it_is_stored(
 # -- by a key ----------------------------------------------------------------------------------------------
 
 
-def nothing(stream: Stream[tuple[str, ...]], request: str) -> Any:
+def commit_nothing(stream: Stream[tuple[str, ...]], request: str) -> Any:
     return stream.commit(lambda _, __: Decision((), "nothing to do"), key=Key("k", request))
 
 
 def test_a_request_without_changes_consumes_its_key(store: Store, stream: Stream[tuple[str, ...]]) -> None:
-    """A6, K25: the same request gets the same result, another one is refused, whatever happened between."""
-    first = nothing(stream, "one")
+    """A6, K25: the same request gets the same result later, and another one is refused."""
+    first = commit_nothing(stream, "one")
     assert (first.appended.first, first.appended.last, first.result) == (4, 3, "nothing to do")
-    stream.append(written("four"))
-    again = nothing(stream, "one")
+    stream.append(page_draft("four"))
+    again = commit_nothing(stream, "one")
     assert (again.appended.first, again.appended.last, again.appended.repeated) == (4, 3, True)
     assert again.appended.at == first.appended.at
     with pytest.raises(KeyReused):
-        stream.append(written("five"), key=Key("k", "other"))
+        stream.append(page_draft("five"), key=Key("k", "other"))
     assert store.version("s") == 4
 
 
 def test_a_decision_without_changes_uses_the_newest_state(store: Store, stream: Stream[tuple[str, ...]]) -> None:
     """A3, A6: no key is stored for a decision on a stale state."""
-    Stream(store, "s", Texts(), ManualClock()).append(written("four"))
+    Stream(store, "s", Texts(), ManualClock()).append(page_draft("four"))
     seen: list[int] = []
 
     def decide(state: tuple[str, ...], _: datetime) -> Decision[tuple[str, ...], int]:
@@ -227,7 +227,7 @@ def test_a_decision_without_changes_uses_the_newest_state(store: Store, stream: 
     assert (seen, done.result, done.appended.last) == ([3, 4], 4, 4)
 
 
-# -- by the harness itself ---------------------------------------------------------------------------------
+# -- by the harness ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("built", "outcome"), [("true", pytest.fail.Exception), ("", pytest.skip.Exception)])
@@ -235,6 +235,6 @@ def test_without_strace_ci_fails_and_a_local_run_skips(
     monkeypatch: pytest.MonkeyPatch, built: str, outcome: type[BaseException]
 ) -> None:
     monkeypatch.setenv("CI", built)
-    monkeypatch.setattr(harness, "_why_no_strace", lambda: "strace is not installed")
+    monkeypatch.setattr(harness, "_strace_problem", lambda: "strace is not installed")
     with pytest.raises(outcome, match="strace is not installed"):
         harness.need_strace()

@@ -18,13 +18,13 @@ from inmind.errors import InvalidInput
 
 @pytest.mark.parametrize("call", writers.CALLS)
 def test_a_retry_after_a_lost_reply_has_one_effect_and_one_result(tmp_path: Path, call: str) -> None:
-    """K25, A6: after a restart, as often as one likes; with other arguments the key is refused."""
+    """K25, A6: after a restart, any number of times; with other arguments the key is refused."""
     home = str(tmp_path / "home")
-    ended = run(writers.lose_reply, home=home, call=call)
-    assert ended.killed, f"it never died: {ended.code} {ended.output}"
-    assert ended.all("calling") == [[call]]
+    outcome = run(writers.lose_reply, home=home, call=call)
+    assert outcome.killed, f"it was not killed: {outcome.code} {outcome.output}"
+    assert outcome.all("calling") == [[call]]
     first = ask(writers.retry, home=home, call=call)
-    assert first["before"] == first["after"], "the retry did it again"
+    assert first["before"] == first["after"], "the retry repeated the effect"
     assert first["first"] == first["again"]
     assert first["refused"] == ("KEY_REUSED" if call in writers.OTHERS else "")
     later = ask(writers.retry, home=home, call=call)
@@ -35,12 +35,12 @@ def test_a_retry_after_a_lost_reply_has_one_effect_and_one_result(tmp_path: Path
 @pytest.mark.spec("C8", "A6", "J1")
 @pytest.mark.parametrize("call", ["record", "record_id", "merge_back"])
 def test_a_change_of_resource_and_session_is_one_commit_and_done_once(tmp_path: Path, call: str) -> None:
-    """K25: it dies after its first commit, and nothing is left to do."""
+    """K25: it dies after its first commit, which is complete."""
     home = str(tmp_path / "home")
-    ended = run(writers.lose_reply, home=home, call=call, scratchpad="resource")
-    assert ended.killed, f"it never died: {ended.code} {ended.output}"
+    outcome = run(writers.lose_reply, home=home, call=call, scratchpad="resource")
+    assert outcome.killed, f"it was not killed: {outcome.code} {outcome.output}"
     first = ask(writers.retry, home=home, call=call, scratchpad="resource")
-    assert first["before"] == first["after"], "the retry did it again, or found half of it"
+    assert first["before"] == first["after"], "the retry repeated the effect, or found part of it"
     assert first["notes"] == "once"
     later = ask(writers.retry, home=home, call=call, scratchpad="resource")
     assert (later["after"], later["first"], later["notes"]) == (first["after"], first["again"], "once")

@@ -44,15 +44,15 @@ SOME_AGES = [age if age in (0, AGES[-1]) else pytest.param(age, marks=pytest.mar
 
 @pytest.mark.parametrize("steps", AGES)
 def test_a_migration_killed_before_any_statement_is_run_again(tmp_path: Path, steps: int) -> None:
-    """M35, J1: each migration is one commit with its version; the next process continues from there."""
+    """M35, J1: each migration is one commit with its version; the next process continues."""
     died = ask(schemas.migrate_and_die, home=str(tmp_path), steps=steps)
     print(f"{len(died)} statements from schema {steps}")
-    assert len(died) > 10, "the migration was never met"
+    assert len(died) > 10, "no migration was killed"
 
 
-def kill_migrations(folder: Path, *, steps: int, number: int, dice: random.Random) -> None:
+def kill_migrations(folder: Path, *, steps: int, number: int, rng: random.Random) -> None:
     old = folder / "old"
-    ask(schemas.make_old, home=str(old), steps=steps)
+    ask(schemas.create_old, home=str(old), steps=steps)
 
     def fresh(name: str) -> str:
         return shutil.copytree(old, folder / name).as_posix()
@@ -60,16 +60,16 @@ def kill_migrations(folder: Path, *, steps: int, number: int, dice: random.Rando
     whole = traced(schemas.migrate, home=fresh("counted"), trace=folder / "counted.trace")
     assert whole.code == 0, whole.output
     points = points_of(whole)
-    chosen = sample_points(points, number, dice)
+    chosen = sample_points(points, number, rng)
     print(f"{len(chosen)} of {len(points)} points from schema {steps}")
 
     def kill(point: CallPoint) -> None:
         home = fresh(f"home-{point}")
         inject = f"{point.call}:signal=SIGKILL:when={point.number}"
-        ended = traced(schemas.migrate, inject, home=home, trace=folder / f"{point}.trace")
-        assert ended.killed, f"at {point} nothing fired: {ended.code} {ended.output}"
-        looked = run(schemas.look, home=home, steps=steps)
-        assert looked.code == 0, f"killed at {point}:\n{looked.output}"
+        outcome = traced(schemas.migrate, inject, home=home, trace=folder / f"{point}.trace")
+        assert outcome.killed, f"at {point} no fault was injected: {outcome.code} {outcome.output}"
+        checked = run(schemas.look, home=home, steps=steps)
+        assert checked.code == 0, f"killed at {point}:\n{checked.output}"
         shutil.rmtree(home)
 
     two_at_a_time(kill, chosen)
@@ -77,9 +77,9 @@ def kill_migrations(folder: Path, *, steps: int, number: int, dice: random.Rando
 
 @pytest.mark.parametrize("steps", SOME_AGES)
 def test_a_migration_killed_at_a_system_call_is_run_again(tmp_path: Path, steps: int) -> None:
-    """M35, C02, J1: at calls from all over it."""
+    """M35, C02, J1: at calls from the whole migration."""
     need_strace()
-    kill_migrations(tmp_path, steps=steps, number=4, dice=seeded_random())
+    kill_migrations(tmp_path, steps=steps, number=4, rng=seeded_random())
 
 
 @pytest.mark.torture
@@ -87,7 +87,7 @@ def test_a_migration_killed_at_a_system_call_is_run_again(tmp_path: Path, steps:
 def test_a_migration_killed_at_every_system_call_is_run_again(tmp_path: Path, steps: int) -> None:
     """M35, C02, J1: at each of them."""
     need_strace()
-    kill_migrations(tmp_path, steps=steps, number=1_000_000, dice=seeded_random())
+    kill_migrations(tmp_path, steps=steps, number=1_000_000, rng=seeded_random())
 
 
 # -- two at once, and too new ------------------------------------------------------------------------------
@@ -95,7 +95,7 @@ def test_a_migration_killed_at_every_system_call_is_run_again(tmp_path: Path, st
 
 def migrate_at_once(folder: Path, *, steps: int, processes: int) -> None:
     home = str(folder)
-    ask(schemas.make_old, home=home, steps=steps)
+    ask(schemas.create_old, home=home, steps=steps)
     names = [f"p{n}" for n in range(processes)]
     run_together([RunningActor(schemas.migrate_together, home=home, name=name) for name in names])
     texts = ask(schemas.look, home=home, steps=steps)
@@ -112,7 +112,7 @@ def test_processes_that_open_an_old_store_at_once_migrate_it_once(tmp_path: Path
 @pytest.mark.torture
 @pytest.mark.parametrize("steps", AGES)
 def test_many_processes_that_open_an_old_store_at_once_migrate_it_once(tmp_path: Path, steps: int) -> None:
-    """M36, J2: eight of them, again and again."""
+    """M36, J2: eight processes, 40 times."""
     for turn in range(40):
         migrate_at_once(tmp_path / str(turn), steps=steps, processes=8)
 
@@ -120,10 +120,10 @@ def test_many_processes_that_open_an_old_store_at_once_migrate_it_once(tmp_path:
 def test_a_store_of_a_newer_inmind_is_read_and_not_written(tmp_path: Path) -> None:
     """M36: every write is refused with the next step, and nothing has changed."""
     home = str(tmp_path / "home")
-    ask(schemas.make_newer, home=home)
+    ask(schemas.create_newer, home=home)
     before = ask(schemas.dump, home=home)
-    met = ask(schemas.meet_newer, home=home)
-    assert met["reads"] == {
+    result = ask(schemas.use_newer, home=home)
+    assert result["reads"] == {
         "overview": "from tomorrow\n",
         "memory": "kept\n",
         "documents": ["MEMORY.md", "overview.md"],
@@ -132,7 +132,7 @@ def test_a_store_of_a_newer_inmind_is_read_and_not_written(tmp_path: Path) -> No
         "prompt": "user",
         "past": 2,
     }
-    for name, (code, message) in met["refused"].items():
+    for name, (code, message) in result["refused"].items():
         assert code == "READ_ONLY", f"{name}: {code} {message}"
         assert f"schema {len(MIGRATIONS) + 1}" in message
         assert "upgrade inmind" in message
@@ -185,7 +185,7 @@ def test_only_safe_sqlite_versions_use_a_write_ahead_log(library: str, mode: str
 
 
 def test_the_sqlite_of_this_python_is_checked_too() -> None:
-    """M41: it is not used, and this is the reason."""
+    """M41: inmind does not use it, because it may be unsafe."""
     version = sqlite3.sqlite_version_info
     fixed = version >= (3, 51, 3) or (3, 50, 7) <= version < (3, 51, 0) or (3, 44, 6) <= version < (3, 45, 0)
     assert journal_mode(sqlite3.sqlite_version) == ("wal" if fixed else "delete")
@@ -199,19 +199,19 @@ def test_an_unsafe_library_uses_no_log_and_logs_a_warning(tmp_path: Path) -> Non
     for library in ("3.40.1", "3.50.6"):
         unsafe = run(schemas.open_with, home=home, library=library)
         assert unsafe.answer["mode"] == "delete"
-        assert unsafe.answer["beside"] == ["inmind.db"]
+        assert unsafe.answer["files"] == ["inmind.db"]
         assert unsafe.output.count(f"SQLite {library}") == 1
         assert "apsw 3.51.3" in unsafe.output
     back = ask(schemas.open_with, home=home, library="3.51.3")
-    assert (back["mode"], back["said"]) == ("wal", ["3.51.3", "3.40.1", "3.50.6", "3.51.3"])
+    assert (back["mode"], back["texts"]) == ("wal", ["3.51.3", "3.40.1", "3.50.6", "3.51.3"])
 
 
 def test_without_a_log_a_killed_writer_loses_nothing_acknowledged(tmp_path: Path) -> None:
     """M41, C02, J1: the rollback journal has the same guarantees, but is slower."""
-    kill_at_random(tmp_path / "home", kills=10, dice=seeded_random(), library="3.40.1")
+    kill_at_random(tmp_path / "home", kills=10, rng=seeded_random(), library="3.40.1")
 
 
 @pytest.mark.torture
 def test_without_a_log_writers_killed_for_long_lose_nothing_acknowledged(tmp_path: Path) -> None:
     """M41, C02, J1: many kills of one home."""
-    kill_at_random(tmp_path / "home", kills=200, dice=seeded_random(), library="3.40.1")
+    kill_at_random(tmp_path / "home", kills=200, rng=seeded_random(), library="3.40.1")

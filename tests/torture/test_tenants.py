@@ -1,6 +1,6 @@
-"""Moving and erasing tenants with kills: at every moment one of two places is complete, and a retry is safe.
+"""Moving and erasing tenants with kills: one of the two places is always complete.
 
-The tables of faults call this M40 and C02.
+A retry is safe. The tables of faults call this M40 and C02.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def servers(postgres_run: Run) -> Generator[list[Server]]:
         yield [one, other]
 
 
-def a_tenant(place: Tenants) -> None:
+def create_filled_tenant(place: Tenants) -> None:
     address = made(place, tenants.NAME)
     lived(address)
     lived(address, session="later")
@@ -39,45 +39,47 @@ def a_tenant(place: Tenants) -> None:
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(
-    "act", [tenants.carry, pytest.param(tenants.drop, marks=pytest.mark.exhaustive)], ids=["moved", "erased"]
+    "act",
+    [tenants.move_tenant, pytest.param(tenants.erase_tenant, marks=pytest.mark.exhaustive)],
+    ids=["moved", "erased"],
 )
 def test_a_move_killed_at_a_system_call_leaves_a_complete_tenant_or_none(tmp_path: Path, act: Any) -> None:
     need_strace()
     start = tmp_path / "start"
-    a_tenant(TenantHomes(start / "here"))
+    create_filled_tenant(TenantHomes(start / "here"))
     before = ask(tenants.look, place=str(start / "here"))
     assert before
 
     def places(name: str) -> dict[str, str]:
         folder = shutil.copytree(start, tmp_path / name)
         both = {"here": str(folder / "here"), "there": str(folder / "there")}
-        return both if act is tenants.carry else {"here": both["here"]}
+        return both if act is tenants.move_tenant else {"here": both["here"]}
 
     whole = traced(act, trace=tmp_path / "counted.trace", **places("counted"))
     assert whole.code == 0, whole.output
     points = points_of(whole)
     assert len(points) > 20
-    chosen, left_in = sample_points(points, 10, seeded_random()), set[bool]()
+    chosen, results = sample_points(points, 10, seeded_random()), set[bool]()
     for point in chosen:
-        where = places(f"at-{point}")
+        locations = places(f"at-{point}")
         inject = f"{point.call}:signal=SIGKILL:when={point.number}"
-        ended = traced(act, inject, trace=tmp_path / f"{point}.trace", **where)
-        assert ended.killed, f"at {point} nothing fired: {ended.code} {ended.output}"
-        here = ask(tenants.look, place=where["here"])
-        assert here in (before, None), f"killed at {point}: half of it is left"
-        left_in.add(here is not None)
-        if act is tenants.carry:
-            there = ask(tenants.look, place=where["there"])
+        outcome = traced(act, inject, trace=tmp_path / f"{point}.trace", **locations)
+        assert outcome.killed, f"at {point} no fault was injected: {outcome.code} {outcome.output}"
+        here = ask(tenants.look, place=locations["here"])
+        assert here in (before, None), f"killed at {point}: part of it remains"
+        results.add(here is not None)
+        if act is tenants.move_tenant:
+            there = ask(tenants.look, place=locations["there"])
             assert before in (here, there), f"killed at {point}: neither has it"
-            again = ask_again(where)
-            assert not ended.all("done") or again == ["NOT_FOUND"], again
-            assert ask(tenants.look, place=where["there"]) == before
+            again = retry(locations)
+            assert not outcome.all("done") or again == ["NOT_FOUND"], again
+            assert ask(tenants.look, place=locations["there"]) == before
         else:
-            run(act, **where)
-        assert ask(tenants.look, place=where["here"]) is None
-        left = [path for place in where.values() for path in Path(place).glob("*")]
-        assert [path.name for path in left] == (["ada"] if act is tenants.carry else [])
-    assert left_in == {True, False}, "all kills fell on one side"
+            run(act, **locations)
+        assert ask(tenants.look, place=locations["here"]) is None
+        remaining = [path for place in locations.values() for path in Path(place).glob("*")]
+        assert [path.name for path in remaining] == (["ada"] if act is tenants.move_tenant else [])
+    assert results == {True, False}, "all kills happened on one side of the commit"
 
 
 # -- with databases: before each statement --------------------------------------------------------------------
@@ -112,10 +114,10 @@ def test_a_move_killed_in_the_last_round_leaves_the_source_usable(
     with tenants.tenants_at(here) as source, tenants.tenants_at(there) as target:
         address = made(source, tenants.NAME)
         lived(address)
-        assert run(tenants.carry, here=here, there=there, die=True).killed
+        assert run(tenants.move_tenant, here=here, there=there, die=True).killed
         lived(address, session="later")
         before = ask(tenants.look, place=here)
-        assert ask_again({"here": here, "there": there}) == []
+        assert retry({"here": here, "there": there}) == []
         assert (ask(tenants.look, place=here), ask(tenants.look, place=there)) == (None, before)
         target.erase(tenants.NAME)
 
@@ -124,24 +126,24 @@ def kill_at(here: str, there: str, step: int) -> int:
     """Start over, be killed, check, call again, check, and clean up."""
     places = {"here": here, "there": there}
     with tenants.tenants_at(here) as source, tenants.tenants_at(there) as target:
-        a_tenant(source)
+        create_filled_tenant(source)
         before = ask(tenants.look, place=here)
-        ended = run(tenants.carry, step=step, **places)
-        assert ended.killed == (step >= 0), f"before statement {step}: {ended.code} {ended.output}"
-        found = ask(tenants.look, place=here), ask(tenants.look, place=there)
-        assert before in found, f"before statement {step} neither has it"
-        again = ask_again(places)
+        outcome = run(tenants.move_tenant, step=step, **places)
+        assert outcome.killed == (step >= 0), f"before statement {step}: {outcome.code} {outcome.output}"
+        contents = ask(tenants.look, place=here), ask(tenants.look, place=there)
+        assert before in contents, f"before statement {step} neither has it"
+        again = retry(places)
         assert again in ([], ["NOT_FOUND"])
-        assert again == [] or found == (None, before)
+        assert again == [] or contents == (None, before)
         assert (ask(tenants.look, place=here), ask(tenants.look, place=there)) == (None, before)
         assert [one.can_log_in for one in target.list_all()] == [True]
         target.erase(tenants.NAME)
         assert not list(Path(here).glob("*"))
-    return ended.answer if step < 0 else 0
+    return outcome.answer if step < 0 else 0
 
 
-def ask_again(places: dict[str, str]) -> list[str]:
+def retry(places: dict[str, str]) -> list[str]:
     """Call again; return the error, if there was one."""
-    ended = run(tenants.carry, **places)
-    assert ended.code == 0, ended.output
-    return [code for code, _ in ended.all("refused")]
+    outcome = run(tenants.move_tenant, **places)
+    assert outcome.code == 0, outcome.output
+    return [code for code, _ in outcome.all("refused")]

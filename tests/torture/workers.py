@@ -1,4 +1,4 @@
-"""Workers on a database in separate processes that end where a test wants them to."""
+"""Workers on a database, in separate processes that end at a chosen point."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from inmind.memory.memory import upkeep_runner_of
 from inmind.testing import ManualClock
 
 SHORT = timedelta(seconds=1)
-"""A lease that a test can wait for."""
+"""A lease short enough for a test to wait for."""
 
 QUICKLY: Mapping[str, Any] = {
     "dream.first_minutes": 0,
@@ -38,7 +38,7 @@ QUICKLY: Mapping[str, Any] = {
 NOTES = ("Ada prefers tabs over spaces", "The cat of Ada is called Pascal")
 
 DONE = "done"
-"""Behind all stages: its worker knows that the job is done, and the queue does not yet."""
+"""After all stages: the worker has finished the job, and the queue is not updated yet."""
 
 
 class EndlessModel:
@@ -46,11 +46,11 @@ class EndlessModel:
 
     name = "endless"
 
-    def __init__(self, asked: Callable[[], object]) -> None:
-        self._asked = asked
+    def __init__(self, on_request: Callable[[], object]) -> None:
+        self._on_request = on_request
 
     def ask(self, question: Question, /, *, seconds: float) -> ModelReply:  # noqa: ARG002 -- the port's
-        self._asked()
+        self._on_request()
         threading.Event().wait()
         raise AssertionError("the model call was never stopped")
 
@@ -80,31 +80,31 @@ def a_worker(
     clock: Any = None,
     embedder: Any = None,
 ) -> Generator[DatabaseWorker]:
-    given = {**QUICKLY, **(settings or {})}
-    with Memory.open(url, embedder=embedder, model=model, settings=given, clock=clock) as memory:
-        house = upkeep_runner_of(memory)
-        yield DatabaseWorker(house, job_queue(house), url, concurrency=most, on_done=told or ignore_heartbeats)
+    all_settings = {**QUICKLY, **(settings or {})}
+    with Memory.open(url, embedder=embedder, model=model, settings=all_settings, clock=clock) as memory:
+        runner = upkeep_runner_of(memory)
+        yield DatabaseWorker(runner, job_queue(runner), url, concurrency=most, on_done=told or ignore_heartbeats)
 
 
 def ignore_heartbeats(_: str, __: Upkeep) -> None:
-    """Ignore the report."""
+    """The default callback."""
 
 
-def killed_behind(voice: ActorChannel, *, url: str, calls: str, stage: str) -> None:
+def killed_behind(channel: ActorChannel, *, url: str, calls: str, stage: str) -> None:
     """Run all due jobs until the first dream reaches a stage, and die."""
 
     def kill() -> None:
-        voice.tell("ending", stage)
+        channel.report("ending", stage)
         os.kill(os.getpid(), signal.SIGKILL)
 
-    tell = DreamLease.report_phase
+    report = DreamLease.report_phase
 
     def stopping(lease: DreamLease, phase: str, detail: str = "") -> None:
         if phase == BEHIND.get(stage):
             kill()
-        tell(lease, phase, detail)
+        report(lease, phase, detail)
 
-    def told(_: str, done: Upkeep) -> None:
+    def on_done(_: str, done: Upkeep) -> None:
         if stage == DONE and done.dreams:
             kill()
 
@@ -112,12 +112,12 @@ def killed_behind(voice: ActorChannel, *, url: str, calls: str, stage: str) -> N
     with (
         leases_are_short(),
         patch.object(DreamLease, "report_phase", stopping),
-        a_worker(url, model=model, told=told) as worker,
+        a_worker(url, model=model, told=on_done) as worker,
     ):
         worker.run_once()
 
 
-def goes_on(voice: ActorChannel, *, url: str, calls: str) -> None:
+def goes_on(channel: ActorChannel, *, url: str, calls: str) -> None:
     """Run until killed."""
     with (
         leases_are_short(),
@@ -126,50 +126,50 @@ def goes_on(voice: ActorChannel, *, url: str, calls: str) -> None:
             url,
             model=PaidModel(calls),
             settings={"worker.tries": 100},
-            told=lambda owner, _: voice.tell("tended", owner),
+            told=lambda owner, _: channel.report("maintained", owner),
         ) as worker,
     ):
         worker.run(1.0)
 
 
-def dies_of_a_proposal(voice: ActorChannel, *, url: str, calls: str) -> None:
+def dies_of_a_proposal(channel: ActorChannel, *, url: str, calls: str) -> None:
     """Work until a new proposal is in the journal, and die."""
-    proposed = DreamLease.record_proposal
+    record = DreamLease.record_proposal
 
-    def dying(lease: DreamLease, proposal: Proposal) -> None:
-        proposed(lease, proposal)
-        voice.tell("proposed", lease.dream)
+    def record_and_die(lease: DreamLease, proposal: Proposal) -> None:
+        record(lease, proposal)
+        channel.report("proposed", lease.dream)
         os.kill(os.getpid(), signal.SIGKILL)
 
-    with patch.object(DreamLease, "record_proposal", dying):
-        goes_on(voice, url=url, calls=calls)
+    with patch.object(DreamLease, "record_proposal", record_and_die):
+        goes_on(channel, url=url, calls=calls)
 
 
-def leaves_in_the_middle(voice: ActorChannel, *, url: str) -> None:
+def leaves_in_the_middle(channel: ActorChannel, *, url: str) -> None:
     """Stop on SIGTERM while a model call is running."""
-    model = EndlessModel(lambda: voice.tell("asked"))
+    model = EndlessModel(lambda: channel.report("asked"))
     with a_worker(url, model=model) as worker:
         signal.signal(signal.SIGTERM, lambda _, __: worker.stop())
         worker.run(1.0)
-    voice.tell("left")
+    channel.report("left")
 
 
 def dreams_within(
-    voice: ActorChannel, *, url: str, calls: str, resources: list[str], limits: dict[str, Any]
+    channel: ActorChannel, *, url: str, calls: str, resources: list[str], limits: dict[str, Any]
 ) -> list[tuple[str, str]]:
-    """Proposer and outcome of each of these dreams; one that has to wait is cancelled."""
+    """Return proposer and outcome of each dream; one that has to wait is cancelled."""
 
     def dreamt(resource: str) -> tuple[str, str]:
-        told: list[str] = []
+        details: list[str] = []
         dream = memory.dream(
             resource,
-            watch=lambda _, detail: told.append(detail),
-            cancelled=lambda: bool(told) and told[-1].startswith("waiting until"),
+            watch=lambda _, detail: details.append(detail),
+            cancelled=lambda: bool(details) and details[-1].startswith("waiting until"),
         )
         return dream.by, dream.code or dream.status
 
     with Memory.open(url, embedder=None, model=PaidModel(calls), settings=limits, clock=ManualClock()) as memory:
-        voice.wait()
+        channel.wait()
         return [dreamt(resource) for resource in resources]
 
 

@@ -1,4 +1,4 @@
-"""Actors that write: one until it is killed, or many at once."""
+"""Actors that write: one until it is killed, or several concurrently."""
 
 from __future__ import annotations
 
@@ -47,17 +47,17 @@ def a_reply(name: str, text: str) -> dict[str, Any]:
     return {"id": f"chatcmpl-{'0' * 16}-{name}", "choices": [{"message": message, "finish_reason": "tool_calls"}]}
 
 
-# -- one that is killed ------------------------------------------------------------------------------------
+# -- until killed ------------------------------------------------------------------------------------
 
 
-def write_on(voice: ActorChannel, *, home: str, seed: int, library: str = "") -> None:
+def write_forever(channel: ActorChannel, *, home: str, seed: int, library: str = "") -> None:
     """Report what is stored, then write forever and report each acknowledged write."""
     session = session_of(opened(home, library=library), scratchpad="resource")
-    voice.tell("seen", written(session))
-    dice = random.Random(seed)
+    channel.report("seen", written(session))
+    rng = random.Random(seed)
     for number in itertools.count():
         name = f"{seed}-{number}"
-        match dice.randrange(6):
+        match rng.randrange(6):
             case 0:
                 session.add([{"role": "user", "content": f"{name} {part}"} for part in range(BATCH)])
             case 1:
@@ -70,23 +70,23 @@ def write_on(voice: ActorChannel, *, home: str, seed: int, library: str = "") ->
                 session.record(a_reply(name, f"{name} {NOTED}"))
             case _:
                 session.write("MEMORY.md", name)
-        voice.tell("wrote", name)
+        channel.report("wrote", name)
 
 
-def look(voice: ActorChannel, *, home: str, library: str = "") -> list[str]:
+def look(channel: ActorChannel, *, home: str, library: str = "") -> list[str]:
     memory = opened(home, library=library)
     session = session_of(memory, scratchpad="resource")
-    there = written(session)
+    names = written(session)
     check_replies(session)
     folder = Path(home) / "sessions" / "--w--" / "s"
     assert (folder / "working-memory" / "overview.md").read_text() == session.read("overview.md")
-    shown = [json.loads(line) for line in (folder / "messages.jsonl").read_text().splitlines()]
-    said = [event.seq for event in session.events() if isinstance(event.payload, MessageAdded)]
-    assert [line["seq"] for line in shown if "message" in line] == said
+    lines = [json.loads(line) for line in (folder / "messages.jsonl").read_text().splitlines()]
+    seqs = [event.seq for event in session.events() if isinstance(event.payload, MessageAdded)]
+    assert [line["seq"] for line in lines if "message" in line] == seqs
     memory.close()
     sound(Path(home))
-    voice.tell("sound")
-    return there
+    channel.report("sound")
+    return names
 
 
 def written(session: Session) -> list[str]:
@@ -113,7 +113,7 @@ def written(session: Session) -> list[str]:
         names.append(name)
     names += [text for text in memory_versions(session) if text]
     names += [line for line in scratchpad_lines(session) if not line.endswith(NOTED)]
-    assert len(names) == len(set(names)), "something is there twice"
+    assert len(names) == len(set(names)), "a write is stored twice"
     return names
 
 
@@ -122,8 +122,8 @@ def check_replies(session: Session) -> None:
     noted = [line.removesuffix(f" {NOTED}") for line in scratchpad_lines(session) if line.endswith(NOTED)]
     messages = [event.payload.wire for event in session.events() if isinstance(event.payload, MessageAdded)]
     recorded = [wire["content"] for wire in messages if wire["role"] == "assistant"]
-    assert len(noted) == len(set(noted)), "a reply was carried out twice"
-    assert set(recorded) == set(noted), "a reply was recorded and not carried out, or the other way around"
+    assert len(noted) == len(set(noted)), "a reply was executed twice"
+    assert set(recorded) == set(noted), "a reply was recorded and not executed, or executed and not recorded"
 
 
 def scratchpad_lines(session: Session) -> list[str]:
@@ -131,19 +131,19 @@ def scratchpad_lines(session: Session) -> list[str]:
 
 
 def memory_versions(session: Session) -> list[str]:
-    store = session._store  # pyright: ignore[reportPrivateUsage] -- a resource's journal has no door of its own yet
+    store = session._store  # pyright: ignore[reportPrivateUsage] -- a resource's journal has no public API yet
     events = store.read("resource/ada", kind="document")
     return [event.payload.text for event in events if isinstance(event.payload, DocumentWritten)]
 
 
-# -- many at once ------------------------------------------------------------------------------------------
+# -- concurrent writers ------------------------------------------------------------------------------------------
 
 
-def add_many(voice: ActorChannel, *, home: str, name: str, number: int) -> None:
-    """Messages and observations alternately, each with an id and sent twice: a retry changes nothing."""
+def add_many(channel: ActorChannel, *, home: str, name: str, number: int) -> None:
+    """Add messages and observations alternately, each with an id and twice, as in a retry."""
     memory = opened(home)
     session = session_of(memory)
-    voice.wait()
+    channel.wait()
     for n in range(number):
         id = f"{name}-{n}"
         for _ in range(2):
@@ -154,20 +154,20 @@ def add_many(voice: ActorChannel, *, home: str, name: str, number: int) -> None:
     memory.close()
 
 
-def prepare_many(voice: ActorChannel, *, home: str, number: int) -> list[int]:
+def prepare_many(channel: ActorChannel, *, home: str, number: int) -> list[int]:
     memory = opened(home)
     session = session_of(memory)
-    voice.wait()
+    channel.wait()
     calls = [session.prepare().call for _ in range(number)]
     memory.close()
     return calls
 
 
-def write_many(voice: ActorChannel, *, home: str, name: str, path: str, number: int) -> int:
+def write_many(channel: ActorChannel, *, home: str, name: str, path: str, number: int) -> int:
     """Append lines: read, decide, write; start over on a conflict."""
     memory = opened(home)
     session = session_of(memory)
-    voice.wait()
+    channel.wait()
     conflicts = 0
     for n in range(number):
         while True:
@@ -181,11 +181,11 @@ def write_many(voice: ActorChannel, *, home: str, name: str, path: str, number: 
     return conflicts
 
 
-def write_once(voice: ActorChannel, *, home: str, path: str, text: str, base: int) -> dict[str, Any]:
+def write_once(channel: ActorChannel, *, home: str, path: str, text: str, base: int) -> dict[str, Any]:
     """Two of these start at the same version of a document."""
     memory = opened(home)
     session = session_of(memory)
-    voice.wait()
+    channel.wait()
     try:
         return {"version": session.write(path, text, base=base)}
     except Conflict as conflict:
@@ -200,38 +200,38 @@ def write_once(voice: ActorChannel, *, home: str, path: str, text: str, base: in
         memory.close()
 
 
-def read_once(voice: ActorChannel, *, home: str, path: str) -> dict[str, Any]:
+def read_once(channel: ActorChannel, *, home: str, path: str) -> dict[str, Any]:
     memory = opened(home)
     session = session_of(memory)
     text, version = session.read(path), session.documents()[path]
     memory.close()
-    voice.tell("read", path)
+    channel.report("read", path)
     return {"text": text, "version": version}
 
 
-def begin_document(voice: ActorChannel, *, home: str, path: str, text: str) -> int:
+def begin_document(channel: ActorChannel, *, home: str, path: str, text: str) -> int:
     memory = opened(home)
     version = session_of(memory).write(path, text)
     memory.close()
-    voice.tell("begun", path)
+    channel.report("begun", path)
     return version
 
 
-def census(voice: ActorChannel, *, home: str) -> dict[str, Any]:
+def census(channel: ActorChannel, *, home: str) -> dict[str, Any]:
     """Everything that all writers have written."""
     memory = opened(home)
     session = session_of(memory)
     events = session.events()
     assert [event.seq for event in events] == list(range(1, len(events) + 1))
-    said = [event.payload.wire["id"] for event in events if isinstance(event.payload, MessageAdded)]
+    message_ids = [event.payload.wire["id"] for event in events if isinstance(event.payload, MessageAdded)]
     observed = [event.payload.call_id for event in events if isinstance(event.payload, ToolObserved)]
     folder = Path(home) / "sessions" / "--w--" / "s"
-    shown = [json.loads(line) for line in (folder / "messages.jsonl").read_text().splitlines()]
+    lines = [json.loads(line) for line in (folder / "messages.jsonl").read_text().splitlines()]
     answer: dict[str, Any] = {
-        "said": said,
+        "messages": message_ids,
         "observed": observed,
         "calls": session.state.prompt.calls,
-        "shown": [line["message"]["id"] for line in shown if "message" in line],
+        "lines": [line["message"]["id"] for line in lines if "message" in line],
         "documents": {path: session.read(path) for path in session.documents()},
         "leftovers": [str(file) for file in Path(home).rglob(".inmind-*")],
     }
@@ -244,7 +244,7 @@ def census(voice: ActorChannel, *, home: str) -> dict[str, Any]:
             assert file.read_text() == answer["documents"][path], path
     memory.close()
     sound(Path(home))
-    voice.tell("sound")
+    channel.report("sound")
     return answer
 
 
@@ -284,23 +284,23 @@ OTHERS: dict[str, Callable[[Session, str], Any]] = {
 }
 
 
-def lose_reply(voice: ActorChannel, *, home: str, call: str, scratchpad: Scope = "thread") -> None:
+def lose_reply(channel: ActorChannel, *, home: str, call: str, scratchpad: Scope = "thread") -> None:
     """Die right after the first commit of the call, before it returns."""
     memory = opened(home)
-    session = begun(memory, scratchpad)
+    session = create_session(memory, scratchpad)
     store = memory._context.store  # pyright: ignore[reportPrivateUsage] -- the reply is lost between it and its caller
     append = store.append
 
-    def appended_and_gone(*arguments: Any, **options: Any) -> Any:
+    def append_and_die(*arguments: Any, **options: Any) -> Any:
         append(*arguments, **options)
         os.kill(os.getpid(), signal.SIGKILL)
 
-    store.append = appended_and_gone
-    voice.tell("calling", call)
+    store.append = append_and_die
+    channel.report("calling", call)
     CALLS[call](session, "key-1")
 
 
-def begun(memory: Memory, scratchpad: Scope = "thread") -> Session:
+def create_session(memory: Memory, scratchpad: Scope = "thread") -> Session:
     """A session with a prompt, a page, and a child with changes to merge back."""
     session = session_of(memory, scratchpad=scratchpad)
     session.prepare([{"role": "user", "content": "before"}])
@@ -309,14 +309,14 @@ def begun(memory: Memory, scratchpad: Scope = "thread") -> Session:
     return session
 
 
-def retry(voice: ActorChannel, *, home: str, call: str, scratchpad: Scope = "thread") -> dict[str, Any]:
+def retry(channel: ActorChannel, *, home: str, call: str, scratchpad: Scope = "thread") -> dict[str, Any]:
     """The same call twice; then another one with the same key."""
     memory = opened(home)
     session = session_of(memory, scratchpad=scratchpad)
     before = counts(session)
     first = CALLS[call](session, "key-1")
     again = CALLS[call](session, "key-1")
-    voice.tell("retried", call)
+    channel.report("retried", call)
     refused = ""
     if call in OTHERS:
         try:
@@ -331,17 +331,17 @@ def retry(voice: ActorChannel, *, home: str, call: str, scratchpad: Scope = "thr
 
 def counts(session: Session) -> dict[str, int]:
     """Number of events of each stream."""
-    store = session._store  # pyright: ignore[reportPrivateUsage] -- a resource's journal has no door of its own yet
+    store = session._store  # pyright: ignore[reportPrivateUsage] -- a resource's journal has no public API yet
     return {stream: store.version(stream) for stream in store.stream_names("")}
 
 
-def call_in(voice: ActorChannel, *, home: str, call: str) -> list[int]:
+def call_in(channel: ActorChannel, *, home: str, call: str) -> list[int]:
     """The same key in a home where it was not used."""
     memory = opened(home)
-    session = begun(memory)
+    session = create_session(memory)
     before = counts(session)
     CALLS[call](session, "key-1")
     after = counts(session)
     memory.close()
-    voice.tell("called", call)
+    channel.report("called", call)
     return [sum(before.values()), sum(after.values())]

@@ -27,11 +27,11 @@ STREAM = "resource/ada"
 PATH = "MEMORY.md"
 
 
-def a_page(text: str) -> Draft:
+def page_draft(text: str) -> Draft:
     return Draft(payload=DocumentWritten(path=PATH, text=text), origin=Origin.USER)
 
 
-def a_key(name: str) -> Key:
+def make_key(name: str) -> Key:
     return Key(value=f"write {name}", request=name)
 
 
@@ -39,14 +39,14 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-def put(store: Store, name: str, *, keyed: bool, stream: str = STREAM, beside: str = "") -> AppendResult:
+def put(store: Store, name: str, *, keyed: bool, stream: str = STREAM, companion: str = "") -> AppendResult:
     """Append a page: read, decide, append; retry on a conflict."""
-    key = a_key(name) if keyed else None
+    key = make_key(name) if keyed else None
     while True:
-        other = Batch(beside, [a_page(name)], store.version(beside)) if beside else None
+        other = Batch(companion, [page_draft(name)], store.version(companion)) if companion else None
         try:
             return store.append(
-                stream, [a_page(name)], expected=store.version(stream), at=now(), key=key, companion=other
+                stream, [page_draft(name)], expected=store.version(stream), at=now(), key=key, companion=other
             )
         except Conflict:
             continue
@@ -73,25 +73,25 @@ def names(store: Store, stream: str = STREAM) -> list[str]:
     return [_text(event) for event in events]
 
 
-def census(voice: ActorChannel, *, url: str, stream: str = STREAM) -> list[str]:
+def census(channel: ActorChannel, *, url: str, stream: str = STREAM) -> list[str]:
     """The content as a new process sees it."""
     store = PostgresStore.open(url)
-    found = names(store, stream)
+    texts = names(store, stream)
     places = [position for position, _ in store.events_since(0, kinds=["document"], limit=1_000_000)]
     assert places == sorted(set(places))
     assert all(count == version for count, version in _tables(store))
     store.close()
-    voice.tell("counted")
-    return found
+    channel.report("counted")
+    return texts
 
 
 def _tables(store: PostgresStore) -> list[tuple[int, int]]:
     """Events and recorded version of each stream."""
-    counted = store.database.in_schema(
+    query = store.database.in_schema(
         "SELECT count(events.seq), version FROM tenant.streams LEFT JOIN tenant.events ON events.stream = streams.id "
         "GROUP BY streams.id, version"
     )
-    return store.database.read(lambda connection: connection.execute(counted).fetchall())
+    return store.database.read(lambda connection: connection.execute(query).fetchall())
 
 
 def _text(event: Event) -> str:
@@ -99,41 +99,41 @@ def _text(event: Event) -> str:
     return event.payload.text
 
 
-# -- amid kills --------------------------------------------------------------------------------------------
+# -- with kills --------------------------------------------------------------------------------------------
 
 
-def write_on(voice: ActorChannel, *, url: str, name: str, seed: int) -> None:
-    """Write until killed, whatever happens to the server, and report the result of each write.
+def write_forever(channel: ActorChannel, *, url: str, name: str, seed: int) -> None:
+    """Write until killed, also while the server is down, and report the result of each write.
 
     A write with a key is retried until there is a result.
     """
-    dice = random.Random(seed)
-    store = _patiently(lambda: PostgresStore.open(url, seconds=5))
-    voice.wait()
+    rng = random.Random(seed)
+    store = _open_with_retries(lambda: PostgresStore.open(url, seconds=5))
+    channel.wait()
     number = 0
     while True:
         number += 1
-        id, keyed = f"{name}-{number}", dice.random() < 0.5
-        beside = f"resource/{name}" if dice.random() < 0.3 else ""
+        id, keyed = f"{name}-{number}", rng.random() < 0.5
+        companion = f"resource/{name}" if rng.random() < 0.3 else ""
         while True:
             try:
-                put(store, id, keyed=keyed, beside=beside)
-                voice.tell("wrote", id)
+                put(store, id, keyed=keyed, companion=companion)
+                channel.report("wrote", id)
                 break
             except OutcomeUnknown:
                 if not keyed:
-                    voice.tell("unknown", id)
+                    channel.report("unknown", id)
                     break
-                voice.tell("again", id)
+                channel.report("again", id)
             except StoreError as error:
                 if not keyed:
-                    voice.tell("refused", id, error.code)
+                    channel.report("refused", id, error.code)
                     break
-                voice.tell("again", id)
+                channel.report("again", id)
             time.sleep(0.01)
 
 
-def _patiently(open: Callable[[], PostgresStore]) -> PostgresStore:
+def _open_with_retries(open: Callable[[], PostgresStore]) -> PostgresStore:
     until = time.monotonic() + 30
     while True:
         try:
@@ -143,21 +143,21 @@ def _patiently(open: Callable[[], PostgresStore]) -> PostgresStore:
             time.sleep(0.02)
 
 
-# -- many at once ------------------------------------------------------------------------------------------
+# -- concurrent clients ------------------------------------------------------------------------------------------
 
 
-def count_up(voice: ActorChannel, *, url: str, threads: int, each: int) -> int:
+def count_up(channel: ActorChannel, *, url: str, threads: int, each: int) -> int:
     """Threads that read a number, add one and write it, with the commit loop."""
     store = PostgresStore.open(url, max_connections=threads)
     decided = [0] * threads
-    voice.wait()
+    channel.wait()
 
     def count(thread: int) -> None:
         stream = Stream(store, STREAM, ResourceFold(STREAM), now)
 
         def decide(state: ResourceState, _: datetime) -> Decision[ResourceState, None]:
             decided[thread] += 1
-            return Decision([a_page(str(int(state.documents.text(PATH) or 0) + 1))], None)
+            return Decision([page_draft(str(int(state.documents.text(PATH) or 0) + 1))], None)
 
         for _ in range(each):
             stream.commit(decide)
@@ -167,25 +167,27 @@ def count_up(voice: ActorChannel, *, url: str, threads: int, each: int) -> int:
     return sum(decided)
 
 
-def cross(voice: ActorChannel, *, url: str, first: str, second: str, name: str, each: int, pairs: int) -> None:
+def cross(channel: ActorChannel, *, url: str, first: str, second: str, name: str, each: int, pairs: int) -> None:
     """Append to two streams at once; several pairs one after another."""
     store = PostgresStore.open(url)
-    voice.wait()
+    channel.wait()
     for pair in range(pairs):
         for n in range(each):
-            put(store, f"{name}-{n}", keyed=n % 2 == 0, stream=f"{first}{pair or ''}", beside=f"{second}{pair or ''}")
+            put(
+                store, f"{name}-{n}", keyed=n % 2 == 0, stream=f"{first}{pair or ''}", companion=f"{second}{pair or ''}"
+            )
     store.close()
 
 
-def open_fresh(voice: ActorChannel, *, url: str) -> list[str]:
+def open_fresh(channel: ActorChannel, *, url: str) -> list[str]:
     """Open a schema that does not exist yet, several at once."""
-    voice.wait()
+    channel.wait()
     store = PostgresStore.open(url)
     put(store, f"by {os.getpid()}", keyed=True)
     steps = store.database.in_schema("SELECT name FROM tenant.inmind_steps ORDER BY number")
-    made: list[tuple[Any, ...]] = store.database.read(lambda connection: connection.execute(steps).fetchall())
+    rows: list[tuple[Any, ...]] = store.database.read(lambda connection: connection.execute(steps).fetchall())
     store.close()
-    return [step for (step,) in made]
+    return [step for (step,) in rows]
 
 
 def _all_of(threads: list[threading.Thread], running: Sequence[threading.Thread] = ()) -> None:
@@ -199,7 +201,7 @@ def _all_of(threads: list[threading.Thread], running: Sequence[threading.Thread]
 # -- forks -------------------------------------------------------------------------------------------------
 
 
-def both_write(voice: ActorChannel, *, url: str, number: int, exit: str) -> None:
+def both_write(channel: ActorChannel, *, url: str, number: int, exit: str) -> None:
     """Parent and child continue with the store that was open before the fork."""
     store = PostgresStore.open(url)
     put(store, "before", keyed=False)
@@ -217,10 +219,10 @@ def both_write(voice: ActorChannel, *, url: str, number: int, exit: str) -> None
     assert os.waitstatus_to_exitcode(status) == (-signal.SIGKILL if exit == "killed" else 0)
     put(store, "after", keyed=False)
     store.close()
-    voice.tell("done")
+    channel.report("done")
 
 
-def fork_amid_writes(voice: ActorChannel, *, url: str, forks: int) -> int:
+def fork_during_writes(channel: ActorChannel, *, url: str, forks: int) -> int:
     """Fork while other threads write."""
     store = PostgresStore.open(url)
     stop, written = threading.Event(), [0, 0]
@@ -245,16 +247,16 @@ def fork_amid_writes(voice: ActorChannel, *, url: str, forks: int) -> int:
     _all_of([], threads)
     store.close()
     assert codes == [0] * forks
-    voice.tell("done")
+    channel.report("done")
     return sum(written)
 
 
-def fork_in_a_transaction(voice: ActorChannel, *, url: str) -> dict[str, list[str]]:
-    """The child leaves the block of the parent's transaction, and then does something itself."""
+def fork_in_a_transaction(channel: ActorChannel, *, url: str) -> dict[str, list[str]]:
+    """The child leaves the block of the parent's transaction, and then writes."""
     store = PostgresStore.open(url)
     put(store, "before", keyed=False)
-    here, there = os.pipe()
-    pid, told = 0, list[str]()
+    reader, writer = os.pipe()
+    pid, codes = 0, list[str]()
     try:
         with store.bulk_import() as adoption:
             add_pages(adoption, "resource/parent")
@@ -262,19 +264,19 @@ def fork_in_a_transaction(voice: ActorChannel, *, url: str) -> dict[str, list[st
             if pid:
                 os.waitpid(pid, 0)
     except StoreError as error:
-        told.append(error.code)
+        codes.append(error.code)
     if not pid:
         put(store, "by the child", keyed=False)
-        os.write(there, json.dumps([*told, "wrote"]).encode())
+        os.write(writer, json.dumps([*codes, "wrote"]).encode())
         os._exit(0)
-    assert not told, "the parent's transaction was ended"
+    assert not codes, "the parent's transaction was ended"
     store.close()
-    voice.tell("done")
-    return {"child": json.loads(os.read(here, 1_000))}
+    channel.report("done")
+    return {"child": json.loads(os.read(reader, 1_000))}
 
 
-def leave_a_lock(voice: ActorChannel, *, url: str) -> None:
-    """Killed inside a transaction, with a child that lives on."""
+def die_with_a_lock(channel: ActorChannel, *, url: str) -> None:
+    """Die inside a transaction; the child stays alive."""
     store = PostgresStore.open(url)
     put(store, "before", keyed=False)
     hold = store.database.in_schema("SELECT FROM tenant.streams FOR UPDATE")
@@ -286,6 +288,6 @@ def leave_a_lock(voice: ActorChannel, *, url: str) -> None:
         os.kill(parent, signal.SIGKILL)
         while os.getppid() == parent:
             time.sleep(0.001)
-        voice.wait()
-        voice.tell("child lived")
+        channel.wait()
+        channel.report("child alive")
         os._exit(0)

@@ -20,27 +20,27 @@ class OwnServer:
     def __init__(self, server: Server) -> None:
         self.server = server
 
-    def tell(self, *statements: str) -> None:
+    def execute(self, *statements: str) -> None:
         """Run a statement as superuser."""
         with psycopg.connect(self.server.url(), autocommit=True) as connection:
             for statement in statements:
                 connection.execute(statement.encode())
 
-    def ask(self, statement: str) -> list[tuple[object, ...]]:
+    def query(self, statement: str) -> list[tuple[object, ...]]:
         with psycopg.connect(self.server.url(), autocommit=True) as connection:
             return connection.execute(statement.encode()).fetchall()
 
     def tenant(self, name: str, *, tcp: bool = False, options: str = "") -> str:
         """The URL of a role that may create its schema and has none."""
         role = sql.Identifier(name).as_string(None)
-        self.tell(f"CREATE ROLE {role} LOGIN PASSWORD '{SECRET}'", f"GRANT CREATE ON DATABASE postgres TO {role}")
+        self.execute(f"CREATE ROLE {role} LOGIN PASSWORD '{SECRET}'", f"GRANT CREATE ON DATABASE postgres TO {role}")
         return self.url(name, tcp=tcp, options=options)
 
     def url(self, name: str, *, password: str = SECRET, tcp: bool = False, options: str = "") -> str:
         parts = urlsplit(self.server.url(password=password, tcp=tcp))
-        who = f"{quote(name, safe='')}:{quote(password, safe='')}@{parts.netloc.rpartition('@')[2]}"
+        credentials = f"{quote(name, safe='')}:{quote(password, safe='')}@{parts.netloc.rpartition('@')[2]}"
         query = "&".join(part for part in (parts.query, f"options={quote(options)}" if options else "") if part)
-        return urlunsplit(parts._replace(netloc=who, query=query))
+        return urlunsplit(parts._replace(netloc=credentials, query=query))
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import psycopg
 import pytest
 from torture.harness import RunningActor, ask, in_threads, run_together
-from torture.postgres.actors import STREAM, a_page, census, count_up, cross, names, now, open_fresh, put
+from torture.postgres.actors import STREAM, census, count_up, cross, names, now, open_fresh, page_draft, put
 from torture.postgres.conftest import OwnServer
 
 from inmind import Memory
@@ -27,11 +27,11 @@ PROCESSES, THREADS = 4, 4
 
 def race(url: str, *, each: int) -> None:
     clients = [RunningActor(count_up, url=url, threads=THREADS, each=each) for _ in range(PROCESSES)]
-    decided = sum(ended.answer for ended in run_together(clients))
+    decided = sum(outcome.answer for outcome in run_together(clients))
     total = PROCESSES * THREADS * each
     assert ask(census, url=url) == [str(number) for number in range(1, total + 1)]
-    assert decided > total, "no conflict ever happened"
-    print(f"{total} steps by {PROCESSES * THREADS} clients, {decided - total} decided again")
+    assert decided > total, "no conflict happened"
+    print(f"{total} steps by {PROCESSES * THREADS} clients, {decided - total} retried")
 
 
 @pytest.mark.spec("P31", "A3", "J2")
@@ -46,25 +46,25 @@ def test_sixteen_clients_increment_one_number_for_long(tenant_url: str) -> None:
 
 
 @pytest.mark.spec("P31")
-@pytest.mark.parametrize("made", [True, False], ids=["old streams", "new streams"])
-def test_appends_to_two_streams_in_either_order_do_not_deadlock(own: OwnServer, made: bool) -> None:
+@pytest.mark.parametrize("existing", [True, False], ids=["old streams", "new streams"])
+def test_appends_to_two_streams_in_either_order_do_not_deadlock(own: OwnServer, existing: bool) -> None:
     """The server detects a deadlock after ten milliseconds here, and would log it."""
-    url, each, deadlocks = own.tenant(f"cross {made}"), 30, own.server.log.count("deadlock detected")
+    url, each, deadlocks = own.tenant(f"cross {existing}"), 30, own.server.log.count("deadlock detected")
     store = PostgresStore.open(url)
-    if made:
-        put(store, "first", keyed=False, stream="resource/left", beside="resource/right")
+    if existing:
+        put(store, "first", keyed=False, stream="resource/left", companion="resource/right")
     store.close()
     ways = [("resource/left", "resource/right"), ("resource/right", "resource/left")] * 2
-    pairs = 1 if made else each
+    pairs = 1 if existing else each
     actors = [
         RunningActor(cross, url=url, first=first, second=second, name=f"w{n}", each=each // pairs, pairs=pairs)
         for n, (first, second) in enumerate(ways)
     ]
     run_together(actors)
     for pair in range(pairs):
-        left, right = (ask_names(url, f"resource/{side}{pair or ''}") for side in ("left", "right"))
-        assert left == right
-        assert len(set(left)) == len(left) == 4 * each // pairs + made
+        left_names, right_names = (ask_names(url, f"resource/{side}{pair or ''}") for side in ("left", "right"))
+        assert left_names == right_names
+        assert len(set(left_names)) == len(left_names) == 4 * each // pairs + existing
     assert own.server.log.count("deadlock detected") == deadlocks
 
 
@@ -83,15 +83,15 @@ class Boxes:
         self.store = PostgresStore.open(url, seconds=seconds)
         self.database = self.store.database
         self.calls = 0
-        self._tell("CREATE TABLE tenant.boxes (id integer PRIMARY KEY, number integer NOT NULL)")
-        self._tell("INSERT INTO tenant.boxes VALUES (1, 0), (2, 0)")
+        self._execute("CREATE TABLE tenant.boxes (id integer PRIMARY KEY, number integer NOT NULL)")
+        self._execute("INSERT INTO tenant.boxes VALUES (1, 0), (2, 0)")
 
     def numbers(self) -> list[int]:
-        asked = self.database.in_schema("SELECT number FROM tenant.boxes ORDER BY id")
-        rows: list[tuple[int]] = self.database.read(lambda connection: connection.execute(asked).fetchall())
+        query = self.database.in_schema("SELECT number FROM tenant.boxes ORDER BY id")
+        rows: list[tuple[int]] = self.database.read(lambda connection: connection.execute(query).fetchall())
         return [number for (number,) in rows]
 
-    def crossed(self, order: tuple[int, int], meet: Callable[[], None]) -> None:
+    def add_to_both(self, order: tuple[int, int], meet: Callable[[], None]) -> None:
         """Add one to both, in this order; wait for the other in between."""
         add = self.database.in_schema("UPDATE tenant.boxes SET number = number + 1 WHERE id = $1")
 
@@ -104,27 +104,27 @@ class Boxes:
 
         self.database.write(act)
 
-    def read_then_written(self) -> None:
+    def read_then_write(self) -> None:
         """Add one to the value of a snapshot: the server refuses it after a concurrent change."""
-        ask = self.database.in_schema("SELECT number FROM tenant.boxes WHERE id = 1")
-        tell = self.database.in_schema("UPDATE tenant.boxes SET number = $1 WHERE id = 1")
+        select = self.database.in_schema("SELECT number FROM tenant.boxes WHERE id = 1")
+        update = self.database.in_schema("UPDATE tenant.boxes SET number = $1 WHERE id = 1")
 
         def act(connection: Connection) -> None:
             self.calls += 1
             with connection.transaction():
                 connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-                connection.execute(tell, (connection.execute(ask).get + 1,))
+                connection.execute(update, (connection.execute(select).get + 1,))
 
         self.database.write(act)
 
-    def _tell(self, statement: str) -> None:
-        told = self.database.in_schema(statement)
-        self.database.write(lambda connection: connection.execute(told))
+    def _execute(self, statement: str) -> None:
+        query = self.database.in_schema(statement)
+        self.database.write(lambda connection: connection.execute(query))
 
 
 @pytest.mark.spec("P31")
-def test_of_two_deadlocked_transactions_one_is_retried(own: OwnServer) -> None:
-    """A deadlock made by the test, since inmind makes none: 40P01."""
+def test_one_of_two_deadlocked_transactions_is_retried(own: OwnServer) -> None:
+    """The test causes the deadlock (40P01), since inmind does not."""
     boxes, deadlocks = Boxes(own.tenant("circle")), own.server.log.count("deadlock detected")
     barrier = threading.Barrier(2)
 
@@ -132,7 +132,7 @@ def test_of_two_deadlocked_transactions_one_is_retried(own: OwnServer) -> None:
         if boxes.calls <= 2:
             barrier.wait(timeout=10)
 
-    in_threads(lambda order: boxes.crossed(order, meet), [(1, 2), (2, 1)])
+    in_threads(lambda order: boxes.add_to_both(order, meet), [(1, 2), (2, 1)])
     boxes.store.close()
     assert own.server.log.count("deadlock detected") == deadlocks + 1, "no deadlock happened"
     assert boxes.calls == 3
@@ -146,13 +146,13 @@ def test_many_serialization_failures_end_with_each_transaction_done_once(own: Ow
 
     def many(_: int) -> None:
         for _ in range(each):
-            boxes.read_then_written()
+            boxes.read_then_write()
 
     in_threads(many, range(8))
     boxes.store.close()
     assert boxes.calls > 8 * each, "no transaction was retried"
     assert ask_boxes(own, "storm")[0] == 8 * each
-    print(f"{8 * each} done, {boxes.calls - 8 * each} tried again")
+    print(f"{8 * each} done, {boxes.calls - 8 * each} retried")
 
 
 @pytest.mark.spec("P31")
@@ -180,13 +180,13 @@ def test_a_transaction_that_always_fails_to_serialize_reports_a_busy_store(own: 
 
 
 def ask_boxes(own: OwnServer, tenant: str) -> list[object]:
-    return [number for (number,) in own.ask(f'SELECT number FROM "{tenant}".boxes ORDER BY id')]
+    return [number for (number,) in own.query(f'SELECT number FROM "{tenant}".boxes ORDER BY id')]
 
 
 @pytest.mark.spec("M36")
-def test_of_several_processes_that_open_a_new_schema_one_creates_it(tenant_url: str) -> None:
+def test_one_of_several_processes_that_open_a_new_schema_creates_it(tenant_url: str) -> None:
     opening = [RunningActor(open_fresh, url=tenant_url) for _ in range(4)]
-    assert [ended.answer for ended in run_together(opening)] == [list(MIGRATIONS)] * 4
+    assert [outcome.answer for outcome in run_together(opening)] == [list(MIGRATIONS)] * 4
     assert len(set(ask(census, url=tenant_url))) == 4
 
 
@@ -234,29 +234,29 @@ def test_an_open_store_refuses_writes_after_a_newer_inmind_migrated_it(tenant_ur
 @pytest.mark.spec("M36", "J8")
 def test_locks_outside_a_schema_do_not_block_its_creation(own: OwnServer) -> None:
     url = own.tenant("held up", options="-c lock_timeout=5s")
-    with psycopg.connect(own.tenant("stranger")) as stranger:
+    with psycopg.connect(own.tenant("other")) as other:
         for text in ("inmind held up", "inmind index of held up"):
-            stranger.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [text])
+            other.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [text])
         with Memory.open(url, embedder=None) as memory:
             memory.resource("ada").note("The harbour is in the north")
             assert memory.resource("ada").search("harbour")
 
 
 @pytest.mark.spec("K17")
-def test_of_two_appends_at_one_version_one_wins(tenant_url: str) -> None:
-    """And nothing of the other is stored."""
+def test_one_of_several_appends_at_one_version_wins(tenant_url: str) -> None:
+    """Nothing of the others is stored."""
     store = PostgresStore.open(tenant_url)
     barrier = threading.Barrier(8)
 
     def write(number: int) -> str | tuple[str, int, int]:
         barrier.wait(timeout=10)
         try:
-            store.append(STREAM, [a_page(f"n{number}")], expected=0, at=now())
+            store.append(STREAM, [page_draft(f"n{number}")], expected=0, at=now())
         except Conflict as conflict:
             return conflict.stream, conflict.expected, conflict.actual
         return f"n{number}"
 
-    told = in_threads(write, range(8))
+    results = in_threads(write, range(8))
     store.close()
-    assert told.count((STREAM, 0, 1)) == 7
-    assert ask(census, url=tenant_url) == [name for name in told if isinstance(name, str)]
+    assert results.count((STREAM, 0, 1)) == 7
+    assert ask(census, url=tenant_url) == [name for name in results if isinstance(name, str)]

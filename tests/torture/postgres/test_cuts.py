@@ -1,4 +1,4 @@
-"""Connections that end at every relevant moment: done exactly once, or the outcome is unknown.
+"""Connections that end at any moment: a call is done once, or its outcome is unknown.
 
 The tables of faults call this P29, and the lost reply K25.
 """
@@ -12,7 +12,7 @@ import pytest
 from cutting_proxy import How, Proxy, Where
 from postgres import Tenants
 from torture.harness import ask, seeded_random
-from torture.postgres.actors import STREAM, a_key, a_page, adopt, census, names, now, put
+from torture.postgres.actors import STREAM, adopt, census, make_key, names, now, page_draft, put
 
 from inmind.errors import KeyReused, OutcomeUnknown, StoreError, StoreUnavailable
 from inmind.store.postgres import PostgresStore, connection, pool
@@ -31,8 +31,8 @@ SECONDS = 2.0
 @pytest.fixture
 def proxy(tenant_url: str) -> Generator[Proxy]:
     PostgresStore.open(tenant_url).close()
-    with Proxy(tenant_url) as between:
-        yield between
+    with Proxy(tenant_url) as proxy:
+        yield proxy
 
 
 @pytest.fixture
@@ -59,11 +59,11 @@ def test_a_call_with_a_key_is_done_exactly_once(
     assert in_time(began)
     assert (first.first, first.last) == (2, 2)
     if where == "reply":
-        assert first.repeated, "the answer that got lost was no answer"
+        assert first.repeated, "the first attempt was not stored"
     again = put(store, "once", keyed=True)
     assert (again.first, again.last, again.at, again.repeated) == (2, 2, first.at, True)
     with pytest.raises(KeyReused):
-        store.append(STREAM, [a_page("other")], expected=2, at=now(), key=Key(a_key("once").value, "other"))
+        store.append(STREAM, [page_draft("other")], expected=2, at=now(), key=Key(make_key("once").value, "other"))
     assert ask(census, url=tenant_url) == ["first", "once"]
 
 
@@ -76,14 +76,14 @@ def test_a_call_without_a_key_reports_an_unknown_outcome(
 ) -> None:
     began = time.monotonic()
     with proxy.cutting(where, how, at=APPEND) as cut, pytest.raises(OutcomeUnknown) as caught:
-        store.append(STREAM, [a_page("once")], expected=1, at=now())
+        store.append(STREAM, [page_draft("once")], expected=1, at=now())
     assert in_time(began)
-    assert cut.fired == 1, "it was tried again"
+    assert cut.fired == 1, "the call was retried"
     assert caught.value.code == "OUTCOME_UNKNOWN"
     put(store, "then", keyed=False)
-    found = ask(census, url=tenant_url)
-    there = {"before": [["first", "then"]], "reply": [["first", "once", "then"]]}
-    assert found in there.get(where, [["first", "then"], ["first", "once", "then"], ["first", "then", "once"]])
+    names_stored = ask(census, url=tenant_url)
+    allowed = {"before": [["first", "then"]], "reply": [["first", "once", "then"]]}
+    assert names_stored in allowed.get(where, [["first", "then"], ["first", "once", "then"], ["first", "then", "once"]])
 
 
 @pytest.mark.spec("P29", "P33")
@@ -102,7 +102,7 @@ def test_a_read_is_retried(proxy: Proxy, store: PostgresStore, where: Where, how
 def test_a_failed_connection_is_reported_and_works_later(proxy: Proxy, store: PostgresStore, how: How) -> None:
     proxy.drop("reset")
     with proxy.cutting("connect", how, times=100), pytest.raises(StoreUnavailable):
-        store.append(STREAM, [a_page("in vain")], expected=1, at=now(), key=a_key("in vain"))
+        store.append(STREAM, [page_draft("in vain")], expected=1, at=now(), key=make_key("in vain"))
     put(store, "later", keyed=False)
     assert names(store) == ["first", "later"]
     with proxy.cutting("connect", how, times=100), pytest.raises(StoreUnavailable):
@@ -121,7 +121,7 @@ def test_a_connection_dropped_while_idle_is_reopened(
     began = time.monotonic()
     put(store, "after a while", keyed=False)
     assert in_time(began)
-    assert proxy.connections > before, "the connection was there all the time"
+    assert proxy.connections > before, "the connection was not reopened"
     assert ask(census, url=tenant_url) == ["first", "after a while"]
 
 
@@ -144,12 +144,12 @@ def test_no_call_exceeds_its_timeout_if_the_network_is_silent(proxy: Proxy, stor
     began = time.monotonic()
     calls: dict[str, Callable[[], object]] = {
         "read": lambda: store.read(STREAM),
-        "write": lambda: store.append(STREAM, [a_page("x")], expected=1, at=now(), key=a_key("x")),
+        "write": lambda: store.append(STREAM, [page_draft("x")], expected=1, at=now(), key=make_key("x")),
     }
-    with proxy.cutting("connect", "silence", times=100), pytest.raises((OutcomeUnknown, StoreUnavailable)) as told:
+    with proxy.cutting("connect", "silence", times=100), pytest.raises((OutcomeUnknown, StoreUnavailable)) as caught:
         calls[call]()
     assert time.monotonic() - began < SECONDS + 3.5  # the connect timeout is at least two seconds
-    assert told.value.code == ("OUTCOME_UNKNOWN" if call == "write" else "STORE_UNAVAILABLE")
+    assert caught.value.code == ("OUTCOME_UNKNOWN" if call == "write" else "STORE_UNAVAILABLE")
     assert names(store) == ["first"]
 
 
@@ -190,19 +190,19 @@ def test_an_import_is_stored_completely_or_not_and_only_its_commit_can_be_unknow
 
 def cut_at_random(url: str, proxy: Proxy, *, times: int) -> None:
     """Acknowledged events are stored once, refused ones are not stored."""
-    luck, store = seeded_random(), PostgresStore.open(proxy.url, seconds=SECONDS)
+    rng, store = seeded_random(), PostgresStore.open(proxy.url, seconds=SECONDS)
     acknowledged: list[str] = []
     refused: list[str] = []
     unknown: list[str] = []
     for number in range(times):
-        where: Where = luck.choice(["connect", "before", "after", "reply"])
-        how: How = luck.choice(["closed", "reset"])
-        name, keyed = f"n-{number}", luck.random() < 0.5
+        where: Where = rng.choice(["connect", "before", "after", "reply"])
+        how: How = rng.choice(["closed", "reset"])
+        name, keyed = f"n-{number}", rng.random() < 0.5
         if where == "connect":
-            proxy.drop(luck.choice(["closed", "reset"]))
-        at = "" if where == "connect" else luck.choice([APPEND, "SELECT"])
+            proxy.drop(rng.choice(["closed", "reset"]))
+        at = "" if where == "connect" else rng.choice([APPEND, "SELECT"])
         try:
-            with proxy.cutting(where, how, at=at, times=luck.choice([1, 1, 2])):
+            with proxy.cutting(where, how, at=at, times=rng.choice([1, 1, 2])):
                 put(store, name, keyed=keyed)
             acknowledged.append(name)
         except OutcomeUnknown:
@@ -210,11 +210,11 @@ def cut_at_random(url: str, proxy: Proxy, *, times: int) -> None:
         except StoreError:
             refused.append(name)
     store.close()
-    found = ask(census, url=url)
-    assert len(found) == len(set(found)), "something is there twice"
-    assert set(acknowledged) <= set(found)
-    assert not set(refused) & set(found)
-    assert set(found) <= {*acknowledged, *unknown}
+    names_stored = ask(census, url=url)
+    assert len(names_stored) == len(set(names_stored)), "an event is stored twice"
+    assert set(acknowledged) <= set(names_stored)
+    assert not set(refused) & set(names_stored)
+    assert set(names_stored) <= {*acknowledged, *unknown}
     print(f"{times} cuts: {len(acknowledged)} acknowledged, {len(refused)} refused, {len(unknown)} unknown")
 
 

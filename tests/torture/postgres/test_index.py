@@ -1,6 +1,6 @@
-"""The index in PostgreSQL: concurrent indexing, kills during it, and damage while it is used.
+"""The index in PostgreSQL: concurrent indexing, kills, and damage during use.
 
-Whatever happens, acknowledged content is found again, and only once.
+Acknowledged content is always found again, and only once.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def in_schema(url: str, *, autocommit: bool = True) -> Generator[psycopg.Connect
         yield connection
 
 
-def with_a_backlog(url: str) -> list[str]:
+def create_backlog(url: str) -> list[str]:
     """Much content that is not indexed yet."""
     with Memory.open(url, embedder=None) as memory:
         session = memory.session("s", resource="ada", cwd="/w")
@@ -41,7 +41,7 @@ def with_a_backlog(url: str) -> list[str]:
     return [f"session/s#{seq}" for seq in range(last - BACKLOG + 1, last + 1)]
 
 
-def assert_taken_in_once(url: str, ids: list[str]) -> None:
+def assert_indexed_once(url: str, ids: list[str]) -> None:
     with in_schema(url) as connection:
         crystals = connection.execute("SELECT event FROM crystals ORDER BY made").fetchall()
         passages = connection.execute("SELECT count(*), count(DISTINCT number) FROM passages").fetchone()
@@ -53,12 +53,12 @@ def assert_taken_in_once(url: str, ids: list[str]) -> None:
 
 @pytest.mark.spec("J2", "M39")
 def test_several_processes_that_index_at_once_index_nothing_twice(tenant_url: str) -> None:
-    ids = with_a_backlog(tenant_url)
+    ids = create_backlog(tenant_url)
     running = [RunningActor(searching.search, home=tenant_url, query="ferry trip 7", resource="ada") for _ in range(3)]
-    found = [one.finish().answer for one in running]
-    assert found[0] == found[1] == found[2]
-    assert found[0][0] == ids[7]
-    assert_taken_in_once(tenant_url, ids)
+    results = [one.finish().answer for one in running]
+    assert results[0] == results[1] == results[2]
+    assert results[0][0] == ids[7]
+    assert_indexed_once(tenant_url, ids)
 
 
 @pytest.mark.spec("J2")
@@ -70,50 +70,50 @@ def test_every_process_finds_its_new_notes(tenant_url: str) -> None:
 
 @pytest.mark.spec("J1", "M39")
 @pytest.mark.parametrize("table", ["crystals", "passages", "owners"])
-def test_a_process_killed_while_indexing_leaves_the_rest_to_the_next(tenant_url: str, table: str) -> None:
+def test_the_next_process_completes_the_index_after_a_kill(tenant_url: str, table: str) -> None:
     """It is blocked at a table in its second batch, and killed there."""
-    ids = with_a_backlog(tenant_url)
+    ids = create_backlog(tenant_url)
     ask(searching.search, home=tenant_url, query="nothing of the kind", resource="bob")  # creates the tables
-    with in_schema(tenant_url, autocommit=False) as holding:
+    with in_schema(tenant_url, autocommit=False) as holder:
         if table == "owners":
-            holding.execute("SELECT FROM owners WHERE name = 'ada' FOR UPDATE")
+            holder.execute("SELECT FROM owners WHERE name = 'ada' FOR UPDATE")
         else:
-            holding.execute(f"LOCK TABLE {table} IN SHARE ROW EXCLUSIVE MODE".encode())
+            holder.execute(f"LOCK TABLE {table} IN SHARE ROW EXCLUSIVE MODE".encode())
         killed = RunningActor(searching.search, home=tenant_url, query="ferry", resource="ada")
-        with in_schema(tenant_url) as looking:
+        with in_schema(tenant_url) as observer:
             waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND usename = current_user"
-            wait_until(lambda: looking.execute(waits).fetchone() == (1,), "it never came to that table")
+            wait_until(lambda: observer.execute(waits).fetchone() == (1,), "it did not reach that table")
         killed.kill()
         assert killed.finish().killed
     assert ask(searching.search, home=tenant_url, query="ferry trip 7", resource="ada")[0] == ids[7]
-    assert_taken_in_once(tenant_url, ids)
+    assert_indexed_once(tenant_url, ids)
 
 
-def kill_those_who_search(url: str, *, kills: int, seeded: random.Random) -> None:
+def kill_searching_processes(url: str, *, kills: int, rng: random.Random) -> None:
     acknowledged: list[str] = []
     for number in range(kills):
-        writer = RunningActor(searching.note_and_search_on, home=url, name=f"k{number}")
-        for _ in range(seeded.randrange(1, 8)):
+        writer = RunningActor(searching.note_and_search_forever, home=url, name=f"k{number}")
+        for _ in range(rng.randrange(1, 8)):
             writer.receive_until("noted")
         writer.kill()
-        ended = writer.finish()
-        assert ended.killed, f"it ended before it could be killed: {ended.output}"
-        acknowledged += [id for (id,) in ended.all("noted")]
-    assert ask(searching.known, home=url, ids=acknowledged) == acknowledged
+        outcome = writer.finish()
+        assert outcome.killed, f"it ended before it could be killed: {outcome.output}"
+        acknowledged += [id for (id,) in outcome.all("noted")]
+    assert ask(searching.known_ids, home=url, ids=acknowledged) == acknowledged
 
 
 @pytest.mark.spec("J1", "M39")
 def test_a_process_killed_during_a_search_damages_nothing(tenant_url: str) -> None:
-    kill_those_who_search(tenant_url, kills=4, seeded=seeded_random())
+    kill_searching_processes(tenant_url, kills=4, rng=seeded_random())
 
 
 @pytest.mark.torture
 @pytest.mark.spec("J1", "M39")
 def test_many_processes_killed_during_searches_damage_nothing(tenant_url: str) -> None:
-    kill_those_who_search(tenant_url, kills=100, seeded=seeded_random())
+    kill_searching_processes(tenant_url, kills=100, rng=seeded_random())
 
 
-HARM = (
+DAMAGE = (
     "DROP TABLE IF EXISTS crystals",
     "DROP TABLE IF EXISTS passages CASCADE",
     "DROP TABLE IF EXISTS followed",
@@ -123,38 +123,38 @@ HARM = (
 )
 
 
-def hurt_what_others_use(url: str, *, times: int, seeded: random.Random) -> None:
-    users = [RunningActor(searching.note_and_search_on, home=url, name=f"u{n}") for n in range(2)]
-    harm = 0
+def damage_used_index(url: str, *, times: int, rng: random.Random) -> None:
+    actors = [RunningActor(searching.note_and_search_forever, home=url, name=f"u{n}") for n in range(2)]
+    damages = 0
     try:
         for _ in range(times):
-            for one in users:
+            for one in actors:
                 one.receive_until("noted")
             with in_schema(url) as connection:
                 try:
-                    connection.execute(seeded.choice(HARM).encode())
-                    harm += 1
+                    connection.execute(rng.choice(DAMAGE).encode())
+                    damages += 1
                 except (psycopg.errors.UndefinedTable, psycopg.errors.DeadlockDetected):
                     pass  # it is being rebuilt
-        for one in users:
+        for one in actors:
             for _ in range(2):  # everything that was running at the last damage, and one more
                 one.receive_until("found")
     finally:
-        for one in users:
+        for one in actors:
             one.kill()
-    ended = [one.finish() for one in users]
-    assert all(one.killed for one in ended), "\n".join(one.output for one in ended if not one.killed)
-    acknowledged = [id for one in ended for (id,) in one.all("noted")]
-    assert ask(searching.known, home=url, ids=acknowledged) == acknowledged
-    assert harm, "no harm was done"
+    outcomes = [one.finish() for one in actors]
+    assert all(one.killed for one in outcomes), "\n".join(one.output for one in outcomes if not one.killed)
+    acknowledged = [id for one in outcomes for (id,) in one.all("noted")]
+    assert ask(searching.known_ids, home=url, ids=acknowledged) == acknowledged
+    assert damages, "no damage was done"
 
 
 @pytest.mark.spec("J2", "M39")
 def test_an_index_damaged_while_several_processes_use_it_recovers_for_all(tenant_url: str) -> None:
-    hurt_what_others_use(tenant_url, times=5, seeded=seeded_random())
+    damage_used_index(tenant_url, times=5, rng=seeded_random())
 
 
 @pytest.mark.torture
 @pytest.mark.spec("J2", "M39")
 def test_an_index_damaged_repeatedly_recovers(tenant_url: str) -> None:
-    hurt_what_others_use(tenant_url, times=100, seeded=seeded_random())
+    damage_used_index(tenant_url, times=100, rng=seeded_random())

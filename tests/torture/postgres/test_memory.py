@@ -23,10 +23,10 @@ from torture.postgres.conftest import OwnServer
 from inmind.store.postgres import PostgresStore
 
 
-def crowd(url: str, folder: Path, *, processes: int, each: int, doors: int) -> None:
+def write_together(url: str, folder: Path, *, processes: int, each: int, extra: int) -> None:
     """Writers, and at the same time command-line users and a client of the MCP server."""
     ask(memory_steps.begin, url=url)
-    before = ask(memory_steps.noted, url=url)
+    before = ask(memory_steps.all_notes, url=url)
     running = [RunningActor(memory_steps.note_many, url=url, name=f"w{n}", number=each) for n in range(processes)]
 
     def by_command(number: int) -> str:
@@ -35,15 +35,15 @@ def crowd(url: str, folder: Path, *, processes: int, each: int, doors: int) -> N
         return f"cli-{number}"
 
     with ThreadPoolExecutor(2) as pool:
-        asked = pool.submit(lambda: asyncio.run(by_mcp(url, folder, doors)))
-        typed = pool.submit(lambda: [by_command(number) for number in range(doors)])
-        written = [text for ended in run_together(running) for text in ended.answer]
-        beside = [*typed.result(), *asked.result()]
-    found = ask(memory_steps.noted, url=url)
+        by_server = pool.submit(lambda: asyncio.run(by_mcp(url, folder, extra)))
+        by_user = pool.submit(lambda: [by_command(number) for number in range(extra)])
+        written = [text for outcome in run_together(running) for text in outcome.answer]
+        others = [*by_user.result(), *by_server.result()]
+    notes = ask(memory_steps.all_notes, url=url)
     assert len(written) == processes * each
-    assert len(beside) == 2 * doors
-    assert sorted(found) == sorted([*before, *written, *beside])
-    print(f"{len(written)} notes by {processes} processes, {len(beside)} beside them")
+    assert len(others) == 2 * extra
+    assert sorted(notes) == sorted([*before, *written, *others])
+    print(f"{len(written)} notes by {processes} processes, {len(others)} by command line and server")
 
 
 async def by_mcp(url: str, folder: Path, number: int) -> list[str]:
@@ -57,17 +57,17 @@ async def by_mcp(url: str, folder: Path, number: int) -> list[str]:
 
 @pytest.mark.spec("K14", "J2", "J8")
 def test_four_processes_a_command_line_and_a_server_take_notes_in_one_memory(tenant_url: str, tmp_path: Path) -> None:
-    crowd(tenant_url, tmp_path, processes=4, each=50, doors=2)
+    write_together(tenant_url, tmp_path, processes=4, each=50, extra=2)
 
 
 @pytest.mark.torture
 @pytest.mark.spec("K14", "J2", "J8")
 def test_eight_processes_a_command_line_and_a_server_take_1600_notes(tenant_url: str, tmp_path: Path) -> None:
-    crowd(tenant_url, tmp_path, processes=8, each=200, doors=20)
+    write_together(tenant_url, tmp_path, processes=8, each=200, extra=20)
 
 
 @pytest.mark.spec("K20", "G7", "J9")
-def test_of_five_processes_that_start_a_dream_one_dreams_and_no_writer_waits(tenant_url: str) -> None:
+def test_one_of_five_processes_dreams_and_no_writer_waits(tenant_url: str) -> None:
     ask(memory_steps.begin, url=tenant_url)
     actors = [RunningActor(memory_steps.dream_at_once, url=tenant_url) for _ in range(5)]
     try:
@@ -75,35 +75,37 @@ def test_of_five_processes_that_start_a_dream_one_dreams_and_no_writer_waits(ten
             actor.receive_until("waiting")
         for actor in actors:
             actor.resume()
-        heard = [(actor, actor.receive()) for actor in actors]
-        dreaming = [actor for actor, words in heard if words == ["waiting"]]
-        assert len(dreaming) == 1, heard
-        assert [words for _, words in heard].count(["answer", ["DREAM_RUNNING"]]) == 4, heard
+        replies = [(actor, actor.receive()) for actor in actors]
+        dreaming = [actor for actor, words in replies if words == ["waiting"]]
+        assert len(dreaming) == 1, replies
+        assert [words for _, words in replies].count(["answer", ["DREAM_RUNNING"]]) == 4, replies
         writer = RunningActor(memory_steps.note_many, url=tenant_url, name="late", number=10)
         late = run_together([writer])[0].answer
         dreaming[0].resume()
     finally:
-        ended = [actor.finish() for actor in actors]
-    assert sorted(one.answer[0] for one in ended) == ["DREAM_RUNNING"] * 4 + ["done"]
-    told = ask(memory_steps.dreamt, url=tenant_url)
-    assert told["dreams"] == ["done"]
-    assert "harbour master" in told["page"]
-    assert not [text for text in late if text in told["page"]], "it took in what came after it had looked"
+        outcomes = [actor.finish() for actor in actors]
+    assert sorted(one.answer[0] for one in outcomes) == ["DREAM_RUNNING"] * 4 + ["done"]
+    result = ask(memory_steps.describe_dreams, url=tenant_url)
+    assert result["dreams"] == ["done"]
+    assert "harbour master" in result["page"]
+    assert not [text for text in late if text in result["page"]], (
+        "the dream used notes that were added after it started"
+    )
 
 
-def retried(url: str, call: str) -> None:
+def check_retry(url: str, call: str) -> None:
     first = ask(writers.retry, home=url, call=call)
-    assert first["before"] == first["after"], "the retry did it again"
+    assert first["before"] == first["after"], "the retry repeated the effect"
     assert first["first"] == first["again"]
     assert first["refused"] == ("KEY_REUSED" if call in writers.OTHERS else "")
     later = ask(writers.retry, home=url, call=call)
     assert (later["first"], later["again"], later["after"]) == (first["first"], first["first"], first["after"])
 
 
-def lost(url: str, call: str) -> None:
-    ended = run(writers.lose_reply, home=url, call=call)
-    assert ended.killed, f"it never died: {ended.code} {ended.output}"
-    assert ended.all("calling") == [[call]]
+def lose_reply(url: str, call: str) -> None:
+    outcome = run(writers.lose_reply, home=url, call=call)
+    assert outcome.killed, f"it was not killed: {outcome.code} {outcome.output}"
+    assert outcome.all("calling") == [[call]]
 
 
 @pytest.mark.spec("K25", "A6", "J8")
@@ -111,8 +113,8 @@ def test_a_retry_after_a_lost_reply_has_one_effect_and_one_result(tenants: Tenan
     """A random selection of all calls."""
     for call in seeded_random().sample(sorted(writers.CALLS), 4):
         with tenants.fresh() as url:
-            lost(url, call)
-            retried(url, call)
+            lose_reply(url, call)
+            check_retry(url, call)
 
 
 @pytest.mark.torture
@@ -120,16 +122,16 @@ def test_a_retry_after_a_lost_reply_has_one_effect_and_one_result(tenants: Tenan
 @pytest.mark.parametrize("call", writers.CALLS)
 def test_a_retry_of_any_call_has_one_effect_and_one_result(tenants: Tenants, call: str) -> None:
     with tenants.fresh() as url, tenants.fresh() as other:
-        lost(url, call)
-        retried(url, call)
+        lose_reply(url, call)
+        check_retry(url, call)
         before, after = ask(writers.call_in, home=other, call=call)
-        assert after > before, "a key of another tenant was heeded"
+        assert after > before, "a key of another tenant was used"
 
 
 @pytest.mark.spec("K25", "P30", "J8")
 def test_a_retry_after_a_server_restart_finds_the_first_result(own: OwnServer) -> None:
     url = own.tenant("retried")
     PostgresStore.open(url).close()
-    lost(url, "record")
+    lose_reply(url, "record")
     own.server.restart(random.choice(["fast", "immediate"]))
-    retried(url, "record")
+    check_retry(url, "record")

@@ -1,6 +1,6 @@
-"""Tenants of one database: each is a role that cannot read another's data, whatever the roles are called.
+"""Tenants of one database: each is a role that cannot read another's data.
 
-Session state would leak from one tenant to the next through a pooler, so none is ever set.
+Roles can have any name. Session state would leak from one tenant to the next through a pooler, so none is set.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import psycopg
 import pytest
 from postgres import wait_until
 from torture.harness import ask, in_threads
-from torture.postgres.actors import STREAM, a_page, adopt, census, names, now, put
+from torture.postgres.actors import STREAM, adopt, census, names, now, page_draft, put
 from torture.postgres.conftest import OwnServer
 from torture.postgres.test_outages import works
 
@@ -46,7 +46,7 @@ def test_a_tenant_may_have_any_name(own: OwnServer, name: str) -> None:
     store = PostgresStore.open(url)
     assert store.database.schema == name
     put(store, f"of {name}", keyed=True)
-    put(store, f"again {name}", keyed=True, beside="resource/eve")
+    put(store, f"again {name}", keyed=True, companion="resource/eve")
     store.save_snapshot(STREAM, Snapshot(seq=1, fold_version=1, body="{}"))
     assert store.owners() == ["ada", "eve"]
     store.close()
@@ -96,7 +96,7 @@ def test_one_tenant_cannot_read_count_change_or_delete_anothers(own: OwnServer) 
     "options", ["-csearch_path=bea,public", "-crole=bea", "-c search_path=bea -c row_security=off"]
 )
 def test_only_a_credential_leads_to_another_tenant(own: OwnServer, options: str) -> None:
-    if not own.ask("SELECT FROM pg_roles WHERE rolname = 'bea'"):
+    if not own.query("SELECT FROM pg_roles WHERE rolname = 'bea'"):
         store = PostgresStore.open(own.tenant("bea"))
         put(store, "bea's own", keyed=True)
         store.close()
@@ -124,13 +124,13 @@ def test_a_schema_of_another_role_is_refused(own: OwnServer) -> None:
         connection.execute("GRANT ALL ON SCHEMA late TO late")
     with pytest.raises(UnsafeStorage, match="belongs to another role"):
         PostgresStore.open(url)
-    assert own.ask("SELECT FROM pg_tables WHERE schemaname = 'late'") == []
+    assert own.query("SELECT FROM pg_tables WHERE schemaname = 'late'") == []
 
 
 @pytest.mark.spec("J8")
 def test_a_role_without_create_rights_gets_a_clear_error(own: OwnServer) -> None:
     url = own.tenant("poor")
-    own.tell("REVOKE CREATE ON DATABASE postgres FROM poor")
+    own.execute("REVOKE CREATE ON DATABASE postgres FROM poor")
     with pytest.raises(UnsafeStorage, match="cannot create one"):
         PostgresStore.open(url)
 
@@ -148,7 +148,7 @@ def use_everything(store: PostgresStore, name: str) -> None:
     """Every kind of call."""
     put(store, f"{name} plain", keyed=False)
     put(store, f"{name} keyed", keyed=True)
-    put(store, f"{name} beside", keyed=True, beside="resource/beside")
+    put(store, f"{name} companion", keyed=True, companion="resource/companion")
     store.save_snapshot(STREAM, Snapshot(seq=1, fold_version=1, body="{}"))
     store.mark_published(STREAM, "MEMORY.md", PublishedVersion(digest="d", seq=1))
     adopt(store, f"resource/{name}")
@@ -161,15 +161,15 @@ def use_everything(store: PostgresStore, name: str) -> None:
 
 @pytest.mark.spec("J8")
 def test_no_statement_changes_session_state(own: OwnServer) -> None:
-    """So that a pooler may use another session for each transaction; checked in the server's log."""
+    """A pooler may use another session for each transaction; checked in the server's log."""
     url = own.tenant("watched")
     before = len(own.server.log)
     store = PostgresStore.open(f"{url}&application_name=watched")
     use_everything(store, "watched")
     store.close()
-    told = own.server.log[before:]
-    statements = re.findall(r"LOG:  (?:statement|execute (\S+)): (.*)", told)
-    assert len(statements) > 20, "the log tells nothing"
+    new_log = own.server.log[before:]
+    statements = re.findall(r"LOG:  (?:statement|execute (\S+)): (.*)", new_log)
+    assert len(statements) > 20, "the log has no statements"
     assert {name for name, _ in statements} <= {"", "<unnamed>"}, "something was prepared under a name"
     assert [text for _, text in statements if SESSION_STATE.search(text)] == []
 
@@ -190,7 +190,7 @@ def pooler(own: OwnServer, folder: Path, *roles: str) -> Generator[int]:
 
 @pytest.mark.spec("J8")
 def test_two_tenants_through_a_transaction_pooler(own: OwnServer) -> None:
-    """Many threads over one server connection each: all events are stored, each with its tenant."""
+    """Many threads share one server connection per tenant; all events are stored correctly."""
     with TemporaryDirectory(dir=own.server.run.folder) as folder, pooler(own, Path(folder), "pool1", "pool2") as port:
         urls = {name: f"postgresql://{name}@127.0.0.1:{port}/postgres?sslmode=disable" for name in ("pool1", "pool2")}
         for name in urls:
@@ -205,16 +205,16 @@ def test_two_tenants_through_a_transaction_pooler(own: OwnServer) -> None:
         for store in stores.values():
             store.close()
     for name in urls:
-        found = ask(census, url=own.url(name))
-        assert sorted(found) == sorted(
-            f"{name} {number} {what}" for number in range(4) for what in ("plain", "keyed", "beside")
+        names_stored = ask(census, url=own.url(name))
+        assert sorted(names_stored) == sorted(
+            f"{name} {number} {what}" for number in range(4) for what in ("plain", "keyed", "companion")
         )
 
 
 @pytest.mark.exhaustive
 @pytest.mark.spec("P30", "J8")
 def test_a_statement_that_a_pooler_never_sent_is_reported_as_not_stored(own: OwnServer) -> None:
-    """The pooler had no free connection, or none at all: the outcome is known."""
+    """The pooler had no connection to the server: the outcome is known."""
     with TemporaryDirectory(dir=own.server.run.folder) as folder, pooler(own, Path(folder), "pool3") as port:
         url = f"postgresql://pool3@127.0.0.1:{port}/postgres?sslmode=disable"
         own.tenant("pool3")
@@ -223,14 +223,14 @@ def test_a_statement_that_a_pooler_never_sent_is_reported_as_not_stored(own: Own
         with psycopg.connect(url) as other:
             other.execute("SELECT 1")
             with pytest.raises(StoreBusy, match="query_wait_timeout"):
-                store.append(STREAM, [a_page("while all were in use")], expected=1, at=now())
+                store.append(STREAM, [page_draft("while all were in use")], expected=1, at=now())
             with pytest.raises(StoreBusy, match="query_wait_timeout"), store.bulk_import():
                 pass
         put(store, "between", keyed=False)
         own.server.stop()
         try:
             with pytest.raises((StoreUnavailable, StoreBusy)) as refused:
-                store.append(STREAM, [a_page("while it was away")], expected=2, at=now())
+                store.append(STREAM, [page_draft("while it was down")], expected=2, at=now())
             assert "nothing was stored" in str(refused.value)
         finally:
             own.server.start()

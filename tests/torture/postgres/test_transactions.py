@@ -1,4 +1,4 @@
-"""Transactions: a timeout for each step, no false commit, the same isolation for every role."""
+"""Transactions: a timeout for each step, no false commit, equal isolation for every role."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from postgres import wait_until
 from torture.harness import ask, in_threads
 from torture.postgres.actors import STREAM, add_pages, adopt, census, names, now, put
 from torture.postgres.conftest import OwnServer
-from torture.postgres.test_outages import SOON, opened
+from torture.postgres.test_outages import SHORT_SECONDS, opened
 
 from inmind import Memory
 from inmind.errors import StoreError, UnsafeStorage
@@ -31,22 +31,22 @@ def is_past(seconds: float) -> Callable[[], bool]:
 @pytest.mark.spec("J8")
 def test_a_consistent_read_may_last_longer_than_a_call(own: OwnServer) -> None:
     """Each query has its own timeout, so that reading a large memory completes."""
-    with opened(own.tenant("slow"), seconds=SOON) as store:
+    with opened(own.tenant("slow"), seconds=SHORT_SECONDS) as store:
         put(store, "one", keyed=False)
         with store.consistent_read():
             for _ in range(3):
-                store.database.read(lambda connection: connection.execute("SELECT pg_sleep($1)", (SOON / 2,)))
+                store.database.read(lambda connection: connection.execute("SELECT pg_sleep($1)", (SHORT_SECONDS / 2,)))
             assert names(store) == ["one"]
 
 
 @pytest.mark.spec("J8")
 def test_an_import_may_last_longer_than_a_call(own: OwnServer) -> None:
-    with opened(own.tenant("slowly"), seconds=SOON) as store:
+    with opened(own.tenant("slowly"), seconds=SHORT_SECONDS) as store:
         with store.bulk_import() as adoption:
             add_pages(adoption, STREAM)
             done = AppendResult(first=1, last=3, at=now(), repeated=False)
             for name in ("one", "two"):
-                wait_until(is_past(SOON * 0.75), "time stands still")
+                wait_until(is_past(SHORT_SECONDS * 0.75), "the clock stands still")
                 assert adoption.add_receipt(Receipt(stream=STREAM, key=Key(value=name, request=name), appended=done))
         assert len(names(store)) == 3
 
@@ -64,7 +64,7 @@ def test_a_transaction_rolled_back_by_the_server_is_not_reported_as_committed(ow
 
         with pytest.raises(StoreError, match="nothing was stored"):
             write_and_fail()
-        assert own.ask("SELECT FROM undone.owners") == []
+        assert own.query("SELECT FROM undone.owners") == []
         put(store, "as ever", keyed=False)
 
 
@@ -89,19 +89,19 @@ def test_each_of_several_concurrent_imports_sees_its_own_events(tenant_url: str)
 def test_a_database_with_another_encoding_is_refused(own: OwnServer, encoding: str) -> None:
     name = encoding.lower()
     url = own.tenant(f"in {encoding}").replace("/postgres?", f"/{name}?")
-    own.tell(f"CREATE DATABASE {name} ENCODING '{encoding}' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'")
-    own.tell(f'GRANT CREATE ON DATABASE {name} TO "in {encoding}"')
+    own.execute(f"CREATE DATABASE {name} ENCODING '{encoding}' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'")
+    own.execute(f'GRANT CREATE ON DATABASE {name} TO "in {encoding}"')
     with pytest.raises(UnsafeStorage, match=f"{encoding}.*UTF8"):
         PostgresStore.open(url)
 
 
 @pytest.mark.spec("P34")
 def test_texts_do_not_depend_on_the_client_encoding_of_a_role(own: OwnServer) -> None:
-    url = own.tenant("abroad")
-    own.tell("ALTER ROLE abroad SET client_encoding = 'LATIN1'")
-    for told in ("", "&client_encoding=LATIN1"):
-        with opened(f"{url}{told}") as store:
-            put(store, f"日本 {told}", keyed=False)
+    url = own.tenant("latin")
+    own.execute("ALTER ROLE latin SET client_encoding = 'LATIN1'")
+    for parameter in ("", "&client_encoding=LATIN1"):
+        with opened(f"{url}{parameter}") as store:
+            put(store, f"日本 {parameter}", keyed=False)
     assert ask(census, url=url) == ["日本 ", "日本 &client_encoding=LATIN1"]
 
 
@@ -109,8 +109,8 @@ def test_texts_do_not_depend_on_the_client_encoding_of_a_role(own: OwnServer) ->
 @pytest.mark.parametrize("level", ["repeatable read", "serializable"])
 def test_a_role_with_another_isolation_level_writes_like_others(own: OwnServer, level: str) -> None:
     url = own.tenant(f"by {level}")
-    own.tell(f"ALTER ROLE \"by {level}\" SET default_transaction_isolation = '{level}'")
-    with opened(url, most=8, seconds=10) as store:
+    own.execute(f"ALTER ROLE \"by {level}\" SET default_transaction_isolation = '{level}'")
+    with opened(url, connections=8, seconds=10) as store:
 
         def write(name: int) -> None:
             for number in range(5):
@@ -139,8 +139,8 @@ def test_a_migration_that_waits_for_a_reader_blocks_no_other(own: OwnServer, mon
     with psycopg.connect(url) as reader, ThreadPoolExecutor(1) as thread:
         reader.execute("SELECT FROM older.owners")
         opening = thread.submit(PostgresStore.open, url, seconds=20)
-        wait_until(lambda: bool(own.ask(waiting)), "no migration waits for the table")
-        own.tell("SET lock_timeout = '5s'; SELECT FROM older.owners")
+        wait_until(lambda: bool(own.query(waiting)), "no migration waits for the table")
+        own.execute("SET lock_timeout = '5s'; SELECT FROM older.owners")
         assert not opening.done()
         reader.rollback()
         store = opening.result(timeout=20)

@@ -1,4 +1,7 @@
-"""Workers and the server die repeatedly while dreams are due: nothing is lost or done twice."""
+"""Workers and the server die repeatedly while dreams are due.
+
+Nothing is lost or done twice.
+"""
 
 from __future__ import annotations
 
@@ -18,56 +21,60 @@ from torture.workers import NOTES, asked, fill
 
 from inmind import Memory
 
-LEFT = "SELECT count(*) FROM procrastinate_jobs WHERE status IN ('todo', 'doing')"
+UNFINISHED = "SELECT count(*) FROM procrastinate_jobs WHERE status IN ('todo', 'doing')"
 DONE = "SELECT count(*) FROM events WHERE kind = 'dreamt'"
 
 
 @pytest.mark.spec("J9", "K20", "K22", "P30")
-@pytest.mark.parametrize(("many", "crashes"), [(3, 2), pytest.param(40, 20, marks=pytest.mark.torture)])
+@pytest.mark.parametrize(("resource_count", "crashes"), [(3, 2), pytest.param(40, 20, marks=pytest.mark.torture)])
 def test_when_workers_and_the_server_die_each_dream_runs_once_and_is_paid_once(
-    postgres_run: Run, tmp_path: Path, many: int, crashes: int
+    postgres_run: Run, tmp_path: Path, resource_count: int, crashes: int
 ) -> None:
-    luck = seeded_random()
-    resources, calls = [f"r{number:03}" for number in range(many)], tmp_path / "calls"
+    rng = seeded_random()
+    resources, calls = [f"r{number:03}" for number in range(resource_count)], tmp_path / "calls"
     with postgres_run.server() as server:
         server.start()
         url = OwnServer(server).tenant("ada")
         fill(url, *resources)
-        written = [many * len(NOTES)]
+        written = [resource_count * len(NOTES)]
         for _ in resources:  # each dies after the first paid answer
             doomed = RunningActor(workers.dies_of_a_proposal, url=url, calls=str(calls))
             doomed.receive_until("proposed")
             assert doomed.finish().killed
-            crash(server, luck)
+            crash(server, rng)
             note(url, resources, written)
-        assert asked(calls) == many
+        assert asked(calls) == resource_count
         running = [RunningActor(workers.goes_on, url=url, calls=str(calls)) for _ in range(2)]
         try:
             for _ in range(crashes):
                 before = count(url, DONE)
-                wait_until(lambda: count(url, DONE) > before or count(url, DONE) == many, "no way", seconds=SECONDS)  # noqa: B023
-                crash(server, luck)
+                wait_until(
+                    lambda before=before: count(url, DONE) > before or count(url, DONE) == resource_count,
+                    "no progress",
+                    seconds=SECONDS,
+                )
+                crash(server, rng)
                 note(url, resources, written)
-            until = time.monotonic() + max(SECONDS, 2.0 * many)
-            while count(url, DONE) < many or count(url, LEFT):
-                assert time.monotonic() < until, "it never comes to an end"
+            until = time.monotonic() + max(SECONDS, 2.0 * resource_count)
+            while count(url, DONE) < resource_count or count(url, UNFINISHED):
+                assert time.monotonic() < until, "the jobs do not finish"
                 time.sleep(0.1)
         finally:
             for one in running:
                 one.kill()
                 one.finish()
-        assert asked(calls) == many
+        assert asked(calls) == resource_count
         with Memory.open(url, embedder=None) as memory:
             for resource in resources:
                 in_order(memory, resource=resource)
                 accounted(memory, resource=resource)
                 assert [dream.status for dream in memory.resource(resource).dreams()] == ["done"]
         assert count(url, "SELECT count(*) FROM events WHERE kind = 'note'") == written[0]
-        assert server.log.count("was not properly shut down") == many + crashes
+        assert server.log.count("was not properly shut down") == resource_count + crashes
 
 
-def crash(server: Server, luck: Random) -> None:
-    if luck.random() < 0.5:
+def crash(server: Server, rng: Random) -> None:
+    if rng.random() < 0.5:
         server.kill_postmaster()
     else:
         server.stop("immediate")

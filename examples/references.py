@@ -1,7 +1,7 @@
-"""An assistant for a small web site: people say "it", tools need ids, and the model invents one.
+"""The resolver and the guard: users say "it", tools need ids, and the model invents one.
 
 Tools and model are scripted, so this runs anywhere. The memory between them is real: it extracts the ids from tool
-results, resolves what people mean, and flags the id that was never seen.
+results, resolves references, and flags the id that was never seen.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def observe(session: Session, number: int) -> None:
     print(f"[{tool}]")
 
 
-def ask(session: Session, text: str) -> None:
+def resolve(session: Session, text: str) -> None:
     print(f"  {text!r} is {session.resolve(text)}")
 
 
@@ -38,16 +38,16 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as home, Memory.open(home) as memory:
         session = memory.session("site", resource="ada")
         observe(session, 0)
-        ask(session, "add a hero section to it")
+        resolve(session, "add a hero section to it")
         observe(session, 1)
-        ask(session, "now the other one")
+        resolve(session, "now the other one")
         observe(session, 2)
-        ask(session, "take the second image")
+        resolve(session, "take the second image")
         observe(session, 3)
-        ask(session, "open the about page")
+        resolve(session, "open the about page")
         observe(session, 4)
-        ask(session, "rename it")
-        ask(session, "restore the deleted page")
+        resolve(session, "rename it")
+        resolve(session, "restore the deleted page")
         print(session.check_call("cms_updatePage", {"pageId": "page-213", "imageId": "img-2"}))
         prompt = session.prepare([{"role": "user", "content": "Put the second image on it."}])
         print(prompt.messages[0]["content"].split("\n\n")[-1])

@@ -24,7 +24,7 @@ TOOLS = [{"type": "function", "function": {"name": "find_order", "parameters": {
 def model(prompt: Prompt, script: Iterator[Message]) -> Message:
     """Stands for the provider's client, which would be sent `prompt.request`."""
     if prompt.messages[-1]["role"] not in {"user", "tool"}:
-        raise ValueError("a model is asked by a user or a tool")
+        raise ValueError("expected a user message or a tool result at the end")
     return next(script)
 
 
@@ -49,7 +49,7 @@ def answer(session: Session, messages: list[Message], script: Iterator[Message])
             messages.append({"role": "tool", "tool_call_id": call["id"], "content": result})
 
 
-def asks(id: str, number: int) -> Message:
+def calls(id: str, number: int) -> Message:
     function = {"name": "find_order", "arguments": json.dumps({"number": number})}
     return {"role": "assistant", "content": None, "tool_calls": [{"id": id, "type": "function", "function": function}]}
 
@@ -59,7 +59,7 @@ def says(text: str) -> Message:
 
 
 def main() -> None:
-    script = iter([asks("c1", 118), says("It is packed."), says("It holds tea and two mugs."), says("Tea, two mugs.")])
+    script = iter([calls("c1", 118), says("It is packed."), says("It holds tea and two mugs."), says("Tea, two mugs.")])
     with tempfile.TemporaryDirectory() as home, Memory.open(home) as memory:
         session = memory.session("orders", resource="ada", memory_tools=False)
         messages: list[Message] = [{"role": "system", "content": SYSTEM}]
@@ -72,8 +72,8 @@ def main() -> None:
         del messages[-1]
         print(f"  {answer(session, messages, script)}")
 
-        kept = sum(event.kind == "message" for event in session.events())
-        print(f"{len(session.messages)} messages in the conversation, {kept} in the journal")
+        stored = sum(event.kind == "message" for event in session.events())
+        print(f"{len(session.messages)} messages in the conversation, {stored} in the journal")
         print(f"Served from cache: {session.usage.cached_share:.0%}")
 
 
