@@ -19,7 +19,7 @@ from bench.timing import TimedCall, Timings, format_duration
 from inmind import Memory, wrap
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))  # for its provider, which the tests use too
-from provider import Provider, says
+from provider import Provider, reply_with
 
 
 def run() -> list[Table]:
@@ -70,8 +70,8 @@ def _request_call(client: OpenAI, provider: Provider, size: int) -> TimedCall:
 
     def add_message() -> None:
         host.append(next(new))
-        provider.asked.clear()
-        provider.will(says(prose(random, 300)))
+        provider.requests.clear()
+        provider.will(reply_with(prose(random, 300)))
 
     def ask() -> None:
         reply = client.chat.completions.create(model="model-1", messages=host)

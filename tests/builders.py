@@ -36,7 +36,7 @@ def page_of(memory: Memory, path: str, *, resource: str = "ada") -> str:
     return memory.page(path, resource=resource).text
 
 
-def person_writes(memory: Memory, path: str, edit: Callable[[str], str], *, resource: str = "ada") -> None:
+def edit_page_by_hand(memory: Memory, path: str, edit: Callable[[str], str], *, resource: str = "ada") -> None:
     """Edit a page of a resource as a user: in its live file, or in a database."""
     if memory.home:
         file = memory.home / "resources" / resource / path
@@ -92,17 +92,17 @@ def an_event(payload: EventPayload, seq: int = 1, *, starts_batch: bool = True) 
     )
 
 
-def a_line(wires: Sequence[Mapping[str, Any]]) -> Conversation:
-    return grown(Conversation(), wires)
+def a_conversation(wires: Sequence[Mapping[str, Any]]) -> Conversation:
+    return append_messages(Conversation(), wires)
 
 
-def grown(line: Conversation, wires: Sequence[Mapping[str, Any]], *, seq: int = 1) -> Conversation:
+def append_messages(line: Conversation, wires: Sequence[Mapping[str, Any]], *, seq: int = 1) -> Conversation:
     for number, wire in enumerate(wires, start=seq):
         line = line.apply(an_event(MessageAdded(wire=wire), number))
     return line
 
 
-def spliced(line: Conversation, start: int, stop: int, inserted: int, *, seq: int = 1_000) -> Conversation:
+def splice_messages(line: Conversation, start: int, stop: int, inserted: int, *, seq: int = 1_000) -> Conversation:
     return line.apply(an_event(HistorySpliced(start, stop, inserted), seq))
 
 

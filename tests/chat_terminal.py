@@ -16,7 +16,7 @@ from typing import Self
 
 from terminal import INMIND, warm_inmind
 
-PATIENCE = 30.0
+TIMEOUT_SECONDS = 30.0
 """For words to appear, on a machine that runs other tests."""
 
 CTRL_C, CTRL_D = "\x03", "\x04"
@@ -31,7 +31,7 @@ def environment(**more: str) -> dict[str, str]:
     return {**os.environ, **NO_KEYS, **more}
 
 
-class AtTerminal:
+class ChatTerminal:
     """`inmind` on a terminal of 80 columns, in a folder."""
 
     def __init__(
@@ -57,36 +57,36 @@ class AtTerminal:
         """All output, without control sequences."""
         return _CONTROL.sub("", self.raw.decode(errors="replace"))
 
-    def types(self, text: str) -> None:
+    def type_text(self, text: str) -> None:
         os.write(self._controller, text.encode())
 
-    def says(self, line: str) -> None:
-        self.types(f"{line}\n")
+    def send_line(self, line: str) -> None:
+        self.type_text(f"{line}\n")
 
-    def sees(self, words: str) -> str:
+    def wait_for(self, words: str) -> str:
         """Wait for new words and return the text before them."""
-        until = time.monotonic() + PATIENCE
+        until = time.monotonic() + TIMEOUT_SECONDS
         while (position := self.screen.find(words, self._read)) < 0:
             if not self._more(until):
                 raise AssertionError(f"{words!r} did not appear, but:\n{self.screen[self._read :]}")
         before, self._read = self.screen[self._read : position], position + len(words)
         return before
 
-    def presses_ctrl_c(self, *, until_it_says: str) -> None:
+    def press_ctrl_c(self, *, until: str) -> None:
         """Press repeatedly: a line editor ignores Ctrl-C right after printing its prompt."""
-        end = time.monotonic() + PATIENCE
-        while self.screen.find(until_it_says, self._read) < 0 and time.monotonic() < end:
-            self.types(CTRL_C)
-            while self._more(time.monotonic() + 0.5) and self.screen.find(until_it_says, self._read) < 0:
+        end = time.monotonic() + TIMEOUT_SECONDS
+        while self.screen.find(until, self._read) < 0 and time.monotonic() < end:
+            self.type_text(CTRL_C)
+            while self._more(time.monotonic() + 0.5) and self.screen.find(until, self._read) < 0:
                 pass
-        self.sees(until_it_says)
+        self.wait_for(until)
 
-    def leaves(self) -> int:
+    def wait_for_exit(self) -> int:
         """Wait for the end and return the exit code."""
-        until = time.monotonic() + PATIENCE
+        until = time.monotonic() + TIMEOUT_SECONDS
         while self._more(until):
             pass
-        return self.process.wait(PATIENCE)
+        return self.process.wait(TIMEOUT_SECONDS)
 
     def _more(self, until: float) -> bool:
         ready, _, _ = select.select([self._controller], [], [], max(0.0, until - time.monotonic()))

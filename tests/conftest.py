@@ -128,7 +128,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 @pytest.fixture(scope="session")
 def postgres_run(pytestconfig: pytest.Config) -> postgres.Run:
     """Private servers that a test may stop: `with postgres_run.server(fsync="off") as server`."""
-    if reason := postgres.missing():
+    if reason := postgres.missing_reason():
         pytest.skip(reason)
     return pytestconfig.stash[_RUN]
 
@@ -136,7 +136,7 @@ def postgres_run(pytestconfig: pytest.Config) -> postgres.Run:
 @pytest.fixture(scope="session")
 def postgres_admin(request: pytest.FixtureRequest) -> str:
     """A superuser's URL of the server that all tests share. No test may stop it."""
-    if given := os.environ.get(postgres.GIVEN):
+    if given := os.environ.get(postgres.SERVER_VARIABLE):
         return given
     run: postgres.Run = request.getfixturevalue("postgres_run")
     return run.shared().url()

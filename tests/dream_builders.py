@@ -28,7 +28,7 @@ def a_note(text: str, importance: float = 0.7, **more: Any) -> PendingNote:
     return PendingNote(text=text, importance=importance, **fields)
 
 
-def said(text: str, **more: Any) -> Crystal:
+def a_user_crystal(text: str, **more: Any) -> Crystal:
     """The crystal of a user message."""
     defaults = {
         "kind": "episode",
@@ -89,7 +89,7 @@ def _find_nothing(_: str) -> frozenset[str]:
     return frozenset()
 
 
-def carried_out(proposal: Proposal, material: DreamMaterial, page: str) -> RewriteResult:
+def apply_proposal(proposal: Proposal, material: DreamMaterial, page: str) -> RewriteResult:
     """Apply a proposal to the page."""
     texts = {note.id: note.text for note in material.notes} | {one.id: one.text for one in material.crystals}
     texts |= {source: line.text for line in material.dream_lines.values() for source in line.sources}

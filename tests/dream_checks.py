@@ -30,14 +30,14 @@ class Account:
     waiting: list[str]
 
 
-def accounted(memory: Memory, *, taken_off: Collection[str] = (), resource: str = ADA) -> Account:
+def account_for_notes(memory: Memory, *, removed: Collection[str] = (), resource: str = ADA) -> Account:
     """Fail if a note is lost or duplicated, except texts that a user removed from the page."""
     events = events_of(memory, resource)
     notes = {event.id: event.payload for event in events if isinstance(event.payload, NoteAdded)}
     page_notes = {
         event.id: to_page_note(event.payload, event.at) for event in events if isinstance(event.payload, NoteAdded)
     }
-    taken_in = [note for event in standing(events) for note in _commit_of(event).notes]
+    taken_in = [note for event in committed_dreams(events) for note in _commit_of(event).notes]
     assert len(taken_in) == len(set(taken_in)), f"processed twice: {Counter(taken_in).most_common(1)}"
     pending = Counter(parse_notes(text_of(memory, NOTES_PAGE_PATH, resource)))
     waiting: list[str] = []
@@ -48,7 +48,7 @@ def accounted(memory: Memory, *, taken_off: Collection[str] = (), resource: str 
             pending[page_notes[id]] -= 1
             waiting.append(id)
         else:
-            assert note.text in taken_off, f"lost: {note.text!r}"
+            assert note.text in removed, f"lost: {note.text!r}"
     again = [page_note for page_note in pending.elements() if page_note in page_notes.values()]
     assert not again, f"processed, and waiting again: {again}"
     crystals = [event.payload.text for event in events if isinstance(event.payload, CrystalCreated)]
@@ -58,13 +58,13 @@ def accounted(memory: Memory, *, taken_off: Collection[str] = (), resource: str 
     return Account(taken_in, waiting)
 
 
-def found(memory: Memory, text: str, *, resource: str = ADA) -> bool:
+def search_finds(memory: Memory, text: str, *, resource: str = ADA) -> bool:
     """Whether search finds this text in any crystal."""
     hits = memory.resource(resource).search(text, limit=50)
     return any(text in hit.crystal.text for hit in hits)
 
 
-def in_order(memory: Memory, *, resource: str = ADA) -> None:
+def check_dream_order(memory: Memory, *, resource: str = ADA) -> None:
     """Check that each dream ends at most once, and that only the last started dream advances."""
     running = 0
     finished: set[int] = set()
@@ -83,7 +83,7 @@ def in_order(memory: Memory, *, resource: str = ADA) -> None:
                 pass
 
 
-def shown(memory: Memory, *, resource: str = ADA) -> None:
+def check_files(memory: Memory, *, resource: str = ADA) -> None:
     """Check that the files match the journal, without leftovers; a database has no files."""
     if memory.home is None:
         return
@@ -95,7 +95,7 @@ def shown(memory: Memory, *, resource: str = ADA) -> None:
     assert leftovers == [], leftovers
 
 
-def standing(events: Sequence[Event]) -> list[Event]:
+def committed_dreams(events: Sequence[Event]) -> list[Event]:
     """Dreams that were committed and not undone."""
     undone = {event.payload.dream for event in events if isinstance(event.payload, DreamUndone)}
     return [

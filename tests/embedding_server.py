@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from loopback import QuietHandler, listening
+from loopback import QuietHandler, serve_handler
 
 DIMENSIONS = 8
 
@@ -24,12 +24,12 @@ class EmbeddingServer:
     url: str
     scripted: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
     """Statuses and bodies of the first responses; later ones are correct."""
-    asked: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    requests: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     keys: list[str | None] = field(default_factory=list[str | None])
 
     def answer(self, body: bytes, key: str | None) -> tuple[int, str]:
         request = json.loads(body)
-        self.asked.append(request)
+        self.requests.append(request)
         self.keys.append(key)
         if self.scripted:
             return self.scripted.pop(0)
@@ -52,6 +52,6 @@ def embedding_server() -> Generator[EmbeddingServer]:
             self.wfile.write(content)
 
     server = EmbeddingServer(url="")
-    with listening(Handler) as url:
+    with serve_handler(Handler) as url:
         server.url = url
         yield server

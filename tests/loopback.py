@@ -17,7 +17,7 @@ class QuietHandler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def listening(handler: type[QuietHandler]) -> Generator[str]:
+def serve_handler(handler: type[QuietHandler]) -> Generator[str]:
     """Yield the address of a server; it stops at the end of the block."""
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})

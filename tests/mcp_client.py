@@ -32,7 +32,7 @@ MODES: tuple[Mode, ...] = ("auto", "legacy")
 """The protocol of 2026-07-28, and the one before it."""
 
 # Short timeouts, so that tests of slow clients are fast.
-HURRIED = (
+SHORT_TIMEOUTS = (
     "import inmind.apps.mcp.http_auth as guard, inmind.apps.mcp.http as http;"
     "guard.BODY_SECONDS, http.HEADER_SECONDS = 1.5, 1;"
 )
@@ -53,7 +53,7 @@ def text_of(result: CallToolResult) -> str:
     return part.text
 
 
-async def called(client: Client, tool: str, /, **arguments: Any) -> CallToolResult:
+async def call_tool(client: Client, tool: str, /, **arguments: Any) -> CallToolResult:
     """Call a tool and check that it succeeds."""
     result = await client.call_tool(tool, arguments)
     assert not result.is_error, text_of(result)
@@ -75,14 +75,14 @@ def over_stdio(home: Path, folder: Path, *arguments: str, mode: Mode = "auto", *
 
 
 @dataclass(frozen=True)
-class Listening:
+class HttpServer:
     """A server over HTTP, in a separate process."""
 
     process: subprocess.Popen[str]
     home: Path
     port: int
     token: str
-    told: str
+    startup_output: str
     """Its output at start."""
 
     @property
@@ -116,7 +116,7 @@ class Listening:
                 pass
             return received
 
-    def asked(
+    def request_status(
         self, method: str, path: str, headers: Mapping[str, str] | list[tuple[str, str]], body: bytes = b""
     ) -> int:
         """Return the status of one request with exactly these headers."""
@@ -133,8 +133,8 @@ def status_of(answer: bytes) -> int:
 
 @contextmanager
 def over_http(
-    home: Path, folder: Path, *arguments: str, token: str = "", before: str = HURRIED
-) -> Generator[Listening]:
+    home: Path, folder: Path, *arguments: str, token: str = "", before: str = SHORT_TIMEOUTS
+) -> Generator[HttpServer]:
     """Run a server for any number of clients; stop it at the end of the block."""
     program, option, code, *rest = command("mcp", "--http", "--port", "0", *arguments, home=home)
     environment = {name: value for name, value in os.environ.items() if not name.startswith("INMIND_")}
@@ -154,7 +154,7 @@ def over_http(
             assert lines[-1], lines
         startup_output = "".join(lines)
         used_token = token or (home / FILE_NAME).read_text().strip()
-        yield Listening(process, home, int(match[1]), used_token, startup_output)
+        yield HttpServer(process, home, int(match[1]), used_token, startup_output)
     finally:
         process.terminate()
         try:

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from threading import Event
 from typing import Any
 
-from loopback import QuietHandler, listening
+from loopback import QuietHandler, serve_handler
 
 Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Said:
+class HttpReply:
     """One scripted reply."""
 
     body: str | bytes
@@ -28,7 +28,7 @@ class Said:
 
 
 @dataclass(frozen=True)
-class Asked:
+class HttpRequest:
     path: str
     body: Json
     headers: Mapping[str, str]
@@ -37,27 +37,27 @@ class Asked:
 @dataclass
 class ModelServer:
     url: str
-    script: list[Said] = field(default_factory=list[Said])
-    asked: list[Asked] = field(default_factory=list[Asked])
+    script: list[HttpReply] = field(default_factory=list[HttpReply])
+    requests: list[HttpRequest] = field(default_factory=list[HttpRequest])
 
-    def will(self, *answers: Said) -> None:
+    def will(self, *answers: HttpReply) -> None:
         self.script += answers
 
 
-def chat(text: str | None = "hello", *, ended: str = "stop", **message: Any) -> Said:
+def chat(text: str | None = "hello", *, finish_reason: str = "stop", **message: Any) -> HttpReply:
     """A reply of OpenAI."""
-    choice = {"message": {"role": "assistant", "content": text, **message}, "finish_reason": ended}
-    return Said(json.dumps({"choices": [choice], "usage": {"prompt_tokens": 12, "completion_tokens": 3}}))
+    choice = {"message": {"role": "assistant", "content": text, **message}, "finish_reason": finish_reason}
+    return HttpReply(json.dumps({"choices": [choice], "usage": {"prompt_tokens": 12, "completion_tokens": 3}}))
 
 
-def message(*blocks: Json, ended: str = "end_turn") -> Said:
+def message(*blocks: Json, stop_reason: str = "end_turn") -> HttpReply:
     """A reply of Anthropic."""
     usage = {"input_tokens": 10, "cache_read_input_tokens": 2, "output_tokens": 3}
-    return Said(json.dumps({"type": "message", "content": blocks, "stop_reason": ended, "usage": usage}))
+    return HttpReply(json.dumps({"type": "message", "content": blocks, "stop_reason": stop_reason, "usage": usage}))
 
 
-def fails(status: int, text: str = "not now", **headers: str) -> Said:
-    return Said(text, status, {name.replace("_", "-"): value for name, value in headers.items()})
+def fails(status: int, text: str = "not now", **headers: str) -> HttpReply:
+    return HttpReply(text, status, {name.replace("_", "-"): value for name, value in headers.items()})
 
 
 @contextmanager
@@ -65,7 +65,9 @@ def model_server() -> Generator[ModelServer]:
     class Handler(QuietHandler):
         def do_POST(self) -> None:  # noqa: N802 -- as http.server calls it
             body = self.rfile.read(int(self.headers["Content-Length"]))
-            server.asked.append(Asked(self.path, json.loads(body), {k.lower(): v for k, v in self.headers.items()}))
+            server.requests.append(
+                HttpRequest(self.path, json.loads(body), {k.lower(): v for k, v in self.headers.items()})
+            )
             reply = server.script.pop(0)
             content = reply.body.encode() if isinstance(reply.body, str) else reply.body
             if reply.gate:
@@ -81,6 +83,6 @@ def model_server() -> Generator[ModelServer]:
                 """The client has disconnected, as some tests do."""
 
     server = ModelServer(url="")
-    with listening(Handler) as url:
+    with serve_handler(Handler) as url:
         server.url = url
         yield server

@@ -30,7 +30,7 @@ from terminal import INMIND, warm_inmind
 PROJECT = Path(__file__).parents[1]
 
 # Against hanging only.
-SECONDS = 120
+TIMEOUT_SECONDS = 120
 
 ANY_LINES = "…"
 FENCE = re.compile(r"^(?P<ticks>`{3,})(?P<info>[^`]*)$")
@@ -153,7 +153,7 @@ def run_step(step: Step, place: PageFolders) -> subprocess.CompletedProcess[str]
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         encoding="utf-8",
-        timeout=SECONDS,
+        timeout=TIMEOUT_SECONDS,
         check=False,
     )
 

@@ -32,7 +32,7 @@ from server_reaper import SECONDS, is_locked, lock_file
 
 from inmind import Memory
 
-GIVEN = "INMIND_TEST_POSTGRES"
+SERVER_VARIABLE = "INMIND_TEST_POSTGRES"
 """The environment variable with the URL of a server to share."""
 
 SUPERUSER, PASSWORD = "postgres", "only for tests"
@@ -56,7 +56,7 @@ _IPC_RMID = 0
 _STOP_SIGNALS = {"fast": server_reaper.FAST, "immediate": server_reaper.IMMEDIATE}
 
 
-def missing() -> str | None:
+def missing_reason() -> str | None:
     """Return why no server can be started here; None if it can."""
     if find_spec(_PACKAGE) is None:
         return f"PostgreSQL is not available: {_PACKAGE} has no wheel for this platform"

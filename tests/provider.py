@@ -28,7 +28,7 @@ Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Asks:
+class ScriptedCall:
     """A tool call. Arguments given as text are sent unchanged and need not be JSON."""
 
     name: str
@@ -37,11 +37,11 @@ class Asks:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Says:
+class ScriptedReply:
     """A reply, in any protocol."""
 
     text: str = ""
-    calls: tuple[Asks, ...] = ()
+    calls: tuple[ScriptedCall, ...] = ()
     thinking: str = ""
     also: tuple[Mapping[str, Any], ...] = ()
     """Raw items of Responses or blocks of Anthropic, sent before the calls."""
@@ -56,20 +56,20 @@ class Says:
 
 
 @dataclass(frozen=True, slots=True)
-class Fails:
+class ScriptedFailure:
     status: int = 500
     message: str = "The server had an error while processing your request."
 
 
-Answer = Says | Fails
+Answer = ScriptedReply | ScriptedFailure
 
 
-def says(text: str = "", *calls: Asks, **more: Any) -> Says:
-    return Says(text=text, calls=calls, **more)
+def reply_with(text: str = "", *calls: ScriptedCall, **more: Any) -> ScriptedReply:
+    return ScriptedReply(text=text, calls=calls, **more)
 
 
-def asks(name: str, arguments: Mapping[str, Any] | str | None = None, *, id: str = "") -> Asks:
-    return Asks(name, arguments if isinstance(arguments, str) else json.dumps(arguments or {}), id)
+def a_tool_call(name: str, arguments: Mapping[str, Any] | str | None = None, *, id: str = "") -> ScriptedCall:
+    return ScriptedCall(name, arguments if isinstance(arguments, str) else json.dumps(arguments or {}), id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class Provider:
     """A running server with one script for all protocols: each request gets the next answer."""
 
     def __init__(self) -> None:
-        self.asked: list[ReceivedRequest] = []
+        self.requests: list[ReceivedRequest] = []
         self.failures: list[BaseException] = []
         """Errors inside of this server, which no client can see."""
         self._script: deque[Answer | Callable[[Json], Answer]] = deque()
@@ -126,7 +126,9 @@ class Provider:
         """The next answer of the script, and its number for ids."""
         with self._lock:
             self._answered += 1
-            scripted = self._script.popleft() if self._script else Fails(500, "the script has no more answers")
+            scripted = (
+                self._script.popleft() if self._script else ScriptedFailure(500, "the script has no more answers")
+            )
             return (scripted(body) if callable(scripted) else scripted), self._answered
 
     def close(self) -> None:
@@ -182,7 +184,7 @@ class _Handler(BaseHTTPRequestHandler):
         if protocol is None:
             self._send(200, {"object": "list", "data": [], "model": "model-1", "input_tokens": 1})
             return
-        self._provider.asked.append(
+        self._provider.requests.append(
             ReceivedRequest(path, body, {name.lower(): value for name, value in self.headers.items()})
         )
         wrong = protocol.faults(body)
@@ -190,7 +192,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(400, protocol.error("invalid_request_error", "; ".join(wrong)))
             return
         answer, number = self._provider.answer(body)
-        if isinstance(answer, Fails):
+        if isinstance(answer, ScriptedFailure):
             self._send(answer.status, protocol.error("server_error", answer.message))
         elif body.get("stream"):
             self._stream(answer, protocol, list(protocol.events(answer, number, body)))
@@ -203,13 +205,13 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(data)))
         for name in ("request-id", "x-request-id"):
-            self.send_header(name, f"req_{len(self._provider.asked)}")
+            self.send_header(name, f"req_{len(self._provider.requests)}")
         self.end_headers()
         self.wfile.write(data[: len(data) // 2] if torn else data)
         if torn:
             self._tear()
 
-    def _stream(self, answer: Says, protocol: _Protocol, events: Sequence[Json | None]) -> None:
+    def _stream(self, answer: ScriptedReply, protocol: _Protocol, events: Sequence[Json | None]) -> None:
         """Server-sent events in chunks that do not end with events."""
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
@@ -264,13 +266,13 @@ def _encode_events(events: Sequence[Json | None]) -> str:
 # -- the protocols -----------------------------------------------------------------------------------------
 
 
-def chunks(format: str, reply: Says, *, number: int = 1, **body: Any) -> list[Json]:
+def chunks(format: str, reply: ScriptedReply, *, number: int = 1, **body: Any) -> list[Json]:
     """A reply as the chunks that a client yields, for tests without a client."""
     events = _FORMATS[format].events(reply, number, {"model": "model-1", **body})
     return [event for event in events if event is not None and event.get("type") != "ping"]
 
 
-def whole(format: str, reply: Says, *, number: int = 1, **body: Any) -> Json:
+def complete_reply(format: str, reply: ScriptedReply, *, number: int = 1, **body: Any) -> Json:
     """A reply as one complete response."""
     return _FORMATS[format].whole(reply, number, {"model": "model-1", **body})
 
@@ -281,8 +283,8 @@ class _Protocol(Protocol):
 
     def faults(self, body: Json) -> list[str]: ...
     def error(self, kind: str, message: str) -> Json: ...
-    def whole(self, reply: Says, number: int, body: Json) -> Json: ...
-    def events(self, reply: Says, number: int, body: Json) -> Iterator[Json | None]:
+    def whole(self, reply: ScriptedReply, number: int, body: Json) -> Json: ...
+    def events(self, reply: ScriptedReply, number: int, body: Json) -> Iterator[Json | None]:
         """The reply as a stream; None is the position of the gate."""
         ...
 
@@ -300,7 +302,7 @@ class _Chat:
     def error(self, kind: str, message: str) -> Json:
         return {"error": {"message": message, "type": kind, "param": None, "code": None}}
 
-    def whole(self, reply: Says, number: int, body: Json) -> Json:
+    def whole(self, reply: ScriptedReply, number: int, body: Json) -> Json:
         message: Json = {"role": "assistant", "content": reply.text or None, "refusal": None, "annotations": []}
         if reply.thinking:
             message["reasoning_content"] = reply.thinking
@@ -312,7 +314,7 @@ class _Chat:
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": self._reason(reply)}
         return {**self._named(number, body, "chat.completion"), "choices": [choice], "usage": self._usage()}
 
-    def events(self, reply: Says, number: int, body: Json) -> Iterator[Json | None]:
+    def events(self, reply: ScriptedReply, number: int, body: Json) -> Iterator[Json | None]:
         named = self._named(number, body, "chat.completion.chunk")
         options: Json = body.get("stream_options") or {}
         counted = bool(options.get("include_usage"))
@@ -340,7 +342,7 @@ class _Chat:
     def _named(self, number: int, body: Json, kind: str) -> Json:
         return {"id": f"chatcmpl-{number}", "object": kind, "created": 1_767_225_600, "model": body["model"]}
 
-    def _reason(self, reply: Says) -> str:
+    def _reason(self, reply: ScriptedReply) -> str:
         return reply.reason or ("tool_calls" if reply.calls else "stop")
 
     def _usage(self) -> Json:
@@ -368,15 +370,15 @@ class _Responses:
 
     error = _Chat.error
 
-    def whole(self, reply: Says, number: int, body: Json) -> Json:
+    def whole(self, reply: ScriptedReply, number: int, body: Json) -> Json:
         return self._response(number, body, reply.reason or "completed", self._items(reply, number, body))
 
-    def events(self, reply: Says, number: int, body: Json) -> Iterator[Json | None]:
+    def events(self, reply: ScriptedReply, number: int, body: Json) -> Iterator[Json | None]:
         places = count()
         for event in self._unnumbered(reply, number, body):
             yield None if event is None else {**event, "sequence_number": next(places)}
 
-    def _unnumbered(self, reply: Says, number: int, body: Json) -> Iterator[Json | None]:
+    def _unnumbered(self, reply: ScriptedReply, number: int, body: Json) -> Iterator[Json | None]:
         for kind in ("response.created", "response.in_progress"):
             yield {"type": kind, "response": self._response(number, body, "in_progress", [])}
         items = self._items(reply, number, body)
@@ -408,7 +410,7 @@ class _Responses:
             yield {"type": "response.function_call_arguments.done", **of, **whole}
         yield {"type": "response.output_item.done", "output_index": index, "item": item}
 
-    def _items(self, reply: Says, number: int, body: Json) -> list[Json]:
+    def _items(self, reply: ScriptedReply, number: int, body: Json) -> list[Json]:
         items: list[Json] = []
         if reply.thinking:
             summary = [{"type": "summary_text", "text": reply.thinking}]
@@ -464,11 +466,11 @@ class _Anthropic:
         named = {"server_error": "api_error"}.get(kind, kind)
         return {"type": "error", "error": {"type": named, "message": message}, "request_id": "req_1"}
 
-    def whole(self, reply: Says, number: int, body: Json) -> Json:
+    def whole(self, reply: ScriptedReply, number: int, body: Json) -> Json:
         blocks = [block for block, _ in self._blocks(reply, number)]
         return self._message(number, body, blocks, self._reason(reply))
 
-    def events(self, reply: Says, number: int, body: Json) -> Iterator[Json | None]:
+    def events(self, reply: ScriptedReply, number: int, body: Json) -> Iterator[Json | None]:
         yield {"type": "message_start", "message": self._message(number, body, [], None)}
         yield {"type": "ping"}
         for index, (block, written) in enumerate(self._blocks(reply, number)):
@@ -490,7 +492,7 @@ class _Anthropic:
             yield {"type": "content_block_delta", "index": index, "delta": delta}
         yield {"type": "content_block_stop", "index": index}
 
-    def _blocks(self, reply: Says, number: int) -> list[tuple[Json, str]]:
+    def _blocks(self, reply: ScriptedReply, number: int) -> list[tuple[Json, str]]:
         """Each block of a reply, with its raw text for streaming."""
         blocks: list[tuple[Json, str]] = []
         if reply.thinking:
@@ -518,7 +520,7 @@ class _Anthropic:
         named = {"id": f"msg_{number}", "type": "message", "role": "assistant", "model": body["model"]}
         return {**named, "content": content, **end}
 
-    def _reason(self, reply: Says) -> str:
+    def _reason(self, reply: ScriptedReply) -> str:
         return reply.reason or ("tool_use" if reply.calls else "end_turn")
 
 
@@ -590,5 +592,5 @@ def _tool_name(tool: Mapping[str, Any]) -> str:
     return tool.get("name") or tool.get("function", {}).get("name") or tool["type"]
 
 
-def _with_ids(reply: Says, number: int, prefix: str) -> list[tuple[str, Asks]]:
+def _with_ids(reply: ScriptedReply, number: int, prefix: str) -> list[tuple[str, ScriptedCall]]:
     return [(call.id or f"{prefix}_{number}_{place}", call) for place, call in enumerate(reply.calls)]

@@ -39,7 +39,7 @@ def arguments(draw: st.DrawFn) -> State:
     return values | draw(st.sampled_from([{}, {"steps": None, "delete": None}, {"delete": ["steps", "nothing.there"]}]))
 
 
-def updated(pad: State, values: State, delete: list[str]) -> State:
+def apply_update(pad: State, values: State, delete: list[str]) -> State:
     """Delete first, then merge."""
     pad = deepcopy(pad)
     for path in delete:
@@ -50,12 +50,12 @@ def updated(pad: State, values: State, delete: list[str]) -> State:
     return pad
 
 
-def updated_by_model(pad: State, arguments: State) -> State:
+def apply_model_update(pad: State, arguments: State) -> State:
     """Ignore values that do not match the schema, and null."""
     if arguments in INVALID_UPDATES:
         return pad
     values = {key: value for key, value in arguments.items() if key != "delete" and value is not None}
-    return updated(pad, values, arguments.get("delete") or [])
+    return apply_update(pad, values, arguments.get("delete") or [])
 
 
 def merge_child(base: State, ours: State, theirs: State, above: str = "") -> tuple[State, list[str]]:

@@ -109,7 +109,7 @@ WIRES: dict[str, Wires] = {"openai": chat_wires(), "responses": responses_wires(
 
 
 @st.composite
-def said(draw: st.DrawFn, formats: tuple[str, ...] = tuple(FORMATS)) -> ParsedMessage:
+def parsed_messages(draw: st.DrawFn, formats: tuple[str, ...] = tuple(FORMATS)) -> ParsedMessage:
     name = draw(st.sampled_from(formats))
     drawn = draw(WIRES[name])
     return ParsedMessage(name, drawn, FORMATS[name].read(drawn))
@@ -117,7 +117,7 @@ def said(draw: st.DrawFn, formats: tuple[str, ...] = tuple(FORMATS)) -> ParsedMe
 
 def conversations(*formats: str) -> st.SearchStrategy[list[ParsedMessage]]:
     """Messages in any order. Providers would refuse most of these."""
-    return st.lists(said(formats or tuple(FORMATS)), max_size=12)
+    return st.lists(parsed_messages(formats or tuple(FORMATS)), max_size=12)
 
 
 @st.composite
@@ -158,7 +158,7 @@ def json_values() -> st.SearchStrategy[Any]:
     return st.recursive(scalars, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=10)
 
 
-def any_things() -> st.SearchStrategy[EntitySighting]:
+def any_entity_sightings() -> st.SearchStrategy[EntitySighting]:
     """Sightings with any text in every field; a store has to return them unchanged."""
     part = st.builds(EntityPart, st.text(), st.text(), st.text(), st.booleans())
     return st.builds(
@@ -175,7 +175,7 @@ def any_things() -> st.SearchStrategy[EntitySighting]:
     )
 
 
-def things() -> st.SearchStrategy[EntitySighting]:
+def entity_sightings() -> st.SearchStrategy[EntitySighting]:
     """Sightings of a few entities: renamed, deleted, seen again, one a part of another."""
     ids = st.sampled_from(["page-1", "page-2", "7", "W#1", "图-1"])
     types = st.sampled_from(["page", "media", "image", "order", "reference"])

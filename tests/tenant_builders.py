@@ -37,25 +37,25 @@ REFUSED_NAMES = (
 )
 
 
-def operators_url(server: Server, *, database: str = "postgres") -> str:
+def operator_url(server: Server, *, database: str = "postgres") -> str:
     """The URL of a role with exactly the rights that the documentation requires."""
     create_role = f"CREATE ROLE {OPERATOR} LOGIN CREATEROLE PASSWORD '{PASSWORD}'"
-    tell(server.url(), create_role, f"GRANT CREATE ON DATABASE {database} TO {OPERATOR}")
+    execute_sql(server.url(), create_role, f"GRANT CREATE ON DATABASE {database} TO {OPERATOR}")
     return server.url(OPERATOR, password=PASSWORD, database=database, tcp=True)
 
 
-def tell(url: str, *statements: str) -> None:
+def execute_sql(url: str, *statements: str) -> None:
     with psycopg.connect(url, autocommit=True) as connection:
         for statement in statements:
             connection.execute(statement.encode())
 
 
-def ask(url: str, statement: str, *values: object) -> list[tuple[object, ...]]:
+def query_sql(url: str, statement: str, *values: object) -> list[tuple[object, ...]]:
     with psycopg.connect(url, autocommit=True) as connection:
         return connection.execute(statement.encode(), values or None).fetchall()
 
 
-def made(tenants: Tenants, name: str, *, password: str | None = None) -> str:
+def create_tenant(tenants: Tenants, name: str, *, password: str | None = None) -> str:
     """Create a tenant and return its address."""
     addresses: list[str] = []
     create(name, tenants, password=password, on_address=addresses.append)
@@ -63,7 +63,7 @@ def made(tenants: Tenants, name: str, *, password: str | None = None) -> str:
     return address
 
 
-def lived(place: str | Path, *, session: str = "shop", resource: str = "ada") -> None:
+def fill_tenant(place: str | Path, *, session: str = "shop", resource: str = "ada") -> None:
     """Add messages, a note and a page, with keys."""
     with Memory.open(place, embedder=None) as memory:
         chat = memory.session(session, resource=resource, cwd="/w")

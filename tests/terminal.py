@@ -23,10 +23,10 @@ INMIND = "from inmind.apps.cli import main; main()"
 
 
 def command(*arguments: str, home: Home | None = None) -> list[str]:
-    return [sys.executable, "-c", INMIND, *where(home), *arguments]
+    return [sys.executable, "-c", INMIND, *location_options(home), *arguments]
 
 
-def where(home: Home | None) -> list[str]:
+def location_options(home: Home | None) -> list[str]:
     """The options that select a home or a database."""
     if home is None:
         return []
@@ -34,7 +34,7 @@ def where(home: Home | None) -> list[str]:
 
 
 def inmind(*arguments: str, home: Home | None = None, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    ran = warm_inmind().run(INMIND, *where(home), *arguments, stdin=stdin.encode())
+    ran = warm_inmind().run(INMIND, *location_options(home), *arguments, stdin=stdin.encode())
     return subprocess.CompletedProcess(ran.args, ran.returncode, text(ran.stdout), text(ran.stderr))
 
 
@@ -52,18 +52,18 @@ def preload() -> None:
     CliRunner().invoke(app, ["unheard-of"])
 
 
-def at_once(*arguments: str, home: Home) -> Result:
+def run_in_process(*arguments: str, home: Home) -> Result:
     """Run a command in this process, if only its output matters."""
-    return CliRunner().invoke(app, [*where(home), *arguments])
+    return CliRunner().invoke(app, [*location_options(home), *arguments])
 
 
-def on_a_screen(*arguments: str, home: Home, terminal: str = "dumb") -> list[str]:
+def run_on_terminal(*arguments: str, home: Home, terminal: str = "dumb") -> list[str]:
     """Return the lines that a command prints on a terminal of 80 columns."""
     controller, terminal_end = pty.openpty()
     environment = {**os.environ, "TERM": terminal, "COLUMNS": "80"}
     with open(os.devnull, "rb") as empty_input:
         streams = [empty_input.fileno(), terminal_end, terminal_end]
-        process = warm_inmind().start(INMIND, *where(home), *arguments, streams=streams, env=environment)
+        process = warm_inmind().start(INMIND, *location_options(home), *arguments, streams=streams, env=environment)
     os.close(terminal_end)
     output = b""
     with suppress(OSError):  # the other end of the terminal is closed
@@ -74,7 +74,7 @@ def on_a_screen(*arguments: str, home: Home, terminal: str = "dumb") -> list[str
     return output.decode().splitlines()
 
 
-def fitting(complaint: str | bytes) -> int:
+def exit_code_for(complaint: str | bytes) -> int:
     """Return the exit code for an error message, which must start with "inmind: CODE: "."""
     line = complaint if isinstance(complaint, str) else complaint.decode()
     name, code, _ = line.split(": ", 2)

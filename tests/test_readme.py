@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from pages import PROJECT, PageFolders, blocks, complaints, matches, steps
-from provider import Provider, says
+from provider import Provider, reply_with
 from tables import each_row
 
 README = PROJECT / "README.md"
@@ -14,7 +14,7 @@ README = PROJECT / "README.md"
 
 def test_the_blocks_of_the_readme_run_and_print_the_shown_output(tmp_path: Path) -> None:
     with Provider() as provider:
-        provider.will(says("Hello, Ada."), says("On its way to you."))
+        provider.will(reply_with("Hello, Ada."), reply_with("On its way to you."))
         place = PageFolders.under(tmp_path, OPENAI_BASE_URL=provider.openai, OPENAI_API_KEY="none")
         assert complaints(README.read_text(encoding="utf-8"), place) == []
         assert (provider.unused, provider.failures) == (0, [])

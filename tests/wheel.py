@@ -14,7 +14,7 @@ import venv
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from pages import PROJECT, SECONDS, Step, matches, steps, trim_lines
+from pages import PROJECT, TIMEOUT_SECONDS, Step, matches, steps, trim_lines
 
 ENVIRONMENTS = {"bare": "", "all": "[all]"}
 """Name of the environment, and the extras that it has."""
@@ -55,7 +55,7 @@ def run(step: Step, python: Path) -> str:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             encoding="utf-8",
-            timeout=SECONDS,
+            timeout=TIMEOUT_SECONDS,
             check=False,
         )
     if done.returncode != 0:

@@ -258,6 +258,6 @@ def _stub() -> Generator[Stub]:
             self.wfile.write(answer)
 
     stub = Stub("")
-    with loopback.listening(Handler) as url:
+    with loopback.serve_handler(Handler) as url:
         stub.url = url
         yield stub

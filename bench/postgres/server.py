@@ -112,7 +112,9 @@ class BenchServer:
     def description(self) -> str:
         """The server, its storage and its cores, for a note."""
         version = self.query("SHOW server_version")[0][0]
-        source = f"started for this, data in {_file_system()}" if self.server else f"given by ${postgres.GIVEN}"
+        source = (
+            f"started for this, data in {_file_system()}" if self.server else f"given by ${postgres.SERVER_VARIABLE}"
+        )
         description = (
             f"PostgreSQL {version}, {source}, fsync and synchronous_commit on; {os.cpu_count()} cores for all of it."
         )
@@ -121,7 +123,7 @@ class BenchServer:
 
 @contextmanager
 def start_server() -> Generator[BenchServer]:
-    if admin_url := os.environ.get(postgres.GIVEN):
+    if admin_url := os.environ.get(postgres.SERVER_VARIABLE):
         with closing(postgres.Tenants(admin_url)) as tenants, tenants.fresh() as tenant_url:
             yield BenchServer(admin_url, tenant_url, None)
         return

@@ -21,7 +21,7 @@ import openai
 import pytest
 from builders import Home, user
 from event_loop import ASYNC_CLASSES, DEADLINE, run, until
-from provider import Provider, asks, says
+from provider import Provider, a_tool_call, reply_with
 from tables import each_row
 
 from inmind import AsyncMemory, AsyncSession, Hit, Memory, Prompt, Session, wrap
@@ -470,7 +470,10 @@ def test_async_with_closes_the_memory_after_an_error(home: Home) -> None:
 @pytest.mark.parametrize("streams", [False, True], ids=["whole", "streamed"])
 def test_an_async_client_accepts_an_async_session(home: Home, streams: bool) -> None:
     async def main(provider: Provider) -> None:
-        provider.will(says("One moment.", asks("working_memory_update", {"text": "Ada asks."})), says("Hello, Ada."))
+        provider.will(
+            reply_with("One moment.", a_tool_call("working_memory_update", {"text": "Ada asks."})),
+            reply_with("Hello, Ada."),
+        )
         async with (
             AsyncMemory.open(home) as memory,
             openai.AsyncOpenAI(base_url=provider.openai, api_key="none", max_retries=0) as client,

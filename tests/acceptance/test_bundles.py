@@ -29,7 +29,7 @@ from bundle_builders import (
     read_events,
     read_keys,
 )
-from terminal import at_once, command
+from terminal import command, run_in_process
 
 from inmind import Memory
 from inmind.core.events.base import Event
@@ -536,7 +536,7 @@ def test_a_home_can_be_piped_from_export_to_import(home: Path, other: Path) -> N
 @pytest.mark.spec("I3", "N67")
 def test_a_refused_import_creates_no_home(tmp_path: Path, other: Path) -> None:
     (tmp_path / "none.inmind").write_text("no bundle", "utf-8")
-    result = at_once("import", str(tmp_path / "none.inmind"), home=other)
+    result = run_in_process("import", str(tmp_path / "none.inmind"), home=other)
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.startswith("inmind: INVALID_INPUT: bundle: expected a complete bundle")
     assert sorted(os.listdir(tmp_path)) == ["none.inmind"]
@@ -549,32 +549,33 @@ def test_the_commands_print_their_results(
     monkeypatch.chdir(tmp_path)
     fill_home(home, dreams=False)
     number = len(read_events(home))
-    first = at_once("export", home=home)
+    first = run_in_process("export", home=home)
     (bundle,) = tmp_path.glob("inmind-*.inmind")
     assert (first.exit_code, first.stderr) == (0, "")
     assert first.stdout.startswith(f"Exported 1 session, 1 resource, {number} events to {bundle.name}: ")
-    again = at_once("export", bundle.name, home=home)
+    again = run_in_process("export", bundle.name, home=home)
     assert (again.exit_code, again.stdout, "--force" in again.stderr) == (2, "", True)
-    assert json.loads(at_once("export", bundle.name, "--force", "--json", home=home).stdout)["events"] == number
-    assert at_once("import", bundle.name, home=other).stdout == (
+    assert json.loads(run_in_process("export", bundle.name, "--force", "--json", home=home).stdout)["events"] == number
+    assert run_in_process("import", bundle.name, home=other).stdout == (
         f"Imported {number} events into {other}; sessions and resources: 2 new, 0 continued, 0 unchanged.\n"
     )
     assert (
-        at_once("import", bundle.name, home=other).stdout == f"Everything is in {other} already; nothing was changed.\n"
+        run_in_process("import", bundle.name, home=other).stdout
+        == f"Everything is in {other} already; nothing was changed.\n"
     )
-    refused = at_once("import", bundle.name, "--into-new-home", home=other)
+    refused = run_in_process("import", bundle.name, "--into-new-home", home=other)
     assert (refused.exit_code, "an empty home" in refused.stderr) == (2, True)
-    assert at_once("import", "nowhere", home=other).exit_code == 3
-    assert at_once("export", "-", "--json", home=home).exit_code == 2
+    assert run_in_process("import", "nowhere", home=other).exit_code == 3
+    assert run_in_process("export", "-", "--json", home=home).exit_code == 2
 
 
 @pytest.mark.spec("I3")
 def test_an_invalid_path_is_a_usage_error(home: Path, tmp_path: Path) -> None:
     fill_home(home, dreams=False)
     for place in (tmp_path / "nowhere" / "b", home / DATABASE):
-        result = at_once("export", str(place), "--force", home=home)
+        result = run_in_process("export", str(place), "--force", home=home)
         assert (result.exit_code, result.stdout) == (2, "")
         assert result.stderr.startswith("inmind: INVALID_INPUT: FILE: expected a file")
     bundle = export_home(home, tmp_path / "b")
-    result = at_once("import", str(bundle), home=Path("/proc/no home can be here"))
+    result = run_in_process("import", str(bundle), home=Path("/proc/no home can be here"))
     assert (result.exit_code, result.stderr.startswith("inmind: UNSAFE_STORAGE: ")) == (5, True)

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 from builders import Home, home_of
-from model_server import Said, model_server
-from provider import Fails, Provider, Says, asks, chunks, says
+from model_server import HttpReply, model_server
+from provider import Provider, ScriptedFailure, ScriptedReply, a_tool_call, chunks, reply_with
 from provider_rules import faults
 
 from inmind import Memory, Session
@@ -152,7 +152,7 @@ def test_an_answer_is_streamed_and_stored_whole(
 ) -> None:
     texts: list[str] = []
     recorder.on_text = texts.append
-    provider.will(says(STORY, thinking="A story, then."))
+    provider.will(reply_with(STORY, thinking="A story, then."))
     turn = chat.say("Tell me a story.")
     assert (turn.text, recorder.text, recorder.thoughts) == (STORY, STORY, "A story, then.")
     assert len(set(texts)) > 10
@@ -164,15 +164,15 @@ def test_the_model_reads_files_and_takes_notes_and_files_become_entities(
     chat: ChatConversation, provider: Provider, recorder: RecordingListener
 ) -> None:
     provider.will(
-        says(
+        reply_with(
             "Let me see.",
-            asks("read_file", {"path": "notes.md"}),
-            asks("working_memory_note", {"note": "Ada waits for order-123"}),
+            a_tool_call("read_file", {"path": "notes.md"}),
+            a_tool_call("working_memory_note", {"note": "Ada waits for order-123"}),
         ),
-        says("It is late."),
+        reply_with("It is late."),
     )
     turn = chat.say("Where is my order?")
-    sent = json.dumps(provider.asked[1].body)
+    sent = json.dumps(provider.requests[1].body)
     assert "order-123 is late" in sent
     assert {name for name, outcome in recorder.calls if not outcome.error} == {"read_file", "working_memory_note"}
     assert [entity.name for entity in chat.session.entities] == ["notes.md"]
@@ -181,7 +181,7 @@ def test_the_model_reads_files_and_takes_notes_and_files_become_entities(
 
 
 def test_reported_usage_is_in_the_turn_and_the_status_line(chat: ChatConversation, provider: Provider) -> None:
-    provider.will(says("", asks("list_files")), says("One file."))
+    provider.will(reply_with("", a_tool_call("list_files")), reply_with("One file."))
     turn = chat.say("What is there?")
     assert (turn.usage.reported_prompt, turn.usage.reported_cached, turn.usage.completion) == (200, 160, 20)
     rendered = status_line(turn, ["notes.md"], (3.0, 15.0))
@@ -191,7 +191,7 @@ def test_reported_usage_is_in_the_turn_and_the_status_line(chat: ChatConversatio
 def test_invalid_json_arguments_get_an_error_and_the_model_continues(
     chat: ChatConversation, provider: Provider, recorder: RecordingListener
 ) -> None:
-    provider.will(says("", asks("read_file", '{"path": notes}')), says("I see."))
+    provider.will(reply_with("", a_tool_call("read_file", '{"path": notes}')), reply_with("I see."))
     assert chat.say("Read it.").text == "I see."
     [(_, outcome)] = recorder.calls
     assert outcome.error
@@ -202,7 +202,9 @@ def test_invalid_json_arguments_get_an_error_and_the_model_continues(
 def test_an_unknown_tool_gets_an_error_and_the_model_continues(
     make: Make, provider: Provider, api: str, tools: bool
 ) -> None:
-    provider.will(says("", asks("run_shell", {"command": "ls"}), asks("list_files")), says("I see."))
+    provider.will(
+        reply_with("", a_tool_call("run_shell", {"command": "ls"}), a_tool_call("list_files")), reply_with("I see.")
+    )
     talk = make(provider.openai if api == "openai" else provider.anthropic, api, tools=tools)
     turn = talk.say("Look around.")
     assert turn.text == "I see."
@@ -214,13 +216,13 @@ def test_an_unknown_tool_gets_an_error_and_the_model_continues(
 def test_a_server_without_stream_options_is_called_without_them(make: Make) -> None:
     with model_server() as server:
         refusal = {"error": {"message": "unknown parameter: stream_options"}}
-        server.will(Said(json.dumps(refusal), 400), stream_reply("openai", says("Hello.")))
+        server.will(HttpReply(json.dumps(refusal), 400), stream_reply("openai", reply_with("Hello.")))
         assert make(server.url).say("Hello").text == "Hello."
-        assert ["stream_options" in request.body for request in server.asked] == [True, False]
+        assert ["stream_options" in request.body for request in server.requests] == [True, False]
 
 
 def test_a_model_that_keeps_calling_tools_is_stopped(make: Make, provider: Provider) -> None:
-    provider.will(*[says("", asks("list_files"))] * MAX_ROUNDS, says("Four."))
+    provider.will(*[reply_with("", a_tool_call("list_files"))] * MAX_ROUNDS, reply_with("Four."))
     talk = make(provider.openai)
     turn = talk.say("Look around.")
     assert str(MAX_ROUNDS) in turn.end_reason
@@ -233,14 +235,14 @@ def test_a_model_that_keeps_calling_tools_is_stopped(make: Make, provider: Provi
 def test_a_full_window_is_compacted_with_a_notice(make: Make, provider: Provider, tmp_path: Path) -> None:
     (tmp_path / "work" / "long.txt").write_text("one of many lines\n" * 300)
     for _ in range(6):
-        provider.will(says("", asks("read_file", {"path": "long.txt"})), says("Many lines."))
+        provider.will(reply_with("", a_tool_call("read_file", {"path": "long.txt"})), reply_with("Many lines."))
     talk = make(provider.openai, window=8_000)
     notices = [notice for _ in range(6) for notice in talk.say("Read long.txt.").notices]
     assert any("archive/" in notice for notice in notices), notices
 
 
 def test_a_server_that_truncates_the_prompt_causes_one_notice(chat: ChatConversation, provider: Provider) -> None:
-    provider.will(says("Hello."), says("Many words."), says("Still many."))
+    provider.will(reply_with("Hello."), reply_with("Many words."), reply_with("Still many."))
     assert chat.say("Hello").notices == ()
     [notice] = chat.say("word " * 6_000).notices
     assert notice.startswith("The model read 100 of about ")
@@ -255,7 +257,7 @@ def test_a_server_that_truncates_the_prompt_causes_one_notice(chat: ChatConversa
 def test_a_broken_stream_keeps_the_text_so_far_and_can_be_retried(
     chat: ChatConversation, provider: Provider, recorder: RecordingListener
 ) -> None:
-    provider.will(says(STORY, torn=True))
+    provider.will(reply_with(STORY, torn=True))
     with pytest.raises(ModelFailed, match="broke off"):
         chat.say("Tell me a story.")
     partial = recorder.text
@@ -263,18 +265,18 @@ def test_a_broken_stream_keeps_the_text_so_far_and_can_be_retried(
     assert STORY.startswith(partial)
     assert partial != STORY
     assert messages_of(chat.session) == [("user", "Tell me a story."), ("assistant", f"{partial}\n{CUT_MARK}")]
-    provider.will(says(STORY))
+    provider.will(reply_with(STORY))
     assert chat.retry().text == STORY
     assert messages_of(chat.session) == [("user", "Tell me a story."), ("assistant", STORY)]
-    assert CUT_MARK not in json.dumps(provider.asked[-1].body)
+    assert CUT_MARK not in json.dumps(provider.requests[-1].body)
 
 
 @pytest.mark.spec("N65")
 def test_a_stream_cut_anywhere_leaves_no_call_open_or_half_done(make: Make, api: str, tmp_path: Path) -> None:
-    reply = says(
+    reply = reply_with(
         "I write it, and keep it in mind.",
-        asks("write_file", {"path": "new.md", "text": "all of it or nothing"}),
-        asks("working_memory_note", {"note": "new.md is written"}),
+        a_tool_call("write_file", {"path": "new.md", "text": "all of it or nothing"}),
+        a_tool_call("working_memory_note", {"note": "new.md is written"}),
     )
     whole = stream(api, reply)
     end = whole.index(REPLY_END[api])
@@ -283,24 +285,24 @@ def test_a_stream_cut_anywhere_leaves_no_call_open_or_half_done(make: Make, api:
         url = server.url if api == "openai" else server.url.removesuffix("/v1")
         for cut in cuts:
             talk = make(url, api, id=f"cut-{cut}")
-            server.will(Said(whole[:cut], 200, EVENTS, promised=9), stream_reply(api, says("As you like.")))
+            server.will(HttpReply(whole[:cut], 200, EVENTS, promised=9), stream_reply(api, reply_with("As you like.")))
             with pytest.raises(ModelFailed):
                 talk.say("Write new.md.")
             assert unanswered(talk.session) == set()
             assert not (tmp_path / "work" / "new.md").exists()
             assert talk.say("Never mind.").text == "As you like."
-            sent = server.asked[-1].body["messages"]
+            sent = server.requests[-1].body["messages"]
             assert faults(api, sent) == []
             texts = [text for role, text in messages_of(talk.session) if role == "assistant"]
             assert all(reply.text.startswith(text.removesuffix(CUT_MARK).rstrip("\n")) for text in texts[:-1])
 
 
 def test_a_connection_lost_after_the_end_of_a_reply_loses_nothing(make: Make, api: str, tmp_path: Path) -> None:
-    reply = says("", asks("write_file", {"path": "new.md", "text": "all of it"}))
+    reply = reply_with("", a_tool_call("write_file", {"path": "new.md", "text": "all of it"}))
     whole = stream(api, reply)
     until = whole.index(b"\n\n", whole.index(REPLY_END[api])) + 2
     with model_server() as server:
-        server.will(Said(whole[:until], 200, EVENTS, promised=9), stream_reply(api, says("It is there.")))
+        server.will(HttpReply(whole[:until], 200, EVENTS, promised=9), stream_reply(api, reply_with("It is there.")))
         talk = make(server.url if api == "openai" else server.url.removesuffix("/v1"), api)
         assert talk.say("Write new.md.").text == "It is there."
     assert (tmp_path / "work" / "new.md").read_text() == "all of it"
@@ -311,14 +313,14 @@ def test_an_endpoint_that_dies_between_two_rounds_keeps_tool_results(
     make: Make, recorder: RecordingListener, api: str, provider: Provider
 ) -> None:
     dying = Provider()
-    dying.will(says("Let me see.", asks("read_file", {"path": "notes.md"})))
+    dying.will(reply_with("Let me see.", a_tool_call("read_file", {"path": "notes.md"})))
     talk = make(dying.openai if api == "openai" else dying.anthropic, api)
     recorder.on_tool = lambda _: dying.close()
     with pytest.raises(ModelFailed, match="cannot be reached"):
         talk.say("Where is my order?")
     assert [role for role, _ in messages_of(talk.session)] == ["user", "assistant", "tool"]
     recorder.on_tool = lambda _: None
-    provider.will(says("It is late."))
+    provider.will(reply_with("It is late."))
     revived = make(provider.openai if api == "openai" else provider.anthropic, api)
     assert revived.retry().text == "It is late."
     assert [role for role, _ in messages_of(revived.session)] == ["user", "assistant", "tool", "assistant"]
@@ -326,7 +328,7 @@ def test_an_endpoint_that_dies_between_two_rounds_keeps_tool_results(
 
 def test_a_silent_server_times_out(make: Make, provider: Provider) -> None:
     gate = Event()
-    provider.will(says("One moment", gate=gate))
+    provider.will(reply_with("One moment", gate=gate))
     talk = make(provider.openai, timeout_seconds=0.3)
     try:
         with pytest.raises(ModelFailed, match=r"sent nothing for 0\.3 s"):
@@ -337,10 +339,10 @@ def test_a_silent_server_times_out(make: Make, provider: Provider) -> None:
 
 
 def test_an_error_in_the_stream_is_reported_without_the_key(make: Make, api: str) -> None:
-    beginning = stream(api, says("Half of it", short=True), ended=False)
+    beginning = stream(api, reply_with("Half of it", short=True), ended=False)
     failure = {"type": "error", "error": {"type": "overloaded_error", "message": f"Overloaded for {KEY}"}}
     with model_server() as server:
-        server.will(Said(beginning + f"event: error\ndata: {json.dumps(failure)}\n\n".encode(), 200, EVENTS))
+        server.will(HttpReply(beginning + f"event: error\ndata: {json.dumps(failure)}\n\n".encode(), 200, EVENTS))
         talk = make(server.url if api == "openai" else server.url.removesuffix("/v1"), api)
         with pytest.raises(ModelFailed, match="Overloaded") as failed:
             talk.say("Hello")
@@ -362,7 +364,7 @@ def test_an_error_in_the_stream_is_reported_without_the_key(make: Make, api: str
 def test_an_error_status_explains_what_to_do_and_the_message_is_kept(
     chat: ChatConversation, provider: Provider, status: int, hint: str
 ) -> None:
-    provider.will(Fails(status, f"slow down, {KEY}"), says("Hello."))
+    provider.will(ScriptedFailure(status, f"slow down, {KEY}"), reply_with("Hello."))
     with pytest.raises(ModelFailed) as failed:
         chat.say("Hello?")
     explanation = explain_error(failed.value, chat.endpoint)
@@ -374,7 +376,7 @@ def test_an_error_status_explains_what_to_do_and_the_message_is_kept(
 
 
 def test_a_server_without_tool_support_suggests_no_tools(chat: ChatConversation, provider: Provider) -> None:
-    provider.will(Fails(500, "tools param requires --jinja flag"))
+    provider.will(ScriptedFailure(500, "tools param requires --jinja flag"))
     with pytest.raises(ModelFailed) as failed:
         chat.say("Hello?")
     assert "--no-tools" in explain_error(failed.value, chat.endpoint)
@@ -383,7 +385,9 @@ def test_a_server_without_tool_support_suggests_no_tools(chat: ChatConversation,
 @pytest.mark.parametrize("body", [b"", b"data: {\n\n", b"data: 7\n\n", b"data: [DONE]\n\n", b"<html>hello</html>"])
 def test_an_empty_or_invalid_answer_is_a_model_failure(make: Make, body: bytes) -> None:
     with model_server() as server:
-        server.will(Said(body, 200, EVENTS), Said(b'{"choices": []}', 200, {"Content-Type": "application/json"}))
+        server.will(
+            HttpReply(body, 200, EVENTS), HttpReply(b'{"choices": []}', 200, {"Content-Type": "application/json"})
+        )
         talk = make(server.url)
         with pytest.raises(ModelFailed):
             talk.say("Hello?")
@@ -395,22 +399,22 @@ def test_an_empty_or_invalid_answer_is_a_model_failure(make: Make, body: bytes) 
 @pytest.mark.parametrize(
     ("reply", "reason"),
     [
-        (says(STORY, short=True), "the stream ended early"),
-        (says(STORY, reason="length"), "maximum length reached"),
+        (reply_with(STORY, short=True), "the stream ended early"),
+        (reply_with(STORY, reason="length"), "maximum length reached"),
     ],
 )
-def test_a_cut_answer_reports_its_reason(make: Make, reply: Says, reason: str) -> None:
+def test_a_cut_answer_reports_its_reason(make: Make, reply: ScriptedReply, reason: str) -> None:
     with model_server() as server:
-        server.will(Said(stream("openai", reply, ended=False), 200, EVENTS))
+        server.will(HttpReply(stream("openai", reply, ended=False), 200, EVENTS))
         talk = make(server.url)
         assert reason in talk.say("Tell me a story.").end_reason
     assert messages_of(talk.session)[-1] == ("assistant", f"{STORY}\n{CUT_MARK}")
 
 
 def test_a_reply_that_ends_only_with_done_is_complete(make: Make) -> None:
-    reply = says("Let me look.", asks("read_file", {"path": "notes.md"}), short=True)
+    reply = reply_with("Let me look.", a_tool_call("read_file", {"path": "notes.md"}), short=True)
     with model_server() as server:
-        server.will(stream_reply("openai", reply), stream_reply("openai", says(STORY, short=True)))
+        server.will(stream_reply("openai", reply), stream_reply("openai", reply_with(STORY, short=True)))
         talk = make(server.url)
         turn = talk.say("Where is my order?")
     assert (turn.text, turn.end_reason) == (f"Let me look.\n{STORY}", "")
@@ -426,7 +430,7 @@ def test_ctrl_c_keeps_the_text_so_far_and_the_chat_continues(
     chat: ChatConversation, provider: Provider, recorder: RecordingListener
 ) -> None:
     recorder.on_text = signal_once(signal.SIGINT)
-    provider.will(says(STORY), says("As you like."))
+    provider.will(reply_with(STORY), reply_with("As you like."))
     turn = chat.say("Tell me a story.")
     assert turn.end_reason == "stopped"
     assert messages_of(chat.session)[-1] == ("assistant", f"{recorder.text}\n{STOPPED_MARK}")
@@ -438,7 +442,7 @@ def test_an_answer_stopped_before_its_first_word_keeps_the_question(
     chat: ChatConversation, provider: Provider, recorder: RecordingListener
 ) -> None:
     recorder.on_text = signal_once(signal.SIGINT, after=-1)
-    provider.will(says(STORY), says("Gladly."))
+    provider.will(reply_with(STORY), reply_with("Gladly."))
     assert chat.say("Tell me a story.").end_reason == "stopped"
     assert messages_of(chat.session) == [("user", "Tell me a story.")]
     recorder.on_text = lambda _: None
@@ -460,8 +464,11 @@ def test_calls_stopped_by_the_user_get_an_error_result(
     record = Session.record
     monkeypatch.setattr(Session, "record", record_after_interrupt)
     provider.will(
-        says(
-            "", asks("working_memory_note", {"note": "a"}), asks("list_files"), asks("read_file", {"path": "notes.md"})
+        reply_with(
+            "",
+            a_tool_call("working_memory_note", {"note": "a"}),
+            a_tool_call("list_files"),
+            a_tool_call("read_file", {"path": "notes.md"}),
         )
     )
     turn = chat.say("Look around.")
@@ -474,7 +481,7 @@ def test_calls_stopped_by_the_user_get_an_error_result(
     assert unanswered(chat.session) == set()
     monkeypatch.undo()
     interruptions.discard()
-    provider.will(says("Hello."))
+    provider.will(reply_with("Hello."))
     assert chat.say("Hello").text == "Hello."
 
 
@@ -499,7 +506,11 @@ def test_a_started_write_completes_and_is_reported_despite_ctrl_c(
         return done
 
     provider.will(
-        says("", asks("write_file", {"path": "new.md", "text": "all of it"}), asks("read_file", {"path": "new.md"}))
+        reply_with(
+            "",
+            a_tool_call("write_file", {"path": "new.md", "text": "all of it"}),
+            a_tool_call("read_file", {"path": "new.md"}),
+        )
     )
     talk = make(provider.openai)
     with monkeypatch.context() as patched:
@@ -522,11 +533,11 @@ def test_a_closed_output_leaves_no_call_open(
 
     recorder.on_tool = close_output
     provider.will(
-        says(
+        reply_with(
             "",
-            asks("working_memory_note", {"note": "a"}),
-            asks("write_file", {"path": "new.md", "text": "all of it"}),
-            asks("list_files"),
+            a_tool_call("working_memory_note", {"note": "a"}),
+            a_tool_call("write_file", {"path": "new.md", "text": "all of it"}),
+            a_tool_call("list_files"),
         )
     )
     with pytest.raises(error):
@@ -544,7 +555,7 @@ def test_a_tool_defect_is_raised_after_every_call_has_a_result(
         raise RuntimeError("a defect")
 
     monkeypatch.setattr(FileTools, "execute", fail)
-    provider.will(says("", asks("list_files"), asks("read_file", {"path": "notes.md"})))
+    provider.will(reply_with("", a_tool_call("list_files"), a_tool_call("read_file", {"path": "notes.md"})))
     with pytest.raises(RuntimeError):
         chat.say("Look around.")
     assert unanswered(chat.session) == set()
@@ -553,7 +564,9 @@ def test_a_tool_defect_is_raised_after_every_call_has_a_result(
 
 def test_an_undecodable_file_name_is_escaped(chat: ChatConversation, provider: Provider, tmp_path: Path) -> None:
     (tmp_path / "work" / os.fsdecode(b"caf\xe9.txt")).write_text("needle\n")
-    provider.will(says("", asks("list_files"), asks("search_files", {"text": "needle"})), says("I see."))
+    provider.will(
+        reply_with("", a_tool_call("list_files"), a_tool_call("search_files", {"text": "needle"})), reply_with("I see.")
+    )
     assert chat.say("Look around.").text == "I see."
     assert "caf\\xe9.txt:1: needle" in tool_results(chat.session)
 
@@ -563,7 +576,7 @@ def test_a_termination_signal_keeps_the_text_so_far(
     chat: ChatConversation, provider: Provider, recorder: RecordingListener
 ) -> None:
     recorder.on_text = signal_once(signal.SIGTERM)
-    provider.will(says(STORY))
+    provider.will(reply_with(STORY))
     with pytest.raises(SystemExit) as raised:
         chat.say("Tell me a story.")
     assert raised.value.code == 128 + signal.SIGTERM
@@ -577,7 +590,7 @@ def test_a_closed_pipe_loses_no_text(chat: ChatConversation, provider: Provider,
             raise BrokenPipeError
 
     recorder.on_text = close_pipe
-    provider.will(says(STORY))
+    provider.will(reply_with(STORY))
     with pytest.raises(BrokenPipeError):
         chat.say("Tell me a story.")
     assert messages_of(chat.session)[-1] == ("assistant", f"{recorder.text}\n{CUT_MARK}")
@@ -587,7 +600,9 @@ def test_a_closed_pipe_loses_no_text(chat: ChatConversation, provider: Provider,
 
 
 def test_the_last_exchange_is_removed_with_its_tool_messages(chat: ChatConversation, provider: Provider) -> None:
-    provider.will(says("Hello."), says("", asks("read_file", {"path": "notes.md"})), says("It is late."))
+    provider.will(
+        reply_with("Hello."), reply_with("", a_tool_call("read_file", {"path": "notes.md"})), reply_with("It is late.")
+    )
     chat.say("Hello")
     before = messages_of(chat.session)
     chat.say("Where is my order?")
@@ -604,11 +619,13 @@ def test_the_last_exchange_is_removed_with_its_tool_messages(chat: ChatConversat
 
 
 def test_retry_requests_a_new_answer_and_keeps_tool_results(chat: ChatConversation, provider: Provider) -> None:
-    provider.will(says("", asks("read_file", {"path": "notes.md"})), says("Never."), says("It is late."))
+    provider.will(
+        reply_with("", a_tool_call("read_file", {"path": "notes.md"})), reply_with("Never."), reply_with("It is late.")
+    )
     chat.say("Where is my order?")
     assert chat.retry().text == "It is late."
     assert [text for role, text in messages_of(chat.session) if role == "assistant"] == ["", "It is late."]
-    assert len(provider.asked) == 3
+    assert len(provider.requests) == 3
 
 
 @pytest.mark.embedded
@@ -618,7 +635,7 @@ def test_retry_and_undo_change_only_the_conversation(
     chat: ChatConversation, provider: Provider, memory: Memory, method: str
 ) -> None:
     for number in range(9):
-        provider.will(says(f"Answer {number}. " + "word " * 200))
+        provider.will(reply_with(f"Answer {number}. " + "word " * 200))
         chat.say(f"Question {number}? " + "word " * 200)
     session = chat.session
     report = session.compact(keep_recent=2)
@@ -628,7 +645,7 @@ def test_retry_and_undo_change_only_the_conversation(
     session.scratchpad.update("call Ada back")
     session.write("detail/plan.md", "first this, then that")
     before = session.state
-    provider.will(*[says("Another answer.")] if method == "retry" else [])
+    provider.will(*[reply_with("Another answer.")] if method == "retry" else [])
     getattr(chat, method)()
     after = session.state
     assert len(after.conversation) == len(before.conversation) - (2 if method == "remove_last_exchange" else 0)
@@ -637,16 +654,21 @@ def test_retry_and_undo_change_only_the_conversation(
     assert "The port is 8443" in session.overview
     assert "The port is 8443" in page.read_text()
     assert session.read("detail/plan.md") == "first this, then that"
-    provider.will(says("On we go."))
+    provider.will(reply_with("On we go."))
     assert chat.say("And now?").text == "On we go."
-    assert "Answer 0." not in json.dumps(provider.asked[-1].body["messages"])
+    assert "Answer 0." not in json.dumps(provider.requests[-1].body["messages"])
 
 
 def test_a_chat_can_switch_providers_and_back(make: Make, provider: Provider) -> None:
-    provider.will(says("", asks("read_file", {"path": "notes.md"})), says("It is late."))
+    provider.will(reply_with("", a_tool_call("read_file", {"path": "notes.md"})), reply_with("It is late."))
     make(provider.openai).say("Where is my order?")
     other = make(provider.anthropic, "anthropic")
-    provider.will(says("", asks("list_files")), says("One file."), says("One file, notes.md."), says("Still late."))
+    provider.will(
+        reply_with("", a_tool_call("list_files")),
+        reply_with("One file."),
+        reply_with("One file, notes.md."),
+        reply_with("Still late."),
+    )
     other.say("What is there?")
     assert other.retry().text == "One file, notes.md."
     assert other.remove_last_exchange() == ("What is there?", 4)
@@ -658,7 +680,11 @@ def test_a_chat_can_switch_providers_and_back(make: Make, provider: Provider) ->
 
 
 def test_the_last_exchange_has_the_question_and_any_answer(chat: ChatConversation, provider: Provider) -> None:
-    provider.will(says("Let me look.", asks("read_file", {"path": "notes.md"})), says("It is late."), Fails(500))
+    provider.will(
+        reply_with("Let me look.", a_tool_call("read_file", {"path": "notes.md"})),
+        reply_with("It is late."),
+        ScriptedFailure(500),
+    )
     chat.say("Where is my order?")
     assert chat.last_exchange == ChatExchange(
         question="Where is my order?", answer="Let me look. It is late.", messages=4, is_from_this_chat=True
@@ -675,7 +701,7 @@ def test_the_last_exchange_has_the_question_and_any_answer(chat: ChatConversatio
 
 def test_changes_by_another_terminal_are_reported_once(make: Make, provider: Provider) -> None:
     here, there = make(provider.openai), make(provider.openai)
-    provider.will(*[says("Hello.")] * 5)
+    provider.will(*[reply_with("Hello.")] * 5)
     here.say("Hello from here")
     assert here.poll_other_changes() == OtherChanges()
     there.say("Hello from there")
@@ -696,7 +722,7 @@ def test_changes_by_another_terminal_are_reported_once(make: Make, provider: Pro
 
 
 def test_messages_translated_for_another_provider_keep_their_chat(make: Make, provider: Provider) -> None:
-    provider.will(says("", asks("list_files")), *[says("Hello.")] * 3)
+    provider.will(reply_with("", a_tool_call("list_files")), *[reply_with("Hello.")] * 3)
     make(provider.openai).say("Hello from there")
     here = make(provider.anthropic, "anthropic")
     here.say("Hello from here")
@@ -715,10 +741,10 @@ def test_usage_of_a_turn_excludes_concurrent_calls_of_other_chats(
     make: Make, provider: Provider, recorder: RecordingListener
 ) -> None:
     here, there = make(provider.openai), make(provider.openai)
-    provider.will(says("", asks("list_files")), says("Hello."), says("One file."))
+    provider.will(reply_with("", a_tool_call("list_files")), reply_with("Hello."), reply_with("One file."))
     recorder.on_tool = lambda _: there.say("Hello") and None
     turn = here.say("What is there?")
-    assert (turn.text, len(provider.asked)) == ("One file.", 3)
+    assert (turn.text, len(provider.requests)) == ("One file.", 3)
     assert (turn.usage.calls, turn.usage.reported_calls, turn.tokens) == (2, 2, 220)
 
 
@@ -741,11 +767,11 @@ REPLY_END = {"openai": b'"finish_reason": "tool_calls"', "anthropic": b'"stop_re
 """After this part, a reply with calls is complete."""
 
 
-def stream(api: str, reply: Says, *, ended: bool = True) -> bytes:
+def stream(api: str, reply: ScriptedReply, *, ended: bool = True) -> bytes:
     events: list[dict[str, Any]] = chunks(api, reply, stream_options={"include_usage": True})
     data = "".join(f"data: {json.dumps(event)}\n\n" for event in events)
     return (data + ("data: [DONE]\n\n" if api == "openai" and ended else "")).encode()
 
 
-def stream_reply(api: str, reply: Says) -> Said:
-    return Said(stream(api, reply), 200, EVENTS)
+def stream_reply(api: str, reply: ScriptedReply) -> HttpReply:
+    return HttpReply(stream(api, reply), 200, EVENTS)

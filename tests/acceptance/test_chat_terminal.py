@@ -12,13 +12,13 @@ from pathlib import Path
 from threading import Event
 
 import pytest
-from chat_terminal import CTRL_D, PATIENCE, AtTerminal, environment
+from chat_terminal import CTRL_D, TIMEOUT_SECONDS, ChatTerminal, environment
 from fork_server import text as decode
 from local_model import local_model
-from loopback import QuietHandler, listening
-from model_server import Said, model_server
-from provider import Fails, Provider, asks, says
-from terminal import INMIND, at_once, command, warm_inmind, where
+from loopback import QuietHandler, serve_handler
+from model_server import HttpReply, model_server
+from provider import Provider, ScriptedFailure, a_tool_call, reply_with
+from terminal import INMIND, command, location_options, run_in_process, warm_inmind
 
 from inmind import Memory, Session
 from inmind.apps.chat.conversation import STOPPED_MARK
@@ -52,7 +52,7 @@ def work(tmp_path: Path) -> Path:
 
 
 def piped(text: str, *arguments: str, home: Path, work: Path, **keys: str) -> subprocess.CompletedProcess[str]:
-    messages_of = [*where(home), "chat", *arguments]
+    messages_of = [*location_options(home), "chat", *arguments]
     ran = warm_inmind().run(INMIND, *messages_of, stdin=text.encode(), cwd=work, env=environment(**keys))
     return subprocess.CompletedProcess(ran.args, ran.returncode, decode(ran.stdout), decode(ran.stderr))
 
@@ -73,32 +73,32 @@ def messages_of(session: Session) -> list[tuple[str, str]]:
 def test_a_user_can_chat_stop_an_answer_retry_and_quit(provider: Provider, home: Path, work: Path) -> None:
     gate = Event()
     provider.will(
-        says("Let me look.", asks("read_file", {"path": "notes.md"})),
-        says("It is late."),
-        says("Once upon a time", gate=gate),
-        Fails(429, "slow down"),
-        says("Now it works."),
+        reply_with("Let me look.", a_tool_call("read_file", {"path": "notes.md"})),
+        reply_with("It is late."),
+        reply_with("Once upon a time", gate=gate),
+        ScriptedFailure(429, "slow down"),
+        reply_with("Now it works."),
     )
-    with AtTerminal("chat", "--base-url", provider.openai, home=home, cwd=work) as person:
-        person.sees("model-1 at http://127.0.0.1")
-        person.sees("> ")
-        person.says("Where is my order?")
-        person.sees("Let me look.\n· read_file notes.md → 1 line\nIt is late.\n")
-        person.sees("in mind: notes.md · normal, 1% of 128k · 220 tokens, 80% from cache\n> ")
-        person.says("Tell me a story.")
-        person.sees("Once upon a time")
-        person.presses_ctrl_c(until_it_says="(stopped)\n")
+    with ChatTerminal("chat", "--base-url", provider.openai, home=home, cwd=work) as person:
+        person.wait_for("model-1 at http://127.0.0.1")
+        person.wait_for("> ")
+        person.send_line("Where is my order?")
+        person.wait_for("Let me look.\n· read_file notes.md → 1 line\nIt is late.\n")
+        person.wait_for("in mind: notes.md · normal, 1% of 128k · 220 tokens, 80% from cache\n> ")
+        person.send_line("Tell me a story.")
+        person.wait_for("Once upon a time")
+        person.press_ctrl_c(until="(stopped)\n")
         gate.set()
-        person.sees("> ")
-        person.says("And now?")
-        assert person.sees("/retry asks again.").count("\n") == 1
-        person.sees("> ")
-        person.says("/retry")
-        person.sees("Now it works.")
-        person.sees("> ")
-        person.types(CTRL_D)
-        person.sees("Saved. `inmind chat --session chat-")
-        assert person.leaves() == 0
+        person.wait_for("> ")
+        person.send_line("And now?")
+        assert person.wait_for("/retry asks again.").count("\n") == 1
+        person.wait_for("> ")
+        person.send_line("/retry")
+        person.wait_for("Now it works.")
+        person.wait_for("> ")
+        person.type_text(CTRL_D)
+        person.wait_for("Saved. `inmind chat --session chat-")
+        assert person.wait_for_exit() == 0
     assert provider.failures == []
     with Memory.open(home, embedder=None) as memory:
         messages = messages_of(only_session(memory))
@@ -111,30 +111,36 @@ def test_a_user_can_chat_stop_an_answer_retry_and_quit(provider: Provider, home:
 
 
 def test_no_file_is_written_without_confirmation(provider: Provider, home: Path, work: Path) -> None:
-    write_call = asks("write_file", {"path": "notes.md", "text": "order-123 is here\n"})
-    provider.will(says("", write_call), says("Then not."), says("", write_call), says("Done."), says("", write_call))
-    with AtTerminal("chat", "--base-url", provider.openai, home=home, cwd=work) as person:
-        person.sees("> ")
-        person.says("Change it.")
-        assert "-order-123 is late\n+order-123 is here\n" in person.sees("Change notes.md? [y/N] ")
-        person.says("")
-        person.sees("the user refused.")
-        person.sees("Then not.")
-        person.sees("> ")
+    write_call = a_tool_call("write_file", {"path": "notes.md", "text": "order-123 is here\n"})
+    provider.will(
+        reply_with("", write_call),
+        reply_with("Then not."),
+        reply_with("", write_call),
+        reply_with("Done."),
+        reply_with("", write_call),
+    )
+    with ChatTerminal("chat", "--base-url", provider.openai, home=home, cwd=work) as person:
+        person.wait_for("> ")
+        person.send_line("Change it.")
+        assert "-order-123 is late\n+order-123 is here\n" in person.wait_for("Change notes.md? [y/N] ")
+        person.send_line("")
+        person.wait_for("the user refused.")
+        person.wait_for("Then not.")
+        person.wait_for("> ")
         assert (work / "notes.md").read_text() == "order-123 is late\n"
-        person.says("Do it.")
-        person.sees("[y/N] ")
-        person.says("y")
-        person.sees("Done.")
+        person.send_line("Do it.")
+        person.wait_for("[y/N] ")
+        person.send_line("y")
+        person.wait_for("Done.")
         assert (work / "notes.md").read_text() == "order-123 is here\n"
         (work / "notes.md").write_text("order-123 is late\n")
-        person.sees("> ")
-        person.says("Once more.")
-        person.sees("[y/N] ")
-        person.presses_ctrl_c(until_it_says="(stopped)")
-        person.sees("> ")
-        person.presses_ctrl_c(until_it_says="Saved. ")
-        assert person.leaves() == 0
+        person.wait_for("> ")
+        person.send_line("Once more.")
+        person.wait_for("[y/N] ")
+        person.press_ctrl_c(until="(stopped)")
+        person.wait_for("> ")
+        person.press_ctrl_c(until="Saved. ")
+        assert person.wait_for_exit() == 0
     assert (work / "notes.md").read_text() == "order-123 is late\n"
 
 
@@ -143,13 +149,17 @@ def test_chat_commands_show_and_change_memory_and_escape_control_characters(
     provider: Provider, home: Path, work: Path
 ) -> None:
     provider.will(
-        says(HOSTILE, asks("working_memory_note", {"note": f"note {HOSTILE}"})), says("Hello."), says("Two lines.")
+        reply_with(HOSTILE, a_tool_call("working_memory_note", {"note": f"note {HOSTILE}"})),
+        reply_with("Hello."),
+        reply_with("Two lines."),
     )
-    with AtTerminal("chat", "--provider", "anthropic", "--base-url", provider.anthropic, home=home, cwd=work) as person:
-        person.sees("> ")
-        person.says("Hello")
-        person.sees("⟨U+001B⟩]0;owned⟨U+0007⟩⟨U+001B⟩[2J⟨U+009B⟩31m⟨U+202E⟩ and\nthe rest")
-        person.sees("> ")
+    with ChatTerminal(
+        "chat", "--provider", "anthropic", "--base-url", provider.anthropic, home=home, cwd=work
+    ) as person:
+        person.wait_for("> ")
+        person.send_line("Hello")
+        person.wait_for("⟨U+001B⟩]0;owned⟨U+0007⟩⟨U+001B⟩[2J⟨U+009B⟩31m⟨U+202E⟩ and\nthe rest")
+        person.wait_for("> ")
         for chat_command, expected in {
             "/note Ada likes tea": "Saved at ",
             "/show": "[WORKING MEMORY]",
@@ -167,86 +177,86 @@ def test_chat_commands_show_and_change_memory_and_escape_control_characters(
             "/help": "/retry",
             "/undo": "Hello\nFiles, notes and pages that were written are not changed.",
         }.items():
-            person.says(chat_command)
-            person.sees(expected)
-            person.sees("\n> ")
-        person.says("one\\")
-        person.sees("… ")
-        person.says("two")
-        person.sees("Two lines.")
-        person.sees("> ")
-        person.says("/quit")
-        assert person.leaves() == 0
+            person.send_line(chat_command)
+            person.wait_for(expected)
+            person.wait_for("\n> ")
+        person.send_line("one\\")
+        person.wait_for("… ")
+        person.send_line("two")
+        person.wait_for("Two lines.")
+        person.wait_for("> ")
+        person.send_line("/quit")
+        assert person.wait_for_exit() == 0
     for sequence in (b"\x1b]0;", b"\x1b[2J", b"\x9b31m", "‮".encode()):
         assert sequence not in person.raw
     assert (home / HISTORY_FILE).stat().st_mode & 0o777 == 0o600
     assert "Ada likes tea" in (home / HISTORY_FILE).read_text()
-    assert provider.asked[-1].messages[0]["content"][0]["text"] == "one\ntwo"
+    assert provider.requests[-1].messages[0]["content"][0]["text"] == "one\ntwo"
     with Memory.open(home, embedder=None) as memory:
         assert messages_of(only_session(memory)) == [("user", "one\ntwo"), ("assistant", "Two lines.")]
 
 
 def test_pasted_lines_are_one_message(provider: Provider, home: Path, work: Path) -> None:
-    provider.will(says("I see two lines."))
+    provider.will(reply_with("I see two lines."))
     chat = ("chat", "--base-url", provider.openai)
-    with AtTerminal(*chat, home=home, cwd=work, terminal="xterm-256color") as person:
-        person.sees("> ")
-        person.types("\x1b[200~first\nsecond\x1b[201~\n")
-        person.sees("I see two lines.")
-        person.sees("> ")
-        person.types(CTRL_D)
-        assert person.leaves() == 0
+    with ChatTerminal(*chat, home=home, cwd=work, terminal="xterm-256color") as person:
+        person.wait_for("> ")
+        person.type_text("\x1b[200~first\nsecond\x1b[201~\n")
+        person.wait_for("I see two lines.")
+        person.wait_for("> ")
+        person.type_text(CTRL_D)
+        assert person.wait_for_exit() == 0
     with Memory.open(home, embedder=None) as memory:
         assert messages_of(only_session(memory))[0] == ("user", "first\nsecond")
 
 
 def test_without_an_endpoint_the_chat_explains_how_to_configure_one(home: Path, work: Path) -> None:
-    with AtTerminal("chat", home=home, cwd=work) as person:
-        output = person.sees("[y/N] ")
+    with ChatTerminal("chat", home=home, cwd=work) as person:
+        output = person.wait_for("[y/N] ")
         assert all(way in output for way in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "ollama", "llama-server"))
-        person.says("n")
-        assert person.leaves() == 0
+        person.send_line("n")
+        assert person.wait_for_exit() == 0
 
 
 def test_a_resumed_chat_chooses_a_model_and_reports_its_state_and_other_terminals(home: Path, work: Path) -> None:
-    with listening(TwoModelsHandler) as url:
-        with AtTerminal("chat", "--base-url", url, home=home, cwd=work) as person:
-            person.sees("   1  small\n   2  large\n")
+    with serve_handler(TwoModelsHandler) as url:
+        with ChatTerminal("chat", "--base-url", url, home=home, cwd=work) as person:
+            person.wait_for("   1  small\n   2  large\n")
             for wrong in ("", "3"):
-                person.sees("Which model, by number or name? ")
-                person.says(wrong)
-            person.sees("Which model, by number or name? ")
-            person.says("2")
-            person.sees(f"large at {url}, session")
-            person.sees("Context window unknown, assuming 128,000 tokens: set --window or window of [model].\n> ")
-            person.says("Where is my order?")
-            person.sees(f"Is 'large' a model of {url}? Your message is saved; /retry asks again.")
-            person.sees("> ")
-            person.says("exit")
-            assert person.leaves() == 0
-        with AtTerminal("chat", "--continue", "--model", "small", "--base-url", url, home=home, cwd=work) as person:
-            person.sees(" (resumed).\n")
-            person.sees("About: Where is my order?\nLast: Where is my order? → no answer yet: /retry\n> ")
+                person.wait_for("Which model, by number or name? ")
+                person.send_line(wrong)
+            person.wait_for("Which model, by number or name? ")
+            person.send_line("2")
+            person.wait_for(f"large at {url}, session")
+            person.wait_for("Context window unknown, assuming 128,000 tokens: set --window or window of [model].\n> ")
+            person.send_line("Where is my order?")
+            person.wait_for(f"Is 'large' a model of {url}? Your message is saved; /retry asks again.")
+            person.wait_for("> ")
+            person.send_line("exit")
+            assert person.wait_for_exit() == 0
+        with ChatTerminal("chat", "--continue", "--model", "small", "--base-url", url, home=home, cwd=work) as person:
+            person.wait_for(" (resumed).\n")
+            person.wait_for("About: Where is my order?\nLast: Where is my order? → no answer yet: /retry\n> ")
             with Memory.open(home, embedder=None) as memory:
                 session = only_session(memory)
                 session.add([{"role": "user", "content": "Hello from there"}])
-                person.says("/undo")
-                person.sees("New from another process: Hello from there\n")
-                person.sees("From another chat: Hello from there\nRemove it? [y/N] ")
-                person.says("n")
-                person.sees("> ")
+                person.send_line("/undo")
+                person.wait_for("New from another process: Hello from there\n")
+                person.wait_for("From another chat: Hello from there\nRemove it? [y/N] ")
+                person.send_line("n")
+                person.wait_for("> ")
                 assert len(messages_of(session)) == 2
                 for _ in range(2):
-                    person.says("/undo")
-                    person.sees("[y/N] ")
-                    person.says("y")
-                    person.sees("Removed 1 message: ")
-                    person.sees("> ")
+                    person.send_line("/undo")
+                    person.wait_for("[y/N] ")
+                    person.send_line("y")
+                    person.wait_for("Removed 1 message: ")
+                    person.wait_for("> ")
                 assert messages_of(session) == []
-            person.says("/undo")
-            person.sees("Nothing to undo.\n> ")
-            person.says("/exit")
-            assert person.leaves() == 0
+            person.send_line("/undo")
+            person.wait_for("Nothing to undo.\n> ")
+            person.send_line("/exit")
+            assert person.wait_for_exit() == 0
 
 
 class TwoModelsHandler(QuietHandler):
@@ -269,29 +279,29 @@ class TwoModelsHandler(QuietHandler):
 
 @pytest.mark.spec("C08")
 def test_a_dream_can_be_cancelled_and_ends_with_the_process(provider: Provider, home: Path, work: Path) -> None:
-    provider.will(says("Hello."))
+    provider.will(reply_with("Hello."))
     gate = Event()
     with model_server() as dreaming:
-        dreaming.will(*[Said("{}", gate=gate)] * 2)
+        dreaming.will(*[HttpReply("{}", gate=gate)] * 2)
         home.mkdir()
         (home / CONFIG).write_text(f'[model]\nname = "slow"\nurl = "{dreaming.url}"\n')
         chat = ("chat", "--base-url", provider.openai, "--resource", "ada")
-        with AtTerminal(*chat, home=home, cwd=work) as person:
+        with ChatTerminal(*chat, home=home, cwd=work) as person:
             for text in ("Hello", "/note Ada likes tea", "/dream"):
-                person.sees("> ")
-                person.says(text)
-            wait_for(lambda: len(dreaming.asked) == 1)
-            person.presses_ctrl_c(until_it_says="changed nothing")
-            person.sees("> ")
-            person.says("/dream")
-            wait_for(lambda: len(dreaming.asked) == 2)
+                person.wait_for("> ")
+                person.send_line(text)
+            wait_for(lambda: len(dreaming.requests) == 1)
+            person.press_ctrl_c(until="changed nothing")
+            person.wait_for("> ")
+            person.send_line("/dream")
+            wait_for(lambda: len(dreaming.requests) == 2)
             person.process.terminate()
-            assert person.leaves() == 128 + signal.SIGTERM
+            assert person.wait_for_exit() == 128 + signal.SIGTERM
         gate.set()
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
-    until = time.monotonic() + PATIENCE
+    until = time.monotonic() + TIMEOUT_SECONDS
     while not condition():
         assert time.monotonic() < until, "the condition was never met"
         time.sleep(0.01)
@@ -303,31 +313,33 @@ def wait_for(condition: Callable[[], bool]) -> None:
 def test_in_a_pipe_stdout_has_the_answers_and_continue_resumes_the_session(
     provider: Provider, home: Path, work: Path
 ) -> None:
-    provider.will(says("Hello."), says("", asks("read_file", {"path": "notes.md"})), says("It is late."))
+    provider.will(
+        reply_with("Hello."), reply_with("", a_tool_call("read_file", {"path": "notes.md"})), reply_with("It is late.")
+    )
     first = piped("Hello\nWhere is my order?\n", "--base-url", provider.openai, home=home, work=work)
     assert (first.stdout, first.returncode) == ("Hello.\nIt is late.\n", 0)
     progress = first.stderr.splitlines()
     assert progress[1] == "· read_file notes.md → 1 line"
     assert all(len(one) <= 80 for one in progress)
     assert "\x1b" not in first.stderr
-    provider.will(says("As I said, it is late."))
+    provider.will(reply_with("As I said, it is late."))
     again = piped("Once more?\n", "--continue", "--base-url", provider.openai, home=home, work=work)
     assert again.stdout == "As I said, it is late.\n"
     refused = piped("/undo\n", "--continue", "--base-url", provider.openai, home=home, work=work)
     assert refused.returncode == 3
     assert "no exchange of this chat to undo" in refused.stderr
-    assert "Where is my order?" in str(provider.asked[-1].messages)
+    assert "Where is my order?" in str(provider.requests[-1].messages)
     with Memory.open(home, embedder=None) as memory:
         assert len(messages_of(only_session(memory))) == 8
 
 
 def test_in_a_pipe_json_has_one_line_per_answer(provider: Provider, home: Path, work: Path) -> None:
     provider.will(
-        says("Let me look.", asks("read_file", {"path": "notes.md"}), asks("read_file", "{no")),
-        says("It is\nlate."),
-        says("It is a file."),
-        says("A file."),
-        Fails(401, "who are you?"),
+        reply_with("Let me look.", a_tool_call("read_file", {"path": "notes.md"}), a_tool_call("read_file", "{no")),
+        reply_with("It is\nlate."),
+        reply_with("It is a file."),
+        reply_with("A file."),
+        ScriptedFailure(401, "who are you?"),
     )
     text = "Where is my order?\n/etc/hosts what is it\n/retry\n/session\nAnd now?\n"
     url = provider.openai.replace("127.0.0.1", "0.0.0.0")  # noqa: S104 -- the same server at an address that is no loopback
@@ -352,18 +364,20 @@ def test_in_a_pipe_json_has_one_line_per_answer(provider: Provider, home: Path, 
     }
     assert 0 < first["percent"] < 5
     assert (second["text"], third["text"], third["call"]) == ("It is a file.", "A file.", 4)
-    assert "/etc/hosts what is it" in str(provider.asked[2].messages[-1])
+    assert "/etc/hosts what is it" in str(provider.requests[2].messages[-1])
     assert (failed["session"], failed["text"], failed["error"]["code"]) == ("j", None, "MODEL_FAILED")
     assert failed.keys() == first.keys()
     assert result.stderr.startswith(f"inmind: MY_KEY is sent to {url} unencrypted\n")
-    assert provider.asked[0].headers["authorization"] == f"Bearer {KEY}"
+    assert provider.requests[0].headers["authorization"] == f"Bearer {KEY}"
     assert "Session j of" in result.stderr
     assert result.stderr.splitlines()[-1].startswith("inmind: MODEL_FAILED: ")
 
 
 @pytest.mark.spec("N65")
 def test_a_closed_reader_leaves_no_call_open(provider: Provider, home: Path, work: Path) -> None:
-    provider.will(says("", asks("write_file", {"path": "new.md", "text": "hello\n"}), asks("list_files")))
+    provider.will(
+        reply_with("", a_tool_call("write_file", {"path": "new.md", "text": "hello\n"}), a_tool_call("list_files"))
+    )
     theirs, ours = os.pipe()
     os.close(theirs)
     arguments = ("chat", "--allow-writes", "--session", "left", "--base-url", provider.openai)
@@ -380,28 +394,28 @@ def test_a_closed_reader_leaves_no_call_open(provider: Provider, home: Path, wor
 
 @pytest.mark.exhaustive
 def test_in_a_pipe_files_are_written_only_with_allow_writes(provider: Provider, home: Path, work: Path) -> None:
-    write_call = asks("write_file", {"path": "new.md", "text": "hello\n"})
-    provider.will(says("", write_call), says("I may not."))
+    write_call = a_tool_call("write_file", {"path": "new.md", "text": "hello\n"})
+    provider.will(reply_with("", write_call), reply_with("I may not."))
     refused = piped("Write.\n", "--base-url", provider.openai, home=home, work=work)
     assert (refused.stdout, refused.returncode) == ("I may not.\n", 0)
     assert "--allow-writes" in refused.stderr
     assert not (work / "new.md").exists()
-    provider.will(says("", write_call), says("Done."))
+    provider.will(reply_with("", write_call), reply_with("Done."))
     allowed = piped("Write.\n", "--allow-writes", "--base-url", provider.openai, home=home, work=work)
     assert allowed.stdout == "Done.\n"
     assert (work / "new.md").read_text() == "hello\n"
 
 
 def test_in_a_pipe_a_failure_is_one_line_without_the_key(provider: Provider, home: Path, work: Path) -> None:
-    provider.will(Fails(401, f"bad key {KEY}"))
+    provider.will(ScriptedFailure(401, f"bad key {KEY}"))
     failed = piped("Hello\nAnd?\n", "--base-url", provider.openai, home=home, work=work, OPENAI_API_KEY=KEY)
     assert failed.returncode == 6
     assert failed.stderr.startswith("inmind: MODEL_FAILED: ")
     assert failed.stderr.count("\n") == 1
     assert "OPENAI_API_KEY" in failed.stderr
-    assert provider.asked[0].headers["authorization"] == f"Bearer {KEY}"
+    assert provider.requests[0].headers["authorization"] == f"Bearer {KEY}"
     assert KEY not in failed.stderr + failed.stdout
-    assert len(provider.asked) == 1
+    assert len(provider.requests) == 1
     for file in home.rglob("*"):
         assert not file.is_file() or KEY.encode() not in file.read_bytes()
     with Memory.open(home, embedder=None) as memory:
@@ -436,7 +450,7 @@ def test_a_chat_that_cannot_start_fails_in_one_line_without_a_session(
     monkeypatch.chdir(work)
     monkeypatch.setattr("inmind.core.http.RETRY_DELAYS_SECONDS", ())
     given = [provider.openai if one == "URL" else one for one in arguments]
-    result = at_once("chat", *given, home=home)
+    result = run_in_process("chat", *given, home=home)
     assert result.exit_code == code
     assert message in result.stderr.splitlines()[-1]
     assert result.stderr.count("\n") == 1 or not arguments
@@ -456,8 +470,8 @@ def test_a_chat_with_a_real_model_is_stored_like_any_session(home: Path, work: P
     assert result.returncode == 0, result.stderr
     assert result.stdout.strip()
     assert "of 8,192" in result.stderr
-    assert "What is the capital of France?" in at_once("show", "prompt", "real", home=home).stdout
-    assert "capital of France" in at_once("search", "capital of France", "--resource", "ada", home=home).stdout
+    assert "What is the capital of France?" in run_in_process("show", "prompt", "real", home=home).stdout
+    assert "capital of France" in run_in_process("search", "capital of France", "--resource", "ada", home=home).stdout
     with Memory.open(home, embedder=None) as memory:
         assert memory.session("real").usage.reported_calls == 1
         assert "Ada asked for Paris" in "\n".join(memory.dream("ada").after.splitlines())

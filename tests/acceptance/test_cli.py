@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from builders import Home, assistant, page_of, turns, user
-from terminal import at_once, fitting, inmind, on_a_screen
+from terminal import exit_code_for, inmind, run_in_process, run_on_terminal
 
 from inmind import Memory, Trust
 from inmind.layers import ScratchpadLayer
@@ -54,7 +54,7 @@ def test_a_note_of_the_command_line_has_the_trust_of_a_person(sample_home: Home)
 )
 def test_an_invalid_note_is_refused_in_one_line(sample_home: Home, arguments: list[str], message: str) -> None:
     ran = inmind(*arguments, home=sample_home)
-    assert (ran.returncode, ran.stderr.count("\n")) == (fitting(ran.stderr), 1)
+    assert (ran.returncode, ran.stderr.count("\n")) == (exit_code_for(ran.stderr), 1)
     assert message in ran.stderr
     with Memory.open(sample_home) as memory:
         assert "memory/scratch.md" not in memory.resource("ada").state.documents.by_path
@@ -63,7 +63,7 @@ def test_an_invalid_note_is_refused_in_one_line(sample_home: Home, arguments: li
 @pytest.mark.embedded
 @pytest.mark.spec("G2", "I2")
 def test_a_note_for_a_resource_needs_no_home_and_no_session(home: Path) -> None:
-    ran = at_once("note", "Ada prefers tabs", "--resource", "ada", home=home)
+    ran = run_in_process("note", "Ada prefers tabs", "--resource", "ada", home=home)
     assert (ran.exit_code, ran.stderr) == (0, "")
     assert ran.stdout.endswith(" as resource/ada#1.\n")
     assert (home / "resources/ada/memory/scratch.md").read_text().endswith("(importance: 0.7) Ada prefers tabs\n")
@@ -87,7 +87,7 @@ def test_upkeep_prints_whether_it_finished(sample_home: Home) -> None:
         inmind("upkeep", "--seconds", "0", home=sample_home).stdout == "Stopped after 0 s; the next upkeep continues.\n"
     )
     refused = inmind("upkeep", "--seconds", "-1", home=sample_home)
-    assert (refused.returncode, refused.stderr.count("\n")) == (fitting(refused.stderr), 1)
+    assert (refused.returncode, refused.stderr.count("\n")) == (exit_code_for(refused.stderr), 1)
 
 
 def test_sessions_are_listed(sample_home: Home) -> None:
@@ -120,10 +120,10 @@ def test_long_sessions_and_events_take_one_line_each(home: Home) -> None:
         for id in ("support-41", "support-42"):
             session = memory.session(id, resource="ada-lovelace", cwd="/home/ada/work/a-website-with-a-long-name")
             session.add([user("Create a page about every product of the shop. " + "And say so. " * 500)])
-    listed = on_a_screen("sessions", home=home)
+    listed = run_on_terminal("sessions", home=home)
     assert len(listed) == 3
     assert all("support-4" in line and " Create a page ab" in line and "…" in line for line in listed[1:])
-    events = on_a_screen("show", "journal", "support-41", home=home)
+    events = run_on_terminal("show", "journal", "support-41", home=home)
     assert [int(line.split()[0]) for line in events] == list(range(1, len(events) + 1))
     assert all(len(line) <= 80 for line in (*listed, *events))
     piped = inmind("show", "journal", "support-41", home=home).stdout.splitlines()
@@ -134,7 +134,7 @@ def test_long_sessions_and_events_take_one_line_each(home: Home) -> None:
 def test_a_filter_without_matches_is_reported_and_an_invalid_one_fails(sample_home: Home) -> None:
     assert inmind("sessions", "--here", home=sample_home).stdout.startswith("No matching sessions in ")
     ran = inmind("sessions", "--resource", " ", home=sample_home)
-    assert (ran.returncode, ran.stdout) == (fitting(ran.stderr), "")
+    assert (ran.returncode, ran.stdout) == (exit_code_for(ran.stderr), "")
     assert ran.stderr.startswith("inmind: INVALID_INPUT: --resource: ")
 
 
@@ -147,7 +147,7 @@ def test_a_filter_without_matches_is_reported_and_an_invalid_one_fails(sample_ho
     ],
 )
 def test_a_mistyped_name_is_an_error(sample_home: Home, arguments: list[str], message: str) -> None:
-    ran = at_once(*arguments, home=sample_home)
+    ran = run_in_process(*arguments, home=sample_home)
     assert (ran.exit_code, ran.stdout) == (3, "")
     assert ran.stderr.startswith(f"inmind: NOT_FOUND: {message}: ")
 
@@ -163,7 +163,7 @@ def test_a_mistyped_name_is_an_error(sample_home: Home, arguments: list[str], me
     ],
 )
 def test_a_mistyped_name_suggests_the_nearest_one(sample_home: Home, arguments: list[str], message: str) -> None:
-    ran = at_once(*arguments, home=sample_home)
+    ran = run_in_process(*arguments, home=sample_home)
     assert (ran.exit_code, ran.stdout) == (3, "")
     listed = "there is ada" if message.startswith("no resource '") else "`inmind sessions` lists all"
     assert ran.stderr == f"inmind: NOT_FOUND: {message}{listed}\n"
@@ -172,14 +172,17 @@ def test_a_mistyped_name_suggests_the_nearest_one(sample_home: Home, arguments: 
 def test_a_session_of_another_resource_is_an_error(sample_home: Home) -> None:
     with Memory.open(sample_home) as memory:
         memory.session("other", resource="bob").add([user("Hi")])
-    assert at_once("search", "page", "--session", "support-42", "--resource", "ada", home=sample_home).exit_code == 0
-    ran = at_once("search", "page", "--session", "support-42", "--resource", "bob", home=sample_home)
+    assert (
+        run_in_process("search", "page", "--session", "support-42", "--resource", "ada", home=sample_home).exit_code
+        == 0
+    )
+    ran = run_in_process("search", "page", "--session", "support-42", "--resource", "bob", home=sample_home)
     assert (ran.exit_code, ran.stdout) == (2, "")
     assert ran.stderr.endswith(": --resource: expected 'ada', the owner of session 'support-42', got 'bob'\n")
 
 
 def test_a_default_is_not_reported_as_given(sample_home: Home) -> None:
-    ran = at_once("export", "-", "--json", home=sample_home)
+    ran = run_in_process("export", "-", "--json", home=sample_home)
     assert (
         ran.stderr == "inmind: INVALID_INPUT: --json: expected a FILE: it cannot be combined with a bundle on stdout\n"
     )
@@ -187,15 +190,15 @@ def test_a_default_is_not_reported_as_given(sample_home: Home) -> None:
 
 @pytest.mark.spec("I2")
 def test_a_table_in_a_pipe_is_as_wide_as_its_content(sample_home: Home) -> None:
-    head, row = at_once("sessions", home=sample_home).stdout.splitlines()
+    head, row = run_in_process("sessions", home=sample_home).stdout.splitlines()
     assert re.fullmatch(r"session    title         resource msgs calls last used \(UTC\)  working directory", head)
     assert re.fullmatch(r"support-42 Create a page ada      3    1     \d{4}-\d\d-\d\d \d\d:\d\d /website", row)
-    rendered = at_once("show", "prompt", "support-42", home=sample_home).stdout.split("\n── ")[0]
+    rendered = run_in_process("show", "prompt", "support-42", home=sample_home).stdout.split("\n── ")[0]
     assert "why\n" in rendered
     with Memory.open(sample_home) as memory:
         memory.session("long", resource="ada", cwd="/website").add([user("Say so. " * 100)])
         memory.session("deep", resource="ada", cwd=f"/{'website/' * 40}").add([user("Say so. " * 100)])
-    cut = at_once("sessions", home=sample_home).stdout
+    cut = run_in_process("sessions", home=sample_home).stdout
     assert max(map(len, cut.splitlines())) == 200
     assert all(line == line.rstrip() for line in (*rendered.splitlines(), *cut.splitlines()))
     assert "support-42 Create a page " in cut
@@ -204,23 +207,23 @@ def test_a_table_in_a_pipe_is_as_wide_as_its_content(sample_home: Home) -> None:
 def test_sessions_without_a_resource_are_found_by_their_listed_name(home: Home) -> None:
     with Memory.open(home) as memory:
         memory.session("anonymous").add([user("Hi")])
-    assert "anonymous" in at_once("sessions", "--resource", "default", home=home).stdout
-    assert at_once("search", "Hi", "--resource", "default", home=home).exit_code == 0
+    assert "anonymous" in run_in_process("sessions", "--resource", "default", home=home).stdout
+    assert run_in_process("search", "Hi", "--resource", "default", home=home).exit_code == 0
 
 
 @pytest.mark.embedded
 @pytest.mark.spec("I2")
 def test_the_first_search_reports_indexing_on_a_terminal_and_not_in_a_pipe(sample_home: Path) -> None:
-    assert at_once("search", "page", home=sample_home).stderr == ""
-    assert not any("indexing" in line for line in on_a_screen("search", "page", home=sample_home, terminal="xterm"))
+    assert run_in_process("search", "page", home=sample_home).stderr == ""
+    assert not any("indexing" in line for line in run_on_terminal("search", "page", home=sample_home, terminal="xterm"))
     (sample_home / "index.db").unlink()
-    assert any("indexing" in line for line in on_a_screen("search", "page", home=sample_home, terminal="xterm"))
+    assert any("indexing" in line for line in run_on_terminal("search", "page", home=sample_home, terminal="xterm"))
 
 
 def test_a_folder_with_a_line_break_in_its_name_takes_one_line(home: Home) -> None:
     with Memory.open(home) as memory:
         memory.session("one", cwd="/web\nsite").add([user("Hi")])
-    assert len(at_once("sessions", home=home).stdout.splitlines()) == 2
+    assert len(run_in_process("sessions", home=home).stdout.splitlines()) == 2
 
 
 @pytest.mark.embedded
@@ -261,10 +264,10 @@ def test_the_next_prompt_is_shown_exactly_and_nothing_is_stored(home: Home, form
         session.add([assistant("Done"), user("Add a hero to it")], format=format)
         session.note("Ada prefers tabs")
         before = session.state.seq
-    ran = at_once("show", "prompt", "s", home=home)
+    ran = run_in_process("show", "prompt", "s", home=home)
     assert ran.stdout.startswith(f"Next call, for {format}: ")
     assert "Add a hero to it" in ran.stdout
-    output = json.loads(at_once("show", "prompt", "s", "--json", home=home).stdout)
+    output = json.loads(run_in_process("show", "prompt", "s", "--json", home=home).stdout)
     with Memory.open(home) as memory:
         session = memory.session("s", window=9_000, reserve=700, memory_tools=False)
         assert session.state.seq == before
@@ -276,9 +279,9 @@ def test_the_next_prompt_is_shown_exactly_and_nothing_is_stored(home: Home, form
 def test_a_session_without_calls_shows_its_first_prompt(home: Home) -> None:
     with Memory.open(home) as memory:
         memory.session("fresh").add([user("Hi")])
-    output = json.loads(at_once("show", "prompt", "fresh", "--json", home=home).stdout)
+    output = json.loads(run_in_process("show", "prompt", "fresh", "--json", home=home).stdout)
     assert (output["call"], output["sent"]) == (1, False)
-    ran = at_once("show", "prompt", "fresh", "--call", "1", home=home)
+    ran = run_in_process("show", "prompt", "fresh", "--call", "1", home=home)
     assert ran.stderr == "inmind: NOT_FOUND: no call 1: this session has not made one yet\n"
 
 
@@ -520,7 +523,7 @@ def test_a_prompt_is_shown_with_its_compaction(home: Home) -> None:
 )
 def test_an_error_is_one_line_and_an_exit_code(sample_home: Home, arguments: list[str], code: str) -> None:
     ran = inmind(*arguments, home=sample_home)
-    assert ran.returncode == fitting(ran.stderr)
+    assert ran.returncode == exit_code_for(ran.stderr)
     assert ran.stderr.startswith(f"inmind: {code}: ")
     assert ran.stderr.count("\n") == 1
     assert "Traceback" not in ran.stderr

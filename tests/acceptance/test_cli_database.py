@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 from builders import turns, user
 from postgres import Run
-from provider import Provider, says
-from terminal import command, fitting
+from provider import Provider, reply_with
+from terminal import command, exit_code_for
 from typer.testing import CliRunner, Result
 
 from inmind import Memory
@@ -70,7 +70,7 @@ def inmind(*arguments: str, stdin: str = "") -> Result:
 
 def in_one_line(ran: Result) -> str:
     message = ran.stderr
-    assert (ran.exit_code, message.count("\n")) == (fitting(message), 1), message
+    assert (ran.exit_code, message.count("\n")) == (exit_code_for(message), 1), message
     return message
 
 
@@ -369,7 +369,7 @@ def test_the_doctor_reports_fsync_off_and_an_operator_role(postgres_run: Run) ->
 
 def test_a_chat_uses_the_settings_of_a_database_and_is_stored_there(db: str) -> None:
     with Provider() as provider:
-        provider.will(says("Hello, Ada."))
+        provider.will(reply_with("Hello, Ada."))
         text = f'[model]\nurl = "{provider.openai}"\nname = "some-model"\n'
         assert inmind("--db", db, "edit", "config.toml", stdin=text).exit_code == 0
         ran = inmind("--db", db, "chat", "--session", "talk", "--resource", "ada", stdin="I am Ada\n")

@@ -12,9 +12,9 @@ from threading import Event
 
 import pytest
 from builders import Home, assistant, configure, page_of, user
-from model_server import Said, model_server
+from model_server import HttpReply, model_server
 from rich.text import Text
-from terminal import at_once, command, fitting, inmind, on_a_screen
+from terminal import command, exit_code_for, inmind, run_in_process, run_on_terminal
 
 from inmind import Memory
 from inmind.apps.cli.dreams import color_diff, describe_dream
@@ -55,7 +55,7 @@ def waiting_notes(home: Home) -> str:
 def refusal(*arguments: str, home: Home) -> str:
     """The one line in which a command reports its error."""
     ran = inmind(*arguments, home=home)
-    assert (ran.returncode, ran.stderr.count("\n")) == (fitting(ran.stderr), 1), ran.stdout + ran.stderr
+    assert (ran.returncode, ran.stderr.count("\n")) == (exit_code_for(ran.stderr), 1), ran.stdout + ran.stderr
     return ran.stderr
 
 
@@ -82,7 +82,7 @@ def test_a_dream_without_a_model_call_gives_its_reason_once(home_with_notes: Hom
 
 @pytest.mark.spec("G13")
 def test_on_a_terminal_only_the_outcome_of_a_dream_stays(home_with_notes: Home) -> None:
-    lines = on_a_screen("dream", "run", home=home_with_notes)
+    lines = run_on_terminal("dream", "run", home=home_with_notes)
     assert any("is done, by rules" in line for line in lines)
     assert not any(line.startswith(("commit", "index")) for line in lines)
 
@@ -125,7 +125,7 @@ def test_a_diff_is_plain_in_a_pipe_and_coloured_on_a_terminal(home_with_dream: H
     assert f"\n+- {TABS}\n" in piped
     assert "\x1b" not in piped
     (line,) = (
-        line for line in on_a_screen("dream", "diff", "ada", home=home_with_dream, terminal="xterm") if TABS in line
+        line for line in run_on_terminal("dream", "diff", "ada", home=home_with_dream, terminal="xterm") if TABS in line
     )
     assert line == f"\x1b[32m+- {TABS}\x1b[0m"
     both = json.loads(inmind("dream", "diff", "ada", "--json", home=home_with_dream).stdout)
@@ -217,8 +217,8 @@ def test_a_home_with_only_anonymous_sessions_has_no_resource(home: Home) -> None
     ],
 )
 def test_invalid_arguments_are_refused_in_one_line(home_with_dream: Home, arguments: list[str], message: str) -> None:
-    ran = at_once(*arguments, home=home_with_dream)
-    assert (ran.exit_code, ran.stdout, ran.stderr.count("\n")) == (fitting(ran.stderr), "", 1)
+    ran = run_in_process(*arguments, home=home_with_dream)
+    assert (ran.exit_code, ran.stdout, ran.stderr.count("\n")) == (exit_code_for(ran.stderr), "", 1)
     assert message in ran.stderr
 
 
@@ -262,7 +262,7 @@ def hanging_model(home: Home) -> Generator[Event]:
     """Configure a model that does not answer during the block; the event is set when it is called."""
     gate = Gate()
     with model_server() as server:
-        server.will(*[Said("{}", gate=gate)] * 3)
+        server.will(*[HttpReply("{}", gate=gate)] * 3)
         model = f'[model]\nname = "slow"\nurl = "{server.url}"\n'
         configure(home, f"{model}[dream]\nfirst_minutes = 0\nmin_crystals = 1\n")
         try:
@@ -337,7 +337,7 @@ def test_a_dream_taken_over_by_another_process_is_reported(home_with_notes: Home
 
 @pytest.mark.spec("G9")
 def test_levels_are_shown_as_bars_with_mood_and_history(home_with_notes: Home) -> None:
-    calm = on_a_screen("affect", home=home_with_notes)
+    calm = run_on_terminal("affect", home=home_with_notes)
     assert calm[0] == "ada is calm."
     assert [line.split()[0] for line in calm[1:4]] == ["dopamine", "cortisol", "oxytocin"]
     assert all(len(line) <= 80 for line in calm[:4])

@@ -23,7 +23,7 @@ import pytest
 import typer
 from builders import turns, user
 from tables import each_row
-from terminal import at_once, command, inmind
+from terminal import command, inmind, run_in_process
 from typer.testing import CliRunner
 
 from inmind import Memory
@@ -151,7 +151,7 @@ def test_every_exit_code_belongs_to_an_existing_error() -> None:
 @pytest.mark.spec("I2", "J3")
 @pytest.mark.parametrize("arguments", NEED_A_HOME, ids=" ".join)
 def test_a_missing_home_is_not_created(arguments: list[str], home: Path) -> None:
-    ran = at_once(*arguments, home=home)
+    ran = run_in_process(*arguments, home=home)
     assert (ran.exit_code, ran.stdout, home.exists()) == (3, "", False)
     assert in_one_line(ran.stderr).startswith("inmind: NOT_FOUND: no memory at ")
 
@@ -169,7 +169,7 @@ def test_a_missing_home_is_not_created(arguments: list[str], home: Path) -> None
 def test_a_broken_config_is_reported_and_nothing_changes(arguments: list[str], config: str, sample_home: Path) -> None:
     before = events_in(sample_home)
     (sample_home / "config.toml").write_text(config)
-    ran = at_once(*arguments, home=sample_home)
+    ran = run_in_process(*arguments, home=sample_home)
     assert (ran.exit_code, ran.stdout) == (2, "")
     assert "config.toml" in in_one_line(ran.stderr) or "dream." in ran.stderr
     (sample_home / "config.toml").unlink()
@@ -183,10 +183,10 @@ def test_a_home_with_a_newer_schema_is_read_and_not_written(arguments: list[str]
     database: Any = apsw.Connection(str(sample_home / "inmind.db"))
     database.execute("PRAGMA user_version = 10000")
     database.close()
-    ran = at_once(*arguments, home=sample_home)
+    ran = run_in_process(*arguments, home=sample_home)
     assert ran.exit_code == 5
     assert "READ_ONLY" in in_one_line(ran.stderr)
-    assert at_once("sessions", home=sample_home).exit_code == 0
+    assert run_in_process("sessions", home=sample_home).exit_code == 0
     assert events_in(sample_home) == before
 
 
@@ -194,7 +194,7 @@ def test_a_home_with_a_newer_schema_is_read_and_not_written(arguments: list[str]
 @pytest.mark.parametrize("arguments", [a for a in NEED_A_HOME if "support-42" in a], ids=" ".join)
 def test_an_unknown_session_is_not_created(arguments: list[str], sample_home: Path) -> None:
     before = events_in(sample_home)
-    ran = at_once(*("missing" if one == "support-42" else one for one in arguments), home=sample_home)
+    ran = run_in_process(*("missing" if one == "support-42" else one for one in arguments), home=sample_home)
     assert (ran.exit_code, ran.stdout) == (3, "")
     assert "no session 'missing'" in in_one_line(ran.stderr)
     assert events_in(sample_home) == before
@@ -221,7 +221,7 @@ def test_an_unknown_session_is_not_created(arguments: list[str], sample_home: Pa
     ids=" ".join,
 )
 def test_a_usage_error_is_one_line_that_names_the_help(arguments: list[str], sample_home: Path) -> None:
-    ran = at_once(*arguments, home=sample_home)
+    ran = run_in_process(*arguments, home=sample_home)
     assert (ran.exit_code, ran.stdout) == (2, "")
     assert in_one_line(ran.stderr).startswith("inmind: USAGE: ")
     assert " --help`." in ran.stderr
@@ -247,8 +247,8 @@ def test_the_home_may_be_named_after_the_command(arguments: list[str], sample_ho
 
 @pytest.mark.spec("I2")
 def test_values_that_look_like_global_options_are_taken_as_values(sample_home: Path) -> None:
-    assert at_once("note", "--resource", "ada", "--", "--home", home=sample_home).exit_code == 0
-    assert at_once("note", "likes tea", "--resource", "--debug", home=sample_home).exit_code == 0
+    assert run_in_process("note", "--resource", "ada", "--", "--home", home=sample_home).exit_code == 0
+    assert run_in_process("note", "likes tea", "--resource", "--debug", home=sample_home).exit_code == 0
     with Memory.open(sample_home) as memory:
         assert "--home\n" in memory.resource("ada").state.documents.text("memory/scratch.md")
         assert sorted(memory.resources()) == ["--debug", "ada"]
@@ -257,10 +257,10 @@ def test_values_that_look_like_global_options_are_taken_as_values(sample_home: P
 @pytest.mark.spec("I2")
 @pytest.mark.parametrize("arguments", [["--debug", "undo", "missing"], ["undo", "missing", "--debug"]], ids=" ".join)
 def test_debug_may_be_given_after_the_command(arguments: list[str], sample_home: Path) -> None:
-    stderr_text = at_once(*arguments, home=sample_home).stderr
+    stderr_text = run_in_process(*arguments, home=sample_home).stderr
     assert stderr_text.startswith("Traceback ")
     assert stderr_text.splitlines()[-1].startswith("inmind: NOT_FOUND: no session 'missing'")
-    assert in_one_line(at_once("undo", "missing", home=sample_home).stderr)
+    assert in_one_line(run_in_process("undo", "missing", home=sample_home).stderr)
 
 
 @pytest.mark.spec("I2")
@@ -432,7 +432,7 @@ def test_a_defect_is_one_line_that_asks_to_report_it(sample_home: Path, monkeypa
         raise RuntimeError("half of a thing")
 
     monkeypatch.setattr(Memory, "sessions", defective)
-    ran = at_once("sessions", home=sample_home)
+    ran = run_in_process("sessions", home=sample_home)
     assert (ran.exit_code, ran.stdout) == (70, "")
     assert in_one_line(ran.stderr).startswith("inmind: DEFECT: RuntimeError: half of a thing; ")
 
@@ -445,14 +445,14 @@ def test_an_os_error_without_number_is_reported_with_its_text(
         raise OSError("half of a thing")
 
     monkeypatch.setattr(Memory, "sessions", failing)
-    ran = at_once("sessions", home=sample_home)
+    ran = run_in_process("sessions", home=sample_home)
     assert (ran.exit_code, in_one_line(ran.stderr)) == (1, "inmind: FAILED: half of a thing\n")
 
 
 @pytest.mark.spec("I2")
 def test_a_damaged_home_refers_to_the_doctor(sample_home: Path) -> None:
     (sample_home / "inmind.db").write_bytes(b"no database " * 1_000)
-    ran = at_once("sessions", home=sample_home)
+    ran = run_in_process("sessions", home=sample_home)
     assert ran.exit_code == 5
     assert in_one_line(ran.stderr).endswith("; run `inmind doctor` for details\n")
 
@@ -476,7 +476,7 @@ def test_a_damaged_home_refers_to_the_doctor(sample_home: Path) -> None:
     ],
 )
 def test_a_refused_argument_is_named_as_it_was_typed(arguments: list[str], named: str, sample_home: Path) -> None:
-    ran = at_once(*arguments, home=sample_home)
+    ran = run_in_process(*arguments, home=sample_home)
     assert (ran.exit_code, ran.stdout) == (2, "")
     assert in_one_line(ran.stderr).startswith(f"inmind: INVALID_INPUT: {named}: expected ")
 

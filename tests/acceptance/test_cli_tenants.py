@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 
 import pytest
 from postgres import Run, Server
-from tenant_builders import PASSWORD, lived, made, operators_url, tell
-from terminal import command, fitting, inmind
+from tenant_builders import PASSWORD, create_tenant, execute_sql, fill_tenant, operator_url
+from terminal import command, exit_code_for, inmind
 from typer.testing import CliRunner, Result
 
 from inmind import Memory
@@ -39,8 +39,8 @@ def _no_default_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def server(postgres_run: Run) -> Generator[Server]:
     with postgres_run.server() as own:
         own.start()
-        operators_url(own)
-        tell(own.url(), "CREATE EXTENSION vector")
+        operator_url(own)
+        execute_sql(own.url(), "CREATE EXTENSION vector")
         yield own
 
 
@@ -63,7 +63,7 @@ def run_tenant(*arguments: str, stdin: str = "") -> Result:
 
 
 def error_line(ran: Result) -> str:
-    assert (ran.exit_code, ran.stderr.count("\n")) == (fitting(ran.stderr), 1), ran.stderr
+    assert (ran.exit_code, ran.stderr.count("\n")) == (exit_code_for(ran.stderr), 1), ran.stderr
     return ran.stderr
 
 
@@ -71,7 +71,7 @@ def test_each_command_works_in_a_separate_process(tenant_place: tuple[list[str],
     where, tenants = tenant_place
     ran = inmind("tenant", "create", "ada", *where)
     assert (ran.returncode, ran.stdout.count("\n"), ran.stderr) == (0, 1, "")
-    lived(ran.stdout.strip())
+    fill_tenant(ran.stdout.strip())
     ran = inmind("tenant", "list", *where)
     assert ran.stdout.splitlines()[1].startswith("ada")
     ran = inmind("tenant", "export", "ada", "ada.inmind", *where)
@@ -82,10 +82,10 @@ def test_each_command_works_in_a_separate_process(tenant_place: tuple[list[str],
     assert (ran.returncode, ran.stderr) == (0, "")
     address, summary = ran.stdout.splitlines()
     assert (address, summary[:8]) == (str(tmp_path / "elsewhere" / "ada"), "Moved 2 ")
-    lived(address, session="later")
+    fill_tenant(address, session="later")
     assert [one.name for one in tenants.list_all()] == []
     ran = inmind("tenant", "move", "ada", "--to", where[1], "--home", str(tmp_path / "elsewhere"))
-    lived(ran.stdout.splitlines()[0], session="back again")
+    fill_tenant(ran.stdout.splitlines()[0], session="back again")
     ran = inmind("tenant", "erase", "ada", "--yes", *where)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert ran.stdout.startswith("Erased tenant 'ada': 4 streams, ")
@@ -97,7 +97,7 @@ def test_each_command_prints_json(tenant_place: tuple[list[str], Tenants], tmp_p
     where, _ = tenant_place
     created = json.loads(run_tenant("create", "ada", "--json", *where).stdout)
     assert [*created] == ["tenant", "address"]
-    lived(created["address"])
+    fill_tenant(created["address"])
     [listed] = json.loads(run_tenant("list", "--json", *where).stdout)
     assert (listed["name"], listed["admitted"]) == ("ada", True)
     exported = json.loads(run_tenant("export", "ada", "ada.inmind", "--json", *where).stdout)
@@ -112,7 +112,7 @@ def test_each_command_prints_json(tenant_place: tuple[list[str], Tenants], tmp_p
 
 def test_an_export_can_be_piped(tenant_place: tuple[list[str], Tenants], tmp_path: Path) -> None:
     where, tenants = tenant_place
-    lived(made(tenants, "ada"))
+    fill_tenant(create_tenant(tenants, "ada"))
     piped = subprocess.run(command("tenant", "export", "ada", "-", *where), capture_output=True, timeout=60, check=True)
     (tmp_path / "piped").write_bytes(piped.stdout)
     with Memory.open(tmp_path / "copy", embedder=None) as memory:
@@ -121,7 +121,7 @@ def test_an_export_can_be_piped(tenant_place: tuple[list[str], Tenants], tmp_pat
 
 def test_an_existing_file_is_not_overwritten(tenant_place: tuple[list[str], Tenants], tmp_path: Path) -> None:
     where, tenants = tenant_place
-    lived(made(tenants, "ada"))
+    fill_tenant(create_tenant(tenants, "ada"))
     (tmp_path / "there").write_text("other data")
     assert "FILE" in error_line(run_tenant("export", "ada", "there", *where))
     assert run_tenant("export", "ada", "there", "--force", *where).exit_code == 0
@@ -143,50 +143,50 @@ def test_an_unknown_tenant_is_not_found(tenant_place: tuple[list[str], Tenants])
 
 def test_a_mistyped_name_suggests_the_nearest_one(tenant_place: tuple[list[str], Tenants]) -> None:
     where, tenants = tenant_place
-    made(tenants, "Fish & Sons")
+    create_tenant(tenants, "Fish & Sons")
     assert "did you mean 'Fish & Sons'?" in error_line(run_tenant("export", "Fish & Son", "x", *where))
 
 
 def test_a_repeated_move_says_which_password_is_valid(server: Server, tmp_path: Path) -> None:
     homes, url = TenantHomes(tmp_path / "homes"), server.url(tcp=True)
-    lived(made(homes, "ada"))
+    fill_tenant(create_tenant(homes, "ada"))
     first = run_tenant("move", "ada", "--keep", "--to", url, "--home", homes.place)
     assert ("password" in first.stderr, bool(urlsplit(first.stdout.split()[0]).password)) == (False, True)
     again = run_tenant("move", "ada", "--to", url, "--home", homes.place)
     assert "its password is the one printed then" in again.stderr
-    lived(first.stdout.split()[0], session="later")
+    fill_tenant(first.stdout.split()[0], session="later")
     with TenantRoles(url) as roles:
         roles.erase("ada")
 
 
 def test_a_move_within_a_server_suggests_a_folder_first(server: Server, tmp_path: Path) -> None:
     url = server.url(tcp=True)
-    tell(url, "CREATE DATABASE elsewhere")
+    execute_sql(url, "CREATE DATABASE elsewhere")
     with TenantRoles(url) as roles, TenantRoles(server.url(database="elsewhere", tcp=True)) as others:
-        lived(made(roles, "ada"))
+        fill_tenant(create_tenant(roles, "ada"))
         to = ["--to", server.url(database="elsewhere", tcp=True)]
         complaint = error_line(run_tenant("move", "ada", *to, "--db", url))
         assert "move a tenant of another database on it to a folder first" in complaint
         assert run_tenant("move", "ada", "--to", str(tmp_path / "homes"), "--db", url).exit_code == 0
         assert run_tenant("move", "ada", *to, "--home", str(tmp_path / "homes")).exit_code == 0
         others.erase("ada")
-    tell(url, "DROP DATABASE elsewhere")
+    execute_sql(url, "DROP DATABASE elsewhere")
 
 
 def test_a_database_without_pgvector_names_the_command_for_a_superuser(server: Server) -> None:
     """The operator is not a superuser, and the extension is not installed."""
-    tell(server.url(), "CREATE DATABASE plain", "GRANT CREATE ON DATABASE plain TO operator")
+    execute_sql(server.url(), "CREATE DATABASE plain", "GRANT CREATE ON DATABASE plain TO operator")
     where = ["--db", server.url("operator", password=PASSWORD, database="plain", tcp=True)]
     ran = run_tenant("create", "ada", *where)
     assert (ran.exit_code, ran.stdout.count("\n")) == (0, 1)
     assert "has no pgvector: search uses words only until a superuser runs CREATE EXTENSION vector" in ran.stderr
     assert run_tenant("erase", "ada", "--yes", *where).exit_code == 0
-    tell(server.url(), "DROP DATABASE plain")
+    execute_sql(server.url(), "DROP DATABASE plain")
 
 
 def test_an_existing_name_is_refused(tenant_place: tuple[list[str], Tenants]) -> None:
     where, tenants = tenant_place
-    made(tenants, "ada")
+    create_tenant(tenants, "ada")
     assert "NAME: expected a tenant name that does not exist yet" in error_line(run_tenant("create", "ada", *where))
 
 
@@ -195,7 +195,7 @@ def test_an_existing_name_is_refused(tenant_place: tuple[list[str], Tenants]) ->
 
 def test_without_a_terminal_nothing_is_erased_without_yes(tenant_place: tuple[list[str], Tenants]) -> None:
     where, tenants = tenant_place
-    made(tenants, "ada")
+    create_tenant(tenants, "ada")
     assert "stdin is not a terminal: pass --yes" in error_line(run_tenant("erase", "ada", *where, stdin="y\n"))
     assert [one.name for one in tenants.list_all()] == ["ada"]
 
@@ -207,7 +207,7 @@ def test_erase_asks_for_confirmation_with_counts(
     tenant_place: tuple[list[str], Tenants], answer: str, remaining: list[str]
 ) -> None:
     where, tenants = tenant_place
-    lived(made(tenants, "ada"))
+    fill_tenant(create_tenant(tenants, "ada"))
     screen = run_and_answer(answer, "tenant", "erase", "ada", *where)
     assert "Erase tenant 'ada' in " in screen
     assert " permanently (2 streams, 6 events)? [y/N]" in screen
@@ -241,7 +241,7 @@ def test_a_password_can_be_read_from_stdin(server: Server, tmp_path: Path) -> No
         assert urlsplit(ran.stdout.strip()).password == "of%20my%20choice"
         ran = run_tenant("create", "bob", "--password-stdin", "--db", url, stdin="\n")
         assert ("password" in error_line(ran), ran.stdout) == (True, "")
-        lived(made(homes := TenantHomes(tmp_path / "homes"), "bob"))
+        fill_tenant(create_tenant(homes := TenantHomes(tmp_path / "homes"), "bob"))
         ran = run_tenant("move", "bob", "--password-stdin", "--to", url, "--home", homes.place, stdin="\n")
         assert ("password" in error_line(ran), ran.stdout) == (True, "")
         assert [one.name for one in roles.list_all()] == ["ada"]
@@ -260,7 +260,7 @@ def test_no_output_shows_an_operators_password(server: Server) -> None:
     wrong = server.url("operator", password="hush-hush", tcp=True)
     weak = server.url("postgres", tcp=True)
     with TenantRoles(weak) as roles:
-        address = made(roles, "ada", password="hush-hush")
+        address = create_tenant(roles, "ada", password="hush-hush")
         for arguments in (
             ["list", "--db", wrong],
             ["create", "bob", "--db", address],
@@ -294,9 +294,9 @@ def test_an_operators_url_can_be_in_the_environment(server: Server, monkeypatch:
 
 
 def test_an_invalid_place_is_reported_with_its_option(tmp_path: Path) -> None:
-    lived(tmp_path / "home")
+    fill_tenant(tmp_path / "home")
     assert "--home: expected a folder of homes" in error_line(run_tenant("list", "--home", str(tmp_path / "home")))
-    made(TenantHomes(tmp_path / "homes"), "ada")
+    create_tenant(TenantHomes(tmp_path / "homes"), "ada")
     where = ["--home", str(tmp_path / "homes")]
     assert "--to: " in error_line(run_tenant("move", "ada", "--to", str(tmp_path / "home"), *where))
     assert "--to: " in error_line(run_tenant("move", "ada", "--to", str(tmp_path / "homes"), *where))
@@ -304,7 +304,7 @@ def test_an_invalid_place_is_reported_with_its_option(tmp_path: Path) -> None:
 
 def test_a_move_fails_and_names_files_that_cannot_be_stored(server: Server, tmp_path: Path) -> None:
     homes = TenantHomes(tmp_path / "homes")
-    lived(made(homes, "ada"))
+    fill_tenant(create_tenant(homes, "ada"))
     damaged = tmp_path / "homes/ada/resources/ada/MEMORY.md.damaged-1"
     damaged.parent.mkdir(parents=True, exist_ok=True)
     damaged.write_bytes(b"the only copy")

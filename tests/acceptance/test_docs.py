@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from event_loop import ASYNC_CLASSES
 from pages import PROJECT, PageFolders, complaints, steps
-from provider import Provider, Says, asks, says
+from provider import Provider, ScriptedReply, a_tool_call, reply_with
 
 import inmind
 from docs.building.commands import options_by_path
@@ -34,16 +34,16 @@ DOCS = PROJECT / "docs"
 EXECUTED_PAGES = sorted(path for path in DOCS.rglob("*.md") if any(True for _ in steps(path.read_text("utf-8"))))
 
 # Answers of the model, in order, for each page that calls one.
-SCRIPTS: Mapping[str, Callable[[], list[Says]]] = {
+SCRIPTS: Mapping[str, Callable[[], list[ScriptedReply]]] = {
     "how-to/add-memory-to-my-agent.md": lambda: [
-        says("", asks("working_memory_note", {"note": "Ada prefers short answers.", "importance": 0.8})),
-        says("Build 118 runs on staging."),
-        says("Not yet: staging runs build 118 since this morning."),
-        says("", asks("get_order", {"order_id": "W-118"})),
-        says("It is on its way."),
+        reply_with("", a_tool_call("working_memory_note", {"note": "Ada prefers short answers.", "importance": 0.8})),
+        reply_with("Build 118 runs on staging."),
+        reply_with("Not yet: staging runs build 118 since this morning."),
+        reply_with("", a_tool_call("get_order", {"order_id": "W-118"})),
+        reply_with("It is on its way."),
     ],
-    "how-to/chat.md": lambda: [says("Hello, Ada."), says("On its way.")],
-    "tutorial.md": lambda: [says("You want short sentences, and your site goes live on May 3.")],
+    "how-to/chat.md": lambda: [reply_with("Hello, Ada."), reply_with("On its way.")],
+    "tutorial.md": lambda: [reply_with("You want short sentences, and your site goes live on May 3.")],
 }
 
 
@@ -59,7 +59,7 @@ SCRIPTS: Mapping[str, Callable[[], list[Says]]] = {
 def test_a_page_does_what_it_says(page: Path, tmp_path: Path) -> None:
     name = str(page.relative_to(DOCS))
     with Provider() as provider:
-        provider.will(*SCRIPTS.get(name, list[Says])())
+        provider.will(*SCRIPTS.get(name, list[ScriptedReply])())
         place = PageFolders.under(
             tmp_path,
             OPENAI_BASE_URL=provider.openai,

@@ -29,7 +29,7 @@ from hypothesis import strategies as st
 from model_server import chat, fails, model_server
 from profiles import examples
 from pydantic import BaseModel
-from terminal import at_once, command, inmind, on_a_screen
+from terminal import command, inmind, run_in_process, run_on_terminal
 
 from inmind import Memory, default_layers
 from inmind.apps.doctor import DoctorFinding, DoctorReport, Verdict, run_checks
@@ -102,7 +102,7 @@ def apply_fix(finding: DoctorFinding) -> None:
     for step in steps:
         words = shlex.split(step.removeprefix("sudo "))
         if words[0] == "inmind":
-            ran = at_once(*words[3:], home=Path(words[2]))
+            ran = run_in_process(*words[3:], home=Path(words[2]))
             assert words[1] == "--home"
             assert ran.exit_code == 0, ran.output
         else:
@@ -248,7 +248,7 @@ def test_the_log_of_a_killed_writer_is_read_and_not_changed(sample_home: Path) -
     seen = [[one.message for one in report.findings if one.check == "events"] for report in (with_index, without)]
     assert seen[0] == seen[1] == ["all 11 of 1 session and 1 resource are readable, none missing"]
     assert with_index.verdict is without.verdict is OK
-    at_once("sessions", home=sample_home)
+    run_in_process("sessions", home=sample_home)
     assert problems_of(sample_home) == []
 
 
@@ -592,7 +592,7 @@ def test_a_database_of_another_program_is_reported(sample_home: Path) -> None:
 @pytest.mark.spec("M40")
 def test_a_corrupt_database_is_reported_and_an_export_is_imported(sample_home: Path, tmp_path: Path) -> None:
     bundle = tmp_path / "last.inmind"
-    assert at_once("export", str(bundle), home=sample_home).exit_code == 0
+    assert run_in_process("export", str(bundle), home=sample_home).exit_code == 0
     whole = bytearray((sample_home / "inmind.db").read_bytes())
     page = int.from_bytes(whole[16:18], "big")
     for start in range(page, len(whole), page):
@@ -700,7 +700,7 @@ def test_a_note_dated_in_year_one_does_not_stop_the_doctor(sample_home: Path) ->
     page = sample_home / "resources/ada/memory/scratch.md"
     page.write_text("- [0001-01-01T00:00:00+14:00 general 0.5] older than time\n")
     assert [one.check for one in problems_of(sample_home)] == ["pages"]
-    at_once("show", "overview", "support-42", home=sample_home)
+    run_in_process("show", "overview", "support-42", home=sample_home)
     assert problems_of(sample_home) == []
 
 
@@ -830,7 +830,7 @@ def test_a_page_that_a_killed_writer_did_not_write_is_fixed(sample_home: Path) -
 
 def test_missing_pages_of_a_resource_without_session_are_fixed_by_a_dream(sample_home: Path) -> None:
     append_events(sample_home, "resource/bob", DocumentWritten(path="MEMORY.md", text="# Bob\n"))
-    assert at_once("dream", "run", "bob", home=sample_home).exit_code == 0
+    assert run_in_process("dream", "run", "bob", home=sample_home).exit_code == 0
     assert problems_of(sample_home) == []
     (sample_home / "resources/bob/MEMORY.md").unlink()
     finding = only_problem(sample_home, clock=lambda: datetime.now(UTC) + ONE_MINUTE)
@@ -926,7 +926,7 @@ def test_notes_that_wait_too_long_are_reported(sample_home: Path) -> None:
     append_events(
         sample_home, "resource/ada", NoteAdded(text="from last week"), at=datetime.now(UTC) - timedelta(days=7)
     )
-    at_once("show", "overview", "support-42", home=sample_home)
+    run_in_process("show", "overview", "support-42", home=sample_home)
     finding = only_problem(sample_home)
     assert (finding.check, finding.verdict) == ("notes", WARNING)
     apply_fix(replace(finding, fix=finding.fix.partition(", or ")[0]))
@@ -1039,10 +1039,10 @@ def test_the_model_is_asked_for_one_token_online_and_not_called_offline(sample_h
     with model_server() as server:
         configure(sample_home, f'[model]\nurl = "{server.url}"\nname = "tiny"\n')
         assert problems_of(sample_home, online=False) == []
-        assert server.asked == []
-        server.will(chat("ready", ended="length"))
+        assert server.requests == []
+        server.will(chat("ready", finish_reason="length"))
         assert problems_of(sample_home, online=True) == []
-        assert [request.body["max_tokens"] for request in server.asked] == [1]
+        assert [request.body["max_tokens"] for request in server.requests] == [1]
 
 
 def test_a_refusing_or_unreachable_model_is_a_warning(sample_home: Path) -> None:
@@ -1069,15 +1069,15 @@ def test_an_unset_key_variable_is_reported(sample_home: Path, monkeypatch: pytes
 
 @pytest.mark.spec("I2")
 def test_the_command_prints_each_finding_with_its_fix_and_sets_the_exit_code(sample_home: Path) -> None:
-    sound = at_once("doctor", "--offline", home=sample_home)
+    sound = run_in_process("doctor", "--offline", home=sample_home)
     assert (sound.exit_code, sound.output.splitlines()[-1]) == (0, f"{sample_home}: no problems found.")
     (sample_home / STATE).unlink()
-    warned = at_once("doctor", "--offline", home=sample_home)
+    warned = run_in_process("doctor", "--offline", home=sample_home)
     assert f"  warning  pages        {STATE} is missing; the next call writes it again\n" in warned.output
     assert f"           fix: `inmind --home {sample_home} show overview support-42`\n" in warned.output
     assert (warned.exit_code, warned.output.splitlines()[-1]) == (0, f"{sample_home}: 1 warning.")
     execute_sql(sample_home, "PRAGMA user_version=99")
-    troubled = at_once("doctor", "--offline", home=sample_home)
+    troubled = run_in_process("doctor", "--offline", home=sample_home)
     assert (troubled.exit_code, troubled.output.splitlines()[-1]) == (5, f"{sample_home}: 1 trouble.")
 
 
@@ -1085,11 +1085,11 @@ def test_the_command_prints_each_finding_with_its_fix_and_sets_the_exit_code(sam
 def test_json_has_every_finding_and_text_the_first_of_similar_ones(sample_home: Path) -> None:
     for number in range(8):
         (sample_home / f"pipe-{number}").symlink_to("/nowhere")
-    document = json.loads(at_once("doctor", "--offline", "--json", home=sample_home).output)
+    document = json.loads(run_in_process("doctor", "--offline", "--json", home=sample_home).output)
     assert (document["home"], document["verdict"]) == (str(sample_home), "warning")
     assert sum(one["check"] == "files" for one in document["findings"]) == 8
     assert set(document["findings"][0]) == {"subject", "check", "verdict", "seen", "fix"}
-    text = at_once("doctor", "--offline", home=sample_home).output
+    text = run_in_process("doctor", "--offline", home=sample_home).output
     assert text.count("is a link") == 5
     assert "and 3 more of this kind; --json lists all" in text
 
@@ -1099,7 +1099,7 @@ def test_json_has_every_finding_and_text_the_first_of_similar_ones(sample_home: 
 def test_no_command_shows_a_secret_of_the_settings(sample_home: Path, line: str) -> None:
     configure(sample_home, f"[model]\n{line}\n")
     for words in (["doctor", "--offline"], ["sessions"]):
-        result = at_once(*words, home=sample_home)
+        result = run_in_process(*words, home=sample_home)
         assert result.exit_code != 0
         assert f"model.{line.partition(' ')[0].partition('.')[0]}: expected" in result.output
         assert "s3cr3t" not in result.output
@@ -1120,7 +1120,7 @@ def test_progress_shows_the_check_and_the_remaining_events(sample_home: Path) ->
 @pytest.mark.spec("I2", "J4")
 def test_on_a_terminal_file_names_are_escaped(sample_home: Path) -> None:
     (sample_home / "evil\x1b[2J").symlink_to("/nowhere")
-    lines = on_a_screen("doctor", "--offline", home=sample_home, terminal="xterm-256color")
+    lines = run_on_terminal("doctor", "--offline", home=sample_home, terminal="xterm-256color")
     assert not any("\x1b[2J" in line for line in lines)
     assert sum("evil" in line for line in lines) == 2  # the finding and its fix
     piped = inmind("doctor", "--offline", home=sample_home)

@@ -14,8 +14,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from builders import Home, home_of, page_of, person_writes
-from dream_checks import accounted, folder_of, found, in_order, pages_of, shown, text_of
+from builders import Home, edit_page_by_hand, home_of, page_of
+from dream_checks import account_for_notes, check_dream_order, check_files, folder_of, pages_of, search_finds, text_of
 
 from inmind import Memory
 from inmind.core.events.base import Draft, EventPayload, Origin
@@ -82,8 +82,8 @@ def read_settled_page(memory: Memory) -> str:
     """Read the page after all background work, and check files and journal."""
     memory.flush()
     page = memory.session("shop", resource="ada").read(MEMORY_PAGE_PATH)
-    shown(memory)
-    in_order(memory)
+    check_files(memory)
+    check_dream_order(memory)
     return page
 
 
@@ -117,12 +117,12 @@ def test_a_note_of_another_process_is_not_delayed_and_survives(
 
     dream = disturb_dream(memory, phase, note)
     read_settled_page(memory)
-    account = accounted(memory)
+    account = account_for_notes(memory)
     assert dream.status == "done"
     assert {*account.waiting} == ({*late} - {*dream.notes})
     assert (late[0] in dream.notes) == (phase == "gather")
     assert {*memory.dream("ada").notes} == {*account.waiting}
-    assert accounted(memory).waiting == []
+    assert account_for_notes(memory).waiting == []
     assert "The late note is of 9 May" in read_settled_page(memory)
 
 
@@ -139,7 +139,7 @@ def test_a_note_of_another_thread_is_not_delayed(memory: Memory, phase: str) -> 
 
     assert disturb_dream(memory, phase, note).status == "done"
     read_settled_page(memory)
-    account = accounted(memory)
+    account = account_for_notes(memory)
     assert len(account.taken_in) + len(account.waiting) == len((*OLD, *NEW)) + 1
 
 
@@ -170,19 +170,19 @@ def test_a_page_edit_during_a_dream_survives(
     memory: Memory, clock: ManualClock, phase: str, edit: Callable[[str], str]
 ) -> None:
     _skip_without_old_page(memory, phase)
-    dream = disturb_dream(memory, phase, lambda: person_writes(memory, MEMORY_PAGE_PATH, edit))
+    dream = disturb_dream(memory, phase, lambda: edit_page_by_hand(memory, MEMORY_PAGE_PATH, edit))
     page = read_settled_page(memory)
     assert dream.status == "done", dream
     assert "Call her Dr. Lovelace" in page
     assert "27 March 2026" in page, "the dream merged this note"
-    accounted(memory)
+    account_for_notes(memory)
     clock.advance(seconds=3_600)
     assert memory.dream("ada").status == "done"
     again = read_settled_page(memory)
     assert "Call her Dr. Lovelace" in again
     assert "27 March 2026" in again
-    assert found(memory, "Call her Dr. Lovelace")
-    assert accounted(memory).waiting == []
+    assert search_finds(memory, "Call her Dr. Lovelace")
+    assert account_for_notes(memory).waiting == []
 
 
 def empties(page: Path) -> None:
@@ -206,7 +206,7 @@ def test_a_page_emptied_or_deleted_during_a_dream_is_restored(
     assert dream.status == "done"
     assert page == dream.after == pages_of(memory)[-1]
     assert OLD[1] in page
-    assert accounted(memory).waiting == []
+    assert account_for_notes(memory).waiting == []
 
 
 def add_cat_line(notes: str) -> str:
@@ -219,17 +219,17 @@ def add_cat_line(notes: str) -> str:
 @in_each_phase
 @pytest.mark.spec("A5", "G7")
 def test_text_added_to_the_notes_page_during_a_dream_survives(memory: Memory, phase: str) -> None:
-    dream = disturb_dream(memory, phase, lambda: person_writes(memory, NOTES_PAGE_PATH, add_cat_line))
+    dream = disturb_dream(memory, phase, lambda: edit_page_by_hand(memory, NOTES_PAGE_PATH, add_cat_line))
     read_settled_page(memory)
     assert dream.status == "done"
     notes = text_of(memory, NOTES_PAGE_PATH)
     assert ("Pascal" in notes) or "Pascal" in text_of(memory, MEMORY_PAGE_PATH)
-    assert accounted(memory).waiting == []
+    assert account_for_notes(memory).waiting == []
     memory.dream("ada")
     assert "Pascal" in read_settled_page(memory)
     assert "Pascal" not in text_of(memory, NOTES_PAGE_PATH)
-    assert found(memory, "The cat is called Pascal.")
-    accounted(memory)
+    assert search_finds(memory, "The cat is called Pascal.")
+    account_for_notes(memory)
 
 
 @in_each_phase
@@ -240,14 +240,14 @@ def test_a_note_reworded_during_a_dream_keeps_the_new_words(memory: Memory, phas
     def reword(notes: str) -> str:
         return notes.replace("Ben is on holiday", "Ben has moved")
 
-    disturb_dream(memory, phase, lambda: person_writes(memory, NOTES_PAGE_PATH, reword))
+    disturb_dream(memory, phase, lambda: edit_page_by_hand(memory, NOTES_PAGE_PATH, reword))
     read_settled_page(memory)
     assert any("Ben has moved" in text_of(memory, path) for path in (MEMORY_PAGE_PATH, NOTES_PAGE_PATH))
-    accounted(memory, taken_off=NEW)
+    account_for_notes(memory, removed=NEW)
     memory.dream("ada")
     read_settled_page(memory)
-    assert found(memory, "Ben has moved until 27 March 2026")
-    accounted(memory, taken_off=NEW)
+    assert search_finds(memory, "Ben has moved until 27 March 2026")
+    account_for_notes(memory, removed=NEW)
 
 
 # -- undo ----------------------------------------------------------------------------------------------------
@@ -260,13 +260,13 @@ def test_two_equal_notes_both_wait_again_after_a_dream_is_undone(memory: Memory)
     take_notes(memory, NEW[0])
     memory.resource("ada").undo_dream()
     read_settled_page(memory)
-    assert len(accounted(memory).waiting) == len(NEW) + 1
+    assert len(account_for_notes(memory).waiting) == len(NEW) + 1
     assert len(memory.dream("ada").notes) == len(NEW) + 1
 
 
 @pytest.mark.spec("G7", "G13")
 def test_typed_text_stays_single_after_repeated_undo(memory: Memory) -> None:
-    person_writes(memory, NOTES_PAGE_PATH, add_cat_line)
+    edit_page_by_hand(memory, NOTES_PAGE_PATH, add_cat_line)
     for _ in range(3):
         dream = memory.dream("ada")
         assert len(dream.notes) == len(NEW) + 1
@@ -294,9 +294,9 @@ def test_a_cancelled_dream_changes_nothing(memory: Memory, home: Home, clock: Ma
     dream = disturb_dream(memory, phase, cancel)
     assert (dream.status, dream.code, dream.reason) == ("failed", "DREAM_OVERTAKEN", "it was cancelled")
     assert (read_settled_page(memory), text_of(memory, NOTES_PAGE_PATH)) == before
-    assert len(accounted(memory).waiting) == len(NEW)
+    assert len(account_for_notes(memory).waiting) == len(NEW)
     assert memory.dream("ada").status == "done"
-    assert accounted(memory).waiting == []
+    assert account_for_notes(memory).waiting == []
 
 
 @pytest.mark.spec("G7")
@@ -323,7 +323,7 @@ def test_a_dream_cancelled_by_its_host_changes_all_or_nothing(memory: Memory, ph
     else:
         assert (dream.status, dream.phase) == ("failed", phase)
         assert (read_settled_page(memory), text_of(memory, NOTES_PAGE_PATH)) == before
-    accounted(memory)
+    account_for_notes(memory)
 
 
 @in_each_phase
@@ -344,9 +344,9 @@ def test_an_exception_in_the_watch_callback_changes_all_or_nothing(memory: Memor
     else:
         assert (dream.status, dream.code, dream.phase) == ("failed", "KeyboardInterrupt", phase)
         assert (read_settled_page(memory), text_of(memory, NOTES_PAGE_PATH)) == before
-    accounted(memory)
+    account_for_notes(memory)
     assert memory.dream("ada").status == "done"
-    assert accounted(memory).waiting == []
+    assert account_for_notes(memory).waiting == []
 
 
 @pytest.mark.both_stores
@@ -371,7 +371,7 @@ def test_a_slow_dream_that_was_taken_over_changes_nothing(
         assert slow == other, "it is the same dream, finished by the other process"
         assert len(other.notes) == len(NEW)
     assert read_settled_page(memory) == other.after
-    assert accounted(memory).waiting == []
+    assert account_for_notes(memory).waiting == []
 
 
 @pytest.mark.both_stores
@@ -380,7 +380,7 @@ def test_a_slow_dream_that_was_taken_over_changes_nothing(
 def test_a_slow_dream_that_no_other_took_over_continues(memory: Memory, clock: ManualClock, phase: str) -> None:
     dream = disturb_dream(memory, phase, lambda: clock.advance(seconds=10 * LEASE_DURATION.total_seconds()))
     assert dream.status == "done"
-    assert accounted(memory).waiting == []
+    assert account_for_notes(memory).waiting == []
 
 
 # -- unfinished dreams ----------------------------------------------------------------------------------------
@@ -405,7 +405,7 @@ def check_resumed(memory: Memory, dream: int, log: pytest.LogCaptureFixture) -> 
     assert f"resuming dream {dream} of ada at stage begun" in log.messages
     assert [one.status for one in memory.resource("ada").dreams()] == ["done", "done"]
     read_settled_page(memory)
-    assert accounted(memory).waiting == []
+    assert account_for_notes(memory).waiting == []
 
 
 def check_abandoned(memory: Memory, dream: int, log: pytest.LogCaptureFixture) -> None:
@@ -413,7 +413,7 @@ def check_abandoned(memory: Memory, dream: int, log: pytest.LogCaptureFixture) -
     assert f"dream {dream} of ada is unfinished and too old to resume: abandoned" in log.messages
     assert [one.status for one in memory.resource("ada").dreams()] == ["done", "abandoned", "done"]
     read_settled_page(memory)
-    assert accounted(memory).waiting == []
+    assert account_for_notes(memory).waiting == []
 
 
 @pytest.mark.both_stores
@@ -616,7 +616,7 @@ def open_with_model(home: Home, clock: ManualClock) -> Iterator[Callable[[Answer
     with Memory.open(home, clock=clock, embedder=None) as memory:
         take_notes(memory, *OLD, "The API migration is due on 20 March 2026")
         memory.dream("ada")
-        person_writes(
+        edit_page_by_hand(
             memory, MEMORY_PAGE_PATH, lambda page: page.replace("## The Bond\n", f"## The Bond\n\n{USER_LINE}\n")
         )
         clock.advance(seconds=3_600)
@@ -641,10 +641,10 @@ def check_nothing_lost(memory: Memory, dream: Dream) -> None:
     assert [line.startswith("_Last dream: ") for line in page.splitlines()].count(True) == 1
     assert len(page) <= MAX_PAGE_CHARACTERS
     assert all(verdict.passed for verdict in dream.verdicts)
-    account = accounted(memory)
+    account = account_for_notes(memory)
     assert (account.waiting == []) == (dream.status == "done")
     for text in (*OLD, *NEW, TEA, "The API migration is due on 20 March 2026"):
-        assert found(memory, text), text
+        assert search_finds(memory, text), text
     assert OLD[1] in page
     assert "20 March 2026" in page
     assert "27 March 2026" in page
@@ -719,7 +719,7 @@ def test_a_hung_model_delays_its_dream_up_to_the_timeout_and_no_writer(
     late.set()
     assert answered.wait(timeout=10)
     check_nothing_lost(memory, replace(dream, status="running"))
-    assert accounted(memory).waiting == noted_meanwhile
+    assert account_for_notes(memory).waiting == noted_meanwhile
     assert "Too late" not in text_of(memory, MEMORY_PAGE_PATH)
 
 
@@ -756,7 +756,7 @@ def test_frequent_upkeep_runs_no_more_dreams_than_configured(home: Home, monoton
         assert {(dream.status, dream.trigger) for dream in dreams} == {("done", "schedule")}
         assert len(dreams) == 6, "one every two hours"
         assert len(calls) == 6
-        accounted(memory)
+        account_for_notes(memory)
 
 
 @pytest.mark.spec("B47")
@@ -773,6 +773,6 @@ def test_a_failing_model_is_called_less_often_and_rules_continue(home: Home, mon
         dreams = memory.resource("ada").dreams()
         assert [dream.status for dream in dreams] == ["done"] * 30
         assert {dream.by for dream in dreams} == {"rules"}
-        assert accounted(memory).waiting == []
+        assert account_for_notes(memory).waiting == []
     waits = [(after - before) / timedelta(hours=1) for before, after in pairwise(asked_at)]
     assert waits == [4, 4, 8, 16, 24, 24, 24]

@@ -12,9 +12,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dream_checks import accounted, events_of, folder_of, in_order, shown, text_of, without_header
+from dream_checks import (
+    account_for_notes,
+    check_dream_order,
+    check_files,
+    events_of,
+    folder_of,
+    text_of,
+    without_header,
+)
 from torture import stages
-from torture.harness import SECONDS, RunningActor, ask, run
+from torture.harness import TIMEOUT_SECONDS, RunningActor, ask, run
 from torture.stages import COST, LATER, NOON, NOTES, PaidModel
 
 from inmind import Memory
@@ -63,7 +71,7 @@ def call_count(calls: Path) -> int:
 
 def kill_after_stage(home: str, calls: Path, stage: str, key: str | None = None, *, minutes: int = 0) -> None:
     given: dict[str, Any] = {"home": home, "calls": str(calls), "stage": stage, "key": key, "minutes": minutes}
-    ended = run(stages.end_behind, how="SIGKILL", **given)
+    ended = run(stages.stop_after_stage, how="SIGKILL", **given)
     assert (ended.killed, ended.all("ending")) == (True, [[stage]]), ended.output
 
 
@@ -122,7 +130,7 @@ def test_the_key_of_a_dream_killed_after_its_commit_returns_that_dream(
     assert call_count(calls) == 1
     with open_memory(home, calls) as memory:
         memory.session("shop", resource="ada", cwd="/w").read(MEMORY_PAGE_PATH)
-        shown(memory)
+        check_files(memory)
 
 
 @pytest.mark.parametrize("stage", [*UNPAID, *PAID])
@@ -177,8 +185,8 @@ def test_a_repeatedly_killed_dream_stays_one_dream_and_is_paid_for_once(
         dream = memory.dream("ada", key="job")
         assert (dream.id, dream.status, dream.tokens) == (undisturbed_dream["dream"], "done", COST)
         assert memory.resource("ada").state.dreams.failures == 0
-        assert accounted(memory).waiting == []
-        in_order(memory)
+        assert account_for_notes(memory).waiting == []
+        check_dream_order(memory)
     assert call_count(calls) == 1
 
 
@@ -186,7 +194,7 @@ def test_a_repeatedly_killed_dream_stays_one_dream_and_is_paid_for_once(
 
 
 def kill_after_answer(home: str, calls: Path, *, unusable: int, answers: int = 1) -> None:
-    ended = run(stages.end_behind_an_answer, home=home, calls=str(calls), unusable=unusable, answers=answers)
+    ended = run(stages.die_after_answer, home=home, calls=str(calls), unusable=unusable, answers=answers)
     assert (ended.killed, ended.all("ending"), call_count(calls)) == (True, [["answered"]], answers), ended.output
 
 
@@ -245,7 +253,7 @@ def test_after_an_unusable_answer_rules_are_used_if_no_model_is_configured(home:
 def test_a_former_holder_changes_nothing_after_a_takeover(
     home: str, calls: Path, undisturbed_dream: dict[str, Any], stage: str
 ) -> None:
-    old = RunningActor(stages.end_behind, home=home, calls=str(calls), stage=stage, how="SIGSTOP")
+    old = RunningActor(stages.stop_after_stage, home=home, calls=str(calls), stage=stage, how="SIGSTOP")
     try:
         old.receive_until("ending")
         wait_until_stopped(old)
@@ -267,7 +275,7 @@ def test_a_former_holder_changes_nothing_after_a_takeover(
 
 @pytest.mark.spec("G7", "K20")
 def test_a_former_holder_changes_nothing_during_a_takeover(home: str, calls: Path) -> None:
-    old = RunningActor(stages.end_behind, home=home, calls=str(calls), stage="proposed", how="SIGSTOP")
+    old = RunningActor(stages.stop_after_stage, home=home, calls=str(calls), stage="proposed", how="SIGSTOP")
     other = RunningActor(stages.dream_at_once, home=home, calls=str(calls))
     try:
         old.receive_until("ending")
@@ -284,13 +292,13 @@ def test_a_former_holder_changes_nothing_during_a_takeover(home: str, calls: Pat
     assert (ended.answer["status"], ended.answer["ends"]) == ("abandoned", 0), "by its own clock, which was stopped"
     assert finished.answer == "done"
     with open_memory(home, calls) as memory:
-        in_order(memory)
+        check_dream_order(memory)
         assert [dream.status for dream in memory.resource("ada").dreams()] == ["done"]
     assert call_count(calls) == 1
 
 
 def wait_until_stopped(actor: RunningActor) -> None:
-    deadline = time.monotonic() + SECONDS
+    deadline = time.monotonic() + TIMEOUT_SECONDS
     while Path(f"/proc/{actor.pid}/stat").read_text().rpartition(")")[2].split()[0] != "T":
         assert time.monotonic() < deadline, "the process never stopped"
         time.sleep(0.001)
@@ -309,7 +317,7 @@ def test_a_later_note_stays_pending_when_a_proposal_is_resumed(memory_after: Cal
     late = memory.session("shop", resource="ada", cwd="/w").note("The late note is of 9 May").id
     dream = memory.dream("ada")
     assert (len(dream.notes), dream.inputs and dream.inputs["rebased"]) == (len(NOTES), True)
-    assert accounted(memory).waiting == [late]
+    assert account_for_notes(memory).waiting == [late]
     assert memory.dream("ada").notes == (late,)
 
 
@@ -336,7 +344,7 @@ def test_later_text_on_the_notes_page_is_not_used_for_an_old_proposal(home: str,
         page = text_of(memory, MEMORY_PAGE_PATH)
         assert "Budgie Babbage bites." in page
         assert "Bernoulli" in page
-        assert accounted(memory).waiting == []
+        assert account_for_notes(memory).waiting == []
         check_lines_match_sources(memory)
 
 
@@ -377,7 +385,7 @@ def test_a_resumed_and_cancelled_dream_was_paid_for_once(memory_after: Callable[
     dream = memory.dream("ada", watch=watch, cancelled=lambda: "commit" in stopped)
     assert (dream.status, dream.phase, dream.tokens) == ("failed", "commit", COST)
     assert memory.resource("ada").state.dreams.tokens_on(LATER) == sum(COST)
-    assert len(accounted(memory).waiting) == len(NOTES)
+    assert len(account_for_notes(memory).waiting) == len(NOTES)
 
 
 @pytest.mark.spec("G7", "G13", "J9")
@@ -393,7 +401,7 @@ def test_a_dream_based_on_an_undone_one_is_not_resumed(home: str, calls: Path) -
         )
         again = memory.dream("ada")
         assert (again.id > unfinished.id, len(again.notes)) == (True, len(NOTES))
-        in_order(memory)
+        check_dream_order(memory)
     assert call_count(calls) == 3
 
 
@@ -470,7 +478,7 @@ def test_an_unfinished_dream_is_resumed_in_another_home(
         dream = memory.dream("ada")
         assert (dream.id, dream.status) == (undisturbed_dream["dream"], "done")
         assert text_of(memory, MEMORY_PAGE_PATH) == undisturbed_dream["page"]
-        assert accounted(memory).waiting == []
+        assert account_for_notes(memory).waiting == []
     assert call_count(calls) == 1
 
 

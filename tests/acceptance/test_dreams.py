@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from builders import Home, home_of, page_of, person_writes
+from builders import Home, edit_page_by_hand, home_of, page_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from profiles import examples
@@ -229,7 +229,7 @@ def test_undo_keeps_later_edits_of_the_page(memory: Memory) -> None:
     take_notes(memory, "Deploys happen on Tuesdays")
     memory.dream("ada")
     user_line = "## The Bond\n\n- Call her Dr. Lovelace\n"
-    person_writes(memory, "MEMORY.md", lambda page: page.replace("## The Bond\n", user_line))
+    edit_page_by_hand(memory, "MEMORY.md", lambda page: page.replace("## The Bond\n", user_line))
     memory.resource("ada").undo_dream()
     page = state_of(memory)
     assert "Call her Dr. Lovelace" in page
@@ -277,7 +277,7 @@ def test_a_page_written_by_hand_is_backed_up_and_kept(
 def test_text_typed_into_the_notes_page_is_merged_and_found(memory: Memory) -> None:
     take_notes(memory, "Ada prefers tabs over spaces")
     memory.flush()
-    person_writes(memory, "memory/scratch.md", lambda notes: f"{notes}\nThe cat is called Pascal.\n")
+    edit_page_by_hand(memory, "memory/scratch.md", lambda notes: f"{notes}\nThe cat is called Pascal.\n")
     dream = memory.dream("ada")
     assert len(dream.notes) == 2
     assert "The cat is called Pascal." in state_of(memory)
@@ -293,7 +293,7 @@ def test_a_note_removed_from_the_page_is_not_merged(memory: Memory) -> None:
     def take_off(notes: str) -> str:
         return "".join(line for line in notes.splitlines(keepends=True) if "ten pounds" not in line)
 
-    person_writes(memory, "memory/scratch.md", take_off)
+    edit_page_by_hand(memory, "memory/scratch.md", take_off)
     memory.dream("ada")
     assert "ten pounds" not in state_of(memory)
     assert memory.resource("ada").search("ten pounds")
@@ -371,7 +371,7 @@ def test_each_merged_note_is_named_by_one_dream(memory: Memory) -> None:
 
 def edit_notes_page(memory: Memory, edit: Callable[[str], str]) -> None:
     memory.flush()
-    person_writes(memory, "memory/scratch.md", edit)
+    edit_page_by_hand(memory, "memory/scratch.md", edit)
 
 
 @pytest.mark.parametrize(
@@ -522,7 +522,7 @@ def test_the_same_key_undoes_once(memory: Memory) -> None:
 def test_undo_works_after_a_user_changed_a_line_of_the_dream(memory: Memory) -> None:
     take_notes(memory, "Ada prefers tabs over spaces")
     memory.dream("ada")
-    person_writes(memory, "MEMORY.md", lambda page: page.replace("tabs over spaces", "tabs, always"))
+    edit_page_by_hand(memory, "MEMORY.md", lambda page: page.replace("tabs over spaces", "tabs, always"))
     assert memory.resource("ada").undo_dream().status == "undone"
     assert "Ada prefers tabs, always" in state_of(memory)
     assert "Ada prefers tabs over spaces" in notes_of(memory)

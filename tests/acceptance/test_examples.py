@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import pytest
 from fork_server import text
-from provider import Fails, Provider, Says, asks, says
+from provider import Provider, ScriptedFailure, ScriptedReply, a_tool_call, reply_with
 from terminal import warm_inmind
 
 from inmind.core.http import HttpEndpoint, RequestRefused, bearer
@@ -335,14 +335,16 @@ def test_an_agent_prints_the_same_with_another_provider(
         arguments = ("--model", "claude-x", "--base-url", provider.anthropic)
         result = run(name, tmp_path, *arguments, ANTHROPIC_API_KEY="made-up")
         assert (result.stderr, result.returncode, provider.failures, provider.unused) == ("", 0, [], 0)
-    assert {(request.path, request.headers["x-api-key"]) for request in provider.asked} == {("/v1/messages", "made-up")}
+    assert {(request.path, request.headers["x-api-key"]) for request in provider.requests} == {
+        ("/v1/messages", "made-up")
+    }
     if name in EXPECTED_OUTPUT:
         assert result.stdout == EXPECTED_OUTPUT[name]
 
 
 def test_a_refused_model_request_is_reported_in_one_line(tmp_path: Path) -> None:
     with Provider() as provider:
-        provider.will(Fails(401, "no such key"))
+        provider.will(ScriptedFailure(401, "no such key"))
         result = run("support_agent", tmp_path, "--model", "x", "--base-url", provider.openai, OPENAI_API_KEY="made-up")
     (line,) = result.stderr.splitlines()
     assert line.startswith("MODEL_FAILED: the model failed: http://127.0.0.1:")
@@ -390,14 +392,14 @@ def run(name: str, folder: Path, *arguments: str, **environment: str) -> subproc
     return subprocess.CompletedProcess(process.args, process.returncode, text(process.stdout), text(process.stderr))
 
 
-def anthropic_move(move: Callable[[Any], dict[str, Any]]) -> Callable[[dict[str, Any]], Says]:
+def anthropic_move(move: Callable[[Any], dict[str, Any]]) -> Callable[[dict[str, Any]], ScriptedReply]:
     """Convert a move of a script to a reply of Anthropic's API."""
 
-    def answer(body: dict[str, Any]) -> Says:
+    def answer(body: dict[str, Any]) -> ScriptedReply:
         read = [{"content": text} for text in texts_in([body.get("system"), body["messages"]])]
         message = move(import_module("world.scripted").Request({"messages": read}))
         functions = [call["function"] for call in message.get("tool_calls", ())]
-        return says(message["content"] or "", *(asks(one["name"], one["arguments"]) for one in functions))
+        return reply_with(message["content"] or "", *(a_tool_call(one["name"], one["arguments"]) for one in functions))
 
     return answer
 

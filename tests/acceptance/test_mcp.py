@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from jsonschema_rs import meta, validator_for
 from mcp import Client
 from mcp.shared.exceptions import MCPError
-from mcp_client import MODES, Mode, a_server, called, roots, text_of
+from mcp_client import MODES, Mode, a_server, call_tool, roots, text_of
 from mcp_types import ErrorData, ListRootsResult, RootsListChangedNotification, TextContent, TextResourceContents
 from profiles import examples
 from strategies import json_values
@@ -86,23 +86,23 @@ def test_an_agent_writes_notes_and_pages_and_finds_them(memory: Memory, tmp_path
     """The client checks each result against the output schema of its tool."""
 
     async def work(client: Client) -> None:
-        note = await called(client, "working_memory_note", note="Ada prefers tabs", importance=0.9)
+        note = await call_tool(client, "working_memory_note", note="Ada prefers tabs", importance=0.9)
         assert note.structured_content is not None
-        search = await called(client, "memory_search", query="tabs", within="")
+        search = await call_tool(client, "memory_search", query="tabs", within="")
         assert search.structured_content is not None
         assert [hit["id"] for hit in search.structured_content["hits"]] == [note.structured_content["id"]]
-        await called(client, "working_memory_update", text="first the hero")
-        await called(client, "working_memory_update", text="then the footer")
-        await called(client, "memory_read", path="overview.md")
-        await called(client, "memory_write", path="overview.md", text="# Overview\n\n## Current task\nThe footer.\n")
-        await called(client, "memory_write", path="overview.md", text="# Overview\n\n## Current task\nDone.\n")
-        await called(client, "memory_list")
+        await call_tool(client, "working_memory_update", text="first the hero")
+        await call_tool(client, "working_memory_update", text="then the footer")
+        await call_tool(client, "memory_read", path="overview.md")
+        await call_tool(client, "memory_write", path="overview.md", text="# Overview\n\n## Current task\nThe footer.\n")
+        await call_tool(client, "memory_write", path="overview.md", text="# Overview\n\n## Current task\nDone.\n")
+        await call_tool(client, "memory_list")
         page = json.dumps({"page": {"id": "page-123", "title": "About Us"}})
-        await called(client, "working_memory_observe", tool="cms_createPage", result=page)
-        reference = await called(client, "resolve_reference", text="that page")
+        await call_tool(client, "working_memory_observe", tool="cms_createPage", result=page)
+        reference = await call_tool(client, "resolve_reference", text="that page")
         assert reference.structured_content is not None
         assert [one["id"] for one in reference.structured_content["entities"]] == ["page-123"]
-        rendered = text_of(await called(client, "working_memory_show"))
+        rendered = text_of(await call_tool(client, "working_memory_show"))
         assert all(words in rendered for words in ("Ada prefers tabs", "then the footer", "Done."))
 
     run_task(memory, tmp_path, work, mode=mode)
@@ -137,10 +137,10 @@ def test_a_refused_call_returns_its_error_code_as_text(memory: Memory, tmp_path:
 @pytest.mark.spec("I3")
 def test_two_projects_of_one_name_share_nothing(memory: Memory, tmp_path: Path) -> None:
     async def note(client: Client) -> None:
-        await called(client, "working_memory_note", note="a secret of this project")
+        await call_tool(client, "working_memory_note", note="a secret of this project")
 
     async def look(client: Client) -> str:
-        return text_of(await called(client, "memory_search", query="secret"))
+        return text_of(await call_tool(client, "memory_search", query="secret"))
 
     first, second = tmp_path / "work" / "app", tmp_path / "play" / "app"
     run_task(memory, first, note)
@@ -163,11 +163,11 @@ def test_the_folder_that_a_client_reports_is_used(memory: Memory, tmp_path: Path
     async def run() -> None:
         server = a_server(memory, tmp_path)
         async with Client(server, mode="legacy", list_roots_callback=answer) as client:
-            await asyncio.gather(*(called(client, "working_memory_note", note=f"note {n}") for n in range(5)))
+            await asyncio.gather(*(call_tool(client, "working_memory_note", note=f"note {n}") for n in range(5)))
             assert requests == [first]
             current[0] = second
             await client.session.send_notification(RootsListChangedNotification())
-            await called(client, "working_memory_note", note="elsewhere")
+            await call_tool(client, "working_memory_note", note="elsewhere")
             assert requests == [first, second]
 
     asyncio.run(run())
@@ -187,10 +187,10 @@ def test_a_client_is_asked_for_its_folder_again_after_an_error(memory: Memory, t
     async def run() -> None:
         callback = answer_in_turn()
         async with Client(a_server(memory, tmp_path), mode="legacy", list_roots_callback=callback) as client:
-            await called(client, "working_memory_note", note="while it says nothing")
+            await call_tool(client, "working_memory_note", note="while it says nothing")
             assert len(answers) == 2
             for _ in range(2):
-                await called(client, "working_memory_note", note="it has none")
+                await call_tool(client, "working_memory_note", note="it has none")
                 assert len(answers) == 1
 
     asyncio.run(run())
@@ -230,9 +230,9 @@ def test_no_project_reaches_another_by_any_name(memory: Memory, tmp_path: Path) 
             assert text_of(wrong).startswith("INVALID_INPUT: resource")
             with pytest.raises(MCPError, match="NOT_FOUND: no resource"):
                 await client.read_resource(f"inmind://memory/{name}")
-        assert text_of(await called(client, "memory_search", query="secret")) == "Nothing was found."
-        await called(client, "working_memory_note", note="our own", session="bobs")
-        await called(client, "working_memory_note", note="our own too")
+        assert text_of(await call_tool(client, "memory_search", query="secret")) == "Nothing was found."
+        await call_tool(client, "working_memory_note", note="our own", session="bobs")
+        await call_tool(client, "working_memory_note", note="our own too")
         ids = {one["id"] for one in json.loads(await read(client, "inmind://sessions"))}
         assert len(ids) == 2
         assert "bobs" not in ids
@@ -246,20 +246,20 @@ def test_no_project_reaches_another_by_any_name(memory: Memory, tmp_path: Path) 
 def test_two_projects_with_the_same_session_name_have_separate_sessions(memory: Memory, tmp_path: Path) -> None:
     def work(project: str) -> Task:
         async def task(client: Client) -> None:
-            await called(client, "working_memory_note", note=f"{project} note", session="main")
-            await called(client, "memory_write", path="detail/x.md", text=f"{project} page", session="main")
+            await call_tool(client, "working_memory_note", note=f"{project} note", session="main")
+            await call_tool(client, "memory_write", path="detail/x.md", text=f"{project} page", session="main")
 
         return task
 
     async def look(client: Client) -> tuple[str, str]:
-        page = text_of(await called(client, "memory_read", path="detail/x.md", session="main"))
-        search_text = text_of(await called(client, "memory_search", query="note", within="main"))
+        page = text_of(await call_tool(client, "memory_read", path="detail/x.md", session="main"))
+        search_text = text_of(await call_tool(client, "memory_search", query="note", within="main"))
         prompt = (await client.get_prompt("hand_over", {"session": "main"})).messages[0].content
         assert isinstance(prompt, TextContent)
         assert await read(client, "inmind://overview/main")
         match = re.search(r'with session "([^"]+)"', prompt.text)
         assert match is not None
-        assert text_of(await called(client, "memory_read", path="detail/x.md", session=match[1])) == page
+        assert text_of(await call_tool(client, "memory_read", path="detail/x.md", session=match[1])) == page
         return page, search_text
 
     for name in ("shop", "bank"):
@@ -274,7 +274,7 @@ def test_two_projects_with_the_same_session_name_have_separate_sessions(memory: 
 @pytest.mark.spec("I3")
 def test_a_folder_has_a_separate_session_for_each_resource(memory: Memory, tmp_path: Path) -> None:
     async def note(client: Client) -> None:
-        await called(client, "working_memory_note", note="mine")
+        await call_tool(client, "working_memory_note", note="mine")
 
     for resource in ("ada", "bob", "ada", "bob"):
         run_task(memory, tmp_path, note, options={"resource": resource})
@@ -289,13 +289,13 @@ def test_a_server_for_a_session_uses_its_resource(memory: Memory, tmp_path: Path
     memory.session("others", cwd=tmp_path).note("another anonymous secret")
 
     async def ours(client: Client) -> None:
-        assert "tabs" in text_of(await called(client, "memory_search", query="tabs"))
-        note = await called(client, "working_memory_note", note="and vim")
+        assert "tabs" in text_of(await call_tool(client, "memory_search", query="tabs"))
+        note = await call_tool(client, "working_memory_note", note="and vim")
         assert note.structured_content is not None
         assert note.structured_content["id"].startswith("resource/ada#")
 
     async def alone(client: Client) -> None:
-        await called(client, "memory_write", path="detail/x.md", text="x")
+        await call_tool(client, "memory_write", path="detail/x.md", text="x")
         assert text_of(await client.call_tool("memory_list", {"session": "others"})).startswith("NOT_FOUND")
         assert text_of(await client.call_tool("working_memory_note", {"note": "x", "session": "new"})).startswith("NOT")
         assert [one["id"] for one in json.loads(await read(client, "inmind://sessions"))] == ["anonymous"]
@@ -311,10 +311,10 @@ def test_the_operator_can_open_all_resources(memory: Memory, tmp_path: Path) -> 
     memory.session("bobs", resource="bob").note("bob's secret")
 
     async def work(client: Client) -> None:
-        assert "bob's secret" in text_of(await called(client, "memory_search", query="secret", session="bobs"))
-        await called(client, "working_memory_note", note="new", session="chat-1", resource="eve")
-        await called(client, "working_memory_note", note="no collision", session="bobs", resource="eve")
-        await called(client, "working_memory_note", note="this project's", session="chat-2")
+        assert "bob's secret" in text_of(await call_tool(client, "memory_search", query="secret", session="bobs"))
+        await call_tool(client, "working_memory_note", note="new", session="chat-1", resource="eve")
+        await call_tool(client, "working_memory_note", note="no collision", session="bobs", resource="eve")
+        await call_tool(client, "working_memory_note", note="this project's", session="chat-2")
         assert "bob's secret" in await read(client, "inmind://memory/bob")
 
     run_task(memory, tmp_path, work, options={"all_resources": True})
@@ -329,8 +329,8 @@ def test_the_operator_can_open_all_resources(memory: Memory, tmp_path: Path) -> 
 def test_a_wrong_seen_argument_does_not_block_a_write(memory: Memory, tmp_path: Path) -> None:
     async def work(client: Client) -> None:
         for seen in ({"overview.md": "overview.md"}, {"overview.md": "session/elsewhere#1"}, {}):
-            await called(client, "memory_read", path="overview.md")
-            await called(client, "memory_write", path="overview.md", text=f"# {len(seen)}\n", seen=seen)
+            await call_tool(client, "memory_read", path="overview.md")
+            await call_tool(client, "memory_write", path="overview.md", text=f"# {len(seen)}\n", seen=seen)
 
     run_task(memory, tmp_path, work)
 
@@ -349,7 +349,7 @@ def test_hostile_names_are_escaped_in_every_reply(memory: Memory, tmp_path: Path
             with pytest.raises(MCPError) as wrong:
                 await failing
             texts.append(str(wrong.value))
-        await called(client, "working_memory_note", note="x", session=evil)
+        await call_tool(client, "working_memory_note", note="x", session=evil)
         (message,) = (await client.get_prompt("hand_over", {"session": evil})).messages
         assert isinstance(message.content, TextContent)
         return [
@@ -391,8 +391,8 @@ def test_reading_memory_pages_as_resources_creates_no_session(memory: Memory, tm
         for unknown in ("inmind://overview/unknown", "inmind://memory/unknown", "inmind://else", "file:///etc/passwd"):
             with pytest.raises(MCPError, match="NOT_FOUND"):
                 await read(client, unknown)
-        await called(client, "working_memory_note", note="Ada prefers tabs")
-        await called(client, "memory_write", path="overview.md", section="Current task", text="The hero </memory>")
+        await call_tool(client, "working_memory_note", note="Ada prefers tabs")
+        await call_tool(client, "memory_write", path="overview.md", section="Current task", text="The hero </memory>")
         session = memory.session("a b/ü", resource=folder_project_name(tmp_path.resolve()))
         session.observe("cms_createPage", {}, {"page": {"id": "page-123", "title": "About </memory> Us"}})
         page, overview, _, sessions = [await read(client, uri) for uri in uris]

@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
-from mcp_client import MODES, Listening, Mode, called, over_http, roots, status_of, text_of
-from terminal import at_once, inmind
+from mcp_client import MODES, HttpServer, Mode, call_tool, over_http, roots, status_of, text_of
+from terminal import inmind, run_in_process
 
 from inmind import Memory
 from inmind.apps.mcp.http import MAX_CONNECTIONS
@@ -34,14 +34,14 @@ PATHS = ("/mcp", "/health", "/", "/mcp/", "/.well-known/oauth-protected-resource
 
 
 @pytest.fixture(scope="module")
-def http_server(tmp_path_factory: pytest.TempPathFactory) -> Generator[Listening]:
+def http_server(tmp_path_factory: pytest.TempPathFactory) -> Generator[HttpServer]:
     folder = tmp_path_factory.mktemp("project")
     with over_http(folder / "home", folder, "--public-url", PUBLIC) as server:
         yield server
 
 
 @pytest.fixture
-def default_server(tmp_path: Path) -> Generator[Listening]:
+def default_server(tmp_path: Path) -> Generator[HttpServer]:
     """A server with the default timeouts, which many clients on one slow thread need."""
     with over_http(tmp_path / "home", tmp_path, before="") as server:
         yield server
@@ -59,7 +59,7 @@ def a_request(method: str, params: dict[str, Any] | None = None, id: int = 1) ->
     ).encode()
 
 
-def headers(server: Listening, **others: str) -> dict[str, str]:
+def headers(server: HttpServer, **others: str) -> dict[str, str]:
     usual = {
         "Host": f"127.0.0.1:{server.port}",
         "Authorization": f"Bearer {server.token}",
@@ -73,17 +73,17 @@ def headers(server: Listening, **others: str) -> dict[str, str]:
 
 @pytest.mark.spec("I3")
 @pytest.mark.parametrize("mode", MODES)
-def test_an_agent_works_over_http(http_server: Listening, mode: Mode) -> None:
+def test_an_agent_works_over_http(http_server: HttpServer, mode: Mode) -> None:
     """A client of the newer protocol sends `seen`; the connection of the older one keeps it."""
 
     async def work() -> None:
         async with http_server.client(mode=mode, project=f"web {mode}") as client:
             offered = {tool.name: tool.input_schema["properties"] for tool in (await client.list_tools()).tools}
             assert ("seen" in offered["memory_write"]) is (mode == "auto")
-            note = await called(client, "working_memory_note", note="Ada prefers tabs")
+            note = await call_tool(client, "working_memory_note", note="Ada prefers tabs")
             assert note.structured_content is not None
             assert note.structured_content["id"].startswith(f"resource/web {mode}#")
-            read = await called(client, "memory_read", path="overview.md")
+            read = await call_tool(client, "memory_read", path="overview.md")
             assert read.structured_content is not None
             seen = read.structured_content["seen"]
             assert ("[seen: " in text_of(read)) is (mode == "auto")
@@ -92,8 +92,8 @@ def test_an_agent_works_over_http(http_server: Listening, mode: Mode) -> None:
                 blind = await client.call_tool("memory_write", page)
                 assert text_of(blind).startswith("CONFLICT")
                 page["seen"] = seen
-            await called(client, "memory_write", **page)
-            assert "# Mine" in text_of(await called(client, "working_memory_show"))
+            await call_tool(client, "memory_write", **page)
+            assert "# Mine" in text_of(await call_tool(client, "working_memory_show"))
             assert (await client.read_resource("inmind://sessions")).contents
             assert (await client.get_prompt("what_do_you_have_in_mind")).messages
 
@@ -103,10 +103,10 @@ def test_an_agent_works_over_http(http_server: Listening, mode: Mode) -> None:
 @pytest.mark.spec("I3")
 @pytest.mark.parametrize("mode", MODES)
 def test_the_project_of_a_client_is_that_of_its_url_or_folder(
-    http_server: Listening, mode: Mode, tmp_path: Path
+    http_server: HttpServer, mode: Mode, tmp_path: Path
 ) -> None:
     async def note_owner(client: Client, note: str) -> str:
-        answer = await called(client, "working_memory_note", note=note)
+        answer = await call_tool(client, "working_memory_note", note=note)
         assert answer.structured_content is not None
         return answer.structured_content["id"].partition("#")[0]
 
@@ -116,7 +116,7 @@ def test_the_project_of_a_client_is_that_of_its_url_or_folder(
             assert await note_owner(shop, "shop canary") == f"resource/shop-{mode}"
         async with http_server.client(mode=mode, project=f"bank-{mode}", list_roots_callback=folder) as bank:
             assert await note_owner(bank, "bank vault") == f"resource/bank-{mode}"
-            assert text_of(await called(bank, "memory_search", query="canary")) == "Nothing was found."
+            assert text_of(await call_tool(bank, "memory_search", query="canary")) == "Nothing was found."
         async with http_server.client(mode=mode) as anonymous:
             result = await anonymous.call_tool("working_memory_show", {})
             assert result.is_error
@@ -137,7 +137,7 @@ def test_the_project_of_a_client_is_that_of_its_url_or_folder(
 
 
 @pytest.mark.spec("I3")
-def test_an_invented_session_id_is_unknown(http_server: Listening) -> None:
+def test_an_invented_session_id_is_unknown(http_server: HttpServer) -> None:
     """The newer protocol has no session ids: two requests with the same id share nothing."""
 
     def call_raw(tool: str, **arguments: Any) -> str:
@@ -153,7 +153,7 @@ def test_an_invented_session_id_is_unknown(http_server: Listening) -> None:
 
 @pytest.mark.spec("N64", "K14", "J2")
 @pytest.mark.parametrize("clients", [10, pytest.param(50, marks=pytest.mark.exhaustive)])
-def test_many_clients_with_the_same_request_ids_get_their_own_answers(default_server: Listening, clients: int) -> None:
+def test_many_clients_with_the_same_request_ids_get_their_own_answers(default_server: HttpServer, clients: int) -> None:
     """All clients use the same request ids, while another thread writes to the same memory."""
     each = 1
 
@@ -162,9 +162,9 @@ def test_many_clients_with_the_same_request_ids_get_their_own_answers(default_se
         async with default_server.client(mode=MODES[number % 2], project="crowd") as client:
             for turn in range(each):
                 canary = f"canary{number}x{turn}"
-                await called(client, "working_memory_note", note=canary, **session)
-                await called(client, "memory_write", path=f"detail/{turn}.md", text=canary, **session)
-                assert text_of(await called(client, "memory_read", path=f"detail/{turn}.md", **session)).startswith(
+                await call_tool(client, "working_memory_note", note=canary, **session)
+                await call_tool(client, "memory_write", path=f"detail/{turn}.md", text=canary, **session)
+                assert text_of(await call_tool(client, "memory_read", path=f"detail/{turn}.md", **session)).startswith(
                     canary
                 )
         return [f"canary{number}x{turn}" for turn in range(each)]
@@ -191,7 +191,7 @@ def test_many_clients_with_the_same_request_ids_get_their_own_answers(default_se
 
 
 @pytest.mark.spec("N56")
-def test_a_foreign_host_or_origin_is_rejected_first(http_server: Listening) -> None:
+def test_a_foreign_host_or_origin_is_rejected_first(http_server: HttpServer) -> None:
     port = http_server.port
     hosts = [
         *("evil.example", f"evil.example:{port}", "127.0.0.1", f"127.0.0.1:{port + 1}", f"[::2]:{port}", "null"),
@@ -203,54 +203,65 @@ def test_a_foreign_host_or_origin_is_rejected_first(http_server: Listening) -> N
     ]
     for path in PATHS:
         for method in METHODS:
-            assert http_server.asked(method, path, headers(http_server, Host="evil.example")) == 403, (method, path)
-            assert http_server.asked(method, path, headers(http_server, Origin="https://evil.example")) == 403
+            assert http_server.request_status(method, path, headers(http_server, Host="evil.example")) == 403, (
+                method,
+                path,
+            )
+            assert http_server.request_status(method, path, headers(http_server, Origin="https://evil.example")) == 403
     for host in hosts:
-        assert http_server.asked("POST", "/mcp", headers(http_server, Host=host), a_request("tools/list")) == 403, host
-        assert http_server.asked("GET", "/health", headers(http_server, Host=host)) == 403, host
+        assert (
+            http_server.request_status("POST", "/mcp", headers(http_server, Host=host), a_request("tools/list")) == 403
+        ), host
+        assert http_server.request_status("GET", "/health", headers(http_server, Host=host)) == 403, host
     for origin in origins:
         sent = headers(http_server, Origin=origin)
-        assert http_server.asked("POST", "/mcp", sent, a_request("tools/list")) == 403, origin
-        assert http_server.asked("GET", "/health", sent) == 403, origin
+        assert http_server.request_status("POST", "/mcp", sent, a_request("tools/list")) == 403, origin
+        assert http_server.request_status("GET", "/health", sent) == 403, origin
     without_token = headers(http_server, Host="evil.example", Authorization="")
-    assert http_server.asked("POST", "/mcp", without_token) == 403
+    assert http_server.request_status("POST", "/mcp", without_token) == 403
     twice = [*headers(http_server).items(), ("Origin", f"http://127.0.0.1:{port}"), ("Origin", "https://evil.example")]
-    assert http_server.asked("POST", "/mcp", twice, a_request("tools/list")) == 403
+    assert http_server.request_status("POST", "/mcp", twice, a_request("tools/list")) == 403
     form = headers(http_server, Origin="https://evil.example", Authorization="", **{"Content-Type": "text/plain"})
-    assert http_server.asked("POST", "/mcp", form, a_request("tools/list")) == 403
+    assert http_server.request_status("POST", "/mcp", form, a_request("tools/list")) == 403
     websocket = headers(
         http_server, Origin="https://evil.example", Upgrade="websocket", Connection="Upgrade", Authorization=""
     )
-    assert http_server.asked("GET", "/mcp", websocket) == 403
+    assert http_server.request_status("GET", "/mcp", websocket) == 403
     assert status_of(http_server.raw(b"GET /mcp HTTP/1.0\r\n\r\n")) == 403
     proxied = headers(http_server, Host="memory.example.com", Origin=PUBLIC)
-    assert http_server.asked("POST", "/mcp", proxied, a_request("tools/list")) == 200
-    assert http_server.asked("POST", "/mcp", {**proxied, "Origin": "http://memory.example.com"}) == 403
-    assert http_server.asked("POST", "/mcp", {**proxied, "Authorization": ""}) == 401
+    assert http_server.request_status("POST", "/mcp", proxied, a_request("tools/list")) == 200
+    assert http_server.request_status("POST", "/mcp", {**proxied, "Origin": "http://memory.example.com"}) == 403
+    assert http_server.request_status("POST", "/mcp", {**proxied, "Authorization": ""}) == 401
     for host in (f"localhost:{port}", f"127.0.0.1:{port}", f"[::1]:{port}"):
         sent = headers(http_server, Host=host, Origin=f"http://{host}")
-        assert http_server.asked("POST", "/mcp", sent, a_request("tools/list")) == 200, host
+        assert http_server.request_status("POST", "/mcp", sent, a_request("tools/list")) == 200, host
 
 
 @pytest.mark.spec("N57")
-def test_without_the_token_only_the_health_check_answers(http_server: Listening) -> None:
+def test_without_the_token_only_the_health_check_answers(http_server: HttpServer) -> None:
     wrong = [
         *("", "Bearer", "Bearer ", f"Basic {http_server.token}", http_server.token, f"Bearer {http_server.token}x"),
         *(f"Bearer {http_server.token[:-1]}", f"Bearer  {http_server.token}", f"Bearer {'x' * 5_000}", "Bearer \xfc"),
     ]
     for value in wrong:
         sent = headers(http_server, Authorization=value)
-        assert http_server.asked("POST", "/mcp", sent, a_request("tools/list")) == 401, value
+        assert http_server.request_status("POST", "/mcp", sent, a_request("tools/list")) == 401, value
     for path in PATHS:
         for method in METHODS:
             expected = 401 if path != "/health" else 200 if method in ("GET", "HEAD") else 405
-            assert http_server.asked(method, path, headers(http_server, Authorization="")) == expected, (method, path)
+            assert http_server.request_status(method, path, headers(http_server, Authorization="")) == expected, (
+                method,
+                path,
+            )
     twice = [*headers(http_server).items(), ("Authorization", f"Bearer {http_server.token}")]
-    assert http_server.asked("POST", "/mcp", twice, a_request("tools/list")) == 401
+    assert http_server.request_status("POST", "/mcp", twice, a_request("tools/list")) == 401
     in_url = headers(http_server, Authorization="")
-    assert http_server.asked("POST", f"/mcp?token={http_server.token}&access_token={http_server.token}", in_url) == 401
-    assert http_server.asked("POST", "/mcp", headers(http_server), a_request("tools/list")) == 200
-    assert http_server.asked("GET", "/nowhere", headers(http_server)) == 404
+    assert (
+        http_server.request_status("POST", f"/mcp?token={http_server.token}&access_token={http_server.token}", in_url)
+        == 401
+    )
+    assert http_server.request_status("POST", "/mcp", headers(http_server), a_request("tools/list")) == 200
+    assert http_server.request_status("GET", "/nowhere", headers(http_server)) == 404
     host = f"Host: 127.0.0.1:{http_server.port}\r\n"
     health = http_server.raw(f"GET /health HTTP/1.1\r\n{host}Connection: close\r\n\r\n".encode())
     assert health.split(b"\r\n\r\n")[1] == b"ok\n"
@@ -262,9 +273,9 @@ def test_without_the_token_only_the_health_check_answers(http_server: Listening)
 
 
 @pytest.mark.spec("N63")
-def test_hostile_bodies_are_refused_without_harm(http_server: Listening) -> None:
+def test_hostile_bodies_are_refused_without_harm(http_server: HttpServer) -> None:
     def post(body: bytes, **others: str) -> int:
-        return http_server.asked("POST", "/mcp", headers(http_server, **others), body)
+        return http_server.request_status("POST", "/mcp", headers(http_server, **others), body)
 
     deep = b"[" * 200_000 + b"]" * 200_000
     nested = a_request("tools/list").replace(b'"params": {', b'"params": {"x": ' + b"[" * 5_000 + b"]" * 5_000 + b", ")
@@ -297,7 +308,7 @@ def test_hostile_bodies_are_refused_without_harm(http_server: Listening) -> None
 
 @pytest.mark.spec("N63")
 @pytest.mark.exhaustive  # it waits until a server gives up
-def test_a_slow_client_is_dropped_and_blocks_no_other(http_server: Listening) -> None:
+def test_a_slow_client_is_dropped_and_blocks_no_other(http_server: HttpServer) -> None:
     """They send nothing, half a head, one request and a half, and an incomplete body."""
     lines = "\r\n".join(f"{name}: {value}" for name, value in headers(http_server).items())
     whole = f"POST /mcp HTTP/1.1\r\n{lines}\r\nContent-Length: {len(a_request('tools/list'))}\r\n\r\n".encode()
@@ -311,7 +322,7 @@ def test_a_slow_client_is_dropped_and_blocks_no_other(http_server: Listening) ->
     for connection, first in zip(slow, starts, strict=True):
         connection.sendall(first)
     since = time.monotonic()
-    assert http_server.asked("POST", "/mcp", headers(http_server), a_request("tools/list")) == 200
+    assert http_server.request_status("POST", "/mcp", headers(http_server), a_request("tools/list")) == 200
     ends = list[bytes]()
     for connection in slow:
         received = b""
@@ -326,10 +337,10 @@ def test_a_slow_client_is_dropped_and_blocks_no_other(http_server: Listening) ->
 
 
 @pytest.mark.spec("N63")
-def test_idle_connections_do_not_block_others(http_server: Listening) -> None:
+def test_idle_connections_do_not_block_others(http_server: HttpServer) -> None:
     silent = [socket.create_connection(("127.0.0.1", http_server.port), timeout=15) for _ in range(MAX_CONNECTIONS + 8)]
     try:
-        assert http_server.asked("POST", "/mcp", headers(http_server), a_request("tools/list")) == 200
+        assert http_server.request_status("POST", "/mcp", headers(http_server), a_request("tools/list")) == 200
         assert silent[0].recv(1) == b""
     finally:
         for connection in silent:
@@ -337,7 +348,7 @@ def test_idle_connections_do_not_block_others(http_server: Listening) -> None:
 
 
 @pytest.mark.spec("N63", "C08")
-def test_an_incomplete_request_is_not_executed(http_server: Listening) -> None:
+def test_an_incomplete_request_is_not_executed(http_server: HttpServer) -> None:
     """In the older protocol, in which a call continues after its client disconnects."""
 
     def framed(body: bytes, *lines: str, **others: str) -> bytes:
@@ -419,11 +430,11 @@ def test_a_token_is_stored_without_hard_links(tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.mark.spec("N57")
-def test_the_token_is_readable_only_by_its_owner_and_never_printed(http_server: Listening, tmp_path: Path) -> None:
+def test_the_token_is_readable_only_by_its_owner_and_never_printed(http_server: HttpServer, tmp_path: Path) -> None:
     path = http_server.home / FILE_NAME
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert str(path) in http_server.told
-    assert http_server.token not in http_server.told
+    assert str(path) in http_server.startup_output
+    assert http_server.token not in http_server.startup_output
     assert not list(http_server.home.glob(f"{FILE_NAME}.*"))
     assert load_token(http_server.home, {}).value == http_server.token
     assert http_server.token not in repr(load_token(http_server.home, {}))
@@ -446,11 +457,11 @@ def test_the_token_is_readable_only_by_its_owner_and_never_printed(http_server: 
 
 
 @pytest.mark.spec("N57", "J3")
-def test_a_server_that_cannot_start_prints_one_line(http_server: Listening, tmp_path: Path) -> None:
-    all_interfaces = at_once("mcp", "--http", "--host", EVERYWHERE, home=tmp_path)
+def test_a_server_that_cannot_start_prints_one_line(http_server: HttpServer, tmp_path: Path) -> None:
+    all_interfaces = run_in_process("mcp", "--http", "--host", EVERYWHERE, home=tmp_path)
     assert (all_interfaces.exit_code, all_interfaces.stdout) == (2, "")
     assert all_interfaces.stderr.startswith("inmind: INVALID_INPUT: --host: expected a loopback address, or a token in")
-    port_in_use = at_once("mcp", "--http", "--port", str(http_server.port), home=tmp_path)
+    port_in_use = run_in_process("mcp", "--http", "--port", str(http_server.port), home=tmp_path)
     assert port_in_use.exit_code == 2
     assert "a free port" in port_in_use.stderr
     assert [result.stderr.count("\n") for result in (all_interfaces, port_in_use)] == [1, 1]
@@ -472,7 +483,7 @@ def test_a_token_of_the_operator_allows_other_hosts_and_is_not_logged(tmp_path: 
 
         async def work() -> None:
             async with server.client(mode="legacy", project="web") as client:
-                await called(client, "working_memory_note", note="kept")
+                await call_tool(client, "working_memory_note", note="kept")
                 server.process.send_signal(signal.SIGINT)
                 since = time.monotonic()
                 output = await asyncio.to_thread(server.process.communicate, timeout=20)

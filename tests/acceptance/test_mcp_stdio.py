@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mcp_client import MODES, Mode, called, over_stdio, roots, text_of
-from terminal import at_once, command
+from mcp_client import MODES, Mode, call_tool, over_stdio, roots, text_of
+from terminal import command, run_in_process
 
 from inmind import Memory
 from inmind.apps.mcp.project import folder_project_name
@@ -82,12 +82,12 @@ def test_an_agent_works_over_a_pipe(home: Path, tmp_path: Path, mode: Mode) -> N
 
     async def work() -> None:
         async with over_stdio(home, tmp_path, mode=mode, list_roots_callback=roots(client_folder)) as client:
-            await called(client, "working_memory_note", note="Ada prefers tabs")
-            await called(client, "memory_read", path="overview.md")
-            await called(client, "memory_write", path="overview.md", text="# Mine\n")
-            results = await asyncio.gather(*(called(client, "memory_search", query="tabs") for _ in range(20)))
+            await call_tool(client, "working_memory_note", note="Ada prefers tabs")
+            await call_tool(client, "memory_read", path="overview.md")
+            await call_tool(client, "memory_write", path="overview.md", text="# Mine\n")
+            results = await asyncio.gather(*(call_tool(client, "memory_search", query="tabs") for _ in range(20)))
             assert all("Ada prefers tabs" in text_of(one) for one in results)
-            assert "# Mine" in text_of(await called(client, "working_memory_show"))
+            assert "# Mine" in text_of(await call_tool(client, "working_memory_show"))
 
     asyncio.run(work())
     with Memory.open(home) as memory:
@@ -272,12 +272,12 @@ def test_find_id_finds_ids_of_requests_but_not_of_answers(id: int | str, answers
 @pytest.mark.spec("I3", "J3")
 def test_an_invalid_home_is_reported_in_one_line_on_stderr(home: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
-    not_a_folder = at_once("mcp", home=tmp_path / "file")
+    not_a_folder = run_in_process("mcp", home=tmp_path / "file")
     assert (not_a_folder.exit_code, not_a_folder.stdout) == (5, "")
     assert not_a_folder.stderr.startswith("inmind: UNSAFE_STORAGE: ")
     home.mkdir(mode=0o700)
     (home / "config.toml").write_text("[dream]\nenabeld = false\n")
-    misspelt = at_once("mcp", home=home)
+    misspelt = run_in_process("mcp", home=home)
     assert (misspelt.exit_code, misspelt.stdout) == (2, "")
     assert "did you mean dream.enabled?" in misspelt.stderr
     assert [result.stderr.count("\n") for result in (not_a_folder, misspelt)] == [1, 1]
@@ -286,7 +286,7 @@ def test_an_invalid_home_is_reported_in_one_line_on_stderr(home: Path, tmp_path:
 @pytest.mark.embedded
 def test_without_the_mcp_extra_the_error_names_the_package(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("inmind.apps.mcp.command.find_spec", lambda name: None if name == "mcp" else name)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
-    result = at_once("mcp", home=home)
+    result = run_in_process("mcp", home=home)
     assert result.exit_code == 2
     assert 'pip install "inmind[mcp]"' in result.stderr
     assert not home.exists()

@@ -9,7 +9,7 @@ from threading import Event
 from typing import Any
 
 import pytest
-from model_server import ModelServer, Said, chat, fails, message, model_server
+from model_server import HttpReply, ModelServer, chat, fails, message, model_server
 
 from inmind.core.http import MAX_RESPONSE_BYTES, RETRY_DELAYS_SECONDS
 from inmind.dreams.model import Model, Question
@@ -51,7 +51,7 @@ def make(request: pytest.FixtureRequest) -> Maker:
 
 
 @pytest.fixture
-def good(make: Maker) -> Said:
+def good(make: Maker) -> HttpReply:
     """A valid answer of this provider."""
     return chat('{"edits":[]}') if make is openai else message({"type": "text", "text": '{"edits":[]}'})
 
@@ -66,7 +66,7 @@ def test_as_model_returns_a_model_unchanged(model: Model) -> None:
     assert as_model(model) is model
 
 
-def test_a_reply_has_its_text_and_tokens(server: ModelServer, model: Model, good: Said) -> None:
+def test_a_reply_has_its_text_and_tokens(server: ModelServer, model: Model, good: HttpReply) -> None:
     server.will(good)
     reply = model.ask(QUESTION, seconds=5)
     assert json.loads(reply.text) == {"edits": []}
@@ -81,7 +81,7 @@ def test_a_key_argument_overrides_the_environment(
     make: Maker,
     server: ModelServer,
     pauses: list[float],
-    good: Said,
+    good: HttpReply,
     monkeypatch: pytest.MonkeyPatch,
     key_option: str | None,
     in_environment: str,
@@ -90,27 +90,27 @@ def test_a_key_argument_overrides_the_environment(
     monkeypatch.setenv("MY_KEY", in_environment)
     server.will(good)
     make(server, pauses, key=key_option, key_env="MY_KEY").ask(QUESTION, seconds=5)
-    headers = server.asked[0].headers
+    headers = server.requests[0].headers
     assert (headers.get("x-api-key") or headers.get("authorization", "").removeprefix("Bearer ")) == expected_key
 
 
 def test_a_timeout_is_a_failure(server: ModelServer, model: Model) -> None:
     gate = Event()
-    server.will(Said("{}", gate=gate))
+    server.will(HttpReply("{}", gate=gate))
     with pytest.raises(ModelFailed, match="did not answer in time"):
         model.ask(QUESTION, seconds=0.2)
     gate.set()
-    assert len(server.asked) == 1
+    assert len(server.requests) == 1
 
 
-def test_a_truncated_response_is_retried(server: ModelServer, model: Model, good: Said) -> None:
-    server.will(Said('{"choices": [', promised=100), good)
+def test_a_truncated_response_is_retried(server: ModelServer, model: Model, good: HttpReply) -> None:
+    server.will(HttpReply('{"choices": [', promised=100), good)
     assert model.ask(QUESTION, seconds=60).text
 
 
 @pytest.mark.parametrize("status", [429, 500, 503, 529])
 def test_temporary_errors_are_retried(
-    server: ModelServer, model: Model, good: Said, pauses: list[float], status: int
+    server: ModelServer, model: Model, good: HttpReply, pauses: list[float], status: int
 ) -> None:
     server.will(fails(status), fails(status), good)
     assert model.ask(QUESTION, seconds=60).text
@@ -121,10 +121,12 @@ def test_the_number_of_retries_is_limited(server: ModelServer, model: Model) -> 
     server.will(*[fails(503, "overloaded")] * 9)
     with pytest.raises(ModelFailed, match=r"answered 503: 'overloaded'"):
         model.ask(QUESTION, seconds=60)
-    assert len(server.asked) == 1 + len(RETRY_DELAYS_SECONDS)
+    assert len(server.requests) == 1 + len(RETRY_DELAYS_SECONDS)
 
 
-def test_a_retry_after_header_is_followed(server: ModelServer, model: Model, good: Said, pauses: list[float]) -> None:
+def test_a_retry_after_header_is_followed(
+    server: ModelServer, model: Model, good: HttpReply, pauses: list[float]
+) -> None:
     server.will(fails(429, Retry_After="7"), good)
     model.ask(QUESTION, seconds=60)
     assert pauses == [7.0]
@@ -140,7 +142,7 @@ def test_retries_stop_at_the_timeout(server: ModelServer, model: Model, pauses: 
 
 @pytest.mark.parametrize("after", ["soon", "nan", "-3", "Wed, 21 Oct 2026 07:28:00 GMT", "²"])
 def test_an_invalid_retry_after_header_is_ignored(
-    server: ModelServer, model: Model, good: Said, pauses: list[float], after: str
+    server: ModelServer, model: Model, good: HttpReply, pauses: list[float], after: str
 ) -> None:
     server.will(fails(503, Retry_After=after.encode().decode("latin-1")), good)
     assert model.ask(QUESTION, seconds=60).text
@@ -152,7 +154,7 @@ def test_a_refusal_is_final_and_no_redirect_is_followed(server: ModelServer, mod
     server.will(fails(status, "no", Location="http://127.0.0.1:9/elsewhere"))
     with pytest.raises(ModelFailed, match=str(status)):
         model.ask(QUESTION, seconds=60)
-    assert len(server.asked) == 1
+    assert len(server.requests) == 1
 
 
 @pytest.mark.parametrize(
@@ -174,35 +176,37 @@ def test_a_refusal_is_final_and_no_redirect_is_followed(server: ModelServer, mod
     ids=str,
 )
 def test_an_unexpected_response_body_is_a_failure(server: ModelServer, model: Model, body: str | bytes) -> None:
-    server.will(Said(body))
+    server.will(HttpReply(body))
     with pytest.raises(ModelFailed, match=r"did not answer with a JSON object|the response has no text"):
         model.ask(QUESTION, seconds=60)
 
 
 def test_a_response_over_the_size_limit_is_a_failure(server: ModelServer, model: Model) -> None:
-    server.will(Said(b"x" * 10_000_000))
+    server.will(HttpReply(b"x" * 10_000_000))
     with pytest.raises(ModelFailed, match=f"more than {MAX_RESPONSE_BYTES:,} bytes"):
         model.ask(QUESTION, seconds=60)
-    assert len(server.asked) == 1
+    assert len(server.requests) == 1
 
 
 def test_a_compressed_response_is_not_decompressed(server: ModelServer, model: Model) -> None:
     import gzip
 
-    server.will(Said(gzip.compress(b"{}" + b" " * 50_000_000), headers={"Content-Encoding": "gzip"}))
+    server.will(HttpReply(gzip.compress(b"{}" + b" " * 50_000_000), headers={"Content-Encoding": "gzip"}))
     with pytest.raises(ModelFailed, match="did not answer with a JSON object"):
         model.ask(QUESTION, seconds=60)
 
 
-def test_invalid_usage_counts_as_zero(server: ModelServer, model: Model, good: Said) -> None:
+def test_invalid_usage_counts_as_zero(server: ModelServer, model: Model, good: HttpReply) -> None:
     assert isinstance(good.body, str)
-    server.will(Said(json.dumps({**json.loads(good.body), "usage": {"prompt_tokens": "many", "output_tokens": -1}})))
+    server.will(
+        HttpReply(json.dumps({**json.loads(good.body), "usage": {"prompt_tokens": "many", "output_tokens": -1}}))
+    )
     assert model.ask(QUESTION, seconds=5).tokens == (0, 0)
 
 
 @pytest.mark.spec("J6")
 def test_the_key_is_in_no_error_and_no_repr(server: ModelServer, model: Model) -> None:
-    responses = [fails(401, f"Incorrect API key provided: {KEY}"), Said(f"not JSON but {KEY}")]
+    responses = [fails(401, f"Incorrect API key provided: {KEY}"), HttpReply(f"not JSON but {KEY}")]
     for one in responses:
         server.will(one)
         with pytest.raises(ModelFailed) as failure:
@@ -248,7 +252,7 @@ def test_an_unreachable_server_is_a_failure(make: Maker, pauses: list[float]) ->
 def test_openai_requests_contain_the_schema(server: ModelServer, pauses: list[float]) -> None:
     server.will(chat("{}"))
     openai(server, pauses).ask(QUESTION, seconds=5)
-    [request] = server.asked
+    [request] = server.requests
     assert request.path == "/v1/chat/completions"
     assert request.body["model"] == "toy"
     assert request.body["max_tokens"] == 500
@@ -262,23 +266,23 @@ def test_without_schema_support_a_json_object_and_then_any_text_is_requested(
 ) -> None:
     server.will(fails(400, "response_format?"), fails(422, "json_object?"), chat("{}"))
     assert openai(server, pauses).ask(QUESTION, seconds=5).text == "{}"
-    formats = [request.body.get("response_format", {}).get("type") for request in server.asked]
+    formats = [request.body.get("response_format", {}).get("type") for request in server.requests]
     assert formats == ["json_schema", "json_object", None]
 
 
 def test_max_tokens_is_renamed_if_the_server_asks_for_it(server: ModelServer, pauses: list[float]) -> None:
     server.will(fails(400, "Use 'max_completion_tokens' instead."), chat("{}"))
     openai(server, pauses).ask(QUESTION, seconds=5)
-    assert server.asked[1].body["max_completion_tokens"] == 500
-    assert "max_tokens" not in server.asked[1].body
-    assert server.asked[1].body["response_format"]["type"] == "json_schema"
+    assert server.requests[1].body["max_completion_tokens"] == 500
+    assert "max_tokens" not in server.requests[1].body
+    assert server.requests[1].body["response_format"]["type"] == "json_schema"
 
 
 def test_a_request_that_is_refused_in_every_form_is_a_failure(server: ModelServer, pauses: list[float]) -> None:
     server.will(*[fails(400, "Use 'max_completion_tokens', or go away")] * 9)
     with pytest.raises(ModelFailed, match="go away"):
         openai(server, pauses).ask(QUESTION, seconds=5)
-    assert len(server.asked) == 4
+    assert len(server.requests) == 4
 
 
 def test_without_a_schema_no_response_format_is_sent(server: ModelServer, pauses: list[float]) -> None:
@@ -286,13 +290,13 @@ def test_without_a_schema_no_response_format_is_sent(server: ModelServer, pauses
     plain = Question(system="", prompt="hello")
     assert openai(server, pauses).ask(plain, seconds=5).text == "hi"
     assert anthropic(server, pauses).ask(plain, seconds=5).text == "hi"
-    assert not {"response_format", "tools"} & {*server.asked[0].body, *server.asked[1].body}
+    assert not {"response_format", "tools"} & {*server.requests[0].body, *server.requests[1].body}
 
 
 def test_anthropic_answers_by_its_only_tool(server: ModelServer, pauses: list[float]) -> None:
-    server.will(message({"type": "tool_use", "name": "answer", "input": {"edits": ["日本"]}}, ended="tool_use"))
+    server.will(message({"type": "tool_use", "name": "answer", "input": {"edits": ["日本"]}}, stop_reason="tool_use"))
     assert anthropic(server, pauses).ask(QUESTION, seconds=5).text == '{"edits":["日本"]}'
-    [request] = server.asked
+    [request] = server.requests
     assert request.path == "/v1/messages"
     assert request.headers["anthropic-version"]
     assert request.body["system"] == "You dream."
@@ -309,13 +313,17 @@ def test_text_parts_are_joined(server: ModelServer, pauses: list[float]) -> None
 
 
 def test_a_refusal_of_the_model_is_a_failure(server: ModelServer, pauses: list[float]) -> None:
-    server.will(chat(None, refusal="I won't."), chat("", ended="content_filter"), message(ended="refusal"))
+    server.will(
+        chat(None, refusal="I won't."), chat("", finish_reason="content_filter"), message(stop_reason="refusal")
+    )
     for model, reason in ((openai, "I won't"), (openai, "filtered"), (anthropic, "refused")):
         with pytest.raises(ModelFailed, match=reason):
             model(server, pauses).ask(QUESTION, seconds=5)
 
 
 def test_a_cut_answer_is_marked_as_truncated(server: ModelServer, pauses: list[float]) -> None:
-    server.will(chat('{"ed', ended="length"), message({"type": "text", "text": '{"ed'}, ended="max_tokens"))
+    server.will(
+        chat('{"ed', finish_reason="length"), message({"type": "text", "text": '{"ed'}, stop_reason="max_tokens")
+    )
     assert openai(server, pauses).ask(QUESTION, seconds=5).truncated
     assert anthropic(server, pauses).ask(QUESTION, seconds=5).truncated

@@ -12,7 +12,7 @@ import pytest
 import zstandard
 from builders import a_call, a_result, assistant, user
 from recorded_transcripts import AGENTDOJO, ANTHROPIC, CHAT, SWE_AGENT, TAU, TAU2, a_file, a_line, lines
-from terminal import INMIND, fitting, warm_inmind
+from terminal import INMIND, exit_code_for, warm_inmind
 
 from inmind import Memory
 
@@ -166,7 +166,7 @@ def test_the_prompts_of_a_replay_can_be_kept_in_a_home(tmp_path: Path) -> None:
     with Memory.open(folder) as memory:
         assert len(memory.session("recording-1").prompt(4).messages) > len(CHAT) / 2
     again = replay(path, "--keep", str(folder))
-    assert again.returncode == fitting(again.stderr)
+    assert again.returncode == exit_code_for(again.stderr)
     assert b"INVALID_INPUT: --keep: expected a new or empty folder" in again.stderr
 
 
@@ -182,7 +182,7 @@ def test_an_unreadable_file_prints_one_line_and_no_table(tmp_path: Path, form: l
     good = a_file(tmp_path, CHAT, name="good.json")
     bad = a_file(tmp_path, lines(CHAT) + b"{broken\n" + lines(CHAT), name="bad.jsonl")
     process = replay(good, bad, *form)
-    assert (process.returncode, process.stdout) == (fitting(process.stderr), b"")
+    assert (process.returncode, process.stdout) == (exit_code_for(process.stderr), b"")
     (line,) = process.stderr.decode().splitlines()
     assert line.startswith("inmind: INVALID_INPUT: ")
     assert f"bad.jsonl:{len(CHAT) + 1}: expected JSON" in line
@@ -192,7 +192,7 @@ def test_each_broken_file_is_named_on_a_separate_line(tmp_path: Path) -> None:
     good, missing = a_file(tmp_path, CHAT, name="good.json"), str(tmp_path / "gone.json")
     broken = [a_file(tmp_path, b"{", name=f"{n}.json") for n in range(2)]
     process = replay(broken[0], good, missing, broken[1])
-    assert (process.returncode, process.stdout) == (fitting(process.stderr), b"")
+    assert (process.returncode, process.stdout) == (exit_code_for(process.stderr), b"")
     first, second, third = process.stderr.decode().splitlines()
     assert first.startswith(f"inmind: INVALID_INPUT: {broken[0]}:1: expected JSON")
     assert second.startswith("inmind: NOT_FOUND: no file ")
@@ -255,7 +255,7 @@ def test_names_are_counted_separately_from_ids(tmp_path: Path) -> None:
 
 def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     process = replay(str(tmp_path / "nothing.json"))
-    assert process.returncode == fitting(process.stderr)
+    assert process.returncode == exit_code_for(process.stderr)
     assert process.stderr.startswith(b"inmind: NOT_FOUND: no file ")
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import apsw
 import pytest
 from bundle_builders import fill_home_with_all_kinds
-from tenant_builders import lived, made
+from tenant_builders import create_tenant, fill_tenant
 
 from inmind import Memory
 from inmind.apps.tenants.folders import TenantHomes
@@ -32,14 +32,14 @@ def homes(folder: Path) -> TenantHomes:
 
 
 def test_homes_are_private_to_their_owner(homes: TenantHomes, folder: Path) -> None:
-    home = Path(made(homes, "ada"))
+    home = Path(create_tenant(homes, "ada"))
     assert [path.stat().st_mode & 0o777 for path in (folder, home)] == [0o700, 0o700]
     assert os.listdir(folder) == ["ada"]
 
 
 def test_a_home_cannot_contain_tenants(homes: TenantHomes, folder: Path) -> None:
     """A tenant in another's home would be erased with it, and could be read there."""
-    made(homes, "ada")
+    create_tenant(homes, "ada")
     with pytest.raises(InvalidInput, match="not a home"):
         TenantHomes(folder / "ada")
 
@@ -48,8 +48,8 @@ def test_folders_that_are_not_tenants_are_neither_listed_nor_erased(
     homes: TenantHomes, folder: Path, tmp_path: Path
 ) -> None:
     outside = tmp_path / "outside"
-    lived(outside)
-    made(homes, "ada")
+    fill_tenant(outside)
+    create_tenant(homes, "ada")
     (folder / "link").symlink_to(outside)
     (folder / "file").write_text("other data")
     (folder / "full").mkdir()
@@ -64,14 +64,14 @@ def test_folders_that_are_not_tenants_are_neither_listed_nor_erased(
             homes.erase(name)
     for name in ("link", "file", "full", "linked"):
         with pytest.raises(InvalidInput, match="does not exist yet"):
-            made(homes, name)
-    lived(outside, session="later")
+            create_tenant(homes, name)
+    fill_tenant(outside, session="later")
 
 
 def test_an_empty_folder_is_the_leftover_of_a_killed_process(homes: TenantHomes, folder: Path) -> None:
     for name in ("ada", "bob"):
         (folder / name).mkdir(parents=True)
-    lived(made(homes, "ada"))
+    fill_tenant(create_tenant(homes, "ada"))
     with pytest.raises(NotFound):
         homes.erase("bob")
     assert os.listdir(folder) == ["ada"]
@@ -91,8 +91,8 @@ def test_links_in_a_home_are_removed_and_not_followed(homes: TenantHomes, tmp_pa
     precious = tmp_path / "precious"
     precious.mkdir()
     (precious / "deed").write_text("of the house")
-    home = Path(made(homes, "ada"))
-    lived(home)
+    home = Path(create_tenant(homes, "ada"))
+    fill_tenant(home)
     (home / "sessions" / "away").symlink_to(precious)
     (home / "deed").symlink_to(precious / "deed")
     homes.erase("ada")
@@ -101,7 +101,7 @@ def test_links_in_a_home_are_removed_and_not_followed(homes: TenantHomes, tmp_pa
 
 
 def test_erasing_a_home_removes_all_its_files(homes: TenantHomes, folder: Path) -> None:
-    home = Path(made(homes, "ada"))
+    home = Path(create_tenant(homes, "ada"))
     fill_home_with_all_kinds(home)
     assert homes.erase("ada").events > 50
     assert os.listdir(folder) == []
@@ -112,8 +112,8 @@ def test_a_kill_before_the_files_are_gone_leaves_an_empty_home(
     homes: TenantHomes, folder: Path, monkeypatch: pytest.MonkeyPatch, finish: str
 ) -> None:
     """The home is still listed, and the next call removes its remaining files."""
-    home = Path(made(homes, "ada"))
-    lived(home)
+    home = Path(create_tenant(homes, "ada"))
+    fill_tenant(home)
     with monkeypatch.context() as patched:
         patched.setattr("inmind.apps.tenants.folders._remove", _interrupt)
         with pytest.raises(KeyboardInterrupt):
@@ -138,8 +138,8 @@ def _interrupt(_: Path) -> None:
 
 def test_another_process_cannot_write_to_an_erased_home(homes: TenantHomes) -> None:
     """Its write fails with an error, and no file of the home remains."""
-    home = Path(made(homes, "ada"))
-    lived(home)
+    home = Path(create_tenant(homes, "ada"))
+    fill_tenant(home)
     code = (
         "import sys; from inmind import Memory; from inmind.errors import StoreError\n"
         "with Memory.open(sys.argv[1], embedder=None) as memory:\n"
@@ -164,8 +164,8 @@ def test_another_process_cannot_write_to_an_erased_home(homes: TenantHomes) -> N
 
 def test_erasing_a_busy_home_times_out_and_changes_nothing(folder: Path) -> None:
     homes = TenantHomes(folder, busy_seconds=0.05)
-    home = Path(made(homes, "ada"))
-    lived(home)
+    home = Path(create_tenant(homes, "ada"))
+    fill_tenant(home)
     before = homes.inventory("ada")
     connection: Any = apsw.Connection(str(home / DATABASE))
     connection.execute("BEGIN IMMEDIATE")
@@ -176,8 +176,8 @@ def test_erasing_a_busy_home_times_out_and_changes_nothing(folder: Path) -> None
 
 
 def test_a_damaged_journal_raises_and_nothing_is_removed(homes: TenantHomes) -> None:
-    home = Path(made(homes, "ada"))
-    lived(home)
+    home = Path(create_tenant(homes, "ada"))
+    fill_tenant(home)
     (home / DATABASE).write_bytes(b"no database" * 1_000)
     for file in home.glob(f"{DATABASE}-*"):
         file.unlink()

@@ -15,7 +15,7 @@ import psycopg
 import pytest
 from bundle_builders import read_entries
 from postgres import Run, Server
-from tenant_builders import ask, lived, made, tell
+from tenant_builders import create_tenant, execute_sql, fill_tenant, query_sql
 
 from inmind import Memory
 from inmind.apps.tenants.folders import TenantHomes
@@ -40,9 +40,9 @@ def server(postgres_run: Run) -> Generator[Server]:
 def addresses(server: Server) -> dict[str, str]:
     """Two tenants with data; ada has jobs too."""
     with TenantRoles(server.url(tcp=True)) as roles:
-        urls = {name: made(roles, name) for name in ("ada", "bob")}
-        lived(urls["ada"], session="secret")
-        lived(urls["bob"], session="plain")
+        urls = {name: create_tenant(roles, name) for name in ("ada", "bob")}
+        fill_tenant(urls["ada"], session="secret")
+        fill_tenant(urls["bob"], session="plain")
         _give_jobs(urls["ada"])
     return urls
 
@@ -232,11 +232,11 @@ _REFUSALS = (DENIED, "42704", "22023", "0A000", "58P01", "55000")
 
 
 def test_a_role_setting_does_not_switch_the_tenant(bob: str) -> None:
-    tell(bob, "ALTER ROLE bob SET role = 'ada'")
-    assert ask(bob, "SELECT current_user::text") == [("bob",)]
+    execute_sql(bob, "ALTER ROLE bob SET role = 'ada'")
+    assert query_sql(bob, "SELECT current_user::text") == [("bob",)]
     with Memory.open(bob, embedder=None) as memory:
         assert "secret" not in memory
-    tell(bob, "ALTER ROLE bob RESET role")
+    execute_sql(bob, "ALTER ROLE bob RESET role")
 
 
 def test_a_search_path_reaches_no_other_tenant(bob_db: psycopg.Connection) -> None:
@@ -268,12 +268,12 @@ def test_statistics_of_a_tenants_tables_are_hidden_from_others(
 
 def test_no_tenant_is_notified_of_another(server: Server, bob: str) -> None:
     with TenantRoles(server.url(tcp=True)) as roles, psycopg.connect(bob, autocommit=True) as listener:
-        eve = made(roles, "eve")
+        eve = create_tenant(roles, "eve")
         _give_jobs(eve)
         for channel in ("procrastinate_any_queue_v1", "procrastinate_queue_v1#default", "inmind", "eve"):
             listener.execute(f'LISTEN "{channel}"'.encode())
-        lived(eve)
-        tell(eve, "INSERT INTO eve.procrastinate_jobs (queue_name, task_name) VALUES ('default', 'tend')")
+        fill_tenant(eve)
+        execute_sql(eve, "INSERT INTO eve.procrastinate_jobs (queue_name, task_name) VALUES ('default', 'tend')")
         assert list(listener.notifies(timeout=0.05)) == []
         roles.erase("eve")
 
@@ -308,7 +308,7 @@ def test_hostile_names_stay_within_the_tenant(bob: str, tmp_path: Path) -> None:
 @pytest.mark.spec("K25")
 def test_a_key_of_one_tenant_is_unused_in_another(server: Server) -> None:
     with TenantRoles(server.url(tcp=True)) as roles:
-        one, two = made(roles, "one"), made(roles, "two")
+        one, two = create_tenant(roles, "one"), create_tenant(roles, "two")
         _use_same_key(one, two)
         roles.erase("one")
         roles.erase("two")
@@ -317,7 +317,7 @@ def test_a_key_of_one_tenant_is_unused_in_another(server: Server) -> None:
 @pytest.mark.spec("K25")
 def test_a_key_of_one_home_is_unused_in_another(tmp_path: Path) -> None:
     with TenantHomes(tmp_path) as homes:
-        _use_same_key(made(homes, "one"), made(homes, "two"))
+        _use_same_key(create_tenant(homes, "one"), create_tenant(homes, "two"))
 
 
 def _use_same_key(one: str, two: str) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from bundle_builders import fill_home_with_all_kinds
 from postgres import Run, Server, wait_until
-from tenant_builders import PASSWORD, lived, made, operators_url
+from tenant_builders import PASSWORD, create_tenant, fill_tenant, operator_url
 
 from inmind import Memory
 from inmind.apps.tenants.folders import TenantHomes
@@ -30,7 +30,7 @@ def servers(postgres_run: Run) -> Generator[list[Server]]:
     with postgres_run.server() as one, postgres_run.server() as other:
         one.start()
         other.start()
-        operators_url(other)
+        operator_url(other)
         yield [one, other]
 
 
@@ -85,9 +85,9 @@ def names(tenants: Tenants) -> list[str]:
 @ROUTES
 def test_a_move_copies_everything_and_erases_the_source(at: Opening, here: str, there: str) -> None:
     source, target = at(here), at(there)
-    made(source, "bob")
-    address = made(source, "ada")
-    lived(address)
+    create_tenant(source, "bob")
+    address = create_tenant(source, "ada")
+    fill_tenant(address)
     with Memory.open(address, embedder=None) as memory:
         for source_name in ("sessions", "memory"):
             memory.edit(memory.page("config.toml"), f"[search]\nsources = ['{source_name}']\n")
@@ -115,7 +115,7 @@ def test_a_move_copies_everything_and_erases_the_source(at: Opening, here: str, 
 def test_a_tenant_with_all_kinds_of_data_is_the_same_after_a_round_trip(at: Opening, tmp_path: Path) -> None:
     """Including dreams, whose events contain positions in the journal."""
     homes, server, back = at("homes"), at("server"), at("elsewhere")
-    fill_home_with_all_kinds(Path(made(homes, "ada")))
+    fill_home_with_all_kinds(Path(create_tenant(homes, "ada")))
     original = homes.inventory("ada")
     first = move_ada(homes, server)
     second = move_ada(server, back)
@@ -130,15 +130,15 @@ def test_a_tenant_with_all_kinds_of_data_is_the_same_after_a_round_trip(at: Open
 @ROUTES
 def test_a_copy_of_a_tenant_in_use_can_be_updated_later(at: Opening, here: str, there: str) -> None:
     source, target = at(here), at(there)
-    address = made(source, "ada")
-    lived(address)
+    address = create_tenant(source, "ada")
+    fill_tenant(address)
     log = AddressLog()
     assert not move_ada(source, target, log, keep=True).erased
     assert (names(source), names(target)) == (["ada"], ["ada"])
-    lived(address, session="later")
+    fill_tenant(address, session="later")
     assert move_ada(source, target, log).erased
     assert names(source) == []
-    lived(log[0][0], session="after")  # the first address still works
+    fill_tenant(log[0][0], session="after")  # the first address still works
     assert {"session/shop", "session/later", "session/after"} <= {*target.inventory("ada").versions}
 
 
@@ -169,8 +169,8 @@ class Writer(threading.Thread):
 @ROUTES
 def test_a_move_during_writes_keeps_all_acknowledged_notes(at: Opening, here: str, there: str) -> None:
     source, target = at(here), at(there)
-    address = made(source, "ada")
-    lived(address)
+    address = create_tenant(source, "ada")
+    fill_tenant(address)
     writer, log = Writer(address), AddressLog()
     writer.start()
     wait_until(lambda: len(writer.acknowledged) > 5, "no note was written")
@@ -189,18 +189,18 @@ def test_a_move_during_writes_keeps_all_acknowledged_notes(at: Opening, here: st
 @ROUTES
 def test_a_move_that_fails_in_its_last_round_leaves_the_source_in_use(at: Opening, here: str, there: str) -> None:
     source, target = at(here), at(there)
-    address = made(source, "ada")
-    lived(address)
+    address = create_tenant(source, "ada")
+    fill_tenant(address)
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         move("ada", source, target, on_address=interrupt, watch=ignore_progress)
-    lived(address, session="later")
+    fill_tenant(address, session="later")
     log = AddressLog()
     assert move_ada(source, target, log).erased
-    lived(log[0][0], session="after")
+    fill_tenant(log[0][0], session="after")
     assert {"session/shop", "session/later"} <= {*target.inventory("ada").versions}
 
 
@@ -210,20 +210,20 @@ def test_a_move_that_fails_in_its_last_round_leaves_the_source_in_use(at: Openin
 @pytest.mark.parametrize(("here", "there"), [("homes", "elsewhere"), ("homes", "server"), ("server", "homes")])
 def test_a_tenant_is_not_moved_onto_another_of_the_same_name(at: Opening, here: str, there: str) -> None:
     source, target = at(here), at(there)
-    lived(made(source, "ada"))
-    other_address = made(target, "ada")
+    fill_tenant(create_tenant(source, "ada"))
+    other_address = create_tenant(target, "ada")
     for _ in ("an empty tenant", "a tenant with data"):
         before = source.inventory("ada"), target.inventory("ada")
         with pytest.raises(InvalidInput, match="does not exist yet"):
             move_ada(source, target)
         assert (source.inventory("ada"), target.inventory("ada")) == before
-        lived(other_address)
+        fill_tenant(other_address)
 
 
 def test_diverged_copies_are_left_unchanged(at: Opening) -> None:
     source, target = at("homes"), at("server")
-    address = made(source, "ada")
-    lived(address)
+    address = create_tenant(source, "ada")
+    fill_tenant(address)
     log = AddressLog()
     move_ada(source, target, log, keep=True)
     for place in (address, log[0][0]):
@@ -238,8 +238,8 @@ def test_diverged_copies_are_left_unchanged(at: Opening) -> None:
 def test_a_tenant_is_not_moved_to_its_own_place(at: Opening, servers: list[Server], tmp_path: Path) -> None:
     """Its copy would be found complete, and the only data would be erased."""
     homes, server = at("homes"), at("server")
-    lived(made(homes, "ada"))
-    lived(made(server, "ada"))
+    fill_tenant(create_tenant(homes, "ada"))
+    fill_tenant(create_tenant(server, "ada"))
     (tmp_path / "link").symlink_to(tmp_path / "homes")
     with TenantRoles(servers[0].url()) as by_its_socket, pytest.raises(InvalidInput, match="another place"):
         move_ada(server, by_its_socket)
@@ -254,7 +254,7 @@ def test_an_unknown_or_moved_tenant_is_not_found(at: Opening) -> None:
     with pytest.raises(NotFound, match="tenant list"):
         move_ada(source, target)
     assert names(target) == []
-    lived(made(source, "ada"))
+    fill_tenant(create_tenant(source, "ada"))
     move_ada(source, target)
     with pytest.raises(NotFound, match="moved already"):
         move_ada(source, target)
@@ -262,7 +262,7 @@ def test_an_unknown_or_moved_tenant_is_not_found(at: Opening) -> None:
 
 def test_nothing_is_erased_while_a_file_cannot_be_moved(at: Opening, tmp_path: Path) -> None:
     source, target = at("homes"), at("server")
-    lived(made(source, "ada"))
+    fill_tenant(create_tenant(source, "ada"))
     damaged = tmp_path / "homes/ada/resources/ada/MEMORY.md.damaged-1"
     damaged.parent.mkdir(parents=True, exist_ok=True)
     damaged.write_bytes(b"the only copy")
@@ -275,7 +275,7 @@ def test_nothing_is_erased_while_a_file_cannot_be_moved(at: Opening, tmp_path: P
 
 def test_the_history_of_settings_survives_a_move_through_a_folder(at: Opening) -> None:
     source, between, target = at("server"), at("homes"), at("server of another")
-    lived(address := made(source, "ada"))
+    fill_tenant(address := create_tenant(source, "ada"))
 
     def write(address: str, text: str) -> None:
         with Memory.open(address, embedder=None) as memory:
@@ -294,7 +294,7 @@ def test_the_history_of_settings_survives_a_move_through_a_folder(at: Opening) -
 
 def test_diverged_settings_are_left_unchanged(at: Opening) -> None:
     source, target = at("server"), at("server of another")
-    lived(address := made(source, "ada"))
+    fill_tenant(address := create_tenant(source, "ada"))
     log = AddressLog()
     move_ada(source, target, log, keep=True)
     for number, place in enumerate((address, log[0][0]), start=1):
@@ -309,7 +309,7 @@ def test_diverged_settings_are_left_unchanged(at: Opening) -> None:
 
 def test_invalid_settings_are_kept_as_an_imported_page(at: Opening, tmp_path: Path) -> None:
     source, target = at("homes"), at("server")
-    lived(made(source, "ada"))
+    fill_tenant(create_tenant(source, "ada"))
     (tmp_path / "homes/ada/config.toml").write_text("no = toml = at all\n")
     log = AddressLog()
     assert move_ada(source, target, log).erased

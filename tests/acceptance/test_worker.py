@@ -14,12 +14,12 @@ from urllib.parse import urlsplit
 
 import psycopg
 import pytest
-from dream_checks import accounted, events_of, in_order, text_of
+from dream_checks import account_for_notes, check_dream_order, events_of, text_of
 from postgres import Tenants, wait_until
 from torture import workers
-from torture.harness import SECONDS, RunningActor, run
-from torture.stages import BEHIND, PaidModel
-from torture.workers import DONE, NOTES, QUICKLY, a_worker, asked, fill, leases_are_short
+from torture.harness import TIMEOUT_SECONDS, RunningActor, run
+from torture.stages import PHASE_AFTER_STAGE, PaidModel
+from torture.workers import DONE, FAST_SETTINGS, NOTES, count_requests, fill, open_worker, short_leases
 
 from inmind import Memory
 from inmind.apps.worker.postgres import TenantConnector
@@ -46,8 +46,8 @@ def user_of(url: str) -> str:
 def dreams_in(url: str, resource: str = "ada") -> list[str]:
     """The status of each dream, after checks that need an idle resource."""
     with Memory.open(url, embedder=None) as memory:
-        in_order(memory, resource=resource)
-        accounted(memory, resource=resource)
+        check_dream_order(memory, resource=resource)
+        account_for_notes(memory, resource=resource)
         return [dream.status for dream in memory.resource(resource).dreams()]
 
 
@@ -57,7 +57,7 @@ def has_dreamt(url: str, resource: str) -> bool:
 
 
 def run_worker_once(url: str, *, model: Any = None) -> None:
-    with a_worker(url, model=model) as worker:
+    with open_worker(url, model=model) as worker:
         worker.run_once()
 
 
@@ -77,7 +77,7 @@ def test_a_worker_does_due_work_once(tenant_url: str) -> None:
 def test_events_of_a_job_do_not_enqueue_another(tenant_url: str, jobs: Jobs) -> None:
     """Otherwise there would be two jobs for each dream."""
     fill(tenant_url, "ada")
-    with a_worker(tenant_url) as worker:
+    with open_worker(tenant_url) as worker:
         worker.run_once()
     assert dreams_in(tenant_url) == ["done"]
     assert jobs.owner_status("ada").has_new_events is False
@@ -107,12 +107,12 @@ def test_jobs_write_the_same_page_as_upkeep_in_a_home(tenant_url: str, tmp_path:
     clock = ManualClock()
     pages: list[str] = []
     for place in (tenant_url, home):
-        with Memory.open(place, embedder=None, settings=QUICKLY, clock=clock) as memory:
+        with Memory.open(place, embedder=None, settings=FAST_SETTINGS, clock=clock) as memory:
             for note in (*NOTES, NOTES[0]):
                 memory.resource("ada").note(note)
-    with a_worker(tenant_url, clock=clock) as worker:
+    with open_worker(tenant_url, clock=clock) as worker:
         worker.run_once()
-    with Memory.open(home, embedder=None, settings=QUICKLY, clock=clock) as memory:
+    with Memory.open(home, embedder=None, settings=FAST_SETTINGS, clock=clock) as memory:
         memory.run_upkeep()
     for place in (tenant_url, home):
         with Memory.open(place, embedder=None) as memory:
@@ -129,7 +129,7 @@ def test_a_schedule_outlives_its_workers(tenant_url: str) -> None:
     fill(tenant_url, "ada")
 
     def run_and_count_dreams() -> int:
-        with a_worker(tenant_url, clock=clock) as worker:
+        with open_worker(tenant_url, clock=clock) as worker:
             worker.run_once()
         return len(dreams_in(tenant_url))
 
@@ -179,13 +179,13 @@ def test_idle_resources_are_checked_less_often() -> None:
 
 
 @pytest.mark.spec("J9", "K22")
-@pytest.mark.parametrize("stage", [*BEHIND, DONE])
+@pytest.mark.parametrize("stage", [*PHASE_AFTER_STAGE, DONE])
 def test_a_worker_killed_anywhere_leaves_one_dream_and_one_bill(tenant_url: str, calls: Path, stage: str) -> None:
     fill(tenant_url, "ada")
-    result = run(workers.killed_behind, url=tenant_url, calls=str(calls), stage=stage)
+    result = run(workers.die_after_stage, url=tenant_url, calls=str(calls), stage=stage)
     assert (result.killed, result.all("ending")) == (True, [[stage]]), result.output
-    until = time.monotonic() + SECONDS
-    with leases_are_short(), a_worker(tenant_url, model=PaidModel(str(calls))) as worker:
+    until = time.monotonic() + TIMEOUT_SECONDS
+    with short_leases(), open_worker(tenant_url, model=PaidModel(str(calls))) as worker:
         while True:
             worker.run_once()
             with Memory.open(tenant_url, embedder=None) as memory:
@@ -196,11 +196,13 @@ def test_a_worker_killed_anywhere_leaves_one_dream_and_one_bill(tenant_url: str,
             assert time.monotonic() < until, "the dream was not resumed"
             time.sleep(0.1)
     assert dreams_in(tenant_url) == ["done"]
-    assert asked(calls) == 1
+    assert count_requests(calls) == 1
     with Memory.open(tenant_url, embedder=None) as memory:
         payloads = [event.payload for event in events_of(memory)]
         assert sum(isinstance(item, DreamCommitted) for item in payloads) == 1
-        assert sum(isinstance(item, DreamResumed) for item in payloads) == (stage in BEHIND and stage != "committed")
+        assert sum(isinstance(item, DreamResumed) for item in payloads) == (
+            stage in PHASE_AFTER_STAGE and stage != "committed"
+        )
 
 
 def unfinished_jobs(url: str) -> int:
@@ -217,7 +219,7 @@ def test_two_workers_of_which_one_keeps_dying_dream_once_per_resource(
 ) -> None:
     resources = [f"r{number:03}" for number in range(many)]
     fill(tenant_url, *resources)
-    running = [RunningActor(workers.goes_on, url=tenant_url, calls=str(calls)) for _ in range(2)]
+    running = [RunningActor(workers.work_until_killed, url=tenant_url, calls=str(calls)) for _ in range(2)]
     killed = seen = 0
     start = time.monotonic()
     try:
@@ -228,10 +230,10 @@ def test_two_workers_of_which_one_keeps_dying_dream_once_per_resource(
                 doomed = running.pop(0)
                 doomed.kill()
                 doomed.finish()
-                running.append(RunningActor(workers.goes_on, url=tenant_url, calls=str(calls)))
+                running.append(RunningActor(workers.work_until_killed, url=tenant_url, calls=str(calls)))
                 killed, seen = killed + 1, done
         # A job that is still queued could dream again.
-        wait_until(lambda: not _queued_jobs(sql), "the queue is not empty", seconds=SECONDS)
+        wait_until(lambda: not _queued_jobs(sql), "the queue is not empty", seconds=TIMEOUT_SECONDS)
     finally:
         for one in running:
             one.kill()
@@ -239,7 +241,7 @@ def test_two_workers_of_which_one_keeps_dying_dream_once_per_resource(
     assert killed > 1
     for one in resources:
         assert dreams_in(tenant_url, one) == ["done"]
-    assert asked(calls) <= len(resources) + killed  # a killed worker may not have stored an answer
+    assert count_requests(calls) <= len(resources) + killed  # a killed worker may not have stored an answer
 
 
 def _queued_jobs(sql: psycopg.Connection[Any]) -> int:
@@ -257,7 +259,7 @@ def test_the_sweep_restarts_jobs_of_dead_workers_up_to_a_limit(
 ) -> None:
     fill(tenant_url, "ada")
     jobs.enqueue_due(datetime.now(UTC))
-    with Memory.open(tenant_url, embedder=None, settings={**QUICKLY, "worker.tries": 3}) as memory:
+    with Memory.open(tenant_url, embedder=None, settings={**FAST_SETTINGS, "worker.tries": 3}) as memory:
         work = WorkerTasks(upkeep_runner_of(memory), jobs, workers.ignore_heartbeats)
         for tries in range(3):
             fetch = "SELECT procrastinate_fetch_job_v2(NULL, worker_id) FROM procrastinate_register_worker_v1()"
@@ -282,7 +284,7 @@ def test_the_sweep_restarts_jobs_of_dead_workers_up_to_a_limit(
 @pytest.mark.spec("C08", "J9")
 def test_a_stopped_worker_releases_its_dream_and_the_next_one_resumes_it(tenant_url: str, calls: Path) -> None:
     fill(tenant_url, "ada")
-    actor = RunningActor(workers.leaves_in_the_middle, url=tenant_url)
+    actor = RunningActor(workers.stop_during_model_call, url=tenant_url)
     actor.receive_until("asked")
     start = time.monotonic()
     os.kill(actor.pid, signal.SIGTERM)
@@ -297,7 +299,7 @@ def test_a_stopped_worker_releases_its_dream_and_the_next_one_resumes_it(tenant_
     with Memory.open(tenant_url, embedder=None) as memory:
         (dream,) = memory.resource("ada").dreams()
         assert (dream.id, dream.status, dream.by) == (running.dream, "done", "paid")
-    assert (dreams_in(tenant_url), asked(calls)) == (["done"], 1)
+    assert (dreams_in(tenant_url), count_requests(calls)) == (["done"], 1)
 
 
 @pytest.mark.spec("J9", "P33")
@@ -306,19 +308,19 @@ def test_a_worker_survives_lost_connections(
 ) -> None:
     monkeypatch.setattr("inmind.apps.worker.postgres.RETRY_SECONDS", 0.1)
     fill(tenant_url, "ada")
-    with a_worker(tenant_url) as worker:
+    with open_worker(tenant_url) as worker:
         thread = threading.Thread(target=worker.run, args=(1.0,))
         thread.start()
         try:
-            wait_until(lambda: has_dreamt(tenant_url, "ada"), "no dream", seconds=SECONDS)
+            wait_until(lambda: has_dreamt(tenant_url, "ada"), "no dream", seconds=TIMEOUT_SECONDS)
             statement = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %s"
             with psycopg.connect(postgres_admin, autocommit=True) as admin:
                 assert admin.execute(statement, [user_of(tenant_url)]).fetchall()
             fill(tenant_url, "ben")
-            wait_until(lambda: has_dreamt(tenant_url, "ben"), "the worker does not continue", seconds=SECONDS)
+            wait_until(lambda: has_dreamt(tenant_url, "ben"), "the worker does not continue", seconds=TIMEOUT_SECONDS)
         finally:
             worker.stop()
-            thread.join(SECONDS)
+            thread.join(TIMEOUT_SECONDS)
     assert not thread.is_alive()
     assert [dreams_in(tenant_url, one) for one in ("ada", "ben")] == [["done"]] * 2
 
@@ -331,7 +333,7 @@ def test_a_failing_resource_delays_no_other(
     tenant_url: str, jobs: Jobs, sql: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(tenant_url, "ada", "ben")
-    with a_worker(tenant_url, settings={"worker.tries": 2}) as worker:
+    with open_worker(tenant_url, settings={"worker.tries": 2}) as worker:
         upkeep = worker._upkeep  # pyright: ignore[reportPrivateUsage] -- as if something in it were broken
         original = upkeep.maintain
 
@@ -381,7 +383,7 @@ def test_eight_processes_share_one_limit(tenant_url: str, calls: Path) -> None:
     fill(tenant_url, *(name for some in names for name in some))
     limits = {"limits.model_calls_per_minute": 5}
     running = [
-        RunningActor(workers.dreams_within, url=tenant_url, calls=str(calls), resources=some, limits=limits)
+        RunningActor(workers.dream_within_limits, url=tenant_url, calls=str(calls), resources=some, limits=limits)
         for some in names
     ]
     for one in running:
@@ -389,7 +391,7 @@ def test_eight_processes_share_one_limit(tenant_url: str, calls: Path) -> None:
     for one in running:
         one.resume()
     ends = Counter(tuple(end) for one in running for end in one.finish().answer)
-    assert asked(calls) == 5
+    assert count_requests(calls) == 5
     assert ends == {("paid", "done"): 5, ("paid", "DREAM_OVERTAKEN"): 11}, "all others wait, and none uses rules"
 
 

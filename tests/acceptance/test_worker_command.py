@@ -20,9 +20,9 @@ import psycopg
 import pytest
 from builders import Home
 from postgres import wait_until
-from terminal import INMIND, at_once, command, inmind
-from torture.harness import SECONDS
-from torture.workers import QUICKLY, fill
+from terminal import INMIND, command, inmind, run_in_process
+from torture.harness import TIMEOUT_SECONDS
+from torture.workers import FAST_SETTINGS, fill
 
 from inmind import Memory
 from inmind.apps.worker.status import get_status
@@ -41,7 +41,7 @@ def test_the_status_shows_running_waiting_and_given_up_work(tenant_url: str, job
     now = datetime.now(UTC)
     jobs.enqueue_due(now)
     jobs.mark_maintained("ben", position=0, at=now, due=now + timedelta(hours=1), reason="STORE: no room")
-    limited = {**QUICKLY, "limits.dreams_per_hour": 3, "limits.price_per_day": 1.5}
+    limited = {**FAST_SETTINGS, "limits.dreams_per_hour": 3, "limits.price_per_day": 1.5}
     statuses: list[Any] = []
 
     def watch(phase: str, _: str) -> None:
@@ -96,12 +96,12 @@ def test_once_does_the_same_in_a_home(tmp_path: Path) -> None:
     with Memory.open(home, embedder=None) as memory:
         for number in range(6):
             memory.resource("ada").note(f"Fact number {number} about boats")
-    first = at_once("worker", "--once", home=home)
+    first = run_in_process("worker", "--once", home=home)
     assert first.output.splitlines()[-1] == "All due work is done."
     assert first.output.startswith("Dream ")
-    result = at_once("worker", "--jobs", "2", home=home)
+    result = run_in_process("worker", "--jobs", "2", home=home)
     assert (result.exit_code, "--jobs" in result.output) == (2, True)
-    status = at_once("status", home=home).output.splitlines()
+    status = run_in_process("status", home=home).output.splitlines()
     assert status[1] == "queue     0 waiting, 0 running, 0 stalled, 0 given up"
 
 
@@ -109,7 +109,7 @@ def test_once_does_the_same_in_a_home(tmp_path: Path) -> None:
 @pytest.mark.parametrize("place", ["database", "home"])
 def test_once_prints_how_many_dreams_wait_and_until_when(place: str, tenant_url: str, tmp_path: Path) -> None:
     home = tenant_url if place == "database" else tmp_path / "home"
-    with Memory.open(home, embedder=None, settings=QUICKLY) as memory:
+    with Memory.open(home, embedder=None, settings=FAST_SETTINGS) as memory:
         for resource in ("ada", "ben", "cy"):
             memory.resource(resource).note("Just so")
     limits = "[dream]\nmin_crystals = 1\n[limits]\ndreams_per_hour = 1\n"
@@ -132,7 +132,7 @@ def test_limits_are_printed_with_thousands_separators(home: Home) -> None:
     with Memory.open(home, embedder=None) as memory:
         memory.resource("ada").note("Just so")
         memory.edit(memory.page("config.toml"), limits)
-    lines = at_once("status", home=home).output.splitlines()
+    lines = run_in_process("status", home=home).output.splitlines()
     limit_lines = [line.split(", until")[0] for line in lines if line.startswith("limit")]
     assert limit_lines == ["limit     tokens_per_day: 0 of 2,000,000", "limit     price_per_day: 0 of 1.25"]
 
@@ -167,7 +167,7 @@ def test_the_command_stops_cleanly_on_a_signal(tenant_url: str, signum: signal.S
         assert process.stdout is not None
         lines = [process.stdout.readline(), process.stdout.readline()]
         process.send_signal(signum)
-        rest, errors = process.communicate(timeout=SECONDS)
+        rest, errors = process.communicate(timeout=TIMEOUT_SECONDS)
     assert lines[0].startswith("Running upkeep on postgresql://")
     assert "2 notes merged" in lines[1]
     assert (process.returncode, rest, errors) == (0, "Stopped.\n", "")
@@ -213,7 +213,7 @@ class WorkerProcess:
             return len(current) == len(lines) and all(map(str.startswith, current, lines))
 
         try:
-            wait_until(matches, "", seconds=SECONDS)
+            wait_until(matches, "", seconds=TIMEOUT_SECONDS)
         except AssertionError:
             pytest.fail(f"expected {lines}, got {self.stderr_lines}")
 
@@ -221,7 +221,7 @@ class WorkerProcess:
         """Return the seconds it took."""
         start = time.monotonic()
         self.process.send_signal(signal.SIGTERM)
-        self.process.wait(SECONDS)
+        self.process.wait(TIMEOUT_SECONDS)
         for one in self._readers:
             one.join()
         return time.monotonic() - start
@@ -255,14 +255,14 @@ def test_a_worker_waits_for_a_lost_database_and_logs_each_change(postgres_run: p
             assert worker.stdout_lines == []
             server.start()
             worker.expect_lines(WAITING, AVAILABLE)
-            wait_until(lambda: len(worker.stdout_lines) == 1, "the worker has not started", seconds=SECONDS)
+            wait_until(lambda: len(worker.stdout_lines) == 1, "the worker has not started", seconds=TIMEOUT_SECONDS)
             server.stop()
             worker.expect_lines(WAITING, AVAILABLE, WAITING)
             time.sleep(1)  # retries are not logged
             server.start()
             worker.expect_lines(WAITING, AVAILABLE, WAITING, AVAILABLE)
             fill(url, "ada")
-            wait_until(lambda: len(worker.stdout_lines) == 2, "the worker does not continue", seconds=SECONDS)
+            wait_until(lambda: len(worker.stdout_lines) == 2, "the worker does not continue", seconds=TIMEOUT_SECONDS)
             server.stop()
             worker.expect_lines(WAITING, AVAILABLE, WAITING, AVAILABLE, WAITING)
             assert all("cannot be reached (" in line for line in worker.database_lines[::2])

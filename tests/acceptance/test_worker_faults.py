@@ -14,9 +14,9 @@ import psycopg
 import pytest
 from postgres import wait_until
 from procrastinate.exceptions import ConnectorException
-from torture.harness import SECONDS
+from torture.harness import TIMEOUT_SECONDS
 from torture.stages import PaidModel
-from torture.workers import a_worker, asked, fill
+from torture.workers import count_requests, fill, open_worker
 
 from inmind import Memory
 from inmind.apps.worker.postgres import DatabaseWorker, TenantConnector
@@ -42,7 +42,7 @@ def run_in_thread(worker: DatabaseWorker, *, every: float = 0.5) -> Generator[No
         yield
     finally:
         worker.stop()
-        thread.join(SECONDS)
+        thread.join(TIMEOUT_SECONDS)
     assert not thread.is_alive()
 
 
@@ -64,8 +64,8 @@ def test_a_dead_worker_blocks_no_other(tenant_url: str, jobs: Jobs, sql: psycopg
     (dead,) = sql.execute("SELECT worker_id FROM procrastinate_register_worker_v1()").fetchall()[0]
     assert all(sql.execute(FETCH, [dead]).fetchall()[0][0] for _ in range(2))
     sql.execute("UPDATE procrastinate_workers SET last_heartbeat = now() - interval '1 hour'")
-    with a_worker(tenant_url) as worker, run_in_thread(worker):
-        wait_until(has_dreamt(tenant_url), "the jobs are not resumed", seconds=SECONDS)
+    with open_worker(tenant_url) as worker, run_in_thread(worker):
+        wait_until(has_dreamt(tenant_url), "the jobs are not resumed", seconds=TIMEOUT_SECONDS)
 
 
 @pytest.mark.spec("J9", "P33")
@@ -87,9 +87,11 @@ def test_a_job_whose_end_was_not_recorded_is_recovered_by_its_worker(
     unfinished = "SELECT count(*) FROM procrastinate_jobs WHERE status IN ('todo', 'doing')"
     settings = {"worker.stalled_seconds": 60.0}  # the worker is alive: no other recovers its job
     monkeypatch.setattr(DatabaseWorker, "_stalled_seconds", 0.4)
-    with a_worker(tenant_url, settings=settings) as worker, run_in_thread(worker):
-        wait_until(lambda: bool(cut), "no job has ended", seconds=SECONDS)
-        wait_until(lambda: sql.execute(unfinished).fetchone() == (0,), "the end is not recorded", seconds=SECONDS)
+    with open_worker(tenant_url, settings=settings) as worker, run_in_thread(worker):
+        wait_until(lambda: bool(cut), "no job has ended", seconds=TIMEOUT_SECONDS)
+        wait_until(
+            lambda: sql.execute(unfinished).fetchone() == (0,), "the end is not recorded", seconds=TIMEOUT_SECONDS
+        )
     assert dream_statuses(tenant_url) == ["done"]
 
 
@@ -104,10 +106,10 @@ def test_failures_outside_the_queue_are_logged(
     def is_logged() -> bool:
         return any("look_around failed" in record.getMessage() for record in caplog.records)
 
-    with caplog.at_level(logging.WARNING, "inmind"), a_worker(tenant_url) as worker, run_in_thread(worker):
-        wait_until(is_logged, "the failure is not logged", seconds=SECONDS)
+    with caplog.at_level(logging.WARNING, "inmind"), open_worker(tenant_url) as worker, run_in_thread(worker):
+        wait_until(is_logged, "the failure is not logged", seconds=TIMEOUT_SECONDS)
         sql.execute("ALTER TABLE tending RENAME COLUMN why TO reason")
-        wait_until(has_dreamt(tenant_url), "the worker does not continue", seconds=SECONDS)
+        wait_until(has_dreamt(tenant_url), "the worker does not continue", seconds=TIMEOUT_SECONDS)
 
 
 def test_one_worker_per_interval_claims_the_scan(jobs: Jobs) -> None:
@@ -149,7 +151,7 @@ def test_with_limited_dreams_the_longest_waiting_resource_is_next(tenant_url: st
         with Memory.open(tenant_url, embedder=None, clock=clock) as memory:
             for owner in owners:
                 memory.resource(owner).note(f"Fact {hour} about {owner} and its boats")
-        with a_worker(tenant_url, clock=clock, settings={"limits.dreams_per_hour": 1}) as worker:
+        with open_worker(tenant_url, clock=clock, settings={"limits.dreams_per_hour": 1}) as worker:
             worker.run_once()
         clock.advance(seconds=3_600)
     assert [len(dream_statuses(tenant_url, owner)) for owner in owners] == [1] * 3
@@ -162,9 +164,9 @@ def test_with_limited_calls_dreams_wait_and_none_uses_rules(tenant_url: str, tmp
         for owner in owners:
             memory.resource(owner).note(f"Just so, {owner}")
     for minute in range(1, 4):
-        with a_worker(tenant_url, clock=clock, model=model, settings={"limits.model_calls_per_minute": 1}) as worker:
+        with open_worker(tenant_url, clock=clock, model=model, settings={"limits.model_calls_per_minute": 1}) as worker:
             worker.run_once()
-        assert asked(tmp_path / "calls") == minute
+        assert count_requests(tmp_path / "calls") == minute
         clock.advance(seconds=60)
     with Memory.open(tenant_url, embedder=None) as memory:
         outcomes = [(dream.by, dream.status) for owner in owners for dream in memory.resource(owner).dreams()]
@@ -225,13 +227,13 @@ def test_a_running_worker_uses_changed_settings(tenant_url: str) -> None:
     with Memory.open(tenant_url, embedder=None) as memory:
         memory.edit(memory.page("config.toml"), "[dream]\nenabled = false\n")
     fill(tenant_url, "ada")
-    with a_worker(tenant_url) as worker, run_in_thread(worker):
-        wait_until(lambda: not count_due_owners(tenant_url), "ada is not maintained", seconds=SECONDS)
+    with open_worker(tenant_url) as worker, run_in_thread(worker):
+        wait_until(lambda: not count_due_owners(tenant_url), "ada is not maintained", seconds=TIMEOUT_SECONDS)
         assert dream_statuses(tenant_url) == []
         with Memory.open(tenant_url, embedder=None) as memory:
             memory.edit(memory.page("config.toml"), "[dream]\nenabled = true\n")
         fill(tenant_url, "ada")
-        wait_until(has_dreamt(tenant_url), "the new settings are not used", seconds=SECONDS)
+        wait_until(has_dreamt(tenant_url), "the new settings are not used", seconds=TIMEOUT_SECONDS)
 
 
 def count_due_owners(url: str) -> int:
@@ -277,8 +279,8 @@ def test_a_stopped_worker_reports_no_queue_metrics(tenant_url: str, monkeypatch:
     """Exporters read metrics once more when the program ends."""
     callbacks: list[Callable[[], Mapping[str, float]]] = []
     monkeypatch.setattr("inmind.core.metrics.observe_queue", callbacks.append)
-    with a_worker(tenant_url) as worker, run_in_thread(worker):
-        wait_until(lambda: bool(callbacks), "no callback was registered", seconds=SECONDS)
+    with open_worker(tenant_url) as worker, run_in_thread(worker):
+        wait_until(lambda: bool(callbacks), "no callback was registered", seconds=TIMEOUT_SECONDS)
         assert callbacks[0]().keys() == {"waiting", "running", "lag"}
     assert callbacks[0]() == {}
 

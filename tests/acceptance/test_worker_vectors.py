@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 import pytest
-from torture.workers import a_worker
+from torture.workers import open_worker
 
 from inmind import Memory
 from inmind.apps.worker import postgres
@@ -42,7 +42,7 @@ def test_several_jobs_embed_many_texts_and_none_twice(tenant_url: str, monkeypat
 
     monkeypatch.setattr(postgres, "ONCE_SLICE_SECONDS", 0.0)
     embedder = FunctionEmbedder(embed, name="toy", dimensions=1)
-    with a_worker(tenant_url, most=4, embedder=embedder) as worker:
+    with open_worker(tenant_url, concurrency=4, embedder=embedder) as worker:
         worker.run_once()
     with Memory.open(tenant_url, embedder=embedder) as memory:
         assert memory._context.search_engine().count_without_vectors(99) == 0  # pyright: ignore[reportPrivateUsage] -- as in `status`

@@ -18,7 +18,7 @@ import anthropic
 import openai
 import pytest
 from openai.types.chat import ChatCompletion
-from provider import Fails, Provider, ReceivedRequest, Says, asks, says
+from provider import Provider, ReceivedRequest, ScriptedFailure, ScriptedReply, a_tool_call, reply_with
 from pydantic import BaseModel
 
 from inmind import Memory, Session, default_layers
@@ -46,8 +46,8 @@ some_ways = pytest.mark.parametrize(
     "way", ["create", *(pytest.param(way, marks=pytest.mark.exhaustive) for way in ("helper", "async stream"))]
 )
 
-NOTE = asks("working_memory_update", {"text": "Ada wants the page About Us."})
-PAGE = asks("get_page", {"id": "page-1"})
+NOTE = a_tool_call("working_memory_update", {"text": "Ada wants the page About Us."})
+PAGE = a_tool_call("get_page", {"id": "page-1"})
 
 SCHEMA: Json = {"type": "object", "properties": {"id": {"type": "string"}}}
 TOOLS: dict[str, list[Json]] = {
@@ -230,11 +230,11 @@ def test_memory_is_added_and_the_host_sees_only_its_own_calls(
 ) -> None:
     host = Host(provider, session, format, way)
     provider.will(
-        says("", NOTE, thinking="Worth keeping."),
-        says("I will look at the page.", asks("memory_list"), PAGE, thinking="And the page."),
-        says("It is called About Us."),
-        says("", asks("memory_read", {"path": "scratchpad"})),
-        says("You wanted the page About Us."),
+        reply_with("", NOTE, thinking="Worth keeping."),
+        reply_with("I will look at the page.", a_tool_call("memory_list"), PAGE, thinking="And the page."),
+        reply_with("It is called About Us."),
+        reply_with("", a_tool_call("memory_read", {"path": "scratchpad"})),
+        reply_with("You wanted the page About Us."),
     )
     reply = host.says("Note that I want the page About Us, and look at it.")
     assert reply.text == "I will look at the page."
@@ -243,9 +243,9 @@ def test_memory_is_added_and_the_host_sees_only_its_own_calls(
     assert host.answers('{"page": {"id": "page-1", "title": "About Us"}}').text == "It is called About Us."
     assert host.says("What did I want?").text == "You wanted the page About Us."
     assert provider.unused == 0
-    assert grows(provider.asked)
-    assert "memory_read" in provider.asked[0].tools
-    assert "Ada wants the page About Us." in body_text(provider.asked[-1])
+    assert grows(provider.requests)
+    assert "memory_read" in provider.requests[0].tools
+    assert "Ada wants the page About Us." in body_text(provider.requests[-1])
     if format != CHAT or "create" in way:  # its streams report usage if the host requests it
         assert session.usage.reported_calls == 5
 
@@ -258,25 +258,29 @@ def test_the_reply_has_the_text_and_usage_of_all_rounds(
 ) -> None:
     counted: Json = {"stream_options": {"include_usage": True}} if format == CHAT and "create" not in way else {}
     host = Host(provider, session, format, way, **counted)
-    provider.will(says("The answer is 42.", NOTE), says("", asks("memory_list")), says("I have noted it."))
+    provider.will(
+        reply_with("The answer is 42.", NOTE),
+        reply_with("", a_tool_call("memory_list")),
+        reply_with("I have noted it."),
+    )
     reply = host.says("What is the answer?")
     assert bare(reply.text) == bare("The answer is 42. I have noted it.")
     assert reply.usage == ReplyUsage(prompt_tokens=300, cached_tokens=240, completion_tokens=30)
-    provider.will(says("You are welcome."))
+    provider.will(reply_with("You are welcome."))
     host.says("Thanks.")
-    assert grows(provider.asked)
+    assert grows(provider.requests)
 
 
 @pytest.mark.spec("D9")
 @pytest.mark.parametrize("way", ["create", "stream", "helper"])
 def test_results_of_provider_tools_of_all_rounds_are_visible(provider: Provider, session: Session, way: str) -> None:
     image = {"id": "ig_1", "type": "image_generation_call", "status": "completed", "result": "AA=="}
-    provider.will(says("", NOTE, also=(image,), thinking="A picture."), says("Here it is."))
+    provider.will(reply_with("", NOTE, also=(image,), thinking="A picture."), reply_with("Here it is."))
     image_reply = Host(provider, session, RESPONSES, way).says("Draw it.")
     assert image_reply.parts == ["reasoning", "image_generation_call", "message"]
     searched = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "x"}}
     result: Json = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
-    provider.will(says("", NOTE, also=(searched, result), thinking="Look it up."), says("Here it is."))
+    provider.will(reply_with("", NOTE, also=(searched, result), thinking="Look it up."), reply_with("Here it is."))
     search_reply = Host(provider, session, ANTHROPIC, way).says("Look it up.")
     assert search_reply.parts == ["thinking", "server_tool_use", "web_search_tool_result", "text"]
 
@@ -285,17 +289,19 @@ def test_results_of_provider_tools_of_all_rounds_are_visible(provider: Provider,
 def test_only_results_are_sent_while_a_provider_tool_waits(provider: Provider, session: Session) -> None:
     search = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "x"}}
     result: Json = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
-    provider.will(says("I search.", NOTE, also=(search,)), says("Found.", also=(result,)), says("Gladly."))
+    provider.will(
+        reply_with("I search.", NOTE, also=(search,)), reply_with("Found.", also=(result,)), reply_with("Gladly.")
+    )
     host = Host(provider, session, ANTHROPIC)
     host.says("Look it up, and note it.")
     host.says("Thanks.")
-    assert [["context_meta" in str(wire) for wire in request.messages] for request in provider.asked] == [
+    assert [["context_meta" in str(wire) for wire in request.messages] for request in provider.requests] == [
         [True],
         [True, False, False],
         [False, False, False, False, True],
     ]
-    assert "Ada wants the page" in str(provider.asked[1].messages[0])
-    systems = [_without_marks(request).body["system"] for request in provider.asked]
+    assert "Ada wants the page" in str(provider.requests[1].messages[0])
+    systems = [_without_marks(request).body["system"] for request in provider.requests]
     assert systems == [systems[0]] * 3
 
 
@@ -307,12 +313,12 @@ def test_a_host_that_keeps_only_texts_sends_the_same_requests(
 ) -> None:
     host = Host(provider, session, format, way)
     for turn in range(3):
-        provider.will(says(f"Noting {turn}.", NOTE, thinking="Worth keeping."), says(f"Noted {turn}."))
+        provider.will(reply_with(f"Noting {turn}.", NOTE, thinking="Worth keeping."), reply_with(f"Noted {turn}."))
         reply = host.says(f"Note this: {turn}.")
         host.list[-len(reply.kept) :] = [{"role": "assistant", "content": reply.text}]
     assert [wire["role"] for wire in host.list] == ["user", "assistant"] * 3
-    assert grows(provider.asked)
-    assert body_text(provider.asked[-1]).count("Noting") == 3
+    assert grows(provider.requests)
+    assert body_text(provider.requests[-1]).count("Noting") == 3
 
 
 @pytest.mark.spec("D4", "D7")
@@ -322,12 +328,12 @@ def test_equal_replies_are_not_confused_in_a_trimmed_list(
 ) -> None:
     host = Host(provider, session, RESPONSES)
     for turn in range(3):
-        provider.will(says("Done.", thinking=f"Step {turn}."))
+        provider.will(reply_with("Done.", thinking=f"Step {turn}."))
         host.says(f"Do {turn}.")
     host.list = [*prefix, *host.list[3:]]
-    provider.will(says("Done."))
+    provider.will(reply_with("Done."))
     host.says("All done?")
-    sent = [item["id"] for item in provider.asked[-1].messages if "id" in item]
+    sent = [item["id"] for item in provider.requests[-1].messages if "id" in item]
     assert sent == ["rs_2", "msg_2", "rs_3", "msg_3"]
 
 
@@ -338,12 +344,12 @@ def test_dropping_the_oldest_messages_keeps_the_rounds_of_the_others(
 ) -> None:
     host = Host(provider, session, format)
     for turn in range(4):
-        provider.will(says("", asks("memory_list", id=f"call_{turn}")), says(f"Answer {turn}."))
+        provider.will(reply_with("", a_tool_call("memory_list", id=f"call_{turn}")), reply_with(f"Answer {turn}."))
         host.says(f"Question {turn}.")
         host.list = host.list[-4:]
-    provider.will(says("Done."))
+    provider.will(reply_with("Done."))
     host.says("Done?")
-    sent = body_text(provider.asked[-1])
+    sent = body_text(provider.requests[-1])
     assert [f"call_{turn}" in sent for turn in range(4)] == [False, False, True, True]
 
 
@@ -367,13 +373,13 @@ def test_a_trimmed_list_has_the_rounds_of_its_messages(
 ) -> None:
     host = Host(provider, session, format)
     for turn in range(4):
-        provider.will(says("", asks("memory_list", id=f"call_{turn}")), says(f"Answer {turn}."))
+        provider.will(reply_with("", a_tool_call("memory_list", id=f"call_{turn}")), reply_with(f"Answer {turn}."))
         host.says(f"Question {turn}.")
         host.list = slide(host.list) if trim is slide else host.list
     host.list = trim(host.list)
-    provider.will(says("Done."))
+    provider.will(reply_with("Done."))
     host.says("Done?")
-    sent = body_text(provider.asked[-1])
+    sent = body_text(provider.requests[-1])
     assert [f"call_{turn}" in sent for turn in range(4)] == expected
 
 
@@ -384,40 +390,40 @@ def test_a_trimmed_list_has_the_rounds_of_its_messages(
 def test_a_conversation_continues_with_another_provider_and_loses_no_round(
     provider: Provider, session: Session, before: str, after: str
 ) -> None:
-    provider.will(says("", asks("memory_list", id="call_before")), says("Noted."))
+    provider.will(reply_with("", a_tool_call("memory_list", id="call_before")), reply_with("Noted."))
     Host(provider, session, before).says("Note this.")
     host = Host(provider, session, after)
     host.list = [person("Note this."), {"role": "assistant", "content": "Noted."}]
     for turn in range(3):
-        provider.will(says("", asks("memory_list", id=f"call_{turn}")), says(f"Answer {turn}."))
+        provider.will(reply_with("", a_tool_call("memory_list", id=f"call_{turn}")), reply_with(f"Answer {turn}."))
         host.says(f"Question {turn}.")
-    assert grows(provider.asked[2:])
-    assert all(f"call_{turn}" in body_text(provider.asked[-1]) for turn in ("before", 0, 1, 2))
+    assert grows(provider.requests[2:])
+    assert all(f"call_{turn}" in body_text(provider.requests[-1]) for turn in ("before", 0, 1, 2))
     assert not any(event.kind == "splice" for event in session.events())
 
 
 @pytest.mark.spec("D9")
 def test_another_provider_continues_after_a_failure(provider: Provider, session: Session) -> None:
-    provider.will(says("", NOTE), Fails(529))
+    provider.will(reply_with("", NOTE), ScriptedFailure(529))
     with pytest.raises(FAILURES):
         Host(provider, session, CHAT).says("Note this.")
-    provider.will(says("Noted."))
+    provider.will(reply_with("Noted."))
     assert Host(provider, session, ANTHROPIC).says("Note this.").text == "Noted."
-    assert "call_1_0" in body_text(provider.asked[-1])
+    assert "call_1_0" in body_text(provider.requests[-1])
 
 
 @pytest.mark.spec("J3")
 @formats
 def test_cleared_content_is_not_sent_after_the_tools_change(provider: Provider, session: Session, format: str) -> None:
     host = Host(provider, session, format)
-    provider.will(says("", PAGE), says("It is long."), says("It was."))
+    provider.will(reply_with("", PAGE), reply_with("It is long."), reply_with("It was."))
     host.says("Look at the page.")
     host.answers("a page of words")
     cleared = Message("tool", (Result(FORMATS[format].read(host.list[2]).results[0].id, (Text("(cleared)"),)),))
     host.list[2:3] = FORMATS[format].write([cleared])
     host.options["tools"] = [json.loads(json.dumps(tool).replace("get_page", "deploy")) for tool in TOOLS[format]]
     host.says("Was it?")
-    sent = json.dumps(provider.asked[-1].messages)
+    sent = json.dumps(provider.requests[-1].messages)
     assert ("(cleared)" in sent, "a page of words" in sent) == (True, False)
 
 
@@ -427,15 +433,15 @@ def test_one_client_continues_a_conversation_over_many_calls(provider: Provider,
         wrapped = wrap(client, session)
         for turn in range(6):
             messages.append(person(f"Question {turn}."))
-            provider.will(says("One moment.", asks("memory_list", id=f"call_{turn}")))
+            provider.will(reply_with("One moment.", a_tool_call("memory_list", id=f"call_{turn}")))
             if turn % 2:
-                provider.will(Fails(500))
+                provider.will(ScriptedFailure(500))
                 with pytest.raises(openai.InternalServerError):
                     wrapped.chat.completions.create(model="m", messages=messages)
-            provider.will(says(f"Answer {turn}."))
+            provider.will(reply_with(f"Answer {turn}."))
             messages.append(wrapped.chat.completions.create(model="m", messages=messages).choices[0].message)
-    assert grows(provider.asked)
-    assert [f"call_{turn}" in body_text(provider.asked[-1]) for turn in range(6)] == [True] * 6
+    assert grows(provider.requests)
+    assert [f"call_{turn}" in body_text(provider.requests[-1]) for turn in range(6)] == [True] * 6
     assert provider.unused == 0
 
 
@@ -449,13 +455,13 @@ def test_calls_of_provider_tools_end_the_round(provider: Provider, session: Sess
     }
     output = {"type": "computer_screenshot", "image_url": "data:image/png;base64,AA=="}
     screenshot = {"type": "computer_call_output", "call_id": "click", "output": output}
-    provider.will(says("", NOTE, also=({**click, "action": {"type": "wait"}},)), says("Clicked."))
+    provider.will(reply_with("", NOTE, also=({**click, "action": {"type": "wait"}},)), reply_with("Clicked."))
     host = Host(provider, session, RESPONSES)
     host.says("Click, and note it.")
     assert [item.type for item in host.list[1:]] == ["computer_call"]
     host.list.append(screenshot)
     assert host.asks().text == "Clicked."
-    kinds = [item.get("type", item.get("role")) for item in provider.asked[-1].messages]
+    kinds = [item.get("type", item.get("role")) for item in provider.requests[-1].messages]
     assert kinds == [
         "developer",
         "user",
@@ -481,20 +487,20 @@ def test_calls_of_provider_tools_end_the_round(provider: Provider, session: Sess
 def test_requests_for_the_host_reach_it_before_another_round(
     provider: Provider, session: Session, way: str, item: Json, continues: bool
 ) -> None:
-    provider.will(says("", NOTE, also=({"id": "item_1", **item},)), says("Went on."))
+    provider.will(reply_with("", NOTE, also=({"id": "item_1", **item},)), reply_with("Went on."))
     reply = Host(provider, session, RESPONSES, way).says("Do it, and note it.")
     assert reply.parts == [item["type"], *(["message"] if continues else [])]
-    assert len(provider.asked) == 1 + continues
+    assert len(provider.requests) == 1 + continues
 
 
 def test_an_approval_is_sent_after_its_request(provider: Provider, session: Session) -> None:
     approval = {"id": "mcpr_1", "type": "mcp_approval_request", "server_label": "x", "name": "drop", "arguments": "{}"}
     host = Host(provider, session, RESPONSES)
-    provider.will(says("", NOTE, also=(approval,)), says("Dropped."))
+    provider.will(reply_with("", NOTE, also=(approval,)), reply_with("Dropped."))
     host.says("Drop it.")
     host.list.append({"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": True})
     assert host.asks().text == "Dropped."
-    kinds = [item.get("type") for item in provider.asked[-1].messages[2:]]
+    kinds = [item.get("type") for item in provider.requests[-1].messages[2:]]
     assert kinds == ["mcp_approval_request", "function_call", "function_call_output", "mcp_approval_response"]
 
 
@@ -511,21 +517,24 @@ def test_a_structured_scratchpad_and_a_child_merge_work_through_a_client(provide
     session = memory.session("deploy", layers=default_layers(ScratchpadLayer(schema=Task)))
     host = Host(provider, session, CHAT)
     provider.will(
-        says("", asks("working_memory_update", {"currentGoal": "Deploy v2", "completedSteps": ["write tests"]})),
-        says("", asks("working_memory_update", {"completedSteps": "all of them"})),
-        says("", asks("working_memory_update", {"blockers": ["no key"]})),
-        says("There is a blocker."),
+        reply_with(
+            "", a_tool_call("working_memory_update", {"currentGoal": "Deploy v2", "completedSteps": ["write tests"]})
+        ),
+        reply_with("", a_tool_call("working_memory_update", {"completedSteps": "all of them"})),
+        reply_with("", a_tool_call("working_memory_update", {"blockers": ["no key"]})),
+        reply_with("There is a blocker."),
     )
     assert host.says("How far are we?").text == "There is a blocker."
     state = {"currentGoal": "Deploy v2", "completedSteps": ["write tests"], "blockers": ["no key"]}
     assert session.scratchpad.snapshot == state
-    error_text = body_text(provider.asked[2])
+    error_text = body_text(provider.requests[2])
     assert "completedSteps" in error_text
     assert "Nothing was changed." in error_text
 
     child = session.spawn("deploy-key", policy="fork")
     provider.will(
-        says("", asks("working_memory_update", {"completedSteps": ["write tests", "get a key"]})), says("Got it.")
+        reply_with("", a_tool_call("working_memory_update", {"completedSteps": ["write tests", "get a key"]})),
+        reply_with("Got it."),
     )
     assert Host(provider, child, CHAT).says("Get a key.").text == "Got it."
     assert session.scratchpad.snapshot == state
@@ -545,10 +554,14 @@ def test_a_structured_scratchpad_and_a_child_merge_work_through_a_client(provide
 def test_invalid_arguments_of_a_memory_call_are_reported_to_the_model_only(
     provider: Provider, session: Session, format: str, way: str
 ) -> None:
-    provider.will(says("", asks("working_memory_update", '{"text": "half')), says("", NOTE), says("Noted."))
+    provider.will(
+        reply_with("", a_tool_call("working_memory_update", '{"text": "half')),
+        reply_with("", NOTE),
+        reply_with("Noted."),
+    )
     reply = Host(provider, session, format, way).says("Note this.")
     assert (reply.text, reply.calls) == ("Noted.", [])
-    assert "Nothing was changed" in body_text(provider.asked[1])
+    assert "Nothing was changed" in body_text(provider.requests[1])
     assert session.scratchpad.snapshot == "Ada wants the page About Us."
 
 
@@ -557,10 +570,10 @@ def test_invalid_arguments_of_a_memory_call_are_reported_to_the_model_only(
 def test_an_unknown_tool_is_answered_without_the_host(
     provider: Provider, session: Session, format: str, way: str
 ) -> None:
-    provider.will(says("", asks("get_pages")), says("", PAGE))
+    provider.will(reply_with("", a_tool_call("get_pages")), reply_with("", PAGE))
     reply = Host(provider, session, format, way).says("Look at the page.")
     assert [call.name for call in reply.calls] == ["get_page"]
-    assert "There is no tool named get_pages" in body_text(provider.asked[1])
+    assert "There is no tool named get_pages" in body_text(provider.requests[1])
 
 
 class OfferingLayer(TextLayer):
@@ -581,7 +594,7 @@ def test_a_tool_offered_by_a_host_layer_is_run_by_the_host(
     provider: Provider, memory: Memory, format: str, way: str
 ) -> None:
     session = memory.session("one", layers=default_layers(OfferingLayer("rules", "Look things up.")))
-    provider.will(says("", asks("look_up")))
+    provider.will(reply_with("", a_tool_call("look_up")))
     reply = Host(provider, session, format, way).says("Look at the page.")
     assert [call.name for call in reply.calls] == ["look_up"]
 
@@ -591,7 +604,7 @@ def test_a_tool_offered_by_a_host_layer_is_run_by_the_host(
 def test_an_unknown_call_goes_to_a_host_without_a_complete_tool_list(
     provider: Provider, session: Session, way: str, tools: Any
 ) -> None:
-    provider.will(says("", asks("get_pages")))
+    provider.will(reply_with("", a_tool_call("get_pages")))
     reply = Host(provider, session, RESPONSES, way, tools=tools).says("Look at the pages.")
     assert [call.name for call in reply.calls] == ["get_pages"]
 
@@ -601,13 +614,13 @@ def test_tools_in_a_namespace_or_added_by_a_message_belong_to_the_host(
     provider: Provider, session: Session, way: str
 ) -> None:
     inside = {"type": "namespace", "name": "cms", "description": "Pages.", "tools": TOOLS[RESPONSES]}
-    provider.will(says("", PAGE))
+    provider.will(reply_with("", PAGE))
     reply = Host(provider, session, RESPONSES, way, tools=[inside]).says("Look at the page.")
     assert [call.name for call in reply.calls] == ["get_page"]
     host = Host(provider, session, RESPONSES, way)
     more = {"type": "function", "name": "get_pages", "parameters": SCHEMA}
     host.list = [person("Look at the pages."), {"type": "additional_tools", "role": "developer", "tools": [more]}]
-    provider.will(says("", asks("get_pages")))
+    provider.will(reply_with("", a_tool_call("get_pages")))
     assert [call.name for call in host.asks().calls] == ["get_pages"]
 
 
@@ -617,13 +630,13 @@ def test_a_model_that_only_calls_memory_is_stopped_with_a_warning(
     provider: Provider, session: Session, caplog: pytest.LogCaptureFixture, format: str, way: str
 ) -> None:
     host = Host(provider, session, format, way)
-    provider.will(*(says("Reading.", asks("memory_list")) for _ in range(MAX_ROUNDS)), says("Yes."))
+    provider.will(*(reply_with("Reading.", a_tool_call("memory_list")) for _ in range(MAX_ROUNDS)), reply_with("Yes."))
     reply = host.says("Are you done?")
     assert reply.calls == []
-    assert (len(provider.asked), provider.unused) == (MAX_ROUNDS, 1)
+    assert (len(provider.requests), provider.unused) == (MAX_ROUNDS, 1)
     assert "stopped after 16 rounds" in caplog.text
     assert host.says("And now?").text == "Yes."
-    assert grows(provider.asked)
+    assert grows(provider.requests)
 
 
 def choice_of(format: str, name: str) -> Json:
@@ -638,12 +651,12 @@ def choice_of(format: str, name: str) -> Json:
 @pytest.mark.parametrize("way", ["create", "stream"])
 def test_a_forced_memory_tool_is_called_once(provider: Provider, session: Session, format: str, way: str) -> None:
     choice = choice_of(format, "working_memory_update")
-    provider.will(says("", NOTE), says("Noted."), says("", NOTE), says("Noted."))
+    provider.will(reply_with("", NOTE), reply_with("Noted."), reply_with("", NOTE), reply_with("Noted."))
     host = Host(provider, session, format, way, tool_choice=choice)
     assert host.says("Note this.").text == "Noted."
     host.says("And this.")
     free: Any = {"type": "auto"} if format == ANTHROPIC else "auto"
-    assert [request.body["tool_choice"] for request in provider.asked] == [choice, free, choice, free]
+    assert [request.body["tool_choice"] for request in provider.requests] == [choice, free, choice, free]
 
 
 ANY: dict[str, Any] = {CHAT: "required", RESPONSES: "required", ANTHROPIC: {"type": "any"}}
@@ -651,31 +664,31 @@ ANY: dict[str, Any] = {CHAT: "required", RESPONSES: "required", ANTHROPIC: {"typ
 
 @formats
 def test_a_tool_choice_that_host_tools_can_satisfy_stays(provider: Provider, session: Session, format: str) -> None:
-    provider.will(says("", NOTE), says("", PAGE))
+    provider.will(reply_with("", NOTE), reply_with("", PAGE))
     reply = Host(provider, session, format, tool_choice=ANY[format]).says("Look, and note it.")
     assert [call.name for call in reply.calls] == ["get_page"]
-    assert [request.body["tool_choice"] for request in provider.asked] == [ANY[format]] * 2
+    assert [request.body["tool_choice"] for request in provider.requests] == [ANY[format]] * 2
 
 
 @formats
 def test_without_host_tools_a_forced_choice_is_a_memory_tool(provider: Provider, session: Session, format: str) -> None:
-    provider.will(says("", NOTE), says("Noted."))
+    provider.will(reply_with("", NOTE), reply_with("Noted."))
     host = Host(provider, session, format, tool_choice=ANY[format])
     del host.options["tools"]
     assert host.says("Note this.").text == "Noted."
-    assert provider.asked[1].body["tool_choice"] == ({"type": "auto"} if format == ANTHROPIC else "auto")
+    assert provider.requests[1].body["tool_choice"] == ({"type": "auto"} if format == ANTHROPIC else "auto")
 
 
 @pytest.mark.parametrize("mode", ["required", "auto"])
 def test_allowed_tools_stay_restricted_in_later_rounds(provider: Provider, session: Session, mode: str) -> None:
     allowed: Json = {"mode": mode, "tools": [{"type": "function", "name": "working_memory_update"}]}
     chat: Json = {**allowed, "tools": [choice_of(CHAT, "working_memory_update")]}
-    provider.will(*[says("", NOTE), says("Noted.")] * 2)
+    provider.will(*[reply_with("", NOTE), reply_with("Noted.")] * 2)
     Host(provider, session, RESPONSES, tool_choice={"type": "allowed_tools", **allowed}).says("Note this.")
     Host(provider, session, CHAT, tool_choice={"type": "allowed_tools", "allowed_tools": chat}).says("Note this.")
     free = {"mode": "auto"}
-    assert provider.asked[1].body["tool_choice"] == {"type": "allowed_tools", **allowed, **free}
-    assert provider.asked[3].body["tool_choice"] == {"type": "allowed_tools", "allowed_tools": {**chat, **free}}
+    assert provider.requests[1].body["tool_choice"] == {"type": "allowed_tools", **allowed, **free}
+    assert provider.requests[3].body["tool_choice"] == {"type": "allowed_tools", "allowed_tools": {**chat, **free}}
 
 
 @formats
@@ -685,12 +698,15 @@ def test_dropping_half_a_call_keeps_the_rounds_before_it(
 ) -> None:
     cut = {CHAT: "length", RESPONSES: "incomplete", ANTHROPIC: "max_tokens"}[format]
     host = Host(provider, session, format, way)
-    provider.will(says("", NOTE), says("I look.", PAGE, reason=cut), says("Sorry."))
+    provider.will(reply_with("", NOTE), reply_with("I look.", PAGE, reason=cut), reply_with("Sorry."))
     reply = host.says("Note this, and look.")
     host.list[-len(reply.kept) :] = [{"role": "assistant", "content": reply.text}]
     host.says("Go on.")
-    assert "Ada wants the page" in str(provider.asked[-1].messages[-4:-2])
-    assert ("get_page" in str(provider.asked[-1].messages), str(provider.asked[-1].messages).count("I look.")) == (
+    assert "Ada wants the page" in str(provider.requests[-1].messages[-4:-2])
+    assert (
+        "get_page" in str(provider.requests[-1].messages),
+        str(provider.requests[-1].messages).count("I look."),
+    ) == (
         False,
         1,
     )
@@ -712,12 +728,16 @@ def test_a_cut_off_reply_is_shown_and_none_of_its_tools_run(
     provider: Provider, session: Session, format: str, reason: str, way: str
 ) -> None:
     host = Host(provider, session, format, way)
-    provider.will(says("First.", asks("memory_list")), says("Half a sent", NOTE, reason=reason), says("Sorry."))
+    provider.will(
+        reply_with("First.", a_tool_call("memory_list")),
+        reply_with("Half a sent", NOTE, reason=reason),
+        reply_with("Sorry."),
+    )
     reply = host.says("Note this.")
     assert (bare(reply.text), reply.calls, reply.whole) == (bare("First. Half a sent"), [], False)
-    assert (session.scratchpad.snapshot, len(provider.asked)) == ("", 2)
+    assert (session.scratchpad.snapshot, len(provider.requests)) == ("", 2)
     assert host.says("Go on.").text == "Sorry."
-    assert grows(provider.asked)
+    assert grows(provider.requests)
 
 
 # -- failed calls ------------------------------------------------------------------------------------------
@@ -736,12 +756,12 @@ def test_a_failed_call_changes_nothing_and_can_be_retried(
     provider: Provider, session: Session, format: str, way: str
 ) -> None:
     host = Host(provider, session, format, way)
-    provider.will(Fails(500), says("Hello."))
+    provider.will(ScriptedFailure(500), reply_with("Hello."))
     with pytest.raises(FAILURES, match="The server had an error"):
         host.says("Hi.")
     assert conversation_wires(session) == [person("Hi.")]
     assert host.asks().text == "Hello."
-    assert grows(provider.asked)
+    assert grows(provider.requests)
 
 
 @pytest.mark.spec("A6")
@@ -751,15 +771,15 @@ def test_a_call_that_fails_in_a_later_round_continues_from_there(
     provider: Provider, session: Session, format: str, way: str
 ) -> None:
     host = Host(provider, session, format, way)
-    provider.will(says("", NOTE), Fails(529), says("Noted."))
+    provider.will(reply_with("", NOTE), ScriptedFailure(529), reply_with("Noted."))
     with pytest.raises(FAILURES):
         host.says("Note this.")
     assert host.asks().text == "Noted."
     assert host.list[0] == person("Note this.")
-    assert grows(provider.asked)
-    assert body_text(provider.asked[-1]).count("Ada wants the page About Us.") == body_text(provider.asked[1]).count(
-        "Ada wants the page About Us."
-    )
+    assert grows(provider.requests)
+    assert body_text(provider.requests[-1]).count("Ada wants the page About Us.") == body_text(
+        provider.requests[1]
+    ).count("Ada wants the page About Us.")
 
 
 @pytest.mark.spec("J3")
@@ -769,7 +789,7 @@ def test_a_broken_connection_raises_and_nothing_is_recorded(
     provider: Provider, session: Session, format: str, way: str
 ) -> None:
     host = Host(provider, session, format, way)
-    provider.will(says("A long reply. " * 20, NOTE, torn=True), says("Hello."))
+    provider.will(reply_with("A long reply. " * 20, NOTE, torn=True), reply_with("Hello."))
     with pytest.raises(Exception, match=r"Connection error|peer closed|incomplete|RemoteProtocol"):
         host.says("Hi.")
     assert conversation_wires(session) == [person("Hi.")]
@@ -783,7 +803,7 @@ def test_a_broken_connection_raises_and_nothing_is_recorded(
 def test_a_stream_without_an_end_is_recorded_as_cut_off(
     provider: Provider, session: Session, format: str, way: str
 ) -> None:
-    provider.will(says("A reply.", NOTE, short=True), says("Hello."))
+    provider.will(reply_with("A reply.", NOTE, short=True), reply_with("Hello."))
     host = Host(provider, session, format, way)
     assert host.says("Hi.").text == "A reply."
     assert session.scratchpad.snapshot == ""
@@ -793,18 +813,18 @@ def test_a_stream_without_an_end_is_recorded_as_cut_off(
     assert (reply.text, [call.name for call in reply.calls]) == ("Hi.\nA reply.", ["working_memory_update"])
     assert "cut off" in str(reply.results[0])
     assert host.says("Go on.").text == "Hello."
-    assert grows(provider.asked)
+    assert grows(provider.requests)
 
 
 @formats
 def test_an_empty_stream_is_not_a_reply(provider: Provider, session: Session, format: str) -> None:
-    provider.will(says(short=True))
+    provider.will(reply_with(short=True))
     assert Host(provider, session, format, "stream").says("Hi.").text == ""
     assert conversation_wires(session) == [person("Hi.")]
 
 
 def test_a_stream_closed_early_is_not_recorded(provider: Provider, session: Session) -> None:
-    provider.will(says("One two three four five six seven."), says("Eight."))
+    provider.will(reply_with("One two three four five six seven."), reply_with("Eight."))
     with an_openai(provider) as client:
         wrapped = wrap(client, session)
         seen = ""
@@ -820,7 +840,7 @@ def test_a_stream_closed_early_is_not_recorded(provider: Provider, session: Sess
 
 
 def test_streams_closed_early_leave_no_open_connection(provider: Provider, session: Session) -> None:
-    provider.will(says("", NOTE), says("One two three four five."), says("Hello."))
+    provider.will(reply_with("", NOTE), reply_with("One two three four five."), reply_with("Hello."))
 
     async def count() -> str:
         async with openai.AsyncOpenAI(base_url=provider.openai, api_key="none", max_retries=0) as client:
@@ -842,7 +862,7 @@ def test_streams_closed_early_leave_no_open_connection(provider: Provider, sessi
 def test_a_stream_closed_in_a_later_round_continues_from_the_hosts_list(
     provider: Provider, session: Session, format: str
 ) -> None:
-    provider.will(says("Noting.", NOTE), says("One two three four five."), says("Six."))
+    provider.will(reply_with("Noting.", NOTE), reply_with("One two three four five."), reply_with("Six."))
     seen = ""
     for text in _texts(provider, session, format):
         seen += text
@@ -852,13 +872,13 @@ def test_a_stream_closed_in_a_later_round_continues_from_the_hosts_list(
     host.options.pop("tools")
     host.list = [person("Note this."), {"role": "assistant", "content": seen}]
     assert host.says("Go on.").text == "Six."
-    assert grows(provider.asked)
-    assert "working_memory_update" in json.dumps(provider.asked[-1].messages)
-    assert body_text(provider.asked[-1]).count("One two") == 1
+    assert grows(provider.requests)
+    assert "working_memory_update" in json.dumps(provider.requests[-1].messages)
+    assert body_text(provider.requests[-1]).count("One two") == 1
 
 
 def test_a_stream_that_is_dropped_is_closed(provider: Provider, session: Session) -> None:
-    provider.will(*[says("One two three four five. " * 50)] * 2)
+    provider.will(*[reply_with("One two three four five. " * 50)] * 2)
     gc.disable()
     try:
         with an_openai(provider) as client, an_anthropic(provider) as other:
@@ -880,7 +900,7 @@ def test_a_stream_that_is_dropped_is_closed(provider: Provider, session: Session
 
 
 def test_a_failed_response_is_returned_unchanged(provider: Provider, session: Session) -> None:
-    provider.will(says(reason="failed"), says(reason="failed"))
+    provider.will(reply_with(reason="failed"), reply_with(reason="failed"))
     with an_openai(provider) as client:
         wrapped = wrap(client, session)
         reply = wrapped.responses.create(model="m", input="Hi.")
@@ -896,7 +916,7 @@ def test_a_failed_response_is_returned_unchanged(provider: Provider, session: Se
 @formats
 def test_text_is_streamed_while_the_model_writes(provider: Provider, session: Session, format: str) -> None:
     gate = threading.Event()
-    provider.will(says("I will note that.", NOTE, gate=gate), says("Noted."))
+    provider.will(reply_with("I will note that.", NOTE, gate=gate), reply_with("Noted."))
     seen = ""
     for text in _texts(provider, session, format):
         seen += text
@@ -926,7 +946,7 @@ def _texts(provider: Provider, session: Session, format: str) -> Iterator[str]:
 def test_formatted_output_is_streamed_if_no_round_can_follow(provider: Provider, memory: Memory, tools: Any) -> None:
     session = memory.session("plain", resource="ada", memory_tools=False)
     gate = threading.Event()
-    provider.will(says('{"id": "page-1"}', gate=gate))
+    provider.will(reply_with('{"id": "page-1"}', gate=gate))
     seen = ""
     with an_openai(provider) as client:
         form: Any = {"format": {"type": "json_object"}}
@@ -940,7 +960,7 @@ def test_formatted_output_is_streamed_if_no_round_can_follow(provider: Provider,
 
 
 def test_a_reply_is_recorded_before_the_stream_ends(provider: Provider, session: Session) -> None:
-    provider.will(says("Hello."))
+    provider.will(reply_with("Hello."))
     with an_openai(provider) as client:
         stream = wrap(client, session).chat.completions.create(model="m", messages=[person("Hi.")], stream=True)
         for chunk in stream:
@@ -951,14 +971,14 @@ def test_a_reply_is_recorded_before_the_stream_ends(provider: Provider, session:
 
 
 def test_usage_of_a_streamed_chat_is_recorded_if_the_host_requests_it(provider: Provider, session: Session) -> None:
-    provider.will(says("", NOTE), says("Noted."))
+    provider.will(reply_with("", NOTE), reply_with("Noted."))
     reply = Host(provider, session, CHAT, "stream", stream_options={"include_usage": True}).says("Note this.")
     assert reply.text == "Noted."
     assert session.usage.reported_prompt == 200
 
 
 def test_a_stream_has_the_attributes_of_the_clients_stream(provider: Provider, session: Session) -> None:
-    provider.will(says("", NOTE), says("Noted."))
+    provider.will(reply_with("", NOTE), reply_with("Noted."))
     with an_openai(provider) as client:
         stream = wrap(client, session).chat.completions.create(model="m", messages=[person("Note this.")], stream=True)
         first = stream.response
@@ -981,16 +1001,16 @@ def test_the_client_keeps_its_class_and_other_methods(provider: Provider, sessio
         assert [model.id for model in wrapped.models.list()] == ["model-1"]
         assert wrapped.embeddings.create(model="m", input="a", encoding_format="float").data == []
         assert another.messages.count_tokens(model="m", messages=[{"role": "user", "content": "a"}]).input_tokens == 1
-        assert provider.asked == []
+        assert provider.requests == []
         assert session.state.prompt.calls == 0
 
 
 def test_the_given_client_is_unchanged(provider: Provider, session: Session) -> None:
-    provider.will(says("Hello."))
+    provider.will(reply_with("Hello."))
     with an_openai(provider) as client:
         wrap(client, session)
         client.chat.completions.create(model="m", messages=[person("Hi.")])
-    assert provider.asked[0].body == {"model": "m", "messages": [person("Hi.")]}
+    assert provider.requests[0].body == {"model": "m", "messages": [person("Hi.")]}
 
 
 def test_an_async_client_keeps_its_other_methods(provider: Provider, session: Session) -> None:
@@ -1016,36 +1036,36 @@ def test_an_async_client_keeps_its_other_methods(provider: Provider, session: Se
 def test_clients_for_cloud_providers_can_be_wrapped(
     provider: Provider, session: Session, kind: str, options: Json
 ) -> None:
-    provider.will(*[says("", NOTE), says("Noted.")] * 2)
+    provider.will(*[reply_with("", NOTE), reply_with("Noted.")] * 2)
     talk: Json = {"model": "m", "max_tokens": 9, "messages": [person("Note this.")]}
     with getattr(anthropic, kind)(base_url=provider.anthropic, **options) as client:
         wrapped = wrap(client, session)
         assert isinstance(wrapped, type(client))
         assert wrapped.messages.create(**talk).content[0].text == "Noted."
         assert wrapped.with_options(max_retries=0).beta.messages.create(**talk).content[0].text == "Noted."
-    assert [request.tools[0] for request in provider.asked] == ["working_memory_update"] * 4
+    assert [request.tools[0] for request in provider.requests] == ["working_memory_update"] * 4
     assert session.scratchpad.snapshot == "Ada wants the page About Us."
 
 
 def test_an_endpoint_is_recognized_on_any_base_path(provider: Provider, session: Session) -> None:
-    provider.will(says("", NOTE), says("Noted."))
+    provider.will(reply_with("", NOTE), reply_with("Noted."))
     with openai.OpenAI(base_url=provider.anthropic, api_key="none", max_retries=0) as client:
         body = {"model": "m", "messages": [person("Note this.")]}
         reply = wrap(client, session).post("/v1/chat/completions", body=body, cast_to=ChatCompletion)
         assert reply.choices[0].message.content == "Noted."
         message = {"role": "user", "content": "Hi."}
         wrap(client, session).post("/threads/thread_1/messages", body=message, cast_to=object)
-    assert len(provider.asked) == 2
+    assert len(provider.requests) == 2
 
 
 @pytest.mark.parametrize("copy", ["copy", "with_options"])
 def test_a_client_with_other_options_has_the_same_memory(provider: Provider, session: Session, copy: str) -> None:
-    provider.will(says("Hello."), says("Again."))
+    provider.will(reply_with("Hello."), reply_with("Again."))
     with an_openai(provider) as client:
         other = getattr(wrap(client, session), copy)(default_headers={"X-Mine": "1"})
         other.chat.completions.create(model="m", messages=[person("Hi.")])
         other.with_options(timeout=5).chat.completions.create(model="m", messages=[person("Hi.")])
-    assert [request.headers["x-mine"] for request in provider.asked] == ["1", "1"]
+    assert [request.headers["x-mine"] for request in provider.requests] == ["1", "1"]
     assert session.state.prompt.calls == 2
 
 
@@ -1057,24 +1077,24 @@ def test_the_hosts_system_prompt_comes_first_and_options_are_passed(
     host = Host(provider, session, format, service_tier="auto", **({key: "Be brief."} if key else {}))
     if key is None:
         host.list.append({"role": "system", "content": "Be brief."})
-    provider.will(says("", NOTE), says("Noted."), says("Hello."))
+    provider.will(reply_with("", NOTE), reply_with("Noted."), reply_with("Hello."))
     host.says("Note this.")
     host.says("Hi.")
-    for request in provider.asked:
+    for request in provider.requests:
         assert request.body["service_tier"] == "auto"
         first: Any = request.messages[0]["content"] if key is None else request.body[key]
         assert (first[0]["text"] if format == ANTHROPIC else first) == "Be brief."
-    assert grows(provider.asked)
+    assert grows(provider.requests)
 
 
 def test_omitted_arguments_are_ignored(provider: Provider, session: Session) -> None:
-    provider.will(says("Hello."), says("Hello."))
+    provider.will(reply_with("Hello."), reply_with("Hello."))
     absent: Any = openai.NOT_GIVEN
     with an_openai(provider) as client, an_anthropic(provider) as other:
         wrap(client, session).chat.completions.create(model="m", messages=[person("Hi.")], tools=absent)
         talk: Any = {"model": "m", "max_tokens": 9, "messages": [person("Hi.")], "system": anthropic.NOT_GIVEN}
         wrap(other, session).messages.create(**talk, tools=anthropic.omit)
-    assert [request.tools[0] for request in provider.asked] == ["working_memory_update"] * 2
+    assert [request.tools[0] for request in provider.requests] == ["working_memory_update"] * 2
 
 
 @pytest.mark.spec("D7")
@@ -1084,43 +1104,45 @@ def test_with_store_false_items_are_sent_in_full(
     provider: Provider, session: Session, way: str, include: list[str]
 ) -> None:
     host = Host(provider, session, RESPONSES, way, store=False, include=include)
-    provider.will(says("", NOTE, thinking="Worth keeping."), says("Noted.", thinking="Done."), says("Welcome."))
+    provider.will(
+        reply_with("", NOTE, thinking="Worth keeping."), reply_with("Noted.", thinking="Done."), reply_with("Welcome.")
+    )
     assert host.says("Note this.").text == "Noted."
     assert host.says("Thanks.").text == "Welcome."
-    sent = [(item.get("type"), item.get("id")) for item in provider.asked[-1].messages[2:]]
+    sent = [(item.get("type"), item.get("id")) for item in provider.requests[-1].messages[2:]]
     thought = [("reasoning", "rs_1")], [("reasoning", "rs_2")]
     first, second = thought if include else ([], [])
     expected = [*first, ("function_call", None), ("function_call_output", None), *second, ("message", None)]
     assert sent == [*expected, (None, None)]
-    assert grows(provider.asked)
+    assert grows(provider.requests)
 
 
 def test_audio_is_sent_back_by_its_id(provider: Provider, session: Session) -> None:
     audio = {"id": "aud_1", "data": "c291bmQ=", "expires_at": 1, "transcript": "Hello."}
     session.prepare([person("Say hello.")])
     session.record({"role": "assistant", "content": None, "audio": audio})
-    provider.will(says("Bye."))
+    provider.will(reply_with("Bye."))
     audio_message: Any = {"role": "assistant", "audio": {"id": "aud_1"}}
     with an_openai(provider) as client:
         messages = [person("Say hello."), audio_message, person("Say bye.")]
         wrap(client, session).chat.completions.create(model="m", messages=messages)
-    assert provider.asked[0].messages[2] == {**audio_message, "content": None}
+    assert provider.requests[0].messages[2] == {**audio_message, "content": None}
     assert conversation_wires(session)[1]["audio"] == audio
     assert "splice" not in [event.kind for event in session.events()]
 
 
 def test_with_functions_memory_is_sent_without_its_tools(provider: Provider, session: Session) -> None:
-    provider.will(says("Hello."), says("Hello."))
+    provider.will(reply_with("Hello."), reply_with("Hello."))
     functions: Any = [{"name": "get_page", "parameters": SCHEMA}]
     session.scratchpad.update("Ada is on the phone.")
     with an_openai(provider) as client:
         completions = wrap(client, session).chat.completions
         completions.create(model="m", messages=[person("Hi.")], functions=functions, function_call="auto")
-        assert "Ada is on the phone." in body_text(provider.asked[0])
+        assert "Ada is on the phone." in body_text(provider.requests[0])
         both: Any = {"functions": functions, "tools": TOOLS[CHAT]}
         with pytest.raises(openai.BadRequestError, match="do not go together"):
             completions.create(model="m", messages=[person("Hi.")], **both)
-    assert provider.asked[0].body["functions"] == functions
+    assert provider.requests[0].body["functions"] == functions
 
 
 @pytest.mark.spec("D4", "D7")
@@ -1138,10 +1160,10 @@ def test_a_top_level_cache_mark_replaces_one_of_ours_if_needed(
         {"role": "assistant", "content": "Well."},
         {"role": "user", "content": [{"type": "text", "text": "And now?", **(mark if last and marked else {})}]},
     ]
-    provider.will(says("Hello."))
+    provider.will(reply_with("Hello."))
     with an_anthropic(provider) as client:
         wrap(client, session).messages.create(model="m", max_tokens=9, messages=messages, **mark)
-    body = provider.asked[0].body
+    body = provider.requests[0].body
     assert body["cache_control"] == mark["cache_control"]
     blocks: list[Json] = [
         block for message in body["messages"] if message["role"] == "user" for block in message["content"]
@@ -1158,25 +1180,27 @@ def test_our_marks_get_the_lifetime_of_the_top_level_mark(provider: Provider, se
     hour: Json = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
     texts = [{"type": "text", "text": f"Part {place}.", **(hour if place < marked else {})} for place in range(3)]
     messages: list[Any] = [{"role": "user", "content": texts}]
-    provider.will(says("Hello."))
+    provider.will(reply_with("Hello."))
     with an_anthropic(provider) as client:
         wrap(client, session).messages.create(model="m", max_tokens=9, messages=messages, **hour)
-    assert body_text(provider.asked[0]).count('"cache_control"') == body_text(provider.asked[0]).count('"1h"') >= 3
+    assert (
+        body_text(provider.requests[0]).count('"cache_control"') == body_text(provider.requests[0]).count('"1h"') >= 3
+    )
 
 
 def test_extra_body_is_handled_like_arguments(provider: Provider, session: Session) -> None:
-    provider.will(says("Hello."))
+    provider.will(reply_with("Hello."))
     extra: Json = {"messages": [person("Hi.")], "top_k": 3}
     with an_openai(provider) as client:
         wrap(client, session).chat.completions.create(model="m", messages=[person("Ho.")], extra_body=extra)
     assert conversation_wires(session)[0] == person("Hi.")
-    assert provider.asked[0].body["top_k"] == 3
+    assert provider.requests[0].body["top_k"] == 3
 
 
 def test_text_input_is_one_message_and_no_input_continues_from_the_journal(
     provider: Provider, session: Session
 ) -> None:
-    provider.will(says("Hello."), says("Still here."))
+    provider.will(reply_with("Hello."), reply_with("Still here."))
     with an_openai(provider) as client:
         wrapped = wrap(client, session)
         assert wrapped.responses.create(model="m", input="Hi.").output_text == "Hello."
@@ -1189,7 +1213,7 @@ def test_text_input_is_one_message_and_no_input_continues_from_the_journal(
 def test_with_stored_tools_an_unknown_tool_is_answered_without_the_host(
     provider: Provider, session: Session, way: str
 ) -> None:
-    provider.will(says("Hello."), says("", asks("deploy")), says("There is no such tool."))
+    provider.will(reply_with("Hello."), reply_with("", a_tool_call("deploy")), reply_with("There is no such tool."))
     host = Host(provider, session, RESPONSES, way)
     host.says("Hi.")
     session.add([person("Deploy it.")], format="responses")
@@ -1197,7 +1221,7 @@ def test_with_stored_tools_an_unknown_tool_is_answered_without_the_host(
         create: Any = wrap(client, session).responses.create
         reply = list(create(model="m", stream=True)) if way == "stream" else create(model="m")
         received = ReceivedReply.of(reply, RESPONSES)
-    assert provider.asked[1].tools[0] == "get_page"
+    assert provider.requests[1].tools[0] == "get_page"
     assert (received.calls, received.text) == ([], "There is no such tool.")
 
 
@@ -1206,7 +1230,7 @@ class Page(BaseModel):
 
 
 def test_replies_are_parsed_by_the_client(provider: Provider, session: Session) -> None:
-    provider.will(*[says("", NOTE), says('{"id": "page-1"}')] * 3)
+    provider.will(*[reply_with("", NOTE), reply_with('{"id": "page-1"}')] * 3)
     with an_openai(provider) as client, an_anthropic(provider) as other:
         wrapped = wrap(client, session)
         chat = wrapped.chat.completions.parse(model="m", messages=[person("Which?")], response_format=Page)
@@ -1222,7 +1246,7 @@ def test_replies_are_parsed_by_the_client(provider: Provider, session: Session) 
 
 @pytest.mark.parametrize("first", ['{"id": "page-0"}', "Let me note that."], ids=["in form", "out of form"])
 def test_of_formatted_output_only_the_last_round_is_shown(provider: Provider, session: Session, first: str) -> None:
-    provider.will(*[says(first, NOTE), says('{"id": "page-1"}')] * 7)
+    provider.will(*[reply_with(first, NOTE), reply_with('{"id": "page-1"}')] * 7)
     page, messages = Page(id="page-1"), [person("Which?")]
     talk: Any = {"model": "m", "max_tokens": 9, "messages": messages, "output_format": Page}
     with an_openai(provider) as client, an_anthropic(provider) as other:
@@ -1252,11 +1276,11 @@ def test_of_formatted_output_only_the_last_round_is_shown(provider: Provider, se
 
 
 def test_beta_methods_have_memory_too(provider: Provider, session: Session) -> None:
-    provider.will(says("", NOTE), says("Noted."))
+    provider.will(reply_with("", NOTE), reply_with("Noted."))
     with an_openai(provider) as client:
         answered = wrap(client, session).beta.responses.create(model="m", input="Note this.")
         assert ReceivedReply.of(answered, RESPONSES).text == "Noted."
-    provider.will(says("", NOTE), says("Noted."), says("", NOTE), says("Noted again."))
+    provider.will(reply_with("", NOTE), reply_with("Noted."), reply_with("", NOTE), reply_with("Noted again."))
     talk: Any = {"model": "m", "max_tokens": 9, "messages": [person("Note this.")]}
     with an_anthropic(provider) as client:
         wrapped = wrap(client, session)
@@ -1264,7 +1288,7 @@ def test_beta_methods_have_memory_too(provider: Provider, session: Session) -> N
         assert ReceivedReply.of(reply, ANTHROPIC).text == "Noted."
         with wrapped.beta.messages.stream(**talk) as stream:
             assert stream.get_final_text() == "Noted again."
-    assert len(provider.asked) == 6
+    assert len(provider.requests) == 6
 
 
 # -- unsupported calls -------------------------------------------------------------------------------------
@@ -1294,7 +1318,7 @@ def test_unsupported_arguments_are_rejected_by_name(
         with pytest.raises(InvalidInput) as error:
             endpoint.create(model="m", **content, **argument, **({"max_tokens": 9} if "beta" in resource else {}))
     assert (error.value.field, error.value.value) == (name, value)
-    assert provider.asked == []
+    assert provider.requests == []
 
 
 def test_the_error_names_the_argument_to_pass(provider: Provider, session: Session) -> None:
@@ -1303,7 +1327,7 @@ def test_the_error_names_the_argument_to_pass(provider: Provider, session: Sessi
         running = runner(model="m", max_tokens=9, messages=[person("Hi.")], tools=[])
         with pytest.raises(InvalidInput, match="pass thread=False"):
             next(running)
-    assert provider.asked == []
+    assert provider.requests == []
 
 
 @pytest.mark.parametrize("raw", ["with_raw_response", "with_streaming_response"])
@@ -1315,7 +1339,7 @@ def test_raw_responses_are_rejected(provider: Provider, session: Session, raw: s
             _enter(chat.create(model="m", messages=[person("Hi.")]))
         with pytest.raises(InvalidInput, match="memory has to parse the reply"):
             _enter(messages.create(model="m", max_tokens=9, messages=[person("Hi.")]))
-    assert provider.asked == []
+    assert provider.requests == []
 
 
 def _enter(reply: Any) -> None:
@@ -1353,7 +1377,7 @@ def test_an_invalid_message_is_rejected_and_nothing_is_sent(provider: Provider, 
         bad: Any = [person("Hi."), {"role": "assistant", "content": 7}]
         with pytest.raises(InvalidInput, match=r"messages\[1\]\.content"):
             wrap(client, session).chat.completions.create(model="m", messages=bad)
-    assert provider.asked == []
+    assert provider.requests == []
 
 
 # -- concurrency -------------------------------------------------------------------------------------------
@@ -1361,11 +1385,15 @@ def test_an_invalid_message_is_rejected_and_nothing_is_sent(provider: Provider, 
 
 @pytest.mark.spec("J2")
 def test_threads_that_share_a_client_each_get_their_own_reply(provider: Provider, session: Session) -> None:
-    def answer(body: Json) -> Says:
+    def answer(body: Json) -> ScriptedReply:
         """Add a note first, then answer the question."""
         first, *later = [m for m in body["messages"] if m["role"] != "system"]
         text = first["content"] if isinstance(first["content"], str) else first["content"][0]["text"]
-        return says(f"You said {text}") if later else says("", asks("working_memory_update", {"text": text}))
+        return (
+            reply_with(f"You said {text}")
+            if later
+            else reply_with("", a_tool_call("working_memory_update", {"text": text}))
+        )
 
     provider.will(*[answer] * 24)
     with an_openai(provider) as client:
@@ -1383,7 +1411,7 @@ def test_threads_that_share_a_client_each_get_their_own_reply(provider: Provider
 @pytest.mark.spec("J2")
 def test_a_reply_belongs_to_its_call_if_others_run_meanwhile(provider: Provider, session: Session) -> None:
     gate = threading.Event()
-    provider.will(says("Looking.", PAGE, gate=gate), says("Hello."), says("There is no such tool."))
+    provider.will(reply_with("Looking.", PAGE, gate=gate), reply_with("Hello."), reply_with("There is no such tool."))
     other = json.loads(json.dumps(TOOLS[ANTHROPIC]).replace("get_page", "deploy"))
     with an_anthropic(provider) as client:
         create: Any = partial(wrap(client, session).messages.create, model="m", max_tokens=9)
@@ -1400,7 +1428,7 @@ def test_a_reply_belongs_to_its_call_if_others_run_meanwhile(provider: Provider,
 
 @pytest.mark.parametrize("way", ["async create", "async stream"])
 def test_an_async_client_does_not_block_the_event_loop(provider: Provider, session: Session, way: str) -> None:
-    provider.will(says("", NOTE), says("Noted."))
+    provider.will(reply_with("", NOTE), reply_with("Noted."))
     threads: set[int] = set()
     prepare, record = session.prepare, session.record
 
@@ -1423,14 +1451,14 @@ def test_moving_cache_marks_is_not_an_edit(provider: Provider, session: Session)
     history: list[Any] = []
     with an_anthropic(provider) as client:
         for turn in range(5):
-            provider.will(says("", asks("memory_list")), says(f"Answer {turn}."))
+            provider.will(reply_with("", a_tool_call("memory_list")), reply_with(f"Answer {turn}."))
             question: Json = {"type": "text", "text": f"Question {turn}."}
             newest: Any = {"role": "user", "content": [question | mark]}
             reply = wrap(client, session).messages.create(model="m", max_tokens=9, messages=[*history, newest])
             history += [{"role": "user", "content": [question]}, {"role": "assistant", "content": reply.content}]
-            for sent in provider.asked[-2:]:
+            for sent in provider.requests[-2:]:
                 blocks = [block for message in sent.messages[:-1] for block in message["content"]]
                 assert [block for block in blocks if "cache_control" in block] in ([], [question | mark])
                 assert str(sent.messages).count(str(question | mark)) == 1
     assert "splice" not in [event.kind for event in session.events()]
-    assert grows(provider.asked)
+    assert grows(provider.requests)

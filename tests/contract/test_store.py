@@ -23,9 +23,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from postgres import GIVEN, Tenants, missing
+from postgres import SERVER_VARIABLE, Tenants, missing_reason
 from profiles import examples
-from strategies import any_things, json_values
+from strategies import any_entity_sightings, json_values
 from tables import each_row
 
 from inmind import store as store_package
@@ -81,7 +81,7 @@ postgres = _postgres_tenants.open
 
 @pytest.fixture(scope="module", autouse=True)
 def _a_server(request: pytest.FixtureRequest) -> Iterator[None]:
-    if missing() is None or os.environ.get(GIVEN):
+    if missing_reason() is None or os.environ.get(SERVER_VARIABLE):
         _postgres_tenants.tenants = request.getfixturevalue("tenants")
     yield
     _postgres_tenants.close()
@@ -831,7 +831,7 @@ BY_ANNOTATION: dict[str, st.SearchStrategy[Any]] = {
         ),
         max_size=3,
     ).map(tuple),
-    "tuple[EntitySighting, ...]": st.lists(any_things(), max_size=3).map(tuple),
+    "tuple[EntitySighting, ...]": st.lists(any_entity_sightings(), max_size=3).map(tuple),
     "tuple[int, int]": st.tuples(st.integers(), st.integers()),
     "tuple[PageLine, ...]": st.lists(
         st.builds(

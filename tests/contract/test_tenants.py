@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from postgres import Run, Server
-from tenant_builders import ODD_NAMES, OPERATOR, REFUSED_NAMES, lived, made, operators_url
+from tenant_builders import ODD_NAMES, OPERATOR, REFUSED_NAMES, create_tenant, fill_tenant, operator_url
 
 from inmind import Memory
 from inmind.apps.tenants.folders import TenantHomes
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.spec("J8")
 def server(postgres_run: Run) -> Generator[Server]:
     with postgres_run.server() as own:
         own.start()
-        operators_url(own)
+        operator_url(own)
         yield own
 
 
@@ -55,8 +55,8 @@ def open_as_operator(tenants: Tenants, name: str) -> None:
 
 
 def test_a_new_tenant_opens_its_memory_with_its_address(tenants: Tenants) -> None:
-    address = made(tenants, "ada")
-    lived(address)
+    address = create_tenant(tenants, "ada")
+    fill_tenant(address)
     with Memory.open(address, embedder=None) as memory:
         assert memory.session("shop").read("detail/harbour.md").startswith("# Harbour")
     [one] = tenants.list_all()
@@ -65,7 +65,7 @@ def test_a_new_tenant_opens_its_memory_with_its_address(tenants: Tenants) -> Non
 
 
 def test_tenants_with_any_names_are_separate(tenants: Tenants) -> None:
-    addresses = {name: made(tenants, name) for name in ODD_NAMES}
+    addresses = {name: create_tenant(tenants, name) for name in ODD_NAMES}
     assert names(tenants) == sorted(ODD_NAMES)
     for number, (name, address) in enumerate(addresses.items()):
         with Memory.open(address, embedder=None) as memory:
@@ -83,7 +83,7 @@ def test_tenants_with_any_names_are_separate(tenants: Tenants) -> None:
 @pytest.mark.parametrize("name", [*REFUSED_NAMES, None, 7, b"ada"], ids=repr)
 def test_names_that_are_invalid_in_one_store_are_refused_by_all(tenants: Tenants, name: str) -> None:
     calls: list[Callable[[str], object]] = [
-        lambda name: made(tenants, name),
+        lambda name: create_tenant(tenants, name),
         tenants.inventory,
         partial(open_as_operator, tenants),
         tenants.erase,
@@ -96,20 +96,20 @@ def test_names_that_are_invalid_in_one_store_are_refused_by_all(tenants: Tenants
 
 
 def test_an_existing_name_is_refused_and_its_tenant_is_unchanged(tenants: Tenants) -> None:
-    address = made(tenants, "ada")
-    lived(address)
+    address = create_tenant(tenants, "ada")
+    fill_tenant(address)
     before = tenants.inventory("ada")
     with pytest.raises(InvalidInput, match="a tenant name that does not exist yet"):
-        made(tenants, "ada")
+        create_tenant(tenants, "ada")
     assert tenants.inventory("ada") == before
-    lived(address, session="later")
+    fill_tenant(address, session="later")
 
 
 def test_a_tenant_left_by_a_killed_creation_is_created_again(tenants: Tenants) -> None:
     """Its password was never handed out, so no process could have logged in."""
     with pytest.raises(KeyboardInterrupt), tenants.create("ada"):
         raise KeyboardInterrupt
-    lived(made(tenants, "ada"))
+    fill_tenant(create_tenant(tenants, "ada"))
     assert tenants.inventory("ada").events > 3
 
 
@@ -117,7 +117,7 @@ def test_a_tenant_left_by_a_killed_creation_is_created_again(tenants: Tenants) -
 
 
 def test_an_unknown_tenant_is_not_found_and_not_created(tenants: Tenants) -> None:
-    made(tenants, "ada")
+    create_tenant(tenants, "ada")
     for call in (tenants.inventory, partial(open_as_operator, tenants), tenants.erase):
         with pytest.raises(NotFound):
             call("bob")
@@ -126,7 +126,7 @@ def test_an_unknown_tenant_is_not_found_and_not_created(tenants: Tenants) -> Non
 
 
 def test_an_inventory_counts_all_streams_and_keys(tenants: Tenants) -> None:
-    address = made(tenants, "ada")
+    address = create_tenant(tenants, "ada")
     assert tenants.inventory("ada") == EMPTY_INVENTORY
     with Memory.open(address, embedder=None) as memory:
         memory.resource("ada").note("likes tea", key="a")
@@ -140,23 +140,23 @@ def test_an_inventory_counts_all_streams_and_keys(tenants: Tenants) -> None:
 
 
 def test_an_erased_tenant_is_gone_and_the_others_are_unchanged(tenants: Tenants) -> None:
-    ada, bob = made(tenants, "ada"), made(tenants, "bob")
-    lived(ada)
-    lived(bob)
+    ada, bob = create_tenant(tenants, "ada"), create_tenant(tenants, "bob")
+    fill_tenant(ada)
+    fill_tenant(bob)
     before_bob, before = tenants.inventory("bob"), tenants.inventory("ada")
     assert tenants.erase("ada") == before
     assert names(tenants) == ["bob"]
     assert tenants.inventory("bob") == before_bob
-    lived(bob, session="later")
+    fill_tenant(bob, session="later")
     with pytest.raises(NotFound):
         tenants.inventory("ada")
-    assert made(tenants, "ada")
+    assert create_tenant(tenants, "ada")
     assert tenants.inventory("ada").events == 0
 
 
 def test_a_locked_tenant_refuses_writes_until_it_is_released(tenants: Tenants) -> None:
-    address = made(tenants, "ada")
-    lived(address)
+    address = create_tenant(tenants, "ada")
+    fill_tenant(address)
     with Memory.open(address, embedder=None) as memory, ThreadPoolExecutor() as pool:
         with tenants.lock("ada") as held:
             seen = held.inventory()
@@ -171,21 +171,21 @@ def test_a_locked_tenant_refuses_writes_until_it_is_released(tenants: Tenants) -
 
 
 def test_a_locked_tenant_is_erased_when_the_block_succeeds(tenants: Tenants) -> None:
-    address = made(tenants, "ada")
-    lived(address)
+    address = create_tenant(tenants, "ada")
+    fill_tenant(address)
     before = tenants.inventory("ada")
     with pytest.raises(ZeroDivisionError), tenants.lock("ada") as held:
         assert held.erase() or 1 / 0
     assert tenants.inventory("ada") == before
-    lived(address, session="later")
+    fill_tenant(address, session="later")
     with tenants.lock("ada") as held:
         held.erase()
     assert names(tenants) == []
 
 
 def test_an_open_memory_of_an_erased_tenant_fails_with_the_next_call(tenants: Tenants) -> None:
-    address = made(tenants, "ada")
-    lived(address)
+    address = create_tenant(tenants, "ada")
+    fill_tenant(address)
     with Memory.open(address, embedder=None) as memory:
         session = memory.session("shop")
         session.note("one more")

@@ -15,7 +15,7 @@ from bundle_builders import Lines, change_events, export_home, fill_home_with_al
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from profiles import examples
-from strategies import any_things, json_values
+from strategies import any_entity_sightings, json_values
 from tables import each_row
 
 from inmind import Memory
@@ -54,7 +54,7 @@ WIRES: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
 PAYLOADS: st.SearchStrategy[EventPayload] = st.one_of(
     st.builds(DocumentWritten, path=st.sampled_from(["overview.md", "detail/港口.md"]), text=PLAIN),
     st.builds(MessageAdded, wire=WIRES),
-    st.builds(EntitiesSeen, sightings=st.lists(any_things(), max_size=2).map(tuple)).filter(
+    st.builds(EntitiesSeen, sightings=st.lists(any_entity_sightings(), max_size=2).map(tuple)).filter(
         lambda seen: NUL not in encode_payload(seen)
     ),
     st.builds(

@@ -11,7 +11,16 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from dream_checks import accounted, events_of, folder_of, in_order, shown, standing, text_of, without_header
+from dream_checks import (
+    account_for_notes,
+    check_dream_order,
+    check_files,
+    committed_dreams,
+    events_of,
+    folder_of,
+    text_of,
+    without_header,
+)
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -80,7 +89,7 @@ class Dreaming(RuleBasedStateMachine):
         self.resume()
         dream = self.memory.dream("ada")
         assert dream.status == "done", dream
-        assert accounted(self.memory, taken_off=self.removed_notes).waiting == []
+        assert account_for_notes(self.memory, removed=self.removed_notes).waiting == []
 
     @rule(phase=st.sampled_from(PHASES), text=NOTES)
     def dream_while_a_note_is_added(self, phase: str, text: str) -> None:
@@ -162,9 +171,9 @@ class Dreaming(RuleBasedStateMachine):
     @invariant()
     def every_note_is_in_one_place(self) -> None:
         self.sync_files()
-        accounted(self.memory, taken_off=self.removed_notes)
-        in_order(self.memory)
-        shown(self.memory)
+        account_for_notes(self.memory, removed=self.removed_notes)
+        check_dream_order(self.memory)
+        check_files(self.memory)
 
     @invariant()
     def lines_of_users_are_on_the_page(self) -> None:
@@ -176,7 +185,7 @@ class Dreaming(RuleBasedStateMachine):
         events = events_of(self.memory)
         committed = {
             note
-            for event in standing(events)
+            for event in committed_dreams(events)
             if isinstance(event.payload, DreamCommitted)
             for note in event.payload.notes
         }

@@ -11,7 +11,7 @@ import pytest
 from builders import WHEN, an_event
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import json_values, things
+from strategies import entity_sightings, json_values
 
 from inmind.core.events.base import Event, EventPayload, Origin, Trust
 from inmind.core.events.entities import EntitiesRestored, EntitiesSeen, EntityPinned, EntitySighting
@@ -96,8 +96,8 @@ def test_extracted_entities_can_be_stored_rendered_and_serialized(tool: str, res
 # -- the fold ----------------------------------------------------------------------------------------------
 
 PAYLOADS = st.one_of(
-    st.lists(things(), min_size=1, max_size=4).map(lambda seen: EntitiesSeen(tuple(seen))),
-    st.lists(things(), min_size=1, max_size=4).map(lambda seen: EntitiesRestored(tuple(seen))),
+    st.lists(entity_sightings(), min_size=1, max_size=4).map(lambda seen: EntitiesSeen(tuple(seen))),
+    st.lists(entity_sightings(), min_size=1, max_size=4).map(lambda seen: EntitiesRestored(tuple(seen))),
     st.builds(
         EntityPinned, st.sampled_from(["page", "media", "order"]), st.sampled_from(["page-1", "7"]), st.booleans()
     ),
@@ -153,7 +153,7 @@ def test_positions_in_a_list_do_not_change_when_entries_are_used(size: int, data
 
 
 @pytest.mark.spec("B4")
-@given(st.lists(things(), max_size=8))
+@given(st.lists(entity_sightings(), max_size=8))
 def test_the_front_of_the_window_is_not_deleted(seen: list[EntitySighting]) -> None:
     entities = Entities()
     for seq, thing in enumerate(seen, start=1):
@@ -164,7 +164,7 @@ def test_the_front_of_the_window_is_not_deleted(seen: list[EntitySighting]) -> N
 
 
 @pytest.mark.spec("A2", "B2")
-@given(st.lists(st.lists(things(), min_size=1, max_size=3), min_size=1, max_size=8), st.integers(1, 4))
+@given(st.lists(st.lists(entity_sightings(), min_size=1, max_size=3), min_size=1, max_size=8), st.integers(1, 4))
 def test_folding_again_from_any_state_gives_the_same_result(batches: list[list[EntitySighting]], at: int) -> None:
     """States are immutable: a state derived from another does not change it."""
     states = [Entities()]

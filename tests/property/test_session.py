@@ -24,10 +24,10 @@ from scratchpad_model import (
     SCHEMA,
     VALUES,
     State,
+    apply_model_update,
+    apply_update,
     arguments,
     merge_child,
-    updated,
-    updated_by_model,
 )
 
 from inmind import Memory, Prompt, Recorded, Session, default_layers
@@ -155,7 +155,7 @@ class AnySession(RuleBasedStateMachine):
     @rule(values=VALUES, delete=PATHS)
     def update(self, values: State, delete: list[str]) -> None:
         self.session.scratchpad.update(values, delete=delete)
-        self._set_pad(updated(self.pad, values, delete))
+        self._set_pad(apply_update(self.pad, values, delete))
 
     @rule(words=WORDS, calls=st.lists(CALLS, max_size=3), twice=st.booleans())
     def reply(self, words: str, calls: list[tuple[str, Any]], twice: bool) -> None:
@@ -189,7 +189,7 @@ class AnySession(RuleBasedStateMachine):
         child = self._child(id)
         child.scratchpad.update(values, delete=delete)
         changes, pad = self.children[id]
-        after = updated(pad, values, delete)
+        after = apply_update(pad, values, delete)
         self.children[id] = (changes + (after != pad), after)
         assert child.scratchpad.snapshot == after
 
@@ -292,7 +292,7 @@ class AnySession(RuleBasedStateMachine):
                 and not isinstance(call_arguments, str)
                 and reply.wire["id"] not in self.applied_to_resource
             ):
-                states.append(updated_by_model(states[-1], call_arguments))
+                states.append(apply_model_update(states[-1], call_arguments))
         if self.scope == "resource" and any(state != self.pad for state in states):
             self.applied_to_resource.add(reply.wire["id"])
         self._set_pad(states[-1])

@@ -15,7 +15,16 @@ from typing import Any
 
 import pytest
 from builders import home_of
-from dream_checks import accounted, events_of, folder_of, found, in_order, pages_of, shown, text_of
+from dream_checks import (
+    account_for_notes,
+    check_dream_order,
+    check_files,
+    events_of,
+    folder_of,
+    pages_of,
+    search_finds,
+    text_of,
+)
 from torture.harness import ActorChannel
 from torture.session_steps import sound
 
@@ -83,7 +92,7 @@ def dream_and_report(channel: ActorChannel, *, home: str) -> dict[str, Any]:
         channel.report("done")
         events = events_of(memory)
         ends = [*(event.seq - 1 for event in events if event.starts_batch and event.seq > before), len(events)]
-        taken = len(accounted(memory).taken_in)
+        taken = len(account_for_notes(memory).taken_in)
         proposals = sum(isinstance(event.payload, DreamProposed) for event in events)
         return {
             "ends": ends,
@@ -107,7 +116,7 @@ def check(channel: ActorChannel, *, home: str, expected: dict[str, Any], done: b
         started = any(isinstance(event.payload, DreamStarted) for event in events_of(memory)[expected["ends"][0] :])
         committed = version == expected["ends"][-1]
         _check_invariants(memory)
-        assert len(accounted(memory).waiting) == (0 if committed else len(WAITING))
+        assert len(account_for_notes(memory).waiting) == (0 if committed else len(WAITING))
         if started and not committed:
             with pytest.raises(DreamRunning):
                 memory.dream("ada")
@@ -134,7 +143,7 @@ def resume(home: str, expected: dict[str, Any]) -> None:
             again = memory.dream("ada")
         assert (again.status, late in again.notes) == ("done", True), again
         _check_invariants(memory)
-        account = accounted(memory)
+        account = account_for_notes(memory)
         assert (account.waiting, len(account.taken_in)) == ([], expected["taken"] + 1)
         missing = entry_texts(expected["pages"][-1]) - entry_texts(text_of(memory, MEMORY_PAGE_PATH))
         assert not missing, f"an undisturbed dream would have {missing}"
@@ -181,7 +190,7 @@ def note_many(channel: ActorChannel, *, home: str, number: int) -> list[str]:
 def look(channel: ActorChannel, *, home: str) -> dict[str, Any]:
     with opened(home) as memory:
         _check_invariants(memory)
-        account = accounted(memory)
+        account = account_for_notes(memory)
         statuses = [dream.status for dream in memory.resource("ada").dreams()]
     sound(Path(home))
     channel.report("looked")
@@ -237,11 +246,11 @@ def dream_without_room(channel: ActorChannel, *, home: str, room: int) -> list[s
                 memory.session("shop", resource="ada", cwd="/w").read(path)
                 for path in (MEMORY_PAGE_PATH, NOTES_PAGE_PATH)
             ] == before
-            assert len(accounted(memory).waiting) == len(WAITING)
+            assert len(account_for_notes(memory).waiting) == len(WAITING)
         clock.now = LATER
         assert memory.dream("ada").status == "done"
         _check_invariants(memory)
-        assert accounted(memory).waiting == []
+        assert account_for_notes(memory).waiting == []
     sound(Path(home))
     return [code, dream.status, dream.code]
 
@@ -260,11 +269,11 @@ def opened(home: str, at: datetime = NOON, *, clock: ManualClock | None = None) 
 def _check_invariants(memory: Memory) -> None:
     session = memory.session("shop", resource="ada", cwd="/w")
     page = session.read(MEMORY_PAGE_PATH)  # reading synchronises files and journal
-    shown(memory)
-    in_order(memory)
-    accounted(memory)
-    assert all(found(memory, text) for text in WAITING)
-    assert REMARK in session.read(NOTES_PAGE_PATH) or found(memory, REMARK)
+    check_files(memory)
+    check_dream_order(memory)
+    account_for_notes(memory)
+    assert all(search_finds(memory, text) for text in WAITING)
+    assert REMARK in session.read(NOTES_PAGE_PATH) or search_finds(memory, REMARK)
     assert USER_LINE in page or entry_texts(SEED) <= entry_texts(page), page
     backup = folder_of(home_of(memory)) / SEED_BACKUP
     assert not backup.exists() or backup.read_text("utf-8") == SEED

@@ -32,7 +32,7 @@ import pytest
 from fork_server import ForkServer
 
 TESTS = Path(__file__).parents[1]
-SECONDS = 60.0
+TIMEOUT_SECONDS = 60.0
 """Timeout of an actor; none needs a tenth of it."""
 
 # Each of these can leave the disk in another state. Writing to a mapping is no system call; kills at random moments
@@ -93,7 +93,7 @@ class RunningActor:
     def __init__(self, actor: Actor, *, fresh: bool = False, wrapped: Sequence[str] = (), **arguments: Any) -> None:
         """`fresh`: in a new interpreter, to its regular end; `wrapped`: the command to run it with."""
         self._socket, theirs = socket.socketpair()
-        self._socket.settimeout(SECONDS)
+        self._socket.settimeout(TIMEOUT_SECONDS)
         self._incoming = b""
         self._reports: list[list[Any]] = []
         name = f"{actor.__module__}:{actor.__name__}"
@@ -180,7 +180,7 @@ class _StartedProcess:
         os.killpg(self._process.pid, signal.SIGKILL)
 
     def end(self) -> tuple[int, str]:
-        output, _ = self._process.communicate(timeout=SECONDS)
+        output, _ = self._process.communicate(timeout=TIMEOUT_SECONDS)
         return self._process.returncode, output.decode(errors="replace")
 
 
@@ -201,7 +201,7 @@ class _ForkedProcess:
 
     def end(self) -> tuple[int, str]:
         with self._output:
-            code = self._process.wait(SECONDS)
+            code = self._process.wait(TIMEOUT_SECONDS)
             self._output.seek(0)
             return code, self._output.read().decode(errors="replace")
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from dream_checks import accounted, events_of, in_order, text_of
+from dream_checks import account_for_notes, check_dream_order, events_of, text_of
 from torture.harness import ActorChannel
 
 from inmind import Memory
@@ -28,7 +28,13 @@ from inmind.testing import ManualClock
 NOON = datetime(2026, 3, 12, 12, tzinfo=UTC)
 LATER = NOON + LEASE_DURATION + timedelta(seconds=1)
 
-BEHIND = {"begun": "gather", "gathered": "propose", "proposed": "check", "checked": "commit", "committed": "index"}
+PHASE_AFTER_STAGE = {
+    "begun": "gather",
+    "gathered": "propose",
+    "proposed": "check",
+    "checked": "commit",
+    "committed": "index",
+}
 """The phase that a dream enters right after each stage was stored."""
 
 COST = (900, 100)
@@ -108,18 +114,18 @@ def dream(
     with opened(home, calls, LATER if later else NOON, unusable) as memory:
         result = memory.dream("ada", key=key)
         channel.report("done")
-        in_order(memory)
-        accounted(memory)
+        check_dream_order(memory)
+        account_for_notes(memory)
         return describe_dream(memory, result.id)
 
 
-def end_behind(
+def stop_after_stage(
     channel: ActorChannel, *, home: str, calls: str, stage: str, how: str, key: str | None = None, minutes: int = 0
 ) -> dict[str, Any]:
     """Stop or kill the process after a stage, `minutes` past noon; a stopped one may continue."""
 
     def stop(phase: str, _: str) -> None:
-        if phase == BEHIND[stage]:
+        if phase == PHASE_AFTER_STAGE[stage]:
             channel.report("ending", stage)
             os.kill(os.getpid(), getattr(signal, how))
 
@@ -128,7 +134,7 @@ def end_behind(
         return describe_dream(memory, result.id)
 
 
-def end_behind_an_answer(channel: ActorChannel, *, home: str, calls: str, unusable: int, answers: int = 1) -> None:
+def die_after_answer(channel: ActorChannel, *, home: str, calls: str, unusable: int, answers: int = 1) -> None:
     """Kill the process when this many answers are in the journal."""
     record, remaining = DreamLease.record_answer, iter(range(answers - 1, -1, -1))
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from postgres import Run, Server
-from tenant_builders import lived, made
+from tenant_builders import create_tenant, fill_tenant
 from torture import tenants
 from torture.harness import ask, need_strace, points_of, run, sample_points, seeded_random, traced
 
@@ -29,9 +29,9 @@ def servers(postgres_run: Run) -> Generator[list[Server]]:
 
 
 def create_filled_tenant(place: Tenants) -> None:
-    address = made(place, tenants.NAME)
-    lived(address)
-    lived(address, session="later")
+    address = create_tenant(place, tenants.NAME)
+    fill_tenant(address)
+    fill_tenant(address, session="later")
 
 
 # -- between homes: at system calls ---------------------------------------------------------------------------
@@ -112,10 +112,10 @@ def test_a_move_killed_in_the_last_round_leaves_the_source_usable(
     homes, url = str(tmp_path / "homes"), servers[0].url(tcp=True)
     here, there = (homes, url) if way == "from a folder" else (url, homes)
     with tenants.tenants_at(here) as source, tenants.tenants_at(there) as target:
-        address = made(source, tenants.NAME)
-        lived(address)
+        address = create_tenant(source, tenants.NAME)
+        fill_tenant(address)
         assert run(tenants.move_tenant, here=here, there=there, die=True).killed
-        lived(address, session="later")
+        fill_tenant(address, session="later")
         before = ask(tenants.look, place=here)
         assert retry({"here": here, "there": there}) == []
         assert (ask(tenants.look, place=here), ask(tenants.look, place=there)) == (None, before)

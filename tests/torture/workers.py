@@ -13,7 +13,7 @@ from typing import Any
 from unittest.mock import patch
 
 from torture.harness import ActorChannel
-from torture.stages import BEHIND, PaidModel
+from torture.stages import PHASE_AFTER_STAGE, PaidModel
 
 from inmind import Memory
 from inmind.apps.worker.postgres import DatabaseWorker, job_queue
@@ -28,7 +28,7 @@ from inmind.testing import ManualClock
 SHORT = timedelta(seconds=1)
 """A lease short enough for a test to wait for."""
 
-QUICKLY: Mapping[str, Any] = {
+FAST_SETTINGS: Mapping[str, Any] = {
     "dream.first_minutes": 0,
     "dream.min_crystals": 1,
     "worker.poll_seconds": 0.05,
@@ -56,7 +56,7 @@ class EndlessModel:
 
 
 @contextmanager
-def leases_are_short() -> Generator[None]:
+def short_leases() -> Generator[None]:
     assert LEASE_DURATION > SHORT
     with patch("inmind.dreams.state.LEASE_DURATION", SHORT), patch("inmind.jobs.dreaming.lease.LEASE_DURATION", SHORT):
         yield
@@ -70,27 +70,29 @@ def fill(url: str, *resources: str) -> None:
 
 
 @contextmanager
-def a_worker(
+def open_worker(
     url: str,
     *,
     model: Any = None,
-    most: int = 1,
+    concurrency: int = 1,
     settings: Mapping[str, Any] | None = None,
-    told: Callable[[str, Upkeep], None] | None = None,
+    on_done: Callable[[str, Upkeep], None] | None = None,
     clock: Any = None,
     embedder: Any = None,
 ) -> Generator[DatabaseWorker]:
-    all_settings = {**QUICKLY, **(settings or {})}
+    all_settings = {**FAST_SETTINGS, **(settings or {})}
     with Memory.open(url, embedder=embedder, model=model, settings=all_settings, clock=clock) as memory:
         runner = upkeep_runner_of(memory)
-        yield DatabaseWorker(runner, job_queue(runner), url, concurrency=most, on_done=told or ignore_heartbeats)
+        yield DatabaseWorker(
+            runner, job_queue(runner), url, concurrency=concurrency, on_done=on_done or ignore_heartbeats
+        )
 
 
 def ignore_heartbeats(_: str, __: Upkeep) -> None:
     """The default callback."""
 
 
-def killed_behind(channel: ActorChannel, *, url: str, calls: str, stage: str) -> None:
+def die_after_stage(channel: ActorChannel, *, url: str, calls: str, stage: str) -> None:
     """Run all due jobs until the first dream reaches a stage, and die."""
 
     def kill() -> None:
@@ -100,7 +102,7 @@ def killed_behind(channel: ActorChannel, *, url: str, calls: str, stage: str) ->
     report = DreamLease.report_phase
 
     def stopping(lease: DreamLease, phase: str, detail: str = "") -> None:
-        if phase == BEHIND.get(stage):
+        if phase == PHASE_AFTER_STAGE.get(stage):
             kill()
         report(lease, phase, detail)
 
@@ -110,29 +112,29 @@ def killed_behind(channel: ActorChannel, *, url: str, calls: str, stage: str) ->
 
     model = PaidModel(calls)
     with (
-        leases_are_short(),
+        short_leases(),
         patch.object(DreamLease, "report_phase", stopping),
-        a_worker(url, model=model, told=on_done) as worker,
+        open_worker(url, model=model, on_done=on_done) as worker,
     ):
         worker.run_once()
 
 
-def goes_on(channel: ActorChannel, *, url: str, calls: str) -> None:
+def work_until_killed(channel: ActorChannel, *, url: str, calls: str) -> None:
     """Run until killed."""
     with (
-        leases_are_short(),
+        short_leases(),
         patch("inmind.apps.worker.postgres.RETRY_SECONDS", 0.2),
-        a_worker(
+        open_worker(
             url,
             model=PaidModel(calls),
             settings={"worker.tries": 100},
-            told=lambda owner, _: channel.report("maintained", owner),
+            on_done=lambda owner, _: channel.report("maintained", owner),
         ) as worker,
     ):
         worker.run(1.0)
 
 
-def dies_of_a_proposal(channel: ActorChannel, *, url: str, calls: str) -> None:
+def die_after_proposal(channel: ActorChannel, *, url: str, calls: str) -> None:
     """Work until a new proposal is in the journal, and die."""
     record = DreamLease.record_proposal
 
@@ -142,19 +144,19 @@ def dies_of_a_proposal(channel: ActorChannel, *, url: str, calls: str) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
     with patch.object(DreamLease, "record_proposal", record_and_die):
-        goes_on(channel, url=url, calls=calls)
+        work_until_killed(channel, url=url, calls=calls)
 
 
-def leaves_in_the_middle(channel: ActorChannel, *, url: str) -> None:
+def stop_during_model_call(channel: ActorChannel, *, url: str) -> None:
     """Stop on SIGTERM while a model call is running."""
     model = EndlessModel(lambda: channel.report("asked"))
-    with a_worker(url, model=model) as worker:
+    with open_worker(url, model=model) as worker:
         signal.signal(signal.SIGTERM, lambda _, __: worker.stop())
         worker.run(1.0)
     channel.report("left")
 
 
-def dreams_within(
+def dream_within_limits(
     channel: ActorChannel, *, url: str, calls: str, resources: list[str], limits: dict[str, Any]
 ) -> list[tuple[str, str]]:
     """Return proposer and outcome of each dream; one that has to wait is cancelled."""
@@ -173,5 +175,5 @@ def dreams_within(
         return [dreamt(resource) for resource in resources]
 
 
-def asked(calls: Path) -> int:
+def count_requests(calls: Path) -> int:
     return len(calls.read_text().splitlines()) if calls.exists() else 0

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from mcp import Client, StdioServerParameters, stdio_client
-from mcp_client import called
+from mcp_client import call_tool
 from postgres import Tenants
 from terminal import command, inmind
 from torture import writers
@@ -51,7 +51,7 @@ async def by_mcp(url: str, folder: Path, number: int) -> list[str]:
     parameters = StdioServerParameters(command=program, args=rest, cwd=folder)
     async with Client(stdio_client(parameters)) as client:
         for n in range(number):
-            await called(client, "working_memory_note", note=f"mcp-{n}")
+            await call_tool(client, "working_memory_note", note=f"mcp-{n}")
     return [f"mcp-{n}" for n in range(number)]
 
 

@@ -12,12 +12,12 @@ from random import Random
 
 import psycopg
 import pytest
-from dream_checks import accounted, in_order
+from dream_checks import account_for_notes, check_dream_order
 from postgres import Run, Server, wait_until
 from torture import workers
-from torture.harness import SECONDS, RunningActor, seeded_random
+from torture.harness import TIMEOUT_SECONDS, RunningActor, seeded_random
 from torture.postgres.conftest import OwnServer
-from torture.workers import NOTES, asked, fill
+from torture.workers import NOTES, count_requests, fill
 
 from inmind import Memory
 
@@ -38,24 +38,24 @@ def test_when_workers_and_the_server_die_each_dream_runs_once_and_is_paid_once(
         fill(url, *resources)
         written = [resource_count * len(NOTES)]
         for _ in resources:  # each dies after the first paid answer
-            doomed = RunningActor(workers.dies_of_a_proposal, url=url, calls=str(calls))
+            doomed = RunningActor(workers.die_after_proposal, url=url, calls=str(calls))
             doomed.receive_until("proposed")
             assert doomed.finish().killed
             crash(server, rng)
             note(url, resources, written)
-        assert asked(calls) == resource_count
-        running = [RunningActor(workers.goes_on, url=url, calls=str(calls)) for _ in range(2)]
+        assert count_requests(calls) == resource_count
+        running = [RunningActor(workers.work_until_killed, url=url, calls=str(calls)) for _ in range(2)]
         try:
             for _ in range(crashes):
                 before = count(url, DONE)
                 wait_until(
                     lambda before=before: count(url, DONE) > before or count(url, DONE) == resource_count,
                     "no progress",
-                    seconds=SECONDS,
+                    seconds=TIMEOUT_SECONDS,
                 )
                 crash(server, rng)
                 note(url, resources, written)
-            until = time.monotonic() + max(SECONDS, 2.0 * resource_count)
+            until = time.monotonic() + max(TIMEOUT_SECONDS, 2.0 * resource_count)
             while count(url, DONE) < resource_count or count(url, UNFINISHED):
                 assert time.monotonic() < until, "the jobs do not finish"
                 time.sleep(0.1)
@@ -63,11 +63,11 @@ def test_when_workers_and_the_server_die_each_dream_runs_once_and_is_paid_once(
             for one in running:
                 one.kill()
                 one.finish()
-        assert asked(calls) == resource_count
+        assert count_requests(calls) == resource_count
         with Memory.open(url, embedder=None) as memory:
             for resource in resources:
-                in_order(memory, resource=resource)
-                accounted(memory, resource=resource)
+                check_dream_order(memory, resource=resource)
+                account_for_notes(memory, resource=resource)
                 assert [dream.status for dream in memory.resource(resource).dreams()] == ["done"]
         assert count(url, "SELECT count(*) FROM events WHERE kind = 'note'") == written[0]
         assert server.log.count("was not properly shut down") == resource_count + crashes

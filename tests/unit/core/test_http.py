@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from model_server import Said, fails, model_server
+from model_server import HttpReply, fails, model_server
 from tables import each_row
 
 from inmind.core.http import (
@@ -63,7 +63,7 @@ def test_the_end_marker_of_the_server_is_reported(data: bytes, is_done: bool) ->
 
 def test_an_endless_line_is_refused() -> None:
     with model_server() as server:
-        server.will(Said(b"data: " + b"x" * (MAX_RESPONSE_BYTES + 10), 200, EVENTS))
+        server.will(HttpReply(b"data: " + b"x" * (MAX_RESPONSE_BYTES + 10), 200, EVENTS))
         with pytest.raises(ModelFailed, match="in one line"):
             list(HttpEndpoint(url=server.url).stream_events("chat", {}, headers=bearer, seconds=20))
 
@@ -71,14 +71,16 @@ def test_an_endless_line_is_refused() -> None:
 def test_a_stream_is_retried_until_it_starts_and_not_after() -> None:
     pauses: list[float] = []
     with model_server() as server:
-        server.will(fails(429, Retry_After="0.25"), fails(503), Said(b'data: {"n": 1}\n\n', 200, EVENTS, promised=5))
+        server.will(
+            fails(429, Retry_After="0.25"), fails(503), HttpReply(b'data: {"n": 1}\n\n', 200, EVENTS, promised=5)
+        )
         events = HttpEndpoint(url=server.url, sleep=pauses.append).stream_events(
             "chat", {"q": 1}, headers=bearer, seconds=20
         )
         assert next(events) == {"n": 1}
         with pytest.raises(ModelFailed, match="broke off"):
             next(events)
-        assert len(server.asked) == 3
+        assert len(server.requests) == 3
     assert pauses == [0.25, 4.0]
 
 
@@ -120,7 +122,7 @@ def test_waiting_for_a_heartbeat_has_a_timeout(monkeypatch: pytest.MonkeyPatch) 
 def test_a_slow_reader_gets_all_events() -> None:
     body = b"".join(b'data: {"n": %d}\n\n' % number for number in range(3))
     with model_server() as server:
-        server.will(Said(body, 200, EVENTS))
+        server.will(HttpReply(body, 200, EVENTS))
         events: list[dict[str, Any]] = []
         for event in HttpEndpoint(url=server.url).stream_events("chat", {}, headers=bearer, seconds=0.2):
             events.append(event)

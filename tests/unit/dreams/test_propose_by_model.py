@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from dream_builders import a_line, a_material, a_note, a_page, an_insight, carried_out, said
+from dream_builders import a_line, a_material, a_note, a_page, a_user_crystal, an_insight, apply_proposal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from profiles import examples
@@ -37,7 +37,7 @@ PAGE = a_page(LINES, theirs={Section.BOND: "My words, by hand"})
 NAME = a_note("The user's name is Douglas", 0.9, at="2026-03-19T09:00:00Z")
 LATER = a_note("The API migration is due on April 2", 0.8, at="2026-03-19T09:30:00Z")
 TOOL = a_note("Build 77 failed", 0.5, trust=Trust.DATA, at="2026-03-19T09:40:00Z")
-CITY = said("I live in Munich.")
+CITY = a_user_crystal("I live in Munich.")
 MATERIAL = a_material(LINES, page=PAGE, notes=(NAME, LATER, TOOL), crystals=(CITY,), gaps=())
 LABELS = label_material(MATERIAL)
 L = {line.text: label for label, line in LABELS.lines.items()}
@@ -148,7 +148,7 @@ def test_material_cannot_close_its_block_or_imitate_a_label() -> None:
 
 def test_the_material_is_bounded_and_rules_handle_the_rest() -> None:
     notes = tuple(a_note(f"Ticket {n} says {'数据 words ' * 60}", at="2026-03-19T09:30:00Z") for n in range(500))
-    crystals = tuple(said(f"Message {n} " + "word " * 400) for n in range(500))
+    crystals = tuple(a_user_crystal(f"Message {n} " + "word " * 400) for n in range(500))
     model = Scripted(edits())
     material = a_material(page="people wrote\n\n" * 3_000, notes=notes, crystals=crystals)
     proposal = propose_by_model(material, model, seconds=9)
@@ -243,7 +243,7 @@ def test_retiring_all_lines_retires_a_few_at_most() -> None:
     proposal = ask_model(json.dumps({"edits": every}))
     assert 0 < len(edits_of_model(proposal)) <= 3
     assert KEPT.text not in [edit.line for edit in edits_of_model(proposal)]
-    result = carried_out(proposal, MATERIAL, PAGE)
+    result = apply_proposal(proposal, MATERIAL, PAGE)
     assert result.passed
     assert "My words, by hand" in result.text
 

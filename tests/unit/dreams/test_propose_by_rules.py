@@ -8,7 +8,18 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from dream_builders import NOW, a_crystal, a_line, a_material, a_note, a_page, an_insight, carried_out, days_ago, said
+from dream_builders import (
+    NOW,
+    a_crystal,
+    a_line,
+    a_material,
+    a_note,
+    a_page,
+    a_user_crystal,
+    an_insight,
+    apply_proposal,
+    days_ago,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from profiles import examples
@@ -235,7 +246,7 @@ def test_a_repeated_line_has_a_limited_number_of_sources() -> None:
 
 
 def test_a_user_fact_without_a_note_gets_a_line() -> None:
-    message = said("Hi! I'm allergic to peanuts. Can you plan a dinner?")
+    message = a_user_crystal("Hi! I'm allergic to peanuts. Can you plan a dinner?")
     edit = the_only(propose_by_rules(a_material(crystals=(message,))))
     assert isinstance(edit, Add)
     assert (edit.section, edit.text, edit.sources) == (
@@ -247,7 +258,7 @@ def test_a_user_fact_without_a_note_gets_a_line() -> None:
 
 def test_a_user_fact_and_its_note_are_one_line() -> None:
     note = a_note("User lives in Munich", at="2026-03-20T11:00:00Z")
-    message = said("I live in Munich.")
+    message = a_user_crystal("I live in Munich.")
     edit = the_only(propose_by_rules(a_material(notes=(note,), crystals=(message,))))
     assert isinstance(edit, Add)
     assert {*edit.sources} == {note.id, message.id}
@@ -263,7 +274,7 @@ def test_written_crystals_get_a_line_and_others_do_not() -> None:
         a_crystal("Superseded", superseded_by="x"),
         a_crystal("Merged", merged_into="x"),
         a_crystal("Faded", lifecycle="expired"),
-        said("What is the weather?"),
+        a_user_crystal("What is the weather?"),
     )
     assert texts(propose_by_rules(a_material(crystals=(wanted, *others)))) == [wanted.text]
 
@@ -414,7 +425,7 @@ def test_every_note_is_in_the_proposal_and_each_only_once(notes: list[Any]) -> N
 def test_a_proposal_of_rules_passes_every_guard_and_is_idempotent(notes: list[Any]) -> None:
     material = a_material(notes=tuple(notes))
     page = a_page()
-    result = carried_out(propose_by_rules(material), material, page)
+    result = apply_proposal(propose_by_rules(material), material, page)
     assert result.passed or not any(len(note.text) > 50 for note in notes)
     again = a_material(result.dream_lines.values(), page=result.text)
     assert propose_by_rules(again).edits == ()
@@ -442,7 +453,7 @@ def test_a_thousand_notes_and_ten_thousand_crystals_take_less_than_a_second() ->
         for n in range(1_000)
     )
     crystals = tuple(
-        said(
+        a_user_crystal(
             f"Please look at order {n} and tell me what I should answer. I live in {places[n % 5]}, by the way."
             if n % 20 == 0
             else f"Please look at order {n} and tell me what I should answer to the customer in {places[n % 5]}.",

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from dream_builders import NOW, said
+from dream_builders import NOW, a_user_crystal
 from tables import each_row
 
 from inmind.core.events.base import Origin, Trust
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.spec("G3", "G12")
 
 
 def lines(*texts: str, **more: Any) -> list[str]:
-    return [one.text for one in find_user_facts([said(text, **more) for text in texts])]
+    return [one.text for one in find_user_facts([a_user_crystal(text, **more) for text in texts])]
 
 
 @each_row(
@@ -59,7 +59,7 @@ def lines(*texts: str, **more: Any) -> list[str]:
     ],
 )
 def test_a_lasting_fact_is_kept_verbatim(text: str, kind: str) -> None:
-    [one] = find_user_facts([said(text)])
+    [one] = find_user_facts([a_user_crystal(text)])
     assert (one.text, one.kind) == (f"User: {text}", kind)
 
 
@@ -135,13 +135,16 @@ def test_a_named_speaker_is_named_in_the_line() -> None:
 
 
 def test_of_equal_facts_the_latest_is_kept() -> None:
-    one, other = said("I live in Rome.", at=NOW - timedelta(days=3)), said("I live in Rome.", at=NOW)
+    one, other = (
+        a_user_crystal("I live in Rome.", at=NOW - timedelta(days=3)),
+        a_user_crystal("I live in Rome.", at=NOW),
+    )
     [fact] = find_user_facts([other, one])
     assert fact.source == other.id
 
 
 def test_the_number_of_facts_is_limited_to_the_newest() -> None:
-    many = [said(f"I live in Town{n}.", at=NOW + timedelta(minutes=n)) for n in range(MAX_FACTS + 9)]
+    many = [a_user_crystal(f"I live in Town{n}.", at=NOW + timedelta(minutes=n)) for n in range(MAX_FACTS + 9)]
     facts = find_user_facts(many)
     assert len(facts) == MAX_FACTS
     assert facts[-1].text == f"User: I live in Town{MAX_FACTS + 8}."

@@ -8,7 +8,7 @@ import pytest
 from builders import a_page, an_event, window_with
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import things
+from strategies import entity_sightings
 
 from inmind.core.events.entities import EntitiesSeen, EntityPart, EntitySighting
 from inmind.core.tokens import estimator
@@ -18,7 +18,7 @@ from inmind.entities.window import Entities
 pytestmark = pytest.mark.spec("B2", "B6")
 
 COUNT = estimator()
-WINDOWS = st.lists(things(), max_size=12).map(lambda seen: window_with(*seen))
+WINDOWS = st.lists(entity_sightings(), max_size=12).map(lambda seen: window_with(*seen))
 BUDGETS = st.integers(0, 200)
 
 

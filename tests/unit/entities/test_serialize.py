@@ -9,7 +9,7 @@ import pytest
 from builders import a_page, an_event, window_with
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import things
+from strategies import entity_sightings
 from tables import each_row
 
 from inmind import Entity
@@ -33,7 +33,7 @@ def without_provenance(entities: Entities) -> list[tuple[Any, ...]]:
     ]
 
 
-@given(st.lists(things(), max_size=10))
+@given(st.lists(entity_sightings(), max_size=10))
 def test_a_checkpoint_survives_json(seen: list[EntitySighting]) -> None:
     entities = window_with(*seen)
     data = json.loads(json.dumps(serialize(entities)))

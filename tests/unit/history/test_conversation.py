@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from builders import a_line, grown, spliced, turns, user
+from builders import a_conversation, append_messages, splice_messages, turns, user
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,26 +16,26 @@ def texts(line: Conversation) -> list[str]:
 
 
 def test_an_older_conversation_does_not_see_later_messages() -> None:
-    older = a_line([user("a"), user("b")])
-    newer = grown(older, [user("c")], seq=3)
+    older = a_conversation([user("a"), user("b")])
+    newer = append_messages(older, [user("c")], seq=3)
     assert (texts(older), texts(newer)) == (["a", "b"], ["a", "b", "c"])
 
 
 def test_two_conversations_can_branch_from_one() -> None:
-    common = a_line([user("a")])
-    one, other = grown(common, [user("l")], seq=2), grown(common, [user("r")], seq=2)
+    common = a_conversation([user("a")])
+    one, other = append_messages(common, [user("l")], seq=2), append_messages(common, [user("r")], seq=2)
     assert (texts(one), texts(other)) == (["a", "l"], ["a", "r"])
     assert one.prefix_digest() != other.prefix_digest()
 
 
 def test_a_splice_replaces_messages_by_the_last_ones() -> None:
-    line = grown(a_line([user(x) for x in "abcde"]), [user("X"), user("Y")], seq=6)
-    assert texts(spliced(line, 1, 4, 2)) == ["a", "X", "Y", "e"]
+    line = append_messages(a_conversation([user(x) for x in "abcde"]), [user("X"), user("Y")], seq=6)
+    assert texts(splice_messages(line, 1, 4, 2)) == ["a", "X", "Y", "e"]
 
 
 def test_indexing_stays_inside_the_conversation() -> None:
-    older = a_line([user("a"), user("b")])
-    grown(older, [user("c")], seq=3)
+    older = a_conversation([user("a"), user("b")])
+    append_messages(older, [user("c")], seq=3)
     assert [entry.wire["content"] for entry in older[1:10]] == ["b"]
     assert older[-1].wire == user("b")
 
@@ -49,11 +49,11 @@ def test_appends_and_splices_equal_the_same_on_a_list(steps: list[tuple[int, int
         new = [user(word) for word in words]
         before = len(model)
         start, stop = sorted((min(a, before), min(b, before)))
-        line = spliced(grown(line, new, seq=seq), start, stop, len(new), seq=seq + len(new))
+        line = splice_messages(append_messages(line, new, seq=seq), start, stop, len(new), seq=seq + len(new))
         model = [*model[:start], *new, *model[stop:]]
         seq += len(new) + 1
         assert line.wires == model
-        assert line.prefix_digest() == a_line(model).prefix_digest()
+        assert line.prefix_digest() == a_conversation(model).prefix_digest()
 
 
 @given(st.integers(0, 12))
@@ -64,6 +64,6 @@ def test_a_frozen_conversation_thaws_from_the_journal(cut_at: int) -> None:
 
     wires = turns(8)
     events = [an_event(MessageAdded(wire=wire), seq) for seq, wire in enumerate(wires, start=1)]
-    line = spliced(a_line(wires), min(cut_at, 10), 12, 0)
+    line = splice_messages(a_conversation(wires), min(cut_at, 10), 12, 0)
     thawed = Conversation.thaw(line.freeze(), events)
     assert (thawed.wires, thawed.prefix_digest()) == (line.wires, line.prefix_digest())

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from builders import a_call, a_line, a_result, assistant, user
+from builders import a_call, a_conversation, a_result, assistant, user
 from hypothesis import given
-from strategies import said
+from strategies import parsed_messages
 
 from inmind.core.encoding import digest_of
 from inmind.core.messages import FORMATS, ParsedMessage
@@ -31,7 +31,7 @@ def read(wire: dict[str, Any], format: str = "openai", *, stub: bool = False, bl
 def test_a_call_and_its_result_are_linked_by_id() -> None:
     call, result = (
         to_turn_message(entry, FORMATS["openai"].read(entry.wire), METER)
-        for entry in a_line([a_call("c1"), a_result("c1", "ok")])
+        for entry in a_conversation([a_call("c1"), a_result("c1", "ok")])
     )
     assert call.calls == (TurnCall("c1", "get_page", "{}"),)
     assert [(answer.id, answer.text) for answer in result.results] == [("c1", "ok")]
@@ -68,7 +68,7 @@ def test_system_and_developer_messages_belong_to_the_operator(role: str) -> None
 
 
 @pytest.mark.spec("D6", "D9")
-@given(said())
+@given(parsed_messages())
 def test_any_message_has_the_tokens_of_the_meter_and_its_text(one: ParsedMessage) -> None:
     entry = ConversationEntry(7, "session/s#7", one.format, one.wire, digest_of(one.wire))
     seen = to_turn_message(entry, one.message, METER)

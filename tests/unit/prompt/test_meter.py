@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from builders import a_call, a_line, a_result, grown, turns, user
+from builders import a_call, a_conversation, a_result, append_messages, turns, user
 from tables import each_row
 
 from inmind.core.tokens import TOKENS_PER_IMAGE, TOKENS_PER_MESSAGE, Counter, estimator
@@ -69,7 +69,7 @@ def test_reserved_tokens_cover_context_meta_for_any_counter(count: Counter) -> N
 
 
 def test_the_largest_messages_are_found_but_not_the_one_being_answered() -> None:
-    line = a_line([user("x " * 50), a_call("c1"), a_result("c1", "y " * 400), user("z " * 900)])
+    line = a_conversation([user("x " * 50), a_call("c1"), a_result("c1", "y " * 400), user("z " * 900)])
     assert [seq for seq, _ in TokenMeter(estimator()).largest_messages(line)] == [3, 1, 2]
 
 
@@ -80,24 +80,24 @@ def test_a_message_sent_repeatedly_is_counted_once() -> None:
         texts.append(text)
         return len(text)
 
-    meter, line = TokenMeter(count), a_line(turns(3))
+    meter, line = TokenMeter(count), a_conversation(turns(3))
     first = meter.count_history(line)
     assert meter.count_history(line) == first
     assert len(texts) == len(line)
-    meter.count_history(grown(line, [user("one more")], seq=50))
+    meter.count_history(append_messages(line, [user("one more")], seq=50))
     assert len(texts) == len(line) + 1
 
 
 def test_a_branched_conversation_is_counted_again() -> None:
     meter = TokenMeter(len)
-    common = a_line([user("a")])
-    assert meter.count_history(grown(common, [user("long " * 9)], seq=2)) > meter.count_history(
-        grown(common, [user("b")], seq=2)
+    common = a_conversation([user("a")])
+    assert meter.count_history(append_messages(common, [user("long " * 9)], seq=2)) > meter.count_history(
+        append_messages(common, [user("b")], seq=2)
     )
-    assert meter.count_history(grown(common, [user("b"), user("c")], seq=2)) == 3 * (1 + TOKENS_PER_MESSAGE)
+    assert meter.count_history(append_messages(common, [user("b"), user("c")], seq=2)) == 3 * (1 + TOKENS_PER_MESSAGE)
 
 
 def test_an_image_is_not_counted_by_its_bytes() -> None:
     picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 100_000}}
-    line = a_line([{"role": "user", "content": [{"type": "text", "text": "see"}, picture]}])
+    line = a_conversation([{"role": "user", "content": [{"type": "text", "text": "see"}, picture]}])
     assert TokenMeter(len).count_history(line) == TOKENS_PER_MESSAGE + 3 + TOKENS_PER_IMAGE

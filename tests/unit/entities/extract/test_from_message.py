@@ -6,7 +6,7 @@ import pytest
 from builders import a_page, an_event, window_with
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import things
+from strategies import entity_sightings
 from tables import each_row
 
 from inmind.core.events.entities import EntitiesSeen, EntityPart, EntitySighting
@@ -76,6 +76,6 @@ def test_a_known_id_keeps_its_known_type() -> None:
     assert len(after) == len(SITE)
 
 
-@given(st.text(max_size=200), st.lists(things(), max_size=6))
+@given(st.text(max_size=200), st.lists(entity_sightings(), max_size=6))
 def test_no_message_makes_extraction_fail(text: str, seen: list[EntitySighting]) -> None:
     assert all(thing.id for thing in sightings_from_message(text, window_with(*seen)))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from builders import a_call, a_line, a_result, assistant, user
+from builders import a_call, a_conversation, a_result, assistant, user
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import said
+from strategies import parsed_messages
 from tables import each_row
 
 from inmind.core.encoding import digest_of, to_json
@@ -21,7 +21,7 @@ PATH = "archive/001-orders.md"
 
 
 def entries(*wires: dict[str, Any]) -> list[ConversationEntry]:
-    return a_line(wires)[:]
+    return a_conversation(wires)[:]
 
 
 def an_entry(seq: int, one: ParsedMessage) -> ConversationEntry:
@@ -80,7 +80,7 @@ def test_a_long_conversation_continues_on_further_pages_without_loss() -> None:
 
 
 @pytest.mark.spec("E3")
-@given(st.lists(said(), min_size=1, max_size=8))
+@given(st.lists(parsed_messages(), min_size=1, max_size=8))
 def test_every_named_line_is_the_start_of_its_message(messages: list[ParsedMessage]) -> None:
     pages = build_pages([an_entry(3 * n, one) for n, one in enumerate(messages, start=1)], title="Orders", path=PATH)
     (page,) = pages

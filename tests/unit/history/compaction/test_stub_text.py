@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from builders import a_line, a_result
+from builders import a_conversation, a_result
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import said
+from strategies import parsed_messages
 from tables import each_row
 
 from inmind.core.encoding import digest_of
@@ -73,7 +73,7 @@ def test_quoted_text_cannot_close_or_open_a_stub(tag: str) -> None:
 
 @pytest.mark.spec("E6")
 def test_a_tool_result_becomes_one_line_with_the_same_call_id() -> None:
-    (entry,) = a_line([a_result("c1", "row\n" * 500)])
+    (entry,) = a_conversation([a_result("c1", "row\n" * 500)])
     (wire,) = replace_outputs(entry, PLACE, lambda _: ["page-7"])
     assert (wire["role"], wire["tool_call_id"]) == ("tool", "c1")
     text = wire["content"]
@@ -84,7 +84,7 @@ def test_a_tool_result_becomes_one_line_with_the_same_call_id() -> None:
 
 @pytest.mark.spec("E5")
 def test_a_cut_message_keeps_its_start_and_end_and_names_its_archive() -> None:
-    (entry,) = a_line([{"role": "user", "content": "\n".join(f"line {number}" for number in range(1_000))}])
+    (entry,) = a_conversation([{"role": "user", "content": "\n".join(f"line {number}" for number in range(1_000))}])
     (wire,) = cut_message(entry, PLACE, lambda rest: ["page-7"] if "line 500" in rest else [], tokens=400, count=count)
     assert wire["content"].startswith("line 0\nline 1\n")
     assert f"\n[cut: all of it is in {PLACE}]\nIds in the rest: page-7\nline " in wire["content"]
@@ -95,7 +95,7 @@ def test_a_cut_message_keeps_its_start_and_end_and_names_its_archive() -> None:
 
 @pytest.mark.spec("E5")
 def test_a_cut_output_keeps_its_last_lines_at_any_size() -> None:
-    (entry,) = a_line([a_result("c1", "PASSED\n" * 3_000 + "FAILED test_7")])
+    (entry,) = a_conversation([a_result("c1", "PASSED\n" * 3_000 + "FAILED test_7")])
     (wire,) = cut_message(entry, PLACE, nothing, tokens=60, count=count)
     assert wire["content"].startswith("PASSED\n")
     assert wire["content"].endswith("\nFAILED test_7")
@@ -104,14 +104,14 @@ def test_a_cut_output_keeps_its_last_lines_at_any_size() -> None:
 
 @pytest.mark.spec("E5")
 def test_a_message_cut_to_zero_tokens_still_names_its_archive() -> None:
-    (entry,) = a_line([{"role": "user", "content": "word " * 1_000}])
+    (entry,) = a_conversation([{"role": "user", "content": "word " * 1_000}])
     (wire,) = cut_message(entry, PLACE, nothing, tokens=0, count=count)
     assert wire["content"].endswith(f"[cut: all of it is in {PLACE}]")
     assert count(wire["content"]) < 40
 
 
 @pytest.mark.spec("E6", "D9")
-@given(said())
+@given(parsed_messages())
 def test_without_its_outputs_a_message_has_the_same_calls_and_results(one: ParsedMessage) -> None:
     wires = replace_outputs(an_entry(one), PLACE, nothing)
     messages = [FORMATS[one.format].read(wire) for wire in wires]
@@ -122,7 +122,7 @@ def test_without_its_outputs_a_message_has_the_same_calls_and_results(one: Parse
 
 
 @pytest.mark.spec("E5", "E6")
-@given(said(), st.integers(0, 40))
+@given(parsed_messages(), st.integers(0, 40))
 def test_a_cut_message_has_the_results_of_the_same_calls(one: ParsedMessage, tokens: int) -> None:
     if one.message.calls:  # messages with calls are never cut
         return

@@ -9,7 +9,7 @@ import pytest
 from builders import a_call, a_result, an_event, assistant, user
 from hypothesis import given
 from hypothesis import strategies as st
-from provider import Asks, asks
+from provider import ScriptedCall, a_tool_call
 from tables import each_row
 
 from inmind.core.events.session import MessageAdded
@@ -23,11 +23,11 @@ from inmind.integrations.wrap.hidden_rounds import HiddenRounds
 Json = dict[str, Any]
 
 CHAT = FORMATS["openai"]
-NOTE = asks("memory_write", id="note")
-PAGE = asks("get_page", id="page")
+NOTE = a_tool_call("memory_write", id="note")
+PAGE = a_tool_call("get_page", id="page")
 
 
-def a_reply(text: str, *calls: Asks, **more: Any) -> Json:
+def a_reply(text: str, *calls: ScriptedCall, **more: Any) -> Json:
     """A reply with calls, as in the journal."""
     tool_calls = [
         {"id": c.id, "type": "function", "function": {"name": c.name, "arguments": c.arguments}} for c in calls
@@ -118,7 +118,7 @@ def test_an_edit_keeps_the_rounds_before_it() -> None:
 
 
 def test_a_call_that_memory_did_not_answer_belongs_to_the_host() -> None:
-    call = asks("memory_write", id="theirs")
+    call = a_tool_call("memory_write", id="theirs")
     line = [user("Write."), a_reply("", call), a_result("theirs", "a secret"), assistant("Written.")]
     cleared = [*line[:2], a_result("theirs", "(cleared)"), line[3], user("Thanks.")]
     assert restore(line, cleared) == cleared
@@ -126,7 +126,7 @@ def test_a_call_that_memory_did_not_answer_belongs_to_the_host() -> None:
 
 
 def test_call_ids_that_restart_in_every_reply_are_understood() -> None:
-    again = asks("get_page", id="note")
+    again = a_tool_call("get_page", id="note")
     line = [
         user("Both."),
         a_reply("", NOTE),
@@ -212,7 +212,7 @@ def test_a_dropped_reply_with_only_a_call_keeps_the_rounds_before_it() -> None:
     assert restore(line, [line[0], user("Go on.")]) == [*CUT[:3], user("Go on.")]
 
 
-@pytest.mark.parametrize("kept", [assistant("I will not."), a_reply("I look.", asks("deploy", id="other"))])
+@pytest.mark.parametrize("kept", [assistant("I will not."), a_reply("I look.", a_tool_call("deploy", id="other"))])
 def test_a_reply_that_replaces_one_with_a_call_belongs_to_the_host(kept: Json) -> None:
     host_messages = [CUT[0], kept, *([a_result("other")] if "tool_calls" in kept else []), user("Go on.")]
     assert restore(CUT, host_messages) == host_messages
@@ -309,7 +309,12 @@ def test_an_item_without_a_role_does_not_belong_to_the_assistant() -> None:
 # -- lists without the beginning ---------------------------------------------------------------------------
 
 HELLO = [user("Hello."), assistant("Hi.")]
-MORE = [user("And this."), a_reply("", asks("memory_write", id="note-2")), a_result("note-2"), assistant("Noted too.")]
+MORE = [
+    user("And this."),
+    a_reply("", a_tool_call("memory_write", id="note-2")),
+    a_result("note-2"),
+    assistant("Noted too."),
+]
 SUMMARY = [user("Before this: a greeting."), assistant("I see.")]
 
 
@@ -350,7 +355,7 @@ def test_the_same_text_after_another_question_is_another_reply() -> None:
 
 def test_of_several_matches_the_longest_run_is_used() -> None:
     def turn(number: int) -> list[Json]:
-        call = asks("memory_read", id=f"note-{number}")
+        call = a_tool_call("memory_read", id=f"note-{number}")
         return [user("Go on."), a_reply("", call), a_result(call.id), assistant("Yes.")]
 
     line = [*turn(1), *HELLO, *turn(2), *turn(3), *turn(4)]
@@ -372,7 +377,7 @@ def test_a_conversation_in_another_format_continues_unchanged() -> None:
 
 
 def test_results_match_in_one_message_or_in_several() -> None:
-    pages = [asks("get_page", {"id": name}, id=name) for name in ("page-1", "page-2")]
+    pages = [a_tool_call("get_page", {"id": name}, id=name) for name in ("page-1", "page-2")]
     results = [a_result(page.id, f"This is {page.id}.") for page in pages]
     line = [user("Both."), a_reply("", NOTE, *pages), a_result("note"), *results, assistant("Read."), *MORE]
     used: list[Json] = [
@@ -407,7 +412,7 @@ def test_an_edited_list_is_valid_in_its_format() -> None:
 
 
 def test_arguments_match_as_text_or_object() -> None:
-    call = asks("get_page", '{"id":"page-1"}', id="page")
+    call = a_tool_call("get_page", '{"id":"page-1"}', id="page")
     line = [user("Both."), a_reply("", NOTE, call), a_result("note")]
     used = {"type": "tool_use", "id": "page", "name": "get_page", "input": {"id": "page-1"}}
     result = {"type": "tool_result", "tool_use_id": "page", "content": "About Us"}
@@ -449,7 +454,7 @@ def test_messages_of_the_previous_list_are_not_parsed_again() -> None:
     rounds, counting = HiddenRounds(), CountingFormat()
     line, host_messages = Conversation(), list[Json]()
     for number in range(30):
-        call = asks("memory_read", id=f"note-{number}")
+        call = a_tool_call("memory_read", id=f"note-{number}")
         host_messages.append(user(f"Question {number}."))
         before = counting.read_count
         full = rounds.restore(line, host_messages, counting)
@@ -495,14 +500,14 @@ def conversations(draw: st.DrawFn) -> tuple[list[Json], list[Json]]:
         earlier_text = ""
         all_rounds = draw(st.booleans())
         for number in range(draw(st.integers(0, 3))):
-            call = asks("memory_read", id=f"note-{turn}-{number}")
+            call = a_tool_call("memory_read", id=f"note-{turn}-{number}")
             text = draw(words | st.just(""))
             line += [a_reply(text, call), a_result(call.id)]
             earlier_text += text
         answer = draw(words)
         if draw(st.booleans()):
-            page = asks("get_page", id=f"page-{turn}")
-            both = [asks("memory_read", id=f"note-{turn}-both")] if draw(st.booleans()) else []
+            page = a_tool_call("get_page", id=f"page-{turn}")
+            both = [a_tool_call("memory_read", id=f"note-{turn}-both")] if draw(st.booleans()) else []
             line += [a_reply(answer, *both, page), *(a_result(call.id) for call in both), a_result(page.id, "About Us")]
             host += [a_reply((earlier_text if all_rounds else "") + answer, page), a_result(page.id, "About Us")]
             answer, earlier_text = draw(words), ""

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from provider import Asks, Says, asks, chunks, says, whole
+from provider import ScriptedCall, ScriptedReply, a_tool_call, chunks, complete_reply, reply_with
 
 from inmind.core.messages import FORMATS, Call, Text
 from inmind.core.messages.replies import read_reply
@@ -24,9 +24,9 @@ from inmind.integrations.wrap.visible.base import add_usage
 Json = dict[str, Any]
 
 FORMAT = pytest.mark.parametrize("format", ["openai", "responses", "anthropic"])
-NOTE = asks("memory_write", {"path": "detail/a", "text": "b"})
-LOOK = asks("memory_read", {"path": "detail/a"})
-PAGE = asks("get_page", {"id": "page-1"})
+NOTE = a_tool_call("memory_write", {"path": "detail/a", "text": "b"})
+LOOK = a_tool_call("memory_read", {"path": "detail/a"})
+PAGE = a_tool_call("get_page", {"id": "page-1"})
 
 
 def is_hidden(name: str) -> bool:
@@ -38,7 +38,7 @@ def visible_reply(format: str) -> VisibleReply:
     return kinds[format](is_hidden)
 
 
-def visible_stream(format: str, rounds: Sequence[Says], **body: Any) -> list[Json]:
+def visible_stream(format: str, rounds: Sequence[ScriptedReply], **body: Any) -> list[Json]:
     """The visible stream of these rounds."""
     stage, seen = visible_reply(format), list[Json]()
     for number, reply in enumerate(rounds, start=1):
@@ -51,13 +51,13 @@ def visible_stream(format: str, rounds: Sequence[Says], **body: Any) -> list[Jso
     return seen + stage.end()
 
 
-def visible_complete(format: str, rounds: Sequence[Says], **body: Any) -> Json:
+def visible_complete(format: str, rounds: Sequence[ScriptedReply], **body: Any) -> Json:
     """The visible reply of these rounds without streaming."""
     stage, reply = visible_reply(format), Json()
     for number, reply_source in enumerate(rounds, start=1):
         if number > 1:
             stage.next_round()
-        provider_reply = whole(format, reply_source, number=number, **body)
+        provider_reply = complete_reply(format, reply_source, number=number, **body)
         before = copy.deepcopy(provider_reply)
         reply = stage.complete_reply(provider_reply)
         assert provider_reply == before
@@ -146,29 +146,31 @@ texts = st.text(st.sampled_from("abc xyz.\n✓"), max_size=30)
 arguments = st.sampled_from(["{}", '{"id": "page-1", "text": "a \\"word\\""}', '{"id": broken'])
 
 
-def calls(names: Sequence[str], arguments: st.SearchStrategy[str]) -> st.SearchStrategy[Asks]:
-    return st.builds(asks, st.sampled_from(names), arguments)
+def calls(names: Sequence[str], arguments: st.SearchStrategy[str]) -> st.SearchStrategy[ScriptedCall]:
+    return st.builds(a_tool_call, st.sampled_from(names), arguments)
 
 
 @st.composite
-def conversations(draw: st.DrawFn, arguments: st.SearchStrategy[str] = arguments) -> list[Says]:
+def conversations(draw: st.DrawFn, arguments: st.SearchStrategy[str] = arguments) -> list[ScriptedReply]:
     """Rounds with only memory calls, and a last round with any calls."""
     memory_calls, host_calls = (
         calls(["memory_read", "memory_write"], arguments),
         calls(["get_page", "deploy"], arguments),
     )
     rounds = [
-        says(draw(texts), *draw(st.lists(memory_calls, min_size=1, max_size=3)), thinking=draw(texts))
+        reply_with(draw(texts), *draw(st.lists(memory_calls, min_size=1, max_size=3)), thinking=draw(texts))
         for _ in range(draw(st.integers(0, 3)))
     ]
     mixed = draw(st.lists(st.one_of(memory_calls, host_calls), max_size=4))
-    return [*rounds, says(draw(texts), *mixed)]
+    return [*rounds, reply_with(draw(texts), *mixed)]
 
 
 @pytest.mark.spec("D9")
 @FORMAT
 @given(rounds=conversations())
-def test_several_rounds_are_one_valid_stream_with_all_text_and_no_hidden_call(format: str, rounds: list[Says]) -> None:
+def test_several_rounds_are_one_valid_stream_with_all_text_and_no_hidden_call(
+    format: str, rounds: list[ScriptedReply]
+) -> None:
     seen = visible_stream(format, rounds)
     assert faults(format, seen) == []
     words, visible_calls = texts_and_calls(format, seen)
@@ -181,7 +183,7 @@ def test_several_rounds_are_one_valid_stream_with_all_text_and_no_hidden_call(fo
 
 @FORMAT
 @given(rounds=conversations())
-def test_text_is_shown_at_once(format: str, rounds: list[Says]) -> None:
+def test_text_is_shown_at_once(format: str, rounds: list[ScriptedReply]) -> None:
     stage = visible_reply(format)
     for number, reply in enumerate(rounds, start=1):
         if number > 1:
@@ -201,7 +203,7 @@ def _word(format: str, chunk: Json) -> str | None:
 
 @FORMAT
 @given(rounds=conversations(arguments=st.just('{"id": "page-1"}')))
-def test_a_streamed_and_a_complete_reply_are_the_same(format: str, rounds: list[Says]) -> None:
+def test_a_streamed_and_a_complete_reply_are_the_same(format: str, rounds: list[ScriptedReply]) -> None:
     body = {"stream_options": {"include_usage": True}}
     at_once, streamed = visible_complete(format, rounds, **body), visible_stream(format, rounds, **body)
     assert parse_visible(format, at_once) == parse_visible(format, streamed)
@@ -221,7 +223,7 @@ def parse_visible(format: str, reply_data: Json | Sequence[Json]) -> tuple[Any, 
 
 @FORMAT
 @given(rounds=conversations())
-def test_usage_is_the_sum_of_all_rounds(format: str, rounds: list[Says]) -> None:
+def test_usage_is_the_sum_of_all_rounds(format: str, rounds: list[ScriptedReply]) -> None:
     """Each round costs 100 tokens, of which 80 are cached, and 10 for the answer."""
     body = {"stream_options": {"include_usage": True}}
     for reply in (visible_complete(format, rounds, **body), visible_stream(format, rounds, **body)):
@@ -233,7 +235,7 @@ def test_usage_is_the_sum_of_all_rounds(format: str, rounds: list[Says]) -> None
 
 @pytest.mark.parametrize("format", ["openai", "responses"])
 def test_details_of_usage_are_added_too(format: str) -> None:
-    usage = visible_complete(format, [says("", NOTE), says("Done.")])["usage"]
+    usage = visible_complete(format, [reply_with("", NOTE), reply_with("Done.")])["usage"]
     assert usage["total_tokens"] == 220
     [(_, details)] = [
         (name, value) for name, value in usage.items() if name in ("prompt_tokens_details", "input_tokens_details")
@@ -260,7 +262,7 @@ def test_missing_usage_and_keep_alive_events_pass_through() -> None:
 
 
 def test_texts_of_rounds_are_joined_with_a_blank_line() -> None:
-    rounds = [says("Let me note that.", NOTE), says("", LOOK), says("Done."), says("And more.")]
+    rounds = [reply_with("Let me note that.", NOTE), reply_with("", LOOK), reply_with("Done."), reply_with("And more.")]
     seen = visible_stream("openai", rounds)
     content = "".join(chunk["choices"][0]["delta"].get("content") or "" for chunk in seen)
     assert content == "Let me note that.\n\nDone.\n\nAnd more."
@@ -291,7 +293,7 @@ def test_citations_point_to_their_text() -> None:
 
 @FORMAT
 def test_a_stream_without_memory_calls_is_unchanged(format: str) -> None:
-    reply = says("One moment.", PAGE, asks("get_page", {"id": "page-2"}), thinking="Two pages.")
+    reply = reply_with("One moment.", PAGE, a_tool_call("get_page", {"id": "page-2"}), thinking="Two pages.")
     sent = chunks(format, reply, stream_options={"include_usage": True})
     seen = visible_stream(format, [reply], stream_options={"include_usage": True})
     assert seen == sent
@@ -299,7 +301,7 @@ def test_a_stream_without_memory_calls_is_unchanged(format: str) -> None:
 
 @FORMAT
 def test_without_visible_calls_the_stop_reason_is_not_a_tool_call(format: str) -> None:
-    end = visible_stream(format, [says("Still noting.", NOTE)])[-1 if format != "anthropic" else -2]
+    end = visible_stream(format, [reply_with("Still noting.", NOTE)])[-1 if format != "anthropic" else -2]
     reason = {
         "openai": lambda: end["choices"][0]["finish_reason"],
         "responses": lambda: [item["type"] for item in end["response"]["output"]],
@@ -398,13 +400,13 @@ def test_filter_results_are_shown_before_the_reply() -> None:
 
 
 def test_usage_is_shown_once_and_last() -> None:
-    seen = visible_stream("openai", [says("", NOTE), says("Done.")], stream_options={"include_usage": True})
+    seen = visible_stream("openai", [reply_with("", NOTE), reply_with("Done.")], stream_options={"include_usage": True})
     assert [bool(chunk["usage"]) for chunk in seen] == [False] * (len(seen) - 1) + [True]
 
 
 def test_a_failed_response_has_the_id_of_the_first() -> None:
     stage = visible_reply("responses")
-    for chunk in chunks("responses", says("", NOTE)):
+    for chunk in chunks("responses", reply_with("", NOTE)):
         stage.add_chunk(chunk)
     stage.next_round()
     failed: Json = {
@@ -419,7 +421,7 @@ def test_a_failed_response_has_the_id_of_the_first() -> None:
 
 def test_events_without_an_item_pass_and_are_numbered() -> None:
     stage = visible_reply("responses")
-    for chunk in chunks("responses", says("", NOTE)):
+    for chunk in chunks("responses", reply_with("", NOTE)):
         stage.add_chunk(chunk)
     stage.next_round()
     [limits] = stage.add_chunk({"type": "response.rate_limits.updated", "sequence_number": 0})

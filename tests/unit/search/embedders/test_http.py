@@ -41,8 +41,8 @@ def test_many_texts_are_embedded_in_batches_and_returned_in_order(
     texts = [f"text {number}" for number in range(130)]
     rows = np.array(toy_rows(texts))
     assert model.embed(texts) == pytest.approx(rows / np.linalg.norm(rows, axis=1, keepdims=True), abs=1e-6)
-    assert [len(request["input"]) for request in server.asked] == [64, 64, 2]
-    assert {request["model"] for request in server.asked} == {"toy"}
+    assert [len(request["input"]) for request in server.requests] == [64, 64, 2]
+    assert {request["model"] for request in server.requests} == {"toy"}
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_temporary_errors_are_retried(
 ) -> None:
     server.scripted = [(status, "not now")] * 2
     assert model.embed(["hello"]).any()
-    assert len(server.asked) == 3
+    assert len(server.requests) == 3
     assert pauses == list(RETRY_SECONDS[:2])
 
 
@@ -77,7 +77,7 @@ def test_retries_are_limited(server: EmbeddingServer, model: FunctionEmbedder, p
     server.scripted = [(503, "overloaded")] * 100
     with pytest.raises(ModelFailed, match=r"answered 503: 'overloaded'"):
         model.embed(["hello"])
-    assert len(server.asked) == 1 + len(RETRY_SECONDS)
+    assert len(server.requests) == 1 + len(RETRY_SECONDS)
     assert pauses == list(RETRY_SECONDS)
 
 
@@ -86,7 +86,7 @@ def test_a_client_error_is_not_retried(server: EmbeddingServer, model: FunctionE
     server.scripted = [(status, "no")] * 2
     with pytest.raises(ModelFailed, match=f"answered {status}: 'no'"):
         model.embed(["hello"])
-    assert len(server.asked) == 1
+    assert len(server.requests) == 1
 
 
 def test_an_unreachable_endpoint_is_named(pauses: list[float]) -> None:
@@ -144,7 +144,7 @@ def test_an_endpoint_can_be_created_from_its_stored_name(server: EmbeddingServer
     assert embedder is not None
     assert embedder.name == f"openai:{model}@{server.url}#{DIMENSIONS}"
     assert len(embedder.embed(["hello"])) == 1
-    assert server.asked[0]["model"] == model
+    assert server.requests[0]["model"] == model
 
 
 @each_row(
