@@ -103,7 +103,7 @@ _DREAM = """
 import resource, sys, time
 from inmind import Memory
 with Memory.open(sys.argv[1], embedder=None) as memory:
-    memory.search("harbour", resource="ada")
+    memory.resource("ada").search("harbour")
     began = time.perf_counter()
     dream = memory.dream("ada")
     took = time.perf_counter() - began
@@ -152,7 +152,7 @@ with Memory.open(sys.argv[1], embedder=None) as memory:
     sys.stdin.readline()
     while True:
         memory.dream("ada")
-        memory.undo_dream("ada")
+        memory.resource("ada").undo_dream()
         print("dreamt", flush=True)
 """
 

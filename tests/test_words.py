@@ -41,17 +41,30 @@ STOP_WORDS = (
     "gone on with",
     "goes on with",
     "slip of the pen",
+    "comes home",
+    "come home",
+    "lets go of",
+    "let go of",
+    "behind everybody",
+    "of their own accord",
 )
 WORD_OF_USERS = "# a word of users"
 """Marks a line of a word table that must contain a stop word, because users write it."""
 
 _STOP = re.compile(rf"(?<![a-z])({'|'.join(STOP_WORDS)})(?![a-z])", re.IGNORECASE)
 
+PARTICIPLES = {"told", "said", "asked", "found", "shown", "heard", "made", "left"}
+"""Names that say nothing of a value: `message`, `match`, `result` or `remaining` do."""
+STORED_NAMES = {("record.py", "made"), ("manifest.py", "made")}
+"""Names of a column and of a key on disk."""
+
 MAX_GLOSSARY_ENTRIES = 80
 MAX_FILE_LINES = 450
+MAX_DOCSTRING_OPENING = 90
 MAX_MIRRORED_CLASSES = 12
 """Class names that provider modules may share, since they mirror each other."""
 
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 PROVIDER_MODULES = re.compile(r"(openai|anthropic|responses)\.py$")
 
 
@@ -60,9 +73,27 @@ def test_no_text_uses_a_word_of_the_stop_list() -> None:
     assert [line for path in texts for line in stop_words_in(path.read_text(), path)] == []
 
 
-def test_no_test_name_uses_a_word_of_the_stop_list() -> None:
-    names = [(path, name) for path in (PROJECT / "tests").rglob("test_*.py") for name in function_names(path)]
-    assert [f"{path.name}: {name}" for path, name in names if _STOP.search(name.replace("_", " "))] == []
+def test_no_name_or_docstring_of_a_test_uses_a_word_of_the_stop_list() -> None:
+    wrong = [
+        f"{path.name}: {text[:100]}"
+        for path in (PROJECT / "tests").rglob("*.py")
+        for text in names_and_docstrings(ast.parse(path.read_text()))
+        if _STOP.search(text.replace("_", " "))
+    ]
+    assert wrong == []
+
+
+def test_no_value_is_named_by_a_participle() -> None:
+    paths = [path for folder in ("src", "tests", "bench", "examples") for path in (PROJECT / folder).rglob("*.py")]
+    names = {path: {*defined_names(ast.parse(path.read_text()))} for path in paths}
+    wrong = [
+        f"{path.relative_to(PROJECT)}: {name}"
+        for path in paths
+        for name in names[path]
+        if name.strip("_").lower() in PARTICIPLES and (path.name, name) not in STORED_NAMES
+        if not (name == "left" and "right" in names[path])
+    ]
+    assert wrong == []
 
 
 def test_no_class_name_is_used_twice() -> None:
@@ -91,7 +122,7 @@ def test_docstrings_begin_with_a_short_statement() -> None:
         f"{path.relative_to(SOURCE)}:{getattr(node, 'lineno', 1)}: {first}"
         for path in SOURCE.rglob("*.py")
         for node, first in docstring_openings(ast.parse(path.read_text()))
-        if len(first) > 110 or re.match(r"What\b", first)
+        if len(first) >= MAX_DOCSTRING_OPENING or re.match(r"What\b", first)
     ]
     assert wrong == []
 
@@ -112,9 +143,11 @@ def unnumbered_sql() -> Iterator[Path]:
 
 
 def documentation() -> Iterator[Path]:
-    yield from PROJECT.glob("*.md")
-    yield from (PROJECT / "examples").rglob("*.py")
-    yield from (path for path in (PROJECT / "docs").rglob("*.md") if "decisions" not in path.parts)
+    yield from (*PROJECT.glob("*.md"), PROJECT / "Makefile", PROJECT / "pyproject.toml")
+    for folder in ("examples", "bench", "docs"):
+        for path in (*(PROJECT / folder).rglob("*.py"), *(PROJECT / folder).rglob("*.md")):
+            if "decisions" not in path.parts:
+                yield path
 
 
 def stop_words_in(text: str, path: Path) -> list[str]:
@@ -125,13 +158,28 @@ def stop_words_in(text: str, path: Path) -> list[str]:
     ]
 
 
-def function_names(path: Path) -> list[str]:
-    return re.findall(r"^\s*(?:async def|def|class) (\w+)", path.read_text(), re.MULTILINE)
+def names_and_docstrings(tree: ast.Module) -> Iterator[str]:
+    yield from defined_names(tree)
+    yield from (ast.get_docstring(node) or "" for node in ast.walk(tree) if isinstance(node, DOCUMENTED))
+
+
+def defined_names(tree: ast.Module) -> Iterator[str]:
+    """Names of classes, functions, parameters and variables."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
+                yield node.name
+            case ast.arg():
+                yield node.arg
+            case ast.Name(ctx=ast.Store()):
+                yield node.id
+            case _:
+                pass
 
 
 def docstring_openings(tree: ast.Module) -> Iterator[tuple[ast.AST, str]]:
     for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+        if isinstance(node, DOCUMENTED):
             docstring = ast.get_docstring(node)
             if docstring:
                 yield node, docstring.splitlines()[0]

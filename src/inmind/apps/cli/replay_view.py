@@ -55,7 +55,7 @@ def replay_files(
     cost_saving: Rates | None = None,
     keep: Path | None = None,
 ) -> FileReports:
-    """Replay all files. With `cost_saving`, also replays with the default policy for comparison."""
+    """Replay all files; with `cost_saving` also with the default policy, for comparison."""
     recorded = list(_read_all(paths, limit))
     if as_one:
         recorded = [

@@ -1,4 +1,4 @@
-"""Commit a dream: the rewritten MEMORY.md, the consumed notes and the new crystals in one append.
+"""Commit a dream: MEMORY.md, the consumed notes and the new crystals in one append.
 
 The edits are applied to the page as it is at commit time and checked by the guards. Text without an event (typed notes,
 lines of users, insights) becomes a crystal in the same append.
@@ -92,7 +92,7 @@ class DreamCommitter:
         material: DreamMaterial,
         names: Mapping[str, str] | None = None,
     ) -> RewriteResult:
-        """Apply the edits to the page of a state. `names`: event ids by temporary ids of typed notes."""
+        """Apply edits to the current page. `names`: event ids by temporary ids of typed notes."""
         known: dict[str, PendingNote | Crystal | None] = {crystal.id: crystal for crystal in material.crystals}
         known |= {(names or {}).get(note.id, note.id): note for note in material.notes}
 

@@ -242,7 +242,7 @@ class Indexer:
             if event.seq in live:
                 last |= {subject: event.seq for _, subject in subjects_of(event)}
         changed: list[tuple[object, ...]] = []
-        for resource, made, event, subject, gone in self._tables.rows("of_stream", f"{stream}#", f"{stream}$"):
+        for resource, position, event, subject, gone in self._tables.rows("of_stream", f"{stream}#", f"{stream}$"):
             event_stream, _, number = event.rpartition("#")
             if event_stream != stream:  # a session id may contain another stream's id and "#"
                 continue
@@ -250,7 +250,7 @@ class Indexer:
             is_live = seq in live and last.get(subject, seq) == seq
             if is_live is not (gone is None):
                 self._resource_by_id(resource).hidden = 1
-                changed.append((resource, made, None if is_live else to_microseconds(at)))
+                changed.append((resource, position, None if is_live else to_microseconds(at)))
         self._tables.execute_many("set_gone", changed)
 
     # -- owners and series --------------------------------------------------------------------------------
