@@ -107,11 +107,11 @@ def test_a_definition_without_objects_has_one_form() -> None:
 
 @pytest.mark.spec("C6")
 def test_a_recursive_schema_terminates() -> None:
-    def fields(left: str, kids: str) -> dict[str, Any]:
-        return {"label": {"type": "string"}, "left": {"$ref": left}, "kids": {"items": {"$ref": kids}}}
+    def fields(parent: str, kids: str) -> dict[str, Any]:
+        return {"label": {"type": "string"}, "parent": {"$ref": parent}, "kids": {"items": {"$ref": kids}}}
 
-    partial = partial_schema({"type": "object", "required": ["label"], "properties": fields(left="#", kids="#")})
-    partial_node = {"type": "object", "properties": fields(left="#/$defs/PartialRoot", kids="#/$defs/Root")}
+    partial = partial_schema({"type": "object", "required": ["label"], "properties": fields(parent="#", kids="#")})
+    partial_node = {"type": "object", "properties": fields(parent="#/$defs/PartialRoot", kids="#/$defs/Root")}
     full_node = {"type": "object", "required": ["label"], "properties": fields("#/$defs/Root", "#/$defs/Root")}
     assert partial == {**partial_node, "$defs": {"PartialRoot": partial_node, "Root": full_node}}
 
