@@ -38,7 +38,13 @@ PLAIN_ATTRIBUTES = {
     "Session": {"id", "resource", "memory_tools", "scratchpad"},
     "Affect": {"enabled"},
 }
-ASYNC_NAMES = {"__contains__": "contains", "__enter__": "__aenter__", "__exit__": "__aexit__", "__repr__": "__repr__"}
+ASYNC_NAMES = {
+    "__contains__": "contains",
+    "__enter__": "__aenter__",
+    "__exit__": "__aexit__",
+    "__repr__": "__repr__",
+    "__str__": "__repr__",
+}
 NOT_AWAITED = {"open", "resource"}
 INTERNAL_NAMES = {"after_fork", "__init__", "__module__", "__doc__", "__dict__", "__weakref__"}
 
