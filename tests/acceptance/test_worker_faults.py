@@ -25,8 +25,8 @@ from inmind.errors import ReadOnly
 from inmind.jobs.upkeep import is_maintained
 from inmind.memory.memory import upkeep_runner_of
 from inmind.store.postgres import PostgresStore
-from inmind.store.postgres.clock import ServerClock
 from inmind.store.postgres.jobs import Jobs, procrastinate_migrations
+from inmind.store.postgres.store import ServerClock
 from inmind.testing import ManualClock
 
 pytestmark = pytest.mark.both_stores

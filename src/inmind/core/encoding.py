@@ -1,10 +1,11 @@
-"""JSON text and digests: how all values are written and compared."""
+"""JSON text, digests and timestamps: how values are written and compared."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from hashlib import blake2b
 from typing import Any, TypeVar
@@ -72,3 +73,15 @@ def encode_nested(value: object) -> object:
 
 _COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=encode_nested)
 _SORTED = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True, default=encode_nested)
+
+
+def from_microseconds(microseconds: int) -> datetime:
+    return _EPOCH + timedelta(microseconds=microseconds)
+
+
+def to_microseconds(at: datetime) -> int:
+    """Microseconds since 1970, exact at any date. A float of seconds is not exact after 2106."""
+    return (at.astimezone(UTC) - _EPOCH) // timedelta(microseconds=1)
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -12,6 +12,7 @@ from dataclasses import field, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from inmind.core.encoding import from_microseconds, to_microseconds
 from inmind.core.events.base import Event
 from inmind.core.events.entities import (
     EntitiesEvicted,
@@ -23,7 +24,6 @@ from inmind.core.events.entities import (
 )
 from inmind.core.frozen import frozen
 from inmind.core.persistent_map import PersistentMap
-from inmind.core.timestamps import from_microseconds, to_microseconds
 from inmind.entities.entity import MAX_PARTS, Entity, EntityKey
 from inmind.entities.nouns import UNTYPED, canonical_type, singular
 from inmind.entities.recent_lists import Listing, update_listings

@@ -12,13 +12,12 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from inmind.core.encoding import digest, digest_of
+from inmind.core.encoding import digest, digest_of, from_microseconds, to_microseconds
 from inmind.core.events.base import Event
 from inmind.core.events.prompt import AnchoredBlock, AnchorMoved, PromptPrepared, TailChanged, UsageReported, WordingSet
 from inmind.core.events.session import Compacted, CompactionUndone, HistorySpliced, SystemSet, ToolsSet
 from inmind.core.frozen import frozen
 from inmind.core.pricing import Usage
-from inmind.core.timestamps import from_microseconds, to_microseconds
 from inmind.core.tokens import Calibration
 from inmind.prompt.anchor import Anchor
 

@@ -13,8 +13,8 @@ from functools import wraps
 from heapq import nlargest
 from typing import Concatenate, ParamSpec, TypeVar
 
+from inmind.core.encoding import from_microseconds, to_microseconds
 from inmind.core.frozen import frozen
-from inmind.core.timestamps import from_microseconds, to_microseconds
 from inmind.errors import Damaged, NotFound
 from inmind.search.crystal import Crystal
 from inmind.search.crystal_texts import CrystalTexts
@@ -27,7 +27,6 @@ from inmind.search.index.indexer import MessageReader
 from inmind.search.index.numbers import conversation_of
 from inmind.search.index.record import Record, parse_crystal_id
 from inmind.search.matching import PassageMatcher, widen
-from inmind.search.passages import split_passages
 from inmind.search.query import Hit, Query
 from inmind.search.query_parse import ParsedQuery, parse_query
 from inmind.search.rank import (
@@ -37,6 +36,7 @@ from inmind.search.rank import (
     rank_candidates,
 )
 from inmind.search.render import render_context_line
+from inmind.search.tokenize import split_passages
 from inmind.store.protocol import Clock, Store
 
 P = ParamSpec("P")

@@ -1,8 +1,11 @@
-"""Splits texts and queries into index words.
+"""Splits texts into passages, and texts and queries into index words.
 
 One function serves both, so that they match: Unicode normalisation, case folding, English stems, and for scripts
 without spaces every character and every pair of neighbours. Most Chinese words have two characters, so pairs work
 without a dictionary for each language.
+
+A message of ten thousand characters shares a word with every query, and its vector has no direction. So it is indexed
+by passage and scored by its best one.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 import re
 import threading
 import unicodedata
+from collections.abc import Iterator
 from typing import Protocol, cast
 
 import apsw
@@ -79,3 +83,41 @@ def _tokenizer() -> _Tokenizer:
         _thread_state.connection = apsw.Connection(":memory:")
         _thread_state.tokenizer = _thread_state.connection.fts5_tokenizer("porter", _TOKENIZER_OPTIONS)
     return cast(_Tokenizer, _thread_state.tokenizer)
+
+
+MAX_PASSAGE_CHARS = 700
+"""About 120 words, which embedders read completely."""
+
+_END = re.compile(r"[.!?](?=\s)|[。！？][」』”’）]*|\n+")
+_PAUSE = re.compile(r"[\s,;:|/)\]}，、；：）」』।။]")
+
+
+def split_passages(text: str) -> list[str]:
+    """Return the passages of a text, in order; a short text is one passage."""
+    if len(text) <= MAX_PASSAGE_CHARS:
+        return [text] if text.strip() else []
+    passages: list[str] = []
+    start = end = 0
+    for boundary in _boundaries(text):
+        if boundary - start > MAX_PASSAGE_CHARS and end > start:
+            passages.append(text[start:end].strip())
+            start = end
+        end = boundary
+    return [passage for passage in (*passages, text[start:end].strip()) if passage]
+
+
+def _boundaries(text: str) -> Iterator[int]:
+    """Yield positions where a passage may end: after sentences, and inside overlong ones."""
+    position = 0
+    for end in (*(match.end() for match in _END.finditer(text)), len(text)):
+        while end - position > MAX_PASSAGE_CHARS:
+            position = _pause_before_limit(text, position)
+            yield position
+        if end > position:
+            yield (position := end)
+
+
+def _pause_before_limit(text: str, start: int) -> int:
+    """Return the last word boundary before the limit, or the limit itself."""
+    pauses = [match.end() for match in _PAUSE.finditer(text, start + MAX_PASSAGE_CHARS // 2, start + MAX_PASSAGE_CHARS)]
+    return pauses[-1] if pauses else start + MAX_PASSAGE_CHARS

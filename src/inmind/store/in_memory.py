@@ -10,10 +10,10 @@ from dataclasses import replace
 from datetime import datetime
 from itertools import islice
 
+from inmind.core.encoding import from_microseconds, to_microseconds
 from inmind.core.events.base import Draft, Event, EventPayload
 from inmind.core.events.codec import decode_payload, encode_payload
 from inmind.core.stream_names import owner_from_first_event
-from inmind.core.timestamps import from_microseconds, to_microseconds
 from inmind.errors import Closed, Conflict, KeyReused
 from inmind.store.protocol import (
     AppendResult,

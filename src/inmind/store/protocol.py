@@ -10,9 +10,9 @@ from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
+from inmind.core.encoding import to_microseconds
 from inmind.core.events.base import Draft, Event
 from inmind.core.frozen import frozen
-from inmind.core.timestamps import to_microseconds
 
 Clock = Callable[[], datetime]
 """Returns the current time, with a time zone."""

@@ -11,10 +11,9 @@ import logging
 from collections.abc import Sequence
 from typing import Any, cast
 
-from inmind.core.encoding import to_json
+from inmind.core.encoding import from_microseconds, to_json, to_microseconds
 from inmind.core.events.base import Event, Origin, Trust
 from inmind.core.events.codec import KINDS, decode_payload, encode_payload
-from inmind.core.timestamps import from_microseconds, to_microseconds
 from inmind.errors import Damaged, short_repr
 from inmind.store.protocol import AppendResult, Batch, Key, Receipt, StreamInfo
 

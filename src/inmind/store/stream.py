@@ -14,12 +14,11 @@ from contextlib import nullcontext
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
-from inmind.core.encoding import digest, to_json
+from inmind.core.encoding import digest, from_microseconds, to_json, to_microseconds
 from inmind.core.events.base import Draft, Event, Fold
 from inmind.core.events.session import Reverted
 from inmind.core.fork import register_after_fork
 from inmind.core.frozen import frozen
-from inmind.core.timestamps import from_microseconds, to_microseconds
 from inmind.errors import Conflict, InvalidInput, NotFound, StoreError
 from inmind.store.protocol import AppendResult, Batch, Clock, Key, Snapshot, Store
 

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tables import each_row
 
-from inmind.search.passages import MAX_PASSAGE_CHARS, split_passages
-from inmind.search.tokenize import index_words
+from inmind.search.tokenize import MAX_PASSAGE_CHARS, index_words, split_passages
 
 pytestmark = pytest.mark.spec("H3")
 

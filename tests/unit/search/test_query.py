@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tables import each_row
 
-from inmind.core.timestamps import to_microseconds
+from inmind.core.encoding import to_microseconds
 from inmind.errors import InvalidInput
 from inmind.search.crystal import Crystal
 from inmind.search.query import FILTERS, MAX_HITS, MAX_QUERY_CHARS, Query, validate_filters, validate_query

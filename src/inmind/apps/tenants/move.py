@@ -15,14 +15,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from inmind.core.encoding import to_json
+from inmind.core.encoding import to_json, to_microseconds
 from inmind.core.events.base import Event
 from inmind.core.events.dreams import RecordsReadPosition
 from inmind.core.frozen import frozen
 from inmind.core.paths import CONFIG, DATABASE
 from inmind.core.settings import Settings
 from inmind.core.stream_names import SETTINGS_STREAM, owner_from_first_event
-from inmind.core.timestamps import to_microseconds
 from inmind.errors import Conflict, Damaged, InvalidInput, NotFound
 from inmind.memory.bundle.export_bundle import write_bundle
 from inmind.memory.bundle.reader import OnProgress

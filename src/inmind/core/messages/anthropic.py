@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 
 from inmind.core.json import check_json, check_text, is_list, is_object, object_at, text_at, typed_parts_at
 from inmind.core.messages.cache_control import TailBlock, add_mark_before_tail, own_mark_before, remaining_marks
+from inmind.core.messages.conversion import join_paragraphs, system_items
 from inmind.core.messages.model import (
     OPENING_TEXT,
     Call,
@@ -34,7 +35,6 @@ from inmind.core.messages.model import (
     last_index,
     without_id,
 )
-from inmind.core.messages.system import join_paragraphs, system_items
 from inmind.core.text import escape_markup
 from inmind.errors import InvalidInput
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, TypeGuard
 
 from inmind.core.json import check_json, check_text, is_list, is_object, object_at, objects_at, text_at, typed_parts_at
+from inmind.core.messages.conversion import check_system_role, system_items, system_text
 from inmind.core.messages.model import (
     Call,
     Content,
@@ -29,7 +30,6 @@ from inmind.core.messages.model import (
     last_index,
     without_id,
 )
-from inmind.core.messages.system import check_system_role, system_items, system_text
 from inmind.errors import InvalidInput
 
 NAME = "openai"

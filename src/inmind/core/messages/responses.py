@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from inmind.core.json import check_json, check_text, is_list, is_object, text_at, typed_parts_at
+from inmind.core.messages.conversion import check_system_role, system_items, system_text
 from inmind.core.messages.model import (
     Call,
     Content,
@@ -26,7 +27,6 @@ from inmind.core.messages.model import (
     Wire,
     last_index,
 )
-from inmind.core.messages.system import check_system_role, system_items, system_text
 from inmind.errors import InvalidInput
 
 NAME = "responses"

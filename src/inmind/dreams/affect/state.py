@@ -12,11 +12,11 @@ from dataclasses import field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 
+from inmind.core.encoding import from_microseconds, to_microseconds
 from inmind.core.events.base import Event, Origin, Trust
 from inmind.core.events.crystals import NoteAdded
 from inmind.core.events.dreams import AffectSpiked
 from inmind.core.frozen import frozen
-from inmind.core.timestamps import from_microseconds, to_microseconds
 from inmind.dreams.affect.levels import SPIKES, LevelChange, Levels
 
 HIGH_LEVEL: Final = 0.7

@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
+from inmind.core.encoding import to_microseconds
 from inmind.core.events.base import Event
 from inmind.core.events.codec import DECODE_ERRORS
 from inmind.core.frozen import frozen
-from inmind.core.timestamps import to_microseconds
 from inmind.search.dates import DateSpan
 from inmind.search.index.indexer import Indexer, MessageReader
 from inmind.search.index.record import Record, parse_crystal_id

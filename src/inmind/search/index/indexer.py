@@ -12,13 +12,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from inmind.core.encoding import to_json
+from inmind.core.encoding import to_json, to_microseconds
 from inmind.core.events.base import Event
 from inmind.core.events.crystals import Consolidated, CrystalPinned, NoteWithdrawn, SearchRecorded
 from inmind.core.events.dreams import DreamCommitted, DreamUndone
 from inmind.core.events.session import HistorySpliced, MessageAdded, Reverted, SessionOpened
 from inmind.core.stream_names import ANONYMOUS, owner_of
-from inmind.core.timestamps import to_microseconds
 from inmind.errors import Damaged
 from inmind.search.echo import is_echo, word_runs
 from inmind.search.extract import (
@@ -42,8 +41,7 @@ from inmind.search.index.record import Record, parse_crystal_id
 from inmind.search.index.tables import PassageWords, Tables
 from inmind.search.lifecycle import apply_event, is_searchable
 from inmind.search.live_events import live_sequence_numbers
-from inmind.search.passages import split_passages
-from inmind.search.tokenize import index_words
+from inmind.search.tokenize import index_words, split_passages
 from inmind.store.protocol import Store
 
 log = logging.getLogger("inmind")

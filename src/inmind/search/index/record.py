@@ -7,14 +7,13 @@ import re
 from datetime import datetime
 from typing import Any, NamedTuple, cast
 
+from inmind.core.encoding import from_microseconds, to_microseconds
 from inmind.core.events.base import Origin, Trust
 from inmind.core.stream_names import ANONYMOUS, PRIVATE
-from inmind.core.timestamps import from_microseconds, to_microseconds
 from inmind.search.crystal import HIDDEN_LIFECYCLES, Crystal
 from inmind.search.extract import ENTITY_SERIES
 from inmind.search.index.numbers import MAX_PASSAGES, passage_number
-from inmind.search.passages import split_passages
-from inmind.search.tokenize import index_words
+from inmind.search.tokenize import index_words, split_passages
 
 
 class Record(NamedTuple):

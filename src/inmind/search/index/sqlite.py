@@ -19,10 +19,9 @@ from typing import Any, TypeVar
 
 import apsw
 
-from inmind.core.encoding import to_json
+from inmind.core.encoding import to_json, to_microseconds
 from inmind.core.events.base import Event
 from inmind.core.fork import SqliteConnectionOwner
-from inmind.core.timestamps import to_microseconds
 from inmind.errors import Closed, Damaged, StorageFull, StoreBusy, StoreError, UnsafeStorage
 from inmind.search.index.base import BATCH_SIZE, MAX_PASSAGES_PER_WORD, VERSION, Scope, SearchIndex, WordMatches
 from inmind.search.index.indexer import INDEXED_KINDS, MessageReader

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from inmind.core.encoding import to_microseconds
 from inmind.core.events.base import Event
 from inmind.core.stream_names import owner_from_first_event
-from inmind.core.timestamps import to_microseconds
 from inmind.errors import Conflict
 from inmind.store.postgres.connection import Connection, Cursor
 from inmind.store.postgres.database import Database

@@ -12,8 +12,8 @@ from typing import Any, cast
 
 import psycopg
 
+from inmind.core.encoding import from_microseconds, to_microseconds
 from inmind.core.frozen import frozen
-from inmind.core.timestamps import from_microseconds, to_microseconds
 from inmind.errors import ReadOnly
 from inmind.store.named_sql import load_script
 from inmind.store.postgres.connection import Connection

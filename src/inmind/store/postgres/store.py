@@ -3,25 +3,26 @@
 An append is one statement: one transaction and one round trip. It locks the rows of the stream and of its owner, so
 writers of one resource wait for each other and writers of different resources never do. See `database` for schemas and
 lost connections.
+
+Leases depend on the time, and clocks of machines differ, so a process whose clock is off uses that of the server.
 """
 
 from __future__ import annotations
 
+import logging
 import threading
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 import psycopg
 
-from inmind.core.encoding import to_json
+from inmind.core.encoding import from_microseconds, to_json, to_microseconds
 from inmind.core.events.base import Draft, Event
 from inmind.core.stream_names import owner_from_first_event
-from inmind.core.timestamps import from_microseconds, to_microseconds
 from inmind.errors import Conflict, KeyReused, ReadOnly
 from inmind.store.postgres.bulk_import import PostgresImport
-from inmind.store.postgres.clock import ServerClock
 from inmind.store.postgres.connection import Connection
 from inmind.store.postgres.database import MIGRATIONS, Database
 from inmind.store.protocol import (
@@ -270,3 +271,36 @@ def _batch_values(batch: Batch, stamp: int) -> tuple[str, str, int, str]:
 def _clamp(value: int) -> int:
     """Limit a number to the range of a bigint column."""
     return max(-_MAX_INTEGER, min(value, _MAX_INTEGER))
+
+
+log = logging.getLogger("inmind")
+
+TOLERANCE = timedelta(seconds=5)
+"""Clock differences up to this are ignored."""
+
+
+def local_time() -> datetime:
+    return datetime.now(UTC)
+
+
+class ServerClock:
+    """This machine's clock, corrected by its offset from the server's."""
+
+    def __init__(self, server_time: Callable[[], datetime], clock: Callable[[], datetime] = local_time) -> None:
+        self._server_time, self._clock = server_time, clock
+        self._offset = timedelta()
+
+    def __call__(self) -> datetime:
+        return self._clock() - self._offset
+
+    def synchronize(self) -> None:
+        """Measure the offset. The round-trip time, by the local clock, limits its precision."""
+        before = self._clock()
+        server_time = self._server_time()
+        after = self._clock()
+        offset = before + (after - before) / 2 - server_time
+        offset = offset if abs(offset) > TOLERANCE + (after - before) / 2 else timedelta()
+        if abs(offset - self._offset) > TOLERANCE:
+            message = "the clock of this machine differs from the database's by %g s; using the database's time"
+            log.warning(message, round(offset.total_seconds(), 1))
+        self._offset = offset

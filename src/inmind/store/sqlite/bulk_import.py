@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from inmind.core.encoding import to_microseconds
 from inmind.core.events.base import Event
 from inmind.core.stream_names import owner_from_first_event
-from inmind.core.timestamps import to_microseconds
 from inmind.errors import Conflict
 from inmind.store.named_sql import load_queries
 from inmind.store.protocol import ImportedEvent, Receipt

@@ -21,11 +21,10 @@ from typing import cast
 
 import apsw
 
-from inmind.core.encoding import to_json
+from inmind.core.encoding import from_microseconds, to_json, to_microseconds
 from inmind.core.events.base import Draft, Event
 from inmind.core.fork import SqliteConnectionOwner
 from inmind.core.stream_names import owner_from_first_event
-from inmind.core.timestamps import from_microseconds, to_microseconds
 from inmind.errors import (
     Closed,
     Conflict,
