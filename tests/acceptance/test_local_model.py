@@ -254,7 +254,7 @@ def check_page(outcome: ModelDream) -> None:
 
 def test_a_missing_model_file_skips_and_another_file_fails(tmp_path: Path) -> None:
     file = tmp_path / "model.gguf"
-    with pytest.raises(pytest.skip.Exception, match=r"model\.gguf is not there"):
+    with pytest.raises(pytest.skip.Exception, match=r"model\.gguf is missing"):
         need_model(file)
     file.write_bytes(b"GGUF")
     with pytest.raises(pytest.fail.Exception, match="is not the model"):

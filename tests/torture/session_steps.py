@@ -27,13 +27,13 @@ from inmind.testing import ManualClock
 
 State = dict[str, Any]
 
-# So that a short session writes snapshots and meta.json too.
-inmind.store.stream.SNAPSHOT_INTERVAL_EVENTS = 5
-inmind.session.meta_file.MIN_EVENTS_BETWEEN_WRITES = 4
-
 
 class SessionScript:
+    """A session of an actor process, which writes snapshots and meta.json more often than usual."""
+
     def __init__(self, home: Path, name: str) -> None:
+        inmind.store.stream.SNAPSHOT_INTERVAL_EVENTS = 5
+        inmind.session.meta_file.MIN_EVENTS_BETWEEN_WRITES = 4
         self.home, self.name = home, name
         self._memory: Memory | None = None
         self._session: Session | None = None
