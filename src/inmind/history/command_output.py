@@ -88,7 +88,7 @@ def find_command_output(messages: Sequence[TurnMessage]) -> CommandOutputs:
     by_person = len(texts) >= MIN_MESSAGES and sum(map(is_request, texts)) >= MIN_REQUEST_RATIO * len(
         after_shell | after_code
     )
-    answers = after_call | with_heading | (after_shell & pasted)
+    answers = after_call | with_heading | (after_shell & pasted) | (screens if is_loop else set[int]())
     if not is_conversation:
         answers |= (
             after_shell

@@ -260,3 +260,13 @@ def test_a_question_to_a_person_shows_that_an_agent_works_by_text() -> None:
         ("user", "Fix it."), ("assistant", read), ("user", INJECTED), ("assistant", "Action: ask_user which?")
     )
     assert [item.kind for item in extract_items(mark_command_output(messages), first=True)] == ["goal"]
+
+
+@pytest.mark.spec("E6")
+def test_a_terminal_screen_after_an_edited_message_is_output_and_not_the_request() -> None:
+    """A user replaced the command before the screen, so two user messages follow each other."""
+    screen = "hello\nbash-$"
+    messages = conversation(
+        ("user", "Fix the bug."), ("assistant", SHELL), ("user", screen), ("user", "Now the page."), ("user", screen)
+    )
+    assert find_command_output(messages).certain == {2, 4}
