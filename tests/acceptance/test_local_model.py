@@ -257,5 +257,5 @@ def test_a_missing_model_file_skips_and_another_file_fails(tmp_path: Path) -> No
     with pytest.raises(pytest.skip.Exception, match=r"model\.gguf is missing"):
         need_model(file)
     file.write_bytes(b"GGUF")
-    with pytest.raises(pytest.fail.Exception, match="is not the model"):
+    with pytest.raises(pytest.fail.Exception, match="is not the expected model"):
         need_model(file)
