@@ -56,6 +56,9 @@ def chunk_by_entry(text: str) -> dict[str, int]:
             chunk_numbers.setdefault(
                 entry, next((number for number in range(first, after_last) if spans[number][1] >= end), first)
             )
+    for entry in sorted(entries - chunk_numbers.keys()):  # interrupted by the header of a dream
+        start = max(text.find(entry.partition("\n")[0]), 0)
+        chunk_numbers[entry] = bisect_right(spans, start, key=_span_end)
     return chunk_numbers
 
 

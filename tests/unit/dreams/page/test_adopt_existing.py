@@ -55,3 +55,8 @@ def test_an_entry_longer_than_a_chunk_belongs_to_the_chunk_with_its_start() -> N
 def test_the_text_above_the_separator_is_unchanged(text: str) -> None:
     assert add_separator(text).startswith(text)
     assert "\n---\n" in add_separator(text)
+
+
+def test_an_entry_that_the_header_of_a_dream_interrupts_has_a_chunk() -> None:
+    text = "# Working Memory State\n- Prefers tabs\n_Last dream: 2026-03-12T16:00:00Z | Mood: calm_\n  over spaces"
+    assert chunk_by_entry(text) == {"Prefers tabs\nover spaces": 0}
