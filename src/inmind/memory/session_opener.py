@@ -27,8 +27,8 @@ from inmind.prompt.layers.base import Layer, check_layers
 from inmind.prompt.layers.builtin import DocumentLayer, EntityLayer, NotesLayer, StateLayer
 from inmind.prompt.plan import WindowLimits
 from inmind.session.context import SessionConfig, SessionContext
-from inmind.session.entities import SiblingEntities
 from inmind.session.legacy_files import LegacySession, read_messages
+from inmind.session.sibling_entities import SiblingEntities
 from inmind.session.state import SessionState
 from inmind.store.stream import Decision, Stream
 

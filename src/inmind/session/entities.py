@@ -1,8 +1,7 @@
 """Entities of a session: sightings in messages and tool results, and questions about them.
 
 Sightings go into the commit of the messages and results. Questions ("what does 'it' mean", "has this id been seen") are
-answered from the window, then from entities that left it, then from other sessions of the same resource, which are
-read from the store when they are needed and cached.
+answered from the window, then from entities that left it, then from other sessions of the same resource.
 """
 
 from __future__ import annotations
@@ -25,6 +24,7 @@ from inmind.entities.serialize import deserialize, sighting_from
 from inmind.entities.window import Entities
 from inmind.errors import InvalidInput, NotFound
 from inmind.session.message_events import last_reply, observations_in, session_texts
+from inmind.session.sibling_entities import SiblingEntities
 from inmind.session.state import SessionState
 from inmind.store.protocol import Key, Store
 from inmind.store.stream import Decision, Stream
@@ -32,14 +32,6 @@ from inmind.store.stream import Decision, Stream
 if TYPE_CHECKING:
     from inmind.entities.grounding import CallCheck, SessionTexts
     from inmind.entities.references.result import Resolution
-import threading
-from collections.abc import Mapping
-from dataclasses import field
-
-from inmind.core.events.entities import EntitiesEvicted
-from inmind.core.fork import register_after_fork
-from inmind.core.frozen import frozen
-from inmind.core.stream_names import ANONYMOUS, SESSION_PREFIX
 
 
 class EntityTracker:
@@ -201,62 +193,3 @@ def _seq_of(event: str) -> int:
 
 def _resource_of(state: SessionState) -> str:
     return state.opened.resource if state.opened else ""
-
-
-MAX_CACHED_RESOURCES = 100
-"""The most recently used resources are kept."""
-
-_BATCH_SIZE = 2_000
-
-
-@frozen
-class _CachedEntities:
-    """Entities of the sessions of a resource, up to a position of the journal."""
-
-    position: int = 0
-    seen: Mapping[str, Entities] = field(default_factory=dict[str, Entities])
-
-
-class SiblingEntities:
-    """Entities of all sessions in a store, by resource."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._lock = threading.Lock()
-        self._cache: dict[str, _CachedEntities] = {}
-        register_after_fork(self)
-
-    def after_fork(self) -> None:
-        self._lock = threading.Lock()
-
-    def entities_of(self, resource: str, *, excluding: str) -> list[Entities]:
-        """The entities of each other session of the resource.
-
-        They are immutable values, so nothing is copied.
-        """
-        if resource == ANONYMOUS:
-            return []
-        with self._lock:
-            cached = self._cache.get(resource, _CachedEntities())
-        loaded = self._load_new(resource, cached)  # without the lock: the newest result wins below
-        with self._lock:
-            current = self._cache.pop(resource, loaded)
-            self._cache[resource] = max(current, loaded, key=lambda entry: entry.position)
-            while len(self._cache) > MAX_CACHED_RESOURCES:
-                del self._cache[next(iter(self._cache))]
-        return [seen for stream, seen in sorted(loaded.seen.items()) if stream != excluding]
-
-    def _load_new(self, resource: str, cached: _CachedEntities) -> _CachedEntities:
-        position, seen = cached.position, dict(cached.seen)
-        while True:
-            batch = self._store.events_since(position, kinds=_KINDS, limit=_BATCH_SIZE, owner=resource)
-            for event_position, event in batch:
-                position = event_position
-                if event is not None and event.stream.startswith(SESSION_PREFIX):
-                    seen[event.stream] = seen.get(event.stream, Entities()).apply(event)
-            if len(batch) < _BATCH_SIZE:
-                return _CachedEntities(position, seen)
-
-
-# Undo is not included: an id that was seen stays known.
-_KINDS = tuple(kind.kind for kind in (EntitiesSeen, EntitiesEvicted, EntitiesRestored))
