@@ -45,7 +45,6 @@ STOP_WORDS = (
     "come home",
     "lets go of",
     "let go of",
-    "behind everybody",
     "of their own accord",
 )
 WORD_OF_USERS = "# a word of users"
