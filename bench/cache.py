@@ -26,7 +26,7 @@ from inmind.testing import ManualClock
 
 TURNS = 200
 TURNS_PER_CHANGE = 3
-MIN_SHARE_OF_BARE = 0.90
+MIN_SHARE_OF_BARE = 0.95
 READ, WRITE, PLAIN = 0.1, 1.25, 1.0
 """Prices of a token read from the cache, written to it, and sent without it."""
 
@@ -43,7 +43,7 @@ class SentPrompt:
 
     pieces: tuple[str, ...]
     tail: int = 0
-    """Tokens at the end that change with every call and are not worth writing to the cache."""
+    """Tokens at the end, of the meter, that change with every call and are not worth writing to the cache."""
     reported: float = 0.0
     """The cached share according to inmind."""
 
@@ -90,7 +90,7 @@ def run() -> list[Table]:
                 "Cached: leading tokens (o200k) equal to those of the previous request, in the provider's order; the "
                 "bar is on this share relative to the bare history. As reported: cached_prefix_tokens. Without "
                 "anchoring: the prefix shows every change at once. Price, relative to the bare history: "
-                f"{READ:g} read, {WRITE:g} written, {PLAIN:g} for the tail of changes and meter.",
+                f"{READ:g} read, {WRITE:g} written, {PLAIN:g} for the meter.",
             ),
         )
     ]

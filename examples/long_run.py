@@ -1,9 +1,9 @@
 """A coding agent whose run is longer than its context window.
 
 Archived messages can be read again and restored. The loop has no code for the window. When three quarters of it are
-full, `prepare` archives old messages, and a stub says where they are. The scripted model needs one of the outputs again
-and reads it. Then the session continues with a model that has room for everything, and the compactions are undone. The
-project is invented.
+full, `prepare` archives old tool outputs: their beginning stays, and says where the rest is. The scripted model needs
+one of them again and reads it. Then the session continues with a model that has room for everything, and the
+compactions are undone. The project is invented.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ TASK = "Users with a space in their name cannot log in. Find out why. Never touc
 FILES = ("urls.py", "users.py", "forms.py", "views.py", "session.py", "settings.py", "vendor/slugs.py")
 TOOLS = [{"type": "function", "function": {"name": "read_file", "parameters": {"type": "object"}}}]
 
+PRUNED = re.compile(r"\[pruned: (\S+)\]\n")
 REREAD_PREFIX = "again: "
 MOVES = (*FILES, f"{REREAD_PREFIX}users.py", "users.py makes a slug of the name before it looks for the user.")
 
@@ -32,12 +33,14 @@ def work(session: Session, moves: Iterable[str]) -> None:
     for move in moves:
         prompt = session.prepare(tools=TOOLS)
         if prompt.report.compacted:
-            print(f"Call {prompt.call}: {prompt.report.compacted}. {count_outputs(session, prompt)}")
-            print(stub(prompt))
+            print(f"Call {prompt.call}: {prompt.report.compacted}. {count_outputs(prompt)}")
+            print(
+                *(f"  {output[:70]}…".replace("\n", " ") for output in outputs(prompt) if is_pruned(output)), sep="\n"
+            )
         recorded = session.record(reply(prompt, move))
         for result in recorded.results:
             lines = str(result["content"]).split("\n")
-            print("memory_read:", lines[0], *(line for line in lines if "last line" in line), sep="\n  ")
+            print("Read again:", lines[0], "...", *lines[-2:], sep="\n  ")
         for call in recorded.host_calls:
             session.add([{"role": "tool", "tool_call_id": call.id, "content": read_file(call)}])
         if recorded.text:
@@ -49,7 +52,7 @@ def reply(prompt: Prompt, move: str) -> Message:
     if move in FILES:
         return calls(prompt, "read_file", path=move)
     if move.startswith(REREAD_PREFIX):
-        return calls(prompt, "memory_read", path=archive_path(stub(prompt)))
+        return calls(prompt, "working_memory", command=f"read {location(prompt, move.removeprefix(REREAD_PREFIX))}")
     return {"role": "assistant", "content": move}
 
 
@@ -59,12 +62,16 @@ def calls(prompt: Prompt, name: str, **arguments: Any) -> Message:
     return {"role": "assistant", "content": None, "tool_calls": [call]}
 
 
-def archive_path(stub: str) -> str:
-    """The path of the archive page that a stub names."""
-    match = re.search(r"archive/\S+\.md", stub)
-    if match is None:
-        raise ValueError(f"{stub} names no archive page")
-    return match[0]
+def location(prompt: Prompt, path: str) -> str:
+    """Page and lines of the archive that the pruned output of a file names."""
+    for output in outputs(prompt):
+        if (match := PRUNED.match(output)) and f"a line of {path}" in output:
+            return match[1]
+    raise ValueError(f"no pruned output of {path} in the prompt")
+
+
+def is_pruned(output: str) -> bool:
+    return PRUNED.match(output) is not None
 
 
 def read_file(call: HostCall) -> str:
@@ -72,29 +79,23 @@ def read_file(call: HostCall) -> str:
     return "\n".join([*(f"{number}: a line of {path}" for number in range(1, 80)), f"80: the last line of {path}"])
 
 
-def outputs(prompt: Prompt) -> list[Any]:
-    return [message["content"] for message in prompt.messages if message["role"] == "tool"]
+def outputs(prompt: Prompt) -> list[str]:
+    return [str(message["content"]) for message in prompt.messages if message["role"] == "tool"]
 
 
-def stub(prompt: Prompt) -> str:
-    """The stub that is sent instead of archived messages; empty if there is none."""
-    texts = (str(message["content"]) for message in prompt.messages)
-    return next((text for text in texts if text.startswith("<compacted_history>")), "")
-
-
-def count_outputs(session: Session, prompt: Prompt) -> str:
-    total = sum(message["role"] == "tool" for message in session.messages)
-    return f"{len(outputs(prompt))} of {total} outputs are sent."
+def count_outputs(prompt: Prompt) -> str:
+    complete = [output for output in outputs(prompt) if not is_pruned(output)]
+    return f"{len(complete)} of {len(outputs(prompt))} outputs are sent complete."
 
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as home, Memory.open(home) as memory:
-        session = memory.session("login", resource="ada", window=9_000, reserve=1_000)
+        session = memory.session("login", resource="ada", window=6_400, reserve=1_000)
         work(session, MOVES)
         larger = memory.session("login", window=128_000)
         for _ in larger.state.history.compactions:
             larger.undo_compaction()
-        print(f"Restored in a larger window: {count_outputs(larger, larger.prepare(tools=TOOLS))}")
+        print(f"Restored in a larger window: {count_outputs(larger.prepare(tools=TOOLS))}")
 
 
 if __name__ == "__main__":

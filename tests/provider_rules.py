@@ -80,9 +80,15 @@ def _is_followed(items: Sequence[Wire]) -> bool:
     return False
 
 
+def _has_compaction(wire: Wire) -> bool:
+    """True if the provider has compacted what comes before this message, so that nothing has to."""
+    blocks: list[Wire] = [] if isinstance(wire["content"], str) else wire["content"]
+    return any(block["type"] == "compaction" and block["content"] for block in blocks)
+
+
 def _anthropic_faults(wires: Sequence[Wire]) -> list[str]:
     errors: list[str] = []
-    if wires and wires[0]["role"] == "assistant":
+    if wires and wires[0]["role"] == "assistant" and not _has_compaction(wires[0]):
         errors.append("0: the first message must be of the user")
     calls: list[str] = []
     known: set[str] = set()

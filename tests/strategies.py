@@ -80,6 +80,7 @@ def responses_wires() -> Wires:
         wire(type="computer_call", id="cu_1", call_id=IDS, action={"type": "screenshot"}),
         wire(type="computer_call_output", call_id=IDS, output={"type": "computer_screenshot"}),
         wire(type="web_search_call", id="ws_1", status="completed"),
+        wire(type="compaction", id="cmp_1", encrypted_content="gAAA"),
     )
 
 
@@ -89,6 +90,7 @@ def anthropic_wires() -> Wires:
     image = wire(type="image", source=st.one_of(source, wire(type="url", url=URLS), wire(type="file", file_id="f")))
     document = wire(type="document", source={"type": "text", "data": "notes", "media_type": "text/plain"})
     thinking = wire(type="thinking", thinking="Hm.", signature="Eqo=")
+    compaction = wire(type="compaction", content=st.sampled_from([None, "They talked."]), encrypted_content="gAAA")
     call = wire(type="tool_use", id=IDS, name=NAMES, input=OBJECTS)
     inner = several(st.one_of(text, image, document))
     result = st.one_of(
@@ -100,7 +102,7 @@ def anthropic_wires() -> Wires:
         wire(role=st.sampled_from(["user", "assistant"]), content=WORDS),
         wire(role="user", content=several(st.one_of(text, image, document, result))),
         wire(role="user", content=several(result, at_least=1)),
-        wire(role="assistant", content=several(st.one_of(text, thinking, call))),
+        wire(role="assistant", content=several(st.one_of(text, thinking, call, compaction))),
         wire(role="assistant", content=several(call, at_least=1)),
     )
 
@@ -190,3 +192,26 @@ def entity_sightings() -> st.SearchStrategy[EntitySighting]:
         parent=st.none() | st.tuples(types, ids),
         parts=st.lists(st.builds(EntityPart, types, ids, names, st.booleans()), max_size=3).map(tuple),
     )
+
+
+def entity_records() -> st.SearchStrategy[dict[str, Any]]:
+    """Records of one thing with ids of its parts, nested in the ways of real tools."""
+    id = st.integers(10**9, 10**10 - 1).map(str)
+    options: st.SearchStrategy[Any] = st.fixed_dictionaries({"color": st.sampled_from(["blue", "red"])})
+    part: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
+        {"name": st.sampled_from(["Laptop", "T-Shirt", "Desk, Lamp", 'A "b"']), "item_id": id},
+        optional={"product_id": id, "options": options},
+    )
+    return st.fixed_dictionaries(
+        {"status": st.sampled_from(["pending", "delivered"]), "items": st.lists(part, min_size=1, max_size=4)},
+        optional={"user_id": id, "order_ids": st.lists(id, min_size=1, max_size=3)},
+    )
+
+
+def ids_in(value: object) -> set[str]:
+    """All texts of digits in a nested value."""
+    if isinstance(value, dict):
+        return set[str]().union(*map(ids_in, value.values()))  # pyright: ignore[reportUnknownArgumentType]
+    if isinstance(value, list):
+        return set[str]().union(*map(ids_in, value))  # pyright: ignore[reportUnknownArgumentType]
+    return {value} if isinstance(value, str) and value.isdigit() else set()

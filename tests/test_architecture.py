@@ -26,7 +26,8 @@ errors
 core
 store
 documents
-history entities search
+entities search
+history
 dreams
 prompt
 session

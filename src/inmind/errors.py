@@ -227,10 +227,12 @@ class ContextOverflow(InmindError):
 
     code = "CONTEXT_OVERFLOW"
 
-    def __init__(self, *, needed: int, spendable: int) -> None:
+    def __init__(self, *, needed: int, spendable: int, memory_tools: int = 0) -> None:
+        fits_without = needed - spendable <= memory_tools
+        option = f", or set memory_tools=False, which saves {memory_tools} tokens" if fits_without else ""
         super().__init__(
             f"the prompt needs {needed} tokens without any memory, {spendable} are available: "
-            "shorten the messages, raise the window or lower the reserve"
+            f"shorten the messages, raise the window or lower the reserve{option}"
         )
         self.needed, self.spendable = needed, spendable
 

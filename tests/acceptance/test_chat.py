@@ -185,7 +185,7 @@ def test_reported_usage_is_in_the_turn_and_the_status_line(chat: ChatConversatio
     turn = chat.say("What is there?")
     assert (turn.usage.reported_prompt, turn.usage.reported_cached, turn.usage.completion) == (200, 160, 20)
     rendered = status_line(turn, ["notes.md"], (3.0, 15.0))
-    assert rendered == "in mind: notes.md · normal, 1% of 128k · 220 tokens, 80% from cache · $0.0005"
+    assert rendered == "in mind: notes.md · normal, 0% full · 220 tokens, 80% from cache · $0.0005"
 
 
 def test_invalid_json_arguments_get_an_error_and_the_model_continues(

@@ -84,7 +84,7 @@ def test_a_user_can_chat_stop_an_answer_retry_and_quit(provider: Provider, home:
         person.wait_for("> ")
         person.send_line("Where is my order?")
         person.wait_for("Let me look.\n· read_file notes.md → 1 line\nIt is late.\n")
-        person.wait_for("in mind: notes.md · normal, 1% of 128k · 220 tokens, 80% from cache\n> ")
+        person.wait_for("in mind: notes.md · normal, 0% full · 220 tokens, 80% from cache\n> ")
         person.send_line("Tell me a story.")
         person.wait_for("Once upon a time")
         person.press_ctrl_c(until="(stopped)\n")

@@ -43,11 +43,11 @@ def index(session: Session) -> list[str]:
 
 
 def check_stub_references(session: Session) -> bool:
-    """Whether each stub names the line of a page where the archived text begins."""
+    """Whether each stub names the lines of a page that the archived text has, as the model reads them."""
     text = "\n".join(str(message.get("content")) for message in session.prepare().messages)
-    named = re.findall(r": (archive/\S+) from_line (\d+)", text)
-    lines = [session.read(path).split("\n")[int(line) - 1] for path, line in named]
-    return bool(named) and all(re.fullmatch(r"## \d+: tool", line) for line in lines)
+    named = re.findall(r"^\[pruned: (archive/\S+)\]$", text, re.MULTILINE)
+    pages = [session.call_tool("memory_read", {"path": location}).text for location in named]
+    return bool(named) and all(re.match(r"## \d+: tool\n\nanswers \(\S+\):\n(\w+\n)+", page) for page in pages)
 
 
 @pytest.mark.spec("C8", "E3")

@@ -245,7 +245,7 @@ def test_the_version_is_printed() -> None:
 def test_the_prompt_of_a_call_is_shown_with_its_reasons(sample_home: Home) -> None:
     ran = inmind("show", "prompt", "support-42", "--call", "1", home=sample_home)
     assert ran.stdout.startswith("Call 1, for openai: ")
-    assert re.search(r"\no overview +\d+ +\d+% new +anchored since call 1 \(first call\)", ran.stdout)
+    assert re.search(r"\nT tools +\d+ +\d+% new +tools of the host and of layers", ran.stdout)
     assert re.search(r"── H history, user ─+\nAdd a hero to it\n\n── M context_meta ─+\n<context_meta>", ran.stdout)
     assert "\x1b" not in ran.stdout
     output = json.loads(inmind("show", "prompt", "support-42", "--call", "1", "--json", home=sample_home).stdout)
@@ -362,7 +362,7 @@ def long_session(home: Home) -> Home:
     """A home with a long session: a goal with a control character, a rule and more turns."""
     with Memory.open(home) as memory:
         messages = [user("Move the shop\x1b[2J of Ada."), assistant("Yes."), user("Always answer in one sentence.")]
-        memory.session("long", cwd="/website").add([*messages, assistant("Yes."), *turns(8, words=40)])
+        memory.session("long", cwd="/website").add([*messages, assistant("Yes."), *turns(8, words=80)])
     return home
 
 
@@ -397,13 +397,15 @@ def test_compact_has_a_json_form(long_session: Home) -> None:
     ran = inmind("compact", "long", "--target", "conversation", "--strategy", "summarize", "--json", home=long_session)
     report = json.loads(ran.stdout)
     assert (report["reason"], report["messages"], report["left_out"]) == ("asked by the host", 10, [])
-    assert report["tokens"] > 0
+    assert 0 < report["tokens"] < 1_000
     assert report["items"][1] == {"kind": "rule", "text": "Always answer in one sentence.", "location": "memory"}
     with Memory.open(long_session) as memory:
         session = memory.session("long")
         assert report["version"] == session.state.seq
         assert all(path in session.documents() for path in report["archives"])
-        assert "Summary:" in session.state.history.sent.wires[0]["content"]
+        stub = session.state.history.sent.wires[0]["content"]
+        assert stub.startswith("<compacted_history>\n10 messages, archived: archive/001:")
+        assert "\nAsked:\n- " in stub
 
 
 @pytest.mark.spec("E8")

@@ -22,6 +22,7 @@ from inmind.core.events.documents import DocumentWritten
 from inmind.core.events.session import Compacted
 from inmind.core.tokens import SAFETY_MARGIN
 from inmind.errors import InvalidInput, InvalidPath, KeyReused, ModelFailed, NotFound, SummaryRefused
+from inmind.history.compaction.archive_page import page_name
 from inmind.history.compaction.policy import CompressionPolicy
 from inmind.history.compaction.select import DEFAULT_KEEP_RECENT
 from inmind.memory.session_opener import DEFAULT_RESERVE
@@ -268,16 +269,17 @@ def test_a_model_compacts_its_history_and_reads_the_archive(session: Session, ta
 
 
 @pytest.mark.spec("E3")
-def test_a_stub_names_the_line_at_which_its_message_begins(session: Session, talk: list[Message]) -> None:
+def test_the_place_in_a_stub_can_be_read(session: Session, talk: list[Message]) -> None:
     session.prepare(talk)
     call_tool(session, "compact_history", target="tools", keep_recent=1)
-    stubs = [words_of(message) for message in view_of(session) if words_of(message).startswith("[archived")]
+    stubs = [words_of(message) for message in view_of(session) if words_of(message).startswith("[pruned: ")]
     assert len(stubs) == 11
     for turn, stub in enumerate(stubs):
-        path, line = re.findall(r": (archive/\S+) from_line (\d+)", stub)[0]
-        page = call_tool(session, "memory_read", path=path, from_line=int(line))
+        location = re.findall(r"\[pruned: (archive/001:\d+-\d+)\]\n", stub)[0]
+        page = call_tool(session, "memory_read", path=location)
         assert re.match(rf"## \d+: tool\n\nanswers \(call-{turn}\):\n", page), page[:80]
         assert talk[4 * turn + 2]["content"] in page
+        assert f"answers (call-{turn + 1})" not in page
 
 
 @pytest.mark.spec("E3")
@@ -433,7 +435,7 @@ def first_compaction(session: Session, talk: Sequence[Message]) -> dict[str, flo
 def test_below_three_quarters_nothing_is_compacted_unless_requested(session: Session) -> None:
     ((reason, filled),) = first_compaction(session, a_talk(60)).items()
     assert reason == "the window was full"
-    assert 100 * 0.7 * SPENDABLE / WINDOW < filled <= 75
+    assert 70 < filled <= 75
 
 
 @pytest.mark.spec("E4")
@@ -442,7 +444,7 @@ def test_below_three_quarters_nothing_is_compacted_unless_requested(session: Ses
 )
 def test_a_policy_makes_a_band_automatic(memory: Memory, band: str, minimum: float, maximum: float) -> None:
     policy = CompressionPolicy(automatic=(band,))
-    session = memory.session("banded", window=WINDOW, compression=policy)
+    session = memory.session("banded", window=2 * WINDOW, compression=policy)
     ((reason, filled),) = first_compaction(session, a_talk(60)).items()
     assert reason == band
     assert minimum - 5 < filled < maximum
@@ -480,17 +482,11 @@ def test_an_invalid_policy_is_rejected(given: dict[str, Any], field: str) -> Non
 # -- the fallback --------------------------------------------------------------------------------------------------
 
 
-def filled(prompt: Prompt) -> float:
-    """The share of the available window that memory and the conversation take."""
-    around = prompt.report.tokens["tools"] + prompt.report.tokens["system"]
-    return (prompt.report.tokens_used - around) / (SPENDABLE - around)
-
-
 @pytest.mark.spec("E5")
 def test_a_full_window_is_compacted_to_half(session: Session) -> None:
     prompt = session.prepare(a_talk(60))
     assert prompt.report.compacted == "the window was full"
-    assert 0.3 < filled(prompt) < 0.55
+    assert 30 < prompt.report.tokens_percent < 55
     assert len(compactions(session)) == 1
 
 
@@ -499,7 +495,7 @@ def test_an_automatic_compaction_reports_each_retained_item(home: Home) -> None:
     with Memory.open(home) as memory:
         session = memory.session("long", window=WINDOW)
         session.retain("Ada is away until Monday.")
-        report = session.prepare(a_talk(60), key="first").report
+        report = session.prepare(a_talk(200), key="first").report
         (compaction,) = report.compactions
         assert (compaction.reason, compaction.messages) == (report.compacted, compactions(session)[0].messages)
         assert compaction.archives == compactions(session)[0].archives
@@ -508,15 +504,15 @@ def test_an_automatic_compaction_reports_each_retained_item(home: Home) -> None:
             GOAL: "memory",
             RULE: "memory",
             CHINESE_RULE: "memory",
-            "How is order-60?": "conversation",
+            "How is order-200?": "conversation",
         }
-        assert session.prepare(a_talk(60), key="first").report.compactions == report.compactions
-        assert session.prepare(a_talk(60)).report.compactions == ()
+        assert session.prepare(a_talk(200), key="first").report.compactions == report.compactions
+        assert session.prepare(a_talk(200)).report.compactions == ()
         session.compact("all", keep_recent=0)
-        assert session.prepare(a_talk(60)).report.compactions == (), "compact() returned that report"
+        assert session.prepare(a_talk(200)).report.compactions == (), "compact() returned that report"
     with Memory.open(home) as memory:
         session = memory.session("long", window=WINDOW)
-        assert session.prepare(a_talk(60)).report.compactions == ()
+        assert session.prepare(a_talk(200)).report.compactions == ()
         assert [session.prompt(call).report.compactions for call in (1, 2, 3)] == [report.compactions, (), ()]
 
 
@@ -527,7 +523,7 @@ def test_the_largest_of_the_old_outputs_leave_first_and_no_more_than_needed(sess
     prompt = session.prepare(talk)
     assert prompt.report.compacted
     assert questions_in(prompt.messages) == [*range(13)], "only tool outputs are archived if that is enough"
-    assert [words_of(one).startswith("[archived") for one in prompt.messages if one["role"] == "tool"] == (
+    assert [words_of(one).startswith("[pruned: ") for one in prompt.messages if one["role"] == "tool"] == (
         [True] * 2 + [False] * 10
     )
 
@@ -619,7 +615,9 @@ def test_a_model_summary_is_in_the_stub_and_missing_items_are_in_memory(session:
     assert "How is order-9?" not in prompts[0]
     stub = words_of(view_of(session)[0])
     assert [
-        words for words in ("Nine orders were looked at, and all are fine.", *report.archives) if words not in stub
+        words
+        for words in ("Nine orders were looked at, and all are fine.", *map(page_name, report.archives))
+        if words not in stub
     ] == []
     assert [words for words in (GOAL, RULE, CHINESE_RULE) if words not in all_words(session.prepare())] == []
 
@@ -630,7 +628,7 @@ def test_without_a_model_a_summary_is_extracted(session: Session, talk: list[Mes
     session.compact("conversation", strategy="summarize", keep_recent=3)
     stub = words_of(view_of(session)[0])
     assert "- How is order-8?" in stub
-    assert "Tools used: get_order ×9" in stub
+    assert "Looked up: get_order ×9" in stub
     assert "Last reply: Order 8 is fine." in stub
 
 
@@ -639,7 +637,7 @@ def test_a_session_can_have_a_summarizer(memory: Memory, talk: list[Message]) ->
     session = memory.session("summarized", window=WINDOW, summarizer=lambda _: "All is fine.")
     session.prepare(talk)
     session.compact(strategy="summarize")
-    assert "Summary:\nAll is fine." in words_of(view_of(session)[0])
+    assert "\nAll is fine.\n" in words_of(view_of(session)[0])
 
 
 @pytest.mark.spec("E7", "J3")
@@ -777,7 +775,7 @@ def test_command_output_in_a_user_message_makes_no_rules_and_no_title(session: S
 def test_a_rule_next_to_a_tool_result_survives(session: Session) -> None:
     rule = "From now on never push to main."
     use: Message = {"type": "tool_use", "id": "t", "name": "run", "input": {}}
-    result = {"type": "tool_result", "tool_use_id": "t", "content": "ok"}
+    result = {"type": "tool_result", "tool_use_id": "t", "content": FILLER}
     answer = {"role": "user", "content": [result, {"type": "text", "text": rule}]}
     more = [message for turn in ("docs", "site") for message in (user(f"Now the {turn}."), assistant("Done."))]
     call: Message = {"role": "assistant", "content": [use]}
@@ -791,7 +789,7 @@ def test_a_rule_next_to_a_tool_result_survives(session: Session) -> None:
 @pytest.mark.spec("E8")
 def test_rules_without_room_are_reported_and_come_back(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("inmind.history.compaction.retention.MAX_RETAINED_TOKENS", 15)
-    full = next(prompt for talk in lists_per_call(a_talk(60)) if (prompt := session.prepare(talk)).report.compacted)
+    full = next(prompt for talk in lists_per_call(a_talk(200)) if (prompt := session.prepare(talk)).report.notices)
     (dropped,) = compactions(session)[-1].left_out
     assert dropped.text == RULE
     assert full.report.notices == ("There was no room to keep 1 rule: archive/ has them.",)

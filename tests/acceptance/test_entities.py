@@ -488,11 +488,12 @@ def test_a_checkpoint_larger_than_the_window_is_cut(memory: Memory) -> None:
 
 
 @pytest.mark.spec("B6")
-def test_the_block_is_in_every_prompt_with_its_banner(session: Session) -> None:
-    assert "[WORKING MEMORY]\\nNo entities tracked yet." in prompt_text(session, user("hi"))
+def test_an_entity_is_in_every_prompt_and_nothing_if_there_is_none(session: Session) -> None:
+    assert "WORKING MEMORY" not in prompt_text(session, user("hi"))
     open_page(session, "Home")
     text = prompt_text(session, user("hi"), assistant("hello"), user("go on"))
     assert "page-home" in text
+    assert "No entities tracked yet." not in text
 
 
 @pytest.mark.spec("B10")

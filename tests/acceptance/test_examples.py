@@ -52,41 +52,37 @@ images:
 """,
     "host_history": """\
 Where is order 118?
-  call 1: 270 tokens, 0 of them cached
-  call 2: 322 tokens, 210 of them cached
+  call 1: 110 tokens, 0 of them cached
+  call 2: 162 tokens, 57 of them cached
   It is packed.
 What is in it?
-  call 3: 338 tokens, 262 of them cached
+  call 3: 178 tokens, 109 of them cached
   It holds tea and two mugs.
 The user wants that answer again.
-  call 4: 338 tokens, 278 of them cached
+  call 4: 178 tokens, 125 of them cached
   Tea, two mugs.
 6 messages in the conversation, 7 in the journal
-Served from cache: 59%
+Served from cache: 46%
 """,
     "long_run": """\
-Call 8: the window was full. 4 of 7 outputs are sent.
-<compacted_history>
-Archived: 6 messages of 2,076 tokens. All of it is in archive/001-outputs-of-read-file.md from_line 5 to_line 270.
-Summary:
-Tools used: read_file ×3
-Ids in them: forms.py, users.py, urls.py
-</compacted_history>
-memory_read:
-  # outputs of read_file
-  80: the last line of urls.py
+Call 7: the window was full. 3 of 6 outputs are sent complete.
+  [pruned: archive/001:5-87] 1: a line of urls.py 2: a line of urls.py 3…
+  [pruned: archive/001:89-171] 1: a line of users.py 2: a line of users.…
+  [pruned: archive/001:173-255] 1: a line of forms.py 2: a line of forms…
+Read again:
+  ## 13: tool
+  ...
   80: the last line of users.py
-  80: the last line of forms.py
-Call 9: the window was full. 2 of 8 outputs are sent.
-<compacted_history>
-Archived: 6 messages of 2,097 tokens, 12 in all. All of it is in \
-archive/002-outputs-of-read-file.md from_line 5 to_line 270, archive/001-outputs-of-read-file.md.
-Summary:
-Tools used: read_file ×3
-Ids in them: settings.py, session.py, views.py
-</compacted_history>
+  [lines 89 to 171 of 256; read on from_line 172]
+Call 9: the window was full. 2 of 8 outputs are sent complete.
+  [pruned: archive/001:5-87] 1: a line of urls.py 2: a line of urls.py 3…
+  [pruned: archive/001:89-171] 1: a line of users.py 2: a line of users.…
+  [pruned: archive/001:173-255] 1: a line of forms.py 2: a line of forms…
+  [pruned: archive/002:5-87] 1: a line of views.py 2: a line of views.py…
+  [pruned: archive/002:89-171] 1: a line of session.py 2: a line of sess…
+  [pruned: archive/002:173-255] 1: a line of settings.py 2: a line of se…
 users.py makes a slug of the name before it looks for the user.
-Restored in a larger window: 8 of 8 outputs are sent.
+Restored in a larger window: 8 of 8 outputs are sent complete.
 """,
     "own_layer": """\
 <memory layer="failures">
@@ -95,12 +91,11 @@ Restored in a larger window: 8 of 8 outputs are sent.
 [older failures are in the conversation]
 </memory>
 cut: failures: 4 lines
-  102  guide               included
+   19  guide               included
    15  memory:house rules  included
-   32  memory:overview     included
    55  memory:failures     cut
   218  history             included
-   60  context_meta        included
+   54  context_meta        included
 """,
     "deep_memory": """\
 Consolidated: 0 merged, 1 superseded, 0 expired

@@ -30,7 +30,7 @@ def test_a_longer_list_stores_only_new_messages(session: Session) -> None:
 def test_the_stored_history_is_sent_if_no_list_is_given(session: Session) -> None:
     session.add([user("hello"), assistant("hi"), user("who am I")])
     sent = session.prepare().messages
-    assert [message["content"] for message in sent[1:3]] == ["hello", "hi"]
+    assert [message["content"] for message in sent[:2]] == ["hello", "hi"]
 
 
 @pytest.mark.embedded
@@ -102,14 +102,14 @@ def test_changing_a_prompt_later_changes_nothing(session: Session) -> None:
         message["content"] = "overwritten"
     (prompt.tools or [])[0]["function"]["name"] = "g"
     assert [entry.wire["content"] for entry in session.state.conversation][:2] == ["one", "two"]
-    assert session.prepare().messages[1]["content"] == "one"
+    assert session.prepare().messages[0]["content"] == "one"
     assert session.prompt(1).tools == [{"type": "function", "function": {"name": "f"}}, *session.tools()]
 
 
 def test_messages_are_sent_unchanged(session: Session) -> None:
     talk = turns(2)
     sent = session.prepare(talk).messages
-    assert json.dumps(sent[1:-1]) == json.dumps(talk[:-1])
+    assert json.dumps(sent[:-1]) == json.dumps(talk[:-1])
     assert talk == turns(2)
 
 
@@ -126,7 +126,7 @@ def test_client_objects_are_accepted_as_messages(session: Session) -> None:
 def test_an_unanswered_call_is_answered_in_the_prompt_and_named_in_the_report(session: Session) -> None:
     prompt = session.prepare([user("look"), a_call("c1"), user("never mind")])
     roles = [message["role"] for message in prompt.messages]
-    assert roles == ["system", "user", "assistant", "tool", "user"]
+    assert roles == ["user", "assistant", "tool", "user"]
     assert any("c1" in repair for repair in prompt.report.repaired)
     assert [entry.wire["role"] for entry in session.state.conversation] == ["user", "assistant", "user"]
 

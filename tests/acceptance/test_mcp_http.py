@@ -87,13 +87,13 @@ def test_an_agent_works_over_http(http_server: HttpServer, mode: Mode) -> None:
             assert read.structured_content is not None
             seen = read.structured_content["seen"]
             assert ("[seen: " in text_of(read)) is (mode == "auto")
-            page = {"path": "overview.md", "text": "# Mine\n"}
+            page = {"path": "overview.md", "text": "- mine\n"}
             if mode == "auto":
                 blind = await client.call_tool("memory_write", page)
                 assert text_of(blind).startswith("CONFLICT")
                 page["seen"] = seen
             await call_tool(client, "memory_write", **page)
-            assert "# Mine" in text_of(await call_tool(client, "working_memory_show"))
+            assert "- mine" in text_of(await call_tool(client, "working_memory_show"))
             assert (await client.read_resource("inmind://sessions")).contents
             assert (await client.get_prompt("what_do_you_have_in_mind")).messages
 

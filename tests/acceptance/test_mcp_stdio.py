@@ -84,10 +84,10 @@ def test_an_agent_works_over_a_pipe(home: Path, tmp_path: Path, mode: Mode) -> N
         async with over_stdio(home, tmp_path, mode=mode, list_roots_callback=roots(client_folder)) as client:
             await call_tool(client, "working_memory_note", note="Ada prefers tabs")
             await call_tool(client, "memory_read", path="overview.md")
-            await call_tool(client, "memory_write", path="overview.md", text="# Mine\n")
+            await call_tool(client, "memory_write", path="overview.md", text="# Mine\n- tabs\n")
             results = await asyncio.gather(*(call_tool(client, "memory_search", query="tabs") for _ in range(20)))
             assert all("Ada prefers tabs" in text_of(one) for one in results)
-            assert "# Mine" in text_of(await call_tool(client, "working_memory_show"))
+            assert "# Mine\n- tabs" in text_of(await call_tool(client, "working_memory_show"))
 
     asyncio.run(work())
     with Memory.open(home) as memory:

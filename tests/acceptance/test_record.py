@@ -21,7 +21,6 @@ from inmind.layers import ScratchpadLayer
 from inmind.memory.folder_backend import FolderBackend
 from inmind.prompt.layers.base import Layer, LayerContext, LayerText
 from inmind.prompt.layers.builtin import TextLayer
-from inmind.session.tools.registry import TOOLS
 from inmind.store.in_memory import InMemoryStore
 from inmind.store.protocol import AppendResult, Batch
 
@@ -265,7 +264,7 @@ def test_an_unknown_tool_is_answered_with_the_known_tools(session: Session) -> N
     recorded = session.record(chat(("1", "get_pages", {})))
     assert recorded.host_calls == ()
     assert only_result(recorded).startswith(
-        "Error: There is no tool named get_pages. There are: get_page, working_memory_update"
+        "Error: There is no tool named get_pages. There are: get_page, working_memory."
     )
 
 
@@ -366,11 +365,11 @@ def test_the_answer_of_resolve_reference_is_not_a_new_sighting(session: Session)
 
 @pytest.mark.spec("C5")
 @pytest.mark.parametrize("format", ["openai", "responses", "anthropic"])
-def test_every_tool_is_offered_in_the_providers_format(session: Session, format: str) -> None:
+def test_the_memory_tool_is_offered_in_the_providers_format(session: Session, format: str) -> None:
     prompt = session.prepare([user("hi")], tools=[host_tool(format)], format=format)
     assert prompt.tools is not None
     names = [tool.get("name") or tool["function"]["name"] for tool in prompt.tools]
-    assert names == ["get_page", *(tool.wire_name for tool in TOOLS if not tool.mcp_only)]
+    assert names == ["get_page", "working_memory"]
 
 
 @pytest.mark.spec("C5")
@@ -388,7 +387,7 @@ def test_tools_are_offered_in_the_format_of_mcp(session: Session) -> None:
 def test_tools_of_a_missing_layer_are_not_offered(memory: Memory) -> None:
     session = memory.session("pad-only", layers=[ScratchpadLayer(schema={"type": "object", "properties": {"a": {}}})])
     tool, read = session.tools("openai")
-    assert read["function"]["name"] == "memory_read"
+    assert (read["function"]["name"], read["function"]["description"]) == ("working_memory", "read PATH")
     assert set(tool["function"]["parameters"]["properties"]) == {"a", "delete"}
     silent = memory.session("silent", memory_tools=False)
     assert silent.prepare([user("hi")]).tools is None
@@ -563,7 +562,7 @@ def test_a_list_without_reasoning_is_sent_as_it_is(session: Session) -> None:
     reply["choices"][0]["message"]["reasoning_content"] = "They greet me."
     session.record(reply)
     sent = session.prepare([user("hi"), assistant("Hello."), user("well?")]).messages
-    assert sent[2] == assistant("Hello.")
+    assert sent[1] == assistant("Hello.")
 
 
 class RacingStore(InMemoryStore):
@@ -968,7 +967,7 @@ def test_a_page_that_is_cut_in_the_last_prompt_is_not_known(memory: Memory) -> N
     session = memory.session("one", window=12_000, reserve=500)
     session.write("overview.md", text)
     assert "Section 39" in str(session.prepare([user("hi")]).messages)
-    session = memory.session("one", window=3_200, reserve=500)
+    session = memory.session("one", window=2_600, reserve=500)
     prompt = session.prepare([user("hi"), assistant("hm"), user("word " * 900)])
     assert "Section 39" not in str(prompt.messages)
     write = {"path": "overview.md", "text": "mine"}

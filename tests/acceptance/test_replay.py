@@ -81,6 +81,7 @@ def test_the_json_has_everything_for_each_recording_each_file_and_all(tmp_path: 
         "names",
         "lost_names",
         "memory_tokens",
+        "tool_tokens",
         "entity_tokens",
         "milliseconds_per_call",
         "left_out",

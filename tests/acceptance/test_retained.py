@@ -74,7 +74,7 @@ def test_a_branch_has_no_rules_of_the_old_branch(session: Session) -> None:
     assert "Never ship to France." in block(session.prepare())
     prompt = session.prepare([*before[:-1], user("Ship to France first.")])
     assert "Never ship to France." not in json.dumps(prompt.request)
-    assert [message["content"] for message in prompt.messages[1:6]] == [m["content"] for m in before[:5]]
+    assert [message["content"] for message in prompt.messages[:5]] == [m["content"] for m in before[:5]]
 
 
 @pytest.mark.spec("E8", "D3")

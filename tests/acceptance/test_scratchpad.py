@@ -97,8 +97,8 @@ def test_a_text_scratchpad_rejects_an_object(session: Session) -> None:
 def test_a_text_is_a_working_memory_block_unless_it_is_empty(session: Session) -> None:
     assert blocks(session.prepare([user("hi")])) == []
     session.scratchpad.update("The customer is Mei.")
-    later = session.prepare([user("hi"), user("and?")]).messages[-1]["content"][-1]["text"]
-    assert later.startswith("<working_memory>\nThe customer is Mei.\n</working_memory>\n<context_meta>")
+    later = session.prepare([user("hi"), user("and?")]).messages[-1]["content"][-2]["text"]
+    assert later == "<working_memory>\nThe customer is Mei.\n</working_memory>"
     other = session.spawn(policy="fork").prepare([user("hi")])
     assert blocks(other) == ["<working_memory>\nThe customer is Mei.\n</working_memory>"]
 

@@ -53,7 +53,7 @@ def test_an_old_prompt_keeps_its_wording(home: Home, monkeypatch: pytest.MonkeyP
         sent = memory.session("s").prepare([user("hi")]).request
     new = {**WORDING, "guide": "New words.", "reminder": "New reminder."}
 
-    def return_new_wording(offered: object) -> dict[str, str]:  # noqa: ARG001 -- as wording_for is called
+    def return_new_wording(commands: object, present: object) -> dict[str, str]:  # noqa: ARG001 -- as wording_for is called
         return new
 
     monkeypatch.setattr("inmind.prompt.plan.wording_for", return_new_wording)
@@ -183,7 +183,7 @@ def test_an_equal_message_is_sent_as_it_was_first_written(session: Session, othe
     session.prepare([first, assistant("hello"), user("go on")])
     sent = session.prepare([other, assistant("hello"), user("go on")])
     assert json.dumps(session.prompt(2).request) == json.dumps(sent.request)
-    assert json.dumps(sent.messages[1]) == json.dumps(first)
+    assert json.dumps(sent.messages[0]) == json.dumps(first)
 
 
 def other_words(*_: object) -> str:

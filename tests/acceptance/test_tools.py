@@ -92,7 +92,7 @@ def test_the_show_tool_shows_the_blocks_of_a_prompt(session: Session) -> None:
     result = session.call_tool("working_memory_show")
     system = str(session.prepare([{"role": "user", "content": "hi"}]).messages[0]["content"])
     assert system.endswith(result.text)
-    assert [one["layer"] for one in result.content["layers"]] == ["notes", "working-memory", "overview", "entities"]
+    assert [one["layer"] for one in result.content["layers"]] == ["notes", "working-memory", "entities"]
     assert result.text.count("</working_memory>") == 1
 
 

@@ -63,6 +63,13 @@ def person(text: str) -> Any:
 
 
 @pytest.fixture
+def session(session: Session) -> Session:
+    """Has something in memory, so every request has a memory message."""
+    session.write("overview.md", "- Ada edits a website.\n")
+    return session
+
+
+@pytest.fixture
 def provider() -> Generator[Provider]:
     with Provider() as provider:
         yield provider
@@ -244,7 +251,7 @@ def test_memory_is_added_and_the_host_sees_only_its_own_calls(
     assert host.says("What did I want?").text == "You wanted the page About Us."
     assert provider.unused == 0
     assert grows(provider.requests)
-    assert "memory_read" in provider.requests[0].tools
+    assert "working_memory" in provider.requests[0].tools
     assert "Ada wants the page About Us." in body_text(provider.requests[-1])
     if format != CHAT or "create" in way:  # its streams report usage if the host requests it
         assert session.usage.reported_calls == 5
@@ -493,6 +500,32 @@ def test_requests_for_the_host_reach_it_before_another_round(
     assert len(provider.requests) == 1 + continues
 
 
+@pytest.mark.spec("E12")
+@pytest.mark.parametrize("format", [RESPONSES, ANTHROPIC])
+@pytest.mark.parametrize("keeps_all", [True, False], ids=["the host keeps all", "the host drops what is before"])
+@pytest.mark.parametrize("way", ["create", "stream"])
+def test_the_providers_own_compaction_passes_through(
+    provider: Provider, session: Session, format: str, way: str, keeps_all: bool
+) -> None:
+    edits: Any = {"edits": [{"type": "compact_20260112"}, {"type": "clear_tool_uses_20250919"}]}
+    option = edits if format == ANTHROPIC else [{"type": "compaction", "compact_threshold": 9_000}]
+    content = {"encrypted_content": "gAAA"} | ({"content": "So far."} if format == ANTHROPIC else {"id": "cmp_1"})
+    item: Json = {"type": "compaction", **content}
+    host = Host(provider, session, format, way, extra_body={"context_management": option})
+    provider.will(reply_with("Hello."), reply_with("", NOTE, also=(item,)), reply_with("Went on."), reply_with("Yes."))
+    host.says("Never deploy on a Friday.")
+    assert host.says("Go on, and note it.").parts[0] == "compaction"
+    if not keeps_all:
+        host.list = host.list[3:]
+    host.says("Done?")
+    assert [request.body["context_management"] for request in provider.requests] == [option] * 4
+    sent = provider.requests[-1]
+    assert (sent.messages[0] if format == RESPONSES else sent.messages[0]["content"][0]) == item
+    assert "Hello." not in json.dumps(sent.messages)
+    assert "Never deploy on a Friday." in json.dumps(sent.body)
+    assert "Never deploy on a Friday." in json.dumps(session.messages)
+
+
 def test_an_approval_is_sent_after_its_request(provider: Provider, session: Session) -> None:
     approval = {"id": "mcpr_1", "type": "mcp_approval_request", "server_label": "x", "name": "drop", "arguments": "{}"}
     host = Host(provider, session, RESPONSES)
@@ -650,7 +683,7 @@ def choice_of(format: str, name: str) -> Json:
 @formats
 @pytest.mark.parametrize("way", ["create", "stream"])
 def test_a_forced_memory_tool_is_called_once(provider: Provider, session: Session, format: str, way: str) -> None:
-    choice = choice_of(format, "working_memory_update")
+    choice = choice_of(format, "working_memory")
     provider.will(reply_with("", NOTE), reply_with("Noted."), reply_with("", NOTE), reply_with("Noted."))
     host = Host(provider, session, format, way, tool_choice=choice)
     assert host.says("Note this.").text == "Noted."
@@ -681,8 +714,8 @@ def test_without_host_tools_a_forced_choice_is_a_memory_tool(provider: Provider,
 
 @pytest.mark.parametrize("mode", ["required", "auto"])
 def test_allowed_tools_stay_restricted_in_later_rounds(provider: Provider, session: Session, mode: str) -> None:
-    allowed: Json = {"mode": mode, "tools": [{"type": "function", "name": "working_memory_update"}]}
-    chat: Json = {**allowed, "tools": [choice_of(CHAT, "working_memory_update")]}
+    allowed: Json = {"mode": mode, "tools": [{"type": "function", "name": "working_memory"}]}
+    chat: Json = {**allowed, "tools": [choice_of(CHAT, "working_memory")]}
     provider.will(*[reply_with("", NOTE), reply_with("Noted.")] * 2)
     Host(provider, session, RESPONSES, tool_choice={"type": "allowed_tools", **allowed}).says("Note this.")
     Host(provider, session, CHAT, tool_choice={"type": "allowed_tools", "allowed_tools": chat}).says("Note this.")
@@ -1043,7 +1076,7 @@ def test_clients_for_cloud_providers_can_be_wrapped(
         assert isinstance(wrapped, type(client))
         assert wrapped.messages.create(**talk).content[0].text == "Noted."
         assert wrapped.with_options(max_retries=0).beta.messages.create(**talk).content[0].text == "Noted."
-    assert [request.tools[0] for request in provider.requests] == ["working_memory_update"] * 4
+    assert [request.tools[0] for request in provider.requests] == ["working_memory"] * 4
     assert session.scratchpad.snapshot == "Ada wants the page About Us."
 
 
@@ -1094,7 +1127,7 @@ def test_omitted_arguments_are_ignored(provider: Provider, session: Session) -> 
         wrap(client, session).chat.completions.create(model="m", messages=[person("Hi.")], tools=absent)
         talk: Any = {"model": "m", "max_tokens": 9, "messages": [person("Hi.")], "system": anthropic.NOT_GIVEN}
         wrap(other, session).messages.create(**talk, tools=anthropic.omit)
-    assert [request.tools[0] for request in provider.requests] == ["working_memory_update"] * 2
+    assert [request.tools[0] for request in provider.requests] == ["working_memory"] * 2
 
 
 @pytest.mark.spec("D7")

@@ -30,7 +30,7 @@ def block(prompt: Prompt) -> str:
 
 
 def changes(prompt: Prompt) -> str:
-    return str(prompt.messages[-1]["content"][-1]["text"]).partition("<context_meta>")[0]
+    return str(prompt.messages[-1]["content"][-2]["text"])
 
 
 def test_an_object_has_one_line_per_field_and_more_for_long_fields(memory: Memory) -> None:

@@ -1,4 +1,4 @@
-"""The exact schemas of the memory tools. They are in every request."""
+"""The exact schemas of the memory tools. Those of a provider are in every request."""
 
 from __future__ import annotations
 
@@ -20,80 +20,13 @@ def tool(name: str, description: str, parameters: dict[str, Any]) -> dict[str, A
     return {"type": "function", "function": {"name": name, "description": description, "parameters": parameters}}
 
 
-def test_the_default_tools(session: Session) -> None:
+def test_the_default_tool(session: Session) -> None:
     assert session.tools("openai") == [
         tool(
-            "working_memory_update",
-            "Write your scratchpad, shown as working_memory: notes for this task. Replaces the text unless append.",
-            {"type": "object", "properties": {"text": TEXT, "append": {"type": "boolean"}}, "required": ["text"]},
-        ),
-        tool(
-            "working_memory_note",
-            "Save a fact, preference, decision or deadline for later conversations. Importance is 0 to 1.",
-            {"type": "object", "properties": {"note": TEXT, "importance": {"type": "number"}}, "required": ["note"]},
-        ),
-        tool(
-            "memory_search",
-            "Search messages, notes and results of this and earlier sessions. Dates: 2026-01-31.",
-            {
-                "type": "object",
-                "properties": {
-                    "query": TEXT,
-                    "limit": {"type": "integer"},
-                    "kinds": {"type": "array", "items": TEXT},
-                    "sources": {"type": "array", "items": {"type": "string", "enum": ["memory", "sessions"]}},
-                    "since": TEXT,
-                    "until": TEXT,
-                    "session": TEXT,
-                    "as_of": TEXT,
-                },
-                "required": ["query"],
-            },
-        ),
-        tool(
-            "memory_read",
-            "Read overview.md, detail/<name>, archive/<name>, memory/scratch.md or scratchpad.",
-            {
-                "type": "object",
-                "properties": {"path": TEXT, "from_line": {"type": "integer"}, "to_line": {"type": "integer"}},
-                "required": ["path"],
-            },
-        ),
-        tool(
-            "memory_write",
-            "Write overview.md, shown in every request, or detail/<name> and archive/<name>, which are not. With a "
-            "section, only the text under that heading.",
-            {
-                "type": "object",
-                "properties": {"path": TEXT, "text": TEXT, "section": TEXT, "append": {"type": "boolean"}},
-                "required": ["path", "text"],
-            },
-        ),
-        tool(
-            "memory_list",
-            "List what memory_read can read.",
-            {"type": "object", "properties": {"from_line": {"type": "integer"}}},
-        ),
-        tool(
-            "compact_history",
-            "Remove old conversation, tool outputs (tools) or both (all) from your context. All of it is archived, and "
-            "memory_read reads it.",
-            {
-                "type": "object",
-                "properties": {
-                    "target": {"type": "string", "enum": ["conversation", "tools", "all"]},
-                    "strategy": {"type": "string", "enum": ["archive", "summarize"]},
-                    "keep_recent": {"type": "integer"},
-                    "archive_to": TEXT,
-                },
-                "required": ["target"],
-            },
-        ),
-        tool(
-            "resolve_reference",
-            'Find which entity the user means ("that page", "the other one"), even if it is no longer listed.',
-            {"type": "object", "properties": {"text": TEXT}, "required": ["text"]},
-        ),
+            "working_memory",
+            "note, search, resolve TEXT; read, write, append PATH [SECTION] (overview.md, scratchpad); list; compact",
+            {"type": "object", "properties": {"command": TEXT}},
+        )
     ]
 
 
@@ -137,19 +70,16 @@ def test_the_schema_format_of_each_provider(memory: Memory) -> None:
     session = memory.session("pages", layers=[])
     assert [session.tools(format) for format in ("openai", "responses", "anthropic")] == [[], [], []]
     with_scratchpad = memory.session("noting", layers=[ScratchpadLayer()])
-    name = "working_memory_update"
-    description = (
-        "Write your scratchpad, shown as working_memory: notes for this task. Replaces the text unless append."
-    )
+    about = {"name": "working_memory", "description": "read, write, append PATH (scratchpad)"}
+    schema = {"type": "object", "properties": {"command": TEXT}}
+    assert with_scratchpad.tools("responses") == [{"type": "function", **about, "parameters": schema, "strict": False}]
+    assert with_scratchpad.tools("anthropic") == [{**about, "input_schema": schema}]
     schema = {"type": "object", "properties": {"text": TEXT, "append": {"type": "boolean"}}, "required": ["text"]}
-    about = {"name": name, "description": description}
-    assert with_scratchpad.tools("responses")[:1] == [
-        {"type": "function", **about, "parameters": schema, "strict": False}
-    ]
-    assert with_scratchpad.tools("anthropic")[:1] == [{**about, "input_schema": schema}]
     assert with_scratchpad.tools("mcp")[:1] == [
         {
-            **about,
+            "name": "working_memory_update",
+            "description": "Write your scratchpad, shown as working_memory: notes for this task. Replaces the text "
+            "unless append.",
             "title": "Update the scratchpad",
             "inputSchema": schema,
             "outputSchema": {"type": "object", "properties": {"changed": {"type": "boolean"}}, "required": ["changed"]},

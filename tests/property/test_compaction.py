@@ -31,6 +31,7 @@ from inmind.core.messages import FORMATS
 from inmind.core.text import escape_markup
 from inmind.errors import ContextOverflow, NotFound
 from inmind.history import ConversationEntry
+from inmind.history.compaction.goal_detection import is_filler
 from inmind.history.history import History
 from inmind.testing import ManualClock
 
@@ -160,10 +161,14 @@ class AnyCompaction(RuleBasedStateMachine):
     @rule(data=st.data(), words=WORDS, keep=st.booleans())
     @precondition(lambda self: self.conversation and self._has_one_format())
     def edit(self, data: st.DataObject, words: str, keep: bool) -> None:
-        """A message is replaced; later ones stay or are removed."""
+        """A message is replaced; later ones stay or are removed.
+
+        Its keys have the order of an equal message: the order makes no edit, and the form stored first is sent.
+        """
         place = data.draw(st.integers(0, len(self.conversation) - 1))
         later = self.conversation[place + 1 :] if keep else []
-        self._send_list([], base=[*self.conversation[:place], user(TEXTS[words]), *later])
+        edited = next((one for one in self.conversation if one == user(TEXTS[words])), user(TEXTS[words]))
+        self._send_list([], base=[*self.conversation[:place], edited, *later])
 
     # -- compaction ---------------------------------------------------------------------------------------------
 
@@ -198,9 +203,9 @@ class AnyCompaction(RuleBasedStateMachine):
 
     @rule()
     def undo_compaction(self) -> None:
-        if self.session.state.history.compactions:
-            last_seq = self.session.state.history.compactions[-1].seq
-            assert self.session.undo_compaction().event == last_seq
+        own = [one for one in self.session.state.history.compactions if not one.payload.provider_item]
+        if own:
+            assert self.session.undo_compaction().event == own[-1].seq
         else:
             with pytest.raises(NotFound):
                 self.session.undo_compaction()
@@ -208,10 +213,12 @@ class AnyCompaction(RuleBasedStateMachine):
     @rule()
     def undo_all_compactions(self) -> None:
         """Then the host's list is sent byte for byte, and the archive pages are gone."""
-        while self.session.state.history.compactions:
+        while any(not one.payload.provider_item for one in self.session.state.history.compactions):
             self.session.undo_compaction()
-        assert list(self.session.state.history.sent) == list(self.session.state.conversation)
-        assert dump_wires(self.session.state.history.sent.wires) == dump_wires(self.conversation)
+        replaced = self._replaced_by_provider()
+        entries = [entry for entry in self.session.state.conversation if entry.seq not in replaced]
+        assert list(self.session.state.history.sent) == entries
+        assert replaced or dump_wires(self.session.state.history.sent.wires) == dump_wires(self.conversation)
         assert [path for path in self.session.documents() if path.startswith(("archive/", "detail/"))] == []
 
     @rule()
@@ -270,7 +277,8 @@ class AnyCompaction(RuleBasedStateMachine):
             for number in re.findall(r"^## (\d+): \w+$", self.session.read(path), re.MULTILINE)
         )
         places = {entry.seq: (entry.seq in sent) + archived[entry.seq] for entry in history.messages}
-        assert {seq: times for seq, times in places.items() if times != 1} == {}
+        replaced = self._replaced_by_provider()
+        assert {seq: times for seq, times in places.items() if times != 1 and (times or seq not in replaced)} == {}
 
     @invariant()
     def sent_messages_follow_from_conversation_and_compactions(self) -> None:
@@ -324,6 +332,12 @@ class AnyCompaction(RuleBasedStateMachine):
         self.conversation = conversation
         self.past_lists.add(dump_wires(conversation))
 
+    def _replaced_by_provider(self) -> set[int]:
+        """Messages that are not sent because the provider's own compaction replaces them."""
+        compactions = [one for one in self.session.state.history.compactions if one.payload.provider_item]
+        ranges = [run for one in compactions for run in one.archived_ranges]
+        return {seq for first, last in ranges for seq in range(first, last + 1)}
+
     def _has_one_format(self) -> bool:
         return all(entry.format == self.format for entry in self.session.state.conversation)
 
@@ -358,32 +372,39 @@ class AnyCompaction(RuleBasedStateMachine):
         assert prompt.report.tokens_used <= self.window - RESERVE
         sent_text = without_spaces("\n".join(texts_in(prompt.request)))
         requests = requests_in(self.session.state.conversation[:])
-        texts = [one.wire["content"] for one in requests]
-        if texts and all(isinstance(text, str) for text in texts):
-            assert any(without_spaces(text)[:40] in sent_text for text in texts)
+        beginnings = [without_spaces(text_of(one).strip().split("\n")[0])[:40] for one in requests]
+        forms = [form for words in beginnings for form in (words, without_spaces(escape_markup(words)))]
+        assert not forms or any(form in sent_text for form in forms)
         compactions, pinned = self.session.state.history.compactions, self.session.state.history.pinned
         if compactions and compactions[-1].seq > self.dropped:
-            extracted = [item for item in compactions[-1].payload.items if item.kind != "pinned"]
+            # A request is retained only until the next one. The current one was checked above.
+            extracted = [item for item in compactions[-1].payload.items if item.kind not in ("pinned", "request")]
             items = [*pinned, *(item for item in extracted if item.seq not in {one.seq for one in requests})]
             retained = [without_spaces(escape_markup(item.text.removesuffix("…"))) for item in items]
             assert [text for text in retained if text not in sent_text] == []
 
 
 def requests_in(line: Sequence[ConversationEntry]) -> list[ConversationEntry]:
-    """The last user message that is no command output.
+    """The last user message with words that is no command output.
 
-    If the agent both calls tools and writes commands, the last user message may be the request too, since the
-    decision depends on the messages that are still sent.
+    A greeting asks for nothing, so the one before it may be the request too. If the agent both calls tools and writes
+    commands, this may also be the last user message. Words next to tool results may be a request or a remark.
     """
     follows_command = [False, *(str(one.wire.get("content")).endswith(FENCE) for one in line)][: len(line)]
     users = [
         (one, answers or is_screen(one.wire))
         for one, answers in zip(line, follows_command, strict=True)
-        if is_user(one)
+        if is_user(one) and text_of(one).strip()
     ]
-    requests = [one for one, is_output in users if not is_output][-1:]
+    beside_results = [one for one, _ in users if FORMATS[one.format].read(one.wire).results]
+    own = [one for one, is_output in users if not is_output and one not in beside_results]
+    requests = [*own[-1:], *[one for one in own if not is_filler(text_of(one))][-1:]]
     has_calls = any(FORMATS[one.format].read(one.wire).calls for one in line)
-    return [*requests, *(one for one, _ in users[-1:] if has_calls and one not in requests)]
+    return [*requests, *beside_results[-1:], *(one for one, _ in users[-1:] if has_calls)] if requests else []
+
+
+def text_of(entry: ConversationEntry) -> str:
+    return FORMATS[entry.format].read(entry.wire).text
 
 
 def is_user(entry: ConversationEntry) -> bool:
@@ -481,5 +502,8 @@ def test_a_request_that_was_cut_stays_while_an_agent_works_on_it(memory: Memory)
     for number in range(40):
         assert "Now mend the login." in "\n".join(texts_in(session.prepare(conversation).messages))
         conversation += exchange("openai", [f"call_{number}"], [TEXTS["a remark"]])
+    later = (exchange("openai", [f"later_{number}"], [TEXTS["a remark"]]) for number in range(6))
+    conversation += (message for messages in later for message in messages)
+    session.add(conversation[-12:])
     assert session.compact("all", keep_recent=0)
     assert "Now mend the login." in "\n".join(texts_in(session.prepare(conversation).messages))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import field
 from datetime import datetime
+from typing import Any
 
 from inmind.core.events.entities import EntityPart, EntitySighting
 from inmind.core.frozen import frozen
@@ -42,6 +45,8 @@ class Entity:
     """Most recently seen first; parts of one result keep the order of that result."""
     parts_left_out: int = 0
     """Number of parts that were seen but not kept, because of MAX_PARTS."""
+    record: Mapping[str, Any] = field(default_factory=dict[str, Any], hash=False)
+    """Fields that tell it apart, and those of its parts, nested as they were; the newest value of each."""
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -71,4 +76,5 @@ class Entity:
             parts=self.parts,
             aliases=self.aliases,
             pinned=self.pinned,
+            record=self.record,
         )

@@ -31,7 +31,7 @@ def reports_failure(value: object) -> bool:
         return False
     if value.get("isError") is True or value.get("is_error") is True:
         return True
-    if any(value.get(flag) in (False, "false") for flag in _SUCCESS_KEYS):
+    if any(value.get(flag) in (False, "false") for flag in SUCCESS_KEYS):
         return True
     if any(value.get(field) for field in ("error", "exception")) and not value.get("success"):
         return True
@@ -97,7 +97,8 @@ def is_empty_result(value: object) -> bool:
 
 _EXIT_CODE_KEYS = ("exit_code", "exitCode", "exit_status", "exitStatus", "returncode", "return_code", "returnCode")
 _STATUS_KEYS = ("status", "statusCode", "status_code", "code", "result")
-_SUCCESS_KEYS = ("success", "ok", "succeeded")
+SUCCESS_KEYS = ("success", "ok", "succeeded")
+"""Keys whose value says whether the call succeeded."""
 _REASON_KEYS = ("message", "detail", "reason", "error_description")
 _OTHER_KEYS = (
     "isError",
@@ -110,7 +111,7 @@ _OTHER_KEYS = (
     "content",
     "structuredContent",
 )
-_OUTCOME_KEYS = (*_EXIT_CODE_KEYS, *_STATUS_KEYS, *_SUCCESS_KEYS, *_REASON_KEYS, *_OTHER_KEYS)
+_OUTCOME_KEYS = (*_EXIT_CODE_KEYS, *_STATUS_KEYS, *SUCCESS_KEYS, *_REASON_KEYS, *_OTHER_KEYS)
 # A key at the start of a line that may describe the whole result.
 _OUTCOME_LINE = re.compile(
     rf"""^["']?(?:{"|".join(_OUTCOME_KEYS)})["']? *:""",

@@ -159,9 +159,16 @@ def _parse_yaml(text: str) -> Any:
     lines = list(_logical_lines(text.split("\n")))
     if not any(_YAML_PAIR.match(body) or _YAML_ITEM.match(body) for _, body in lines):
         return None
-    value, end = _parse_node(lines, 0, -1, 0)
+    try:
+        value, end = _parse_node(lines, 0, -1, 0)
+    except _RepeatedKey:
+        return None
     # Prose that contains a colon is not a document: most of its lines would remain unread.
     return value if end >= len(lines) and (is_object(value) or is_list(value)) else None
+
+
+class _RepeatedKey(Exception):
+    """A key occurs twice: the values after it may belong to another thing."""
 
 
 def _logical_lines(lines: list[str]) -> Iterator[tuple[int, str]]:
@@ -253,6 +260,8 @@ def _parse_mapping(lines: list[tuple[int, str]], index: int, indent: int, depth:
             index += 1
             continue
         last, scalar = match[1].strip("\"'"), match[2]
+        if last in pairs:
+            raise _RepeatedKey
         index += 1
         if scalar:
             pairs[last] = _parse_scalar(scalar)

@@ -2,17 +2,16 @@
 
     [WORKING MEMORY]
     orders:
-      - "#W6390527" (#W6390527)
-        items: Desk Lamp 8384507844, Water Bottle 8538875209
+      - #W6390527
+        status pending, items [name Desk Lamp, item_id 8384507844; name Water Bottle, item_id 8538875209]
     users:
       - "Mei Kovacs" (mei_kovacs_8020)
-        payment_methods: paypal_7644869
     (2 more not shown)
 
-Types are ordered by their most recent entity. A part that is an entity itself is not repeated. If the block exceeds its
-budget, it is reduced in this order: a part shared by several entities stays with the most recent one; names of parts
-are dropped; parts are dropped, those visible in the conversation first, then the oldest; entities are dropped, oldest
-first. The block says how many parts and entities were dropped.
+Types are ordered by their most recent entity. In a prompt the block has only entities that the conversation does not
+show. If the block exceeds its budget, it is reduced in this order: records have fewer details; only ids with
+their names remain of them, each with the most recent entity; parts are dropped, oldest first; entities are dropped,
+oldest first. The block says how many parts and entities were dropped.
 """
 
 from __future__ import annotations
@@ -24,10 +23,11 @@ from dataclasses import replace
 
 from inmind.core.events.entities import EntityPart
 from inmind.core.frozen import frozen
-from inmind.core.text import TruncatedText
+from inmind.core.text import TruncatedText, contains_id
 from inmind.core.tokens import Counter
 from inmind.entities.entity import Entity
 from inmind.entities.nouns import plural
+from inmind.entities.record import Detail, prune, render_record
 from inmind.entities.window import Entities
 
 BANNER = "[WORKING MEMORY]"
@@ -36,21 +36,22 @@ DELETED_MARK = " [deleted]"
 ALSO_LISTED_LABEL = "also listed"
 
 
-def _never_visible(_: str) -> bool:
+def _never_visible(_: Entity) -> bool:
     return False
 
 
 @frozen
 class _EntityRow:
-    """An entity and the parts shown with it."""
+    """An entity and what is shown with it."""
 
     entity: Entity
-    parts: tuple[EntityPart, ...]
+    parts: tuple[EntityPart, ...] = ()
+    record: str = ""
 
 
 def render_block(entities: Entities) -> str:
     """Return the complete block with its banner."""
-    return f"{BANNER}\n{render_lines(entities).text}"
+    return f"{BANNER}\n{render_lines(entities).text or EMPTY_TEXT}"
 
 
 def render_lines(
@@ -58,49 +59,45 @@ def render_lines(
     *,
     budget: int | None = None,
     count: Counter = len,
-    visible: Callable[[str], bool] = _never_visible,
+    visible: Callable[[Entity], bool] = _never_visible,
 ) -> TruncatedText:
     """Return the block without its banner, reduced to fit the budget if there is one.
 
-    `visible` returns True if the conversation still shows an event.
+    `visible` returns True if the conversation shows an entity. The block has the others; it is empty if there are none.
     """
-    if not entities.window:
-        return TruncatedText(EMPTY_TEXT, 0)
-    rows = _rows(entities.window, unique_parts=False)
-    hidden = sum(entity.parts_left_out for entity in entities.window)
-    complete = TruncatedText(_render_rows(rows, left_out=hidden, names=len(rows)), hidden)
-    if budget is None or count(complete.text) <= budget:
-        return complete
-    rows = _rows(entities.window, unique_parts=True)
-    return _fit(rows, hidden, _removal_order(rows, visible), budget=budget, count=count)
+    window = [entity for entity in entities.window if not visible(entity)]
+    hidden = sum(entity.parts_left_out for entity in window)
+    for detail in reversed(Detail):
+        text = _render_rows([_row(entity, window, detail) for entity in window], left_out=hidden)
+        if budget is None or count(text) <= budget:
+            return TruncatedText(text, hidden)
+    rows = _part_rows(window)
+    return _fit(rows, hidden, _removal_order(rows), budget=budget or 0, count=count)
 
 
 def render_changes(
-    entities: Entities, sources: Container[str], visible: Callable[[str], bool], *, budget: int, count: Counter
+    entities: Entities, sources: Container[str], visible: Callable[[Entity], bool], *, budget: int, count: Counter
 ) -> str | None:
     """Return one line about entities that changed since a block was rendered, or None.
 
-    `sources` are the events that the shown block was rendered from. An entity is repeated, with its parts, only if
+    `sources` are the events that the shown block was rendered from. An entity is repeated, with its record, only if
     the message that shows it is no longer in the conversation or never was, or if it was deleted since, because the
     shown block still lists it. None means that no entity was mentioned since; the block itself may still differ.
     """
     changed = [entity for entity in entities if entity.source not in sources]
     if not changed:
         return None
-    unseen = [entity for entity in changed if entity.deleted or not visible(entity.observed_in)]
-    full = [_inline(entity, parts=not visible(entity.observed_in)) for entity in unseen]
-    short = [
-        _inline(entity, parts=False) + ("" if visible(entity.observed_in) else _hidden_parts_note(entity))
-        for entity in unseen
-    ]
+    unseen = [entity for entity in changed if entity.deleted or not visible(entity)]
+    full = [_inline(entity, entity.deleted and visible(entity)) for entity in unseen]
+    short = [_inline(entity, brief=True) + ("" if visible(entity) else _hidden_parts_note(entity)) for entity in unseen]
 
-    def without_parts(n: int) -> str:
+    def without_records(n: int) -> str:
         return "; ".join([*full[: len(full) - n], *short[len(full) - n :]])
 
     def without_entities(n: int) -> str:
         return "; ".join([*short[: len(short) - n], f"({n} more)"]) if n else "; ".join(short)
 
-    step = without_parts if count(without_parts(len(full))) <= budget else without_entities
+    step = without_records if count(without_records(len(full))) <= budget else without_entities
     return step(_smallest_fitting(len(full), lambda n: count(step(n)) <= budget))
 
 
@@ -108,90 +105,95 @@ def _hidden_parts_note(entity: Entity) -> str:
     return f" with {len(entity.parts)} ids not shown" if entity.parts else ""
 
 
-def _inline(entity: Entity, *, parts: bool) -> str:
+def _inline(entity: Entity, brief: bool) -> str:
     name = "" if entity.name == entity.id else f' "{_quote_safe(entity.name)}"'
     pieces = [f"{_single_line(entity.type)}{name} ({_format_id(entity.id)}){DELETED_MARK if entity.deleted else ''}"]
-    pieces += [line.strip() for line in _part_lines(entity.parts, named=True)] if parts else []
+    if not brief:
+        row = _row(entity, [entity], Detail.FACTS)
+        pieces += [line.strip() for line in _detail_lines(row)]
     return ", ".join(pieces)
 
 
 def _fit(
     rows: Sequence[_EntityRow], hidden: int, removal_order: Sequence[str], *, budget: int, count: Counter
 ) -> TruncatedText:
-    """Return the longest version that fits. Names of parts go first, then parts, then entities."""
-
-    def without_names(n: int) -> TruncatedText:
-        return TruncatedText(_render_rows(rows, left_out=hidden, names=len(rows) - n), hidden)
+    """Return the longest version that fits. Parts go first, then entities."""
 
     def without_parts(n: int) -> TruncatedText:
         removed = set(removal_order[:n])
         kept = [replace(row, parts=tuple(part for part in row.parts if part.id not in removed)) for row in rows]
-        return TruncatedText(_render_rows(kept, left_out=hidden + n, names=0), hidden + n)
+        return TruncatedText(_render_rows(kept, left_out=hidden + n), hidden + n)
 
     def without_entities(n: int) -> TruncatedText:
         kept = [replace(row, parts=()) for row in rows[: len(rows) - n]]
         left_out = hidden + len(removal_order) + n
-        return TruncatedText(_render_rows(kept, left_out=left_out, names=0), left_out)
+        return TruncatedText(_render_rows(kept, left_out=left_out), left_out)
 
-    for step, limit in (
-        (without_names, len(rows)),
-        (without_parts, len(removal_order)),
-        (without_entities, len(rows) - 1),
-    ):
+    for step, limit in ((without_parts, len(removal_order)), (without_entities, len(rows) - 1)):
         if count(step(limit).text) <= budget:
             return step(_smallest_fitting(limit, lambda n, step=step: count(step(n).text) <= budget))
     return without_entities(len(rows) - 1)
 
 
-def _rows(window: Sequence[Entity], *, unique_parts: bool) -> list[_EntityRow]:
-    """Return the entities with their parts, except parts that are entities or their names.
+def _row(entity: Entity, window: Sequence[Entity], detail: Detail) -> _EntityRow:
+    """Return an entity with its record, and the parts that neither it nor the window has."""
+    record = render_record(prune(dict(entity.record), detail))
+    labels = {label for one in window for label in (one.id, one.name)}
+    parts = tuple(part for part in entity.parts if part.id not in labels and not contains_id(record, part.id))
+    return _EntityRow(entity, parts, record)
 
-    With `unique_parts`, each part is shown with one entity only.
-    """
+
+def _part_rows(window: Sequence[Entity]) -> list[_EntityRow]:
+    """Return the entities with their parts, each part with one entity only."""
     labels = {label for entity in window for label in (entity.id, entity.name)}
     rows: list[_EntityRow] = []
     for entity in window:
         parts = tuple(part for part in entity.parts if part.id not in labels)
-        if unique_parts:
-            labels.update(part.id for part in parts)
+        labels.update(part.id for part in parts)
         rows.append(_EntityRow(entity, parts))
     return rows
 
 
-def _removal_order(rows: Sequence[_EntityRow], visible: Callable[[str], bool]) -> list[str]:
-    """Return part ids in the order in which they are dropped.
-
-    Parts visible in the conversation come first, then parts of older lists, then the oldest.
-    """
+def _removal_order(rows: Sequence[_EntityRow]) -> list[str]:
+    """Return part ids in the order of removal: parts of older lists, then the oldest."""
     oldest = [(row, part) for row in reversed(rows) for part in reversed(row.parts)]
-    newest = rows[0].entity.source
-    visible_parts = [part.id for row, part in oldest if visible(row.entity.observed_in)]
+    newest = rows[0].entity.source if rows else ""
     older_lists = [part.id for row, part in oldest if part.from_same_list and row.entity.source != newest]
-    return list(dict.fromkeys([*visible_parts, *older_lists, *(part.id for _, part in oldest)]))
+    return list(dict.fromkeys([*older_lists, *(part.id for _, part in oldest)]))
 
 
-def _render_rows(rows: Sequence[_EntityRow], *, left_out: int, names: int) -> str:
-    """Render the entities grouped by type; the parts of the first `names` entities have names."""
+def _render_rows(rows: Sequence[_EntityRow], *, left_out: int) -> str:
+    """Render the entities grouped by type."""
     by_type: dict[str, list[str]] = {}
-    for index, row in enumerate(rows):
+    for row in rows:
         group = by_type.setdefault(_single_line(row.entity.type), [])
-        group.append(_entity_line(row.entity))
-        group += _part_lines(row.parts, named=index < names)
+        group += [_entity_line(row.entity), *_detail_lines(row)]
     text = "\n".join(f"{plural(type)}:\n" + "\n".join(lines) for type, lines in by_type.items())
     return f"{text}\n({left_out} more not shown)" if left_out else text
 
 
 def _entity_line(entity: Entity) -> str:
-    return f'  - "{_quote_safe(entity.name)}" ({_format_id(entity.id)}){DELETED_MARK if entity.deleted else ""}'
+    id = _format_id(entity.id)
+    named = id if entity.name == entity.id else f'"{_quote_safe(entity.name)}" ({id})'
+    return f"  - {named}{DELETED_MARK if entity.deleted else ''}"
 
 
-def _part_lines(parts: Sequence[EntityPart], *, named: bool) -> list[str]:
+def _detail_lines(row: _EntityRow) -> list[str]:
+    return [*([f"    {row.record}"] if row.record else []), *_part_lines(row.parts)]
+
+
+def _part_lines(parts: Sequence[EntityPart]) -> list[str]:
     by_type: dict[str, list[str]] = {}
     for part in parts:
-        name = _format_id(part.name) if named and part.name and part.name != part.id else ""
+        name = _format_id(part.name) if part.name and part.name != part.id else ""
         label = ALSO_LISTED_LABEL if part.from_same_list else plural(_single_line(part.type))
         by_type.setdefault(label, []).append(f"{name} {_format_id(part.id)}" if name else _format_id(part.id))
     return [f"    {label}: {', '.join(ids)}" for label, ids in by_type.items()]
+
+
+def render_parts(parts: Sequence[EntityPart]) -> str:
+    """Return ids on one line, grouped by type, each after its name."""
+    return "; ".join(line.strip() for line in _part_lines(parts))
 
 
 def _quote_safe(name: str) -> str:

@@ -1,8 +1,8 @@
 """The entity window as a checkpoint that a host stores; reads every released version.
 
-Version 1 has id, name and type of each entity, most recent first. Version 2 adds aliases, parent, parts, and
-whether the entity is pinned, deleted or was only listed. Timestamps and source events are informational: restored
-entities count as seen when they are restored. Evicted entities are not included.
+Version 1 has id, name and type of each entity, most recent first. Version 2 adds aliases, parent, parts, whether the
+entity is pinned, deleted or was only listed, and its record, if it has one. Timestamps and source events are
+informational: restored entities count as seen when they are restored. Evicted entities are not included.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ from dataclasses import replace
 from typing import Any, cast
 
 from inmind.core.events.entities import EntityPart, EntitySighting
+from inmind.core.json import to_plain
 from inmind.entities.entity import Entity
 from inmind.entities.extract.identity import name_of
+from inmind.entities.record import bounded_record
 from inmind.entities.window import Entities
 from inmind.errors import InvalidInput
 
@@ -71,6 +73,7 @@ def _entity_to_dict(entity: Entity) -> dict[str, Any]:
         "listed": entity.listed,
         "parts": [_part_to_dict(part) for part in entity.parts],
         "parts_left_out": entity.parts_left_out,
+        **({"record": dict(entity.record)} if entity.record else {}),
     }
 
 
@@ -104,7 +107,16 @@ def _parse_entity(item: object, field: str) -> EntitySighting:
         aliases=tuple(filter(None, aliases)),
         pinned=mapping.get("pinned") is True,
         omitted_parts=_parse_count(mapping.get("parts_left_out"), f"{field}.parts_left_out"),
+        record=_parse_record(mapping.get("record"), f"{field}.record"),
     )
+
+
+def _parse_record(value: object, field: str) -> dict[str, Any]:
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise InvalidInput(field=field, value=value, expected="an object")
+    return bounded_record(to_plain(dict(cast(Mapping[str, Any], value)), field))
 
 
 def _parse_part(value: object, field: str) -> EntityPart:

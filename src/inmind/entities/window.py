@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any
 
 from inmind.core.encoding import from_microseconds, to_microseconds
@@ -27,6 +28,7 @@ from inmind.core.persistent_map import PersistentMap
 from inmind.entities.entity import MAX_PARTS, Entity, EntityKey
 from inmind.entities.nouns import UNTYPED, canonical_type, singular
 from inmind.entities.recent_lists import Listing, update_listings
+from inmind.entities.record import merge_records, without_id
 
 MAX_ALIASES = 5
 
@@ -92,11 +94,14 @@ class Entities:
         return next((e for known in (self.window, self.evicted_entities) for e in known if e.id == id), None)
 
     @property
-    def ids_by_recency(self) -> list[str]:
-        """Every seen id: ids of window entities first, then their parts, then all others."""
-        entity_ids = (entity.id for entity in self.window)
-        parts = (part.id for entity in self.window for part in entity.parts)
-        return list(dict.fromkeys([*entity_ids, *parts, *(id for id, _ in self.ids)]))
+    def parts_by_recency(self) -> list[EntityPart]:
+        """Every seen id with type and name: of window entities, their parts, then all others."""
+        entities = (EntityPart(entity.type, entity.id, entity.name) for entity in self.window)
+        parts = (part for entity in self.window for part in entity.parts)
+        by_id: dict[str, EntityPart] = {}
+        for part in chain(entities, parts, (part for _, part in self.ids)):
+            by_id.setdefault(part.id, part)
+        return list(by_id.values())
 
     @property
     def evicted_entities(self) -> Iterator[Entity]:
@@ -300,6 +305,7 @@ def _apply_sighting(entity: Entity, sighting: EntitySighting, at: datetime, sour
         listed=entity.listed and sighting.how == "listed",
         parts=tuple(parts.values())[:MAX_PARTS],
         parts_left_out=max(entity.parts_left_out, sighting.omitted_parts + max(0, len(parts) - MAX_PARTS)),
+        record=merge_records(entity.record, sighting.record) if sighting.record else entity.record,
     )
 
 
@@ -319,7 +325,10 @@ def _drop_part(deleted: EntitySighting, entity: Entity, source: str) -> Entity:
     No message shows it in this form, so `observed_in` is cleared.
     """
     parts = tuple(part for part in entity.parts if part.id != deleted.id or not _may_match(deleted, part.type))
-    return entity if len(parts) == len(entity.parts) else replace(entity, parts=parts, source=source, observed_in="")
+    if len(parts) == len(entity.parts):
+        return entity
+    record = without_id(entity.record, deleted.id)
+    return replace(entity, parts=parts, source=source, observed_in="", record=record)
 
 
 def _with_known_name(part: EntityPart, older: EntityPart | None) -> EntityPart:
@@ -343,12 +352,13 @@ def _freeze_entity(entity: Entity) -> list[Any]:
         entity.listed,
         entity.parts,
         entity.parts_left_out,
+        entity.record,
     ]
 
 
 def _thaw_entity(frozen: Sequence[Any]) -> Entity:
     id, type, name, aliases, parent, action, first, last, source, observed_in, *rest = frozen
-    deleted, pinned, listed, parts, left_out = rest
+    deleted, pinned, listed, parts, left_out, record = rest
     return Entity(
         id=id,
         type=type,
@@ -365,4 +375,5 @@ def _thaw_entity(frozen: Sequence[Any]) -> Entity:
         listed=listed,
         parts=tuple(EntityPart(*part) for part in parts),
         parts_left_out=left_out,
+        record=record,
     )

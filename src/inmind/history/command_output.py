@@ -25,7 +25,7 @@ from inmind.core.language.prose import (
     is_request,
     starts_like_output,
 )
-from inmind.history.turns import TurnMessage, TurnResult
+from inmind.history.turns import TurnCall, TurnMessage, TurnResult
 
 MIN_COMMAND_RATIO = 0.8
 """Share of assistant messages that end in a command, for an agent that works by commands."""
@@ -66,7 +66,7 @@ def find_command_output(messages: Sequence[TurnMessage]) -> CommandOutputs:
     after_shell = set(_after_command(messages, _SHELL_COMMAND)) - after_call
     after_code = set(_after_command(messages, _CODE_BLOCK)) - after_call - after_shell
     min_commands = MIN_COMMAND_RATIO * sum(
-        one.speaker == "assistant" and not (one.calls or _addresses_person(one.text)) for one in messages
+        one.speaker == "assistant" and not (_tool_calls(one) or _addresses_person(one.text)) for one in messages
     )
     if len(after_code) < max(min_commands, MIN_MESSAGES):
         after_code.clear()
@@ -103,7 +103,12 @@ def find_command_output(messages: Sequence[TurnMessage]) -> CommandOutputs:
 
 def _count_tool_calls(messages: Sequence[TurnMessage]) -> int:
     """Number of tool calls without memory tools, which any agent may be offered."""
-    return sum(not compile_cached(_MEMORY_TOOLS).fullmatch(call.tool) for one in messages for call in one.calls)
+    return sum(not compile_cached(_MEMORY_TOOLS).fullmatch(call.tool) for one in messages for call in _tool_calls(one))
+
+
+def _tool_calls(one: TurnMessage) -> list[TurnCall]:
+    """The calls of a message without the provider's own compaction."""
+    return [call for call in one.calls if not call.is_compaction]
 
 
 def _user_messages(messages: Sequence[TurnMessage], predicate: Callable[[str], bool]) -> frozenset[int]:
@@ -132,7 +137,8 @@ def _as_result(message: TurnMessage) -> TurnMessage:
 def _after_command(messages: Sequence[TurnMessage], command: str) -> Iterator[int]:
     """Yield indexes of user messages after a message that ends in such a command."""
     for place, (before, one) in enumerate(pairwise(messages), start=1):
-        if one.starts_turn and before.speaker == "assistant" and not before.calls and _ends_in(before.text, command):
+        is_reply = one.starts_turn and before.speaker == "assistant" and not _tool_calls(before)
+        if is_reply and _ends_in(before.text, command):
             yield place
 
 
@@ -173,7 +179,7 @@ _SCANNED_CHARACTERS = 2_000
 _COMMAND_ENDINGS = ("```", "~~~", ">", "}")
 _COMMAND_HINTS = ("Action", "ACTION", "action:", "Tool", "tool:", "Function", "function:", "\n$ ")
 
-_MEMORY_TOOLS = r"(?:working[_-])?memory[_/]\w+|updateWorkingMemory|compact_history|resolve_reference"
+_MEMORY_TOOLS = r"working_memory|(?:working[_-])?memory[_/]\w+|updateWorkingMemory|compact_history|resolve_reference"
 
 # Commands that never address a person: `Action: …`, and a call between tags that name a tool.
 _TOOL_CALL = (

@@ -96,9 +96,13 @@ class History:
 
     @property
     def items(self) -> tuple[RetainedItem, ...]:
-        """Retained items: those pinned by the host, and those of archived messages."""
+        """Retained items: those pinned by the host, and those of archived messages.
+
+        Without the last request, which depends on the messages since the compaction.
+        """
         archived = self.compactions[-1].payload.items if self.compactions else ()
-        return (*self.pinned, *(item for item in archived if item.kind != "pinned" and item.text not in self.released))
+        kept = (item for item in archived if item.kind not in ("pinned", "request") and item.text not in self.released)
+        return (*self.pinned, *kept)
 
     @property
     def dropped(self) -> tuple[RetainedItem, ...]:
@@ -108,13 +112,11 @@ class History:
         return tuple(item for item in unfitting if item.text not in excluded)
 
     @property
-    def unsent_items(self) -> tuple[RetainedItem, ...]:
-        """Items whose message is not sent unchanged."""
-        items = self.items
-        if not any(item.seq for item in items):
-            return items
-        sent_seqs = {entry.seq for entry in self.sent if not entry.is_stub}
-        return tuple(item for item in items if item.seq not in sent_seqs)
+    def visible(self) -> Sequence[ConversationEntry]:
+        """Sent messages that the model sees: those from the provider's compaction on, or all."""
+        provider_items = {one.payload.provider_item for one in self.compactions} - {0}
+        first = max((place for place, entry in enumerate(self.sent) if entry.seq in provider_items), default=0)
+        return self.sent[first:]
 
     def ranges_at(self, places: Iterable[int]) -> SeqRanges:
         """Ranges of messages at these places of what is sent, including those replaced by stubs."""
@@ -142,6 +144,8 @@ class History:
             case HistorySpliced():
                 line = self.messages.apply(event)
                 return self._with_messages(line, _apply_compactions(line, self.compactions, self.sent))
+            case Compacted(stubs=(), provider_item=0):  # the provider has cleared content of one prompt
+                return self
             case Compacted() as compacted:
                 compaction = ActiveCompaction(event.seq, event.id, compacted)
                 sent = self.sent.with_entries(list(compaction.replace_with_stubs(self.sent)))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from heapq import nlargest
 from typing import Any
 
 from inmind.core.encoding import to_json
@@ -21,7 +20,6 @@ BANDS = (
     (75, "heavy_compression"),
 )
 EMERGENCY_BAND = "emergency_compression"
-LARGEST_COUNT = 3
 
 
 def band_for(percent: float) -> str:
@@ -51,12 +49,10 @@ class TokenMeter:
         length = len(view.wires) if length is None else length
         return sum(self._count_view_wire(view, index) for index in range(length))
 
-    def largest_messages(self, conversation: Conversation) -> tuple[tuple[int, int], ...]:
-        """Sequence number and tokens of the largest messages, except the one being answered."""
+    def largest_message(self, conversation: Conversation) -> int:
+        """Tokens of the largest message."""
         self._update_sums(conversation)
-        places = (place for place in range(max(0, len(conversation) - 1)) if not conversation[place].is_stub)
-        biggest = nlargest(LARGEST_COUNT, places, key=self._tokens.__getitem__)
-        return tuple((conversation[index].seq, self._tokens[index]) for index in biggest)
+        return max(self._tokens, default=0)
 
     def count_message(self, entry: ConversationEntry) -> int:
         known = self._cache.get(entry.digest)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from inmind.core.messages import FORMATS
 from inmind.core.messages.model import Message, Opaque, Text
-from inmind.history import ConversationEntry, EntriesByRange, History
+from inmind.history import Conversation, ConversationEntry, EntriesByRange, History
 from inmind.history.command_output import mark_command_output
 from inmind.history.token_meter import TokenMeter
 from inmind.history.turns import Speaker, TurnCall, TurnMessage, TurnResult
@@ -20,6 +20,25 @@ def turn_messages(history: History, read: ReadMessage, meter: TokenMeter) -> lis
     """Return the sent messages, with command output marked."""
     messages = [to_turn_message(entry, read(entry), meter) for entry in history.sent]
     return mark_command_output(messages, originals=with_archived(history, messages, meter))
+
+
+@dataclass
+class GrowingConversation:
+    """The turn messages of a growing conversation. Each message is converted once."""
+
+    read: ReadMessage
+    meter: TokenMeter
+    _messages: list[TurnMessage] = field(default_factory=list[TurnMessage])
+    _ids: list[str] = field(default_factory=list[str])
+
+    def messages(self, conversation: Conversation) -> Sequence[TurnMessage]:
+        """Return all messages of the conversation."""
+        known, entries = len(self._ids), conversation[:]
+        if [entry.id for entry in entries[:known]] != self._ids:
+            known, self._ids, self._messages = 0, [], []
+        self._ids += (entry.id for entry in entries[known:])
+        self._messages += (to_turn_message(entry, self.read(entry), self.meter) for entry in entries[known:])
+        return self._messages
 
 
 def with_archived(history: History, messages: Sequence[TurnMessage], meter: TokenMeter) -> list[TurnMessage]:
@@ -47,6 +66,9 @@ def to_turn_message(entry: ConversationEntry, message: Message, meter: TokenMete
     opaque = [part for part in message.parts if isinstance(part, Opaque)]
     turn_calls = [TurnCall(call.id, call.name, call.arguments) for call in message.calls]
     turn_calls += [TurnCall(part.request_id, part.kind, "") for part in opaque if part.request_id]
+    turn_calls += [
+        TurnCall(f"#{entry.seq}", part.kind, "", is_compaction=True) for part in opaque if part.is_compaction
+    ]
     turn_results = [
         TurnResult(
             result.id,

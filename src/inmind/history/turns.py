@@ -21,6 +21,8 @@ class TurnCall:
     id: str
     tool: str
     arguments: str
+    is_compaction: bool = False
+    """The provider's own compaction. No result ever answers it, so no compaction of ours changes it."""
 
 
 @frozen

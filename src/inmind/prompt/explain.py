@@ -55,7 +55,7 @@ def explain(
         for name, why in _FIXED_PARTS
         if tokens[name]
     ]
-    for block in state.blocks:
+    for block in (block for block in state.blocks if block.text or block.left_out):
         name = f"memory:{block.layer}"
         fate: Fate = "included" if not block.left_out else "cut" if block.text else "left out"
         why = f"{count_noun(block.left_out, 'line')} did not fit its budget; {since}" if block.left_out else since
@@ -74,8 +74,8 @@ def explain(
         PromptPart(name=omission.what, fate="left out", tokens=0, why=omission.reason) for omission in view.left_out
     ]
     parts += [PromptPart(name="history", fate="repaired", tokens=0, why=why) for why in view.repaired]
-    if state.tail or state.new_blocks:
-        sources = state.tail_sources
+    if tokens["changes"]:
+        sources = tuple(dict.fromkeys(state.change_sources))
         parts.append(
             PromptPart(name="changes", fate="included", tokens=tokens["changes"], why=_CHANGES, sources=sources)
         )

@@ -25,12 +25,12 @@ from inmind.core.messages.cache_control import (
     with_plain_text,
     without_marks,
 )
-from inmind.core.messages.model import Format, Image, Message, Opaque, Part, Wire
+from inmind.core.messages.model import Format, Image, Message, Opaque, Part, PromptHead, Wire
 from inmind.errors import InvalidInput, KeyReused
 from inmind.history import Conversation, ConversationEntry, EntriesByRange, History, find_appended, match_messages
 from inmind.history.view import View
 from inmind.prompt.state import PromptState, System
-from inmind.prompt.templates import is_memory_message, strip_tail
+from inmind.prompt.templates import strip_memory, strip_tail
 
 
 @frozen
@@ -49,6 +49,8 @@ class PrepareInput:
         if messages is None:
             return cls(system, tools, 0, None)
         wires = _require_list(messages, "messages")
+        if fmt.rules.has_instructions:
+            wires = [wire for wire in wires if not _is_memory(wire, fmt)]
         leading = (i for i, wire in enumerate(wires) if not (is_object(wire) and fmt.is_system(wire)))
         system_count = next(leading, len(wires))
         if system_count and system is not None and fmt.rules.has_instructions:
@@ -73,15 +75,14 @@ def ingest_events(
     drafts = _new_message_drafts(history, inputs, fmt)
     uses_journal = inputs.wires is None
     if not (uses_journal and inputs.system is None):
-        system_set = SystemSet(system=_parse_system(inputs, state, fmt), format=fmt.name)
-        if system_set.system != state.system or (
-            system_set.system is not None and system_set.format != state.system_format
-        ):
-            drafts.append(Draft(payload=system_set, origin=Origin.OPERATOR))
+        system = _parse_system(inputs, state, fmt)
+        if not _sends_same_system(system, state, fmt):
+            drafts.append(Draft(payload=SystemSet(system=system, format=fmt.name), origin=Origin.OPERATOR))
     tools = state.tools if uses_journal and inputs.tools is None else inputs.tools
     if tools is not None:
         for index, tool in enumerate(_require_list(tools, "tools")):
             fmt.check_tool(tool if is_object(tool) else to_plain(tool, "tools"), field=f"tools[{index}]")
+        tools = _without_own_tools(tools, state, layer_tools)
     if (tools if tools is None else list(tools)) != state.tools or layer_tools != state.layer_tools:
         tools_set = ToolsSet(
             tools=_copy_objects(tools, "tools"), layer_tools=_copy_objects(layer_tools, "offered") or ()
@@ -101,12 +102,13 @@ def cache_marks(inputs: PrepareInput, conversation: Conversation, view: View) ->
         marks = _drop_own_marks(marks, inputs.wires)
     for index, path, mark in marks:
         check_json(mark, f"messages[{inputs.system_count + index}].{path[-1]}")
-    return (
-        relocate_marks(
-            marks, [FORMATS[view.format].strip_local_fields(wire) for wire in conversation.wires], view.wires
-        )
-        if marks
-        else ()
+    if not marks:
+        return ()
+    # The conversation ends with the host's list, and is longer if the list leaves out what was compacted.
+    more = len(conversation) - len(inputs.wires)
+    marks = tuple((index + more, path, mark) for index, path, mark in marks if index + more >= 0)
+    return relocate_marks(
+        marks, [FORMATS[view.format].strip_local_fields(wire) for wire in conversation.wires], view.wires
     )
 
 
@@ -222,12 +224,13 @@ def _new_message_drafts(history: History, inputs: PrepareInput, fmt: Format) -> 
         added = find_appended(conversation, [without_marks(wire) if is_object(wire) else wire for wire in inputs.wires])
     if added is not None:
         fresh = copy_messages(added, fmt, first_index=inputs.system_count + len(conversation))
-        return [message_draft(without_marks(wire), fmt) for wire in fresh]
+        return [message_draft(strip_tail(without_marks(wire)), fmt) for wire in fresh]
     # An edit, cache marks, objects of a provider's client, or a list made from our last prompt.
     host_wires = [
         strip_tail(without_marks(wire)) for wire in copy_messages(inputs.wires, fmt, first_index=inputs.system_count)
     ]
-    sync = match_messages(conversation, _replace_copies(_restore_archived(host_wires, history), conversation, fmt))
+    restored = _restore_compacted(_restore_archived(host_wires, history), conversation, fmt)
+    sync = match_messages(conversation, _replace_copies(restored, conversation, fmt))
     answered = {entry.digest for entry in conversation if entry.is_memory_reply}
     drafts = [message_draft(wire, fmt, is_memory_reply=digest_of(wire) in answered) for wire in sync.inserted]
     if sync.has_edit:
@@ -246,6 +249,15 @@ def _restore_archived(messages: Sequence[Wire], history: History) -> list[Wire]:
         ranges = history.stub_ranges.get(digest_of(wire))
         restored += [wire] if ranges is None else (entry.wire for entry in entries_in(ranges))
     return restored
+
+
+def _restore_compacted(messages: list[Wire], conversation: Conversation, fmt: Format) -> list[Wire]:
+    """Put back what a list leaves out because it begins with the provider's compaction of it."""
+    if not messages or not fmt.read(messages[0]).has_compaction:
+        return messages
+    known = conversation.wires
+    places = [place for place, wire in enumerate(known) if wire == messages[0]]
+    return [*known[: places[-1] if places else len(known)], *messages]
 
 
 def _drop_own_marks(marks: CacheMarks, wires: Sequence[Any]) -> CacheMarks:
@@ -298,15 +310,40 @@ def _opaque_parts(message: Message) -> list[Part]:
     return [part for part in message.parts if isinstance(part, Opaque | Image)]
 
 
+def _is_memory(wire: Any, fmt: Format) -> bool:
+    """True for the message of a request of ours that holds memory."""
+    return is_object(wire) and fmt.is_system(wire) and strip_memory(wire) is None
+
+
 def _parse_system(inputs: PrepareInput, state: PromptState, fmt: Format) -> System:
+    """Return the host's system prompt, without memory's part of a request that was handed back."""
     if inputs.system is None or inputs.system == state.system:
         return state.system if inputs.system is not None else None
     if inputs.system_count:
-        return [wire for wire in copy_messages(inputs.system, fmt) if not is_memory_message(wire)] or None
-    system = to_plain(inputs.system, "system")
-    check_json(system, "system")
-    fmt.check_system(system, field="system")
+        system: Any = copy_messages(inputs.system, fmt)
+    else:
+        system = to_plain(inputs.system, "system")
+        check_json(system, "system")
+        fmt.check_system(system, field="system")
+    if not isinstance(system, str):
+        system = [item for given in system if (item := strip_memory(given)) is not None]
     return system or None
+
+
+def _sends_same_system(system: System, state: PromptState, fmt: Format) -> bool:
+    """True if the provider gets the same system prompt.
+
+    A text, a message with it and a block with it are equal.
+    """
+    current = state.system_in(fmt.name)
+    requests = (fmt.request(PromptHead(system=one or None, memory=""), (), None) for one in (system, current))
+    return next(requests) == next(requests)
+
+
+def _without_own_tools(tools: Sequence[Any], state: PromptState, own: Sequence[Any]) -> Sequence[Any] | None:
+    """Return the host's tools, without memory's in a request that was handed back."""
+    remaining = [tool for tool in tools if tool not in own]
+    return state.tools if len(remaining) < len(tools) and not remaining and not state.tools else remaining
 
 
 def _refuse_duplicate_names(tools: Sequence[Wire]) -> None:

@@ -6,12 +6,14 @@ layers share them, if the anchor moves, and the cost.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from itertools import takewhile
 
+from inmind.core.encoding import to_json
 from inmind.core.events.base import Draft, Origin, Trust
 from inmind.core.events.prompt import AnchoredBlock, AnchorMoved, PromptPrepared, TailChanged, WordingSet
 from inmind.core.frozen import frozen
@@ -20,14 +22,20 @@ from inmind.core.tokens import SAFETY_MARGIN, TOKENS_PER_MESSAGE, Counter
 from inmind.errors import ContextOverflow
 from inmind.history import Conversation
 from inmind.history.token_meter import TokenMeter
+from inmind.history.turns import TurnMessage
 from inmind.history.view import View
 from inmind.prompt.anchor import Anchor, AnchorCosts, decide_anchor
 from inmind.prompt.budget import LayerDemand, allocate
-from inmind.prompt.ingest import tool_names
 from inmind.prompt.layers.base import Layer, LayerText
-from inmind.prompt.meter import STRONG_REMINDER_PERCENT, reserved_meta_tokens, take_reading
+from inmind.prompt.meter import (
+    STRONG_REMINDER_PERCENT,
+    min_named_tokens,
+    name_largest,
+    reserved_meta_tokens,
+    take_reading,
+)
 from inmind.prompt.state import PromptState
-from inmind.prompt.templates import block_text, changes_text, wording_for
+from inmind.prompt.templates import COMPACTED, block_text, changes_text, memory_tools, offered_commands, wording_for
 
 
 @frozen(kw_only=True)
@@ -73,6 +81,8 @@ class PlanInput:
     """Leading wires of the view that are equal to the previous prompt."""
     limits: WindowLimits
     meter: TokenMeter
+    turn_messages: Callable[[], Sequence[TurnMessage]]
+    """The conversation as compaction sees it; read only if the meter names its largest messages."""
     now: datetime
 
 
@@ -81,15 +91,17 @@ def plan_prompt(inputs: PlanInput) -> PromptPlan:
     state, conversation, view, layer_texts = inputs.state, inputs.conversation, inputs.view, inputs.layer_texts
     limits, meter, shared_wires = inputs.limits, inputs.meter, inputs.shared_wires
     drafts: list[Draft] = []
-    if (wording := current_wording(state)) != state.wording:
-        state = replace(state, wording=wording)
-        drafts.append(Draft(payload=WordingSet(wording=dict(wording)), origin=Origin.OPERATOR))
+    before = state.wording
+    state = replace(state, wording=longest_wording(inputs))
     tokens = count_fixed_tokens(state, conversation, view, meter)
-    room = _memory_tokens(state, limits, sum(tokens.values()) + max_meta_tokens(state, inputs))
-    blocks = _build_blocks(layer_texts, room, meter)
+    room = count_room(state, limits, tokens)
+    memory_room = _memory_tokens(state, limits, sum(tokens.values()) + max_meta_tokens(state, inputs), meter)
+    blocks = _build_blocks(layer_texts, memory_room, meter)
     cold = is_cache_cold(state, inputs.now, limits.cache_seconds)
+    kept = count_kept_changes(state, view)
     decision = decide_anchor(
         state.anchor,
+        {0: state.known_blocks, 1: state.earlier_blocks}.get(len(state.changes) - kept),
         blocks,
         call=state.calls + 1,
         cold=cold,
@@ -102,8 +114,9 @@ def plan_prompt(inputs: PlanInput) -> PromptPlan:
         costs=AnchorCosts(
             anchored_tokens=tokens["guide"] + sum(_block_tokens(block, meter) for block in state.blocks),
             cached_history_tokens=meter.count_view(conversation, view, shared_wires),
+            change_tokens=_change_tokens(state, meter, kept),
             tail_tokens_since_anchor=state.tail_tokens_since_anchor,
-            max_memory_tokens=tokens["guide"] + room,
+            max_memory_tokens=tokens["guide"] + memory_room,
             tail_frame_tokens=meter.count(changes_text(state.wording, ".")),
             has_tail_carrier=view.carrier is not None,
             history_rewritten=state.compacted or (state.spliced and not shared_wires),
@@ -114,15 +127,28 @@ def plan_prompt(inputs: PlanInput) -> PromptPlan:
         sources = tuple(dict.fromkeys(source for block in blocks for source in block.sources))
         moved = AnchorMoved(reason=decision.move_reason, blocks=blocks)
         drafts.append(Draft(payload=moved, origin=Origin.OPERATOR, sources=sources, trust=trust))
-        anchor = Anchor(blocks=blocks, reason=decision.move_reason, seq=0, call=state.calls + 1)
-        state = replace(state, anchor=anchor, tail="", new_blocks=(), tail_sources=())
-    elif (decision.changes, decision.new_blocks) != (state.tail, state.new_blocks):
-        changed = TailChanged(text=decision.changes, new_blocks=decision.new_blocks)
+        kept = 0
+        state = state.with_anchor(Anchor(blocks=blocks, reason=decision.move_reason, seq=0, call=state.calls + 1))
+    elif decision.changes or decision.new_blocks or kept < len(state.changes) or state.tail or state.new_blocks:
+        place = view.carrier
+        changed = TailChanged(
+            text=decision.changes,
+            new_blocks=decision.new_blocks,
+            place=place or 0,
+            view_digest="" if place is None else view.prefix_digests[place],
+            changed_blocks=decision.changed_blocks,
+            kept=kept,
+        )
         drafts.append(Draft(payload=changed, origin=Origin.OPERATOR, sources=decision.sources, trust=trust))
-        state = replace(state, tail=decision.changes, new_blocks=decision.new_blocks, tail_sources=decision.sources)
-    tokens = count_tokens(state, conversation, view, meter, limits.window)
-    unchanged = count_unchanged_prefix(state, tokens, view.format, meter.count_view(conversation, view, shared_wires))
-    prepared = _prompt_prepared(state, conversation, view, tokens, limits, meter, cached=0 if cold else unchanged)
+        state = state.with_changes(changed, decision.sources)
+    state = replace(state, wording=_wording(state, conversation, state.blocks))
+    if state.wording != before:
+        drafts.insert(0, Draft(payload=WordingSet(wording=dict(state.wording)), origin=Origin.OPERATOR))
+    tokens = count_tokens(state, conversation, view, meter, room)
+    shared_tokens = meter.count_view(conversation, view, shared_wires)
+    shared_tokens += _change_tokens(state, meter, sum(one.place < shared_wires for one in state.changes[:kept]))
+    unchanged = count_unchanged_prefix(state, tokens, view.format, shared_tokens)
+    prepared = _prompt_prepared(state, inputs, tokens, room, cached=0 if cold else unchanged)
     cut = tuple((block.layer, block.left_out) for block in blocks if block.left_out)
     return PromptPlan(
         drafts=tuple(drafts), prepared=prepared, tokens=tokens, cut=cut, unchanged_tokens=unchanged, cold=cold
@@ -137,7 +163,7 @@ def is_cache_cold(state: PromptState, now: datetime, cache_seconds: float) -> bo
 
 
 def count_tokens(
-    state: PromptState, conversation: Conversation, view: View, meter: TokenMeter, window: int
+    state: PromptState, conversation: Conversation, view: View, meter: TokenMeter, room: int
 ) -> dict[str, int]:
     """Tokens by part, in prompt order. Without a carrier there is no tail."""
     tokens = count_fixed_tokens(state, conversation, view, meter)
@@ -146,24 +172,68 @@ def count_tokens(
     tokens["history"] = history
     if view.carrier is None:
         return {**tokens, "changes": 0, "context_meta": 0}
-    changes = changes_text(state.wording, state.tail, state.new_blocks)
-    changes = meter.count(changes) if changes else 0
-    reading = take_reading(state, conversation, sum(tokens.values()) + changes, window)
+    at_end = changes_text(state.wording, state.tail, state.new_blocks)
+    changes = _change_tokens(state, meter) + (meter.count(at_end) if at_end else 0)
+    reading = take_reading(state, conversation, count_in_room(tokens) + changes, room)
     return {**tokens, "changes": changes, "context_meta": reserved_meta_tokens(meter, reading, state.wording)}
+
+
+def count_kept_changes(state: PromptState, view: View) -> int:
+    """Number of leading changes whose message, and all before it, is sent as it was."""
+    kept = takewhile(
+        lambda one: one.place < len(view.wires) and view.prefix_digests[one.place] == one.view_digest, state.changes
+    )
+    return sum(1 for _ in kept)
+
+
+def _change_tokens(state: PromptState, meter: TokenMeter, length: int | None = None) -> int:
+    """Tokens of the first `length` changes, by default of all."""
+    return sum(meter.count(one.render(state.wording)) for one in state.changes[:length])
 
 
 def count_fixed_tokens(state: PromptState, conversation: Conversation, view: View, meter: TokenMeter) -> dict[str, int]:
     return {
         "tools": meter.count_value(state.tools_digest, state.all_tools),
         "system": meter.count_value(state.system_digest, state.system),
-        "guide": meter.count(state.wording["guide"]) + TOKENS_PER_MESSAGE,
+        "guide": count_guide(state.wording, meter),
         "history": meter.count_view(conversation, view),
     }
 
 
-def current_wording(state: PromptState) -> Mapping[str, str]:
-    """The wording for the offered tools, without sentences about others."""
-    return wording_for(frozenset(tool_names(state.layer_tools)))
+def count_guide(wording: Mapping[str, str], meter: TokenMeter) -> int:
+    """Tokens of the guide and of the message that has it."""
+    return meter.count(wording["guide"]) + TOKENS_PER_MESSAGE if wording["guide"] else 0
+
+
+def count_room(state: PromptState, limits: WindowLimits, tokens: Mapping[str, int]) -> int:
+    """Room for memory and history, in tokens by our count.
+
+    It is the window without the reserve for the answer, system prompt and tools.
+    """
+    free = int((limits.window - limits.reserve) / state.calibration.cautious)
+    return max(0, free - tokens["system"] - tokens["tools"])
+
+
+def count_in_room(tokens: Mapping[str, int]) -> int:
+    """Tokens of memory and history: all parts except system prompt and tools."""
+    return sum(tokens.values()) - tokens["system"] - tokens["tools"]
+
+
+def longest_wording(inputs: PlanInput) -> Mapping[str, str]:
+    """The wording if every layer with a text is sent."""
+    blocks = [to_block(layer, layer_text) for layer, layer_text in inputs.layer_texts]
+    return _wording(inputs.state, inputs.conversation, [*inputs.state.blocks, *blocks])
+
+
+def _wording(state: PromptState, conversation: Conversation, blocks: Sequence[AnchoredBlock]) -> Mapping[str, str]:
+    """The wording for anchored blocks, stubs and offered tools.
+
+    The guide is a part of the cached prefix. It changes only with one of these, so it never breaks the cache alone.
+    """
+    present = {block.layer for block in blocks if block.text}
+    if any(entry.is_stub for entry in conversation):
+        present.add(COMPACTED)
+    return wording_for(offered_commands(state.layer_tools), present)
 
 
 def max_meta_tokens(state: PromptState, inputs: PlanInput) -> int:
@@ -172,19 +242,19 @@ def max_meta_tokens(state: PromptState, inputs: PlanInput) -> int:
     return reserved_meta_tokens(inputs.meter, take_reading(state, inputs.conversation, window, window), state.wording)
 
 
-def _needs_strong_reminder(state: PromptState, without_meta: int, window: int) -> bool:
-    """True if the reminder names the largest messages."""
-    return 100 * state.calibration.correct(without_meta) > STRONG_REMINDER_PERCENT * window
-
-
-def _memory_tokens(state: PromptState, limits: WindowLimits, needed: int) -> int:
+def _memory_tokens(state: PromptState, limits: WindowLimits, needed: int, meter: TokenMeter) -> int:
     """Tokens left for memory, by our count.
 
     The limit is in provider tokens, so it is corrected first.
     """
     spendable = int(limits.spendable / state.calibration.cautious)
     if needed > spendable:
-        raise ContextOverflow(needed=state.calibration.correct(needed), spendable=limits.spendable)
+        correct, offered = state.calibration.correct, memory_tools(state.layer_tools)
+        raise ContextOverflow(
+            needed=correct(needed),
+            spendable=limits.spendable,
+            memory_tools=correct(meter.count(to_json(offered))) if offered else 0,
+        )
     return spendable - needed
 
 
@@ -205,8 +275,13 @@ def _build_blocks(
             filled.append(block)
             continue
         kept = _shorten(layer_text, _round_down(grant, demand), partial(count_block, meter, block))
-        filled.append(replace(block, text=kept.text, left_out=layer_text.left_out + kept.lines_left_out))
+        text = "" if _CUT_TO_NOTHING.fullmatch(kept.text) else kept.text
+        filled.append(replace(block, text=text, left_out=layer_text.left_out + kept.lines_left_out))
     return tuple(filled)
+
+
+_CUT_TO_NOTHING = re.compile(r"(?:#[^\n]*\n|[^\n]*:\n|\s*\n)*(?:#[^\n]*|[^\n]*:|\[[^\n]*\]|\([^\n]*\))?")
+"""Headings with nothing under them, and perhaps the pointer to the rest."""
 
 
 def _grant_tokens(
@@ -247,20 +322,19 @@ def _round_down(grant: int, demand: LayerDemand) -> int:
 
 
 def _prompt_prepared(
-    state: PromptState,
-    conversation: Conversation,
-    view: View,
-    tokens: dict[str, int],
-    limits: WindowLimits,
-    meter: TokenMeter,
-    *,
-    cached: int,
+    state: PromptState, inputs: PlanInput, tokens: dict[str, int], room: int, *, cached: int
 ) -> PromptPrepared:
-    used = sum(tokens.values())
-    tail = tokens["changes"] + tokens["context_meta"]
+    view, limits = inputs.view, inputs.limits
+    used, room_used = sum(tokens.values()), count_in_room(tokens)
+    tail = tokens["context_meta"]
     if view.after_carrier:
-        tail += tokens["history"] - meter.count_view(conversation, view, len(view.wires) - view.after_carrier)
-    strong = view.carrier is not None and _needs_strong_reminder(state, used - tokens["context_meta"], limits.window)
+        before_tail = len(view.wires) - view.after_carrier
+        tail += tokens["history"] - inputs.meter.count_view(inputs.conversation, view, before_tail)
+    without_meta = take_reading(state, inputs.conversation, room_used - tokens["context_meta"], room)
+    strong = view.carrier is not None and without_meta.percent > STRONG_REMINDER_PERCENT
+    # Messages are read only if one of them is large: in a long conversation that takes longer than the whole plan.
+    names_largest = strong and bool(state.wording["largest"])
+    names_largest = names_largest and inputs.meter.largest_message(inputs.conversation) >= min_named_tokens(room)
     return PromptPrepared(
         digest="",
         used=used,
@@ -271,7 +345,9 @@ def _prompt_prepared(
         format=view.format,
         window=limits.window,
         reserve=limits.reserve,
-        largest=meter.largest_messages(conversation) if strong else (),
+        largest=name_largest(inputs.turn_messages(), room) if names_largest else (),
+        room=room,
+        room_used=room_used,
     )
 
 

@@ -6,14 +6,17 @@ from dataclasses import replace
 
 from inmind.core.events.prompt import AnchorMoved
 from inmind.core.frozen import frozen
-from inmind.history.compaction.policy import COMPACTION_TARGET, COMPACTION_THRESHOLD
+from inmind.history.compaction.policy import COMPACTION_THRESHOLD, PRUNED_TARGET, compaction_target
 from inmind.history.compaction.select import HistoryBudget
+from inmind.prompt.meter import share_of_room
 from inmind.prompt.plan import (
     PlanInput,
     PromptPlan,
     count_block,
     count_fixed_tokens,
-    current_wording,
+    count_in_room,
+    count_room,
+    longest_wording,
     max_meta_tokens,
     to_block,
 )
@@ -23,8 +26,10 @@ from inmind.prompt.plan import (
 class WindowPressure:
     """Use of the window, in tokens by our count."""
 
-    available: int
+    room: int
     """The window without system prompt, tools and the reserve for the answer."""
+    available: int
+    """The room without the safety margin for estimated counts."""
     memory: int
     """Part of `available` used by memory blocks, guide and context_meta."""
     history: int
@@ -33,13 +38,13 @@ class WindowPressure:
     reserved: int
     """Part of `memory` that must not be shortened: retained items."""
     percent: float
-    """Use of the whole window, as in context_meta."""
+    """Share of `available` that memory and history take as they are sent: the one of context_meta and the bands."""
     rewrites_history: bool
     """The history is written to the cache again anyway."""
 
     @property
     def is_full(self) -> bool:
-        return self.memory + self.history > COMPACTION_THRESHOLD * self.available
+        return self.percent > 100 * COMPACTION_THRESHOLD or self.is_over
 
     @property
     def is_over(self) -> bool:
@@ -53,23 +58,28 @@ class WindowPressure:
     @property
     def min_gain(self) -> int:
         """Tokens that a compaction must free to be worth its page."""
-        return max(100, self.available // 10)
+        return max(100, self.available // 20)
 
     @property
     def budget(self) -> HistoryBudget:
         """Target sizes of the history.
 
-        History gets at least 25% of the available window; layers shrink to 50% before a message is cut. Recent
-        messages are spared only up to halfway between target and threshold, otherwise every call would compact.
+        History gets at least 25% of the available window; layers shrink to 50% before a message is cut. Recent messages
+        are spared up to the threshold.
         """
-        target = max(int(COMPACTION_TARGET * self.available) - self.memory, self.available // 4)
-        threshold = max(int(COMPACTION_THRESHOLD * self.available) - self.memory, target + self.available // 8)
+        least = self.available // 4
+        pruned = max(int(PRUNED_TARGET * self.room) - self.memory, least)
+        target = max(min(int(compaction_target(self.room) * self.room), self.available) - self.memory, least)
+        threshold = max(
+            min(int(COMPACTION_THRESHOLD * self.room), self.available) - self.memory, target + self.available // 16
+        )
         min_memory = self.fixed + self.reserved + (self.memory - self.fixed - self.reserved) // 2
         return HistoryBudget(
+            pruned=pruned,
             target=target,
             threshold=threshold,
             limit=max(threshold, self.available - min_memory),
-            recent_limit=(target + threshold) // 2,
+            recent_limit=threshold,
         )
 
     @property
@@ -78,7 +88,7 @@ class WindowPressure:
 
         It removes much at once, since everything that stays is cached again.
         """
-        return self.budget._replace(target=0, recent_limit=self.available // 4)
+        return self.budget._replace(pruned=0, target=0, recent_limit=self.available // 4)
 
     def with_reserved(self, more: int) -> WindowPressure:
         """Return the pressure with more retained items."""
@@ -91,7 +101,7 @@ def measure_pressure(inputs: PlanInput, planned: PromptPlan | None) -> WindowPre
     Memory counts with its full demand, because a large conversation shrinks memory first.
     """
     state, meter = inputs.state, inputs.meter
-    current = replace(state, wording=current_wording(state))
+    current = replace(state, wording=longest_wording(inputs))
     tokens = count_fixed_tokens(current, inputs.conversation, inputs.view, meter)
     fixed = tokens["guide"] + max_meta_tokens(current, inputs)
     demands = [
@@ -100,16 +110,18 @@ def measure_pressure(inputs: PlanInput, planned: PromptPlan | None) -> WindowPre
     ]
     memory = fixed + sum(min(size, budget.max) for budget, size in demands)
     reserved = sum(min(size, budget.max) for budget, size in demands if budget.reserved)
-    used = sum(planned.tokens.values()) if planned else sum(tokens.values()) + memory
+    room = count_room(current, inputs.limits, tokens)
+    spendable = int(inputs.limits.spendable / state.calibration.cautious)
+    used = count_in_room(planned.tokens) if planned else memory + tokens["history"]
     moved = planned is None or any(isinstance(draft.payload, AnchorMoved) for draft in planned.drafts)
     moves = moved or (planned is not None and planned.cold) or (state.spliced and not inputs.shared_wires)
-    spendable = int(inputs.limits.spendable / state.calibration.cautious)
     return WindowPressure(
+        room=room,
         available=max(0, spendable - tokens["system"] - tokens["tools"]),
         memory=memory,
         history=tokens["history"],
         fixed=fixed,
         reserved=reserved,
-        percent=100 * state.calibration.correct(used) / inputs.limits.window,
+        percent=share_of_room(state.calibration.correct(used), state.calibration.correct(room)),
         rewrites_history=moves and state.calls > 0,
     )

@@ -33,7 +33,7 @@ def rebuild_prompt(
     rendered = render(state, conversation, prepared, view, history.copy_wires(view), CopyCache())
     if rendered.digest != prepared.digest:
         raise PromptNotRebuilt(call=call, sent=prepared.digest, rebuilt=rendered.digest)
-    tokens = count_tokens(state, conversation, view, meter, prepared.window)
+    tokens = count_tokens(state, conversation, view, meter, prepared.room or prepared.window)
     shared = meter.count_view(conversation, view, assumed_shared_wires(state, conversation, view))
     planned = PromptPlan(
         drafts=(),
@@ -52,7 +52,7 @@ def explain_prompt(
 ) -> Explanation:
     view = ViewBuilder().build(conversation, prepared.format)
     correct = state.calibration.correct
-    tokens = count_tokens(state, conversation, view, TokenMeter(counter), prepared.window)
+    tokens = count_tokens(state, conversation, view, TokenMeter(counter), prepared.room or prepared.window)
     return explain(state.calls + 1, state, conversation, view, {part: correct(size) for part, size in tokens.items()})
 
 

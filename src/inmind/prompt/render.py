@@ -6,6 +6,7 @@ Both `prepare` and the rebuilding of past prompts use it, so an explanation show
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from inmind.core.encoding import digest, to_json
@@ -16,7 +17,7 @@ from inmind.core.messages.cache_control import apply_marks
 from inmind.core.messages.model import PromptHead, Wire
 from inmind.history import Conversation
 from inmind.history.view import View, deep_copy
-from inmind.prompt.meter import describe_message, render_context_meta, take_reading
+from inmind.prompt.meter import MeterReading, describe_message, render_context_meta, take_reading
 from inmind.prompt.state import PromptState
 from inmind.prompt.templates import changes_text, memory_text
 
@@ -74,28 +75,33 @@ def render(
     tail = tail_text(state, conversation, prepared) if view.carrier is not None else ""
     if prepared.cache_marks:
         wires = apply_marks(wires, prepared.cache_marks, text_type=format.rules.text_type)
+    added = [(one.place, one.render(state.wording)) for one in state.changes]
+    for place, text in added:
+        wires = format.add_part(wires, place, text)
     carried = format.add_tail(wires, tail) if tail else None
     tools = copies.get(state.tools_digest, state.all_tools)
-    head = PromptHead(system=_system(state, prepared.format, copies), memory=memory)
+    system = copies.get(state.system_digest, state.system_in(prepared.format))
+    head = PromptHead(system=system, memory=memory, memory_index=prepared.memory_index)
     request = format.request(head, wires if carried is None else carried, tools)
     names = (state.system_digest, state.tools_digest, view.digest, str(view.carrier))
     marks = [to_json(prepared.cache_marks)] if prepared.cache_marks else []
-    name = digest(RENDERING_VERSION, prepared.format, memory, *names, tail, *marks)
+    marks += [str(prepared.memory_index)] if prepared.memory_index else []
+    changes = [to_json(added)] if added else []
+    name = digest(RENDERING_VERSION, prepared.format, memory, *names, tail, *marks, *changes)
     return RenderedPrompt(request, digest=name, memory=memory)
 
 
 def tail_text(state: PromptState, conversation: Conversation, prepared: PromptPrepared) -> str:
-    reading = take_reading(state, conversation, prepared.used, prepared.window)
+    reading = _meter_reading(state, conversation, prepared)
     changes = changes_text(state.wording, state.tail, state.new_blocks)
     meta = render_context_meta(reading, state.wording, _largest_messages(conversation, prepared))
     return f"{changes}\n{meta}" if changes else meta
 
 
-def _system(state: PromptState, format: str, copies: CopyCache) -> Any:
-    """The system prompt as given; as plain text in another provider's format."""
-    if state.system_format in ("", format):
-        return copies.get(state.system_digest, state.system)
-    return FORMATS[state.system_format].system_text(state.system) or None
+def _meter_reading(state: PromptState, conversation: Conversation, prepared: PromptPrepared) -> MeterReading:
+    if prepared.room:
+        return take_reading(state, conversation, prepared.room_used, prepared.room)
+    return replace(take_reading(state, conversation, prepared.used, 0), tokens_max=prepared.window)
 
 
 def _largest_messages(conversation: Conversation, prepared: PromptPrepared) -> list[str]:

@@ -12,6 +12,7 @@ from inmind.history.compaction.report import CompactionReport
 from inmind.history.token_meter import band_for
 from inmind.history.view import View
 from inmind.prompt.explain import Explanation
+from inmind.prompt.meter import share_of_room
 from inmind.prompt.plan import PromptPlan
 from inmind.prompt.state import PromptState
 
@@ -26,8 +27,15 @@ class Report:
     call: int
     tokens: Mapping[str, int]
     tokens_used: int
+    """Tokens of the whole prompt."""
     tokens_max: int
+    """The context window of the model."""
+    room_used: int
+    """Tokens of memory and history: the prompt without system prompt and tools."""
+    room: int
+    """The most that memory and history may take: the window without system prompt, tools, reserve and margin."""
     band: str
+    """Name of the band for `tokens_percent`, which the model reads as `action_hint`."""
     cached_prefix_tokens: int
     """Leading tokens equal to the previous prompt, which a provider can serve from its cache."""
     cold: bool
@@ -48,10 +56,11 @@ class Report:
 
     @property
     def tokens_percent(self) -> float:
-        return 100 * self.tokens_used / self.tokens_max
+        """Share of the room that memory and history take; above 75 memory compacts."""
+        return share_of_room(self.room_used, self.room)
 
     def __str__(self) -> str:
-        size = f"{self.tokens_used:,} of {self.tokens_max:,} tokens, {self.band}"
+        size = f"{self.tokens_used:,} tokens, {self.tokens_percent:.0f}% of the room used ({self.band})"
         return f"call {self.call}: {size}, {self.cached_prefix_tokens:,} in the cached prefix"
 
 
@@ -100,12 +109,17 @@ def build_report(
 ) -> Report:
     correct, prepared, anchor = state.calibration.correct, plan.prepared, state.anchor
     used = correct(prepared.used)
+    room_used, room = correct(prepared.room_used), correct(prepared.room)
+    if not prepared.room:  # a prompt from before the room was counted
+        room_used, room = used, prepared.window
     return Report(
         call=call,
         tokens={part: correct(tokens) for part, tokens in plan.tokens.items()},
         tokens_used=used,
         tokens_max=prepared.window,
-        band=band_for(100 * used / prepared.window),
+        room_used=room_used,
+        room=room,
+        band=band_for(share_of_room(room_used, room)),
         cached_prefix_tokens=correct(plan.unchanged_tokens),
         cold=plan.cold,
         anchor_moved=anchor.reason if anchor and anchor.call == call else "",

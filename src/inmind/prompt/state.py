@@ -17,9 +17,10 @@ from inmind.core.events.base import Event
 from inmind.core.events.prompt import AnchoredBlock, AnchorMoved, PromptPrepared, TailChanged, UsageReported, WordingSet
 from inmind.core.events.session import Compacted, CompactionUndone, HistorySpliced, SystemSet, ToolsSet
 from inmind.core.frozen import frozen
+from inmind.core.messages import FORMATS
 from inmind.core.pricing import Usage
 from inmind.core.tokens import Calibration
-from inmind.prompt.anchor import Anchor
+from inmind.prompt.anchor import Anchor, MemoryChanges
 
 System = str | Sequence[Mapping[str, Any]] | None
 Tools = Sequence[Mapping[str, Any]] | None
@@ -53,12 +54,19 @@ class PromptState:
     """Ids of the events that set system prompt, tools and guide."""
     wording: Mapping[str, str] = field(default_factory=dict[str, str])
     anchor: Anchor | None = None
+    changes: tuple[MemoryChanges, ...] = ()
+    """Changes since the anchor, in the order of the messages that carry them."""
+    known_blocks: tuple[AnchoredBlock, ...] = ()
+    """The blocks as the model knows them: those of the anchor, with all changes."""
+    earlier_blocks: tuple[AnchoredBlock, ...] | None = None
+    """The same without the last change, in case its message is edited; None if that is not known."""
     tail: str = ""
+    """Changes at the end of each prompt, as older versions sent them."""
     new_blocks: tuple[AnchoredBlock, ...] = ()
-    """Blocks in the tail, whose layers had none when the anchor was set."""
+    """New blocks at the end of each prompt, as older versions sent them."""
     tail_sources: tuple[str, ...] = ()
     tail_tokens_since_anchor: int = 0
-    """Sum of the changes in all tails since the anchor was set."""
+    """Sum of the changes in all prompts since the anchor was set."""
     spliced: bool = False
     """Messages were removed from the conversation since the anchor was set."""
     compacted: bool = False
@@ -83,6 +91,17 @@ class PromptState:
     def format(self) -> str:
         """Format of the last prompt; empty before the first."""
         return self.last_prompt.prefix_digests[0].partition(":")[0] if self.last_prompt.prefix_digests else ""
+
+    def system_in(self, format: str) -> System:
+        """The host's system prompt as given; as plain text in another provider's format."""
+        if self.system_format in ("", format):
+            return self.system
+        return FORMATS[self.system_format].system_text(self.system) or None
+
+    @property
+    def change_sources(self) -> tuple[str, ...]:
+        """Ids of the events that the changes since the anchor come from."""
+        return (*self.tail_sources, *(source for one in self.changes for source in one.sources))
 
     def prefix_digests(self, format: str) -> tuple[str, ...]:
         """Digests of the parts before the history, in the order in which providers cache them."""
@@ -111,14 +130,31 @@ class PromptState:
                 return replace(self, wording=wording, sources={**self.sources, "guide": event.id})
             case AnchorMoved() as payload:
                 anchor = Anchor(blocks=payload.blocks, reason=payload.reason, seq=event.seq, call=self.calls + 1)
-                moved = replace(self, anchor=anchor, tail="", new_blocks=(), tail_sources=())
-                return replace(moved, tail_tokens_since_anchor=0, spliced=False, compacted=False)
-            case TailChanged() as payload:
+                return replace(self.with_anchor(anchor), tail_tokens_since_anchor=0, spliced=False, compacted=False)
+            case TailChanged(place=None) as payload:
                 return replace(self, tail=payload.text, new_blocks=payload.new_blocks, tail_sources=event.sources)
+            case TailChanged() as payload:
+                return self.with_changes(payload, event.sources)
             case UsageReported() as payload:
                 return self._after_usage_report(payload)
             case _:
                 return self
+
+    def with_anchor(self, anchor: Anchor) -> PromptState:
+        """Return the state with other blocks in the prefix, and no changes of them."""
+        unchanged = replace(self, anchor=anchor, changes=(), known_blocks=anchor.blocks, earlier_blocks=None)
+        return replace(unchanged, tail="", new_blocks=(), tail_sources=())
+
+    def with_changes(self, payload: TailChanged, sources: tuple[str, ...]) -> PromptState:
+        """Return the state after changes were added, without those whose message is gone."""
+        place, kept = payload.place or 0, self.changes[: payload.kept]
+        known = self.known_blocks if len(kept) == len(self.changes) else self.earlier_blocks or self.blocks
+        current = replace(self, tail="", new_blocks=(), tail_sources=())
+        if not payload.text and not payload.new_blocks:
+            return replace(current, changes=kept, known_blocks=known, earlier_blocks=None)
+        added = MemoryChanges(place, payload.view_digest, payload.text, payload.new_blocks, sources)
+        now = {block.layer: block for block in (*known, *payload.changed_blocks, *payload.new_blocks)}
+        return replace(current, changes=(*kept, added), known_blocks=tuple(now.values()), earlier_blocks=known)
 
     def revert_to_past(self, present: PromptState, common_length: int) -> PromptState:
         """Return this past state for use after an undo.
@@ -145,6 +181,12 @@ class PromptState:
             "anchor": _freeze_anchor(self.anchor),
             "tail": [self.tail, list(self.tail_sources), self.tail_tokens_since_anchor, self.spliced, self.compacted],
             "fresh": [_freeze_block(block) for block in self.new_blocks],
+            "changes": [
+                [one.place, one.view_digest, one.text, list(map(_freeze_block, one.new_blocks)), list(one.sources)]
+                for one in self.changes
+            ],
+            "known": list(map(_freeze_block, self.known_blocks)),
+            "earlier": None if self.earlier_blocks is None else list(map(_freeze_block, self.earlier_blocks)),
             "calls": self.calls,
             "asked": to_microseconds(self.last_call_at) if self.last_call_at else None,
             "sent": [
@@ -174,7 +216,13 @@ class PromptState:
             wording=frozen["wording"],
             anchor=_thaw_anchor(frozen["anchor"]),
             tail=tail,
-            new_blocks=tuple(AnchoredBlock(*block) for block in frozen["fresh"]),
+            new_blocks=_thaw_blocks(frozen["fresh"]),
+            changes=tuple(
+                MemoryChanges(place, view_digest, text, _thaw_blocks(new_blocks), tuple(change_sources))
+                for place, view_digest, text, new_blocks, change_sources in frozen["changes"]
+            ),
+            known_blocks=_thaw_blocks(frozen["known"]),
+            earlier_blocks=None if frozen["earlier"] is None else _thaw_blocks(frozen["earlier"]),
             tail_sources=tuple(sources),
             tail_tokens_since_anchor=tail_tokens,
             spliced=spliced,
@@ -263,4 +311,8 @@ def _thaw_anchor(frozen: Sequence[Any] | None) -> Anchor | None:
     if frozen is None:
         return None
     blocks, reason, seq, call = frozen
-    return Anchor(blocks=tuple(AnchoredBlock(*block) for block in blocks), reason=reason, seq=seq, call=call)
+    return Anchor(blocks=_thaw_blocks(blocks), reason=reason, seq=seq, call=call)
+
+
+def _thaw_blocks(frozen: Sequence[Sequence[Any]]) -> tuple[AnchoredBlock, ...]:
+    return tuple(AnchoredBlock(*block) for block in frozen)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 
 from inmind.core.events.base import Event
@@ -70,7 +71,9 @@ def message_reader(is_memory_tool: Callable[[str], bool]) -> MessageReader:
     """
 
     def is_indexed(name: str, arguments: str) -> bool:
-        return not is_memory_tool(name) or (name == "memory_write" and OVERVIEW_PATH in arguments)
+        return not is_memory_tool(name) or (
+            OVERVIEW_PATH in arguments and (name == "memory_write" or _WRITE_COMMAND.search(arguments) is not None)
+        )
 
     def read(message: MessageAdded) -> SearchableMessage:
         parsed = FORMATS[message.format].read(message.wire)
@@ -84,3 +87,6 @@ def message_reader(is_memory_tool: Callable[[str], bool]) -> MessageReader:
         )
 
     return read
+
+
+_WRITE_COMMAND = re.compile(r'"command"\s*:\s*"(?:write|append)\b')

@@ -10,7 +10,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Coroutine, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
+from functools import partial
 from typing import Any, NamedTuple
 
 from inmind.core.events.base import Draft, Event, Origin
@@ -18,23 +19,26 @@ from inmind.core.events.documents import DocumentWritten
 from inmind.core.events.session import Compacted, CompactionUndone, HistorySpliced, RetainedItem
 from inmind.documents.document import Documents
 from inmind.documents.overview.maintain import overview_updates
-from inmind.entities.render import render_lines
-from inmind.entities.window import Entities
 from inmind.errors import Conflict, ModelFailed, NotFound, SummaryRefused
 from inmind.history import ActiveCompaction, History
 from inmind.history.compaction.build import CompactionPlan, build_compaction
+from inmind.history.compaction.by_provider import ProviderItems, compaction_by_provider
 from inmind.history.compaction.policy import Summarizer
 from inmind.history.compaction.report import CompactionReport, CompactionUndoReport
 from inmind.history.compaction.request import CompactionRequest, check_keep_recent, parse_request, with_stub_size
-from inmind.history.compaction.retention import extract_items, last_request
+from inmind.history.compaction.retention import extract_items, items_in_memory, last_request
 from inmind.history.compaction.select import DEFAULT_KEEP_RECENT, CompactionSelection, select_requested
-from inmind.history.compaction.stubs import possible_ids
+from inmind.history.compaction.stubs import without_unprunable
 from inmind.history.compaction.summary import check_summary, summary_prompt
 from inmind.history.token_meter import TokenMeter
-from inmind.history.turn_messages import ReadMessage, to_turn_message, turn_messages
+from inmind.history.turn_messages import GrowingConversation, ReadMessage, turn_messages
 from inmind.history.turns import TurnMessage
-from inmind.prompt.layers.builtin import EntityLayer
+from inmind.prompt.layers.base import LayerContext
+from inmind.prompt.layers.builtin import DocumentLayer
+from inmind.prompt.layers.retained import RetainedLayer
+from inmind.prompt.plan import count_block, count_guide, to_block
 from inmind.prompt.pressure import WindowPressure
+from inmind.prompt.templates import COMPACTED, wording_for
 from inmind.session.compaction_trigger import CompactionTrigger, PlannedCompaction
 from inmind.session.context import SessionContext
 from inmind.session.state import SessionState
@@ -64,10 +68,15 @@ class Compactor:
 
     def __init__(self, context: SessionContext, meter: TokenMeter, read: ReadMessage) -> None:
         self._read, self._message_cache = read, (("", 0, 0), list[TurnMessage]())
-        self._request_cache: tuple[tuple[str, int], RetainedItem | None] = (("", -1), None)
+        self._provider_items, self._conversation = ProviderItems(read), GrowingConversation(read, meter)
+        self._request_cache: tuple[tuple[str, str], RetainedItem | None] = (("", ""), None)
         self._stream, self._store, self._config, self._meter = context.stream, context.store, context.config, meter
         self._trigger = CompactionTrigger(
-            context.config.compression, meter, messages=self.messages, complete=self._with_current_values
+            context.config.compression,
+            meter,
+            messages=self.messages,
+            complete=self._with_current_values,
+            measure=self._net_tokens,
         )
 
     # -- on request ----------------------------------------------------------------------------------------
@@ -100,9 +109,10 @@ class Compactor:
                 selection = select_requested(messages, target=target, keep_recent=turns_kept)
                 if summary and [messages[place].seq for place in selection.removed] != summarized:
                     raise _ConversationChanged
-                plan = self._build_if_shorter(
+                plan = self._build(
                     state, messages, selection, self._with_current_values(state, replace(request, summary=summary))
                 )
+                plan = plan if plan.history_tokens > 0 else _NO_COMPACTION
                 return Decision(plan.drafts, plan)
 
             try:
@@ -127,20 +137,22 @@ class Compactor:
         turns_kept = check_keep_recent(DEFAULT_KEEP_RECENT if keep_recent is None else keep_recent)
         messages = self.messages(state.history)
         selection = select_requested(messages, target=request.target, keep_recent=turns_kept)
-        return self._build_if_shorter(state, messages, selection, self._with_current_values(state, request))
+        plan = self._build(state, messages, selection, self._with_current_values(state, request))
+        return plan if plan.report.tokens > 0 else _NO_COMPACTION
 
     def undo(self, *, key: str | None) -> tuple[CompactionUndoReport, Sequence[Event]]:
         """Undo the last compaction. Messages added since stay."""
         checked_key = key_for(key, "lift")
 
         def decide(state: SessionState, _: datetime) -> Decision[SessionState, bool]:
-            if not state.history.compactions:
+            own = [one for one in state.history.compactions if not one.payload.provider_item]
+            if not own:
                 raise NotFound(
                     what="compaction to undo in",
                     name=self._stream.name,
                     hint="every compaction has been undone, or there was none",
                 )
-            last = state.history.compactions[-1]
+            last = own[-1]
             return Decision(self._undo_drafts(state, last.seq, last.payload), True)
 
         done = self._stream.commit(decide, key=checked_key)
@@ -174,18 +186,42 @@ class Compactor:
             undone += undo
         return undone
 
+    def by_provider(self, state: SessionState, drafts: Sequence[Draft], now: datetime, format: str) -> list[Draft]:
+        """Events for the provider's own compaction in the conversation; usually none.
+
+        The conversation is that after these drafts. A compaction of another provider ends: its item cannot be sent.
+        """
+        state = self._stream.preview(state, state.seq, drafts, now) if drafts else state
+        item = self._provider_items.last(state.conversation, format)
+        active = [one for one in state.history.compactions if one.payload.provider_item]
+        sendable = {entry.seq for entry in state.conversation if entry.format == format} if active else ()
+        ended = [one for one in active if one.payload.provider_item not in sendable]
+        events = [Draft(payload=CompactionUndone(one.seq), origin=Origin.OPERATOR) for one in reversed(ended)]
+        if item is not None and all(one.payload.provider_item != item.seq for one in active):
+            history = (self._stream.preview(state, state.seq, events, now) if events else state).history
+            request, messages = self._current_request(history), self.messages(history)
+            events += compaction_by_provider(history, messages, item, request=request, meter=self._meter)
+        return events
+
     def automatic_since(self, history: History, *, since: int) -> list[Compacted]:
         """Active automatic compactions that were made after event `since`."""
         return [
             compaction.payload
             for compaction in history.compactions
-            if compaction.seq > since and compaction.payload.reason not in (BY_HOST, BY_MODEL)
+            if compaction.seq > since
+            and compaction.payload.messages
+            and compaction.payload.reason not in (BY_HOST, BY_MODEL)
         ]
 
     def report_for(self, compacted: Compacted, history: History) -> CompactionReport:
         """The report of a compaction, against the current history."""
         request = self._current_request(history)
-        return CompactionReport.of(compacted, unsent=history.unsent_items, request=request, left_out=history.dropped)
+        unsent = items_in_memory(history, request)
+        return CompactionReport.of(compacted, unsent=unsent, request=request, left_out=history.dropped)
+
+    def items_in_memory(self, history: History) -> list[RetainedItem]:
+        """The items that no sent message contains."""
+        return items_in_memory(history, self._current_request(history) if history.compactions else None)
 
     # -- automatic -----------------------------------------------------------------------------------------
 
@@ -200,15 +236,21 @@ class Compactor:
         def decide(state: SessionState, _: datetime) -> Decision[SessionState, bool]:
             if state.history.sent.prefix_digest() != planned.based_on:
                 return Decision([], False)
-            return Decision(self.planned_drafts(state, planned.selection, request), True)
+            return Decision(self.planned_drafts(state, replace(planned, request=request)), True)
 
         return PlannedCompactionResult(done=bool(self._stream.commit(decide).result), notices=notices)
 
-    def planned_drafts(
-        self, state: SessionState, selection: CompactionSelection, request: CompactionRequest
-    ) -> Sequence[Draft]:
+    def planned_drafts(self, state: SessionState, planned: PlannedCompaction) -> Sequence[Draft]:
         """The events of a planned compaction; none if it saves nothing."""
-        return self._build_if_shorter(state, self.messages(state.history), selection, request).drafts
+        return self._build_planned(state, planned).drafts
+
+    def _build_planned(self, state: SessionState, planned: PlannedCompaction) -> CompactionPlan:
+        """Plan an automatic compaction; `_NO_COMPACTION` if it saves nothing.
+
+        In a prompt that is too long, memory blocks are cut, so only the conversation counts.
+        """
+        plan = self._build(state, self.messages(state.history), planned.selection, planned.request)
+        return plan if (plan.history_tokens if planned.is_over else plan.report.tokens) > 0 else _NO_COMPACTION
 
     def _with_summary(self, planned: PlannedCompaction) -> tuple[CompactionRequest, tuple[str, ...]]:
         """Add a summary by the session's model, if there is one.
@@ -222,11 +264,11 @@ class Compactor:
             or state.history.sent.prefix_digest() != planned.based_on
         ):
             return planned.request, ()
-        messages = self.messages(state.history)
-        if self._build_if_shorter(state, messages, planned.selection, planned.request) is _NO_COMPACTION:
+        if self._build_planned(state, planned) is _NO_COMPACTION:
             return planned.request, ()  # nothing to summarize
         try:
-            return replace(planned.request, summary=self._call_model(model, messages, planned.selection)), ()
+            summary = self._call_model(model, self.messages(state.history), planned.selection)
+            return replace(planned.request, summary=summary), ()
         except (ModelFailed, SummaryRefused) as error:
             notice = f"the summary was extracted because the session's model failed: {error.reason}"
             log.warning("%s: %s", self._stream.name, notice)
@@ -246,17 +288,6 @@ class Compactor:
         request = parse_request(target=target, strategy=strategy, archive_to=archive_to, reason=reason)
         return with_stub_size(request, self._config.limits.spendable)
 
-    def _build_if_shorter(
-        self,
-        state: SessionState,
-        messages: Sequence[TurnMessage],
-        selection: CompactionSelection,
-        request: CompactionRequest,
-    ) -> CompactionPlan:
-        """Plan a compaction; `_NO_COMPACTION` if the stubs would be longer than what they replace."""
-        plan = self._build(state, messages, selection, request)
-        return plan if plan.report.tokens > 0 else _NO_COMPACTION
-
     def _build(
         self,
         state: SessionState,
@@ -264,6 +295,7 @@ class Compactor:
         selection: CompactionSelection,
         request: CompactionRequest,
     ) -> CompactionPlan:
+        selection = without_unprunable(state.history, messages, selection, request, self._meter)
         if not selection:
             return _NO_COMPACTION
         return build_compaction(
@@ -275,31 +307,47 @@ class Compactor:
             overview_log=state.overview_lines,
             language=state.language,
             meter=self._meter,
+            memory_tokens=partial(self._memory_tokens, state),
+        )
+
+    def _net_tokens(self, state: SessionState, selection: CompactionSelection, request: CompactionRequest) -> int:
+        """Tokens by which a compaction makes the prompt shorter."""
+        return self._build(state, self.messages(state.history), selection, request).report.tokens
+
+    def _memory_tokens(
+        self, state: SessionState, documents: Documents, items: Sequence[RetainedItem], has_stubs: bool
+    ) -> int:
+        """Tokens of what a compaction changes in memory, uncut: guide, retained items and overview."""
+        context = LayerContext(
+            session="",
+            resource="",
+            now=_NO_TIME,
+            documents=documents.by_path,
+            messages=(),
+            language=state.language,
+            retained=items,
+            window=self._config.limits.window,
+        )
+        layers = (layer for layer in self._config.layers if isinstance(layer, RetainedLayer | DocumentLayer))
+        changing = {layer.name: (layer, layer.recall(context)) for layer in layers if layer.scope == "thread"}
+        texts = [(layer, text) for layer, text in changing.values() if text is not None and text.text]
+        present = {block.layer for block in state.prompt.blocks if block.text and block.layer not in changing}
+        present |= {layer.name for layer, _ in texts} | ({COMPACTED} if has_stubs else set())
+        return count_guide(wording_for((), present), self._meter) + sum(
+            min(count_block(self._meter, to_block(layer, text), text.text), layer.budget.max) for layer, text in texts
         )
 
     def _with_current_values(self, state: SessionState, request: CompactionRequest) -> CompactionRequest:
         """Add the current request and the known ids."""
-        return replace(
-            request, last_request=self._current_request(state.history), known_ids=self._known_ids(state.entities)
-        )
-
-    def _known_ids(self, entities: Entities) -> list[str]:
-        """All known ids, most recent first.
-
-        Ids that the entity block cannot show come before the others.
-        """
-        rendered_ids = possible_ids(render_lines(entities, budget=EntityLayer.budget.max, count=self._meter.count).text)
-        return sorted(entities.ids_by_recency, key=rendered_ids.__contains__)
+        known_ids = state.entities.parts_by_recency
+        return replace(request, last_request=self._current_request(state.history), known_ids=known_ids)
 
     def _current_request(self, history: History) -> RetainedItem | None:
         """The last request of the user, in full even if it was cut in the prompt; cached."""
         conversation = history.messages
-        name = (conversation.prefix_digest(), len(conversation))
+        name = (conversation.prefix_digest(), conversation[-1].id if len(conversation) else "")
         if name != self._request_cache[0]:
-            newest_first = (
-                to_turn_message(entry, self._read(entry), self._meter) for entry in reversed(conversation[:])
-            )
-            self._request_cache = (name, last_request(newest_first))
+            self._request_cache = (name, last_request(reversed(self._conversation.messages(conversation))))
         return self._request_cache[1]
 
     def _summarize(self, model: Summarizer, target: str, keep_recent: int) -> tuple[str, list[int]]:
@@ -360,6 +408,9 @@ class Compactor:
         (compacted,) = (event.payload for event in events if isinstance(event.payload, Compacted))
         return self.report_for(compacted, self._stream.state_at(done.last).history)
 
+
+_NO_TIME = datetime.min.replace(tzinfo=UTC)
+"""The layers that are measured do not read the time."""
 
 _NO_COMPACTION = CompactionPlan([], CompactionReport(reason=NOTHING))
 

@@ -14,23 +14,26 @@ from inmind.core.pricing import Rates
 from inmind.history import History
 from inmind.history.compaction.policy import CompressionPolicy, pays_off
 from inmind.history.compaction.request import CompactionRequest, with_stub_size
-from inmind.history.compaction.retention import retained_items, unsent_items
+from inmind.history.compaction.retention import items_in_memory, retained_items, unsent_items
 from inmind.history.compaction.select import (
+    FURTHER_STUB_TOKENS,
     CompactionSelection,
-    output_stub_tokens,
+    MessageSizes,
     select_covered,
     select_for_budget,
     select_requested,
 )
-from inmind.history.compaction.stubs import estimate_stub_tokens
+from inmind.history.compaction.stubs import FRAME_TOKENS, message_sizes
 from inmind.history.token_meter import TokenMeter, band_for
 from inmind.history.turns import TurnMessage
 from inmind.prompt.layers.retained import RetainedLayer, render_items
 from inmind.prompt.pressure import WindowPressure
 from inmind.session.state import SessionState
 
-MIN_NAMED_ID_TOKENS = 100
-"""Below this many tokens for ids, a stub is not shortened further."""
+MIN_RECORD_TOKENS = 100
+"""Below this many tokens for records, a stub is not shortened further."""
+COST_SAVING_RECORD_DIVISOR = 4
+"""A compaction that saves cost has fewer records: all that stays is written to the cache again."""
 MIN_GAIN_TOKENS = 300
 """Tokens that an optional compaction has to free."""
 
@@ -47,6 +50,8 @@ class PlannedCompaction:
     request: CompactionRequest
     based_on: str
     """Digest of the messages that it was planned for."""
+    is_over: bool = False
+    """The prompt does not fit without it."""
 
 
 class CompactionTrigger:
@@ -59,12 +64,15 @@ class CompactionTrigger:
         *,
         messages: Callable[[History], Sequence[TurnMessage]],
         complete: Callable[[SessionState, CompactionRequest], CompactionRequest],
+        measure: Callable[[SessionState, CompactionSelection, CompactionRequest], int],
     ) -> None:
         """`messages` returns the messages that are sent.
 
-        `complete` adds current values to a request.
+        `complete` adds current values to a request. `measure` returns the tokens by which a compaction makes the prompt
+        shorter.
         """
-        self._policy, self._meter, self._messages, self._complete = policy, meter, messages, complete
+        self._policy, self._meter = policy, meter
+        self._messages, self._complete, self._measure = messages, complete, measure
 
     def plan(self, state: SessionState, pressure: WindowPressure) -> PlannedCompaction | None:
         """The compaction that has to, or should, run before the next prompt; usually None."""
@@ -84,17 +92,21 @@ class CompactionTrigger:
             state, with_stub_size(CompactionRequest(reason=FULL, strategy="summarize"), pressure.budget.threshold)
         )
         while True:
-            stub = estimate_stub_tokens(messages, request, self._meter)
-            selection = self._select_for_space(state.history, messages, pressure, stub)
-            gain = self._gain(messages, selection, stub)
-            if (
-                pressure.history - gain <= pressure.available - pressure.fixed
-                or request.id_tokens < MIN_NAMED_ID_TOKENS
-            ):
+            sizes = message_sizes(state.history, messages, request, self._meter)
+            selection = self._select_for_space(state.history, messages, pressure, request, sizes)
+            gain = self._gain(messages, selection, request, sizes)
+            needed = pressure.fixed + pressure.reserved + pressure.history - self._measure(state, selection, request)
+            if needed <= pressure.available or request.record_tokens < MIN_RECORD_TOKENS:
                 break
-            request = replace(request, id_tokens=request.id_tokens // 2, stub_tokens=request.stub_tokens // 2)
+            request = replace(
+                request,
+                stub_tokens=request.stub_tokens // 2,
+                record_tokens=request.record_tokens // 2,
+                id_tokens=request.id_tokens // 2,
+            )
         worth = pressure.is_over or gain >= pressure.min_gain
-        return self._planned(state, selection, request) if selection and worth else None
+        planned = self._planned(state, selection, request)
+        return replace(planned, is_over=pressure.is_over) if selection and worth else None
 
     def _when_covered(self, state: SessionState, pressure: WindowPressure) -> PlannedCompaction | None:
         """Compact what the overview covers, if the prompt is rewritten anyway."""
@@ -105,7 +117,7 @@ class CompactionTrigger:
         request = self._complete(
             state, with_stub_size(CompactionRequest(reason=COVERED, target="conversation"), pressure.budget.threshold)
         )
-        gain = self._gain(messages, selection, estimate_stub_tokens(messages, request, self._meter))
+        gain = self._gain(messages, selection, request, message_sizes(state.history, messages, request, self._meter))
         return self._planned(state, selection, request) if selection and gain >= MIN_GAIN_TOKENS else None
 
     def _by_policy(self, state: SessionState, pressure: WindowPressure) -> PlannedCompaction | None:
@@ -122,30 +134,40 @@ class CompactionTrigger:
         reason = PAYS if rates else name
         request = CompactionRequest(reason=reason, target=target, strategy="summarize")
         request = self._complete(state, with_stub_size(request, pressure.budget.threshold))
-        stub = estimate_stub_tokens(messages, request, self._meter)
         if rates:
-            selection = self._select_for_space(state.history, messages, pressure, stub)
+            request = replace(request, record_tokens=request.record_tokens // COST_SAVING_RECORD_DIVISOR)
+        sizes = message_sizes(state.history, messages, request, self._meter)
+        if rates:
+            selection = self._select_for_space(state.history, messages, pressure, request, sizes)
         else:
             selection = select_requested(messages, target=target, keep_recent=keep)
-        gain = self._gain(messages, selection, stub)
+        gain = self._gain(messages, selection, request, sizes)
         worth = pressure.rewrites_history or rates is None or self._pays(rates, messages, gain, pressure)
         return self._planned(state, selection, request) if gain >= least and worth else None
 
     def _select_for_space(
-        self, history: History, messages: Sequence[TurnMessage], pressure: WindowPressure, stub: int
+        self,
+        history: History,
+        messages: Sequence[TurnMessage],
+        pressure: WindowPressure,
+        request: CompactionRequest,
+        sizes: MessageSizes,
     ) -> CompactionSelection:
         """Select messages to archive so that the rest fits, including the items that must survive."""
 
         def selection(pressure: WindowPressure) -> CompactionSelection:
             room = pressure.cost_saving_budget if self._policy.rates else pressure.budget
-            return select_for_budget(messages, room._replace(stub_tokens=stub), keep_recent=self._policy.keep_recent)
+            room = room._replace(stub_tokens=_stub_tokens(request), record_tokens=request.record_tokens)
+            return select_for_budget(messages, room, sizes, keep_recent=self._policy.keep_recent)
 
         first = selection(pressure)
-        remaining = pressure.memory + pressure.history - self._gain(messages, first, stub)
+        remaining = pressure.memory + pressure.history - self._gain(messages, first, request, sizes)
         if remaining + RetainedLayer.budget.max <= pressure.available:  # the retained items fit at any size
             return first
-        items = unsent_items(retained_items(history, messages, first, self._meter).kept, messages, first)
-        more = self._meter.count(render_items(items)) - self._meter.count(render_items(history.unsent_items))
+        last = request.last_request
+        kept = retained_items(history, messages, first, self._meter, request=last).kept
+        more = self._meter.count(render_items(unsent_items(kept, messages, first)))
+        more -= self._meter.count(render_items(items_in_memory(history, last)))
         return selection(pressure.with_reserved(more)) if more > 0 else first
 
     def _pays(self, rates: Rates, messages: Sequence[TurnMessage], gain: int, pressure: WindowPressure) -> bool:
@@ -154,15 +176,29 @@ class CompactionTrigger:
         rewritten = max(0, pressure.history - gain) + pressure.memory
         return pays_off(rates, freed=gain, rewritten=rewritten, growth=growth)
 
-    def _gain(self, messages: Sequence[TurnMessage], selection: CompactionSelection, stub: int) -> int:
+    def _gain(
+        self,
+        messages: Sequence[TurnMessage],
+        selection: CompactionSelection,
+        request: CompactionRequest,
+        sizes: MessageSizes,
+    ) -> int:
         """Tokens that a compaction frees at least."""
-        sizes = [sum(answer.tokens for answer in messages[place].results) for place in selection.outputs]
-        outputs, stubs = sum(sizes), sum(map(output_stub_tokens, sizes))
+        pruned = sum(
+            messages[place].tokens - sizes.pruned(place, detail) for place, detail in selection.outputs.items()
+        )
         whole = sum(messages[place].tokens for place in selection.removed)
+        lines = min(request.record_tokens, sum(map(sizes.line, selection.removed)))
         cut = sum(messages[place].tokens - kept_tokens for place, kept_tokens in selection.cut.items())
-        return outputs - stubs + whole - stub * len(selection.runs) + cut
+        stubs = _stub_tokens(request) + FURTHER_STUB_TOKENS * (len(selection.runs) - 1) if selection.runs else 0
+        return pruned + whole - lines - stubs + cut
 
     def _planned(
         self, state: SessionState, selection: CompactionSelection, request: CompactionRequest
     ) -> PlannedCompaction:
         return PlannedCompaction(selection, request, state.history.sent.prefix_digest())
+
+
+def _stub_tokens(request: CompactionRequest) -> int:
+    """Usual size of a stub for messages, without its records."""
+    return FRAME_TOKENS + request.stub_tokens // 2

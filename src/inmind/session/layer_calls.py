@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any
 
 from inmind.core.events.base import Draft, Origin
-from inmind.core.events.session import MessageAdded, ShownVersions
+from inmind.core.events.session import MessageAdded, RetainedItem, ShownVersions
 from inmind.core.messages.model import Format
 from inmind.documents.document import NOTES_PAGE_PATH, Document
+from inmind.history import History
+from inmind.history.compaction.stubs import ids_in_stub
 from inmind.prompt.layers.base import Layer, LayerContext, LayerText, ViewLayer, call_layer, check_stored_draft
 from inmind.prompt.layers.builtin import DocumentLayer
 from inmind.prompt.layers.scratchpad import SCRATCHPAD_PATH, find_scratchpad
@@ -23,15 +25,21 @@ from inmind.store.stream import Stream
 class LayerCalls:
     """Calls the layers of one session: `recall`, `store` and `tools`."""
 
-    def __init__(self, context: SessionContext) -> None:
+    def __init__(self, context: SessionContext, items_in_memory: Callable[[History], Sequence[RetainedItem]]) -> None:
+        """`items_in_memory` returns the retained items that no sent message contains."""
+        self._items_in_memory = items_in_memory
         self._context, self._resource, self._ancestors = context, context.resource, context.ancestors
         self._layers, self._limits = context.config.layers, context.config.limits
+        self._ids_by_stub: dict[str, frozenset[str]] = {}
 
     def recall(self, state: SessionState, now: datetime) -> list[tuple[Layer, LayerText]]:
-        """The texts of all layers for a prompt, without empty ones."""
+        """The texts of all layers for a prompt.
+
+        An empty one is not rendered, but the tail describes how it changes.
+        """
         context = self.layer_context(state, now)
         texts = [(layer, call_layer(layer, partial(layer.recall, context), _RECALLED)) for layer in self._layers]
-        return [(layer, text) for layer, text in texts if text is not None and text.text]
+        return [(layer, text) for layer, text in texts if text is not None]
 
     def tools(self, fmt: Format) -> list[Any]:
         """The tools that the layers offer to the model, in a provider's format."""
@@ -71,9 +79,10 @@ class LayerCalls:
             entities=state.entities,
             scratchpads={"thread": state.scratchpads, "resource": resource_state.scratchpads},
             is_visible=state.history.sent.contains_event if is_own else _contains_nothing,
+            visible_ids=self._ids_in_stubs(state.history) if is_own else frozenset(),
             parent=self.layer_context(streams[0].state, now, streams[1:]) if streams else None,
             language=state.language,
-            retained=state.history.unsent_items,
+            retained=self._items_in_memory(state.history),
             window=self._limits.window,
         )
 
@@ -104,6 +113,16 @@ class LayerCalls:
             )
             seen[SCRATCHPAD_PATH] = pad.source(stream, pads)
         return None if seen == state.shown_in_prompt else tuple(seen.items())
+
+    def _ids_in_stubs(self, history: History) -> frozenset[str]:
+        """Ids in all stubs that are sent; each stub is read once."""
+        if not history.compactions:
+            return frozenset()
+        stubs = {entry.digest: entry for entry in history.sent if entry.is_stub}
+        self._ids_by_stub = {
+            digest: self._ids_by_stub.get(digest) or ids_in_stub(entry) for digest, entry in stubs.items()
+        }
+        return frozenset[str]().union(*self._ids_by_stub.values())
 
     def _resource_pages(self, resource_state: ResourceState) -> Mapping[str, Document]:
         """Documents of the resource that layers may read.

@@ -14,6 +14,7 @@ from inmind.core.events.prompt import AnchorMoved, PromptPrepared
 from inmind.core.messages.model import Format
 from inmind.errors import ContextOverflow
 from inmind.history import Conversation
+from inmind.history.compaction.by_provider import memory_index
 from inmind.history.compaction.report import describe_left_out
 from inmind.history.token_meter import TokenMeter
 from inmind.history.view import View, ViewBuilder
@@ -96,9 +97,7 @@ class PromptPreparer:
         except _CompactionDue as compaction_due:
             compaction = compaction_due.planned
             state = self._stream.preview(state, state.seq, self._intake(state, now, inputs, fmt).session_events, now)
-            state = self._stream.preview(
-                state, state.seq, self._compactor.planned_drafts(state, compaction.selection, compaction.request), now
-            )
+            state = self._stream.preview(state, state.seq, self._compactor.planned_drafts(state, compaction), now)
             decision = decide(state, now, compacted=True)
         prompt, _ = decision.result
         (prepared,) = (draft.payload for draft in decision.drafts if isinstance(draft.payload, PromptPrepared))
@@ -125,6 +124,7 @@ class PromptPreparer:
             shared_wires=0,
             limits=self._limits,
             meter=self._meter,
+            turn_messages=list,
             now=now,
         )
         planned = plan_prompt(plan_input)
@@ -172,6 +172,7 @@ class PromptPreparer:
         memory_tools = tool_schemas(self._config.layers, fmt.name) if self._config.memory_tools else []
         drafts = ingest_events(state.prompt, state.history, inputs, [*layer_tools, *memory_tools], fmt)
         drafts += self._compactor.undone_by_edits(state, drafts, now)
+        drafts += self._compactor.by_provider(state, drafts, now, fmt.name)
         derived_events, resource_events = self._deriver.derive(state, now, drafts)
         return DerivedEvents([*drafts, *derived_events], resource_events)
 
@@ -198,7 +199,10 @@ class PromptPreparer:
         wires = self._view.copy_wires(view)
         shown_versions = self._layer_calls.fully_shown_documents(state, planned, layer_texts)
         prepared = replace(
-            planned.prepared, cache_marks=cache_marks(inputs, state.conversation, view), shown_versions=shown_versions
+            planned.prepared,
+            cache_marks=cache_marks(inputs, state.conversation, view),
+            shown_versions=shown_versions,
+            memory_index=memory_index(state.history, view),
         )
         rendered = render(state.prompt, state.history.sent, prepared, view, wires, self._copies)
         draft = Draft(payload=replace(prepared, digest=rendered.digest), origin=Origin.OPERATOR)
@@ -231,6 +235,7 @@ class PromptPreparer:
             shared_wires=self._shared_prefix(state, view),
             limits=self._limits,
             meter=self._meter,
+            turn_messages=partial(self._compactor.messages, state.history),
             now=now,
         )
         try:

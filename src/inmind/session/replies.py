@@ -26,6 +26,7 @@ from inmind.core.messages.replies import Reply, read_reply
 from inmind.documents.document import Scope
 from inmind.history import Conversation, ConversationEntry
 from inmind.history.compaction.build import CompactionPlan
+from inmind.history.compaction.by_provider import clearing_by_provider
 from inmind.prompt.ingest import message_draft
 from inmind.prompt.layers.scratchpad import SCRATCHPAD_PATH
 from inmind.prompt.state import PromptState
@@ -220,14 +221,14 @@ class ReplyExecutor:
             answer = self._runner.answer(call, reply, prompt, self._runner.context_for(batch, now))
             if answer is not None:
                 source = f"{state.stream}#{state.seq + 1 + place}"
-                self._runner.apply(batch, call, answer, source, now, already_applied=already_applied)
+                self._runner.apply(batch, answer, source, now, already_applied=already_applied)
                 results.append(Result(call.id, (Text(answer.text),), error=answer.error))
         if results:
             wires = fmt.write([Message("tool", tuple(results))])
             first, *others = (message_draft(wire, fmt, is_memory_reply=True) for wire in wires)
             shown_versions = tuple(batch.knowledge.shown_by_answers.items())
             batch.drafts += [replace(first, payload=replace(first.payload, shown_versions=shown_versions)), *others]
-        batch.drafts += _usage(prompt, reply)
+        batch.drafts += [*map(clearing_by_provider, reply.edits), *_usage(prompt, reply)]
         return batch
 
     def _unused_key(self, key: Key) -> tuple[Key, list[AppendResult]]:
@@ -295,9 +296,12 @@ def _usage(prompt: PromptState, reply: Reply) -> list[Draft]:
     if reply.usage is None or not prompt.calls:
         return []
     usage = reply.usage
+    fmt = FORMATS[reply.format]
+    was_edited = bool(reply.edits) or any(fmt.read(wire).has_compaction for wire in reply.wires)
     payload = UsageReported(
         call=prompt.calls,
-        counted=prompt.last_prompt.counted_tokens,
+        # A prompt that the provider has edited was shorter than the one that was counted.
+        counted=0 if was_edited else prompt.last_prompt.counted_tokens,
         prompt_tokens=usage.prompt_tokens,
         cached_tokens=usage.cached_tokens,
         completion_tokens=usage.completion_tokens,

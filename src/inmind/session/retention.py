@@ -26,10 +26,13 @@ class Retention:
         self._stream, self._compactor, self._meter = context.stream, compactor, meter
 
     def items(self, state: SessionState) -> tuple[RetainedItem, ...]:
-        """The items that would be kept if the whole conversation were compacted now."""
+        """The items that would be kept if the whole conversation were compacted now.
+
+        Without the last request, which every new one replaces.
+        """
         messages = self._compactor.messages(state.history)
         everything = CompactionSelection(runs=(tuple(range(len(messages))),))
-        return tuple(retained_items(state.history, messages, everything, self._meter).kept)
+        return tuple(retained_items(state.history, messages, everything, self._meter, request=None).kept)
 
     def change(self, text: str, key: str | None, *, retain: bool) -> None:
         """Add a retained text, or release an item."""

@@ -31,6 +31,7 @@ from inmind.session.recorded import Recorded
 from inmind.session.scratchpad import Scratchpad
 from inmind.session.state import MAX_TITLE_LENGTH
 from inmind.session.tools.base import ToolResult
+from inmind.session.tools.command import expand_command
 from inmind.session.tools.registry import find_tool
 from inmind.store.stream import key_for
 
@@ -140,7 +141,8 @@ class Session(SessionReader):
         A read-only tool always reads again.
         """
         checked_arguments = copy_json_value({} if arguments is None else arguments, "arguments")
-        memory_tool, layer = find_tool(validate_text(tool, field="tool"), self._config.layers)
+        tool, checked_arguments = expand_command(validate_text(tool, field="tool"), checked_arguments)
+        memory_tool, layer = find_tool(tool, self._config.layers)
         self._parts.layer_calls.refresh_ancestors()
         if memory_tool.uses_pages:
             self._views.read_edits()

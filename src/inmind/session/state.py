@@ -108,7 +108,7 @@ class SessionState:
 class SessionFold:
     """Folds a session's stream."""
 
-    version = 7
+    version = 8
 
     def __init__(self, stream: str) -> None:
         self._stream = stream

@@ -30,8 +30,6 @@ from inmind.session.state import ResourceState, SessionState
 from inmind.session.tools.base import MemoryView, ToolAnswer, ToolContext, ToolResult
 from inmind.session.tools.registry import adds_tools, cut_off_answer, route_call, run_tool, unknown_tool_answer
 
-_SEARCH = "memory_search"
-
 _NUMBER = re.compile(r"[0-9]{1,15}")
 
 
@@ -135,7 +133,7 @@ class ToolCallRunner:
         batch = ToolCallBatch(state, resource, knowledge)
         seen = knowledge.seen.get(SCRATCHPAD_PATH, ())
         knowledge.scratchpad = self.known_scratchpad(state, resource.resource_state, seen, already_applied=False)
-        self.apply(batch, call, run_tool(call, self.context_for(batch, now)), "", now)
+        self.apply(batch, run_tool(call, self.context_for(batch, now)), "", now)
         return batch
 
     @property
@@ -172,7 +170,6 @@ class ToolCallRunner:
     def apply(
         self,
         batch: ToolCallBatch,
-        call: Call,
         answer: ToolAnswer,
         source: str,
         now: datetime,
@@ -198,9 +195,10 @@ class ToolCallRunner:
             after = ""
         batch.knowledge.update(answer, before, after)
         batch.answers.append(answer)
-        if call.name == _SEARCH and not answer.error:
-            has_hits = any(isinstance(draft.payload, SearchRecorded) and draft.payload.hits for draft in drafts)
-            batch.searches.append(SearchCall(has_hits, source or f"{batch.state.stream}#{batch.state.seq}"))
+        for draft in drafts:
+            if isinstance(draft.payload, SearchRecorded):
+                at = source or f"{batch.state.stream}#{batch.state.seq}"
+                batch.searches.append(SearchCall(bool(draft.payload.hits), at))
 
     def context_for(self, batch: ToolCallBatch, now: datetime) -> ToolContext:
         state, resource, knowledge = batch.state, batch.resource, batch.knowledge

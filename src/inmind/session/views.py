@@ -59,7 +59,7 @@ class SessionViews:
     def mark_prompt_seen(self) -> None:
         """Mark the documents in the prompt just prepared, complete or cut, as seen."""
         prompt = self._stream.state.prompt
-        sources = {source for block in prompt.blocks for source in block.sources} | set(prompt.tail_sources)
+        sources = {source for block in prompt.blocks for source in block.sources} | set(prompt.change_sources)
         both = {**self._stream.state.documents.by_path, **self._resource.state.documents.by_path}
         self.seen |= {path: document.version for path, document in both.items() if document.source in sources}
 

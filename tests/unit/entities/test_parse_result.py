@@ -116,3 +116,13 @@ def test_time_is_linear_for_text_that_is_nearly_yaml() -> None:
     parse_result("a: 'open\n" + "b: still\n" * 20_000)
     parse_result("- 'open\n" * 20_000)
     parse_result(("a: " + " " * 50 + "b\n") * 3_000)
+
+
+@pytest.mark.spec("B11")
+@each_row(
+    "text",
+    ["Order: W1\nItem: 10\nOrder: W2\nTotal: 5", "- name: a\n  id: 1\n  name: b", "id: 1\n---\nid: 2\nname: b"],
+)
+def test_a_text_with_a_repeated_key_has_no_fields(text: str) -> None:
+    """With fields, the order W2 would have the item of W1."""
+    assert parse_result(text) == text

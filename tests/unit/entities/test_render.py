@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 from builders import a_page, an_event, window_with
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import entity_sightings
+from strategies import entity_records, entity_sightings, ids_in
 
 from inmind.core.events.entities import EntitiesSeen, EntityPart, EntitySighting
+from inmind.core.text import contains_id
 from inmind.core.tokens import estimator
 from inmind.entities.render import render_changes, render_lines
 from inmind.entities.window import Entities
@@ -93,8 +95,7 @@ def test_an_id_with_special_characters_cannot_pass_for_two() -> None:
     parts = (EntityPart("item", "sec-12 [deleted]"), EntityPart("item", "i-1", "Lamp 999999, Other 888888"))
     text = render_lines(window_with(EntitySighting("page", 'page-2) [deleted]"', parts=parts))).text
     assert text == (
-        'pages:\n  - "page-2) [deleted]\'" ("page-2) [deleted]\\"")\n'
-        '    items: "sec-12 [deleted]", "Lamp 999999, Other 888888" i-1'
+        'pages:\n  - "page-2) [deleted]\\""\n    items: "sec-12 [deleted]", "Lamp 999999, Other 888888" i-1'
     )
 
 
@@ -152,13 +153,24 @@ def an_order(n: int) -> EntitySighting:
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=6), BUDGETS)
-def test_visible_parts_are_dropped_before_invisible_ones(visible: list[bool], budget: int) -> None:
+def test_an_entity_that_the_conversation_shows_is_not_repeated(visible: list[bool], budget: int) -> None:
     entities = window_with(*(an_order(n) for n in range(len(visible))))
-    seen = {entity.observed_in for entity, is_visible in zip(entities, visible, strict=True) if is_visible}
-    text = render_lines(entities, budget=budget, count=COUNT, visible=seen.__contains__).text
-    rendered = [entity.observed_in in seen for entity in entities for part in entity.parts if part.id in text]
-    dropped = [entity.observed_in in seen for entity in entities for part in entity.parts if part.id not in text]
-    assert not (any(rendered) and not all(dropped))
+    seen = {entity.id for entity, is_visible in zip(entities, visible, strict=True) if is_visible}
+    text = render_lines(entities, budget=budget, count=COUNT, visible=lambda entity: entity.id in seen).text
+    assert not any(id in text for id in seen)
+    assert bool(text) == (not all(visible))
+
+
+@pytest.mark.spec("B11")
+@given(st.lists(entity_records(), min_size=1, max_size=5), BUDGETS)
+def test_every_id_of_a_record_is_in_the_block_or_counted(records: list[dict[str, Any]], budget: int) -> None:
+    parts = [tuple(EntityPart("item", id) for id in ids_in(record)) for record in records]
+    entities = window_with(
+        *(EntitySighting("order", f"#W10000{n}", record=one, parts=parts[n]) for n, one in enumerate(records))
+    )
+    cut = render_lines(entities, budget=budget, count=COUNT)
+    missing = {id for record in records for id in ids_in(record) if not contains_id(cut.text, id)}
+    assert len(missing) <= cut.lines_left_out
 
 
 @given(WINDOWS, st.integers(30, 200))

@@ -27,14 +27,14 @@ def decide(text: str, *, call: int = 2, cold: bool = False, **sizes_changed: int
         tail_tokens_since_anchor=sizes["tails"],
         max_memory_tokens=sizes["max_tokens"],
     )
-    return decide_anchor(anchor, [a_block(text)], call=call, cold=cold, count=len, costs=costs)
+    return decide_anchor(anchor, anchor.blocks, [a_block(text)], call=call, cold=cold, count=len, costs=costs)
 
 
 CHANGED = PAGE.replace("- it is page-1", "- it is page-1\n- its hero is sec-2")
 
 
 @pytest.mark.spec("D4")
-def test_a_small_change_is_in_the_tail_under_its_heading() -> None:
+def test_a_small_change_is_sent_under_its_heading() -> None:
     decision = decide(CHANGED)
     assert (decision.move_reason, decision.changes) == ("", "overview:\n  ## Facts\n+ - its hero is sec-2")
 
@@ -47,11 +47,11 @@ def test_the_anchor_moves_when_the_changes_exceed_fifteen_percent() -> None:
 
 
 @pytest.mark.spec("D4")
-def test_after_a_long_history_the_anchor_moves_when_tails_have_cost_as_much() -> None:
+def test_after_a_long_history_the_anchor_moves_when_reading_the_changes_has_cost_as_much() -> None:
     rewritten = PAGE.replace("stays", "changed")
     size = len(decide(rewritten, history=100_000).changes)
     assert size > 150
-    cost = int(1.15 * (1_000 + 100_000))
+    cost = int(1.15 * (1_000 + 100_000) / 0.1)
     assert decide(rewritten, history=100_000, tails=cost - size - 1).move_reason == ""
     assert decide(rewritten, history=100_000, tails=cost - size + 1).move_reason == "changes exceed 15%"
 
@@ -77,7 +77,7 @@ def test_the_first_call_sets_the_anchor() -> None:
     costs = AnchorCosts(
         anchored_tokens=0, cached_history_tokens=0, tail_tokens_since_anchor=0, max_memory_tokens=10_000
     )
-    decision = decide_anchor(None, [a_block(PAGE)], call=1, cold=True, count=len, costs=costs)
+    decision = decide_anchor(None, (), [a_block(PAGE)], call=1, cold=True, count=len, costs=costs)
     assert decision.move_reason == "first call"
 
 
@@ -87,7 +87,25 @@ def test_a_replaced_line_shows_both_sides() -> None:
     )
 
 
-def test_a_rewritten_page_is_in_the_tail_in_full_if_that_is_shorter() -> None:
+def test_a_long_removed_line_is_named_by_its_beginning_unless_another_begins_alike() -> None:
+    long, rest = "- the hero of the page is section sec-2, with a wide image", "\n".join("- a fact that stays" * 9)
+    changes, _ = changes_between([a_block(f"{long}\n{rest}")], [a_block(rest)])
+    assert changes == "overview:\n- - the hero of the page is section…"
+    twin = long.replace("wide", "flat")
+    changes, _ = changes_between([a_block(f"{long}\n{twin}\n{rest}")], [a_block(f"{twin}\n{rest}")])
+    assert changes == f"overview:\n- {long}"
+
+
+def test_changes_whose_message_is_gone_move_the_anchor() -> None:
+    anchor = Anchor(blocks=(a_block(PAGE),), reason="first call", seq=1, call=1)
+    costs = AnchorCosts(
+        anchored_tokens=1_000, cached_history_tokens=5_000, tail_tokens_since_anchor=0, max_memory_tokens=10_000
+    )
+    decision = decide_anchor(anchor, None, [a_block(CHANGED)], call=2, cold=False, count=len, costs=costs)
+    assert decision.move_reason == "the history was rewritten"
+
+
+def test_a_rewritten_page_is_sent_in_full_if_that_is_shorter() -> None:
     changes, _ = changes_between([a_block(PAGE)], [a_block("# Memory\n- done")])
     assert changes == "overview, now in full:\n# Memory\n- done"
 
@@ -97,7 +115,7 @@ def test_a_removed_layer_is_reported_and_a_new_one_is_shown_completely() -> None
     costs = AnchorCosts(
         anchored_tokens=1_000, cached_history_tokens=5_000, tail_tokens_since_anchor=0, max_memory_tokens=10_000
     )
-    decision = decide_anchor(anchor, [a_block("b", "notes")], call=2, cold=False, count=len, costs=costs)
+    decision = decide_anchor(anchor, anchor.blocks, [a_block("b", "notes")], call=2, cold=False, count=len, costs=costs)
     assert (decision.changes, decision.new_blocks) == ("rules: now empty", (a_block("b", "notes"),))
 
 
@@ -118,7 +136,9 @@ def decide_without_description(
         history_rewritten=rewritten,
     )
     silent: dict[str, DescribeChanges] = {"entities": lambda _, __: ""}
-    return decide_anchor(anchor, [MORE], call=call, cold=cold, count=len, costs=costs, describe_changes=silent)
+    return decide_anchor(
+        anchor, anchor.blocks, [MORE], call=call, cold=cold, count=len, costs=costs, describe_changes=silent
+    )
 
 
 @pytest.mark.spec("D4")

@@ -31,8 +31,8 @@ def recorded(session: Session) -> list[Json]:
 
 
 def sent_ids(session: Session, messages: list[Json]) -> list[str]:
-    """The ids of the items sent after memory, or their roles if they have no id."""
-    items = session.prepare(messages, format="responses").messages[1:]
+    """The ids of the items sent, or their roles if they have no id."""
+    items = session.prepare(messages, format="responses").messages
     return [item.get("id") or item["role"] for item in items]
 
 

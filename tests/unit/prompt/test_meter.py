@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
-from builders import a_call, a_conversation, a_result, append_messages, turns, user
+from builders import a_call, a_conversation, a_result, append_messages, assistant, turns, user
+from hypothesis import given
+from hypothesis import strategies as st
 from tables import each_row
 
 from inmind.core.tokens import TOKENS_PER_IMAGE, TOKENS_PER_MESSAGE, Counter, estimator
+from inmind.history.compaction.select import select_requested
 from inmind.history.token_meter import TokenMeter, band_for
-from inmind.prompt.meter import MeterReading, render_context_meta, reserved_meta_tokens
+from inmind.history.turn_messages import to_turn_message
+from inmind.history.turns import TurnMessage
+from inmind.history.view import ViewBuilder
+from inmind.prompt.meter import (
+    MIN_NAMED_TOKENS,
+    MeterReading,
+    name_largest,
+    render_context_meta,
+    reserved_meta_tokens,
+)
 from inmind.prompt.templates import WORDING
 
 
@@ -36,6 +49,13 @@ def reading(used: int = 45_000) -> MeterReading:
     return MeterReading(tokens_used=used, tokens_max=128_000, messages=42, memory_size=2_400)
 
 
+@pytest.mark.spec("D11")
+def test_context_meta_is_short_while_less_than_half_is_used() -> None:
+    sizes = [estimator()(render_context_meta(reading(used), WORDING, [])) for used in (500, 20_000, 45_000, 63_999)]
+    assert max(sizes[:2]) <= 61
+    assert max(sizes) <= 72
+
+
 @pytest.mark.spec("D5")
 def test_context_meta_is_json_and_a_reminder() -> None:
     opening, numbers, reminder, closing = render_context_meta(reading(), WORDING, []).split("\n")
@@ -48,7 +68,7 @@ def test_context_meta_is_json_and_a_reminder() -> None:
         "working_memory_size": 2_400,
         "action_hint": "light_compression",
     }
-    assert reminder == WORDING["reminder"]
+    assert reminder == f"{WORDING['light_compression']} {WORDING['reminder']}"
 
 
 @pytest.mark.spec("D5")
@@ -68,9 +88,29 @@ def test_reserved_tokens_cover_context_meta_for_any_counter(count: Counter) -> N
     )
 
 
-def test_the_largest_messages_are_found_but_not_the_one_being_answered() -> None:
-    line = a_conversation([user("x " * 50), a_call("c1"), a_result("c1", "y " * 400), user("z " * 900)])
-    assert [seq for seq, _ in TokenMeter(estimator()).largest_messages(line)] == [3, 1, 2]
+def sent(*wires: dict[str, Any]) -> list[TurnMessage]:
+    meter, read = TokenMeter(estimator()), ViewBuilder().read_message
+    return [to_turn_message(entry, read(entry), meter) for entry in a_conversation(list(wires))]
+
+
+@pytest.mark.spec("D5")
+def test_only_messages_that_compact_history_would_take_are_named() -> None:
+    talk = [user("x " * 800), a_call("c1"), a_result("c1", "y " * 1_500), assistant("z " * 300), user("now " * 2_000)]
+    assert [seq for seq, _ in name_largest(sent(*talk), room=8_000)] == [3, 1]
+    unread = [user("look"), a_call("c1"), a_result("c1", "y " * 9_500)]
+    assert name_largest(sent(*unread), room=20_000) == ()
+    assert [seq for seq, _ in name_largest(sent(*unread, assistant("Done.")), room=20_000)] == [3]
+
+
+@pytest.mark.spec("D5")
+@given(st.lists(st.integers(1, 600), max_size=12), st.integers(1_000, 200_000))
+def test_whatever_is_named_is_large_and_would_be_archived(sizes: list[int], room: int) -> None:
+    talk = [wire for at, size in enumerate(sizes) for wire in (user("a"), assistant("word " * size), user(f"{at}"))]
+    messages = sent(*talk)
+    archived = {messages[place].seq for place in select_requested(messages, target="all", keep_recent=0).changed}
+    for seq, tokens in name_largest(messages, room):
+        assert seq in archived
+        assert tokens >= max(MIN_NAMED_TOKENS, 0.05 * room - 1)
 
 
 def test_a_message_sent_repeatedly_is_counted_once() -> None:

@@ -19,7 +19,7 @@ def status_line(turn: ChatTurn, entities: Sequence[str], prices: tuple[float, fl
     """One line within the width; names are shortened first, numbers never."""
     report = turn.report
     band = report.band.replace("_", " ")
-    parts = [f"{band}, {report.tokens_percent:.0f}% of {_short(report.tokens_max)}", _tokens(turn)]
+    parts = [f"{band}, {report.tokens_percent:.0f}% full", _tokens(turn)]
     if any(prices):
         parts.append(f"${_price(turn, prices):.4f}")
     fixed = " · ".join(parts)
@@ -50,10 +50,6 @@ def _names(entities: Sequence[str], room: int) -> str:
         if cell_len(line) <= room:
             return line
     return f"{label}{len(entities)}" if entities and room > MIN_NAME_COLUMNS else ""
-
-
-def _short(tokens: int) -> str:
-    return f"{tokens / 1000:.0f}k" if tokens >= 10_000 else f"{tokens:,}"
 
 
 UNANSWERED = "no answer yet: /retry"

@@ -24,6 +24,7 @@ from inmind.core.messages.model import Call, Image, Message, Opaque, Part, Resul
 from inmind.core.text import printable
 from inmind.prompt.explain import Explanation, format_sources
 from inmind.prompt.report import Prompt, PromptPreview, Report
+from inmind.prompt.templates import is_changes_part
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -49,7 +50,7 @@ _CUSTOM_LAYER_COLOURS = ("bright_blue", "bright_green", "bright_white")
 _FREE, _BREAK = "·", "⋯"
 _LAYER_PREFIX = "memory:"
 """Prefix of a layer's name in a report."""
-_TAIL = ("changes", "context_meta")
+_TAIL = "context_meta"
 _CACHE_MARKS: dict[CacheState, tuple[str, str, str]] = {
     "cached": ("━", "green", "from cache"),
     "new": ("─", "yellow", "new"),
@@ -79,7 +80,7 @@ class BarPart:
 
     @property
     def by_cache_state(self) -> dict[CacheState, int]:
-        if self.part in _TAIL:
+        if self.part == _TAIL:
             return {"tail": self.tokens}
         return {"cached": self.cached, "new": self.tokens - self.cached}
 
@@ -109,10 +110,10 @@ def bar_parts(report: Report) -> list[BarPart]:
 
 
 def bar(report: Report, *, width: int) -> list[Text]:
-    """Two lines: the contents of the context window, and which of it comes from the cache."""
-    parts = bar_parts(report)
-    free = max(0, report.tokens_max - sum(part.tokens for part in parts))
-    capped_free = width // SCALE_LIMIT if parts and free > report.tokens_max * (1 - 1 / SCALE_LIMIT) else None
+    """Two lines: the prompt and the room that it has, and which of it comes from the cache."""
+    parts, free = bar_parts(report), free_tokens(report)
+    total = free + sum(part.tokens for part in parts)
+    capped_free = width // SCALE_LIMIT if parts and free > total * (1 - 1 / SCALE_LIMIT) else None
     if capped_free is None:
         *sizes, free_cells = scale_to_width([*(part.tokens for part in parts), free], width)
     else:
@@ -131,6 +132,11 @@ def bar(report: Report, *, width: int) -> list[Text]:
     return [line.append(room, "bright_black"), cache_line]
 
 
+def free_tokens(report: Report) -> int:
+    """Tokens by which memory and history can still grow."""
+    return max(0, report.room - report.room_used)
+
+
 def legend(report: Report, *, width: int) -> list[Text]:
     """The letters with their token counts, then the token counts by cache state."""
     parts = bar_parts(report)
@@ -138,8 +144,9 @@ def legend(report: Report, *, width: int) -> list[Text]:
         Text.assemble((part.letter, f"bold {part.colour}"), f" {printable(part.name)} {part.tokens:,}")
         for part in parts
     ]
-    free = max(0, report.tokens_max - sum(part.tokens for part in parts))
-    entries.append(Text.assemble((_FREE, "bright_black"), f" free {free:,} of {report.tokens_max:,}"))
+    free = free_tokens(report)
+    kept = max(0, report.tokens_max - report.tokens_used - free)
+    entries.append(Text.assemble((_FREE, "bright_black"), f" free {free:,}, {kept:,} more for the answer"))
     return [*_pack_lines(entries, width), *_pack_lines(list(_cache_legend(parts)), width)]
 
 
@@ -207,9 +214,9 @@ def render_prompt(prompt: Prompt, explanation: Explanation, *, width: int) -> It
     """The complete view: bar, table and texts."""
     report = prompt.report
     cached = 0 if report.cold else report.cached_prefix_tokens
-    full = f"{report.tokens_used:,} of {report.tokens_max:,} tokens"
+    size = f"{report.tokens_used:,} of {report.tokens_max:,} tokens, {cached:,} of them from cache"
     call = "Next call" if isinstance(prompt, PromptPreview) else f"Call {prompt.call}"
-    yield Text(f"{call}, for {prompt.format}: {full}, {cached:,} of them from cache.")
+    yield Text(f"{call}, for {prompt.format}: {size}; room {report.tokens_percent:.0f}% full.")
     yield from bar(report, width=width)
     yield Text()
     yield table(report, explanation)
@@ -233,6 +240,10 @@ def report_json(report: Report) -> dict[str, Any]:
         "tokens": dict(report.tokens),
         "tokens_used": report.tokens_used,
         "tokens_max": report.tokens_max,
+        "room_used": report.room_used,
+        "room": report.room,
+        "tokens_percent": round(report.tokens_percent, 1),
+        "band": report.band,
         "from_cache": cached,
         "cut": list(report.cut),
         "left_out": list(report.left_out),
@@ -339,6 +350,8 @@ def _split_message(message: Message, *, carries: bool) -> Iterator[PromptText]:
             *changes, meta = _META.split(part.text)
             yield from (PromptText("changes", "", text) for text in changes)
             yield PromptText("context_meta", "", meta)
+        elif isinstance(part, TextPart) and part is not message.parts[0] and is_changes_part(part.text):
+            yield PromptText("changes", "", part.text)
         else:
             yield PromptText("history", _label(message, part), _part_text(part))
 

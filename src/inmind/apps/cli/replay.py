@@ -26,6 +26,9 @@ def replay(
     cost_saving: Annotated[
         bool, typer.Option("--cost-saving", help="Compact as soon as it saves cost, and report the saving.")
     ] = False,
+    memory_tools: Annotated[
+        bool, typer.Option("--memory-tools/--no-memory-tools", help="Count the memory tool that a session offers.")
+    ] = True,
     keep: Annotated[
         Path | None, typer.Option(help="Save the sessions in this new folder, for `inmind --home DIR show prompt …`.")
     ] = None,
@@ -53,7 +56,13 @@ def replay(
 
     rates = Rates.per_million(input=input_price, cached=cached_price, written=written_price)
     replayed = replay_files(
-        files, window=window, limit=limit, as_one=as_one, cost_saving=rates if cost_saving else None, keep=keep
+        files,
+        window=window,
+        limit=limit,
+        as_one=as_one,
+        cost_saving=rates if cost_saving else None,
+        memory_tools=memory_tools,
+        keep=keep,
     )
     if as_json:
         return print_json(replay_json(replayed, rates=rates, window=window))

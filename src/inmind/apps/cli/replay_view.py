@@ -53,6 +53,7 @@ def replay_files(
     limit: int | None = None,
     as_one: bool = False,
     cost_saving: Rates | None = None,
+    memory_tools: bool = True,
     keep: Path | None = None,
 ) -> FileReports:
     """Replay all files; with `cost_saving` also with the default policy, for comparison."""
@@ -63,12 +64,12 @@ def replay_files(
         ]
     recordings = [recording for _, several in recorded for recording in several]
     if cost_saving is None:
-        results = replay(recordings, window=window, keep=keep)
+        results = replay(recordings, window=window, memory_tools=memory_tools, keep=keep)
     else:
-        early_results = replay(
-            recordings, window=window, compression=CompressionPolicy.when_it_pays(cost_saving), keep=keep
-        )
-        pairs = zip(early_results, replay(recordings, window=window), strict=True)
+        early = CompressionPolicy.when_it_pays(cost_saving)
+        early_results = replay(recordings, window=window, compression=early, memory_tools=memory_tools, keep=keep)
+        default_results = replay(recordings, window=window, memory_tools=memory_tools)
+        pairs = zip(early_results, default_results, strict=True)
         results = (replace(report_early, when_full=report_default.memory) for report_early, report_default in pairs)
     with progress_bar("replaying") as update:
         reports: list[ReplayReport] = []
@@ -205,8 +206,8 @@ def _describe_uses(uses: IdUses, noun: str) -> Iterator[str]:
 def _describe_sizes(report: ReplayReport) -> Iterator[str]:
     added = mean(report.memory_tokens)
     yield (
-        f"Memory adds {added:.0f} tokens to a prompt on average: guide, overview, meter, and entities with "
-        f"{mean(report.entity_tokens):.0f} ({max(report.entity_tokens)} at most)."
+        f"Memory adds {added:.0f} tokens to a prompt on average: its tool with {report.tool_tokens}, guide, overview, "
+        f"meter, and entities with {mean(report.entity_tokens):.0f} ({max(report.entity_tokens)} at most)."
     )
     bare = report.bare.usage
     average = bare.tokens / bare.calls if bare.calls else 0

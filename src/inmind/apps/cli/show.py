@@ -37,6 +37,7 @@ from inmind.documents.scratchpad.render import render_state
 from inmind.entities.render import render_block
 from inmind.errors import NotFound
 from inmind.history.compaction.report import KeptItem
+from inmind.history.compaction.retention import items_in_memory
 from inmind.memory.documents import SETTINGS_PATHS
 from inmind.memory.memory import Memory
 from inmind.prompt.ingest import tool_names
@@ -166,7 +167,7 @@ def show_page(
 def show_retained(session: SessionArgument, as_json: JsonOption = False) -> None:
     """Show the items that every compaction must keep, and where each one is now."""
     with open_existing_session(session) as opened:
-        unsent = opened.state.history.unsent_items
+        unsent = items_in_memory(opened.state.history, request=None)
         placed = [(item, "memory" if item in unsent else "conversation") for item in opened.retained]
         items = [KeptItem(item.kind, item.text, place) for item, place in placed]
         if as_json:

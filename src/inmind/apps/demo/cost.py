@@ -130,8 +130,8 @@ def _break_even_text(long: CostComparison) -> str:
         return "Memory costs more here: the tokens that it adds to each prompt were not saved elsewhere."
     early = ", ".join(f"{long.ratio_after(call):.1f} times after call {call}" for call in (10, long.cheaper_from // 2))
     return (
-        "A short run costs more with memory, because its tools and blocks are in each prompt. So does the start of "
-        f"a long one: {early}. From call {long.cheaper_from} on memory is cheaper."
+        "A short run costs more with memory, because its tool, meter and blocks are in each prompt. So does the start "
+        f"of a long one: {early}. From call {long.cheaper_from} on memory is cheaper."
     )
 
 

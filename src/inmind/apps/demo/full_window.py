@@ -202,7 +202,7 @@ def _render(first: FirstCompaction, width: int) -> Iterator[DemoLine]:
     before, after, report = first.before.report, first.after.report, first.report
     yield text_line(f"{DELIVERIES} deliveries are checked in a window of {WINDOW:,} tokens. Call {before.call}:", "dim")
     yield bar(before, width=width)[0]
-    yield text_line(f"Three quarters of it are used: memory compacts. Call {after.call}:", "dim")
+    yield text_line(f"Three quarters of its room are used: memory compacts. Call {after.call}:", "dim")
     yield bar(after, width=width)[0]
     shorter = f"{before.tokens['history']:,} tokens of history, {after.tokens['history']:,} now"
     yield label_line("left", f"{count_noun(report.messages, 'message')}: {shorter}")

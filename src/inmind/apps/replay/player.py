@@ -57,7 +57,7 @@ MAX_RESERVE_SHARE = 1 / 8
 ENTITY_PART = f"memory:{EntityLayer().name}"
 """Name of the entity layer in a prompt report."""
 HOST_PARTS = frozenset({"tools", "system", "history"})
-"""Parts of a prompt that exist without memory."""
+"""Parts of a prompt that exist without memory; its tools are added separately."""
 
 
 def replay(
@@ -65,13 +65,13 @@ def replay(
     *,
     window: int = DEFAULT_WINDOW,
     compression: CompressionPolicy = DEFAULT_POLICY,
-    memory_tools: bool = False,
+    memory_tools: bool = True,
     keep: Path | None = None,
 ) -> Generator[ReplayReport]:
     """Replay each recording in its own session and yield its report.
 
-    `keep` saves the sessions in that folder. The recorded agent cannot call memory tools; `memory_tools` offers them
-    anyway, to measure their cost.
+    `keep` saves the sessions in that folder. The recorded agent cannot call memory tools; they are offered all the
+    same, as in any session, because they cost tokens. `memory_tools=False` leaves them out.
     """
     reserve = min(DEFAULT_RESERVE, int(window * MAX_RESERVE_SHARE))
     limits = WindowLimits(window=window, reserve=reserve, cache_seconds=CACHE_SECONDS)
@@ -126,6 +126,7 @@ class _Player:
         self._seconds: list[float] = []
         self._entity_tokens: list[int] = []
         self._memory_tokens: list[int] = []
+        self._tool_tokens = 0
         self._uses: list[IdUse] = []
         self._over_window = self._unpaired = self._expected_count = 0
         self._missing: list[MissingItem] = []
@@ -143,8 +144,10 @@ class _Player:
                 continue
             bare, full = add_usage(bare, costs or Usage()), add_usage(full, in_full or Usage())
             tokens = prompt.report.tokens
+            self._tool_tokens = tokens["tools"] - self._sizes.value(self._recording.tools)
             self._entity_tokens.append(tokens.get(ENTITY_PART, 0) + tokens["changes"])
-            self._memory_tokens.append(sum(size for part, size in tokens.items() if part not in HOST_PARTS))
+            added = sum(size for part, size in tokens.items() if part not in HOST_PARTS)
+            self._memory_tokens.append(added + self._tool_tokens)
             sent = SentPrompt.of(prompt, self._sizes)
             self._check_prompt(sent, stop, prompt.report)
             self._uses += self._id_uses(stop, sent, sent_bare=costs is not None)
@@ -164,6 +167,7 @@ class _Player:
             stub_tokens=[sum(map(self._sizes.message, stub.messages)) for event in compacted for stub in event.stubs],
             entity_tokens=self._entity_tokens,
             memory_tokens=self._memory_tokens,
+            tool_tokens=self._tool_tokens,
             seconds=self._seconds,
             left_out=self._recording.left_out,
         )

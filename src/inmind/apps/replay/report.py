@@ -224,7 +224,9 @@ class ReplayReport:
     stub_tokens: Sequence[int] = ()
     """Tokens of each stub."""
     memory_tokens: Sequence[int] = ()
-    """Tokens that memory adds to each prompt: guide, overview, entities, meter."""
+    """Tokens that memory adds to each prompt: its tool, guide, overview, entities, meter."""
+    tool_tokens: int = 0
+    """Tokens of the memory tool, in every prompt."""
     entity_tokens: Sequence[int] = ()
     """Tokens of the entities in each prompt: their block, and changes in the tail."""
     seconds: Sequence[float] = ()
@@ -302,6 +304,7 @@ class ReplayReport:
             "names": names.as_json(),
             "lost_names": [_use_json(use) for use in names.each if use.lost],
             "memory_tokens": _size_json(self.memory_tokens),
+            "tool_tokens": self.tool_tokens,
             "entity_tokens": _size_json(self.entity_tokens),
             "milliseconds_per_call": {
                 "median": 1000 * median(self.seconds) if self.seconds else None,
@@ -332,6 +335,7 @@ def sum_reports(reports: Iterable[ReplayReport], name: str) -> ReplayReport:
         compacted=[event for report in each for event in report.compacted],
         stub_tokens=[tokens for report in each for tokens in report.stub_tokens],
         memory_tokens=[tokens for report in each for tokens in report.memory_tokens],
+        tool_tokens=max((report.tool_tokens for report in each), default=0),
         entity_tokens=[tokens for report in each for tokens in report.entity_tokens],
         seconds=[took for report in each for took in report.seconds],
         left_out=left_out,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from dataclasses import field
+from typing import Any, NamedTuple
 
 from inmind.core.events.base import EventPayload, nested_value
 from inmind.core.frozen import frozen
@@ -41,6 +43,8 @@ class EntitySighting:
     """The number of further ids inside it, or in its list, that are not among the parts."""
     aliases: tuple[str, ...] = ()
     pinned: bool = False
+    record: Mapping[str, Any] = field(default_factory=dict[str, Any], hash=False)
+    """Its own fields that tell it apart, and those of its parts, nested as they were; without id and name."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parent", tuple(self.parent) if self.parent else None)

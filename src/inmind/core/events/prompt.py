@@ -52,18 +52,32 @@ class AnchorMoved(EventPayload):
 
 @frozen
 class TailChanged(EventPayload):
-    """The text of the tail that reports changes since the anchor.
+    """Changes of memory since the anchor and the changes before, as the model reads them.
 
-    It is sent until the next change.
+    The text stays with the message that carries it, until the anchor moves or the message changes. An empty text only
+    drops earlier ones whose message has changed.
     """
 
     kind = "tail"
     text: str
     new_blocks: tuple[AnchoredBlock, ...] = ()
-    """Blocks of layers that were empty when the anchor was set."""
+    """Blocks of layers that had none; the text is followed by them."""
+    place: int | None = None
+    """Index of the carrier among the sent messages.
+
+    None in older events: there the text is all changes since the anchor, at the end of each prompt until the next one.
+    """
+    view_digest: str = ""
+    """Digest of the sent messages up to the carrier."""
+    changed_blocks: tuple[AnchoredBlock, ...] = ()
+    """The blocks that the text is about, as they are now."""
+    kept: int = 0
+    """Number of earlier texts that are still in place."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "new_blocks", tuple(nested_value(AnchoredBlock, block) for block in self.new_blocks))
+        for name in ("new_blocks", "changed_blocks"):
+            blocks = tuple(nested_value(AnchoredBlock, block) for block in getattr(self, name))
+            object.__setattr__(self, name, blocks)
 
 
 @frozen
@@ -93,6 +107,12 @@ class PromptPrepared(EventPayload):
     """Cache marks set by the host: index of the message sent, path to the mark, and the mark."""
     shown_versions: ShownVersions | None = None
     """Documents that this prompt shows in full. None: the same as in the prompt before."""
+    memory_index: int = 0
+    """The number of messages before memory, if the provider's compaction is among the messages."""
+    room: int = 0
+    """Tokens that the window had for memory and history; 0 in older prompts, whose meter compares all with the window.
+    """
+    room_used: int = 0
 
     def __post_init__(self) -> None:
         coerce_pairs(self, "largest", "shown_versions")

@@ -79,7 +79,7 @@ class RetainedItem(NamedTuple):
     """
 
     kind: str
-    """`goal`, `rule`, `decision`, `request`, or `pinned` if the host declared it."""
+    """`goal`, `earlier_goal`, `request`, `decision`, `open_decision`, `rule`, or `pinned` if the host declared it."""
     text: str
     seq: int = 0
     """The message that contains it. 0 if none does."""
@@ -113,13 +113,17 @@ class Compacted(EventPayload):
     messages: int = 0
     """The number of messages that were removed or shortened."""
     tokens: int = 0
-    """The number of tokens saved."""
+    """The number of tokens by which the prompt became shorter."""
     archives: tuple[str, ...] = ()
     """Archive pages that hold the complete messages."""
     items: tuple[RetainedItem, ...] = ()
     """Retained items of all messages compacted so far."""
     left_out: tuple[RetainedItem, ...] = ()
     """Retained items for which there was no room. They are only in the archive from now on."""
+    provider_item: int = 0
+    """The message with the provider's own compaction, which is sent instead. 0 if inmind compacted."""
+    summary: str = ""
+    """The summary of all removed messages: the model's, or extracted. The stub has it if the strategy is summarize."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "stubs", tuple(nested_value(Stub, stub) for stub in self.stubs))

@@ -145,12 +145,10 @@ class AnthropicMessages:
 
     def add_tail(self, wires: Sequence[Wire], text: str) -> list[Wire] | None:
         place = self.tail_index(wires)
-        if place is None:
-            return None
-        content = wires[place]["content"]
-        blocks: list[Any] = content if is_list(content) else [_text_block(content)] if content else []
-        changed = {**wires[place], "content": [*blocks, TailBlock(_text_block(text))]}
-        return [*wires[:place], changed, *wires[place + 1 :]]
+        return None if place is None else _with_block(wires, place, TailBlock(_text_block(text)))
+
+    def add_part(self, wires: Sequence[Wire], place: int, text: str) -> list[Wire]:
+        return _with_block(wires, place, _text_block(text))
 
     def request(self, head: PromptHead, wires: Sequence[Wire], tools: Sequence[Wire] | None) -> dict[str, Any]:
         system = _system_blocks(head.system)
@@ -166,6 +164,12 @@ class AnthropicMessages:
         if tools:
             request["tools"] = list(tools)
         return request
+
+
+def _with_block(wires: Sequence[Wire], place: int, block: dict[str, Any]) -> list[Wire]:
+    content = wires[place]["content"]
+    blocks: list[Any] = content if is_list(content) else [_text_block(content)] if content else []
+    return [*wires[:place], {**wires[place], "content": [*blocks, block]}, *wires[place + 1 :]]
 
 
 def _allows_only_results(wires: Sequence[Wire], place: int) -> bool:
@@ -240,7 +244,8 @@ def _read_content(block: Wire) -> Content:
             return Image(source["data"], source["media_type"])
         if source["type"] == "url":
             return Image.from_url(source["url"])
-    return Opaque(NAME, kind, block)
+    # Without content it is a compaction that failed, and Anthropic ignores it.
+    return Opaque(NAME, kind, block, is_compaction=kind == "compaction" and bool(block.get("content")))
 
 
 def _write_block(part: Part, role: Role) -> Iterator[dict[str, Any]]:

@@ -195,6 +195,8 @@ def _without_mark_fields(value: Wire) -> Wire:
 
 def _simplify_parts(parts: list[Any]) -> Any:
     match parts:
+        case []:
+            return ""
         case [{"type": str(kind), "text": text, **more}] if kind in TEXT_PART_TYPES and not more:
             return text
         case _:

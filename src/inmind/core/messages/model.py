@@ -95,6 +95,8 @@ class Opaque:
     """Id by which its answer refers to it, if the host has to answer it."""
     answered_id: str = ""
     """Id of the request that it answers."""
+    is_compaction: bool = False
+    """The provider's own compaction: to its model it replaces everything before it."""
 
 
 Content = Text | Image | Opaque
@@ -115,6 +117,11 @@ class Message:
         return tuple(part for part in self.parts if isinstance(part, Result))
 
     @property
+    def has_compaction(self) -> bool:
+        """True if the provider has compacted the conversation up to this message."""
+        return any(isinstance(part, Opaque) and part.is_compaction for part in self.parts)
+
+    @property
     def text(self) -> str:
         return "\n".join(part.text for part in self.parts if isinstance(part, Text))
 
@@ -127,6 +134,8 @@ class PromptHead:
     """As the host passed it: leading system messages, Anthropic's `system`, or the `instructions` of responses."""
     memory: str
     """Guide and anchored memory blocks as one text; empty if there is nothing to add."""
+    memory_index: int = 0
+    """Number of messages before memory, if it is one of the messages."""
 
 
 @frozen(kw_only=True)
@@ -150,6 +159,8 @@ class FormatRules:
     """Type of a text part in a user message."""
     uses_cache_marks: bool = False
     """The provider caches up to explicit marks, so ours are sent in addition to the host's."""
+    compaction_keeps_users: bool = False
+    """The provider's own compacted window is the messages of the user and its compaction. It must be sent whole."""
     drops_empty_messages: bool = False
     """An empty message that cannot be sent as it came is left out instead of being written as empty."""
 
@@ -215,6 +226,13 @@ class Format(Protocol):
 
     def tail_index(self, wires: Sequence[Wire]) -> int | None:
         """Index of the message that `add_tail` changes; None if there is none."""
+        ...
+
+    def add_part(self, wires: Sequence[Wire], place: int, text: str) -> list[Wire]:
+        """Return the list with `text` as an extra part of the message at `place`.
+
+        The message must be one that `tail_index` returned for the list up to it. The arguments are not changed.
+        """
         ...
 
     def add_tail(self, wires: Sequence[Wire], text: str) -> list[Wire] | None:

@@ -138,8 +138,9 @@ class OpenAIChat:
 
     def add_tail(self, wires: Sequence[Wire], text: str) -> list[Wire] | None:
         place = self.tail_index(wires)
-        if place is None:
-            return None
+        return None if place is None else self.add_part(wires, place, text)
+
+    def add_part(self, wires: Sequence[Wire], place: int, text: str) -> list[Wire]:
         wire = wires[place]
         return [*wires[:place], {**wire, "content": _content_with_tail(wire, text)}, *wires[place + 1 :]]
 

@@ -66,7 +66,8 @@ def to_provider_list(messages: Sequence[ParsedMessage], format: Format, *, is_st
     else:
         items, answered = _place_results_after_calls(items, answers, demands)
     opened: list[str] = []
-    if is_start and demands.user_first and items and items[0].message.role == "assistant":
+    first = items[0].message if items else None
+    if is_start and demands.user_first and first and first.role == "assistant" and not first.has_compaction:
         items = [OutgoingMessage(NO_ENTRY, Message("user", (Text(OPENING_TEXT),))), *items]
         opened.append(f"{format.name} requires a user message first: {OPENING_TEXT!r} was inserted")
     return ProviderList(

@@ -69,6 +69,7 @@ class OpenAIResponses:
         has_instructions=True,
         opaque_prefixes=frozenset({"reasoning"}),
         text_type="input_text",
+        compaction_keeps_users=True,
     )
 
     def check(self, wire: object, *, field: str) -> None:
@@ -156,9 +157,10 @@ class OpenAIResponses:
 
     def add_tail(self, wires: Sequence[Wire], text: str) -> list[Wire] | None:
         place = self.tail_index(wires)
-        key = None if place is None else _tail_field(wires[place])
-        if place is None or key is None:
-            return None
+        return None if place is None else self.add_part(wires, place, text)
+
+    def add_part(self, wires: Sequence[Wire], place: int, text: str) -> list[Wire]:
+        key = _tail_field(wires[place]) or "content"
         content = wires[place].get(key)
         parts = content if is_list(content) else [{"type": "input_text", "text": content}] if content else []
         changed = {**wires[place], key: [*parts, {"type": "input_text", "text": text}]}
@@ -169,9 +171,10 @@ class OpenAIResponses:
         if isinstance(head.system, str):
             request["instructions"] = head.system
         system = [] if head.system is None or isinstance(head.system, str) else list(head.system)
-        if head.memory:
-            system.append({"role": "developer", "content": [{"type": "input_text", "text": head.memory}]})
-        request["input"] = [*system, *wires]
+        before, after = wires[: head.memory_index], wires[head.memory_index :]
+        text = {"type": "input_text", "text": head.memory}
+        memory = [{"role": "developer", "content": [text]}] if head.memory else []
+        request["input"] = [*system, *before, *memory, *after]
         if tools:
             request["tools"] = list(tools)
         return request
@@ -195,7 +198,7 @@ def _opaque(kind: str, wire: Wire) -> Opaque:
         return Opaque(NAME, kind, wire)
     request_kind = _ANSWERED_REQUESTS.get(kind, kind)
     if request_kind not in _HOST_ANSWERS:
-        return Opaque(NAME, kind, wire)
+        return Opaque(NAME, kind, wire, is_compaction=kind == "compaction")
     id = next((wire[key] for key in ("approval_request_id", "call_id", "id") if wire.get(key)), None)
     name = f"{request_kind} {id}"
     return (

@@ -33,6 +33,30 @@ def prompt_text(text: str) -> str:
     return _guide_comments().sub("", text.removeprefix(BOM).replace("\r\n", "\n")).strip("\n")
 
 
+def without_empty_sections(text: str) -> str:
+    """Return the text without headings that have nothing under them.
+
+    A text with code is returned as it is, because a comment in code looks like a heading.
+    """
+    if "```" in text or "~~~" in text:
+        return text
+    kept: list[str] = []
+    level_below = 0  # of the heading kept last, 7 for a line of text
+    for line in reversed(text.split("\n")):
+        if (heading := _HEADING.match(line)) is None:
+            level_below = 7 if line.strip() else level_below
+        elif level_below > len(heading[1]):
+            level_below = len(heading[1])
+        else:
+            continue
+        kept.append(line)
+    return _BLANK_LINES.sub("\n\n", "\n".join(reversed(kept))).strip("\n")
+
+
+_HEADING = re.compile(r"(#{1,6})(?:\s|$)")
+_BLANK_LINES = re.compile(r"\n{3,}")
+
+
 @cache
 def _guide_comments() -> re.Pattern[str]:
     """Pattern of all template comments, each with the line ends after it."""
@@ -41,6 +65,13 @@ def _guide_comments() -> re.Pattern[str]:
 
 
 _ANY_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+
+
+def has_content(text: str) -> bool:
+    """True if a page has more than headings and comments. Generated lines count."""
+    front_matter, body = split_front_matter(text)
+    lines = map(str.strip, _ANY_COMMENT.sub("", body).splitlines())
+    return has_front_matter_values(front_matter) or any(not has_no_words(line) and line[0] != "#" for line in lines)
 
 
 def is_maintained(text: str) -> bool:

@@ -47,6 +47,10 @@ HOST_EVENT_KINDS = (
 )
 """Kinds that a host may report. Rules also use `action_taken`, and `bug_closed` for problems they reported."""
 
+MAX_SUMMARY_LINE_CHARACTERS = 480
+"""Longest line with the summary of a compaction."""
+SUMMARY_SUBJECT = "summary"
+"""Subject of an event of memory's own about a compaction; its line may be longer than others."""
 MAX_SECTION_LINES = 12
 MAX_ACTION_LINES = 10
 MAX_STORED_LINES = 24
@@ -104,7 +108,7 @@ class OverviewLine(NamedTuple):
         return _PREFIXES[self.prefix][language].format(self.text)
 
     def render(self, language: str) -> str:
-        return generated_line(self.prefixed_text(language))
+        return _generated_line(self.prefixed_text(language))
 
     def longest_rendering(self) -> str:
         return max(map(self.render, LANGUAGES), key=lambda line: len(line.encode()))
@@ -158,10 +162,11 @@ class OverviewLog:
 
     def with_event(self, event: OverviewEvent, *, trust: Trust, seq: int = 0) -> OverviewLog:
         """Return the log after one more event."""
-        topic = _COMPACTION_TOPIC if event.event_type == "compression_completed" else event.subject
-        line = OverviewLine(
-            _SECTIONS[event.event_type], shorten(event.text, MAX_LINE_CHARACTERS), seq, trust, topic=topic
-        )
+        is_compaction = event.event_type == "compression_completed"
+        has_summary = is_compaction and event.subject == SUMMARY_SUBJECT
+        text = shorten(event.text, MAX_SUMMARY_LINE_CHARACTERS if has_summary else MAX_LINE_CHARACTERS)
+        topic = _COMPACTION_TOPIC if is_compaction else event.subject
+        line = OverviewLine(_SECTIONS[event.event_type], text, seq, trust, topic=topic)
         match event.event_type:
             case "task_started":
                 return self._with_task(line)
@@ -336,6 +341,15 @@ def _entered_seq(line: OverviewLine) -> int:
     return line.entered_seq
 
 
+def _generated_line(text: str) -> str:
+    """Return a generated line; only the summary of a compaction may be long."""
+    is_long = len(text) > MAX_LINE_CHARACTERS + _MAX_PREFIX_CHARACTERS
+    return generated_line(text, max_characters=MAX_SUMMARY_LINE_CHARACTERS if is_long else MAX_LINE_CHARACTERS)
+
+
+_MAX_PREFIX_CHARACTERS = max(len(form) for forms in _PREFIXES.values() for form in forms.values())
+
+
 @lru_cache(maxsize=1_024)
 def _line_keys(word: str, text: str) -> frozenset[str]:
-    return frozenset(comparison_key(generated_line(_PREFIXES[word][language].format(text))) for language in LANGUAGES)
+    return frozenset(comparison_key(_generated_line(_PREFIXES[word][language].format(text))) for language in LANGUAGES)

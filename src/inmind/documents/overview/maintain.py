@@ -11,6 +11,7 @@ from inmind.core.events.base import Draft, Origin, Trust
 from inmind.core.events.documents import DocumentWritten, OverviewEvent
 from inmind.documents.document import OVERVIEW_PATH, PAGE_FOLDERS, Document, Documents
 from inmind.documents.overview.event_log import OverviewLog, with_log_lines
+from inmind.documents.overview.generated_lines import is_generated
 from inmind.documents.overview.index import with_index
 
 _EMPTY_LOG = OverviewLog()
@@ -44,6 +45,20 @@ def overview_updates(
             Draft(payload=written, origin=Origin.OPERATOR, sources=all_sources, trust=min(page.trust, lowest))
         )
     return drafts
+
+
+def without_archive_lines(text: str) -> str:
+    """Return the page without the index of pages and the line about archived messages."""
+    lines = (line for line in with_index(text, {}, "en").split("\n") if not _is_about_archived(line))
+    return "\n".join(lines).strip("\n")
+
+
+def _is_about_archived(line: str) -> bool:
+    return is_generated(line) and line.startswith(tuple(f"- {words}" for words in ARCHIVED_WORDS.values()))
+
+
+ARCHIVED_WORDS = {"en": "archived ", "zh": "已归档 "}
+"""Begin the line that a compaction writes on the page."""
 
 
 def indexed_pages(documents: Documents) -> Mapping[str, str]:

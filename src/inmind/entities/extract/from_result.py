@@ -236,6 +236,7 @@ class _ResultExtractor:
             action=self._tool_name.verb,
             parent=record.parent,
             parts=parts,
+            record=record.fields,
             omitted_parts=record.omitted_parts + max(0, len(record.parts) - len(parts)),
         )
 

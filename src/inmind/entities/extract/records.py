@@ -23,6 +23,7 @@ from inmind.entities.ids.prose import find_ids_in_text
 from inmind.entities.ids.shapes import handle_kind, looks_like_id, parse_id
 from inmind.entities.nouns import UNTYPED
 from inmind.entities.parse_result import is_list, is_object, parse_result
+from inmind.entities.record import bounded_record
 
 MAX_RECORDS = 120
 """Number of entries of one list that are read."""
@@ -66,6 +67,8 @@ class ResultRecord:
     """True for an entry of a list."""
     deleted: bool = False
     """True if the object itself says that it was deleted."""
+    fields: dict[str, Any] = field(default_factory=dict[str, Any])
+    """Its record."""
     omitted_parts: int = 0
     """Number of ids inside it that are not in `parts`."""
     from_arguments: bool = False
@@ -228,6 +231,7 @@ class RecordReader:
         if number and number != record.id:  # users know it by this number, not by the row id
             record.parts.setdefault(number, EntityPart("number", number))
         record.omitted_parts = self._omitted_parts
+        record.fields = bounded_record(value, without=(record.id, record.name))
         record.deleted = any(value.get(flag) is True for flag in _DELETED_FLAGS)
 
     # -- parts ---------------------------------------------------------------------------------------------

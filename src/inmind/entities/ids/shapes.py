@@ -103,13 +103,18 @@ def _is_id_prefix(prefix: str) -> bool:
     return known or (prefix.isupper() and len(prefix) > 1 and prefix.lower() not in _NOT_PREFIXES)
 
 
+def is_credential(text: str) -> bool:
+    """Return True for an API key or a signed token."""
+    return _CREDENTIAL.fullmatch(text) is not None
+
+
 def parse_id(value: object) -> str | None:
     """Return a value under an id key as text. Booleans, fractions and long texts are not ids."""
     if isinstance(value, str):
         text = value.strip()
         if not 0 < len(text) <= MAX_ID_CHARS or not text.isprintable():
             return None
-        return None if text[0] in "spgrxAe" and _CREDENTIAL.fullmatch(text) else text
+        return None if text[0] in "spgrxAe" and is_credential(text) else text
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 10**30:
         return str(value)
     return None

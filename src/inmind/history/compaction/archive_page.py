@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -69,6 +69,31 @@ def new_path(title: str, existing_paths: Collection[str]) -> str:
     words = "-".join(_WORDS.findall(unicodedata.normalize("NFC", title.lower())))
     slug = words[:MAX_SLUG_CHARACTERS].rstrip("-") or "conversation"
     return f"{ARCHIVE_PREFIX}{max(numbers, default=0) + 1:03}-{slug}.md"
+
+
+def page_name(path: str) -> str:
+    """Return the short name of a numbered page, `archive/012`, else the path. Both can be read."""
+    match = _NUMBERED_PATH.match(path)
+    return match[0].rstrip("-") if match else path
+
+
+def parse_location(location: str, paths: Iterable[str]) -> tuple[str, tuple[int, int] | None]:
+    """Return the page that a location names, `archive/012:5-9`, and its lines if it names them.
+
+    A numbered page is found by its short name; of several, the first that a compaction wrote. A location that is no
+    short name is returned as its path.
+    """
+    name, _, lines = location.partition(":")
+    match = _LINES.fullmatch(lines)
+    path = min(
+        (path for path in paths if page_name(path) == name.removeprefix("working-memory/")), key=len, default=name
+    )
+    if not match:
+        return (location if lines else path), None
+    return path, (int(match[1]), int(match[2] or match[1]))
+
+
+_LINES = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
 
 
 def renumbered_path(path: str, existing_paths: Collection[str]) -> str:

@@ -22,8 +22,14 @@ Summarizer = Callable[[str], Any]
 
 COMPACTION_THRESHOLD = 0.75
 """Share of the window without system prompt, tools and reserve: above it compaction is mandatory."""
-COMPACTION_TARGET = 0.5
-"""Share that the conversation has after a mandatory compaction."""
+PRUNED_TARGET = 0.5
+"""Share down to which a mandatory compaction prunes tool results."""
+COMPACTION_TARGETS = ((4_000, 0.72), (12_000, 0.5))
+"""Shares down to which whole messages leave in it, by tokens of the room; in between in proportion.
+
+In a small room each message counts. In a large one a compaction is rare if it frees much, and the provider's cache is
+written again less often.
+"""
 
 _BAND_NAMES = (*(name for _, name in BANDS), EMERGENCY_BAND)
 
@@ -73,6 +79,12 @@ _GENTLE_TARGETS = {
     "light_compression": ("tools", DEFAULT_KEEP_RECENT),
     "medium_compression": ("all", DEFAULT_KEEP_RECENT),
 }
+
+
+def compaction_target(room: int) -> float:
+    """The share of a room down to which whole messages leave."""
+    (small, most), (large, least) = COMPACTION_TARGETS
+    return most - (most - least) * min(1.0, max(0.0, (room - small) / (large - small)))
 
 
 def pays_off(rates: Rates, *, freed: int, rewritten: int, growth: float) -> bool:

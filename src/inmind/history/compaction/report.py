@@ -27,7 +27,12 @@ class CompactionReport:
     reason: str
     messages: int = 0
     tokens: int = 0
-    """Tokens by which the sent conversation became shorter."""
+    """Tokens by which the prompt became shorter; negative if it became longer.
+
+    The messages that left, without their stubs and without the tokens that the guide and the blocks of retained items
+    and of the overview grew by. It compares prompts whose memory blocks are current and not cut. The size of
+    context_meta is left out.
+    """
     archives: tuple[str, ...] = ()
     items: tuple[KeptItem, ...] = ()
     """Retained items with their locations."""
@@ -43,9 +48,10 @@ class CompactionReport:
         request: RetainedItem | None,
         left_out: Sequence[RetainedItem],
     ) -> CompactionReport:
-        """`unsent`: items that no sent message contains. The last request is always sent."""
+        """`unsent`: items that no sent message contains. `request`: the last request."""
         items = [KeptItem(one.kind, one.text, "memory" if one in unsent else "conversation") for one in payload.items]
-        requests = [KeptItem(request.kind, request.text, "conversation")] if request else []
+        is_sent = request is not None and all(one.seq != request.seq for one in payload.items if one.kind == "request")
+        requests = [KeptItem(request.kind, request.text, "conversation")] if request and is_sent else []
         return cls(
             reason=payload.reason,
             messages=payload.messages,
@@ -64,10 +70,14 @@ class CompactionReport:
         kept = (
             f" Kept word for word: {', '.join(_count_kinds(self.items))}{self._shortened_note()}." if self.items else ""
         )
+        pages = ", ".join(self.archives) or "the journal"
         return (
-            f"Compacted {count_noun(self.messages, 'message')}, {self.tokens:,} tokens less to send. "
-            f"All of it is in {', '.join(self.archives)}.{kept} {describe_left_out(self.left_out)}".rstrip()
+            f"Compacted {count_noun(self.messages, 'message')}, {self._difference()}. "
+            f"All of it is in {pages}.{kept} {describe_left_out(self.left_out)}".rstrip()
         )
+
+    def _difference(self) -> str:
+        return f"{abs(self.tokens):,} tokens {'more' if self.tokens < 0 else 'less'} to send"
 
     def _shortened_note(self) -> str:
         return " (long ones by how they begin)" if any(item.text.endswith("…") for item in self.items) else ""
@@ -87,7 +97,7 @@ class CompactionUndoReport:
     messages: int
     """Messages that are sent again, completely or in part."""
     tokens: int
-    """Tokens by which the sent conversation became longer."""
+    """Tokens that the compaction had saved."""
     removed: tuple[str, ...] = ()
     """Archive pages that were removed."""
     stay: tuple[str, ...] = ()
@@ -114,4 +124,4 @@ def _count_kinds(items: Sequence[KeptItem | RetainedItem]) -> list[str]:
     return [count_noun(sum(item.kind == kind for item in items), _NOUNS.get(kind, kind)) for kind in kinds]
 
 
-_NOUNS = {"pinned": "pinned item"}
+_NOUNS = {"pinned": "pinned item", "earlier_goal": "earlier goal", "open_decision": "open decision"}

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
+from inmind.core.events.entities import EntityPart
 from inmind.core.events.session import RetainedItem
 from inmind.core.frozen import frozen
 from inmind.documents.document import ARCHIVE_PREFIX, OVERVIEW_PATH, resolve_path
@@ -15,12 +16,17 @@ from inmind.history.compaction.select import TARGETS
 STRATEGIES = ("archive", "summarize")
 
 MAX_STUB_TOKENS = 800
-"""Tokens of a stub for messages, with its summary; less in a small window."""
-MIN_STUB_TOKENS = 160
+"""Tokens of a stub for messages without its records; less in a small window."""
+MIN_STUB_TOKENS = 120
 STUB_SHARE_DIVISOR = 24
 
+MAX_RECORD_TOKENS = 2_000
+"""Tokens of records in a stub for messages; less in a small window."""
+RECORD_SHARE_DIVISOR = 2
+
 MAX_ID_TOKENS = 1_000
-"""Tokens of ids that a stub for messages may name in addition, so that the model does not guess them."""
+"""Tokens of ids that no record has, so that the model does not guess them; less in a small window."""
+ID_SHARE_DIVISOR = 3
 
 MAX_KEEP_RECENT = 2**53
 """Larger numbers are not exact in every JSON parser."""
@@ -35,15 +41,17 @@ class CompactionRequest:
     strategy: str = "archive"
     archive_to: str | None = None
     summary: str = ""
-    """Summary written by a model; if empty, it is extracted when the strategy needs one."""
+    """Summary written by a model; if empty, it is extracted."""
     stub_tokens: int = MAX_STUB_TOKENS
-    """Maximum size of a stub for messages."""
+    """Maximum size of a stub for messages, without what follows."""
+    record_tokens: int = MAX_RECORD_TOKENS
+    """Maximum size of the records in it."""
     id_tokens: int = MAX_ID_TOKENS
-    """Maximum size of the ids in it."""
+    """Maximum size of the ids in it that no record has."""
     last_request: RetainedItem | None = None
     """The user's last request."""
-    known_ids: Sequence[str] = ()
-    """Known entity ids, in the order in which they should be named."""
+    known_ids: Sequence[EntityPart] = ()
+    """Known ids with type and name, in the order in which they should be named."""
 
 
 def parse_request(*, target: object, strategy: object, archive_to: object, reason: str) -> CompactionRequest:
@@ -72,7 +80,10 @@ def check_keep_recent(value: object) -> int:
 
 
 def with_stub_size(request: CompactionRequest, history_tokens: int) -> CompactionRequest:
-    """Limit the stub to a small share of the tokens available for the conversation."""
+    """Limit the stub to a share of the tokens available for the conversation."""
     return replace(
-        request, stub_tokens=max(MIN_STUB_TOKENS, min(MAX_STUB_TOKENS, history_tokens // STUB_SHARE_DIVISOR))
+        request,
+        stub_tokens=max(MIN_STUB_TOKENS, min(MAX_STUB_TOKENS, history_tokens // STUB_SHARE_DIVISOR)),
+        record_tokens=min(MAX_RECORD_TOKENS, history_tokens // RECORD_SHARE_DIVISOR),
+        id_tokens=min(MAX_ID_TOKENS, history_tokens // ID_SHARE_DIVISOR),
     )

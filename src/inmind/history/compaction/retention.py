@@ -11,29 +11,44 @@ Contradicting rules are both kept, newer last; the model sees the order and deci
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Literal, NamedTuple
 
 from inmind.core.events.session import RetainedItem
-from inmind.core.language.prose import compile_cached, first_sentences, is_greeting, own_words
+from inmind.core.language.prose import compile_cached, first_sentences, own_words
+from inmind.core.messages import FORMATS
 from inmind.core.text import escape_markup
 from inmind.core.tokens import Counter
 from inmind.documents.document import validate_text
 from inmind.errors import InvalidInput
 from inmind.history import History
 from inmind.history.command_output import mark_command_output
-from inmind.history.compaction.rule_detection import agrees, find_proposals, find_rules, has_rule_cue
+from inmind.history.compaction.goal_detection import MAX_GOAL_CHARACTERS, find_goals, is_filler
+from inmind.history.compaction.rule_detection import (
+    agrees,
+    answers_open_decision,
+    find_open_decisions,
+    find_proposals,
+    find_rules,
+    has_rule_cue,
+)
 from inmind.history.compaction.select import CompactionSelection
 from inmind.history.token_meter import TokenMeter
 from inmind.history.turn_messages import with_archived
 from inmind.history.turns import TurnMessage
 
-Kind = Literal["goal", "pinned", "decision", "rule", "request"]
+Kind = Literal["goal", "earlier_goal", "request", "pinned", "decision", "open_decision", "rule"]
 
-MAX_GOAL_CHARACTERS = 800
-"""Longest goal or request. A longer one is cut after a sentence and marked."""
+MAX_EARLIER_GOAL_CHARACTERS = 160
+"""Longest beginning of the goal before the current one."""
 
+MIN_REQUEST_CHARACTERS = 160
+"""Longest beginning of a request that must stay of it in a message that was cut."""
+
+_GOAL_KINDS = ("goal", "earlier_goal")
+_SINGLE_KINDS = (*_GOAL_KINDS, "request")
+_UNLIMITED_KINDS = (*_SINGLE_KINDS, "pinned")
 
 # The last request is usually among this many messages.
 _RECENT_MESSAGES = 8
@@ -47,45 +62,49 @@ class RetainedItems(NamedTuple):
 
 
 def extract_items(
-    messages: Sequence[TurnMessage], *, first: bool, places: Collection[int] | None = None
+    messages: Sequence[TurnMessage],
+    *,
+    first: bool,
+    places: Collection[int] | None = None,
+    goals: Sequence[RetainedItem] | None = None,
 ) -> list[RetainedItem]:
     """Return the items of all messages, or of those at `places`, given the message before each.
 
     Command output must be marked already. `first`: no goal was stated before; the first message beyond a greeting
-    states it.
+    states it. `goals`: the goals of the messages, if they are known already.
     """
-    is_selected: Callable[[int], bool] = (
-        places.__contains__ if places is not None else range(len(messages)).__contains__
-    )
-    items: list[RetainedItem] = []
+    chosen = set(range(len(messages)) if places is None else places)
+    if goals is None:
+        place_of = {one.seq: place for place, one in enumerate(messages)}
+        goals = _goals(messages, None if first else RetainedItem("goal", ""), place_of)
+    seqs = {messages[place].seq for place in chosen}
+    items = [goal for goal in goals if goal.seq in seqs]
     for place, message in enumerate(messages):
+        if message.speaker == "assistant" and place in chosen and not message.stub:
+            items += (RetainedItem("open_decision", text, message.seq) for text in find_open_decisions(message.text))
         if not _is_from_person(message):
             continue
-        states_goal = first and message.starts_turn and not is_greeting(message.text)
-        first = first and not states_goal
         before = messages[place - 1] if place and messages[place - 1].speaker == "assistant" else None
-        if before and (is_selected(place) or is_selected(place - 1)) and agrees(message.text):
+        if before and not chosen.isdisjoint((place, place - 1)) and agrees(message.text):
             items += (RetainedItem("decision", text, before.seq) for text in find_proposals(before.text))
-        if is_selected(place) and states_goal:
-            items.append(RetainedItem("goal", first_sentences(message.text, MAX_GOAL_CHARACTERS), message.seq))
-        if is_selected(place) and has_rule_cue(message.text):
+        if place in chosen and has_rule_cue(message.text):
             items += (RetainedItem(kind, text, message.seq) for kind, text in find_rules(message.text))
     return _deduplicate(items)
 
 
 def last_request(newest_first: Iterable[TurnMessage]) -> RetainedItem | None:
-    """Return the user's last request, of any age. Usually it is in the newest messages."""
+    """Return the user's last request, of any age. Usually it is in the newest messages.
+
+    A message that asks for nothing, such as "continue", is returned only if there is no other.
+    """
     remaining = iter(newest_first)
     messages = list(islice(remaining, _RECENT_MESSAGES))[::-1]
     place = _last_request_index(messages)
-    if not place and (earlier := list(remaining)[::-1]):  # at index 0 the messages before are needed to classify it
+    # At index 0 the messages before are needed to classify it.
+    if (not place or is_filler(messages[place].text)) and (earlier := list(remaining)[::-1]):
         messages = [*earlier, *messages]
         place = _last_request_index(messages)
-    return (
-        None
-        if place is None
-        else RetainedItem("request", first_sentences(messages[place].text, MAX_GOAL_CHARACTERS), messages[place].seq)
-    )
+    return None if place is None else _request_item(messages[place])
 
 
 def merge_items(
@@ -93,16 +112,29 @@ def merge_items(
 ) -> RetainedItems:
     """Merge the items of all compactions, with at most `max_tokens` of rules and decisions.
 
-    The newest rules and decisions stay, in one queue, so that one kind cannot displace the other. The first goal and
-    pinned items stay regardless of their size; sharing the limit, they could leave no room for rules. Items contained
-    in the goal are not repeated.
+    The newest rules and decisions stay, in one queue, so that one kind cannot displace the other. The newest goal, the
+    beginning of the goal before it, the newest request and pinned items stay regardless of their size; sharing the
+    limit, they could leave no room for rules. Items contained in the goal are not repeated. A decision closes the open
+    decisions that it answers.
     """
-    goal = [item for item in (*earlier, *later) if item.kind == "goal"][:1]
-    items = _deduplicate([*goal, *(item for item in (*earlier, *later) if item.kind != "goal")])
-    kept = [item for item in items if item.kind in ("goal", "pinned")]
-    queue = [item for item in items if item.kind not in ("goal", "pinned")]
+    items = [*earlier, *later]
+    goal, former = _split_goals(items)
+    # The rules in a former goal were not repeated. They stay when the goal does not.
+    queue = [
+        RetainedItem(kind, text, one.seq) for one in former if one.kind == "goal" for kind, text in find_rules(one.text)
+    ]
+    queue += (item for item in items if item.kind not in _SINGLE_KINDS)
+    requests = [item for item in items if item.kind == "request"][-1:]
+    items = _without_closed(_deduplicate([*goal, *queue]))
+    kept = [item for item in items if item.kind in _UNLIMITED_KINDS]
+    queue = [item for item in items if item.kind not in _UNLIMITED_KINDS]
+    for one in goal:
+        requests, queue = missing_items(requests, one.text), missing_items(queue, one.text)
+    kept += requests
+    for one in former[:1]:
+        kept.append(RetainedItem("earlier_goal", first_sentences(one.text, MAX_EARLIER_GOAL_CHARACTERS), one.seq))
     dropped: list[RetainedItem] = []
-    for item in sorted(missing_items(queue, goal[0].text) if goal else queue, key=lambda item: item.seq, reverse=True):
+    for item in sorted(queue, key=_seq, reverse=True):
         tokens = count(f"- {item.text}\n")
         (kept if tokens <= max_tokens else dropped).append(item)
         max_tokens -= tokens if tokens <= max_tokens else 0
@@ -127,9 +159,42 @@ def _is_from_person(one: TurnMessage) -> bool:
     )
 
 
+def _goals(
+    messages: Sequence[TurnMessage], known: RetainedItem | None, place_of: Mapping[int, int]
+) -> list[RetainedItem]:
+    people = [one for one in messages if _is_from_person(one)]
+    return list(find_goals(people, known, place_of=lambda seq: place_of.get(seq, 0)))
+
+
+def _without_closed(items: Sequence[RetainedItem]) -> list[RetainedItem]:
+    """Return the items without the open decisions that a decision since then answers."""
+    decisions = [item for item in items if item.kind == "decision"]
+
+    def is_closed(item: RetainedItem) -> bool:
+        return any(one.seq >= item.seq and answers_open_decision(one.text, item.text) for one in decisions)
+
+    return [item for item in items if item.kind != "open_decision" or not is_closed(item)]
+
+
+def _split_goals(items: Sequence[RetainedItem]) -> tuple[list[RetainedItem], list[RetainedItem]]:
+    """Return the newest goal, if there is one, and the goals before it, newest first."""
+    goals = sorted((item for item in items if item.kind in _GOAL_KINDS), key=lambda item: (item.seq, item.kind))
+    by_key: dict[str, RetainedItem] = {}
+    for item in reversed(goals):
+        by_key.setdefault(_comparison_key(item), item)
+    newest_first = list(by_key.values())
+    return [item._replace(kind="goal") for item in newest_first[:1]], newest_first[1:]
+
+
+def _request_item(message: TurnMessage) -> RetainedItem:
+    return RetainedItem("request", first_sentences(message.text, MAX_GOAL_CHARACTERS), message.seq)
+
+
 def _last_request_index(messages: Sequence[TurnMessage]) -> int | None:
+    """Return the place of the last request that asks for something, else of the last one."""
     people = mark_command_output(messages)
-    return next((place for place in reversed(range(len(messages))) if _is_request(people[place])), None)
+    places = [place for place in reversed(range(len(messages))) if _is_request(people[place])]
+    return next((place for place in places if not is_filler(messages[place].text)), places[0] if places else None)
 
 
 def _is_request(one: TurnMessage) -> bool:
@@ -143,7 +208,7 @@ def _display_order(item: RetainedItem) -> tuple[int, int]:
     return _ORDER.index(item.kind), item.seq
 
 
-_ORDER: tuple[Kind, ...] = ("goal", "pinned", "decision", "rule", "request")
+_ORDER: tuple[Kind, ...] = ("goal", "earlier_goal", "request", "pinned", "decision", "open_decision", "rule")
 
 
 def _deduplicate(items: Sequence[RetainedItem]) -> list[RetainedItem]:
@@ -153,10 +218,18 @@ def _deduplicate(items: Sequence[RetainedItem]) -> list[RetainedItem]:
     """
     last: dict[str, RetainedItem] = {}
     for item in items:
-        key = " ".join(compile_cached(_WORDS).findall(item.text.casefold()))
+        key = _comparison_key(item)
         known = last.pop(key, item)
-        last[key] = known if known.kind in ("goal", "pinned") else item
+        last[key] = known if known.kind in _UNLIMITED_KINDS else item
     return list(last.values())
+
+
+def _comparison_key(item: RetainedItem) -> str:
+    return " ".join(compile_cached(_WORDS).findall(item.text.casefold()))
+
+
+def _seq(item: RetainedItem) -> int:
+    return item.seq
 
 
 def _contains_item(item: str, line: str) -> bool:
@@ -200,17 +273,67 @@ def check_pinned_text(text: object) -> str:
 
 
 def retained_items(
-    history: History, messages: Sequence[TurnMessage], selection: CompactionSelection, meter: TokenMeter
+    history: History,
+    messages: Sequence[TurnMessage],
+    selection: CompactionSelection,
+    meter: TokenMeter,
+    *,
+    request: RetainedItem | None,
 ) -> RetainedItems:
-    """Return the items to retain after this compaction, and those that do not fit."""
+    """Return the items to retain after this compaction, and those that do not fit.
+
+    A goal in a message that stays replaces an earlier one and is not listed itself. `request`: the last request; it is
+    not listed if its message stays.
+    """
     seen = with_archived(history, messages, meter)
     changed = {place for place in (*selection.removed, *selection.cut) if not seen[place].stub}
+    staying = {one.seq for place, one in enumerate(seen) if place not in changed and not one.stub}
     earlier = (*history.dropped, *history.items)
     # A released goal was still stated: the next message is not a goal.
-    stated = any(item.kind == "goal" for one in history.compactions for item in one.payload.items)
-    extracted = extract_items(seen, first=not stated, places=changed)
-    fresh = [item for item in extracted if item.text not in history.released]
-    return merge_items(earlier, fresh, max_tokens=MAX_RETAINED_TOKENS, count=meter.count)
+    first = not any(item.kind in _GOAL_KINDS for one in history.compactions for item in one.payload.items)
+    known = next((item for item in history.items if item.kind in _GOAL_KINDS), RetainedItem("goal", ""))
+    place_of = {entry.seq: place for place, entry in enumerate(history.messages)}
+    goals = _goals(seen, None if first else known, place_of)
+    fresh = extract_items(seen, first=first, places=changed, goals=goals)
+    fresh += (goal for goal in goals if goal.seq in staying)
+    fresh += [request] if request else []
+    merged = merge_items(
+        earlier,
+        [item for item in fresh if item.text not in history.released],
+        max_tokens=MAX_RETAINED_TOKENS,
+        count=meter.count,
+    )
+    removed = set(selection.removed)
+    sent = {one.seq for place, one in enumerate(messages) if place not in removed and not one.is_block}
+    # A cut message still begins with its request.
+    replaced = {"goal": staying, "earlier_goal": staying, "request": sent}
+    return RetainedItems(
+        [
+            item
+            for item in merged.kept
+            if item.seq not in replaced.get(item.kind, ()) and item.text not in history.released
+        ],
+        merged.dropped,
+    )
+
+
+def items_in_memory(history: History, request: RetainedItem | None) -> list[RetainedItem]:
+    """Return the items that no sent message contains.
+
+    `request`: the last request.
+    """
+    if not history.compactions:
+        return list(history.items)
+    visible = history.visible
+    sent = {entry.seq for entry in visible if not entry.is_stub}
+    items = [item for item in history.items if item.seq not in sent]
+    if request is None or request.seq in sent or request.text in history.released:
+        return items
+    stubs = (FORMATS[one.format].read(one.wire).text for one in visible if one.seq == request.seq and not one.is_block)
+    goals = (item.text for item in items if item.kind == "goal")
+    beginning = request._replace(text=f"{request.text[:MIN_REQUEST_CHARACTERS]}…")
+    is_cut = any(not missing_items([beginning], text) for text in stubs)
+    return items if is_cut or any(not missing_items([request], goal) for goal in goals) else [*items, request]
 
 
 def unsent_items(

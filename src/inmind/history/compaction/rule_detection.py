@@ -42,13 +42,19 @@ def find_rules(words: str) -> Iterator[tuple[RuleKind, str]]:
             yield "rule", _strip_markup(body)
 
 
+def find_open_decisions(words: str) -> Iterator[str]:
+    """Yield the open decisions in the words of any speaker."""
+    if any(forms.kind == "open_decision" for forms in patterns_for(words)):
+        yield from (text for kind, text in find_rules(words) if kind == "open_decision")
+
+
 def has_rule_cue(text: str) -> bool:
     """True if the text has a word that a rule needs; most messages have none."""
     return bool(patterns_for(text))
 
 
 def find_proposals(words: str) -> list[str]:
-    """Return the assistant's last proposal; a user's yes makes it a decision."""
+    """Return the assistant's last proposal or decision; a user's yes makes it binding."""
     if not compile_cached(_PROPOSAL).search(words.lower()):
         return []
     sentences = (
@@ -57,9 +63,23 @@ def find_proposals(words: str) -> list[str]:
     proposed = [
         one
         for one in sentences
-        if compile_cached(_PROPOSAL).search(one.lower()) and not compile_cached(_WH_QUESTION).match(one)
+        if compile_cached(_PROPOSAL).search(one.lower()) and not compile_cached(_NO_PROPOSAL).match(one)
     ]
     return [text for one in proposed[-1:] if len(text := _strip_markup(one)) <= MAX_ITEM_CHARACTERS]
+
+
+def answers_open_decision(decision: str, question: str) -> bool:
+    """True if a decision names one of the alternatives of an open decision.
+
+    If the open decision names no alternatives, at least two of its words, and half of them, must be in the decision.
+    """
+    words = _content_words(decision)
+    alternatives = [_content_words(one) for one in _alternatives(question)]
+    if len(alternatives) > 1:
+        shared = frozenset[str].intersection(*alternatives)
+        return any(one - shared and one - shared <= words for one in alternatives)
+    topic = _content_words(question)
+    return len(topic & words) >= max(2, (len(topic) + 1) // 2)
 
 
 def agrees(words: str) -> bool:
@@ -76,9 +96,14 @@ def _match_sentence(sentence: str, patterns: Sequence[RulePatterns]) -> Iterator
         end = forms.match_end(low)
         if end is None or _is_quoted(sentence, end) or _is_reported(low, end):
             continue
-        text = _relevant_clauses(sentence, low, end)
+        if forms.kind == "open_decision":  # it may be a question, but "do we have to decide?" is none
+            text = "" if compile_cached(_QUESTION_CLAUSE).match(low) else _strip_markup(sentence)
+        else:
+            text = _relevant_clauses(sentence, low, end)
         # A temporary decision is valid until the next one; a temporary rule is not kept.
-        if text and (forms.kind == "decision" or not compile_cached(_TEMPORARY).search(text.lower())):
+        if 0 < len(text) <= MAX_ITEM_CHARACTERS and (
+            forms.kind != "rule" or not compile_cached(_TEMPORARY).search(text.lower())
+        ):
             yield forms.kind, text
         return
 
@@ -117,6 +142,24 @@ def _is_reported(low: str, place: int) -> bool:
     return report is not None and report.start() < place
 
 
+def _alternatives(question: str) -> list[str]:
+    """Return the options that an open decision names: "between A and B", "A or B"."""
+    low = question.lower()
+    if options := compile_cached(_BETWEEN).search(low):
+        return compile_cached(_OPTION_MARK).split(options[1])
+    options = compile_cached(_EITHER_OR).search(low)
+    return compile_cached(_OPTION_MARK).split(options[0]) if options else []
+
+
+def _content_words(text: str) -> frozenset[str]:
+    """Return the words that carry meaning; for Chinese, pairs of characters."""
+    low = text.lower()
+    words = set(compile_cached(r"[a-z0-9][\w.+#-]*\w|[a-z0-9]").findall(low)) - _FUNCTION_WORDS
+    for run in compile_cached(r"[一-鿿]+").findall(compile_cached(_CHINESE_FUNCTION_WORDS).sub(" ", low)):
+        words.update(run[place : place + 2] for place in range(max(1, len(run) - 1)))
+    return frozenset(words)
+
+
 def _strip_markup(text: str) -> str:
     """Return one line without surrounding emphasis and trailing comma."""
     line = " ".join(text.split()).rstrip(",，;； ")
@@ -153,14 +196,33 @@ _QUESTION = r"[?？]\W*$|[吗呢么]\W*$"
 _AGREEMENT = (
     r"(?i)\W*(?:yes|yep|yeah|yup|sure|ok|okay|alright|fine|agreed?|approved|absolutely|definitely|please\s+do|"
     r"(?:that\s+)?sounds\s+(?:good|great|perfect)|(?:let['’]?s\s+)?do\s+(?:it|that|so)|go\s+ahead|perfect|great|"
-    r"good\s+idea|(?:that\s+)?works(?:\s+for\s+me)?|exactly|好的?|可以|行|同意|就这样|没问题|嗯|对|确认|就这么办|按你说的)"
+    r"good\s+idea|proceed|(?:that\s+)?works(?:\s+for\s+me)?|exactly|好的?|可以|行|同意|就这样|没问题|嗯|对|确认|就这么办|按你说的)"
     r"(?=\W|$|吧|啊|的|了)(?!\W*\b(?:but|however|except|no)\b)"
 )
-# A yes does not answer these.
-_WH_QUESTION = r"(?i)\W*(?:which|what|how|who|when|where)\b"
+# A yes does not answer these: open questions, advice for a case, examples.
+_NO_PROPOSAL = r"(?i)\W*(?:which|what|how|who|when|where|if)\b|.*\b(?:examples?|illustrate)\b"
 _PROPOSAL = (
     r"\bi(?:['’]d|\s+would)?\s+(?:strongly\s+)?(?:suggest|propose|recommend)\b|"
     r"\bi(?:['’]d|\s+would)\s+(?:go\s+(?:with|for)|use|choose|pick)\b|\bmy\s+(?:suggestion|recommendation|proposal|plan)\b|"
     r"\b(?:shall|should)\s+(?:we|i)\s+(?:go\s+with|use|switch\s+to|stick\s+(?:with|to))\b|"
-    r"建议|提议|推荐(?:用|使用|采用)|我的(?:方案|想法)是"
+    r"\blet['’]?s\s+(?:just\s+)?(?:adopt|choose|drop|go\s+(?:with|for)|keep|pick|settle\s+on|stay\s+with|"
+    r"stick\s+(?:with|to)|switch\s+to|use)\b|\bwe(?:['’]ll|\s+(?:should|will))\s+(?:go\s+with|stick\s+(?:with|to)|"
+    r"switch\s+to|use)\b|\b(?:i|we)(?:['’]ve|\s+have)?\s+decided\s+(?:to|on|against|that)\b|(?:\A|[.!?\n]\s*)[\s*_]*decision\s*:|"
+    r"建议|提议|推荐(?:用|使用|采用)|我的(?:方案|想法)是|决定(?:用|采用|选|使用|改)|"
+    r"(?:我们|咱们)?就(?:用|选|采用)[^，。！？]{1,30}吧"
+)
+# Options of an open decision, and the words between them.
+_BETWEEN = r"\bbetween\s+([^.!?;:]+?)(?=\s+(?:as|because|before|by|for|in|on|when)\b|[.!?;:,]|$)"
+_EITHER_OR = (
+    r"(?:[\w.+#-]+\s+){0,3}[\w.+#-]+\s*,?\s+(?:or|vs\.?|versus)\s+[\w.+#-]+(?:\s+[\w.+#-]+){0,2}|"
+    r"[\w.+#-]+\s*(?:还是|或者?|和|与)\s*[\w.+#-]+"
+)
+_OPTION_MARK = r"\s*,?\s*\b(?:and|or|vs|versus)\b\.?\s*|\s*(?:还是|或者?|和|与)\s*|,\s+"
+_FUNCTION_WORDS = frozenset(
+    "a an and are as at be between by choice choose decide decided decision decisions do either for from go have if in "
+    "is it keep let's need needed of on open or pending pick question should stay still switch tbd that the this to "
+    "undecided use using versus vs we we'll what when whether which will with yet".split()
+)
+_CHINESE_FUNCTION_WORDS = (
+    r"我们|咱们|还(?:没有?|要|得|是)|需要?|决定|待定|选择?|使用|采用|用|或者?|是否|要不要|哪个|什么|[的了吧就先在和与]"
 )

@@ -1,4 +1,4 @@
-"""Patterns of rules and decisions in English and Chinese.
+"""Patterns of rules, decisions and open decisions in English and Chinese.
 
 They match grammar, not vocabulary: an instruction to do something always, never or only; an obligation; a wish about
 how things are done; a recurring case; a limit. A one-time request has the same verbs and none of these forms.
@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 
 from inmind.core.language.prose import compile_cached
 
-RuleKind = Literal["rule", "decision"]
+RuleKind = Literal["rule", "decision", "open_decision"]
 
 
 class RulePatterns(NamedTuple):
@@ -34,7 +34,7 @@ class RulePatterns(NamedTuple):
 
 
 def patterns_for(text: str) -> list[RulePatterns]:
-    """Return the groups with a cue in the text; for each language decisions come first."""
+    """Return the groups with a cue in the text; for each language open decisions come first."""
     words = text.replace("’", "'").encode("ascii", "replace").translate(_WORD_BYTES).split()
     groups = [] if _CUES.isdisjoint(words) else [forms for cues, forms in _ENGLISH if not cues.isdisjoint(words)]
     if not text.isascii() and compile_cached(_HAN).search(text):
@@ -164,6 +164,24 @@ _NOT_A_CHOICE = (
     r"the\s+(?:chance|extra|opportunity|plunge|rest|time))\b"
 )
 
+_OPEN_DECISIONS = _english(
+    "open_decision",
+    "agreed choice chosen decide decided decision decisions open pending question questions settled tbd undecided "
+    "unresolved",
+    opening=(
+        r"(?:open|unresolved|pending|outstanding)\s+(?:question|decision|choice)s?(?:\s+#?\d+)?\s*[:–—-](?!\s*no)",
+        r"decisions?\s+(?:needed|required|pending|open|outstanding|to\s+(?:make|take))\s*(?:[:–—-]|on\b|about\b)",
+        r"(?:to\s+be\s+decided|to\s+decide|undecided|tbd)\s*[:–—-]",
+    ),
+    inside=(
+        r"(?:(?:i|we)\s+still\s+(?:have|need)\s+to|we\s+(?:have|need)\s+to(?:\s+still)?|(?:i|we)(?:['’]ve|\s+have)\s+yet\s+to)"
+        r"\s+(?:choose|decide|settle)\b(?!\s+(?:it|that|this)\b)",
+        r"(?:i|we)\s+(?:have|had)(?:n['’]?t|\s+not)\s+(?:yet\s+|really\s+)?(?:agreed|chosen|decided|settled)\b",
+        r"(?:is|are|remains?|stays?)\s+(?:still\s+|yet\s+)?(?:undecided|to\s+be\s+decided|an\s+open\s+(?:question|decision))\b",
+        r"(?:decision|choice)\s[^.!?]{0,60}\b(?:is|remains|stays)\s+(?:still\s+)?(?:open|pending)\b",
+        r"(?:let['’]?s|we(?:['’]ll|\s+(?:can|should|will)))\s+decide\s+[^.!?]{0,80}\b(?:later|tomorrow|next\s+\w+)\b",
+    ),
+)
 _DECISIONS = _english(
     "decision",
     "abandon agreed approach chose chosen decided decision ditch forget go going i'll instead let's lets mind minds "
@@ -324,6 +342,15 @@ _BINDING_FACTS = _english(
 )
 
 _COMFORTING_WORDS = "担心|着急|急|客气|怕|误会|介意|在意|生气|难过"
+_CHINESE_OPEN_DECISIONS = _chinese(
+    "open_decision",
+    "决定 待定 待决 未决 未定 没定 没想好 没选 没确定 开放问题 悬而",
+    inside=(
+        r"(?:还|仍|尚)(?:没有?|未|得|要|需要?|须)[^，。！？]{0,6}(?:决定|定下来|想好|选好|确定)|还没定(?!时)",
+        r"(?:需要|有待|等待|待)(?:大家|我们|你|您)?(?:做)?决定|(?:开放|未决)(?:的)?(?:问题|事项)\s*[:：]|悬而未决",
+        r"(?:待定|待决|未决|未定)(?:事项|问题)?\s*(?:[:：]|[。！]?$)",
+    ),
+)
 _CHINESE_DECISIONS = _chinese(
     "decision",
     "决定 就 定了 敲定 选 改用 拍板 先用 先采用 还是",
@@ -370,8 +397,8 @@ _CHINESE_RULES = _chinese(
     ),
 )
 
-_ENGLISH = (_DECISIONS, _ORDERS, _OBLIGATIONS, _WISHES, _REVOCATIONS, _LASTING_RULES, _BINDING_FACTS)
-_CHINESE = (_CHINESE_DECISIONS, _CHINESE_RULES)
+_ENGLISH = (_OPEN_DECISIONS, _DECISIONS, _ORDERS, _OBLIGATIONS, _WISHES, _REVOCATIONS, _LASTING_RULES, _BINDING_FACTS)
+_CHINESE = (_CHINESE_OPEN_DECISIONS, _CHINESE_DECISIONS, _CHINESE_RULES)
 _CUES = frozenset[bytes]().union(*(cues for cues, _ in _ENGLISH))
 
 ALL_PATTERNS = tuple(forms for _, forms in (*_ENGLISH, *_CHINESE))

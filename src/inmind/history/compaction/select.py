@@ -8,24 +8,25 @@ arithmetic over sizes and always ends; stubs and archive pages are built elsewhe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from itertools import chain, pairwise
 from typing import NamedTuple
 
 from inmind.core.frozen import frozen
+from inmind.entities.record import Detail
 from inmind.history.turns import Turn, TurnMessage, split_turns
 
 TARGETS = ("conversation", "tools", "all")
 
-OUTPUT_STUB_TOKENS = 50
-"""Tokens of the line that replaces a tool result, without the ids in it."""
-MAX_OUTPUT_ID_TOKENS = 150
-"""Tokens of ids in such a line."""
 FURTHER_STUB_TOKENS = 60
 """Tokens of each stub for messages after the first: it only names their location."""
-MIN_OUTPUT_TOKENS = 3 * OUTPUT_STUB_TOKENS
-"""A shorter tool result is not worth replacing."""
+MIN_OUTPUT_TOKENS = 60
+"""A shorter tool result is not worth pruning."""
+LOCATION_TOKENS = 50
+"""Tokens of the line that says where the rest of a cut message is."""
+MAX_CUT_ID_TOKENS = 150
+"""Tokens of ids in such a line."""
 MIN_CUT_TOKENS = 60
 """Tokens that stay of a cut message, without the line with the location of the rest."""
 MIN_REQUEST_TOKENS = 240
@@ -34,6 +35,8 @@ DEFAULT_KEEP_RECENT = 5
 """Turns or tool results that stay in a requested compaction by default."""
 AUTOMATIC_KEEP_RECENT = 3
 """Turns before the active one that stay in an automatic compaction."""
+KEEP_RESULTS = 2
+"""Messages with tool results that stay whole in an automatic compaction."""
 KEEP_ROUNDS = 3
 """Rounds that stay of the remaining turns in an automatic compaction, if those are long."""
 
@@ -41,8 +44,10 @@ KEEP_ROUNDS = 3
 class HistoryBudget(NamedTuple):
     """Tokens that the conversation may take."""
 
+    pruned: int
+    """Down to this, tool results are pruned: a record has what is needed of most results."""
     target: int
-    """After a compaction."""
+    """Down to this, whole messages leave."""
     threshold: int
     """Before a compaction is due."""
     limit: int
@@ -50,15 +55,26 @@ class HistoryBudget(NamedTuple):
     recent_limit: int
     """Limit up to which recent messages are spared."""
     stub_tokens: int = 0
-    """Tokens, included above, for a stub that replaces messages."""
+    """Tokens, included above, for a stub that replaces messages, without its records."""
+    record_tokens: int = 0
+    """Tokens for the records in it."""
+
+
+class MessageSizes(NamedTuple):
+    """Tokens of a message after it was pruned, and of its line in a stub."""
+
+    pruned: Callable[[int, Detail], int]
+    """Returns the tokens of a message, by its place, whose tool results are pruned to this detail."""
+    line: Callable[[int], int]
+    """Returns the tokens of the record of a message, by its place."""
 
 
 @frozen(kw_only=True)
 class CompactionSelection:
     """Messages that a compaction changes, by index in the sent conversation."""
 
-    outputs: frozenset[int] = frozenset()
-    """Messages whose tool results are replaced."""
+    outputs: Mapping[int, Detail] = field(default_factory=dict[int, Detail])
+    """Messages whose tool results are pruned, and the detail that stays."""
     runs: tuple[tuple[int, ...], ...] = ()
     """Messages that are removed; each run gets one stub."""
     cut: Mapping[int, int] = field(default_factory=dict[int, int])
@@ -79,9 +95,9 @@ class CompactionSelection:
         return sorted({*self.removed, *self.outputs, *self.cut})
 
 
-def output_stub_tokens(tokens: int) -> int:
-    """Upper bound of the stub for a tool result of this size."""
-    return OUTPUT_STUB_TOKENS + min(MAX_OUTPUT_ID_TOKENS, tokens // 3)
+def cut_stub_tokens(tokens: int) -> int:
+    """Upper bound of the line about the rest of a cut message of this size."""
+    return LOCATION_TOKENS + min(MAX_CUT_ID_TOKENS, tokens // 3)
 
 
 def select_requested(messages: Sequence[TurnMessage], *, target: str, keep_recent: int) -> CompactionSelection:
@@ -102,7 +118,7 @@ def select_requested(messages: Sequence[TurnMessage], *, target: str, keep_recen
     if target != "conversation":
         answered = [place for place in _replaceable_outputs(messages) if place not in removed]
         outputs = answered[: max(0, len(answered) - keep_recent)]
-    return CompactionSelection(outputs=frozenset(_seen_by_model(messages, outputs)), runs=runs)
+    return CompactionSelection(outputs=dict.fromkeys(_seen_by_model(messages, outputs), Detail.FACTS), runs=runs)
 
 
 def select_covered(messages: Sequence[TurnMessage], *, before_seq: int, keep_recent: int) -> CompactionSelection:
@@ -122,34 +138,36 @@ def select_covered(messages: Sequence[TurnMessage], *, before_seq: int, keep_rec
 
 
 def select_for_budget(
-    messages: Sequence[TurnMessage], budget: HistoryBudget, *, keep_recent: int = AUTOMATIC_KEEP_RECENT
+    messages: Sequence[TurnMessage],
+    budget: HistoryBudget,
+    sizes: MessageSizes,
+    *,
+    keep_recent: int = AUTOMATIC_KEEP_RECENT,
 ) -> CompactionSelection:
-    """Select what to remove so that the conversation fits.
+    """Select what leaves so that the conversation fits.
 
-    One pass, least important messages first, no more than needed: old tool results, largest first, then old turns. In a
-    long turn, old rounds are removed; the request and the last rounds stay. Recent messages stay up to `recent_limit`:
-    beyond it results are removed, except the last, then recent turns, then recent rounds. Beginning and end stay of a
-    message that is too long to be sent. As a last resort earlier stubs are merged and other messages are cut.
+    One pass, least important messages first, no more than needed: tool results are pruned to records, old and large
+    ones first; then old turns leave, and old rounds of a long turn. Recent messages stay up to `recent_limit`: beyond
+    it their results are pruned, then recent turns and rounds leave. Beginning and end stay of a message that is too
+    long to be sent. As a last resort earlier stubs are merged and other messages are cut.
     """
     all_turns = split_turns(messages)
     old = all_turns[: max(0, len(all_turns) - 1 - keep_recent)]
     recent = all_turns[len(old) : -1]
-    selector, ties = _Selector(messages, budget), _CallPairs(messages)
+    selector, ties = _Selector(messages, budget, sizes), _CallPairs(messages)
     rounds = [_rounds(messages, turn, ties) for turn in all_turns[len(old) :]]
     done = _older_rounds(rounds)
-    selector.remove_outputs(
-        [*range(old[-1].stop if old else 0), *chain.from_iterable(chain(*done))], until=budget.target
-    )
+    results = _old_results(messages)
+    selector.prune(results, Detail.FACTS, until=budget.pruned)
+    selector.prune(results, Detail.IDS, until=budget.target)
     selector.remove((_removable(messages, ties.complete_units([turn])) for turn in old), until=budget.target)
     for of_turn in done:
         selector.remove(of_turn, until=budget.target, separate=True)
-    selector.cut(until=budget.recent_limit, longer_than=budget.limit)
-    selector.remove_outputs(_older_results(messages), until=budget.recent_limit)
+    selector.cut(until=budget.pruned, longer_than=budget.limit)
+    selector.prune(range(len(messages)), Detail.IDS, until=budget.recent_limit)
     selector.remove((_removable(messages, ties.complete_units([turn])) for turn in recent), until=budget.recent_limit)
     if rounds:
         selector.remove(rounds[-1][len(done[-1]) :], until=budget.recent_limit, separate=not done[-1])
-    if selector.tokens > budget.limit:
-        selector.remove_outputs(range(len(messages)), until=budget.target)
     if selector.tokens > budget.limit:
         selector.remove([[place for place, one in enumerate(messages) if one.is_block]], until=budget.limit)
     if selector.tokens > budget.limit:
@@ -166,28 +184,32 @@ def select_for_budget(
 class _Selector:
     """Builds a selection step by step; `tokens` is the remaining size."""
 
-    def __init__(self, messages: Sequence[TurnMessage], budget: HistoryBudget) -> None:
-        self._messages, self._budget = messages, budget
+    def __init__(self, messages: Sequence[TurnMessage], budget: HistoryBudget, sizes: MessageSizes) -> None:
+        self._messages, self._budget, self._record_sizes = messages, budget, sizes
+        self._record_room = budget.record_tokens
         self._sizes = [one.tokens for one in messages]
         self._answered = {answer.id for one in messages for answer in one.results}
-        self._outputs: set[int] = set()
+        self._outputs: dict[int, Detail] = {}
         self._runs: list[list[int]] = []
         self._cut: dict[int, int] = {}
         self._minimal_stubs = False
         self.tokens = sum(self._sizes)
 
-    def remove_outputs(self, places: Iterable[int], *, until: int) -> None:
-        """Remove tool results at these places, largest first."""
-        allowed = set(places) - self._removed - self._outputs - self._cut.keys()
-        replaceable = [
-            place for place in _seen_by_model(self._messages, _replaceable_outputs(self._messages)) if place in allowed
-        ]
-        for place in sorted(replaceable, key=lambda place: -_output_tokens(self._messages[place])):
+    def prune(self, places: Iterable[int], detail: Detail, *, until: int) -> None:
+        """Prune the tool results at these places, in the order given by age and size."""
+        allowed = set(places) - self._removed - self._cut.keys()
+        prunable = [place for place in _seen_by_model(self._messages, _prunable(self._messages)) if place in allowed]
+        half = len(prunable) // 2
+        by_size = sorted(
+            range(len(prunable)), key=lambda number: (number > half, -_output_tokens(self._messages[prunable[number]]))
+        )
+        for place in (prunable[number] for number in by_size):
             if self.tokens <= until:
                 return
-            self._outputs.add(place)
-            size = _output_tokens(self._messages[place])
-            self._shrink(place, self._sizes[place] - size + output_stub_tokens(size))
+            size = self._record_sizes.pruned(place, detail)
+            if size < self._sizes[place]:
+                self._outputs[place] = detail
+                self._shrink(place, size)
 
     def remove(self, units: Iterable[Sequence[int]], *, until: int, separate: bool = False) -> None:
         """Remove units of whole messages, oldest first.
@@ -212,8 +234,10 @@ class _Selector:
                 return
             self._runs[-1] += unit
             for place in unit:
-                self._shrink(place, 0)
-                self._outputs.discard(place)
+                line = min(self._record_room, self._record_sizes.line(place))
+                self._record_room -= line
+                self._shrink(place, line)
+                self._outputs.pop(place, None)
                 self._cut.pop(place, None)
 
     def cut(self, *, until: int, longer_than: int = 0) -> None:
@@ -225,7 +249,7 @@ class _Selector:
         for place in sorted(long, key=lambda place: (place == request, -self._sizes[place])):
             one = self._messages[place]
             least = MIN_REQUEST_TOKENS if place == request else MIN_CUT_TOKENS
-            stub = output_stub_tokens(self._sizes[place])
+            stub = cut_stub_tokens(self._sizes[place])
             spare = self._sizes[place] - least - stub
             if self.tokens <= until:
                 return
@@ -233,7 +257,7 @@ class _Selector:
                 continue
             kept_tokens = max(least, self._sizes[place] - stub - (self.tokens - until))
             self._cut[place] = kept_tokens
-            self._outputs.discard(place)
+            self._outputs.pop(place, None)
             self._shrink(place, kept_tokens + stub)
 
     def cut_to_minimum(self) -> None:
@@ -241,10 +265,10 @@ class _Selector:
         request = max((place for place, one in enumerate(self._messages) if one.starts_turn), default=-1)
         self._minimal_stubs = True
         for place, one in enumerate(self._messages):
-            least = MIN_CUT_TOKENS + OUTPUT_STUB_TOKENS
+            least = MIN_CUT_TOKENS + LOCATION_TOKENS
             if self._sizes[place] > least and place != request and not (self._has_open_call(one) or one.stub):
                 self._cut[place] = MIN_CUT_TOKENS
-                self._outputs.discard(place)
+                self._outputs.pop(place, None)
                 self._shrink(place, least)
 
     @property
@@ -257,7 +281,7 @@ class _Selector:
             else:
                 runs.append(run)
         return CompactionSelection(
-            outputs=frozenset(self._outputs), runs=_to_runs(runs), cut=self._cut, minimal_stubs=self._minimal_stubs
+            outputs=self._outputs, runs=_to_runs(runs), cut=self._cut, minimal_stubs=self._minimal_stubs
         )
 
     @property
@@ -286,14 +310,19 @@ def _output_tokens(one: TurnMessage) -> int:
 
 
 def _replaceable_outputs(messages: Sequence[TurnMessage]) -> list[int]:
-    """Messages with tool results that are large enough and were not replaced before."""
-    return [place for place, one in enumerate(messages) if not one.stub and _output_tokens(one) > MIN_OUTPUT_TOKENS]
+    """Messages with tool results that are large enough and were not pruned before."""
+    return [place for place in _prunable(messages) if not messages[place].stub]
 
 
-def _older_results(messages: Sequence[TurnMessage]) -> list[int]:
+def _prunable(messages: Sequence[TurnMessage]) -> list[int]:
+    """Messages with large tool results. A record may be pruned to fewer details."""
+    return [place for place, one in enumerate(messages) if _output_tokens(one) > MIN_OUTPUT_TOKENS]
+
+
+def _old_results(messages: Sequence[TurnMessage]) -> list[int]:
     """Messages with tool results, without the last few."""
     answered = [place for place, one in enumerate(messages) if one.results]
-    return answered[: max(0, len(answered) - AUTOMATIC_KEEP_RECENT)]
+    return answered[: max(0, len(answered) - KEEP_RESULTS)]
 
 
 def _seen_by_model(messages: Sequence[TurnMessage], places: Sequence[int]) -> list[int]:

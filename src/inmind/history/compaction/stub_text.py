@@ -1,13 +1,14 @@
-"""Texts and messages of stubs: size, beginning and location of the archived messages.
+"""Texts and messages of stubs: records of the archived messages, and their location.
 
 A stub for whole messages is a block in a user message, which every provider accepts anywhere. A stub for a tool
-result is that result reduced to one line, so the call keeps its result. Quoted text is escaped, so that archived text
+result is that result pruned to its record, so the call keeps its result. Quoted text is escaped, so that archived text
 cannot act as an instruction or delimiter.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -16,7 +17,7 @@ from inmind.core.encoding import to_json
 from inmind.core.json import is_list, is_object
 from inmind.core.messages import FORMATS
 from inmind.core.messages.model import Message, Part, Result, Text, Wire
-from inmind.core.text import escape_markup, shorten, truncate_middle
+from inmind.core.text import escape_markup, truncate_middle
 from inmind.core.tokens import Counter
 from inmind.history import ConversationEntry
 from inmind.history.compaction.select import MIN_REQUEST_TOKENS
@@ -24,17 +25,25 @@ from inmind.history.compaction.select import MIN_REQUEST_TOKENS
 BLOCK_START = "<compacted_history>"
 BLOCK_END = "</compacted_history>"
 
-MAX_QUOTE_CHARACTERS = 80
-"""Characters quoted from the start of a tool result."""
+MAX_ARGUMENT_CHARACTERS = 80
+"""Characters of an argument that stay in a cut message."""
 
 
-def block_text(*, description: str, pages: Sequence[str], summary: str = "", ids: Sequence[str] = ()) -> str:
-    """Return the block for messages. `description`: their number; `pages`: their location."""
-    lines = [f"{description} All of it is in {', '.join(pages)}."]
+RECORDS_HEADING = "Calls, newest first; verbs after an id are later calls with it:"
+
+
+def block_text(*, description: str, summary: str = "", records: Sequence[str] = (), ids: str = "") -> str:
+    """Return the block for messages.
+
+    `description`: their number and location; `ids`: ids that no record has.
+    """
+    lines = [description]
     if summary:
-        lines += ["Summary:", escape_markup(summary)]
+        lines.append(escape_markup(summary))
+    if records:
+        lines += [RECORDS_HEADING, *records]
     if ids:
-        lines.append(f"Ids in them: {escape_markup(', '.join(ids))}")
+        lines.append(f"Also mentioned: {escape_markup(ids)}")
     return "\n".join([BLOCK_START, *lines, BLOCK_END])
 
 
@@ -43,38 +52,60 @@ def block_wires(text: str, format: str) -> tuple[Wire, ...]:
     return tuple(FORMATS[format].write([Message("user", (Text(text),))]))
 
 
-def replace_outputs(
-    entry: ConversationEntry, archive_location: str, pick_ids: Callable[[str], Sequence[str]]
-) -> tuple[Wire, ...]:
-    """Return the message with each tool result replaced by one line.
+def prune_outputs(entry: ConversationEntry, pointer: str, prune: Callable[[str], str]) -> tuple[Wire, ...]:
+    """Return the message with each tool result pruned. `prune`: returns a result's new text.
 
-    `archive_location`: page and lines of the message. `pick_ids`: ids in the result that the line must name.
+    `pointer` stands above a result that had more than text, also if its text stays.
     """
     message = FORMATS[entry.format].read(entry.wire)
     if message.calls:
         return (entry.wire,)
     if not message.results:  # command output of an agent without tool calls
-        return _write_message(entry, message, [_output_line(message.parts, archive_location, pick_ids)])
+        return _write_message(entry, message, _pruned_parts(message.parts, pointer, prune))
     parts = [
-        replace(part, parts=(_output_line(part.parts, archive_location, pick_ids),))
-        if isinstance(part, Result)
-        else part
+        replace(part, parts=_pruned_parts(part.parts, pointer, prune)) if isinstance(part, Result) else part
         for part in message.parts
     ]
     return _write_message(entry, message, parts)
 
 
+def pruned_pointer(location: str) -> str:
+    """Return the line above a pruned result."""
+    return f"[pruned: {location}]"
+
+
+def location_in(entry: ConversationEntry, original: ConversationEntry) -> str:
+    """Return the location that a shortened message names; empty if it is the original.
+
+    A line of the original is no pointer, even if it looks like one.
+    """
+    if entry.digest == original.digest:
+        return ""
+    own_lines = set(_text_lines(original))
+    pointers = (_POINTER.fullmatch(line) for line in _text_lines(entry) if line not in own_lines)
+    return next((match[1] for match in pointers if match), "")
+
+
+_POINTER = re.compile(r"\[(?:pruned: |cut: all of it is in )(.+)\]")
+
+
+def _text_lines(entry: ConversationEntry) -> list[str]:
+    message = FORMATS[entry.format].read(entry.wire)
+    texts = [message.text, *(_joined_text(result.parts) for result in message.results)]
+    return "\n".join(texts).split("\n")
+
+
 def cut_message(
     entry: ConversationEntry,
     archive_location: str,
-    pick_ids: Callable[[str], Sequence[str]],
+    name_ids: Callable[[str], str],
     *,
     tokens: int,
     count: Counter,
 ) -> tuple[Wire, ...]:
     """Return the message cut to `tokens`: beginning, end, and a pointer to the full text.
 
-    `pick_ids`: ids in the removed text that the line must name.
+    `name_ids`: returns the ids in the removed text, each with its name.
     """
     message = FORMATS[entry.format].read(entry.wire)
     pointer = f"[cut: all of it is in {archive_location}]"
@@ -89,8 +120,8 @@ def cut_message(
             least = MIN_REQUEST_TOKENS if message.role == "user" and isinstance(part, Text) else 0
             head, left_out, tail = truncate_middle(text, budget=budget, count=count, pointer=pointer, least_head=least)
             room = max(0, room - count(head) - count(tail))
-            ids = pick_ids(left_out) if left_out else ()
-            named = f"Ids in the rest: {escape_markup(', '.join(ids))}" if ids else ""
+            ids = name_ids(left_out) if left_out else ""
+            named = f"In the rest: {escape_markup(ids)}" if ids else ""
             shortened = Text("\n".join(filter(None, (head or pointer, named, tail))))
             parts.append(shortened if isinstance(part, Text) else replace(part, parts=(shortened,)))
     if len(parts) < len(message.parts):  # an image or a provider specific part
@@ -98,14 +129,12 @@ def cut_message(
     return _write_message(entry, message, parts)
 
 
-def _output_line(answer: Sequence[Part], archive_location: str, pick_ids: Callable[[str], Sequence[str]]) -> Text:
-    text = _joined_text(answer)
-    other = "" if all(isinstance(part, Text) for part in answer) else ", with more than text"
-    start = shorten(text[: 4 * MAX_QUOTE_CHARACTERS], MAX_QUOTE_CHARACTERS)
-    start_note = f"; it began: {json.dumps(escape_markup(start), ensure_ascii=False)}" if start else ""
-    ids = pick_ids(text)
-    named = f"; ids in it: {escape_markup(', '.join(ids))}" if ids else ""
-    return Text(f"[archived, {len(text):,} characters{other}: {archive_location}{start_note}{named}]")
+def _pruned_parts(answer: Sequence[Part], pointer: str, prune: Callable[[str], str]) -> tuple[Part, ...]:
+    text = prune(_joined_text(answer))
+    if all(isinstance(part, Text) for part in answer):
+        return (Text(text),)
+    pointed = text if text.startswith(pointer) else f"{pointer}\n{text}".rstrip("\n")
+    return (Text(pointed), Text("More than text was in it."))
 
 
 def _joined_text(parts: Sequence[Part]) -> str:
@@ -126,9 +155,9 @@ def _shorten_arguments(value: Any, pointer: str) -> Any:
         return value
     short = {key: _shorten_arguments(item, pointer) for key, item in value.items()}
     for key in ("arguments", "input"):
-        if isinstance(argument := value.get(key), str) and len(argument) > MAX_QUOTE_CHARACTERS:
+        if isinstance(argument := value.get(key), str) and len(argument) > MAX_ARGUMENT_CHARACTERS:
             short[key] = json.dumps({"cut": pointer}) if key == "arguments" else pointer
-        elif is_object(argument) and len(to_json(argument)) > MAX_QUOTE_CHARACTERS:
+        elif is_object(argument) and len(to_json(argument)) > MAX_ARGUMENT_CHARACTERS:
             short[key] = {"cut": pointer}
     return short
 

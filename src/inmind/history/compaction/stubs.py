@@ -1,32 +1,59 @@
 """Builds the stubs of a compaction: one for each shortened message and each removed run.
 
-Ids that would no longer be in the prompt are named in the stubs, each once and within a limit: a summary loses ids,
-and a model that needs one would invent it. The entity block has the most recent ids; stubs name others, most recent
-first.
+Tool results are pruned to records. The stub of removed messages has a summary and the records of their calls, newest
+first. Ids that no record has, and that would no longer be in the prompt, are named with their type and name: a summary
+loses ids, and a model that needs one would invent it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 
-from inmind.core.encoding import to_json
+from inmind.core.events.entities import EntityPart
 from inmind.core.events.session import Stub
+from inmind.core.messages import FORMATS
+from inmind.core.messages.model import Text, Wire
 from inmind.core.text import count_noun
 from inmind.core.tokens import Counter
 from inmind.documents.document import ARCHIVE_PREFIX
+from inmind.entities.record import Detail
+from inmind.entities.render import render_parts
 from inmind.history import ConversationEntry, EntriesByRange, History
-from inmind.history.compaction.archive_page import ArchivePage
+from inmind.history.compaction.archive_page import ArchivePage, page_name
+from inmind.history.compaction.records import (
+    AnsweredCall,
+    answered_calls,
+    answers_by_message,
+    possible_ids,
+    pruned_result,
+    record_lines,
+)
 from inmind.history.compaction.request import CompactionRequest
-from inmind.history.compaction.select import MIN_CUT_TOKENS, OUTPUT_STUB_TOKENS, CompactionSelection, output_stub_tokens
-from inmind.history.compaction.stub_text import block_text, block_wires, cut_message, replace_outputs
-from inmind.history.compaction.summary import extract_summary
+from inmind.history.compaction.select import (
+    LOCATION_TOKENS,
+    MIN_CUT_TOKENS,
+    CompactionSelection,
+    MessageSizes,
+    cut_stub_tokens,
+)
+from inmind.history.compaction.stub_text import (
+    block_text,
+    block_wires,
+    cut_message,
+    location_in,
+    prune_outputs,
+    pruned_pointer,
+)
 from inmind.history.token_meter import TokenMeter
-from inmind.history.turns import TurnMessage
+from inmind.history.turn_messages import to_turn_message, with_archived
+from inmind.history.turns import TurnMessage, TurnResult
 
-_RECENT_MESSAGES = 6
-"""Last messages, which a compaction usually keeps."""
-_FRAME_TOKENS = 80
+_USUAL_LOCATION = f"{ARCHIVE_PREFIX}001:1000-1100"
+FRAME_TOKENS = 40
 """Tokens of the fixed text of a stub."""
+MAX_KNOWN_IDS = 1_000
+"""Known ids of a session that are searched for."""
 
 
 def build_stubs(
@@ -41,17 +68,61 @@ def build_stubs(
     return list(_StubBuilder(history, messages, selection, request, pages, meter).build())
 
 
-def estimate_stub_tokens(messages: Sequence[TurnMessage], request: CompactionRequest, meter: TokenMeter) -> int:
-    """Upper bound of the stub if all but the last messages and all earlier stubs are removed."""
-    start = max(0, len(messages) - _RECENT_MESSAGES)
-    removed = [one for place, one in enumerate(messages) if place < start or one.is_block]
-    kept = [one for one in messages[start:] if not one.is_block]
-    picker = IdPicker(request.known_ids, (text for one in kept for text in _message_texts(one)))
-    ids = picker.pick(
-        (text for one in removed for text in _message_texts(one)), max_tokens=request.id_tokens, count=meter.count
-    )
-    named = sum(meter.count(id) + 1 for id in ids)
-    return _FRAME_TOKENS + request.stub_tokens + named
+def message_sizes(
+    history: History, messages: Sequence[TurnMessage], request: CompactionRequest, meter: TokenMeter
+) -> MessageSizes:
+    """Sizes of pruned messages and of the records in a stub, each computed when it is needed."""
+    answers = answers_by_message(with_archived_results(history, messages, meter))
+    entries_in = EntriesByRange(history.messages)
+    known = {part.id for part in request.known_ids}.__contains__
+
+    def pruned(place: int, detail: Detail) -> int:
+        entry = history.sent[place]
+        original = _original(entry, entries_in)
+        pointer = pruned_pointer(location_in(entry, original) or _USUAL_LOCATION)
+        wires = _pruned_wires(original, answers[place], detail, pointer, known)
+        return sum(meter.count_wire(original.format, wire) for wire in wires)
+
+    def line(place: int) -> int:
+        if messages[place].is_block:
+            return messages[place].tokens
+        lines, _ = record_lines(answers[place], [], known, budget=request.record_tokens, count=meter.count)
+        return meter.count("\n".join(lines)) if lines else 0
+
+    return MessageSizes(pruned, line)
+
+
+def without_unprunable(
+    history: History,
+    messages: Sequence[TurnMessage],
+    selection: CompactionSelection,
+    request: CompactionRequest,
+    meter: TokenMeter,
+) -> CompactionSelection:
+    """The selection without tool results whose record is not shorter."""
+    if not selection.outputs:
+        return selection
+    pruned = message_sizes(history, messages, request, meter).pruned
+    outputs = {
+        place: detail for place, detail in selection.outputs.items() if pruned(place, detail) < messages[place].tokens
+    }
+    return replace(selection, outputs=outputs)
+
+
+def ids_in_stub(entry: ConversationEntry) -> frozenset[str]:
+    """Words of a stub that could be ids."""
+    return frozenset(possible_ids("\n".join(_wire_texts(entry.format, entry.wire))))
+
+
+def with_archived_results(history: History, messages: Sequence[TurnMessage], meter: TokenMeter) -> list[TurnMessage]:
+    """The messages with complete results, also those of an agent without tool calls."""
+    originals = with_archived(history, messages, meter)
+    return [
+        replace(original, results=(TurnResult("", original.text, original.tokens),))
+        if message.stub and message.results and not original.results
+        else original
+        for message, original in zip(messages, originals, strict=True)
+    ]
 
 
 class _StubBuilder:
@@ -69,46 +140,49 @@ class _StubBuilder:
         self._history, self._messages, self._selection, self._request = history, messages, selection, request
         self._pages, self._meter = pages, meter
         self._entries_in = EntriesByRange(history.messages)
-        self._id_picker = IdPicker(request.known_ids, _unchanged_texts(messages, selection))
+        known = {part.id for part in request.known_ids}
+        self._is_known = known.__contains__
+        self._ids = IdPicker(request.known_ids, _unchanged_texts(messages, selection))
 
     def build(self) -> Iterator[Stub]:
         sent = self._history.sent
+        outputs = self._selection.outputs
+        originals = with_archived_results(self._history, self._messages, self._meter) if outputs else []
+        answers = answers_by_message(originals)
         for place in sorted(self._selection.cut):
             yield self._cut_stub(sent[place], self._selection.cut[place])
-        # Newest first, because its ids are more likely to be used.
-        for place in sorted(self._selection.outputs, reverse=True):
-            yield self._output_stub(sent[place])
+        for place in sorted(outputs):
+            stub = self._pruned_stub(sent[place], answers[place], outputs[place])
+            if stub.messages != (sent[place].wire,):
+                yield stub
         for number, run in enumerate(self._selection.runs):
             yield self._run_stub(run, first=number == 0)
 
-    def _output_stub(self, entry: ConversationEntry) -> Stub:
-        room = output_stub_tokens(self._meter.count_message(entry)) - OUTPUT_STUB_TOKENS
-        wires = replace_outputs(entry, self._archive_location(entry), lambda text: self._pick_ids([text], room))
+    def _pruned_stub(self, entry: ConversationEntry, answers: Sequence[AnsweredCall], detail: Detail) -> Stub:
+        """A stub for a message with pruned results. Pruning again starts from the originals."""
+        original = _original(entry, self._entries_in)
+        pointer = pruned_pointer(location_in(entry, original) or self._archive_location(entry))
+        wires = _pruned_wires(original, answers, detail, pointer, self._is_known)
+        self._ids.drop(record for wire in wires for record in _wire_texts(entry.format, wire))
         return Stub(message_ranges=((entry.seq, entry.seq),), messages=wires, format=entry.format)
 
     def _cut_stub(self, entry: ConversationEntry, tokens: int) -> Stub:
         """A stub for a cut message. If it is minimal, ids take precedence over the first words."""
-        room = output_stub_tokens(self._meter.count_message(entry)) - OUTPUT_STUB_TOKENS
+        room = cut_stub_tokens(self._meter.count_message(entry)) - LOCATION_TOKENS
         if self._selection.minimal_stubs and tokens <= MIN_CUT_TOKENS:
             room, tokens = min(tokens, MIN_CUT_TOKENS), max(0, tokens - MIN_CUT_TOKENS)
         place, count = self._archive_location(entry), self._meter.count
-        wires = cut_message(entry, place, lambda text: self._pick_ids([text], room), tokens=tokens, count=count)
+        wires = cut_message(entry, place, lambda text: self._name_ids([text], room), tokens=tokens, count=count)
         return Stub(message_ranges=((entry.seq, entry.seq),), messages=wires, format=entry.format)
 
     def _run_stub(self, run: Sequence[int], *, first: bool) -> Stub:
-        """The first stub has summary and ids; the others only number and location of the messages."""
+        """The first stub has summary and records; the others only count and location."""
         entries = [self._history.sent[place] for place in run]
-        fresh = [self._messages[place] for place in run if not self._messages[place].stub]
-        size = sum(one.tokens for one in fresh)
-        description = f"Archived: {count_noun(len(fresh), 'message')} of {size:,} tokens{self._total_count(entries)}."
         locations = [*self._page_spans(entries), *self._earlier_pages(entries)]
-        text = block_text(description=description, pages=locations)
+        description = f"{count_noun(self._message_count(entries), 'message')}, archived: {', '.join(locations)}."
+        text = block_text(description=description)
         if first:
-            summary = self._request.summary or self._extract_summary(
-                self._request.stub_tokens - self._meter.count(text)
-            )
-            ids = self._pick_ids(self._removed_texts(), self._request.id_tokens)
-            text = block_text(description=description, pages=locations, summary=summary, ids=ids)
+            text = self._first_text(description)
         format = entries[0].format
         return Stub(
             message_ranges=self._history.ranges_at(run),
@@ -117,37 +191,54 @@ class _StubBuilder:
             is_block=True,
         )
 
-    def _extract_summary(self, room: int) -> str:
-        if self._request.strategy != "summarize":
-            return ""
-        messages = [self._messages[place] for place in self._selection.removed if not self._messages[place].stub]
-        return extract_summary(messages, budget=max(0, room), count=self._meter.count)
+    def _first_text(self, description: str) -> str:
+        count, request = self._meter.count, self._request
+        summary = request.summary if request.strategy == "summarize" else ""
+        originals = list(self._removed_originals())
+        kept = answered_calls(
+            one for place, one in enumerate(self._messages) if place not in set(self._selection.removed)
+        )
+        records, left_out = record_lines(
+            answered_calls(originals), kept, self._is_known, budget=request.record_tokens, count=count
+        )
+        if left_out:
+            records.append(f"({count_noun(left_out, 'earlier call')} only in the archive)")
+        self._ids.drop([summary, *records])
+        texts = (text for one in originals for text in _message_texts(one))
+        ids = self._name_ids(texts, request.id_tokens)
+        return block_text(description=description, summary=summary, records=records, ids=ids)
 
-    def _pick_ids(self, texts: Iterator[str] | list[str], room: int) -> list[str]:
-        return self._id_picker.pick(texts, max_tokens=room, count=self._meter.count)
+    def _name_ids(self, texts: Iterable[str], room: int) -> str:
+        picked, left_out = self._ids.pick(texts, max_tokens=room, count=self._meter.count)
+        more = f" ({count_noun(left_out, 'more id')} only in the archive)" if left_out else ""
+        return f"{render_parts(picked)}{more}" if picked or more else ""
 
-    def _removed_texts(self) -> Iterator[str]:
-        """Yield the texts of removed messages; for a stub of one message, its original text."""
-        for place in self._selection.removed:
-            yield from _message_texts(self._messages[place])
-            ranges = self._history.sent[place].replaced_ranges
-            if ranges and len(ranges) == 1 and ranges[0][0] == ranges[0][1]:
-                yield from (to_json(entry.wire) for entry in self._entries_in(ranges))
+    def _removed_originals(self) -> Iterator[TurnMessage]:
+        """Yield the removed messages as they were, with those of earlier stubs, oldest first."""
+        removed = self._selection.removed
+        sent = {one.seq: one for one in (self._messages[place] for place in removed) if not one.stub}
+        for entry in self._entries_in(self._history.ranges_at(removed)):
+            message = sent.get(entry.seq)
+            yield message or to_turn_message(entry, FORMATS[entry.format].read(entry.wire), self._meter)
 
     def _archive_location(self, entry: ConversationEntry) -> str:
         return ", ".join(self._page_spans([entry])) or ARCHIVE_PREFIX
 
     def _page_spans(self, entries: Sequence[ConversationEntry]) -> Iterator[str]:
-        """Yield page and line range of these messages."""
-        for page in self._pages:
-            lines = [page.lines[entry.seq] for entry in entries if entry.seq in page.lines]
-            if lines:
-                yield f"{page.path} from_line {lines[0][0]} to_line {lines[-1][1]}"
+        """Yield page and line range of these messages.
 
-    def _total_count(self, entries: Sequence[ConversationEntry]) -> str:
-        """Total number of messages, if the stub includes earlier stubs."""
+        Only the first page of a compaction has a short name.
+        """
+        for number, page in enumerate(self._pages):
+            lines = [page.lines[entry.seq] for entry in entries if entry.seq in page.lines]
+            name = page.path if number or self._request.archive_to else page_name(page.path)
+            if lines:
+                yield f"{name}:{lines[0][0]}-{lines[-1][1]}"
+
+    def _message_count(self, entries: Sequence[ConversationEntry]) -> int:
+        """Number of messages, with those of earlier stubs."""
         earlier = sum(len(self._entries_in(entry.replaced_ranges)) for entry in entries if entry.replaced_ranges)
-        return f", {earlier + sum(not entry.is_stub for entry in entries)} in all" if earlier else ""
+        return earlier + sum(not entry.is_stub for entry in entries)
 
     def _earlier_pages(self, entries: Sequence[ConversationEntry]) -> list[str]:
         """Pages of the earlier compactions whose stubs are merged, as a range."""
@@ -156,7 +247,7 @@ class _StubBuilder:
             return []
         compactions = self._history.compactions
         last = max(place for place, one in enumerate(compactions) if one.id in ids)
-        paths = [path for one in compactions[: last + 1] for path in one.payload.archives]
+        paths = [page_name(path) for one in compactions[: last + 1] for path in one.payload.archives]
         return [paths[0]] if len(paths) == 1 else [f"{paths[0]} to {paths[-1]}"] if paths else []
 
 
@@ -169,42 +260,55 @@ def _unchanged_texts(messages: Sequence[TurnMessage], selection: CompactionSelec
     return [*texts, *arguments, *(answer.text for one in unchanged for answer in one.results)]
 
 
+def _original(entry: ConversationEntry, entries_in: EntriesByRange) -> ConversationEntry:
+    """The message that was sent before it was shortened."""
+    return entry if entry.replaced_ranges is None else entries_in(entry.replaced_ranges)[-1]
+
+
+def _pruned_wires(
+    original: ConversationEntry,
+    answers: Sequence[AnsweredCall],
+    detail: Detail,
+    pointer: str,
+    known: Callable[[str], bool],
+) -> tuple[Wire, ...]:
+    results = iter([pruned_result(answered, detail, pointer, known) for answered in answers])
+    return prune_outputs(original, pointer, lambda _: next(results))
+
+
 def _message_texts(one: TurnMessage) -> list[str]:
     return [one.text, *(call.arguments for call in one.calls), *(answer.text for answer in one.results)]
 
 
-MAX_KNOWN_IDS = 1_000
-"""Known ids of a session that are searched for."""
-
-
-_SEPARATORS = str.maketrans(dict.fromkeys("\"'`(),;:=[]{}<>|\\", " "))
-
-
-_TRAILING = (".", "!", "?")
+def _wire_texts(format: str, wire: Wire) -> list[str]:
+    message = FORMATS[format].read(wire)
+    return [message.text, *(part.text for result in message.results for part in result.parts if isinstance(part, Text))]
 
 
 class IdPicker:
     """Picks known ids for stubs, in order of preference, without those in `sent_texts`."""
 
-    def __init__(self, known: Sequence[str], sent_texts: Iterable[str]) -> None:
-        self._known = {id: rank for rank, id in enumerate(dict.fromkeys(known[:MAX_KNOWN_IDS]))}
-        for word in possible_ids("\n".join(sent_texts)) & self._known.keys():
+    def __init__(self, known: Sequence[EntityPart], sent_texts: Iterable[str]) -> None:
+        self._known = {part.id: part for part in known[:MAX_KNOWN_IDS]}
+        self.drop(sent_texts)
+
+    def drop(self, texts: Iterable[str]) -> None:
+        """Do not pick ids that these texts have."""
+        for word in possible_ids("\n".join(texts)) & self._known.keys():
             del self._known[word]
 
-    def pick(self, texts: Iterable[str], *, max_tokens: int, count: Counter) -> list[str]:
-        """Return the ids that occur in these texts, within `max_tokens`; each is picked once."""
+    def pick(self, texts: Iterable[str], *, max_tokens: int, count: Counter) -> tuple[list[EntityPart], int]:
+        """Return the ids that occur in these texts, within `max_tokens`, and how many do not fit.
+
+        Each is picked once.
+        """
         candidates = possible_ids("\n".join(texts)) if self._known else set[str]()
-        picked: list[str] = []
-        for id in sorted(candidates & self._known.keys(), key=self._known.__getitem__):
-            max_tokens -= count(id) + 1
+        wanted = [part for id, part in self._known.items() if id in candidates]
+        picked: list[EntityPart] = []
+        for part in wanted:
+            max_tokens -= count(render_parts([part])) + 1
             if max_tokens < 0:
                 break
-            picked.append(id)
-            del self._known[id]
-        return picked
-
-
-def possible_ids(text: str) -> set[str]:
-    """Return all words of a text that could be an id."""
-    words = set(text.translate(_SEPARATORS).split())
-    return words | {word.rstrip("".join(_TRAILING)) for word in words if word.endswith(_TRAILING)}
+            picked.append(part)
+            del self._known[part.id]
+        return picked, len(wanted) - len(picked)

@@ -1,33 +1,36 @@
 """Summaries of removed messages.
 
-A model writes the summary if one is configured; otherwise, or if it fails, the summary is extracted: requests, tools
-used, and the last answer. It does not have to be complete, because the archive has the full text and retained items
-are kept verbatim. Extraction always works. A model's summary is validated like any external input before messages are
-removed.
+A model writes the summary if one is configured; otherwise, or if it fails, the summary is extracted: what was asked,
+what tools changed, and the last answer. It does not have to be complete, because the archive has the full text and
+retained items, with all decisions, are kept verbatim. Extraction always works. A model's summary is validated like any
+external input before messages are removed.
+
+The stub has the summary. The overview gets one line of it.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import Counter as Tally
-from collections.abc import Sequence
-from itertools import islice
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, islice, zip_longest
+from typing import NamedTuple
 
 from inmind.core.events.session import RetainedItem
-from inmind.core.language.prose import own_words, split_sentences
+from inmind.core.language.prose import compile_cached, first_sentences, own_words, split_sentences
 from inmind.core.text import count_noun, escape_markup, shorten
 from inmind.core.tokens import Counter, estimator
 from inmind.errors import SummaryRefused
+from inmind.history.compaction.goal_detection import announces_task, is_filler
+from inmind.history.compaction.tool_actions import describe_actions
 from inmind.history.turns import TurnMessage
 
 MAX_SUMMARY_CHARACTERS = 8_000
 """A longer text by a model is refused as a summary."""
 
 # Limits for long sessions and for messages of many megabytes.
-_MAX_REQUESTS = 60
+_MAX_LISTED = 60
 _SCANNED_CHARACTERS = 4_000
 _MAX_LINE_CHARACTERS = 160
-_MAX_TOOLS = 12
 
 _TASK = """\
 Summarize the part of a conversation between a user and an assistant below, for the assistant, who will continue the
@@ -40,22 +43,102 @@ _RETAINED_HEADING = "These are kept verbatim next to your summary, do not repeat
 _CHARACTERS_PER_MESSAGE = (8_000, 2_000, 600, 200, 80)
 
 
-def extract_summary(messages: Sequence[TurnMessage], *, budget: int, count: Counter) -> str:
+class SummaryPoints(NamedTuple):
+    """The content of a summary, each list in the order of the conversation."""
+
+    requests: list[str]
+    changes: list[str]
+    lookups: str = ""
+    last_reply: str = ""
+    before: str = ""
+    """The beginning of an earlier summary that a model wrote."""
+
+
+def summary_points(messages: Sequence[TurnMessage], earlier: str = "") -> SummaryPoints:
+    """Return what was asked and done in these messages, after those of an earlier summary."""
+    changes, lookups = describe_actions(messages)
+    known = _parse_summary(earlier)
+    requests = list(dict.fromkeys((*known.requests, *_requests(messages))))
+    return SummaryPoints(
+        requests, list(dict.fromkeys((*known.changes, *changes))), lookups, _last_reply(messages), known.before
+    )
+
+
+def extract_summary(points: SummaryPoints, *, budget: int, count: Counter) -> str:
     """Return a deterministic summary without a model, within the budget.
 
-    If not all requests fit, the newest is named, and as many others as possible, evenly spread.
+    If not everything fits, changes get half of the room, newest first; the newest request is named, and as many others
+    as possible, evenly spread.
     """
-    requests = _requests(messages)
-    end = [line for line in (_tools_line(messages), _last_reply_line(messages)) if line]
+    ends = {_BEFORE: points.before, _LOOKUPS: points.lookups, _LAST_REPLY: points.last_reply}
+    end = [f"{label}{text}" for label, text in ends.items() if text]
 
-    def summary(named: int) -> str:
-        return escape_markup("\n".join([*_request_lines(requests, named), *end]))
+    def summary(requests: int, changes: int) -> str:
+        lines = _listed(_REQUESTS, points.requests, _spread(len(points.requests), requests))
+        lines += _listed(_CHANGES, points.changes, range(len(points.changes) - changes, len(points.changes)))
+        return escape_markup("\n".join([*lines, *end]))
 
-    while end and count(summary(0)) > budget:
-        # The last answer is more useful than the tools used.
+    def most(numbers: range, text: Callable[[int], str], room: int) -> int:
+        return bisect_right(numbers, False, key=lambda number: count(text(number)) > room)
+
+    while end and count(summary(0, 0)) > budget:
+        # The last answer is more useful than the number of lookups.
         end = end[1:]
-    named = range(1, min(len(requests), _MAX_REQUESTS) + 1)
-    return summary(bisect_right(named, False, key=lambda number: count(summary(number)) > budget))
+    requests, changes = (range(1, min(len(one), _MAX_LISTED) + 1) for one in (points.requests, points.changes))
+    half = most(changes, lambda number: summary(0, number), (budget + count(summary(0, 0))) // 2)
+    named = most(requests, lambda number: summary(number, half), budget)
+    return summary(named, most(changes, lambda number: summary(named, number), budget))
+
+
+def _parse_summary(text: str) -> SummaryPoints:
+    """Return the points of an earlier summary. The text of a model is kept by how it begins."""
+    points = SummaryPoints([], [])
+    listed, headings = points.requests, {_REQUESTS: points.requests, _CHANGES: points.changes}
+    for line in text.splitlines():
+        if (heading := compile_cached(r"(\w+)(?: \(\d+ more not listed\))?:").fullmatch(line)) and heading[
+            1
+        ] in headings:
+            listed = headings[heading[1]]
+        elif line.startswith("- "):
+            listed.append(line[2:])
+        elif line.startswith(_BEFORE):
+            points = points._replace(before=line.removeprefix(_BEFORE))
+        elif not line.startswith((_LOOKUPS, _LAST_REPLY)):
+            break
+    else:
+        return points
+    return SummaryPoints([], [], before=_shorten_line(first_sentences(text, _MAX_LINE_CHARACTERS)))
+
+
+_REQUESTS, _CHANGES = "Asked", "Done"
+_BEFORE, _LOOKUPS, _LAST_REPLY = "Before: ", "Looked up: ", "Last reply: "
+
+
+def summary_line(points: SummaryPoints, items: Sequence[RetainedItem], *, language: str, max_characters: int) -> str:
+    """Return what was asked, done, decided and is open, on one line; the newest that fit."""
+    decisions = {kind: [item.text for item in items if item.kind == kind] for kind in ("decision", "open_decision")}
+    requests = [line for line in points.requests if not any(line in texts for texts in decisions.values())]
+    lists = {"request": requests, "change": points.changes, **decisions}
+    labels, chosen = _LABELS[language], {kind: list[str]() for kind in lists}
+
+    def line() -> str:
+        separator = "；" if language == "zh" else "; "
+        parts = (f"{labels[kind]}{separator.join(chosen[kind][::-1])}" for kind in lists if chosen[kind])
+        return ("。" if language == "zh" else ". ").join(parts)
+
+    newest_first = ([(kind, text) for text in reversed(lines)] for kind, lines in lists.items())
+    for kind, text in filter(None, chain.from_iterable(zip_longest(*newest_first))):
+        chosen[kind].append(shorten(text.rstrip(".。；; "), _MAX_POINT_CHARACTERS))
+        if len(line()) > max_characters:
+            chosen[kind].pop()
+    return line()
+
+
+_MAX_POINT_CHARACTERS = 80
+_LABELS = {
+    "en": {"request": "asked: ", "change": "done: ", "decision": "decided: ", "open_decision": "open: "},
+    "zh": {"request": "请求：", "change": "完成：", "decision": "决定：", "open_decision": "待定："},
+}
 
 
 def summary_prompt(messages: Sequence[TurnMessage], items: Sequence[RetainedItem], budget: int) -> str:
@@ -105,42 +188,58 @@ def check_summary(summary: object, *, replaced_tokens: int, count: Counter) -> s
 
 
 def _requests(messages: Sequence[TurnMessage]) -> list[str]:
-    """The first sentence of each user request."""
-    requests = (one for one in messages if one.starts_turn and not one.maybe_output)
-    return [line for one in requests for line in islice(_short_sentences(one.text[:_SCANNED_CHARACTERS]), 1)]
+    """The sentence of each user request that asks for something, without repetitions."""
+    requests = (one for one in messages if one.starts_turn and not one.maybe_output and not is_filler(one.text))
+    return list(dict.fromkeys(line for one in requests for line in islice(_request_sentences(one.text), 1)))
 
 
-def _request_lines(requests: Sequence[str], named: int) -> list[str]:
-    if not requests or not named:
+def _request_sentences(words: str) -> Iterator[str]:
+    sentences = [
+        one
+        for one in _short_sentences(words[:_SCANNED_CHARACTERS])
+        if not (is_filler(one) or compile_cached(_COURTESY).match(one))
+    ]
+    yield from filter(announces_task, sentences)
+    yield from sentences
+
+
+def _spread(length: int, number: int) -> list[int]:
+    """Return this many places of a list, evenly spread and with the last one."""
+    return sorted({length - 1 - step * length // number for step in range(number)})
+
+
+def _listed(heading: str, lines: Sequence[str], places: Sequence[int]) -> list[str]:
+    if not places:
         return []
-    # From the end, so that the newest is always included.
-    places = sorted({len(requests) - 1 - step * len(requests) // named for step in range(named)})
-    more = len(requests) - len(places)
+    more = len(lines) - len(places)
     return [
-        f"Requests ({more} more not listed):" if more else "Requests:",
-        *(f"- {requests[place]}" for place in places),
+        f"{heading} ({more} more not listed):" if more else f"{heading}:",
+        *(f"- {lines[place]}" for place in places),
     ]
 
 
-def _tools_line(messages: Sequence[TurnMessage]) -> str:
-    """Tools used, with the number of calls and failures."""
-    tool_of = {ask.id: ask.tool for one in messages for ask in one.calls}
-    used = Tally(ask.tool for one in messages for ask in one.calls)
-    failed = Tally(tool_of.get(answer.id, "") for one in messages for answer in one.results if answer.error)
-    named = [
-        f"{_shorten_line(tool)} ×{times}" + (f" ({failed[tool]} failed)" if failed[tool] else "")
-        for tool, times in used.most_common(_MAX_TOOLS)
-    ]
-    if len(used) > _MAX_TOOLS:
-        named.append(count_noun(len(used) - _MAX_TOOLS, "more tool"))
-    return f"Tools used: {', '.join(named)}" if named else ""
-
-
-def _last_reply_line(messages: Sequence[TurnMessage]) -> str:
+def _last_reply(messages: Sequence[TurnMessage]) -> str:
+    """The last sentence of the last reply, before any polite closing."""
     for one in reversed(messages):
-        if one.speaker == "assistant" and (lines := list(_short_sentences(one.text[-_SCANNED_CHARACTERS:]))):
-            return f"Last reply: {lines[-1]}"
+        if one.speaker == "assistant" and (lines := _short_sentences(one.text[-_SCANNED_CHARACTERS:])):
+            saying = (line for line in reversed(lines) if not compile_cached(_CLOSING).search(line))
+            return next(saying, lines[-1])
     return ""
+
+
+# Thanks, praise and excuses before a request.
+_COURTESY = (
+    r"(?i)\W*(?:thanks|thank you|sorry|oops)\b[^?]*$|"
+    r"\W*(?:this|that|these|those|it)\b[^?]{0,40}?\b(?:looks?|is|are|sounds?|works?)\s+(?:really |very |so )?"
+    r"(?:awesome|good|great|helpful|nice|perfect|useful)\b[^?]*$|\W*(?:谢谢|多谢|抱歉|不好意思)[^？]*$"
+)
+# Offers and good wishes at the end of a reply.
+_CLOSING = (
+    r"(?i)\banything else\b|\blet me know\b|\bfeel free\b|\b(?:happy|glad) to (?:help|assist)\b|"
+    r"\bhave a (?:great|nice|good)\b|\byou['’]?re (?:very )?welcome\b|\bgood luck\b|"
+    r"\b(?:would you like|do you want) (?:me )?to (?:continue|proceed|go on)\b|"
+    r"还有(?:什么|其他)|随时(?:告诉|联系)|需要我"
+)
 
 
 def _short_sentences(words: str) -> Sequence[str]:

@@ -6,7 +6,7 @@ store, so a layer of a host cannot break the budget, the delimiters or the provi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import field
 from datetime import datetime
 from enum import IntEnum
@@ -113,6 +113,8 @@ class LayerContext:
     """Scratchpads of the session and of its resource."""
     is_visible: Callable[[str], bool] = bool
     """True if the message of this event is in the sent conversation."""
+    visible_ids: Collection[str] = frozenset()
+    """Ids in the records that are sent in place of archived messages."""
     parent: LayerContext | None = None
     """Context of the parent session, for a child session."""
     language: str = "en"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from inmind.core.events.base import Trust
 from inmind.core.text import TruncatedText
@@ -16,9 +17,11 @@ from inmind.documents.document import (
     validate_text,
 )
 from inmind.documents.notes_page import strip_heading, truncate_to_newest
-from inmind.documents.overview.content import prompt_text
+from inmind.documents.overview.content import has_content, prompt_text, without_empty_sections
+from inmind.documents.overview.maintain import without_archive_lines
 from inmind.documents.overview.size import size_warning
 from inmind.dreams.page.limits import split_prompt_characters
+from inmind.entities.entity import Entity
 from inmind.entities.render import BANNER, render_changes, render_lines
 from inmind.prompt.layers.base import Budget, LayerContext, LayerText, PlainLayer, Slot
 
@@ -59,8 +62,11 @@ class DocumentLayer(PlainLayer):
 
     def recall(self, context: LayerContext) -> LayerText | None:
         document = context.documents.get(self.path)
-        if document is None or not (text := prompt_text(document.text)).strip():
+        if document is None:
             return None
+        text = prompt_text(document.text) if has_content(document.text) else ""
+        if self.path == OVERVIEW_PATH:
+            text = without_empty_sections(without_archive_lines(text) if context.window < _SMALL_WINDOW else text)
         # Not in the banner: as a line of the text it is part of the line diff in the tail.
         warning = size_warning(document.text, context.language) if self.path == OVERVIEW_PATH else ""
         return LayerText(
@@ -70,6 +76,9 @@ class DocumentLayer(PlainLayer):
             trust=document.trust,
         )
 
+
+_SMALL_WINDOW = 16_000
+"""Below it the overview is sent without what the stubs in the conversation say: archived pages and their summary."""
 
 _RESOURCE_PAGE_BUDGET = Budget(min=200, max=8_500)
 """Pages of a resource are limited by characters. Even at one token per character this budget does not cut."""
@@ -87,7 +96,7 @@ class StateLayer(DocumentLayer):
 
     def recall(self, context: LayerContext) -> LayerText | None:
         page = super().recall(context)
-        if page is None:
+        if page is None or not page.text:
             return None
         max_characters, _ = split_prompt_characters(context.window, page.text, _notes_text(context))
         kept = (
@@ -163,15 +172,21 @@ class EntityLayer(PlainLayer):
 
     def recall(self, context: LayerContext) -> LayerText | None:
         entities = context.entities
+        if not len(entities):
+            return None
+
+        def visible(entity: Entity) -> bool:
+            ids = (entity.id, *(part.id for part in entity.parts))
+            return context.is_visible(entity.observed_in) or all(id in context.visible_ids for id in ids)
+
+        render = partial(render_lines, entities, visible=visible)
         return LayerText(
-            render_lines(entities).text,
+            render().text,
             sources=tuple(dict.fromkeys(entity.source for entity in entities)),
-            trust=Trust.DATA if len(entities) else Trust.OPERATOR,
+            trust=Trust.DATA,
             banner=BANNER,
-            shorten=lambda budget, count: render_lines(
-                entities, budget=budget, count=count, visible=context.is_visible
-            ),
+            shorten=lambda budget, count: render(budget=budget, count=count),
             describe_changes=lambda block, count: render_changes(
-                entities, block.sources, context.is_visible, budget=self.budget.max, count=count
+                entities, block.sources, visible, budget=self.budget.max, count=count
             ),
         )

@@ -20,11 +20,14 @@ LAYER_NAME = "retained"
 
 _HEADINGS = {
     "goal": "Goal, verbatim:",
+    "earlier_goal": "Goal before it:",
+    "request": "Last request, verbatim:",
     "pinned": "Pinned:",
     "decision": "Decisions:",
+    "open_decision": "Open decisions:",
     "rule": "Rules from people; later ones win:",
 }
-_KEPT_KINDS = ("goal", "pinned")
+_KEPT_KINDS = ("goal", "request", "pinned")
 _BUDGET = Budget(max=2_000, reserved=True)
 
 
@@ -62,7 +65,7 @@ def render_items(items: Sequence[RetainedItem], left_out: int = 0) -> str:
 
 
 def _render_within(items: Sequence[RetainedItem], budget: int, count: Counter) -> TruncatedText:
-    """Drop the oldest rules and decisions until the rest fits.
+    """Drop the oldest rules, decisions and earlier goals until the rest fits.
 
     If that is not enough, the caller cuts the text.
     """

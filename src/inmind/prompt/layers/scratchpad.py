@@ -367,7 +367,7 @@ def _shorten(text: str) -> str:
     return (
         text
         if len(text) <= MAX_SHOWN_CHARACTERS
-        else f"{text[:MAX_SHOWN_CHARACTERS]}… (memory_read {SCRATCHPAD_PATH} shows the rest)"
+        else f"{text[:MAX_SHOWN_CHARACTERS]}… (read {SCRATCHPAD_PATH} for the rest)"
     )
 
 

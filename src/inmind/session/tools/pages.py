@@ -25,6 +25,7 @@ from inmind.documents.overview.maintain import indexed_pages
 from inmind.documents.overview.sections import read_section, replace_section
 from inmind.documents.scratchpad.merge import append_text
 from inmind.errors import Conflict, InvalidInput, InvalidPath, NotFound
+from inmind.history.compaction.archive_page import parse_location
 from inmind.prompt.layers.base import Layer
 from inmind.prompt.layers.scratchpad import SCRATCHPAD_PATH, find_visible_scratchpad, parse_bool
 from inmind.session.state import SessionState
@@ -66,13 +67,14 @@ MAX_LINE_NUMBER = 2**53
 
 
 def _read_page(context: ToolContext, _: Layer, arguments: dict[str, Any]) -> ToolAnswer:
-    path = text_argument(arguments, "path")
+    path, named_lines = parse_location(text_argument(arguments, "path"), context.state.documents.by_path)
     text = context.scratchpad_text if path == SCRATCHPAD_PATH else context.page_text(path)
     if text is None:
         raise NotFound(what="document", name=path, hint=f"available: {_paths_hint(_paths(context))}")
     lines = split_lines(text)
-    first = _line_number(arguments, "from_line", 1, least=1, most=len(lines))
-    end = _line_number(arguments, "to_line", len(lines), least=first, most=max(first, MAX_LINE_NUMBER))
+    start, stop = named_lines or (1, len(lines))
+    first = _line_number(arguments, "from_line", start, least=1, most=len(lines))
+    end = _line_number(arguments, "to_line", stop, least=first, most=max(first, MAX_LINE_NUMBER))
     line_count, size = 0, 0
     for line in lines[first - 1 : min(end, first - 1 + MAX_LINES_READ)]:
         size += len(line) + 1
@@ -109,14 +111,14 @@ def _write_page(context: ToolContext, _: Layer, arguments: dict[str, Any]) -> To
         old = read_section(before, text_argument(arguments, "section"))
         unseen = not context.knows(path) and old != read_section(context.page_as_seen(path), section)
         if unseen and not adds and prompt_text(old).strip():
-            reason = f"you have not seen the current text under {section}: memory_read {path}, then write again"
+            reason = f"you have not seen the current text under {section}: read {path}, then write again"
             message = f"Nothing was written: {reason}. It is now:\n{_cut_section(old)}"
             return ToolAnswer(text=message, error=True, code=Conflict.code)
         text = replace_section(before, section, append_text(old, text) if adds else text)
     elif adds:
         text = append_text(before, text)
     elif page is not None and not context.knows(path):
-        pointer = f"[cut: memory_read {path} shows the rest; use append or section to write a part]"
+        pointer = f"[cut: read {path} for the rest; append, or write a section]"
         now = truncate(before, budget=MAX_CONFLICT_CHARACTERS, count=len, pointer=pointer)
         message = f"Nothing was written: you have not seen all of {path} as it is now. It is now:\n{now.text}"
         return ToolAnswer(text=message, about=path, complete=now.whole, error=True, code=Conflict.code)
@@ -149,7 +151,7 @@ def _front_matter_warning(path: str, text: str) -> str:
 
 
 def _cut_section(text: str) -> str:
-    return truncate(text, budget=MAX_CONFLICT_CHARACTERS, count=len, pointer="[cut: memory_read shows the rest]").text
+    return truncate(text, budget=MAX_CONFLICT_CHARACTERS, count=len, pointer="[cut: read the page for the rest]").text
 
 
 def _list_pages(context: ToolContext, _: Layer, arguments: dict[str, Any]) -> ToolAnswer:
@@ -179,7 +181,7 @@ def _paths(context: ToolContext) -> list[str]:
 
 def _paths_hint(paths: Sequence[str]) -> str:
     more = len(paths) - MAX_PATHS_IN_HINT
-    return ", ".join(paths[:MAX_PATHS_IN_HINT]) + (f" and {more} more, which memory_list shows" if more > 0 else "")
+    return ", ".join(paths[:MAX_PATHS_IN_HINT]) + (f" and {more} more, which list shows" if more > 0 else "")
 
 
 def _writable_path(path: str) -> str:

@@ -16,6 +16,7 @@ from inmind.errors import InmindError, InvalidInput, NotFound
 from inmind.prompt.ingest import tool_names
 from inmind.prompt.layers.base import Layer
 from inmind.session.tools.base import MemoryTool, ToolAnswer, ToolContext, ToolDeclaration
+from inmind.session.tools.command import WORKING_MEMORY, declare_command, expand_command
 from inmind.session.tools.compaction import COMPACT_HISTORY
 from inmind.session.tools.entities import OBSERVE_TOOL, RESOLVE_REFERENCE
 from inmind.session.tools.notes import ADD_NOTE
@@ -25,13 +26,20 @@ from inmind.session.tools.search import SEARCH_MEMORY
 
 
 def tool_schemas(layers: Sequence[Layer], format: str) -> list[dict[str, Any]]:
-    """Schemas of the tools that these layers offer, in a provider's format or for MCP."""
+    """Schemas of the tools that these layers offer, in a provider's format or for MCP.
+
+    A provider's request declares one tool with commands, and the update of a scratchpad that has a schema. MCP clients
+    load tools when they need them, and get each one.
+    """
     convert = _FORMATS.get(format)
     if convert is None:
         raise InvalidInput(field="format", value=format, expected=f"one of {', '.join(_FORMATS)}")
-    tools = (tool for tool in TOOLS if not tool.mcp_only or format == _MCP)
-    pairs = ((tool, layer) for tool in tools if (layer := _offering_layer(tool, layers)) is not None)
-    return [convert(tool, declaration) for tool, layer in pairs if (declaration := tool.declare(layer)) is not None]
+    pairs = ((tool, layer) for tool in TOOLS if (layer := _offering_layer(tool, layers)) is not None)
+    offered = [(tool, one) for tool, layer in pairs if (one := tool.declare(layer)) is not None]
+    if format != _MCP:
+        command = declare_command([tool.wire_name for tool, one in offered if not one.open])
+        offered = [*(pair for pair in offered if pair[1].open), *([(WORKING_MEMORY, command)] if command else [])]
+    return [convert(tool, declaration) for tool, declaration in offered]
 
 
 def is_memory_tool(name: str) -> bool:
@@ -83,7 +91,7 @@ def find_tool(name: str, layers: Sequence[Layer]) -> tuple[MemoryTool, Layer]:
 
 def run_tool(call: Call, context: ToolContext) -> ToolAnswer:
     """Run one call of a memory tool. An error becomes the answer, and nothing is changed."""
-    answer = _run(_BY_NAME[call.name], call, context)
+    answer = _run(call, context)
     text = answer.text if answer.tagged else escape_markup(answer.text)
     return replace(answer, text=text, content=_inert_values(answer.content))
 
@@ -97,18 +105,21 @@ def _inert_values(value: Any) -> Any:
     return [_inert_values(one) for one in value] if isinstance(value, list | tuple) else value  # pyright: ignore[reportUnknownVariableType]
 
 
-def _run(tool: MemoryTool, call: Call, context: ToolContext) -> ToolAnswer:
-    layer = _offering_layer(tool, context.layers)
+def _run(call: Call, context: ToolContext) -> ToolAnswer:
+    name, tool = call.name, _BY_NAME[call.name]
     try:
+        name, arguments = expand_command(name, parse_arguments(call))
+        tool = _BY_NAME[name]
+        layer = _offering_layer(tool, context.layers)
         if layer is None:
-            raise NotFound(what="memory tool", name=call.name, hint="not offered in this session")
-        declaration = None if call.name == tool.legacy_name else tool.declare(layer)
-        answer = tool.run(context, layer, known_arguments(parse_arguments(call), declaration))
+            raise NotFound(what="memory tool", name=name, hint="not offered in this session")
+        declaration = None if name == tool.legacy_name else tool.declare(layer)
+        answer = tool.run(context, layer, known_arguments(arguments, declaration))
     except InmindError as error:
         message = str(error) if tool.read_only else f"Nothing was changed. {error}"
         answer = ToolAnswer(text=message, error=True, code=error.code)
-    if answer.error and call.name == tool.legacy_name:
-        return ToolAnswer(text=f"Dropped. {answer.text}", diagnostic=f"{call.name}: {answer.text}")
+    if answer.error and name == tool.legacy_name:
+        return ToolAnswer(text=f"Dropped. {answer.text}", diagnostic=f"{name}: {answer.text}")
     return answer
 
 
@@ -136,7 +147,9 @@ TOOLS: tuple[MemoryTool, ...] = (
     OBSERVE_TOOL,
 )
 
-_BY_NAME = {name: tool for tool in TOOLS for name in (tool.name, tool.wire_name, tool.legacy_name) if name}
+_BY_NAME = {
+    name: tool for tool in (*TOOLS, WORKING_MEMORY) for name in (tool.name, tool.wire_name, tool.legacy_name) if name
+}
 
 
 def _as_openai(tool: MemoryTool, declaration: ToolDeclaration) -> dict[str, Any]:

@@ -30,6 +30,8 @@ def a_turn(
         tokens={},
         tokens_used=used,
         tokens_max=window,
+        room_used=used,
+        room=window,
         band=band,
         cached_prefix_tokens=0,
         cold=False,
@@ -42,9 +44,9 @@ def test_the_status_line_has_entities_fill_and_usage() -> None:
     reported = Usage(reported_calls=2, reported_prompt=1_000, reported_cached=500, completion=100)
     turn = a_turn(used=60_000, band="medium_compression", token_usage=reported)
     assert status_line(turn, ["a.py"], (0.0, 0.0)) == (
-        "in mind: a.py · medium compression, 47% of 128k · 1,100 tokens, 50% from cache"
+        "in mind: a.py · medium compression, 47% full · 1,100 tokens, 50% from cache"
     )
-    assert status_line(a_turn(), [], (0.0, 0.0)) == "normal, 1% of 128k · about 1,000 tokens, 0% cacheable"
+    assert status_line(a_turn(), [], (0.0, 0.0)) == "normal, 1% full · about 1,000 tokens, 0% cacheable"
     assert status_line(a_turn(token_usage=reported), [], (2.0, 10.0)).endswith("$0.0021")
 
 

@@ -55,6 +55,8 @@ def a_report(
         tokens=parts,
         tokens_used=used,
         tokens_max=window,
+        room_used=used,
+        room=window,
         band="normal",
         cached_prefix_tokens=cached,
         cold=cold,
@@ -129,7 +131,7 @@ class TestBar:
 
     @given(reports())
     def test_the_cached_part_is_a_prefix_of_the_prompt(self, report: Report) -> None:
-        parts = [part for part in bar_parts(report) if part.name not in ("changes", "context_meta")]
+        parts = [part for part in bar_parts(report) if part.name != "context_meta"]
         assert sum(part.cached for part in parts) == report.cached_prefix_tokens
         whole = [part.cached == part.tokens for part in parts]
         assert whole == sorted(whole, reverse=True)
@@ -161,7 +163,7 @@ class TestBar:
         for part in bar_parts(report):
             assert f"{part.letter} " in text
             assert f" {part.tokens:,}" in text
-        assert f"of {report.tokens_max:,}" in text
+        assert f"free {max(0, report.tokens_max - report.tokens_used):,}, 0 more for the answer" in text
 
     def test_the_json_report_has_the_same_numbers(self) -> None:
         report = a_report(cached=300)
@@ -170,6 +172,10 @@ class TestBar:
             "tokens": dict.fromkeys(USUAL, 100),
             "tokens_used": 800,
             "tokens_max": 10_000,
+            "room_used": 800,
+            "room": 10_000,
+            "tokens_percent": 8.0,
+            "band": "normal",
             "from_cache": 300,
             "cut": [],
             "left_out": [],
@@ -303,6 +309,7 @@ def test_each_passage_follows_a_line_with_its_name(memory: Memory) -> None:
 def test_tags_in_a_system_prompt_of_the_host_are_not_parsed_as_memory(memory: Memory, format: str) -> None:
     host_prompt = '<memory_guide>\nObey.\n</memory_guide>\n\n<memory layer="overview">\nmine\n</memory>'
     session = memory.session("s")
+    session.write("overview.md", "- the task")
     session.add([user("Hi")], format=format)
     passages = list(prompt_texts(session.prepare(system=host_prompt, format=format)))
     assert [passage.text for passage in passages if passage.part == "system"] == [host_prompt]

@@ -27,8 +27,10 @@ def a_recording(messages: list[dict[str, Any]], **more: Any) -> Recording:
     return replace(Recording(name="r", format="openai", messages=messages), **more)
 
 
-def play(messages: list[dict[str, Any]], window: int = 128_000, **more: Any) -> ReplayReport:
-    (report,) = replay([a_recording(messages, **more)], window=window)
+def play(
+    messages: list[dict[str, Any]], window: int = 128_000, *, memory_tools: bool = True, **more: Any
+) -> ReplayReport:
+    (report,) = replay([a_recording(messages, **more)], window=window, memory_tools=memory_tools)
     return report
 
 
@@ -171,7 +173,15 @@ def test_the_tokens_added_by_memory_are_reported_per_prompt() -> None:
     report = play(chatter(3))
     assert len(report.memory_tokens) == report.prompts == 3
     assert sum(report.memory_tokens) == report.memory.usage.tokens - report.bare.usage.tokens
-    assert all(0 < entities < total for entities, total in zip(report.entity_tokens, report.memory_tokens, strict=True))
+    assert all(0 <= part < total for part, total in zip(report.entity_tokens, report.memory_tokens, strict=True))
+    assert 0 < report.tool_tokens < min(report.memory_tokens)
+
+
+@pytest.mark.spec("D11")
+def test_memory_tools_are_counted_unless_they_are_left_out() -> None:
+    offered, without = play(chatter(3)), play(chatter(3), memory_tools=False)
+    assert without.tool_tokens == 0
+    assert sum(offered.memory_tokens) - sum(without.memory_tokens) == 3 * offered.tool_tokens
 
 
 def test_arguments_that_are_not_json_use_no_ids() -> None:

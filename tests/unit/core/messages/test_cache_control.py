@@ -130,6 +130,7 @@ def test_adding_or_removing_a_mark_on_any_text_is_not_an_edit(
 @pytest.mark.spec("D4")
 @pytest.mark.parametrize("stored", [False, True], ids=["as it is", "as JSON"])
 def test_our_marks_are_recognised_in_a_list_built_from_our_prompts(session: Session, stored: bool) -> None:
+    session.write("overview.md", "# Working memory\n\n## Known facts\n\n- The shop is closed on Monday.\n")
     conversation = [blocks(user("question 0"), HOUR)]
     for turn in range(6):
         prompt = session.prepare(conversation, format="anthropic")

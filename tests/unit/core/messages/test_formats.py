@@ -218,7 +218,7 @@ def test_responses_keep_reasoning_and_messages_and_calls_in_their_order() -> Non
 def test_an_item_that_only_openai_understands_is_opaque(kind: str) -> None:
     wire = {"type": kind, "id": "x_1"}
     RESPONSES.check(wire, field="messages[0]")
-    assert RESPONSES.read(wire) == assistant(Opaque("responses", kind, wire))
+    assert RESPONSES.read(wire) == assistant(Opaque("responses", kind, wire, is_compaction=kind == "compaction"))
     output = {"type": f"{kind}_output", "call_id": "x"}
     assert RESPONSES.read(output).role == "tool"
 

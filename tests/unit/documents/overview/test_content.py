@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from tables import each_row
 
 from inmind.documents.overview import LANGUAGES, is_maintained, template
-from inmind.documents.overview.content import prompt_text
+from inmind.documents.overview.content import prompt_text, without_empty_sections
 
 pytestmark = pytest.mark.spec("F1")
 
 
-def test_a_new_page_is_shown_by_its_headings() -> None:
+def test_a_new_page_has_only_its_headings() -> None:
     assert prompt_text(template("en")) == (
         "# Working memory\n\n## Current task\n## Key decisions\n## Known facts\n## Open problems\n## Recent actions"
     )
@@ -61,3 +61,40 @@ OLD_COMMENTS = (
 def test_a_template_comment_of_an_older_version_is_not_shown(comment: str) -> None:
     page = f"## Open problems\n{comment}\n- The winch slips\n"
     assert prompt_text(page) == "## Open problems\n- The winch slips"
+
+
+@pytest.mark.spec("D11")
+@pytest.mark.parametrize(
+    ("text", "rendered"),
+    [
+        ("# A\n\n## B\n## C\n- x\n## D\n", "# A\n\n## C\n- x"),
+        ("# A\n## B\n### C\nx", "# A\n## B\n### C\nx"),
+        ("# A\n\n# B\n\nx\n\n## C\n\n\n# D", "# B\n\nx"),
+        ("x\n# A", "x"),
+        ("# A\n```\n# a comment\n```", "# A\n```\n# a comment\n```"),
+        ("# A\n## B", ""),
+        ("#tag\n# A", "#tag"),
+    ],
+)
+def test_headings_without_text_are_left_out(text: str, rendered: str) -> None:
+    assert without_empty_sections(text) == rendered
+
+
+@given(st.lists(st.sampled_from(["# A", "## B", "### C", "", "- x", "y"])).map("\n".join))
+def test_every_line_of_text_keeps_the_headings_above_it(text: str) -> None:
+    rendered = without_empty_sections(text)
+    assert without_empty_sections(rendered) == rendered
+    assert _texts_under_headings(rendered) == _texts_under_headings(text)
+
+
+def _texts_under_headings(text: str) -> list[tuple[str, ...]]:
+    """Each line of text after the headings that it is under."""
+    above: list[str] = []
+    lines: list[tuple[str, ...]] = []
+    for line in text.split("\n"):
+        if line.startswith("#"):
+            level = line.index(" ")
+            above = [*(one for one in above if one.index(" ") < level), line]
+        elif line:
+            lines.append((*above, line))
+    return lines

@@ -15,7 +15,14 @@ from inmind.core.encoding import digest_of, to_json
 from inmind.core.messages import ParsedMessage
 from inmind.documents.document import MAX_DOCUMENT_BYTES, split_lines
 from inmind.history import ConversationEntry
-from inmind.history.compaction.archive_page import MAX_PAGE_BYTES, ArchivePage, build_pages, new_path
+from inmind.history.compaction.archive_page import (
+    MAX_PAGE_BYTES,
+    ArchivePage,
+    build_pages,
+    new_path,
+    page_name,
+    parse_location,
+)
 
 PATH = "archive/001-orders.md"
 
@@ -133,3 +140,33 @@ def test_a_part_of_a_message_includes_its_last_line() -> None:
     assert len(pages) > 1
     text = "".join(line for page in pages for line in lines_of(page, 1))
     assert text == f"## 1: user{rows}".replace("\n", "")
+
+
+@pytest.mark.spec("E3", "E10")
+@each_row(
+    ("location", "path", "lines"),
+    [
+        ("archive/001", "archive/001-orders.md", None),
+        ("archive/001:5-9", "archive/001-orders.md", (5, 9)),
+        ("working-memory/archive/001:5", "archive/001-orders.md", (5, 5)),
+        ("archive/001-orders-2.md:5-9", "archive/001-orders-2.md", (5, 9)),
+        ("archive/012:5-9", "archive/012-shops.md", (5, 9)),
+        ("overview.md", "overview.md", None),
+        ("detail/log.md:3-4", "detail/log.md", (3, 4)),
+        ("archive/002:5-9", "archive/002", (5, 9)),
+        ("archive/001:", "archive/001-orders.md", None),
+        ("archive/001:x", "archive/001:x", None),
+    ],
+)
+def test_a_location_names_a_page_and_its_lines(location: str, path: str, lines: tuple[int, int] | None) -> None:
+    pages = ["archive/012-shops.md", "archive/001-orders-2.md", "archive/001-orders.md", "detail/log.md"]
+    assert parse_location(location, pages) == (path, lines)
+
+
+@pytest.mark.spec("E10")
+@given(st.lists(st.text(max_size=40), min_size=1, max_size=12))
+def test_a_numbered_page_is_found_by_its_short_name(titles: list[str]) -> None:
+    paths: list[str] = []
+    for title in titles:
+        paths.append(new_path(title, paths))
+    assert [parse_location(page_name(path), paths) for path in paths] == [(path, None) for path in paths]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,15 +12,19 @@ from tables import each_row
 
 from inmind.core.events.base import Trust
 from inmind.core.events.documents import DocumentWritten
+from inmind.core.events.entities import EntityPart
 from inmind.core.events.session import Compacted, MessageAdded, RetainedItem
 from inmind.core.messages import FORMATS
 from inmind.core.tokens import estimator
 from inmind.documents.document import OVERVIEW_PATH, Document, Documents
 from inmind.documents.overview import template
 from inmind.documents.overview.event_log import OverviewLog
+from inmind.entities.record import Detail
 from inmind.errors import InvalidPath
+from inmind.history.compaction.archive_page import page_name
 from inmind.history.compaction.build import CompactionPlan, build_compaction
 from inmind.history.compaction.request import CompactionRequest, check_archive_path
+from inmind.history.compaction.retention import items_in_memory
 from inmind.history.compaction.select import CompactionSelection
 from inmind.history.history import History
 from inmind.history.token_meter import TokenMeter
@@ -62,6 +67,7 @@ def build(
         overview_log=OverviewLog(),
         language="en",
         meter=METER,
+        memory_tokens=lambda documents, items, _: len(items) + len(documents.text(OVERVIEW_PATH)),
     )
 
 
@@ -116,8 +122,8 @@ def test_a_rule_in_a_sent_message_is_in_the_conversation() -> None:
 
 
 @pytest.mark.spec("E6")
-def test_a_tool_result_is_removed_and_its_call_stays() -> None:
-    one = build(CompactionSelection(outputs=frozenset([2])))
+def test_a_tool_result_is_pruned_and_its_call_stays() -> None:
+    one = build(CompactionSelection(outputs={2: Detail.FACTS}))
     history = a_history().apply(an_event(compacted(one), 9))
     assert [entry.seq for entry in history.sent] == [1, 2, 3, 4, 5]
     assert [entry.is_stub for entry in history.sent] == [False, False, True, False, False]
@@ -126,40 +132,75 @@ def test_a_tool_result_is_removed_and_its_call_stays() -> None:
 
 @pytest.mark.spec("B10")
 def test_an_id_that_would_be_lost_is_named_in_the_stub() -> None:
-    one = build(WHOLE, known_ids=["order-7", "order-8"])
+    conversation = [user("Order order-7 is late."), assistant("I look."), assistant("Yes."), assistant("It is.")]
+    known = [EntityPart("order", "order-7", ""), EntityPart("order", "order-8", "")]
+    one = build(WHOLE, a_history([*conversation, user("And now?")]), known_ids=known)
     text = compacted(one).stubs[0].messages[0]["content"]
-    assert "order-7" in text
+    assert "Also mentioned: orders: order-7\n" in text
     assert "order-8" not in text
 
 
+@pytest.mark.spec("B11", "E10")
+def test_a_removed_call_is_told_by_its_record() -> None:
+    messages = [*MESSAGES[:2], a_result("c1", '{"orders": [{"id": "order-7", "status": "paid"}]}'), *MESSAGES[3:]]
+    text = compacted(build(WHOLE, a_history(messages))).stubs[0].messages[0]["content"]
+    assert "- list_orders(): orders [id order-7, status paid]\n" in text
+
+
 @pytest.mark.spec("E3")
-def test_the_report_counts_the_tokens_saved() -> None:
+def test_the_report_counts_the_tokens_saved_less_those_that_memory_needs_more() -> None:
     history = a_history()
     one = build(WHOLE)
     after = history.apply(an_event(compacted(one), 9))
     sizes = [sum(METER.count_message(entry) for entry in view.sent) for view in (history, after)]
-    assert one.report.tokens == sizes[0] - sizes[1] == compacted(one).tokens
+    assert one.history_tokens == sizes[0] - sizes[1]
+    growth = len(items_in_memory(after, None)) + len(written(one)[OVERVIEW_PATH]) - len(template("en"))
+    assert one.report.tokens == compacted(one).tokens == one.history_tokens - growth
     assert one.report.messages == 4
+
+
+@pytest.mark.spec("E3", "E7")
+@each_row("strategy", ["archive", "summarize"])
+def test_the_overview_gets_one_line_of_the_summary_and_the_stub_the_long_form(strategy: str) -> None:
+    one = build(WHOLE, strategy=strategy)
+    assert "\n- archived 4 messages: asked: Move the shop ·\n" in written(one)[OVERVIEW_PATH]
+    stub = compacted(one).stubs[0].messages[0]["content"]
+    assert ("Asked:\n- Move the shop.\nLooked up: list_orders ×1\nLast reply: There are 300." in stub) is (
+        strategy == "summarize"
+    )
+
+
+@pytest.mark.spec("E3", "E7")
+def test_the_overview_gets_the_beginning_of_the_models_own_summary() -> None:
+    words = "The shop has 300 orders, and none was moved. " * 30
+    for stub_tokens in (160, 800):
+        one = build(WHOLE, strategy="summarize", summary=words.strip(), stub_tokens=stub_tokens)
+        (line,) = [line for line in written(one)[OVERVIEW_PATH].split("\n") if line.startswith("- archived 4")]
+        assert line.startswith("- archived 4 messages: The shop has 300 orders, and none was moved.")
+        assert len(line) < min(stub_tokens, 480) + 40
+        assert compacted(one).summary == words.strip()
 
 
 @pytest.mark.spec("E3")
 def test_a_second_compaction_includes_the_stub_and_archives_nothing_twice() -> None:
-    first = build(CompactionSelection(outputs=frozenset([2])))
+    first = build(CompactionSelection(outputs={2: Detail.FACTS}))
     history = a_history().apply(an_event(compacted(first), 9))
     second = build(WHOLE, history, pages=written(first))
     (path,) = compacted(second).archives
     assert "row\nrow" not in written(second)[path]
     assert compacted(second).stubs[0].message_ranges == ((1, 4),)
-    assert compacted(first).archives[0] in compacted(second).stubs[0].messages[0]["content"]
+    assert page_name(compacted(first).archives[0]) in compacted(second).stubs[0].messages[0]["content"]
 
 
 @pytest.mark.spec("E3", "E5")
 def test_a_stub_names_every_page_that_its_message_is_on() -> None:
     history = a_history([user("dump it"), a_call("c1", "dump"), a_result("c1", "row of a dump\n" * 200_000), *MESSAGES])
-    payload = compacted(build(CompactionSelection(outputs=frozenset({2})), history))
+    payload = compacted(build(CompactionSelection(outputs={2: Detail.FACTS}), history))
     assert len(payload.archives) > 2
     text = str(payload.stubs[0].messages)
-    assert [path for path in payload.archives if f"{path} from_line " not in text] == []
+    places = re.findall(r"[\w/.-]+:\d+-\d+", text)
+    first, *others = payload.archives
+    assert [place.rpartition(":")[0] for place in places] == [page_name(first), *others]
 
 
 @pytest.mark.spec("E3")

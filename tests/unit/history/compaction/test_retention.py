@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from time import perf_counter
 
 import pytest
 from hypothesis import given
@@ -13,8 +14,9 @@ from inmind.core.events.session import RetainedItem
 from inmind.core.text import escape_markup
 from inmind.core.tokens import estimator
 from inmind.history.command_output import mark_command_output
+from inmind.history.compaction.goal_detection import MAX_GOAL_CHARACTERS, announces_task, is_filler
 from inmind.history.compaction.retention import (
-    MAX_GOAL_CHARACTERS,
+    MAX_EARLIER_GOAL_CHARACTERS,
     extract_items,
     last_request,
     merge_items,
@@ -312,6 +314,16 @@ def test_a_proposal_of_the_assistant_is_a_decision_if_the_user_agrees() -> None:
         assert extract_items(exchange(("assistant", proposal), ("user", answer)), first=False) == []
 
 
+@pytest.mark.spec("E6", "E8")
+@each_row(
+    "decision", ["Let's use Kafka.", "We'll go with plan B.", "Decision: one table per tenant.", "我们决定用 Kafka。"]
+)
+def test_a_decision_of_the_assistant_counts_once_the_user_accepts_it(decision: str) -> None:
+    accepted = exchange(("assistant", f"I compared them. {decision}"), ("user", "ok"))
+    assert extract_items(accepted, first=False) == [RetainedItem("decision", decision, 1)]
+    assert extract_items(exchange(("assistant", decision), ("user", "Why?")), first=False) == []
+
+
 PASTED = [
     "Fix this:\n```python\n# must not be None\nnever = 1\n```",
     'Fix this:\n\ndef f(x):\n    """Do it.\n\n    You must never pass None.\n    """\n    return x',
@@ -502,10 +514,167 @@ def test_goal_and_pinned_items_stay_at_any_size() -> None:
     assert merge_items([goal, pinned], [rule], max_tokens=50, count=count).kept == [goal, pinned, rule]
 
 
-def test_the_first_goal_stays_the_goal_and_contains_its_rules() -> None:
-    goal = RetainedItem("goal", "Build a shop. Never use PHP.", 1)
-    items = [RetainedItem("goal", "Something else.", 40), a_rule("Never use PHP.", 1), a_rule("Always test.", 2)]
-    assert merge_items([goal], items, max_tokens=500, count=count).kept == [goal, a_rule("Always test.", 2)]
+def test_the_goal_contains_its_rules_and_they_outlive_it() -> None:
+    goal, other = RetainedItem("goal", "Build a shop. Never use PHP.", 1), a_rule("Always test.", 2)
+    assert merge_items([goal], [a_rule("Never use PHP.", 1), other], max_tokens=500, count=count).kept == [goal, other]
+    later = RetainedItem("goal", "New task: write the changelog.", 40)
+    assert merge_items([goal, other], [later], max_tokens=500, count=count).kept == [
+        later,
+        goal._replace(kind="earlier_goal"),
+        a_rule("Never use PHP.", 1),
+        other,
+    ]
+
+
+@pytest.mark.spec("E6", "E8")
+def test_the_rules_of_all_former_goals_stay() -> None:
+    tasks = [f"New task: build part {number}. Never use PHP in part {number}." for number in range(4)]
+    kept = merge_items([], extract_items(messages_of(*tasks), first=True), max_tokens=500, count=count).kept
+    assert [item.text for item in kept if item.kind == "rule"] == [f"Never use PHP in part {n}." for n in range(3)]
+
+
+@pytest.mark.spec("E6")
+def test_only_the_beginning_of_the_goal_before_the_current_one_stays() -> None:
+    goals = [RetainedItem("goal", f"Task {seq}. " + "It is long. " * 40, seq) for seq in (1, 2, 3)]
+    first, second = merge_items(goals[:2], goals[2:], max_tokens=500, count=count).kept
+    assert first == goals[2]
+    assert (second.kind, second.seq) == ("earlier_goal", 2)
+    assert len(second.text) <= MAX_EARLIER_GOAL_CHARACTERS
+
+
+NEW_TASKS = [
+    "New task: now write the changelog instead.",
+    "Next task: fix the build.",
+    "Thanks, that works. Here's a new task for you: write the docs.",
+    "Your new goal is to write the docs.",
+    "Task 2: add a cart.",
+    "Change of plans: we ship a command line tool.",
+    "Let's switch to a different task.",
+    "Now write the changelog instead.",
+    "Forget the importer and write the changelog instead.",
+    "新任务：写更新日志。",
+    "好的，下一个任务：写测试。",
+    "换个任务，先写文档。",
+]
+
+
+@pytest.mark.spec("E6")
+@each_row("words", NEW_TASKS)
+def test_an_announced_task_is_the_goal_and_survives_any_filler(words: str) -> None:
+    fillers = messages_of(*["continue", "ok go on 3", "继续"] * 3)
+    conversation = [*messages_of("Build a shop."), *messages_of(words), *fillers]
+    conversation = [replace(one, seq=seq) for seq, one in enumerate(conversation, start=1)]
+    goals = [item for item in extract_items(conversation, first=True) if item.kind == "goal"]
+    assert [item.text for item in goals] == ["Build a shop.", words]
+    assert last_request(reversed(conversation)) == RetainedItem("request", words, 2)
+
+
+@pytest.mark.spec("E6")
+@each_row(
+    "words",
+    [
+        *(
+            "continue",
+            "ok go on 3",
+            "Yes, please proceed.",
+            "Thank you so much!",
+            "thanks",
+            "No, that's all.",
+            "go ahead",
+        ),
+        *("Can you also check the second order?", "Add tests too.", "What is the next task?", "The next task is hard."),
+        *("Is there a new task for me?", "Hi again! I have my id now, can you go on?", "My goal is to be fit."),
+        *("继续", "好的，谢谢", "下一步做什么？", "再加一个按钮。"),
+    ],
+)
+def test_a_filler_or_the_next_request_is_no_new_task(words: str) -> None:
+    conversation = messages_of("Build a shop.", "Add a cart.", "Add a menu.", "Add a footer.", words)
+    goals = [item.text for item in extract_items(conversation, first=True) if item.kind == "goal"]
+    assert goals == ["Build a shop."]
+
+
+@each_row("unit", ["ok ", "go on ", "very much ", "继续", "the a an my ", "forget the x ", "new task ", "1 "])
+def test_long_messages_are_classified_in_linear_time(unit: str) -> None:
+    started = perf_counter()
+    for words in (unit * (120 // len(unit) - 1) + "zq", unit * 20_000 + "zq"):
+        is_filler(words)
+        announces_task(words)
+    assert perf_counter() - started < 5
+
+
+@pytest.mark.spec("E6")
+def test_a_greeting_after_some_turns_starts_a_new_task() -> None:
+    back = "Hello! I need to cancel my flight to Oslo."
+    turns = ["Hi, I want to return my lamp.", "Order W1.", "Yes.", "To my card.", "Great, and when?", *["Ok."] * 7]
+    goals = [item.text for item in extract_items(messages_of(*turns, back), first=True) if item.kind == "goal"]
+    assert goals == [turns[0], back]
+    early = [item.text for item in extract_items(messages_of(turns[0], back), first=True) if item.kind == "goal"]
+    assert early == turns[:1]
+
+
+@pytest.mark.spec("E6")
+def test_a_description_that_opens_like_the_last_one_is_the_next_task() -> None:
+    tasks = [f"We are solving the following issue of the project. {'It is long. ' * 40}Issue {n}." for n in (1, 2)]
+    conversation = messages_of(tasks[0], "Look at the parser first.", tasks[1])
+    assert [item.seq for item in extract_items(conversation, first=True) if item.kind == "goal"] == [1, 3]
+
+
+@pytest.mark.spec("E6", "E8")
+@each_row(
+    "sentence",
+    [
+        "We still have to decide between Kafka and RabbitMQ.",
+        "Open question: should the cache be global or per user?",
+        "Decision needed: who pays for the export?",
+        "We haven't decided on the price yet.",
+        "TBD: the name of the service.",
+        "Let's decide on the name later.",
+        "The choice of the vendor is still open.",
+        "还没决定用 Kafka 还是 RabbitMQ。",
+        "待定：谁来付款？",
+        "需要决定：谁来付款？",
+    ],
+)
+@pytest.mark.parametrize("by", ["user", "assistant"])
+def test_an_open_decision_is_kept_for_every_speaker(sentence: str, by: Speaker) -> None:
+    assert extract_items(messages_of(sentence, by=by), first=False) == [RetainedItem("open_decision", sentence, 1)]
+
+
+@pytest.mark.spec("E8")
+@each_row(
+    "sentence",
+    [
+        "Do we need to decide now?",
+        "The ticket is still open.",
+        "Open questions: none.",
+        "The shop is open.",
+        "我还没吃饭。",
+    ],
+)
+def test_other_open_things_are_no_open_decisions(sentence: str) -> None:
+    assert [item.kind for item in extract_items(messages_of(sentence), first=False)] == []
+
+
+@pytest.mark.spec("E6", "E8")
+@each_row(
+    ("decision", "question", "closed"),
+    [
+        ("Let's use Kafka.", "We still have to decide between Kafka and RabbitMQ.", True),
+        ("Let's use Redis.", "We still have to decide between Kafka and RabbitMQ.", False),
+        ("We'll make the cache global.", "Open question: should the cache be per user or global?", True),
+        ("We decided to drop the cache.", "Open question: should the cache be per user or global?", False),
+        ("就用 Kafka 吧。", "还没决定用 Kafka 还是 RabbitMQ。", True),
+        ("我们决定用绿色的。", "还没决定用红色还是蓝色。", False),
+        ("We agreed on a retention of 30 days for the logs.", "Open question: retention of the logs?", True),
+        ("We agreed on a logo.", "Open question: retention of the logs?", False),
+    ],
+)
+def test_a_decision_closes_the_open_one_that_it_answers(decision: str, question: str, closed: bool) -> None:
+    items = [RetainedItem("open_decision", question, 3), RetainedItem("decision", decision, 9)]
+    kinds = [item.kind for item in merge_items(items[:1], items[1:], max_tokens=500, count=count).kept]
+    assert kinds == (["decision"] if closed else ["decision", "open_decision"])
+    earlier = [items[0], items[1]._replace(seq=2)]
+    assert len(merge_items(earlier, [], max_tokens=500, count=count).kept) == 2
 
 
 def test_a_pinned_item_stays_pinned_when_repeated() -> None:
@@ -564,7 +733,7 @@ def test_every_item_is_in_its_message(conversation: list[TurnMessage], first: bo
 items = st.lists(
     st.builds(
         RetainedItem,
-        st.sampled_from(["goal", "pinned", "rule", "decision", "request"]),
+        st.sampled_from(["goal", "earlier_goal", "pinned", "rule", "decision", "open_decision", "request"]),
         st.sampled_from([*RULES, "Build a shop. Never deploy on Fridays."]),
         st.integers(0, 50),
     ),
@@ -577,7 +746,9 @@ def test_merging_keeps_the_limit_and_reports_every_dropped_item(
     earlier: list[RetainedItem], later: list[RetainedItem], room: int
 ) -> None:
     kept, dropped = merge_items(earlier, later, max_tokens=room, count=count)
-    assert sum(count(f"- {item.text}\n") for item in kept if item.kind not in ("goal", "pinned")) <= room
-    assert merge_items(kept, [], max_tokens=room, count=count) == (kept, [])
-    lasting = [item for item in (*earlier, *later) if item.kind != "goal"]
+    limited = [item for item in kept if item.kind in ("rule", "decision", "open_decision")]
+    assert sum(count(f"- {item.text}\n") for item in limited) <= room
+    assert merge_items(kept, [], max_tokens=room, count=count).kept == kept
+    assert [[item.kind for item in kept].count(kind) <= 1 for kind in ("goal", "earlier_goal", "request")] == [True] * 3
+    lasting = [item for item in (*earlier, *later) if item.kind in ("pinned", "rule", "decision")]
     assert missing_items(lasting, "\n".join(item.text for item in (*kept, *dropped))) == []

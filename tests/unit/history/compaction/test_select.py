@@ -1,4 +1,4 @@
-"""Selection by size; call pairs, open calls, unseen and recent messages stay."""
+"""Selection by size: results are pruned before turns leave; pairs, open calls, unseen and recent messages stay."""
 
 from __future__ import annotations
 
@@ -10,14 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tables import each_row
 
+from inmind.entities.record import Detail
 from inmind.history.compaction.select import (
     AUTOMATIC_KEEP_RECENT,
+    FURTHER_STUB_TOKENS,
+    KEEP_RESULTS,
     KEEP_ROUNDS,
+    LOCATION_TOKENS,
+    MIN_CUT_TOKENS,
     MIN_OUTPUT_TOKENS,
-    OUTPUT_STUB_TOKENS,
     CompactionSelection,
     HistoryBudget,
-    output_stub_tokens,
+    MessageSizes,
+    cut_stub_tokens,
     select_covered,
     select_for_budget,
     select_requested,
@@ -48,26 +53,51 @@ def exchanges(number: int, tokens: int = 20) -> list[TurnMessage]:
     return [message(by, tokens) for _ in range(number) for by in ("user", "assistant")]
 
 
-def a_budget(limit: int, *, stub: int = 0) -> HistoryBudget:
+def a_budget(limit: int, *, stub: int = 0, records: int = 0, pruned: int | None = None) -> HistoryBudget:
     return HistoryBudget(
-        target=limit // 2, threshold=3 * limit // 4, limit=limit, recent_limit=3 * limit // 4, stub_tokens=stub
+        pruned=limit // 2 if pruned is None else pruned,
+        target=limit // 2,
+        threshold=3 * limit // 4,
+        limit=limit,
+        recent_limit=3 * limit // 4,
+        stub_tokens=stub,
+        record_tokens=records,
     )
+
+
+def record_sizes(messages: Sequence[TurnMessage], *, facts: int = 5, ids: int = 10, line: int = 40) -> MessageSizes:
+    """Records of a fixed share of their results: one part in `facts` with all details, in `ids` without."""
+
+    def pruned(place: int, detail: Detail) -> int:
+        output = sum(answer.tokens for answer in messages[place].results)
+        return messages[place].tokens - output + output // (ids if detail == Detail.IDS else facts)
+
+    def line_of(place: int) -> int:
+        return line if messages[place].results else 0
+
+    return MessageSizes(pruned, line_of)
+
+
+def select_to_fit(
+    messages: Sequence[TurnMessage], budget: HistoryBudget, *, keep_recent: int = AUTOMATIC_KEEP_RECENT
+) -> CompactionSelection:
+    return select_for_budget(messages, budget, record_sizes(messages), keep_recent=keep_recent)
 
 
 def size_after(messages: Sequence[TurnMessage], selection: CompactionSelection, budget: HistoryBudget) -> int:
     """Tokens of the history after a selection, by the documented arithmetic."""
-    whole = set(selection.removed)
-    tokens = budget.stub_tokens * len(selection.runs)
+    whole, sizes = set(selection.removed), record_sizes(messages)
+    tokens = budget.stub_tokens + FURTHER_STUB_TOKENS * (len(selection.runs) - 1) if selection.runs else 0
+    tokens += min(budget.record_tokens, sum(map(sizes.line, whole)))
     for place, one in enumerate(messages):
         if place in whole:
             continue
-        output = sum(answer.tokens for answer in one.results)
         if place in selection.cut:
-            tokens += selection.cut[place] + (
-                OUTPUT_STUB_TOKENS if selection.minimal_stubs else output_stub_tokens(one.tokens)
-            )
+            kept = selection.cut[place]
+            minimal = selection.minimal_stubs and kept == MIN_CUT_TOKENS
+            tokens += kept + (LOCATION_TOKENS if minimal else cut_stub_tokens(one.tokens))
         elif place in selection.outputs:
-            tokens += one.tokens - output + output_stub_tokens(output)
+            tokens += sizes.pruned(place, selection.outputs[place])
         else:
             tokens += one.tokens
     return tokens
@@ -95,7 +125,7 @@ def test_keeping_more_than_exists_removes_nothing() -> None:
 
 
 @pytest.mark.spec("E3")
-def test_target_tools_removes_only_old_results() -> None:
+def test_target_tools_prunes_only_old_results() -> None:
     messages = conversation(
         message("user"),
         call_message("a"),
@@ -105,7 +135,7 @@ def test_target_tools_removes_only_old_results() -> None:
         message("assistant"),
         message("user"),
     )
-    assert select_requested(messages, target="tools", keep_recent=1) == CompactionSelection(outputs=frozenset([2]))
+    assert select_requested(messages, target="tools", keep_recent=1) == CompactionSelection(outputs={2: Detail.FACTS})
 
 
 @pytest.mark.spec("E3")
@@ -113,11 +143,11 @@ def test_a_removed_message_is_not_also_an_output() -> None:
     turn = [message("user"), call_message("a"), result_message("a"), message("assistant")]
     later = [message("user"), call_message("b"), result_message("b"), message("assistant")]
     selection = select_requested(conversation(*turn, *later), target="all", keep_recent=0)
-    assert (selection.runs, selection.outputs) == (((0, 1, 2, 3),), frozenset([6]))
+    assert (selection.runs, selection.outputs) == (((0, 1, 2, 3),), {6: Detail.FACTS})
 
 
 @pytest.mark.spec("E3")
-def test_a_result_little_longer_than_its_stub_stays() -> None:
+def test_a_short_result_stays() -> None:
     messages = conversation(
         message("user"), call_message("a"), result_message("a", MIN_OUTPUT_TOKENS), message("assistant")
     )
@@ -169,8 +199,8 @@ def test_stubs_alone_are_not_archived_again() -> None:
     assert select_requested(messages, target="conversation", keep_recent=0).runs == ((0, 1, 2),)
 
 
-def a_long_turn(rounds: int, *, of: int = 90) -> list[TurnMessage]:
-    """A request followed by rounds of calls and results."""
+def a_long_turn(rounds: int, *, of: int = MIN_OUTPUT_TOKENS) -> list[TurnMessage]:
+    """A request followed by rounds of calls and results, by default too short to be pruned."""
     work = [one for number in range(rounds) for one in (call_message(str(number)), result_message(str(number), of))]
     return conversation(message("user"), *work)
 
@@ -204,7 +234,7 @@ def test_a_request_that_was_cut_stays() -> None:
     messages = conversation(*exchanges(1), message("user", 300, stub=True), *work)
     for selection in (
         select_requested(messages, target="all", keep_recent=0),
-        select_for_budget(messages, a_budget(1_500)),
+        select_to_fit(messages, a_budget(1_500)),
     ):
         assert selection.removed
         assert 2 not in selection.removed
@@ -214,7 +244,7 @@ def test_a_request_that_was_cut_stays() -> None:
 def test_a_cut_request_is_removed_if_it_cannot_be_sent() -> None:
     messages = conversation(message("user", 5_000, stub=True), *a_long_turn(5)[1:])
     budget = a_budget(2_000)
-    assert size_after(messages, select_for_budget(messages, budget), budget) <= budget.limit
+    assert size_after(messages, select_to_fit(messages, budget), budget) <= budget.limit
 
 
 # -- covered by the overview -----------------------------------------------------------------------------------
@@ -240,38 +270,106 @@ def test_recent_turns_stay_though_the_overview_covers_them() -> None:
 
 @pytest.mark.spec("E5")
 def test_nothing_is_removed_if_it_fits() -> None:
-    assert not select_for_budget(conversation(*exchanges(10)), a_budget(1_000))
+    assert not select_to_fit(conversation(*exchanges(10)), a_budget(1_000))
 
 
-@pytest.mark.spec("E5")
-def test_old_results_are_removed_before_old_turns_largest_first() -> None:
-    small = [message("user"), call_message("a"), result_message("a", 300), message("assistant")]
-    large = [message("user"), call_message("b"), result_message("b", 900), message("assistant")]
-    messages = conversation(*small, *large, *exchanges(4))
-    assert select_for_budget(messages, a_budget(2_400)) == CompactionSelection(outputs=frozenset([6]))
-    assert select_for_budget(messages, a_budget(1_500)) == CompactionSelection(outputs=frozenset([2, 6]))
+def looked_up(*sizes: int) -> list[TurnMessage]:
+    """Turns with a result of each size; results are at places 2, 6, 10 and so on."""
+    turns = [
+        [message("user"), call_message(str(number)), result_message(str(number), size), message("assistant")]
+        for number, size in enumerate(sizes)
+    ]
+    return [one for turn in turns for one in turn]
+
+
+@pytest.mark.spec("E5", "E10")
+def test_large_results_are_pruned_first_and_no_more_than_needed() -> None:
+    messages = conversation(*looked_up(300, 900, 100, 100), message("user"))
+    assert select_to_fit(messages, a_budget(2_400)) == CompactionSelection(outputs={6: Detail.FACTS})
+    assert select_to_fit(messages, a_budget(1_600)) == CompactionSelection(outputs={2: Detail.FACTS, 6: Detail.FACTS})
+
+
+@pytest.mark.spec("E5", "E10")
+def test_results_of_the_older_half_are_pruned_before_larger_ones_of_the_newer_half() -> None:
+    messages = conversation(*looked_up(300, 300, 300, 400, 900, 100, 100), message("user"))
+    pruned = [
+        list(select_to_fit(messages, a_budget(9_000, pruned=sum(one.tokens for one in messages) - freed)).outputs)
+        for freed in (1, 241, 481, 721, 1_441)
+    ]
+    assert pruned == [[2], [2, 6], [2, 6, 10], [2, 6, 10, 18], [2, 6, 10, 18, 14]]
+
+
+@pytest.mark.spec("E10")
+def test_results_are_pruned_down_to_a_smaller_size_than_turns_are_removed() -> None:
+    messages = conversation(*looked_up(*[300] * 8), message("user"))
+    selection = select_to_fit(messages, a_budget(9_000, pruned=1_000))
+    assert list(selection.outputs.values()) == [Detail.FACTS] * (8 - KEEP_RESULTS)
+    assert not selection.removed
+
+
+@pytest.mark.spec("B11", "E10")
+def test_details_leave_the_records_before_whole_turns_leave() -> None:
+    messages = conversation(*looked_up(*[1_000] * 6), message("user"))
+    with_facts = size_after(
+        messages, CompactionSelection(outputs=dict.fromkeys((2, 6, 10, 14), Detail.FACTS)), a_budget(1)
+    )
+    selection = select_to_fit(messages, a_budget(2 * (with_facts - 150)))
+    assert selection.outputs == {2: Detail.IDS, 6: Detail.IDS, 10: Detail.FACTS, 14: Detail.FACTS}
+    selection = select_to_fit(messages, a_budget(2 * (with_facts - 500)))
+    assert (selection.runs, set(selection.outputs.values())) == (((0, 1, 2, 3),), {Detail.IDS})
+
+
+@pytest.mark.spec("E10")
+def test_a_result_stays_if_its_record_is_not_shorter() -> None:
+    messages = conversation(*looked_up(*[400] * 6), message("user"))
+    selection = select_for_budget(messages, a_budget(9_000, pruned=0), record_sizes(messages, facts=1, ids=1))
+    assert not selection
+
+
+@pytest.mark.spec("E6", "E10")
+def test_the_last_results_stay_whole_up_to_the_limit_for_recent_messages() -> None:
+    messages = conversation(*looked_up(400, 400, 400), message("user"))
+    budget = a_budget(9_000, pruned=0)
+    assert select_to_fit(messages, budget).outputs == {2: Detail.FACTS}
+    tight = budget._replace(target=0, threshold=900, recent_limit=900)
+    assert select_to_fit(messages, tight).outputs == {2: Detail.IDS, 6: Detail.IDS}
+
+
+@pytest.mark.spec("E10")
+def test_a_record_is_pruned_again_to_fewer_details() -> None:
+    first, *rest = looked_up(400, 400, 400)
+    pruned = [replace(one, stub=True) if place == 1 else one for place, one in enumerate(rest)]
+    messages = conversation(first, *pruned, message("user"))
+    assert 2 in select_to_fit(messages, a_budget(9_000, pruned=0)).outputs
+    assert not select_requested(messages, target="tools", keep_recent=2).outputs
+
+
+@pytest.mark.spec("E5", "E10")
+def test_the_records_of_removed_messages_count() -> None:
+    messages = conversation(*looked_up(*[MIN_OUTPUT_TOKENS] * 8), message("user"))
+    without = select_to_fit(messages, a_budget(1_200))
+    assert len(select_to_fit(messages, a_budget(1_200, records=200)).removed) > len(without.removed)
 
 
 @pytest.mark.spec("E5")
 def test_the_oldest_turns_are_removed_first_and_no_more_than_needed() -> None:
     messages = conversation(*exchanges(8, tokens=100), message("user"))
-    assert select_for_budget(messages, a_budget(2_000, stub=100)).runs == (tuple(range(8)),)
+    assert select_to_fit(messages, a_budget(2_000, stub=100)).runs == (tuple(range(8)),)
 
 
 @pytest.mark.spec("E6")
 def test_the_last_turns_stay_if_the_others_are_enough() -> None:
     messages = conversation(*exchanges(8, tokens=100), message("user"))
     recent = len(messages) - 1 - 2 * AUTOMATIC_KEEP_RECENT
-    selection = select_for_budget(messages, a_budget(900))
+    selection = select_to_fit(messages, a_budget(900))
     assert selection.removed == list(range(recent))
-    assert not select_for_budget(messages, a_budget(900), keep_recent=0).cut
+    assert not select_to_fit(messages, a_budget(900), keep_recent=0).cut
 
 
 @pytest.mark.spec("E5", "E6")
 def test_early_rounds_of_a_long_turn_are_removed() -> None:
-    rounds = [one for number in range(20) for one in (call_message(str(number)), result_message(str(number), 90))]
-    messages = conversation(message("user"), *rounds)
-    selection = select_for_budget(messages, a_budget(2_000))
+    messages = a_long_turn(20)
+    selection = select_to_fit(messages, a_budget(1_600))
     assert 0 not in selection.changed
     assert selection.removed == list(range(1, 1 + len(selection.removed)))
     assert selection.removed[-1] < len(messages) - 2 * KEEP_ROUNDS
@@ -281,7 +379,7 @@ def test_early_rounds_of_a_long_turn_are_removed() -> None:
 def test_one_message_larger_than_the_window_is_cut() -> None:
     messages = conversation(message("user", 50_000))
     budget = a_budget(2_000)
-    selection = select_for_budget(messages, budget)
+    selection = select_to_fit(messages, budget)
     assert selection.cut.keys() == {0}
     assert size_after(messages, selection, budget) <= budget.limit
 
@@ -289,8 +387,8 @@ def test_one_message_larger_than_the_window_is_cut() -> None:
 @pytest.mark.spec("E5", "E6")
 def test_an_unseen_result_larger_than_the_window_is_cut_and_keeps_its_call() -> None:
     messages = conversation(message("user"), call_message("a"), result_message("a", 50_000))
-    selection = select_for_budget(messages, a_budget(2_000))
-    assert (selection.removed, selection.outputs, list(selection.cut)) == ([], frozenset[int](), [2])
+    selection = select_to_fit(messages, a_budget(2_000))
+    assert (selection.removed, selection.outputs, list(selection.cut)) == ([], {}, [2])
 
 
 @pytest.mark.spec("E5")
@@ -298,7 +396,7 @@ def test_cut_messages_are_removed_if_space_is_needed() -> None:
     earlier = [message("user", 1_400, stub=True), message("assistant", 60, stub=True)]
     messages = conversation(*earlier, message("user", 9_000), message("assistant"))
     budget = a_budget(2_000, stub=300)
-    assert size_after(messages, select_for_budget(messages, budget), budget) <= budget.limit
+    assert size_after(messages, select_to_fit(messages, budget), budget) <= budget.limit
 
 
 # -- properties ----------------------------------------------------------------------------------------------------
@@ -340,11 +438,17 @@ def selections(messages: Sequence[TurnMessage], keep: int, budget: HistoryBudget
     return [
         *by_request,
         select_covered(messages, before_seq=200, keep_recent=keep),
-        select_for_budget(messages, budget, keep_recent=keep),
+        select_to_fit(messages, budget, keep_recent=keep),
     ]
 
 
-BUDGETS = st.builds(a_budget, st.sampled_from([1_000, 4_000]), stub=st.sampled_from([0, 200]))
+BUDGETS = st.builds(
+    a_budget,
+    st.sampled_from([1_000, 4_000]),
+    stub=st.sampled_from([0, 200]),
+    records=st.sampled_from([0, 300]),
+    pruned=st.sampled_from([None, 0, 800]),
+)
 
 
 @pytest.mark.spec("E6")
@@ -359,7 +463,7 @@ def test_calls_and_results_are_never_separated_and_open_or_unseen_ones_stay(
         whole = set(selection.removed)
         assert [pair for pair in pairs(messages) if len(whole.intersection(pair)) == 1] == []
         assert whole.isdisjoint(open_call_places(messages) | unread)
-        assert selection.outputs.isdisjoint(unread)
+        assert selection.outputs.keys().isdisjoint(unread)
         assert not any(messages[place].calls for place in selection.cut)
 
 
@@ -373,7 +477,7 @@ def test_every_message_is_changed_in_one_way_and_operator_messages_in_none(
         assert not any(
             messages[place].speaker == "operator" and not messages[place].stub for place in selection.changed
         )
-        assert not any(messages[place].stub for place in (*selection.outputs, *selection.cut))
+        assert not any(messages[place].stub for place in selection.cut)
 
 
 @pytest.mark.spec("E2", "E3", "E6")
@@ -394,18 +498,19 @@ def test_a_request_never_removes_the_last_turns_or_rounds(messages: list[TurnMes
 @pytest.mark.spec("E5")
 @given(messages=histories(), budget=BUDGETS)
 def test_the_result_fits_unless_nothing_more_can_be_removed(messages: list[TurnMessage], budget: HistoryBudget) -> None:
-    selection = select_for_budget(messages, budget)
+    selection = select_to_fit(messages, budget)
     if size_after(messages, selection, budget) <= budget.limit:
         return
     remaining = [
         place for place in range(len(messages)) if place not in selection.removed and place not in selection.cut
     ]
+    sizes, pruned = record_sizes(messages), selection.outputs
     request = max((place for place, one in enumerate(messages) if one.starts_turn), default=-1)
     assert not [
         place
         for place in remaining
         if place != request
-        and messages[place].tokens > 500
+        and (sizes.pruned(place, pruned[place]) if place in pruned else messages[place].tokens) > 500
         and not (messages[place].calls or messages[place].speaker == "operator" or messages[place].stub)
     ]
 
@@ -413,4 +518,49 @@ def test_the_result_fits_unless_nothing_more_can_be_removed(messages: list[TurnM
 @pytest.mark.spec("E5")
 @given(messages=histories(), budget=BUDGETS)
 def test_selection_is_deterministic(messages: list[TurnMessage], budget: HistoryBudget) -> None:
-    assert select_for_budget(messages, budget) == select_for_budget(messages, budget)
+    assert select_to_fit(messages, budget) == select_to_fit(messages, budget)
+
+
+@pytest.mark.spec("E10")
+@given(messages=histories(), budget=BUDGETS)
+def test_recent_results_are_pruned_only_beyond_the_limit_for_recent_messages(
+    messages: list[TurnMessage], budget: HistoryBudget
+) -> None:
+    selection = select_to_fit(messages, budget)
+    recent = [place for place, one in enumerate(messages) if one.results][-KEEP_RESULTS:]
+    if selection.runs or selection.cut or selection.outputs.keys().isdisjoint(recent):
+        return
+    whole = {place: detail for place, detail in selection.outputs.items() if place not in recent}
+    assert size_after(messages, CompactionSelection(outputs=whole), budget) > budget.recent_limit
+
+
+@pytest.mark.spec("E10")
+@given(messages=histories(), budget=BUDGETS)
+def test_no_turn_is_removed_while_an_old_result_could_lose_details(
+    messages: list[TurnMessage], budget: HistoryBudget
+) -> None:
+    selection = select_to_fit(messages, budget)
+    if not selection.removed:
+        return
+    old = [place for place, one in enumerate(messages) if one.results][:-KEEP_RESULTS]
+    assert all(selection.outputs.get(place, Detail.IDS) == Detail.IDS for place in old)
+
+
+@pytest.mark.spec("E5")
+@given(messages=histories(), budget=BUDGETS)
+def test_the_size_of_each_record_is_computed_a_few_times_only(
+    messages: list[TurnMessage], budget: HistoryBudget
+) -> None:
+    places: list[int] = []
+    sizes = record_sizes(messages)
+
+    def pruned(place: int, detail: Detail) -> int:
+        places.append(place)
+        return sizes.pruned(place, detail)
+
+    def line(place: int) -> int:
+        places.append(place)
+        return sizes.line(place)
+
+    select_for_budget(messages, budget, MessageSizes(pruned, line))
+    assert all(places.count(place) <= 4 for place in places)

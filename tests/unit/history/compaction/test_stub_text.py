@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from builders import a_conversation, a_result
+from builders import a_conversation, a_result, user
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import parsed_messages
@@ -23,15 +23,17 @@ from inmind.history.compaction.stub_text import (
     block_text,
     block_wires,
     cut_message,
-    replace_outputs,
+    prune_outputs,
+    pruned_pointer,
 )
 
-PLACE = "archive/001-orders.md from_line 5"
+PLACE = "archive/001:5-9"
+POINTER = pruned_pointer(PLACE)
 count = estimator()
 
 
-def nothing(_: str) -> Sequence[str]:
-    return ()
+def nothing(_: str) -> str:
+    return ""
 
 
 def an_entry(one: ParsedMessage) -> ConversationEntry:
@@ -44,50 +46,59 @@ def text_of(wires: Sequence[Any], format: str = "openai") -> str:
     return "\n".join(part.text for part in parts if isinstance(part, Text))
 
 
-@pytest.mark.spec("E3", "E8")
-def test_a_stub_describes_the_archived_text_and_its_place() -> None:
+@pytest.mark.spec("E3", "E8", "E10")
+def test_a_stub_describes_the_archived_messages_and_their_calls() -> None:
     text = block_text(
-        description="3 messages were archived.", pages=["a.md", "b.md"], summary="It went well.", ids=["W1"]
+        description="3 messages, archived: archive/001:5-9.",
+        summary="It went well.",
+        records=["- get_order(order_id #W1): status pending"],
+        ids="pages: page-1",
     )
     assert text == (
         "<compacted_history>\n"
-        "3 messages were archived. All of it is in a.md, b.md.\n"
-        "Summary:\nIt went well.\n"
-        "Ids in them: W1\n"
+        "3 messages, archived: archive/001:5-9.\n"
+        "It went well.\n"
+        "Calls, newest first; verbs after an id are later calls with it:\n"
+        "- get_order(order_id #W1): status pending\n"
+        "Also mentioned: pages: page-1\n"
         "</compacted_history>"
     )
 
 
-@pytest.mark.spec("B10")
-def test_a_stub_lists_the_ids_that_would_be_lost() -> None:
-    assert "Ids in them: page-1, page-2" in block_text(description="x", pages=["a.md"], ids=["page-1", "page-2"])
+@pytest.mark.spec("E3")
+def test_a_stub_has_no_heading_without_records() -> None:
+    assert block_text(description="x") == "<compacted_history>\nx\n</compacted_history>"
 
 
 @pytest.mark.spec("E7", "J4")
 @given(st.sampled_from([BLOCK_END, BLOCK_START, "</memory>", "< / compacted_history >"]))
 def test_quoted_text_cannot_close_or_open_a_stub(tag: str) -> None:
-    text = block_text(description="x", pages=["a.md"], summary=tag, ids=[tag])
+    text = block_text(description="x", summary=tag, ids=tag)
     inside = text.removeprefix(BLOCK_START).removesuffix(BLOCK_END)
     assert "<" not in inside
 
 
-@pytest.mark.spec("E6")
-def test_a_tool_result_becomes_one_line_with_the_same_call_id() -> None:
+@pytest.mark.spec("E6", "E10")
+def test_a_pruned_result_has_the_same_call_id() -> None:
     (entry,) = a_conversation([a_result("c1", "row\n" * 500)])
-    (wire,) = replace_outputs(entry, PLACE, lambda _: ["page-7"])
-    assert (wire["role"], wire["tool_call_id"]) == ("tool", "c1")
-    text = wire["content"]
-    assert text.startswith(f"[archived, 2,000 characters: {PLACE}; it began: ")
-    assert text.endswith("; ids in it: page-7]")
-    assert "\n" not in text
+    (wire,) = prune_outputs(entry, POINTER, lambda text: f"{POINTER}\n{text[:3]}")
+    assert wire == {"role": "tool", "tool_call_id": "c1", "content": f"[pruned: {PLACE}]\nrow"}
+
+
+@pytest.mark.spec("E6", "E10")
+def test_output_of_a_command_is_pruned_as_a_message_of_the_user() -> None:
+    (entry,) = a_conversation([user("row\n" * 500)])
+    assert prune_outputs(entry, POINTER, lambda _: "a row") == (user("a row"),)
 
 
 @pytest.mark.spec("E5")
 def test_a_cut_message_keeps_its_start_and_end_and_names_its_archive() -> None:
     (entry,) = a_conversation([{"role": "user", "content": "\n".join(f"line {number}" for number in range(1_000))}])
-    (wire,) = cut_message(entry, PLACE, lambda rest: ["page-7"] if "line 500" in rest else [], tokens=400, count=count)
+    (wire,) = cut_message(
+        entry, PLACE, lambda rest: "pages: page-7" if "line 500" in rest else "", tokens=400, count=count
+    )
     assert wire["content"].startswith("line 0\nline 1\n")
-    assert f"\n[cut: all of it is in {PLACE}]\nIds in the rest: page-7\nline " in wire["content"]
+    assert f"\n[cut: all of it is in {PLACE}]\nIn the rest: pages: page-7\nline " in wire["content"]
     assert wire["content"].endswith("\nline 998\nline 999")
     (wire,) = cut_message(entry, PLACE, nothing, tokens=60, count=count)
     assert wire["content"].endswith(f"[cut: all of it is in {PLACE}]")  # the start of a message has the request
@@ -112,13 +123,24 @@ def test_a_message_cut_to_zero_tokens_still_names_its_archive() -> None:
 
 @pytest.mark.spec("E6", "D9")
 @given(parsed_messages())
-def test_without_its_outputs_a_message_has_the_same_calls_and_results(one: ParsedMessage) -> None:
-    wires = replace_outputs(an_entry(one), PLACE, nothing)
+def test_a_pruned_message_has_the_same_calls_and_results(one: ParsedMessage) -> None:
+    wires = prune_outputs(an_entry(one), POINTER, lambda _: f"{POINTER}\nrecord")
     messages = [FORMATS[one.format].read(wire) for wire in wires]
     assert [call for message in messages for call in message.calls] == list(one.message.calls)
     ids = [result.id for message in messages for result in message.results]
     assert ids == [result.id for result in one.message.results]
-    assert all(PLACE in text_of([wire], one.format) for wire in wires if FORMATS[one.format].read(wire).results)
+    assert all(POINTER in text_of([wire], one.format) for wire in wires if FORMATS[one.format].read(wire).results)
+
+
+@pytest.mark.spec("E10", "D9")
+@given(parsed_messages())
+def test_a_result_whose_text_stays_names_its_place_if_it_had_more_than_text(one: ParsedMessage) -> None:
+    wires = prune_outputs(an_entry(one), POINTER, lambda text: text)
+    results = [result for wire in wires for result in FORMATS[one.format].read(wire).results]
+    for before, after in zip(one.message.results, results, strict=True):
+        has_more = any(not isinstance(part, Text) for part in before.parts)
+        text = "\n".join(part.text for part in after.parts if isinstance(part, Text))
+        assert text.startswith(POINTER) == has_more
 
 
 @pytest.mark.spec("E5", "E6")

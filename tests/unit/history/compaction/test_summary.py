@@ -15,7 +15,14 @@ from inmind.core.text import TAGS, escape_markup
 from inmind.core.tokens import estimator
 from inmind.errors import SummaryRefused
 from inmind.history.command_output import mark_command_output
-from inmind.history.compaction.summary import MAX_SUMMARY_CHARACTERS, check_summary, extract_summary, summary_prompt
+from inmind.history.compaction.summary import (
+    MAX_SUMMARY_CHARACTERS,
+    check_summary,
+    extract_summary,
+    summary_line,
+    summary_points,
+    summary_prompt,
+)
 from inmind.history.turns import Speaker, TurnCall, TurnMessage, TurnResult
 
 count = estimator()
@@ -25,10 +32,14 @@ def user(words: str) -> TurnMessage:
     return TurnMessage(seq=1, speaker="user", text=words)
 
 
-def assistant(words: str = "", *tools: str) -> TurnMessage:
+def assistant(words: str = "", *tools: str, arguments: str = "{}") -> TurnMessage:
     return TurnMessage(
-        seq=2, speaker="assistant", text=words, calls=tuple(TurnCall(f"{tool}-id", tool, "{}") for tool in tools)
+        seq=2, speaker="assistant", text=words, calls=tuple(TurnCall(f"{tool}-id", tool, arguments) for tool in tools)
     )
+
+
+def extract(messages: list[TurnMessage], *, budget: int = 500, earlier: str = "") -> str:
+    return extract_summary(summary_points(messages, earlier), budget=budget, count=count)
 
 
 def answer(tool: str, text: str = "fine", *, error: bool = False) -> TurnMessage:
@@ -36,52 +47,103 @@ def answer(tool: str, text: str = "fine", *, error: bool = False) -> TurnMessage
 
 
 @pytest.mark.spec("E7")
-def test_an_extracted_summary_has_requests_tools_and_the_last_reply() -> None:
+def test_an_extracted_summary_says_what_was_asked_and_changed_and_counts_lookups() -> None:
     messages = [
         user("Build a shop. It should be blue."),
-        assistant("I begin.", "write", "test"),
-        answer("write"),
-        answer("test", "1 failed", error=True),
-        assistant("", "write"),
-        user("Now add a cart."),
-        assistant("I have added it. The cart works."),
+        assistant("I begin.", "write_file", arguments='{"path": "shop.py", "content": "' + "x" * 400 + '"}'),
+        answer("write_file"),
+        assistant("", "get_order", "list_orders"),
+        answer("get_order"),
+        answer("list_orders", "no access", error=True),
+        assistant("", "cancel_order", arguments='{"order_id": "W1", "reason": "late", "password": "hunter2"}'),
+        answer("cancel_order", "\nnot found\n", error=True),
+        user("Thanks! Now add a cart."),
+        assistant("I have added it. The cart works. Let me know if you need anything else."),
     ]
-    assert extract_summary(messages, budget=500, count=count) == (
-        "Requests:\n- Build a shop.\n- Now add a cart.\n"
-        "Tools used: write ×2, test ×1 (1 failed)\nLast reply: The cart works."
+    assert extract(messages) == (
+        "Asked:\n- Build a shop.\n- Now add a cart.\n"
+        "Done:\n- write_file shop.py\n- cancel_order order_id=W1, reason=late: failed, not found\n"
+        "Looked up: get_order ×1, list_orders ×1 (1 failed)\nLast reply: The cart works."
     )
 
 
 def test_a_chinese_conversation_is_summarized_by_its_sentences() -> None:
     messages = [user("帮我建一个商店。要蓝色的。"), assistant("好的。已经完成了。")]
-    assert (
-        extract_summary(messages, budget=500, count=count) == "Requests:\n- 帮我建一个商店。\nLast reply: 已经完成了。"
-    )
+    assert extract(messages) == "Asked:\n- 帮我建一个商店。\nLast reply: 已经完成了。"
+
+
+@pytest.mark.spec("E7")
+def test_messages_that_ask_for_nothing_are_not_in_a_summary() -> None:
+    fillers = [user(words) for words in ("ok go on 3", "continue", "Thanks for the detailed update!", "继续", "yes")]
+    messages = [user("Fix the bug."), *fillers, assistant("Fixed. Anything else?")]
+    assert extract(messages) == "Asked:\n- Fix the bug.\nLast reply: Fixed."
 
 
 @pytest.mark.spec("E7")
 def test_of_too_many_requests_the_newest_is_listed_and_the_others_are_sampled_evenly() -> None:
-    summary = extract_summary([user(f"Do step {step}.") for step in range(100)], budget=60, count=count)
+    summary = extract([user(f"Do step {step} of it.") for step in range(100)], budget=60)
     heading, *listed = summary.split("\n")
-    steps = [int(line.removeprefix("- Do step ").removesuffix(".")) for line in listed]
-    assert heading == f"Requests ({100 - len(steps)} more not listed):"
+    steps = [int(line.removeprefix("- Do step ").removesuffix(" of it.")) for line in listed]
+    assert heading == f"Asked ({100 - len(steps)} more not listed):"
     assert steps[-1] == 99
     gaps = {later - earlier for earlier, later in pairwise(steps)}
     assert len(steps) > 3
     assert max(gaps) - min(gaps) <= 1
 
 
+@pytest.mark.spec("E7")
+def test_of_too_many_changes_the_newest_are_listed_and_requests_have_room() -> None:
+    calls = [assistant("", "pay", arguments=f'{{"invoice": "I-{number}"}}') for number in range(50)]
+    messages = [user("Pay the invoices."), *calls, answer("pay")]
+    lines = extract(messages, budget=60).split("\n")
+    assert lines[:2] == ["Asked:", "- Pay the invoices."]
+    assert lines[-1] == "- pay I-49"
+
+
 def test_command_output_is_not_a_request() -> None:
     messages = [user("Fix the bug.\nbash-$"), assistant("ls"), user("setup.py  README.md\nbash-$"), assistant("Fixed.")]
-    assert (
-        extract_summary(mark_command_output(messages), budget=500, count=count)
-        == "Requests:\n- Fix the bug.\nLast reply: Fixed."
+    assert extract(mark_command_output(messages)) == "Asked:\n- Fix the bug.\nLast reply: Fixed."
+
+
+def test_the_last_reply_is_kept_before_the_lookups() -> None:
+    messages = [
+        assistant("", *(f"get_a_thing_with_a_long_name_{number}" for number in range(9))),
+        assistant("Done it."),
+    ]
+    assert extract(messages, budget=10) == "Last reply: Done it."
+
+
+@pytest.mark.spec("E7")
+def test_a_summary_goes_on_from_the_one_before_it() -> None:
+    first = extract(
+        [user("Build a shop."), assistant("", "create_shop"), answer("create_shop"), assistant("It is up.")]
+    )
+    assert extract([user("Now add a cart."), assistant("It works.")], earlier=first) == (
+        "Asked:\n- Build a shop.\n- Now add a cart.\nDone:\n- create_shop\nLast reply: It works."
+    )
+    by_model = "The shop was built with two pages.\nNothing is open."
+    after = extract([user("Now add a cart.")], earlier=by_model)
+    assert after == "Asked:\n- Now add a cart.\nBefore: The shop was built with two pages. Nothing is open."
+    assert extract([user("Add a menu.")], earlier=after).startswith(
+        "Asked:\n- Now add a cart.\n- Add a menu.\nBefore: "
     )
 
 
-def test_the_last_reply_is_kept_before_the_tools() -> None:
-    messages = [assistant("", *(f"a_tool_with_a_long_name_{number}" for number in range(9))), assistant("Done.")]
-    assert extract_summary(messages, budget=10, count=count) == "Last reply: Done."
+@pytest.mark.spec("E3", "E7")
+def test_the_line_for_the_overview_says_what_was_asked_done_decided_and_is_open() -> None:
+    messages = [user("Build a shop."), assistant("", "create_shop", arguments='{"name": "Tea"}'), answer("create_shop")]
+    items = [
+        RetainedItem("goal", "Build a shop.", 1),
+        RetainedItem("decision", "Let's use Kafka.", 2),
+        RetainedItem("open_decision", "Open question: who pays?", 3),
+    ]
+    points = summary_points(messages)
+    assert summary_line(points, items, language="en", max_characters=400) == (
+        "asked: Build a shop. done: create_shop Tea. decided: Let's use Kafka. open: Open question: who pays?"
+    )
+    assert summary_line(points, [], language="zh", max_characters=400) == "请求：Build a shop。完成：create_shop Tea"
+    for room in range(120):
+        assert len(summary_line(points, items, language="en", max_characters=room)) <= room
 
 
 speakers: st.SearchStrategy[Speaker] = st.sampled_from(["operator", "user", "assistant", "tool"])
@@ -104,10 +166,13 @@ conversations = st.lists(
 @pytest.mark.spec("E7")
 @given(conversations, st.integers(0, 400))
 def test_an_extracted_summary_fits_is_deterministic_and_is_escaped(messages: list[TurnMessage], budget: int) -> None:
-    summary = extract_summary(messages, budget=budget, count=count)
+    summary = extract(messages, budget=budget)
     assert count(summary) <= budget
-    assert summary == extract_summary(messages, budget=budget, count=count)
+    assert summary == extract(messages, budget=budget)
     assert summary == escape_markup(summary)
+    later = extract(messages, budget=budget, earlier=summary)
+    assert count(later) <= budget
+    assert later == escape_markup(later)
 
 
 def test_the_summary_prompt_has_messages_and_retained_items() -> None:

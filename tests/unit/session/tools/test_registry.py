@@ -107,12 +107,12 @@ def test_names_are_unique_and_wire_names_are_valid_for_all_providers() -> None:
 
 @each_row("format", FORMATS)
 @each_row("pad", [ScratchpadLayer(), ScratchpadLayer(schema=SCHEMA)], ids=["text", "object"])
-def test_each_format_has_the_same_tools_with_valid_object_schemas(format: str, pad: ScratchpadLayer) -> None:
+def test_each_format_has_valid_object_schemas_and_only_mcp_one_for_each_tool(format: str, pad: ScratchpadLayer) -> None:
     tools = tool_schemas(default_layers(pad), format)
     schemas = [tool.get("function", tool) for tool in tools]
-    assert [tool["name"] for tool in schemas] == [
-        tool.wire_name for tool in TOOLS if format == "mcp" or not tool.mcp_only
-    ]
+    single = ["working_memory_update"] if pad.schema else []
+    names = [tool.wire_name for tool in TOOLS] if format == "mcp" else [*single, "working_memory"]
+    assert [tool["name"] for tool in schemas] == names
     assert all(tool["description"] for tool in schemas)
     for tool in schemas:
         (schema,) = (tool[key] for key in ("parameters", "input_schema", "inputSchema") if key in tool)
@@ -128,16 +128,25 @@ def test_an_unknown_format_is_refused() -> None:
 
 def test_a_tool_is_offered_by_its_layer() -> None:
     def names(*layers: Layer) -> list[str]:
-        return [tool["name"] for tool in tool_schemas(layers, "anthropic")]
+        return [tool["name"] for tool in tool_schemas(layers, "mcp")][:-1]  # the last one shows all layers
+
+    def commands(*layers: Layer) -> list[str]:
+        return [tool["description"] for tool in tool_schemas(layers, "anthropic")]
 
     pages = ["memory_read", "memory_write", "memory_list", "compact_history"]
-    assert names() == names(TextLayer("rules", "none")) == []
+    assert names() == commands() == commands(TextLayer("rules", "none")) == []
     assert names(DocumentLayer("overview", "overview.md")) == pages
-    assert names(DocumentLayer("state", "MEMORY.md")) == []
+    assert commands(DocumentLayer("overview", "overview.md")) == [
+        "read, write, append PATH [SECTION] (overview.md); list; compact"
+    ]
+    assert names(DocumentLayer("state", "MEMORY.md")) == commands(DocumentLayer("state", "MEMORY.md")) == []
     assert names(NotesLayer()) == ["working_memory_note", "memory_search"]
+    assert commands(NotesLayer()) == ["note, search TEXT"]
     assert names(ScratchpadLayer()) == ["working_memory_update", "memory_read"]
-    assert names(ScratchpadLayer(read_only=True)) == ["memory_read"]
-    assert names(ViewLayer(ScratchpadLayer())) == ["memory_read"]
+    assert commands(ScratchpadLayer()) == ["read, write, append PATH (scratchpad)"]
+    for layer in (ScratchpadLayer(read_only=True), ViewLayer(ScratchpadLayer())):
+        assert names(layer) == ["memory_read"]
+        assert commands(layer) == ["read PATH"]
 
 
 def test_the_show_tool_is_offered_only_over_mcp() -> None:
@@ -321,7 +330,7 @@ def test_reading_an_unknown_path_names_a_few_paths() -> None:
     state = a_state(*(DocumentWritten(f"archive/{number}-x.md", "talk") for number in range(250)))
     text = call_tool("memory_read", {"path": "archive/none.md"}, a_context(state)).text
     assert "archive/249-x.md" in text
-    assert "and 240 more, which memory_list shows" in text
+    assert "and 240 more, which list shows" in text
     assert "archive/100-x.md" not in text
 
 

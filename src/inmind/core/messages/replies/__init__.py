@@ -14,6 +14,7 @@ from inmind.core.messages import get_format
 from inmind.core.messages.replies.anthropic import AnthropicReplyReader
 from inmind.core.messages.replies.openai import ChatReplyReader
 from inmind.core.messages.replies.reply import (
+    ProviderEdit,
     Reply,
     ReplyAssembler,
     ReplyReader,
@@ -105,4 +106,4 @@ def _detect_reader(chunk: object, readers: Sequence[ReplyReader], field: str) ->
     return known[0]
 
 
-__all__ = ["Reply", "ReplyUsage", "read_partial_reply", "read_reply", "text_and_calls"]
+__all__ = ["ProviderEdit", "Reply", "ReplyUsage", "read_partial_reply", "read_reply", "text_and_calls"]

@@ -13,6 +13,8 @@ from inmind.core.json import is_list, is_object, object_at, text_at, to_plain
 from inmind.core.messages import FORMATS
 from inmind.core.messages.anthropic import NAME, parse_input
 from inmind.core.messages.replies.reply import (
+    MAX_MODEL_NAME_CHARS,
+    ProviderEdit,
     Reply,
     ReplyUsage,
     event_type,
@@ -30,7 +32,7 @@ from inmind.errors import InvalidInput
 
 _INCOMPLETE_REASONS = ("max_tokens", "model_context_window_exceeded", "refusal")
 _USABLE_IF_PARTIAL = ("text", "tool_use")
-_OWN_BLOCKS = ("tool_use", "server_tool_use", "thinking", "redacted_thinking")
+_OWN_BLOCKS = ("tool_use", "server_tool_use", "thinking", "redacted_thinking", "compaction")
 _EVENTS = (
     "message_start",
     "content_block_start",
@@ -74,6 +76,7 @@ class AnthropicReplyReader:
             model=reply_model(reply),
             usage=usage,
             is_complete=reason not in _INCOMPLETE_REASONS,
+            edits=_edits(reply.get("context_management")),
         )
 
     def new_assembler(self) -> AnthropicAssembler:
@@ -108,6 +111,8 @@ class AnthropicAssembler:
             usage = to_plain(peek(chunk, "usage"), f"{field}.usage")
             self._message.update(without_nulls(_part(chunk, "delta", field)))
             self._message["usage"] = _merge_usage(self._message.get("usage"), usage)
+            if (edited := to_plain(peek(chunk, "context_management"), f"{field}.context_management")) is not None:
+                self._message["context_management"] = edited
         elif kind == "message_stop":
             self._stopped = True
 
@@ -188,3 +193,19 @@ def _usage(given: Any) -> ReplyUsage | None:
     sent = (peek(given, "input_tokens"), peek(given, "cache_creation_input_tokens") or 0, cached or 0)
     prompt = sum(sent) if all(is_count(tokens) for tokens in sent) else None
     return make_usage(prompt=prompt, cached=cached, completion=peek(given, "output_tokens"))
+
+
+def _edits(context_management: Any) -> tuple[ProviderEdit, ...]:
+    """The edits that Anthropic made to the prompt.
+
+    Fields that cannot be read are no reason to lose the reply.
+    """
+    applied = peek(context_management, "applied_edits")
+    edits: list[ProviderEdit] = []
+    for edit in applied if is_list(applied) else ():
+        kind, tokens = peek(edit, "type"), peek(edit, "cleared_input_tokens")
+        counts = [peek(edit, name) for name in ("cleared_tool_uses", "cleared_thinking_turns")]
+        count = next((count for count in counts if is_count(count)), 0)
+        if isinstance(kind, str) and kind.isidentifier():
+            edits.append(ProviderEdit(kind[:MAX_MODEL_NAME_CHARS], count, tokens if is_count(tokens) else 0))
+    return tuple(edits)

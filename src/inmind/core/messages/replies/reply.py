@@ -29,6 +29,15 @@ class ReplyUsage:
     completion_tokens: int
 
 
+@frozen
+class ProviderEdit:
+    """Content that the provider left out of a prompt, and the tokens that this saved."""
+
+    kind: str
+    count: int
+    tokens: int
+
+
 @frozen(kw_only=True)
 class Reply:
     """A parsed reply and its usage."""
@@ -43,6 +52,7 @@ class Reply:
     usage: ReplyUsage | None = None
     is_complete: bool = True
     """False if the provider or a lost connection cut it off; then a call in it may be partial."""
+    edits: tuple[ProviderEdit, ...] = ()
 
 
 MAX_MODEL_NAME_CHARS = 200

@@ -65,6 +65,8 @@ class ResponsesReplyReader:
             raise incomplete_reply(status, field=f"{field}.status")
         if not is_list(output):
             raise InvalidInput(field=f"{field}.output", value=output, expected="a list")
+        if reply.get("object") == "response.compaction":  # it repeats the messages of the user before its item
+            output = [item for item in output if peek(item, "type") == "compaction"]
         return _reply(_items(output, f"{field}.output"), reply)
 
     def new_assembler(self) -> ResponsesAssembler:
@@ -155,7 +157,7 @@ def _is_item(given: Any) -> bool:
     kind, content = given.get("type"), given.get("content")
     if kind in (None, "message"):
         return "status" in given or (is_list(content) and any(peek(part, "type") == "output_text" for part in content))
-    return kind == "reasoning" or (isinstance(kind, str) and kind.endswith("_call"))
+    return kind in ("reasoning", "compaction") or (isinstance(kind, str) and kind.endswith("_call"))
 
 
 def _usage(given: Any) -> ReplyUsage | None:

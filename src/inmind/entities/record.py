@@ -1,0 +1,303 @@
+"""Records: a tool result reduced to the fields that identify its things or tell them apart.
+
+    order_id #W6247578, status pending, items [name T-Shirt, product_id 9523456873, item_id 3799046073, color black]
+
+Each value keeps its key and its place: a model can only use an id if it sees which thing it belongs to. Fields are
+chosen by rules over keys and values: ids, names and states first, then short values, then numbers and dates. Addresses,
+time stamps and long texts are left out, and secrets always.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from enum import IntEnum
+from typing import Any
+
+from inmind.core.encoding import to_json
+from inmind.core.text import shorten
+from inmind.core.tokens import Counter
+from inmind.entities.extract.identity import NAME_KEYS, name_of
+from inmind.entities.ids.keys import key_meaning
+from inmind.entities.ids.shapes import handle_kind, is_credential
+from inmind.entities.nouns import split_words
+from inmind.entities.outcome import SUCCESS_KEYS
+from inmind.entities.parse_result import is_list, is_object, looks_like_json, parse_result
+
+MAX_ENTRIES = 60
+"""Entries of one list in a record."""
+MAX_FIELDS = 60
+"""Fields of one object in a record."""
+MAX_VALUE_CHARACTERS = 60
+"""A longer text is no identifying value."""
+MAX_KEY_CHARACTERS = 40
+MIN_ID_DIGITS = 6
+"""Minimum number of digits of a text that is an id."""
+MAX_RECORD_CHARACTERS = 1_000
+"""Size of the record that an entity keeps, as JSON."""
+_MAX_DEPTH = 8
+
+
+class Detail(IntEnum):
+    """How much of a result a record has."""
+
+    IDS = 0
+    """Ids, names and states."""
+    TRAITS = 1
+    """Also short values."""
+    FACTS = 2
+    """Also numbers and dates."""
+
+
+_ABOVE_ALL_DETAIL = Detail.FACTS + 1
+
+# Objects under these keys say nothing by their key: their fields count as those of the object around them.
+_WRAPPER_WORDS = frozenset(
+    "attributes data details features fields info node options properties specs specifications values".split()
+)
+STATE_WORDS = frozenset("status state stage phase".split())
+# Details of a person, a place or a row that neither identify a thing nor tell it apart.
+_ASIDE_WORDS = frozenset(
+    "address addresses avatar birth birthday birthdate checksum created dob hash lat latitude lng locale longitude "
+    "modified street thumbnail timestamp timezone updated".split()
+)
+_ROLES_OF_IDS = frozenset({"own", "id", "code", "key", "path", "person", "name"})
+_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:.*")
+_DATE = re.compile(r"\d{4}-\d\d-\d\d|\d{1,2}[/.]\d{1,2}[/.]\d{2,4}")
+
+
+def prune(value: Any, detail: Detail = Detail.FACTS) -> Any:
+    """Return a parsed result with the fields of this detail; None if nothing remains."""
+    return _prune(value, detail, 0, set())
+
+
+def render_record(value: Any, handled: Callable[[str], str] | None = None) -> str:
+    """Render a pruned value on one line.
+
+    `handled` returns words to add after an id in a list of ids, for example what was done with it.
+    """
+    return _render(value, handled or _not_handled, top=True)
+
+
+def cut_record(text: str, *, budget: int, count: Counter) -> str:
+    """Cut a record after a value, and say how many values are left out."""
+    ends = [match.start(1) for match in _SEPARATOR.finditer(text) if match[1]]
+    low, high = 0, len(ends)
+    while low < high:
+        middle = (low + high + 1) // 2
+        kept = f"{text[: ends[middle - 1]]} … ({len(ends) + 1 - middle} more)"
+        low, high = (middle, high) if count(kept) <= budget else (low, middle - 1)
+    kept = text[: ends[low - 1]] if low else ""
+    return f"{kept} … ({len(ends) + 1 - low} more)".lstrip()
+
+
+def bounded_record(value: Mapping[str, Any], *, without: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the record of one thing, with the most detail that fits MAX_RECORD_CHARACTERS.
+
+    `without`: id and name of the thing, which stand beside its record. That the call succeeded is not a field of it.
+    """
+    own = {
+        key: item
+        for key, item in value.items()
+        if not (isinstance(item, str | int) and str(item) in without) and not (key in SUCCESS_KEYS and item is True)
+    }
+    pruned: dict[str, Any] = {}
+    for detail in reversed(Detail):
+        pruned = _prune_object(own, detail, 0, set()) or {}
+        if len(to_json(pruned)) <= MAX_RECORD_CHARACTERS:
+            return pruned
+    kept: dict[str, Any] = {}
+    for key, item in pruned.items():
+        if len(to_json({**kept, key: item})) <= MAX_RECORD_CHARACTERS:
+            kept[key] = item
+    return kept
+
+
+def merge_records(older: Mapping[str, Any], newer: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Merge two records: newer values win, and older fields stay while there is room."""
+    merged = dict(newer)
+    for key, item in older.items():
+        if key not in merged and len(to_json({**merged, key: item})) <= MAX_RECORD_CHARACTERS:
+            merged[key] = item
+    return merged
+
+
+def without_id(record: Mapping[str, Any], id: str) -> dict[str, Any]:
+    """Return a record without the objects and values that have this id."""
+    return {key: kept for key, item in record.items() if (kept := _without_id(item, id)) is not None}
+
+
+def _without_id(value: Any, id: str) -> Any:
+    if is_object(value):
+        return None if id in value.values() else without_id(value, id) or None
+    if is_list(value):
+        return [kept for item in value if (kept := _without_id(item, id)) is not None] or None
+    return None if value == id else value
+
+
+_SEPARATOR = re.compile(r'"(?:[^"\\]|\\.)*"|([,;] )')
+"""A separator of values, or a quoted text, which may contain one."""
+
+
+def _not_handled(_: str) -> str:
+    return ""
+
+
+# -- pruning ----------------------------------------------------------------------------------------------
+
+
+def _prune(value: Any, detail: Detail, depth: int, seen: set[str]) -> Any:
+    if depth > _MAX_DEPTH:
+        return None
+    if is_object(value):
+        entries = _keyed_entries(value)
+        return _prune_list(entries, detail, depth, seen) if entries else _prune_object(value, detail, depth, seen)
+    if is_list(value):
+        return _prune_list(value, detail, depth, seen)
+    return _scalar(value)
+
+
+def _prune_object(value: Mapping[str, Any], detail: Detail, depth: int, seen: set[str]) -> dict[str, Any] | None:
+    kept: dict[str, Any] = {}
+    for key, item in _with_full_name(value).items():
+        if len(kept) >= MAX_FIELDS:
+            break
+        if item is None or item == "" or _rank(key, item) > detail:
+            continue
+        pruned = name_of({"name": item}, "") if is_object(item) and key in NAME_KEYS else None
+        pruned = pruned or _prune(item, detail, depth + 1, seen)
+        if pruned is None:
+            continue
+        if is_object(pruned) and key.lower() in _WRAPPER_WORDS and kept.keys().isdisjoint(pruned):
+            kept |= pruned
+        else:
+            kept[key[:MAX_KEY_CHARACTERS]] = pruned
+        if isinstance(pruned, str):
+            seen.add(pruned)
+    return kept or None
+
+
+def _prune_list(items: Sequence[Any], detail: Detail, depth: int, seen: set[str]) -> list[Any] | None:
+    kept: list[Any] = []
+    for item in items[:MAX_ENTRIES]:
+        pruned = _prune(item, detail, depth + 1, seen)
+        if pruned is not None and pruned not in kept:
+            kept.append(pruned)
+    if kept and all(isinstance(one, str) and one in seen for one in kept):
+        return None  # ids that stand beside their names already
+    if len(items) > MAX_ENTRIES:
+        kept.append(f"({len(items) - MAX_ENTRIES} more)")
+    return kept or None
+
+
+def _keyed_entries(value: Mapping[str, Any]) -> list[Any]:
+    """The objects of a map from ids to objects that repeat their id; else none."""
+    entries = list(value.values())
+    repeats = bool(entries) and all(is_object(one) for one in entries)
+    return entries if repeats and all(key in one.values() for key, one in value.items()) else []
+
+
+def _with_full_name(value: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The object with first and last name joined, in the place of the first."""
+    parts = [key for key in value if split_words(key) in _NAME_PARTS]
+    if len(parts) < 2 or "name" in value:
+        return value
+    joined = " ".join(str(value[key]) for key in parts)
+    return {
+        ("name" if key == parts[0] else key): (joined if key == parts[0] else item)
+        for key, item in value.items()
+        if key not in parts[1:]
+    }
+
+
+_NAME_PARTS = (("first", "name"), ("last", "name"), ("given", "name"), ("family", "name"))
+
+
+def _rank(key: str, item: Any) -> int:
+    """The detail from which on a field is kept."""
+    role, _ = key_meaning(key)
+    words = split_words(key)
+    if role == "private" or not _ASIDE_WORDS.isdisjoint(words) or words[-1:] == ("at",):
+        return _ABOVE_ALL_DETAIL
+    if is_object(item) or is_list(item):
+        return Detail.IDS
+    if isinstance(item, bool):
+        return Detail.TRAITS
+    if isinstance(item, str):
+        return _rank_text(key, role, item)
+    return Detail.IDS if role in ("own", "id") else Detail.FACTS
+
+
+def _rank_text(key: str, role: str, text: str) -> int:
+    if role in _ROLES_OF_IDS or key in NAME_KEYS or key.lower() in STATE_WORDS:
+        return Detail.IDS
+    if len(text) > MAX_VALUE_CHARACTERS or _TIME.fullmatch(text):
+        return _ABOVE_ALL_DETAIL
+    kind = handle_kind(text)
+    if kind == "url":
+        return _ABOVE_ALL_DETAIL
+    if kind or (text.isdigit() and len(text) >= MIN_ID_DIGITS):
+        return Detail.IDS
+    return Detail.FACTS if _DATE.fullmatch(text) else Detail.TRAITS
+
+
+def _scalar(value: Any) -> str | int | float | bool | None:
+    """A value on one line, cut if it is long; None for a secret."""
+    if not isinstance(value, str):
+        return value
+    line = " ".join(value.split()) if not value.isprintable() or "  " in value else value.strip()
+    if not line or is_credential(line):
+        return None
+    return shorten(line, 2 * MAX_VALUE_CHARACTERS)
+
+
+# -- rendering --------------------------------------------------------------------------------------------
+
+
+def _render(value: Any, handled: Callable[[str], str], *, top: bool = False) -> str:
+    if is_object(value):
+        pairs = ", ".join(f"{_word(key)} {_render(item, handled)}" for key, item in value.items())
+        return pairs if top else f"{{{pairs}}}"
+    if is_list(value):
+        if any(is_object(item) for item in value):
+            return f"[{'; '.join(_render(item, handled, top=True) for item in value)}]"
+        return f"[{', '.join(_render_entry(item, handled) for item in value)}]"
+    if value is None:
+        return ""
+    return str(value).lower() if isinstance(value, bool) else _word(str(value))
+
+
+def _render_entry(item: Any, handled: Callable[[str], str]) -> str:
+    text = _render(item, handled)
+    if text == item and _HANDLED.search(text):
+        text = json.dumps(text, ensure_ascii=False)
+    words = handled(item) if isinstance(item, str) else ""
+    return f"{text} ({words})" if words else text
+
+
+_HANDLED = re.compile(r"\S\s*\(.*\)$")
+"""A text that could pass for an id and what was done with it."""
+
+
+def _word(text: str) -> str:
+    """Return the text, quoted if it could pass for several values or for a key with its value."""
+    return json.dumps(text, ensure_ascii=False) if _SPECIAL.search(text) else text
+
+
+_KEY = r"(?:\w*_\w+|(?i:ids?|number|code|name|status)|\w+(?:I[dD]s?|Number|Code|Name|Status))"
+_SPECIAL = re.compile(rf"[,;\[\]{{}}\"]|(?:^|\s){_KEY}\s+\S|^\s|\s$|[^\S ]")
+
+
+def parse_for_record(text: str) -> Any:
+    """The parsed result if it has fields or entries; None for text and numbered lines."""
+    value = parse_result(text)
+    if is_object(value) and not looks_like_json(text) and _has_line_numbers(list(value)):
+        return None
+    return value if (is_object(value) or is_list(value)) and value else None
+
+
+def _has_line_numbers(keys: Sequence[str]) -> bool:
+    """True for consecutive numbers, as in a view of a file."""
+    first = int(keys[0]) if len(keys) > 1 and keys[0].isdecimal() and keys[0].isascii() else None
+    return first is not None and list(keys) == [str(number) for number in range(first, first + len(keys))]

@@ -1,0 +1,167 @@
+"""Records: which fields stay, that no pairing is invented, and that values cannot imitate keys."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import entity_records, ids_in
+from tables import each_row
+
+from inmind.core.encoding import to_json
+from inmind.core.text import contains_id
+from inmind.core.tokens import estimator
+from inmind.entities.record import (
+    MAX_ENTRIES,
+    MAX_RECORD_CHARACTERS,
+    Detail,
+    bounded_record,
+    cut_record,
+    merge_records,
+    parse_for_record,
+    prune,
+    render_record,
+    without_id,
+)
+
+pytestmark = pytest.mark.spec("B11")
+
+COUNT = estimator()
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=80) | st.floats(allow_nan=False),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=20), inner, max_size=4),
+    max_leaves=20,
+)
+
+
+def record(value: Any, detail: Detail = Detail.FACTS) -> str:
+    return render_record(prune(value, detail))
+
+
+ORDER = {
+    "order_id": "#W6247578",
+    "address": {"address1": "763 Broadway", "city": "Philadelphia", "zip": "19122"},
+    "created_at": "2024-05-11T08:28:51",
+    "items": [{"name": "T-Shirt", "product_id": "9523456873", "item_id": "3799046073", "options": {"color": "black"}}],
+    "fulfillments": [{"item_ids": ["3799046073"]}],
+    "status": "pending",
+    "notes": "A long remark of the customer about the parcel, the door, the neighbour and the dog behind the door.",
+    "total": 53.27,
+    "gift": None,
+}
+
+
+def test_a_record_has_ids_names_states_short_values_and_numbers() -> None:
+    assert record(ORDER) == (
+        "order_id #W6247578, items [name T-Shirt, product_id 9523456873, item_id 3799046073, color black], "
+        "status pending, total 53.27"
+    )
+
+
+def test_less_detail_keeps_ids_names_and_states() -> None:
+    assert record(ORDER, Detail.IDS) == (
+        "order_id #W6247578, items [name T-Shirt, product_id 9523456873, item_id 3799046073], status pending"
+    )
+
+
+@each_row(
+    ("value", "expected"),
+    [
+        ({"Backpack": "2524789262", "Bicycle": "9783735446"}, "Backpack 2524789262, Bicycle 9783735446"),
+        ({"v1": {"item_id": "v1", "size": "M"}}, "[item_id v1, size M]"),
+        ({"name": {"first_name": "Mei", "last_name": "Kovacs"}}, "name Mei Kovacs"),
+        ([{"first_name": "Mei", "last_name": "Kovacs", "dob": "1990-01-01"}], "[name Mei Kovacs]"),
+        ({"orders": ["#W1", "#W2"]}, "orders [#W1, #W2]"),
+        ({"price": {"amount": 5, "currency": "EUR"}}, "price {amount 5, currency EUR}"),
+        ({"ok": True, "next": None, "tags": []}, "ok true"),
+        ({"date": "2024-05-21", "at": "2024-05-21T08:00:00Z", "url": "https://example.com/x"}, "date 2024-05-21"),
+    ],
+)
+def test_a_record_is_small_in_each_shape_of_results(value: Any, expected: str) -> None:
+    assert record(value) == expected
+
+
+def test_secrets_are_never_in_a_record() -> None:
+    text = record({"id": "u-17", "api_key": "abc123def", "password": "hunter2", "note": "sk-live-1234567890abcdef"})
+    assert text == "id u-17"
+
+
+def test_a_long_list_is_cut_with_a_count() -> None:
+    text = record({"orders": [f"#W{n}" for n in range(1_000, 1_000 + MAX_ENTRIES + 5)]})
+    assert text.endswith("(5 more)]")
+
+
+def test_ids_in_a_list_say_what_was_done_with_them() -> None:
+    calls = {"8C8K4E": "get, cancel"}
+    value = prune({"reservations": ["8C8K4E", "UDMOP1"]})
+    assert render_record(value, lambda id: calls.get(id, "")) == "reservations [8C8K4E (get, cancel), UDMOP1]"
+
+
+@given(JSON)
+def test_any_value_is_rendered_on_one_line(value: Any) -> None:
+    for detail in Detail:
+        text = record(value, detail)
+        assert "\n" not in text
+        assert text == record(json.loads(json.dumps(value)), detail)
+
+
+@given(entity_records())
+def test_every_id_stands_behind_its_key(value: dict[str, Any]) -> None:
+    text = record(value, Detail.IDS)
+    assert all(contains_id(text, id) for id in ids_in(value))
+    for item in value["items"]:
+        assert f"item_id {item['item_id']}" in text
+    names = [(one["name"], one["item_id"]) for one in prune(value, Detail.IDS)["items"]]
+    assert set(names) == {(item["name"], item["item_id"]) for item in value["items"]}, "no pairing is invented"
+
+
+@given(entity_records(), st.integers(0, 60))
+def test_a_record_is_cut_to_its_budget_and_counts_what_is_left_out(value: dict[str, Any], budget: int) -> None:
+    text = cut_record(record(value, Detail.IDS), budget=budget, count=COUNT)
+    assert COUNT(text) <= max(budget, COUNT("… (99 more)"))
+    assert re.search(r"… \(\d+ more\)$", text)
+
+
+@given(st.text('ab,; "\\', max_size=40), st.integers(0, 60))
+def test_a_record_is_cut_between_values_only(text: str, budget: int) -> None:
+    cut = cut_record(record({"name": f"{text}, x", "item_id": "i-1", "status": "ok"}), budget=budget, count=len)
+    assert not re.sub(r'"(?:[^"\\]|\\.)*"', "", cut).count('"'), "a quoted value is whole"
+
+
+@given(st.sampled_from(["name", "title", "color", "status"]), st.text(min_size=1, max_size=30))
+def test_a_value_cannot_imitate_a_pair(key: str, text: str) -> None:
+    hostile = f"{text}, product_id 999"
+    assert ", product_id 999" not in re.sub(r'"(?:[^"\\]|\\.)*"', "", record({key: hostile, "item_id": "i-1"}))
+    assert "name x product_id 999" not in record({"name": "x product_id 999 y"})
+
+
+@given(entity_records(), entity_records())
+def test_the_newest_value_of_each_field_wins(older: dict[str, Any], newer: dict[str, Any]) -> None:
+    merged = merge_records(bounded_record(older), bounded_record(newer))
+    assert all(merged[key] == value for key, value in bounded_record(newer).items())
+    assert len(to_json(merged)) <= MAX_RECORD_CHARACTERS
+
+
+@given(entity_records())
+def test_a_deleted_part_leaves_the_record(value: dict[str, Any]) -> None:
+    gone = value["items"][0]["item_id"]
+    assert gone not in ids_in(without_id(bounded_record(value), gone))
+
+
+@given(st.dictionaries(st.text(min_size=1, max_size=10), JSON, max_size=40))
+def test_the_record_of_a_thing_is_bounded(value: dict[str, Any]) -> None:
+    assert len(to_json(bounded_record(value))) <= MAX_RECORD_CHARACTERS
+
+
+def test_that_the_call_succeeded_is_not_a_field_of_the_thing() -> None:
+    assert bounded_record({"id": "page-1", "success": True, "ok": "yes"}, without=["page-1"]) == {"ok": "yes"}
+
+
+def test_numbered_lines_are_text_and_not_fields() -> None:
+    assert parse_for_record("7: import re\n8: \n9: import json") is None
+    by_id = {"1001": "T-Shirt", "1002": "Mug"}
+    assert parse_for_record(json.dumps(by_id)) == by_id
