@@ -26,7 +26,6 @@ from bench.timing import TimedCall, Timings, format_duration
 from inmind import Memory, Prompt, Session
 from inmind.apps.replay import Recording, ReplayReport, join_recordings, read_recordings, replay, sum_reports
 from inmind.core.events.codec import encode_payload
-from inmind.core.tokens import SAFETY_MARGIN
 from inmind.history.compaction.policy import COMPACTION_THRESHOLD, DEFAULT_POLICY, CompressionPolicy
 from inmind.memory.session_opener import DEFAULT_RESERVE
 from inmind.types import Rates
@@ -259,7 +258,7 @@ _LAST_MESSAGES: list[Message] = [
 def _full_window(memory: Memory, history: list[Message]) -> int:
     """Return a window that the history fills to just below the compaction threshold."""
     used = memory.session("measured", window=4_000_000, cwd="/bench").prepare(history).report.tokens_used
-    return DEFAULT_RESERVE + int(used / (COMPACTION_THRESHOLD - 0.01) / (1 - SAFETY_MARGIN))
+    return DEFAULT_RESERVE + int(used / (COMPACTION_THRESHOLD - 0.01))
 
 
 def _injection_row() -> Row:

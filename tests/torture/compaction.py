@@ -17,6 +17,7 @@ from torture.session_steps import sound
 from inmind import Memory, Session
 from inmind.core.events.codec import encode_payload
 from inmind.core.events.session import Compacted
+from inmind.history.compaction.archive_page import parse_location
 from inmind.testing import ManualClock
 
 WINDOW = 8_000
@@ -108,9 +109,18 @@ def _agree(session: Session, home: Path) -> None:
     assert set(session.documents()) == {"overview.md", *pages} == files
     for path in session.documents():
         assert (folder / path).read_text("utf-8") == session.read(path), path
-    assert set(re.findall(r"archive/\S+\.md", session.overview)) == pages
-    stubs = [str(entry.wire["content"]) for entry in session.state.history.sent if entry.is_stub]
-    assert {path for stub in stubs for path in re.findall(r"archive/\S+\.md", stub)} == pages
-    for entry in (entry for entry in session.state.history.sent if not entry.is_block):
-        for path, line in re.findall(r"(archive/\S+\.md) from_line (\d+)", str(entry.wire["content"])):
-            assert session.read(path).split("\n")[int(line) - 1] == f"## {entry.seq}: tool"
+    listed = set(re.findall(r"archive/\S+\.md", session.overview))
+    (more,) = re.findall(r"and (\d+) more in these folders", session.overview) or ["0"]
+    assert listed <= pages
+    assert len(listed) + int(more) == len(pages)
+    stubs = [entry for entry in session.state.history.sent if entry.is_stub]
+    locations = [
+        (entry, place) for entry in stubs for place in re.findall(r"archive/\d+:[\d-]+", str(entry.wire["content"]))
+    ]
+    assert {parse_location(place, pages)[0] for _, place in locations} == pages
+    for entry, place in locations:
+        path, lines = parse_location(place, pages)
+        assert lines is not None
+        heading = session.read(path).split("\n")[lines[0] - 1]
+        assert heading.startswith("## ")
+        assert entry.is_block or heading == f"## {entry.seq}: tool"

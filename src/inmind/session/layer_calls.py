@@ -12,7 +12,7 @@ from inmind.core.events.session import MessageAdded, RetainedItem, ShownVersions
 from inmind.core.messages.model import Format
 from inmind.documents.document import NOTES_PAGE_PATH, Document
 from inmind.history import History
-from inmind.history.compaction.stubs import ids_in_stub
+from inmind.history.compaction.stubs import shown_ids
 from inmind.prompt.layers.base import Layer, LayerContext, LayerText, ViewLayer, call_layer, check_stored_draft
 from inmind.prompt.layers.builtin import DocumentLayer
 from inmind.prompt.layers.scratchpad import SCRATCHPAD_PATH, find_scratchpad
@@ -30,7 +30,7 @@ class LayerCalls:
         self._items_in_memory = items_in_memory
         self._context, self._resource, self._ancestors = context, context.resource, context.ancestors
         self._layers, self._limits = context.config.layers, context.config.limits
-        self._ids_by_stub: dict[str, frozenset[str]] = {}
+        self._ids_by_message: dict[str, frozenset[str]] = {}
 
     def recall(self, state: SessionState, now: datetime) -> list[tuple[Layer, LayerText]]:
         """The texts of all layers for a prompt.
@@ -79,7 +79,7 @@ class LayerCalls:
             entities=state.entities,
             scratchpads={"thread": state.scratchpads, "resource": resource_state.scratchpads},
             is_visible=state.history.sent.contains_event if is_own else _contains_nothing,
-            visible_ids=self._ids_in_stubs(state.history) if is_own else frozenset(),
+            visible_ids=self._shown_ids(state.history) if is_own else frozenset(),
             parent=self.layer_context(streams[0].state, now, streams[1:]) if streams else None,
             language=state.language,
             retained=self._items_in_memory(state.history),
@@ -114,15 +114,14 @@ class LayerCalls:
             seen[SCRATCHPAD_PATH] = pad.source(stream, pads)
         return None if seen == state.shown_in_prompt else tuple(seen.items())
 
-    def _ids_in_stubs(self, history: History) -> frozenset[str]:
-        """Ids in all stubs that are sent; each stub is read once."""
-        if not history.compactions:
-            return frozenset()
-        stubs = {entry.digest: entry for entry in history.sent if entry.is_stub}
-        self._ids_by_stub = {
-            digest: self._ids_by_stub.get(digest) or ids_in_stub(entry) for digest, entry in stubs.items()
+    def _shown_ids(self, history: History) -> frozenset[str]:
+        """Ids in the stubs and calls that are sent; each message is read once."""
+        known = self._ids_by_message
+        self._ids_by_message = {
+            entry.digest: known[entry.digest] if entry.digest in known else shown_ids(entry)
+            for entry in (history.sent if history.compactions else ())
         }
-        return frozenset[str]().union(*self._ids_by_stub.values())
+        return frozenset[str]().union(*self._ids_by_message.values())
 
     def _resource_pages(self, resource_state: ResourceState) -> Mapping[str, Document]:
         """Documents of the resource that layers may read.

@@ -159,12 +159,14 @@ def select_for_budget(
     done = _older_rounds(rounds)
     results = _old_results(messages)
     selector.prune(results, Detail.FACTS, until=budget.pruned)
+    selector.prune(results, Detail.TRAITS, until=budget.target)
     selector.prune(results, Detail.IDS, until=budget.target)
     selector.remove((_removable(messages, ties.complete_units([turn])) for turn in old), until=budget.target)
     for of_turn in done:
         selector.remove(of_turn, until=budget.target, separate=True)
     selector.cut(until=budget.pruned, longer_than=budget.limit)
-    selector.prune(range(len(messages)), Detail.IDS, until=budget.recent_limit)
+    for detail in reversed(Detail):
+        selector.prune(range(len(messages)), detail, until=budget.recent_limit)
     selector.remove((_removable(messages, ties.complete_units([turn])) for turn in recent), until=budget.recent_limit)
     if rounds:
         selector.remove(rounds[-1][len(done[-1]) :], until=budget.recent_limit, separate=not done[-1])
@@ -178,6 +180,7 @@ def select_for_budget(
         selector.remove(
             [[turn.start] for turn in all_turns[-1:] if messages[turn.start].stub], until=budget.limit, separate=True
         )
+    selector.add_detail(until=budget.target)
     return selector.selection
 
 
@@ -210,6 +213,16 @@ class _Selector:
             if size < self._sizes[place]:
                 self._outputs[place] = detail
                 self._shrink(place, size)
+
+    def add_detail(self, *, until: int) -> None:
+        """Give pruned results more detail, newest first, if the messages that left made more room than needed."""
+        for place, least in sorted(self._outputs.items(), reverse=True):
+            for detail in (detail for detail in reversed(Detail) if detail > least):
+                size = self._record_sizes.pruned(place, detail)
+                if size < self._messages[place].tokens and self.tokens - self._sizes[place] + size <= until:
+                    self._outputs[place] = detail
+                    self._shrink(place, size)
+                    break
 
     def remove(self, units: Iterable[Sequence[int]], *, until: int, separate: bool = False) -> None:
         """Remove units of whole messages, oldest first.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 
 from inmind.core.events.entities import EntityPart
 from inmind.core.events.session import Stub
@@ -71,11 +72,12 @@ def build_stubs(
 def message_sizes(
     history: History, messages: Sequence[TurnMessage], request: CompactionRequest, meter: TokenMeter
 ) -> MessageSizes:
-    """Sizes of pruned messages and of the records in a stub, each computed when it is needed."""
+    """Sizes of pruned messages and of the records in a stub, each computed once, when it is needed."""
     answers = answers_by_message(with_archived_results(history, messages, meter))
     entries_in = EntriesByRange(history.messages)
     known = {part.id for part in request.known_ids}.__contains__
 
+    @cache
     def pruned(place: int, detail: Detail) -> int:
         entry = history.sent[place]
         original = _original(entry, entries_in)
@@ -83,6 +85,7 @@ def message_sizes(
         wires = _pruned_wires(original, answers[place], detail, pointer, known)
         return sum(meter.count_wire(original.format, wire) for wire in wires)
 
+    @cache
     def line(place: int) -> int:
         if messages[place].is_block:
             return messages[place].tokens
@@ -109,9 +112,14 @@ def without_unprunable(
     return replace(selection, outputs=outputs)
 
 
-def ids_in_stub(entry: ConversationEntry) -> frozenset[str]:
-    """Words of a stub that could be ids."""
-    return frozenset(possible_ids("\n".join(_wire_texts(entry.format, entry.wire))))
+def shown_ids(entry: ConversationEntry) -> frozenset[str]:
+    """Words that could be ids in a stub, or in the calls of a message.
+
+    A pruned result does not repeat the ids of its call.
+    """
+    calls = (call.arguments for call in FORMATS[entry.format].read(entry.wire).calls)
+    texts = _wire_texts(entry.format, entry.wire) if entry.is_stub else ()
+    return frozenset(possible_ids("\n".join([*texts, *calls])))
 
 
 def with_archived_results(history: History, messages: Sequence[TurnMessage], meter: TokenMeter) -> list[TurnMessage]:

@@ -114,7 +114,7 @@ class LayerContext:
     is_visible: Callable[[str], bool] = bool
     """True if the message of this event is in the sent conversation."""
     visible_ids: Collection[str] = frozenset()
-    """Ids in the records that are sent in place of archived messages."""
+    """Ids in the stubs and calls that are sent, once messages are archived."""
     parent: LayerContext | None = None
     """Context of the parent session, for a child session."""
     language: str = "en"

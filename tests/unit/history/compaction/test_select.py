@@ -544,23 +544,3 @@ def test_no_turn_is_removed_while_an_old_result_could_lose_details(
         return
     old = [place for place, one in enumerate(messages) if one.results][:-KEEP_RESULTS]
     assert all(selection.outputs.get(place, Detail.IDS) == Detail.IDS for place in old)
-
-
-@pytest.mark.spec("E5")
-@given(messages=histories(), budget=BUDGETS)
-def test_the_size_of_each_record_is_computed_a_few_times_only(
-    messages: list[TurnMessage], budget: HistoryBudget
-) -> None:
-    places: list[int] = []
-    sizes = record_sizes(messages)
-
-    def pruned(place: int, detail: Detail) -> int:
-        places.append(place)
-        return sizes.pruned(place, detail)
-
-    def line(place: int) -> int:
-        places.append(place)
-        return sizes.line(place)
-
-    select_for_budget(messages, budget, MessageSizes(pruned, line))
-    assert all(places.count(place) <= 4 for place in places)
