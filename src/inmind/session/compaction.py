@@ -23,12 +23,12 @@ from inmind.errors import Conflict, ModelFailed, NotFound, SummaryRefused
 from inmind.history import ActiveCompaction, History
 from inmind.history.compaction.build import CompactionPlan, build_compaction
 from inmind.history.compaction.by_provider import ProviderItems, compaction_by_provider
+from inmind.history.compaction.message_records import MessageRecords
 from inmind.history.compaction.policy import Summarizer
 from inmind.history.compaction.report import CompactionReport, CompactionUndoReport
 from inmind.history.compaction.request import CompactionRequest, check_keep_recent, parse_request, with_stub_size
 from inmind.history.compaction.retention import extract_items, items_in_memory, last_request
 from inmind.history.compaction.select import DEFAULT_KEEP_RECENT, CompactionSelection, select_requested
-from inmind.history.compaction.stubs import without_unprunable
 from inmind.history.compaction.summary import check_summary, summary_prompt
 from inmind.history.token_meter import TokenMeter
 from inmind.history.turn_messages import GrowingConversation, ReadMessage, turn_messages
@@ -68,14 +68,20 @@ class Compactor:
 
     def __init__(self, context: SessionContext, meter: TokenMeter, read: ReadMessage) -> None:
         self._read, self._message_cache = read, (("", 0, 0), list[TurnMessage]())
+        self._records_cache = MessageRecords(History(), (), meter)
+        self._plan_cache: tuple[MessageRecords, tuple[object, ...], CompactionPlan] = (
+            self._records_cache,
+            (),
+            _NO_COMPACTION,
+        )
         self._provider_items, self._conversation = ProviderItems(read), GrowingConversation(read, meter)
         self._request_cache: tuple[tuple[str, str], RetainedItem | None] = (("", ""), None)
         self._stream, self._store, self._config, self._meter = context.stream, context.store, context.config, meter
         self._trigger = CompactionTrigger(
             context.config.compression,
             meter,
-            messages=self.messages,
-            complete=self._with_current_values,
+            records=self._records,
+            complete=self._with_last_request,
             measure=self._net_tokens,
         )
 
@@ -109,9 +115,7 @@ class Compactor:
                 selection = select_requested(messages, target=target, keep_recent=turns_kept)
                 if summary and [messages[place].seq for place in selection.removed] != summarized:
                     raise _ConversationChanged
-                plan = self._build(
-                    state, messages, selection, self._with_current_values(state, replace(request, summary=summary))
-                )
+                plan = self._build(state, selection, self._with_last_request(state, replace(request, summary=summary)))
                 plan = plan if plan.history_tokens > 0 else _NO_COMPACTION
                 return Decision(plan.drafts, plan)
 
@@ -137,7 +141,7 @@ class Compactor:
         turns_kept = check_keep_recent(DEFAULT_KEEP_RECENT if keep_recent is None else keep_recent)
         messages = self.messages(state.history)
         selection = select_requested(messages, target=request.target, keep_recent=turns_kept)
-        plan = self._build(state, messages, selection, self._with_current_values(state, request))
+        plan = self._build(state, selection, self._with_last_request(state, request))
         return plan if plan.report.tokens > 0 else _NO_COMPACTION
 
     def undo(self, *, key: str | None) -> tuple[CompactionUndoReport, Sequence[Event]]:
@@ -249,7 +253,7 @@ class Compactor:
 
         In a prompt that is too long, memory blocks are cut, so only the conversation counts.
         """
-        plan = self._build(state, self.messages(state.history), planned.selection, planned.request)
+        plan = self._build(state, planned.selection, planned.request)
         return plan if (plan.history_tokens if planned.is_over else plan.report.tokens) > 0 else _NO_COMPACTION
 
     def _with_summary(self, planned: PlannedCompaction) -> tuple[CompactionRequest, tuple[str, ...]]:
@@ -288,31 +292,38 @@ class Compactor:
         request = parse_request(target=target, strategy=strategy, archive_to=archive_to, reason=reason)
         return with_stub_size(request, self._config.limits.spendable)
 
-    def _build(
-        self,
-        state: SessionState,
-        messages: Sequence[TurnMessage],
-        selection: CompactionSelection,
-        request: CompactionRequest,
-    ) -> CompactionPlan:
-        selection = without_unprunable(state.history, messages, selection, request, self._meter)
+    def _records(self, state: SessionState) -> MessageRecords:
+        """The records of the sent messages; cached until a message or a known id changes."""
+        history, messages, known = state.history, self.messages(state.history), state.entities.parts_by_recency
+        cached = self._records_cache
+        is_same = cached.messages is messages and cached.known_ids == known
+        if not (is_same and _settings_of(cached.history) == _settings_of(history)):
+            self._records_cache = MessageRecords(history, messages, self._meter, known)
+        return self._records_cache
+
+    def _build(self, state: SessionState, selection: CompactionSelection, request: CompactionRequest) -> CompactionPlan:
+        """Plan a compaction. It is measured before it is stored, so the last plan is cached."""
+        records = self._records(state)
+        selection = records.without_unprunable(selection)
         if not selection:
             return _NO_COMPACTION
-        return build_compaction(
-            state.history,
-            state.documents,
-            messages,
-            selection,
-            request,
-            overview_log=state.overview_lines,
-            language=state.language,
-            meter=self._meter,
-            memory_tokens=partial(self._memory_tokens, state),
-        )
+        inputs = (selection, request, state.documents, state.overview_lines, state.language, state.prompt.blocks)
+        if self._plan_cache[0] is not records or self._plan_cache[1] != inputs:
+            plan = build_compaction(
+                records,
+                state.documents,
+                selection,
+                request,
+                overview_log=state.overview_lines,
+                language=state.language,
+                memory_tokens=partial(self._memory_tokens, state),
+            )
+            self._plan_cache = (records, inputs, plan)
+        return self._plan_cache[2]
 
     def _net_tokens(self, state: SessionState, selection: CompactionSelection, request: CompactionRequest) -> int:
         """Tokens by which a compaction makes the prompt shorter."""
-        return self._build(state, self.messages(state.history), selection, request).report.tokens
+        return self._build(state, selection, request).report.tokens
 
     def _memory_tokens(
         self, state: SessionState, documents: Documents, items: Sequence[RetainedItem], has_stubs: bool
@@ -337,10 +348,8 @@ class Compactor:
             min(count_block(self._meter, to_block(layer, text), text.text), layer.budget.max) for layer, text in texts
         )
 
-    def _with_current_values(self, state: SessionState, request: CompactionRequest) -> CompactionRequest:
-        """Add the current request and the known ids."""
-        known_ids = state.entities.parts_by_recency
-        return replace(request, last_request=self._current_request(state.history), known_ids=known_ids)
+    def _with_last_request(self, state: SessionState, request: CompactionRequest) -> CompactionRequest:
+        return replace(request, last_request=self._current_request(state.history))
 
     def _current_request(self, history: History) -> RetainedItem | None:
         """The last request of the user, in full even if it was cut in the prompt; cached."""
@@ -407,6 +416,11 @@ class Compactor:
         events = self._events_between(done.first, done.last)
         (compacted,) = (event.payload for event in events if isinstance(event.payload, Compacted))
         return self.report_for(compacted, self._stream.state_at(done.last).history)
+
+
+def _settings_of(history: History) -> tuple[object, ...]:
+    """Values of a history that a compaction reads beside its messages."""
+    return history.compactions, history.pinned, history.released
 
 
 _NO_TIME = datetime.min.replace(tzinfo=UTC)

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from inmind.core.frozen import frozen
 from inmind.core.pricing import Rates
-from inmind.history import History
+from inmind.history.compaction.message_records import MessageRecords
 from inmind.history.compaction.policy import CompressionPolicy, pays_off
 from inmind.history.compaction.request import CompactionRequest, with_stub_size
 from inmind.history.compaction.retention import items_in_memory, retained_items, unsent_items
@@ -23,7 +23,7 @@ from inmind.history.compaction.select import (
     select_for_budget,
     select_requested,
 )
-from inmind.history.compaction.stubs import FRAME_TOKENS, message_sizes
+from inmind.history.compaction.stubs import FRAME_TOKENS
 from inmind.history.token_meter import TokenMeter, band_for
 from inmind.history.turns import TurnMessage
 from inmind.prompt.layers.retained import RetainedLayer, render_items
@@ -62,17 +62,17 @@ class CompactionTrigger:
         policy: CompressionPolicy,
         meter: TokenMeter,
         *,
-        messages: Callable[[History], Sequence[TurnMessage]],
+        records: Callable[[SessionState], MessageRecords],
         complete: Callable[[SessionState, CompactionRequest], CompactionRequest],
         measure: Callable[[SessionState, CompactionSelection, CompactionRequest], int],
     ) -> None:
-        """`messages` returns the messages that are sent.
+        """`records` returns the sent messages with their records.
 
-        `complete` adds current values to a request. `measure` returns the tokens by which a compaction makes the prompt
-        shorter.
+        `complete` adds the last request of the user. `measure` returns the tokens by which a compaction makes the
+        prompt shorter.
         """
         self._policy, self._meter = policy, meter
-        self._messages, self._complete, self._measure = messages, complete, measure
+        self._records, self._complete, self._measure = records, complete, measure
 
     def plan(self, state: SessionState, pressure: WindowPressure) -> PlannedCompaction | None:
         """The compaction that has to, or should, run before the next prompt; usually None."""
@@ -87,14 +87,14 @@ class CompactionTrigger:
 
         Stubs are shortened only if the prompt would not fit otherwise.
         """
-        messages = self._messages(state.history)
+        records = self._records(state)
         request = self._complete(
             state, with_stub_size(CompactionRequest(reason=FULL, strategy="summarize"), pressure.budget.threshold)
         )
         while True:
-            sizes = message_sizes(state.history, messages, request, self._meter)
-            selection = self._select_for_space(state.history, messages, pressure, request, sizes)
-            gain = self._gain(messages, selection, request, sizes)
+            sizes = records.sizes(record_tokens=request.record_tokens)
+            selection = self._select_for_space(records, pressure, request, sizes)
+            gain = self._gain(records.messages, selection, request, sizes)
             needed = pressure.fixed + pressure.reserved + pressure.history - self._measure(state, selection, request)
             if needed <= pressure.available or request.record_tokens < MIN_RECORD_TOKENS:
                 break
@@ -112,12 +112,14 @@ class CompactionTrigger:
         """Compact what the overview covers, if the prompt is rewritten anyway."""
         if not (pressure.rewrites_history and state.overview_covers):
             return None
-        messages = self._messages(state.history)
-        selection = select_covered(messages, before_seq=state.overview_covers, keep_recent=self._policy.keep_recent)
+        records = self._records(state)
+        selection = select_covered(
+            records.messages, before_seq=state.overview_covers, keep_recent=self._policy.keep_recent
+        )
         request = self._complete(
             state, with_stub_size(CompactionRequest(reason=COVERED, target="conversation"), pressure.budget.threshold)
         )
-        gain = self._gain(messages, selection, request, message_sizes(state.history, messages, request, self._meter))
+        gain = self._gain(records.messages, selection, request, records.sizes(record_tokens=request.record_tokens))
         return self._planned(state, selection, request) if selection and gain >= MIN_GAIN_TOKENS else None
 
     def _by_policy(self, state: SessionState, pressure: WindowPressure) -> PlannedCompaction | None:
@@ -130,15 +132,16 @@ class CompactionTrigger:
         if policy_target is None or pressure.history < least:
             return None
         target, keep = policy_target
-        messages = self._messages(state.history)
+        records = self._records(state)
+        messages = records.messages
         reason = PAYS if rates else name
         request = CompactionRequest(reason=reason, target=target, strategy="summarize")
         request = self._complete(state, with_stub_size(request, pressure.budget.threshold))
         if rates:
             request = replace(request, record_tokens=request.record_tokens // COST_SAVING_RECORD_DIVISOR)
-        sizes = message_sizes(state.history, messages, request, self._meter)
+        sizes = records.sizes(record_tokens=request.record_tokens)
         if rates:
-            selection = self._select_for_space(state.history, messages, pressure, request, sizes)
+            selection = self._select_for_space(records, pressure, request, sizes)
         else:
             selection = select_requested(messages, target=target, keep_recent=keep)
         gain = self._gain(messages, selection, request, sizes)
@@ -146,14 +149,10 @@ class CompactionTrigger:
         return self._planned(state, selection, request) if gain >= least and worth else None
 
     def _select_for_space(
-        self,
-        history: History,
-        messages: Sequence[TurnMessage],
-        pressure: WindowPressure,
-        request: CompactionRequest,
-        sizes: MessageSizes,
+        self, records: MessageRecords, pressure: WindowPressure, request: CompactionRequest, sizes: MessageSizes
     ) -> CompactionSelection:
         """Select messages to archive so that the rest fits, including the items that must survive."""
+        history, messages = records.history, records.messages
 
         def selection(pressure: WindowPressure) -> CompactionSelection:
             room = pressure.cost_saving_budget if self._policy.rates else pressure.budget

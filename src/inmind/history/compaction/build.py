@@ -21,13 +21,13 @@ from inmind.errors import InvalidPath
 from inmind.history import ConversationEntry, History
 from inmind.history.compaction.archive_page import ArchivePage, build_pages, new_path
 from inmind.history.compaction.goal_detection import is_filler
+from inmind.history.compaction.message_records import MessageRecords
 from inmind.history.compaction.report import CompactionReport
 from inmind.history.compaction.request import CompactionRequest, check_archive_path
 from inmind.history.compaction.retention import items_in_memory, retained_items, unsent_items
 from inmind.history.compaction.select import CompactionSelection
 from inmind.history.compaction.stubs import FRAME_TOKENS, build_stubs
 from inmind.history.compaction.summary import SummaryPoints, extract_summary, summary_line, summary_points
-from inmind.history.token_meter import TokenMeter
 from inmind.history.turns import TurnMessage
 
 _MAX_TITLE_CHARACTERS = 60
@@ -46,21 +46,17 @@ class CompactionPlan:
 
 
 def build_compaction(
-    history: History,
+    records: MessageRecords,
     documents: Documents,
-    messages: Sequence[TurnMessage],
     selection: CompactionSelection,
     request: CompactionRequest,
     *,
     overview_log: OverviewLog,
     language: str,
-    meter: TokenMeter,
     memory_tokens: MemoryTokens,
 ) -> CompactionPlan:
-    """Return the drafts and the report of a compaction.
-
-    `messages`: the sent messages, as in `history.sent`.
-    """
+    """Return the drafts and the report of a compaction."""
+    history, messages, meter = records.history, records.messages, records.meter
     entries = history.sent[:]
     fresh = [place for place in selection.changed if not entries[place].is_stub]
     title = _title(messages, selection)
@@ -71,7 +67,7 @@ def build_compaction(
     if not by_model:
         room = max(0, request.stub_tokens - FRAME_TOKENS)
         request = replace(request, summary=extract_summary(points, budget=room, count=meter.count))
-    stubs = build_stubs(history, messages, selection, request, archived, meter)
+    stubs = build_stubs(records, selection, request, archived)
     shorter = sum(messages[place].tokens for place in selection.changed)
     shorter -= sum(meter.count_wire(stub.format, wire) for stub in stubs for wire in stub.messages)
     pages = [

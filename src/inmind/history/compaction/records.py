@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
-from inmind.core.frozen import frozen
 from inmind.core.json import is_list, is_object
 from inmind.core.text import escape_markup, shorten
 from inmind.core.tokens import Counter
@@ -34,22 +35,44 @@ _AROUND_ID = 30
 """Characters before and after an id that is quoted from a text."""
 
 
-@frozen
+@dataclass(frozen=True)
 class AnsweredCall:
-    """A tool call and its result."""
+    """A tool call and its result, each parsed once."""
 
     call: TurnCall
     result: TurnResult
 
+    @cached_property
+    def arguments(self) -> Any:
+        return parse_result(self.call.arguments)
 
-def pruned_result(answered: AnsweredCall, detail: Detail, pointer: str, known: Callable[[str], bool]) -> str:
+    @cached_property
+    def value(self) -> Any:
+        """The result if it has fields or entries; else None."""
+        return parse_for_record(self.result.text)
+
+    @cached_property
+    def failed(self) -> bool:
+        return self.result.error or is_failure(self.result.text)
+
+    @cached_property
+    def subject(self) -> str:
+        """The thing that the call was about: the argument that the result repeats as a value."""
+        own = set(map(str, self.value.values())) if is_object(self.value) else set[str]()
+        return next((text for text in _texts_in(self.arguments) if text in own), "")
+
+    @cached_property
+    def ids(self) -> set[str]:
+        """Ids and names of the result, without states: a newer state replaces an earlier one."""
+        return set(_texts_in(prune(self.value, Detail.IDS), without=STATE_WORDS))
+
+
+def pruned_result(text: str, record: str, pointer: str) -> str:
     """A tool result as its record below a pointer; unchanged if the record is not shorter."""
-    record = escape_markup(_answer_text(answered, detail, known))
-    is_shorter = len(record) + _MIN_SAVED_CHARACTERS < len(answered.result.text)
-    return f"{pointer}\n{record}" if is_shorter else answered.result.text
+    return f"{pointer}\n{record}" if len(record) + _MIN_SAVED_CHARACTERS < len(text) else text
 
 
-def _answer_text(
+def answer_text(
     answered: AnsweredCall,
     detail: Detail,
     known: Callable[[str], bool],
@@ -60,17 +83,18 @@ def _answer_text(
 
     A text without fields, or with long ones only, stays by its beginning and the places with known ids.
     """
-    value, arguments = parse_for_record(answered.result.text), parse_result(answered.call.arguments)
+    value = answered.value
     if is_object(value):
-        left_out = {*_id_fields(arguments), *repeated}
+        left_out = {*_id_fields(answered.arguments), *repeated}
         value = {
             key: item for key, item in value.items() if not isinstance(item, str | int) or (key, item) not in left_out
         }
         if not value:
             return "nothing else"
-    if prune(value) is None:
+    pruned = prune(value, detail)
+    if pruned is None and prune(value) is None:
         return clip_text(answered.result.text, _TEXT_CHARACTERS[detail], known) or "no text"
-    return render_record(prune(value, detail), handled) or "no other ids"
+    return render_record(pruned, handled) or "no other ids"
 
 
 def clip_text(text: str, max_characters: int, known: Callable[[str], bool]) -> str:
@@ -203,14 +227,14 @@ class _CallRecords:
 
     def line(self, answered: AnsweredCall, detail: Detail) -> str:
         """Return the line of a call; empty if a newer message has its answer."""
-        result, call = answered.result, self._call_text(answered.call)
+        result, call = answered.result, self._call_text(answered)
         if result.error:
             line = f"- {call} failed: {clip_text(result.text, _TEXT_CHARACTERS[Detail.IDS], self._known)}"
         elif self._is_repeated(answered):
             line = ""
         else:
-            line = f"- {call}: {_answer_text(answered, detail, self._known, self._handled, self._ids_given)}"
-            self._ids_given.update(_id_fields(parse_for_record(result.text)))
+            line = f"- {call}: {answer_text(answered, detail, self._known, self._handled, self._ids_given)}"
+            self._ids_given.update(_id_fields(answered.value))
         self._note(answered)
         return escape_markup(line)
 
@@ -218,10 +242,10 @@ class _CallRecords:
         """The verbs of later calls with an id of a list."""
         return ", ".join(self._verbs.get(id, ()))
 
-    def _call_text(self, call: TurnCall) -> str:
+    def _call_text(self, answered: AnsweredCall) -> str:
+        call, arguments = answered.call, answered.arguments
         if not call.tool:
             return "output"
-        arguments = parse_result(call.arguments)
         pairs = render_record(prune(arguments)) if is_object(arguments) else ""
         if len(pairs) > MAX_ARGUMENT_CHARACTERS:
             pairs = cut_record(pairs, budget=MAX_ARGUMENT_CHARACTERS, count=len)
@@ -230,23 +254,23 @@ class _CallRecords:
     def _note(self, answered: AnsweredCall) -> None:
         """Note the answer, and for which ids the tool was called, unless the call failed."""
         call = answered.call
-        if answered.result.error or is_failure(answered.result.text):
+        if answered.failed:
             return
         verb = parse_tool_name(call.tool).verb or _tool_text(call.tool)
-        for text in _texts_in(parse_result(call.arguments)):
+        for text in _texts_in(answered.arguments):
             verbs = self._verbs.setdefault(text, [])
             if verb not in verbs:
                 verbs.insert(0, verb)
         self._answered.add((call.tool, call.arguments))
-        if subject := _subject(answered):
-            self._ids_by_subject.setdefault(subject, set()).update(_ids_in(answered.result.text))
+        if answered.subject:
+            self._ids_by_subject.setdefault(answered.subject, set()).update(answered.ids)
 
     def _is_repeated(self, answered: AnsweredCall) -> bool:
         """True if a newer call was the same, or was about the same thing and had all of its ids."""
         if answered.call.tool and (answered.call.tool, answered.call.arguments) in self._answered:
             return True
-        subject = _subject(answered)
-        return subject in self._ids_by_subject and _ids_in(answered.result.text) <= self._ids_by_subject[subject]
+        known_ids = self._ids_by_subject.get(answered.subject)
+        return known_ids is not None and answered.ids <= known_ids
 
 
 def _tool_text(name: str) -> str:
@@ -258,23 +282,11 @@ def _tool_text(name: str) -> str:
 _TOOL = re.compile(r"[\w.:/…-]+")
 
 
-def _subject(answered: AnsweredCall) -> str:
-    """The thing that a call was about: the argument that the answer repeats as a value."""
-    value = parse_for_record(answered.result.text)
-    own = set(map(str, value.values())) if is_object(value) else set[str]()
-    return next((text for text in _texts_in(parse_result(answered.call.arguments)) if text in own), "")
-
-
 def _id_fields(value: object) -> Iterator[tuple[str, Any]]:
     """The fields of an object that refer to other things by their ids."""
     for key, item in value.items() if is_object(value) else ():
         if isinstance(item, str | int) and key_meaning(key).role == "id":
             yield key, item
-
-
-def _ids_in(text: str) -> set[str]:
-    """Ids and names of a result, without states: a newer state replaces an earlier one."""
-    return set(_texts_in(prune(parse_for_record(text), Detail.IDS), without=STATE_WORDS))
 
 
 def _texts_in(value: object, without: Container[str] = ()) -> Iterator[str]:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from inmind.core.events.entities import EntityPart
 from inmind.core.events.session import RetainedItem
 from inmind.core.frozen import frozen
 from inmind.documents.document import ARCHIVE_PREFIX, OVERVIEW_PATH, resolve_path
@@ -50,8 +48,6 @@ class CompactionRequest:
     """Maximum size of the ids in it that no record has."""
     last_request: RetainedItem | None = None
     """The user's last request."""
-    known_ids: Sequence[EntityPart] = ()
-    """Known ids with type and name, in the order in which they should be named."""
 
 
 def parse_request(*, target: object, strategy: object, archive_to: object, reason: str) -> CompactionRequest:

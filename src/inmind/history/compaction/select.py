@@ -215,7 +215,7 @@ class _Selector:
                 self._shrink(place, size)
 
     def add_detail(self, *, until: int) -> None:
-        """Give pruned results more detail, newest first, if the messages that left made more room than needed."""
+        """Give pruned results more detail, newest first, if more room was made than needed."""
         for place, least in sorted(self._outputs.items(), reverse=True):
             for detail in (detail for detail in reversed(Detail) if detail > least):
                 size = self._record_sizes.pruned(place, detail)

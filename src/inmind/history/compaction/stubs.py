@@ -7,9 +7,7 @@ loses ids, and a model that needs one would invent it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
-from functools import cache
+from collections.abc import Iterable, Iterator, Sequence
 
 from inmind.core.events.entities import EntityPart
 from inmind.core.events.session import Stub
@@ -20,37 +18,21 @@ from inmind.core.tokens import Counter
 from inmind.documents.document import ARCHIVE_PREFIX
 from inmind.entities.record import Detail
 from inmind.entities.render import render_parts
-from inmind.history import ConversationEntry, EntriesByRange, History
+from inmind.history import ConversationEntry
 from inmind.history.compaction.archive_page import ArchivePage, page_name
-from inmind.history.compaction.records import (
-    AnsweredCall,
-    answered_calls,
-    answers_by_message,
-    possible_ids,
-    pruned_result,
-    record_lines,
-)
+from inmind.history.compaction.message_records import MessageRecords
+from inmind.history.compaction.records import answered_calls, possible_ids, record_lines
 from inmind.history.compaction.request import CompactionRequest
 from inmind.history.compaction.select import (
     LOCATION_TOKENS,
     MIN_CUT_TOKENS,
     CompactionSelection,
-    MessageSizes,
     cut_stub_tokens,
 )
-from inmind.history.compaction.stub_text import (
-    block_text,
-    block_wires,
-    cut_message,
-    location_in,
-    prune_outputs,
-    pruned_pointer,
-)
-from inmind.history.token_meter import TokenMeter
-from inmind.history.turn_messages import to_turn_message, with_archived
-from inmind.history.turns import TurnMessage, TurnResult
+from inmind.history.compaction.stub_text import block_text, block_wires, cut_message
+from inmind.history.turn_messages import to_turn_message
+from inmind.history.turns import TurnMessage
 
-_USUAL_LOCATION = f"{ARCHIVE_PREFIX}001:1000-1100"
 FRAME_TOKENS = 40
 """Tokens of the fixed text of a stub."""
 MAX_KNOWN_IDS = 1_000
@@ -58,58 +40,10 @@ MAX_KNOWN_IDS = 1_000
 
 
 def build_stubs(
-    history: History,
-    messages: Sequence[TurnMessage],
-    selection: CompactionSelection,
-    request: CompactionRequest,
-    pages: Sequence[ArchivePage],
-    meter: TokenMeter,
+    records: MessageRecords, selection: CompactionSelection, request: CompactionRequest, pages: Sequence[ArchivePage]
 ) -> list[Stub]:
     """Return all stubs of a compaction. `pages`: the archive pages with the messages."""
-    return list(_StubBuilder(history, messages, selection, request, pages, meter).build())
-
-
-def message_sizes(
-    history: History, messages: Sequence[TurnMessage], request: CompactionRequest, meter: TokenMeter
-) -> MessageSizes:
-    """Sizes of pruned messages and of the records in a stub, each computed once, when it is needed."""
-    answers = answers_by_message(with_archived_results(history, messages, meter))
-    entries_in = EntriesByRange(history.messages)
-    known = {part.id for part in request.known_ids}.__contains__
-
-    @cache
-    def pruned(place: int, detail: Detail) -> int:
-        entry = history.sent[place]
-        original = _original(entry, entries_in)
-        pointer = pruned_pointer(location_in(entry, original) or _USUAL_LOCATION)
-        wires = _pruned_wires(original, answers[place], detail, pointer, known)
-        return sum(meter.count_wire(original.format, wire) for wire in wires)
-
-    @cache
-    def line(place: int) -> int:
-        if messages[place].is_block:
-            return messages[place].tokens
-        lines, _ = record_lines(answers[place], [], known, budget=request.record_tokens, count=meter.count)
-        return meter.count("\n".join(lines)) if lines else 0
-
-    return MessageSizes(pruned, line)
-
-
-def without_unprunable(
-    history: History,
-    messages: Sequence[TurnMessage],
-    selection: CompactionSelection,
-    request: CompactionRequest,
-    meter: TokenMeter,
-) -> CompactionSelection:
-    """The selection without tool results whose record is not shorter."""
-    if not selection.outputs:
-        return selection
-    pruned = message_sizes(history, messages, request, meter).pruned
-    outputs = {
-        place: detail for place, detail in selection.outputs.items() if pruned(place, detail) < messages[place].tokens
-    }
-    return replace(selection, outputs=outputs)
+    return list(_StubBuilder(records, selection, request, pages).build())
 
 
 def shown_ids(entry: ConversationEntry) -> frozenset[str]:
@@ -122,55 +56,36 @@ def shown_ids(entry: ConversationEntry) -> frozenset[str]:
     return frozenset(possible_ids("\n".join([*texts, *calls])))
 
 
-def with_archived_results(history: History, messages: Sequence[TurnMessage], meter: TokenMeter) -> list[TurnMessage]:
-    """The messages with complete results, also those of an agent without tool calls."""
-    originals = with_archived(history, messages, meter)
-    return [
-        replace(original, results=(TurnResult("", original.text, original.tokens),))
-        if message.stub and message.results and not original.results
-        else original
-        for message, original in zip(messages, originals, strict=True)
-    ]
-
-
 class _StubBuilder:
     """Builds the stubs of one compaction; an id is named in one stub only."""
 
     def __init__(
         self,
-        history: History,
-        messages: Sequence[TurnMessage],
+        records: MessageRecords,
         selection: CompactionSelection,
         request: CompactionRequest,
         pages: Sequence[ArchivePage],
-        meter: TokenMeter,
     ) -> None:
-        self._history, self._messages, self._selection, self._request = history, messages, selection, request
-        self._pages, self._meter = pages, meter
-        self._entries_in = EntriesByRange(history.messages)
-        known = {part.id for part in request.known_ids}
-        self._is_known = known.__contains__
-        self._ids = IdPicker(request.known_ids, _unchanged_texts(messages, selection))
+        self._records, self._selection, self._request, self._pages = records, selection, request, pages
+        self._history, self._messages, self._meter = records.history, records.messages, records.meter
+        self._ids = IdPicker(records.known_ids, _unchanged_texts(records.messages, selection))
 
     def build(self) -> Iterator[Stub]:
         sent = self._history.sent
         outputs = self._selection.outputs
-        originals = with_archived_results(self._history, self._messages, self._meter) if outputs else []
-        answers = answers_by_message(originals)
         for place in sorted(self._selection.cut):
             yield self._cut_stub(sent[place], self._selection.cut[place])
         for place in sorted(outputs):
-            stub = self._pruned_stub(sent[place], answers[place], outputs[place])
+            stub = self._pruned_stub(place, outputs[place])
             if stub.messages != (sent[place].wire,):
                 yield stub
         for number, run in enumerate(self._selection.runs):
             yield self._run_stub(run, first=number == 0)
 
-    def _pruned_stub(self, entry: ConversationEntry, answers: Sequence[AnsweredCall], detail: Detail) -> Stub:
-        """A stub for a message with pruned results. Pruning again starts from the originals."""
-        original = _original(entry, self._entries_in)
-        pointer = pruned_pointer(location_in(entry, original) or self._archive_location(entry))
-        wires = _pruned_wires(original, answers, detail, pointer, self._is_known)
+    def _pruned_stub(self, place: int, detail: Detail) -> Stub:
+        """A stub for a message with pruned results."""
+        entry = self._history.sent[place]
+        wires = self._records.pruned_wires(place, detail, self._archive_location(entry))
         self._ids.drop(record for wire in wires for record in _wire_texts(entry.format, wire))
         return Stub(message_ranges=((entry.seq, entry.seq),), messages=wires, format=entry.format)
 
@@ -203,11 +118,15 @@ class _StubBuilder:
         count, request = self._meter.count, self._request
         summary = request.summary if request.strategy == "summarize" else ""
         originals = list(self._removed_originals())
-        kept = answered_calls(
-            one for place, one in enumerate(self._messages) if place not in set(self._selection.removed)
-        )
+        removed = set(self._selection.removed)
+        kept = [
+            answered
+            for place, answers in enumerate(self._records.answers)
+            if place not in removed and not self._messages[place].is_block
+            for answered in answers
+        ]
         records, left_out = record_lines(
-            answered_calls(originals), kept, self._is_known, budget=request.record_tokens, count=count
+            answered_calls(originals), kept, self._records.is_known, budget=request.record_tokens, count=count
         )
         if left_out:
             records.append(f"({count_noun(left_out, 'earlier call')} only in the archive)")
@@ -225,7 +144,7 @@ class _StubBuilder:
         """Yield the removed messages as they were, with those of earlier stubs, oldest first."""
         removed = self._selection.removed
         sent = {one.seq: one for one in (self._messages[place] for place in removed) if not one.stub}
-        for entry in self._entries_in(self._history.ranges_at(removed)):
+        for entry in self._records.entries_in(self._history.ranges_at(removed)):
             message = sent.get(entry.seq)
             yield message or to_turn_message(entry, FORMATS[entry.format].read(entry.wire), self._meter)
 
@@ -245,7 +164,9 @@ class _StubBuilder:
 
     def _message_count(self, entries: Sequence[ConversationEntry]) -> int:
         """Number of messages, with those of earlier stubs."""
-        earlier = sum(len(self._entries_in(entry.replaced_ranges)) for entry in entries if entry.replaced_ranges)
+        earlier = sum(
+            len(self._records.entries_in(entry.replaced_ranges)) for entry in entries if entry.replaced_ranges
+        )
         return earlier + sum(not entry.is_stub for entry in entries)
 
     def _earlier_pages(self, entries: Sequence[ConversationEntry]) -> list[str]:
@@ -266,22 +187,6 @@ def _unchanged_texts(messages: Sequence[TurnMessage], selection: CompactionSelec
     unchanged = [one for place, one in enumerate(messages) if place not in touched]
     arguments = [call.arguments for one in unchanged for call in one.calls]
     return [*texts, *arguments, *(answer.text for one in unchanged for answer in one.results)]
-
-
-def _original(entry: ConversationEntry, entries_in: EntriesByRange) -> ConversationEntry:
-    """The message that was sent before it was shortened."""
-    return entry if entry.replaced_ranges is None else entries_in(entry.replaced_ranges)[-1]
-
-
-def _pruned_wires(
-    original: ConversationEntry,
-    answers: Sequence[AnsweredCall],
-    detail: Detail,
-    pointer: str,
-    known: Callable[[str], bool],
-) -> tuple[Wire, ...]:
-    results = iter([pruned_result(answered, detail, pointer, known) for answered in answers])
-    return prune_outputs(original, pointer, lambda _: next(results))
 
 
 def _message_texts(one: TurnMessage) -> list[str]:

@@ -23,6 +23,7 @@ from inmind.entities.record import Detail
 from inmind.errors import InvalidPath
 from inmind.history.compaction.archive_page import page_name
 from inmind.history.compaction.build import CompactionPlan, build_compaction
+from inmind.history.compaction.message_records import MessageRecords
 from inmind.history.compaction.request import CompactionRequest, check_archive_path
 from inmind.history.compaction.retention import items_in_memory
 from inmind.history.compaction.select import CompactionSelection
@@ -52,6 +53,7 @@ def build(
     history: History | None = None,
     *,
     pages: Mapping[str, str] | None = None,
+    known_ids: Sequence[EntityPart] = (),
     **wanted: Any,
 ) -> CompactionPlan:
     past = history or a_history()
@@ -59,14 +61,12 @@ def build(
     documents = Documents({path: Document(text, 1, "session/s#1") for path, text in texts.items()})
     messages = [to_turn_message(entry, FORMATS[entry.format].read(entry.wire), METER) for entry in past.sent]
     return build_compaction(
-        past,
+        MessageRecords(past, messages, METER, known_ids),
         documents,
-        messages,
         selection,
         CompactionRequest(reason="asked", **wanted),
         overview_log=OverviewLog(),
         language="en",
-        meter=METER,
         memory_tokens=lambda documents, items, _: len(items) + len(documents.text(OVERVIEW_PATH)),
     )
 

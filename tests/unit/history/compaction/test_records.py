@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 from strategies import entity_records, ids_in
 from tables import each_row
 
-from inmind.core.text import contains_id
+from inmind.core.text import contains_id, escape_markup
 from inmind.core.tokens import estimator
 from inmind.entities.record import Detail
 from inmind.history.compaction.records import (
     AnsweredCall,
+    answer_text,
     answered_calls,
     clip_text,
     possible_ids,
@@ -220,7 +221,8 @@ def test_every_id_of_removed_results_is_in_a_line(removed: list[dict[str, Any]],
 
 
 def pruned(result: str, detail: Detail = Detail.FACTS) -> str:
-    return pruned_result(answered("get_order", "{}", result), detail, POINTER, nothing_known)
+    record = escape_markup(answer_text(answered("get_order", "{}", result), detail, nothing_known))
+    return pruned_result(result, record, POINTER)
 
 
 def test_a_pruned_result_is_its_record_below_a_pointer() -> None:

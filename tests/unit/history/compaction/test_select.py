@@ -332,7 +332,7 @@ def test_the_last_results_stay_whole_up_to_the_limit_for_recent_messages() -> No
     budget = a_budget(9_000, pruned=0)
     assert select_to_fit(messages, budget).outputs == {2: Detail.FACTS}
     tight = budget._replace(target=0, threshold=900, recent_limit=900)
-    assert select_to_fit(messages, tight).outputs == {2: Detail.IDS, 6: Detail.IDS}
+    assert select_to_fit(messages, tight).outputs == {2: Detail.IDS, 6: Detail.FACTS}
 
 
 @pytest.mark.spec("E10")

@@ -20,14 +20,14 @@ from inmind.core.text import contains_id
 from inmind.core.tokens import estimator
 from inmind.entities.record import Detail
 from inmind.history.compaction.archive_page import build_pages
+from inmind.history.compaction.message_records import MessageRecords
 from inmind.history.compaction.records import possible_ids
 from inmind.history.compaction.request import CompactionRequest
 from inmind.history.compaction.select import CompactionSelection
-from inmind.history.compaction.stubs import IdPicker, build_stubs, message_sizes, without_unprunable
+from inmind.history.compaction.stubs import IdPicker, build_stubs
 from inmind.history.history import History
 from inmind.history.token_meter import TokenMeter
 from inmind.history.turn_messages import turn_messages
-from inmind.history.turns import TurnMessage
 
 count = estimator()
 METER = TokenMeter(count)
@@ -61,15 +61,15 @@ def in_parallel(*results: list[dict[str, Any]] | str) -> list[dict[str, Any]]:
     return [user("Look."), {"role": "assistant", "content": calls}, {"role": "user", "content": blocks}]
 
 
-def sent_messages(history: History) -> list[TurnMessage]:
-    return turn_messages(history, lambda entry: FORMATS[entry.format].read(entry.wire), METER)
+def records_of(history: History, known_ids: Sequence[EntityPart] = ()) -> MessageRecords:
+    messages = turn_messages(history, lambda entry: FORMATS[entry.format].read(entry.wire), METER)
+    return MessageRecords(history, messages, METER, known_ids)
 
 
 def stubs_of(history: History, selection: CompactionSelection, known_ids: Sequence[EntityPart] = ()) -> list[Stub]:
     fresh = [history.sent[place] for place in selection.changed if not history.sent[place].is_stub]
     pages = build_pages(fresh, title="Orders", path="archive/001-orders.md") if fresh else []
-    request = CompactionRequest(reason="test", known_ids=known_ids)
-    return build_stubs(history, sent_messages(history), selection, request, pages, METER)
+    return build_stubs(records_of(history, known_ids), selection, CompactionRequest(reason="test"), pages)
 
 
 def compacted(history: History, stubs: Sequence[Stub], seq: int = 90) -> History:
@@ -106,8 +106,7 @@ def test_a_result_that_would_not_get_shorter_is_not_selected_and_has_no_stub() -
     history = a_history(*looked_up('{"order_id": "#W1", "status": "pending"}', json.dumps(ORDER)))
     assert [stub.message_ranges for stub in pruned(history, Detail.FACTS, 2, 4)] == [((5, 5),)]
     selection = CompactionSelection(outputs={2: Detail.FACTS, 4: Detail.FACTS}, runs=((0,),))
-    request = CompactionRequest(reason="test")
-    shorter = without_unprunable(history, sent_messages(history), selection, request, METER)
+    shorter = records_of(history).without_unprunable(selection)
     assert (shorter.outputs, shorter.runs) == ({4: Detail.FACTS}, ((0,),))
 
 
@@ -176,7 +175,7 @@ def test_a_result_with_an_image_says_where_it_is(text: str) -> None:
 def test_sizes_of_pruned_messages_are_those_of_their_stubs(values: list[dict[str, Any]], detail: Detail) -> None:
     texts = [json.dumps(value, indent=4) for value in values]
     history = a_history(*in_parallel(*texts), assistant("Done."), format="anthropic")
-    sizes = message_sizes(history, sent_messages(history), CompactionRequest(reason="test"), METER)
+    sizes = records_of(history).sizes(record_tokens=2_000)
     stubs = pruned(history, detail)
     size = sum(METER.count_wire("anthropic", wire) for stub in stubs for wire in stub.messages)
     assert abs(sizes.pruned(2, detail) - size) <= 5 * len(values), "only the line numbers are not known before"
@@ -232,8 +231,8 @@ def test_ids_without_room_are_counted() -> None:
     history = a_history(user(" ".join(part.id for part in ids)), assistant("ok"), user("And now?"))
     selection = CompactionSelection(runs=((0, 1),))
     pages = build_pages(history.sent[:2], title="Shops", path="archive/001-shops.md")
-    request = CompactionRequest(reason="test", known_ids=ids, id_tokens=60)
-    text = block_of(build_stubs(history, sent_messages(history), selection, request, pages, METER))
+    request = CompactionRequest(reason="test", id_tokens=60)
+    text = block_of(build_stubs(records_of(history, ids), selection, request, pages))
     named = [part.id for part in ids if contains_id(text, part.id)]
     assert named
     assert f"({len(ids) - len(named)} more ids only in the archive)" in text
