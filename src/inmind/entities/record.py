@@ -32,6 +32,8 @@ MAX_FIELDS = 60
 MAX_VALUE_CHARACTERS = 60
 """A longer text is no identifying value."""
 MAX_KEY_CHARACTERS = 40
+MAX_UNNAMED = 4
+"""Entries of a list without names that are never counted."""
 MIN_ID_DIGITS = 6
 """Minimum number of digits of a text that is an id."""
 MAX_RECORD_CHARACTERS = 1_000
@@ -80,6 +82,16 @@ def render_record(value: Any, handled: Callable[[str], str] | None = None) -> st
     return _render(value, handled or _not_handled, top=True)
 
 
+def fit_record(value: Any, *, budget: int, count: Counter) -> str:
+    """Render a parsed result with the most detail that fits, else cut it after a value."""
+    text = ""
+    for detail in reversed(Detail):
+        text = render_record(prune(value, detail))
+        if count(text) <= budget:
+            return text
+    return cut_record(text, budget=budget, count=count)
+
+
 def cut_record(text: str, *, budget: int, count: Counter) -> str:
     """Cut a record after a value, and say how many values are left out."""
     ends = [match.start(1) for match in _SEPARATOR.finditer(text) if match[1]]
@@ -90,6 +102,21 @@ def cut_record(text: str, *, budget: int, count: Counter) -> str:
         low, high = (middle, high) if count(kept) <= budget else (low, middle - 1)
     kept = text[: ends[low - 1]] if low else ""
     return f"{kept} … ({len(ends) + 1 - low} more)".lstrip()
+
+
+def count_unnamed(value: Any) -> Any:
+    """Return a pruned value with a number in place of each long list of objects without names.
+
+    A short one has the parts of a thing, such as the flights of a booking; a long one has the choices in a catalogue.
+    """
+    if is_object(value):
+        return {key: count_unnamed(item) for key, item in value.items()}
+    if not is_list(value):
+        return value
+    is_unnamed = all(is_object(item) and not any(key in NAME_KEYS for key in item) for item in value)
+    if is_unnamed and len(value) > MAX_UNNAMED:
+        return f"({len(value)} more)"
+    return [count_unnamed(item) for item in value]
 
 
 def bounded_record(value: Mapping[str, Any], *, without: Sequence[str] = ()) -> dict[str, Any]:
@@ -260,12 +287,25 @@ def _render(value: Any, handled: Callable[[str], str], *, top: bool = False) -> 
         pairs = ", ".join(f"{_word(key)} {_render(item, handled)}" for key, item in value.items())
         return pairs if top else f"{{{pairs}}}"
     if is_list(value):
+        if key := _only_key(value):
+            return f"[{_word(key)} {', '.join(_render_entry(item[key], handled) for item in value)}]"
         if any(is_object(item) for item in value):
             return f"[{'; '.join(_render(item, handled, top=True) for item in value)}]"
         return f"[{', '.join(_render_entry(item, handled) for item in value)}]"
     if value is None:
         return ""
     return str(value).lower() if isinstance(value, bool) else _word(str(value))
+
+
+def _only_key(items: Sequence[Any]) -> str:
+    """The key of a list of objects that have one field, the same; else empty."""
+    keys = {key for item in items if is_object(item) for key in item}
+    is_plain = len(keys) == 1 and all(is_object(item) and not any(map(_is_nested, item.values())) for item in items)
+    return keys.pop() if is_plain and len(items) > 1 else ""
+
+
+def _is_nested(value: Any) -> bool:
+    return is_object(value) or is_list(value)
 
 
 def _render_entry(item: Any, handled: Callable[[str], str]) -> str:

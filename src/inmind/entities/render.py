@@ -9,9 +9,9 @@
     (2 more not shown)
 
 Types are ordered by their most recent entity. In a prompt the block has only entities that the conversation does not
-show. If the block exceeds its budget, it is reduced in this order: records have fewer details; only ids with
-their names remain of them, each with the most recent entity; parts are dropped, oldest first; entities are dropped,
-oldest first. The block says how many parts and entities were dropped.
+show. If the block exceeds its budget, it is reduced in this order: records have fewer details; lists of ids without
+names are counted; parts that no record has are dropped, oldest first; then the records of the oldest entities, and the
+oldest entities. The block says how many parts and entities are not shown.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from inmind.core.text import TruncatedText, contains_id
 from inmind.core.tokens import Counter
 from inmind.entities.entity import Entity
 from inmind.entities.nouns import plural
-from inmind.entities.record import Detail, prune, render_record
+from inmind.entities.record import Detail, count_unnamed, prune, render_record
 from inmind.entities.window import Entities
 
 BANNER = "[WORKING MEMORY]"
@@ -71,8 +71,10 @@ def render_lines(
         text = _render_rows([_row(entity, window, detail) for entity in window], left_out=hidden)
         if budget is None or count(text) <= budget:
             return TruncatedText(text, hidden)
-    rows = _part_rows(window)
-    return _fit(rows, hidden, _removal_order(rows), budget=budget or 0, count=count)
+    rows = [_row(entity, window, Detail.IDS) for entity in window]
+    brief = [_brief_row(row) for row in rows]
+    counted = sum(map(_count_parts_in_record, rows)) - sum(map(_count_parts_in_record, brief))
+    return _fit(_without_shared_parts(brief), hidden + counted, budget=budget or 0, count=count)
 
 
 def render_changes(
@@ -114,25 +116,44 @@ def _inline(entity: Entity, brief: bool) -> str:
     return ", ".join(pieces)
 
 
-def _fit(
-    rows: Sequence[_EntityRow], hidden: int, removal_order: Sequence[str], *, budget: int, count: Counter
-) -> TruncatedText:
-    """Return the longest version that fits. Parts go first, then entities."""
+def _fit(rows: Sequence[_EntityRow], hidden: int, *, budget: int, count: Counter) -> TruncatedText:
+    """Return the longest version that fits. Parts go first, then records, then entities."""
+    removal_order = _removal_order(rows)
 
     def without_parts(n: int) -> TruncatedText:
         removed = set(removal_order[:n])
         kept = [replace(row, parts=tuple(part for part in row.parts if part.id not in removed)) for row in rows]
         return TruncatedText(_render_rows(kept, left_out=hidden + n), hidden + n)
 
-    def without_entities(n: int) -> TruncatedText:
+    def without_records(n: int) -> TruncatedText:
         kept = [replace(row, parts=()) for row in rows[: len(rows) - n]]
-        left_out = hidden + len(removal_order) + n
+        brief = rows[len(rows) - n :]
+        left_out = hidden + len(removal_order) + sum(map(_count_parts_in_record, brief))
+        return TruncatedText(
+            _render_rows([*kept, *(_EntityRow(row.entity) for row in brief)], left_out=left_out), left_out
+        )
+
+    def without_entities(n: int) -> TruncatedText:
+        left_out = without_records(len(rows)).lines_left_out + n
+        kept = [_EntityRow(row.entity) for row in rows[: len(rows) - n]]
         return TruncatedText(_render_rows(kept, left_out=left_out), left_out)
 
-    for step, limit in ((without_parts, len(removal_order)), (without_entities, len(rows) - 1)):
+    steps = ((without_parts, len(removal_order)), (without_records, len(rows)), (without_entities, len(rows) - 1))
+    for step, limit in steps:
         if count(step(limit).text) <= budget:
             return step(_smallest_fitting(limit, lambda n, step=step: count(step(n).text) <= budget))
     return without_entities(len(rows) - 1)
+
+
+def counts_only(entity: Entity, ids: Sequence[str]) -> bool:
+    """True if the brief record of an entity has none of these ids, but counts them."""
+    row = _row(entity, [entity], Detail.IDS)
+    brief = _brief_row(row).record
+    return all(contains_id(row.record, id) and not contains_id(brief, id) for id in ids)
+
+
+def _count_parts_in_record(row: _EntityRow) -> int:
+    return sum(contains_id(row.record, part.id) for part in row.entity.parts)
 
 
 def _row(entity: Entity, window: Sequence[Entity], detail: Detail) -> _EntityRow:
@@ -143,15 +164,19 @@ def _row(entity: Entity, window: Sequence[Entity], detail: Detail) -> _EntityRow
     return _EntityRow(entity, parts, record)
 
 
-def _part_rows(window: Sequence[Entity]) -> list[_EntityRow]:
-    """Return the entities with their parts, each part with one entity only."""
-    labels = {label for entity in window for label in (entity.id, entity.name)}
-    rows: list[_EntityRow] = []
-    for entity in window:
-        parts = tuple(part for part in entity.parts if part.id not in labels)
-        labels.update(part.id for part in parts)
-        rows.append(_EntityRow(entity, parts))
-    return rows
+def _brief_row(row: _EntityRow) -> _EntityRow:
+    """Return an entity with a number in place of each list of ids without names."""
+    return replace(row, record=render_record(count_unnamed(prune(dict(row.entity.record), Detail.IDS))))
+
+
+def _without_shared_parts(rows: Sequence[_EntityRow]) -> list[_EntityRow]:
+    """Return the entities with each part at the most recent one only."""
+    owned: set[str] = set()
+    kept: list[_EntityRow] = []
+    for row in rows:
+        kept.append(replace(row, parts=tuple(part for part in row.parts if part.id not in owned)))
+        owned.update(part.id for part in row.parts)
+    return kept
 
 
 def _removal_order(rows: Sequence[_EntityRow]) -> list[str]:

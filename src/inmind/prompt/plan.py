@@ -87,12 +87,19 @@ class PlanInput:
 
 
 def plan_prompt(inputs: PlanInput) -> PromptPlan:
-    """Plan one call."""
+    """Plan one call.
+
+    If the reserved layers do not fit beside the others, the others are left out, with what the guide says of them.
+    """
+    wording = longest_wording(inputs)
+    if not _fits_with_reserved(inputs, wording):
+        inputs = _with_reserved_only(inputs)
+        wording = _wording(inputs.state, inputs.conversation, _full_blocks(inputs.layer_texts))
     state, conversation, view, layer_texts = inputs.state, inputs.conversation, inputs.view, inputs.layer_texts
     limits, meter, shared_wires = inputs.limits, inputs.meter, inputs.shared_wires
     drafts: list[Draft] = []
     before = state.wording
-    state = replace(state, wording=longest_wording(inputs))
+    state = replace(state, wording=wording)
     tokens = count_fixed_tokens(state, conversation, view, meter)
     room = count_room(state, limits, tokens)
     memory_room = _memory_tokens(state, limits, sum(tokens.values()) + max_meta_tokens(state, inputs), meter)
@@ -221,8 +228,7 @@ def count_in_room(tokens: Mapping[str, int]) -> int:
 
 def longest_wording(inputs: PlanInput) -> Mapping[str, str]:
     """The wording if every layer with a text is sent."""
-    blocks = [to_block(layer, layer_text) for layer, layer_text in inputs.layer_texts]
-    return _wording(inputs.state, inputs.conversation, [*inputs.state.blocks, *blocks])
+    return _wording(inputs.state, inputs.conversation, [*inputs.state.blocks, *_full_blocks(inputs.layer_texts)])
 
 
 def _wording(state: PromptState, conversation: Conversation, blocks: Sequence[AnchoredBlock]) -> Mapping[str, str]:
@@ -242,12 +248,38 @@ def max_meta_tokens(state: PromptState, inputs: PlanInput) -> int:
     return reserved_meta_tokens(inputs.meter, take_reading(state, inputs.conversation, window, window), state.wording)
 
 
-def _memory_tokens(state: PromptState, limits: WindowLimits, needed: int, meter: TokenMeter) -> int:
-    """Tokens left for memory, by our count.
+def _fits_with_reserved(inputs: PlanInput, wording: Mapping[str, str]) -> bool:
+    """True if the prompt has room for the reserved layers, with this wording."""
+    state = replace(inputs.state, wording=wording)
+    tokens = count_fixed_tokens(state, inputs.conversation, inputs.view, inputs.meter)
+    reserved = [
+        _block_tokens(to_block(layer, text), inputs.meter)
+        for layer, text in inputs.layer_texts
+        if layer.budget.reserved
+    ]
+    needed = sum(tokens.values()) + max_meta_tokens(state, inputs) + sum(reserved)
+    return needed <= _spendable(state, inputs.limits)
+
+
+def _with_reserved_only(inputs: PlanInput) -> PlanInput:
+    texts = [
+        (layer, text if layer.budget.reserved else replace(text, text="", shorten=None))
+        for layer, text in inputs.layer_texts
+    ]
+    return replace(inputs, layer_texts=texts)
+
+
+def _spendable(state: PromptState, limits: WindowLimits) -> int:
+    """Tokens that may be sent, by our count.
 
     The limit is in provider tokens, so it is corrected first.
     """
-    spendable = int(limits.spendable / state.calibration.cautious)
+    return int(limits.spendable / state.calibration.cautious)
+
+
+def _memory_tokens(state: PromptState, limits: WindowLimits, needed: int, meter: TokenMeter) -> int:
+    """Tokens left for memory, by our count."""
+    spendable = _spendable(state, limits)
     if needed > spendable:
         correct, offered = state.calibration.correct, memory_tools(state.layer_tools)
         raise ContextOverflow(
@@ -262,10 +294,10 @@ def _build_blocks(
     layer_texts: Sequence[tuple[Layer, LayerText]], max_tokens: int, meter: TokenMeter
 ) -> tuple[AnchoredBlock, ...]:
     """Return the block of each layer within its grant, in slot order."""
-    full_blocks = [to_block(layer, layer_text) for layer, layer_text in layer_texts]
+    full_blocks = _full_blocks(layer_texts)
     demands = [
-        LayerDemand(wanted=count_block(meter, block, layer_text.text), min=layer.budget.min, max=layer.budget.max)
-        for block, (layer, layer_text) in zip(full_blocks, layer_texts, strict=True)
+        LayerDemand(wanted=_block_tokens(block, meter), min=layer.budget.min, max=layer.budget.max)
+        for block, (layer, _) in zip(full_blocks, layer_texts, strict=True)
     ]
     filled: list[AnchoredBlock] = []
     for block, (_, layer_text), demand, grant in zip(
@@ -295,6 +327,10 @@ def _grant_tokens(
             max_tokens -= reserved[index]
     shared = iter(allocate([demand for index, demand in enumerate(demands) if index not in reserved], max_tokens))
     return [reserved[index] if index in reserved else next(shared) for index in range(len(demands))]
+
+
+def _full_blocks(layer_texts: Sequence[tuple[Layer, LayerText]]) -> list[AnchoredBlock]:
+    return [to_block(layer, layer_text) for layer, layer_text in layer_texts]
 
 
 def to_block(layer: Layer, layer_text: LayerText) -> AnchoredBlock:

@@ -68,17 +68,19 @@ class WindowPressure:
         are spared up to the threshold.
         """
         least = self.available // 4
-        pruned = max(int(PRUNED_TARGET * self.room) - self.memory, least)
-        target = max(min(int(compaction_target(self.room) * self.room), self.available) - self.memory, least)
-        threshold = max(
-            min(int(COMPACTION_THRESHOLD * self.room), self.available) - self.memory, target + self.available // 16
-        )
         min_memory = self.fixed + self.reserved + (self.memory - self.fixed - self.reserved) // 2
+        limit = max(self.available - min_memory, least)
+
+        def history_tokens(share: float) -> int:
+            return min(max(int(share * self.room) - self.memory, least), limit)
+
+        target = history_tokens(compaction_target(self.room))
+        threshold = min(max(history_tokens(COMPACTION_THRESHOLD), target + self.available // 16), limit)
         return HistoryBudget(
-            pruned=pruned,
+            pruned=history_tokens(PRUNED_TARGET),
             target=target,
             threshold=threshold,
-            limit=max(threshold, self.available - min_memory),
+            limit=limit,
             recent_limit=threshold,
         )
 

@@ -30,7 +30,7 @@ from inmind.prompt.layers.retained import RetainedLayer, render_items
 from inmind.prompt.pressure import WindowPressure
 from inmind.session.state import SessionState
 
-MIN_RECORD_TOKENS = 100
+MIN_RECORD_TOKENS = 10
 """Below this many tokens for records, a stub is not shortened further."""
 COST_SAVING_RECORD_DIVISOR = 4
 """A compaction that saves cost has fewer records: all that stays is written to the cache again."""
@@ -98,12 +98,7 @@ class CompactionTrigger:
             needed = pressure.fixed + pressure.reserved + pressure.history - self._measure(state, selection, request)
             if needed <= pressure.available or request.record_tokens < MIN_RECORD_TOKENS:
                 break
-            request = replace(
-                request,
-                stub_tokens=request.stub_tokens // 2,
-                record_tokens=request.record_tokens // 2,
-                id_tokens=request.id_tokens // 2,
-            )
+            request = request.with_less(needed - pressure.available)
         worth = pressure.is_over or gain >= pressure.min_gain
         planned = self._planned(state, selection, request)
         return replace(planned, is_over=pressure.is_over) if selection and worth else None

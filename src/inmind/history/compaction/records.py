@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from inmind.core.frozen import frozen
 from inmind.core.json import is_list, is_object
 from inmind.core.text import escape_markup, shorten
 from inmind.core.tokens import Counter
@@ -21,7 +22,15 @@ from inmind.entities.extract.tool_name import parse_tool_name
 from inmind.entities.ids.keys import key_meaning
 from inmind.entities.outcome import is_failure
 from inmind.entities.parse_result import parse_result
-from inmind.entities.record import STATE_WORDS, Detail, cut_record, parse_for_record, prune, render_record
+from inmind.entities.record import (
+    STATE_WORDS,
+    Detail,
+    count_unnamed,
+    cut_record,
+    parse_for_record,
+    prune,
+    render_record,
+)
 from inmind.history.turns import TurnCall, TurnMessage, TurnResult
 
 MAX_ARGUMENT_CHARACTERS = 160
@@ -29,6 +38,8 @@ MAX_TOOL_CHARACTERS = 60
 
 _TEXT_CHARACTERS = {Detail.FACTS: 240, Detail.TRAITS: 160, Detail.IDS: 100}
 """Characters that stay of a result without fields."""
+_EMPTY_RESULT_TOKENS = 10
+"""A result without text has fewer tokens than this, unless it is an image."""
 _MIN_SAVED_CHARACTERS = 60
 """Characters that a record must save, pointer included."""
 _AROUND_ID = 30
@@ -78,10 +89,13 @@ def answer_text(
     known: Callable[[str], bool],
     handled: Callable[[str], str] | None = None,
     repeated: Iterable[tuple[str, Any]] = (),
+    *,
+    has_lists: bool = True,
 ) -> str:
     """The record of an answer without fields of the call's arguments or in `repeated`.
 
-    A text without fields, or with long ones only, stays by its beginning and the places with known ids.
+    A text without fields, or with long ones only, stays by its beginning and the places with known ids. `has_lists`:
+    with lists of ids that have no names; else they are counted.
     """
     value = answered.value
     if is_object(value):
@@ -94,7 +108,7 @@ def answer_text(
     pruned = prune(value, detail)
     if pruned is None and prune(value) is None:
         return clip_text(answered.result.text, _TEXT_CHARACTERS[detail], known) or "no text"
-    return render_record(pruned, handled) or "no other ids"
+    return render_record(pruned if has_lists else count_unnamed(pruned), handled) or "no other ids"
 
 
 def clip_text(text: str, max_characters: int, known: Callable[[str], bool]) -> str:
@@ -194,23 +208,67 @@ def record_lines(
 ) -> tuple[list[str], int]:
     """Lines of the removed calls, newest first, and the number of calls that did not fit.
 
-    All lines have the same detail, the most that fits. If not all fit with ids only, the oldest are left out. A call
-    that stays stands for earlier calls that had the same answer.
+    As many calls as possible have a line, then as many as possible with all of their ids, then the newest have the most
+    detail. A call that stays stands for earlier calls that had the same answer.
     """
-    lines: list[str] = []
-    for detail in reversed(Detail):
-        lines, used, records = [], 0, _CallRecords(kept, known)
-        for place, answered in enumerate(reversed(removed)):
-            line = records.line(answered, detail)
-            used += count(line) + 1 if line else 0
-            if used > budget:
-                if detail == Detail.IDS:
-                    return lines, len(removed) - place
+    records = _CallRecords(kept, known)
+    lines: list[_CallLine] = []
+    texts: list[str] = []
+    left_out, used = 0, 0
+    for place, answered in enumerate(reversed(removed)):
+        line = records.line(answered)
+        if line is None:
+            continue
+        text = line.text(*_LEAST)
+        if used + count(text) + 1 > budget:
+            left_out = len(removed) - place
+            break
+        used += count(text) + 1
+        lines.append(line)
+        texts.append(text)
+    for levels in (_ALL_IDS, _DETAILS):
+        for place, line in enumerate(lines):
+            if budget - used < _MIN_ADDED_TOKENS:
                 break
-            lines += [line] if line else []
-        else:
-            return lines, 0
-    return lines, 0
+            for level in levels:
+                text = line.text(*level)
+                added = count(text) - count(texts[place])
+                if used + added <= budget:
+                    texts[place] = text
+                    used += added
+                    break
+    return texts, left_out
+
+
+_LEAST = (Detail.IDS, False)
+"""The least detail of a line: without lists of ids that have no names."""
+_ALL_IDS = ((Detail.IDS, True),)
+_DETAILS = ((Detail.FACTS, True), (Detail.TRAITS, True))
+_MIN_ADDED_TOKENS = 8
+"""Below this many free tokens, no line gets more detail."""
+
+
+@frozen
+class _CallLine:
+    """The line of a call, at any detail."""
+
+    answered: AnsweredCall
+    call: str
+    known: Callable[[str], bool]
+    repeated: frozenset[tuple[str, Any]]
+    """Fields that a newer line has."""
+    verbs: Mapping[str, str]
+    """Later calls by id."""
+
+    def text(self, detail: Detail, has_lists: bool) -> str:
+        if self.answered.result.error:
+            text = clip_text(self.answered.result.text, _TEXT_CHARACTERS[Detail.IDS], self.known)
+            return escape_markup(f"- {self.call} failed: {text}")
+        answer = answer_text(self.answered, detail, self.known, self._verbs_of, self.repeated, has_lists=has_lists)
+        return escape_markup(f"- {self.call}: {answer}")
+
+    def _verbs_of(self, id: str) -> str:
+        return self.verbs.get(id, "")
 
 
 class _CallRecords:
@@ -225,31 +283,24 @@ class _CallRecords:
         for answered in reversed(kept):
             self._note(answered)
 
-    def line(self, answered: AnsweredCall, detail: Detail) -> str:
-        """Return the line of a call; empty if a newer message has its answer."""
-        result, call = answered.result, self._call_text(answered)
-        if result.error:
-            line = f"- {call} failed: {clip_text(result.text, _TEXT_CHARACTERS[Detail.IDS], self._known)}"
-        elif self._is_repeated(answered):
-            line = ""
-        else:
-            line = f"- {call}: {answer_text(answered, detail, self._known, self._handled, self._ids_given)}"
-            self._ids_given.update(_id_fields(answered.value))
+    def line(self, answered: AnsweredCall) -> _CallLine | None:
+        """Return the line of a call; None if it says nothing, or a newer message has its answer."""
+        line = None
+        arguments = _arguments_text(answered)
+        is_empty = not (arguments or answered.result.text.strip()) and answered.result.tokens < _EMPTY_RESULT_TOKENS
+        if not is_empty and (answered.result.error or not self._is_repeated(answered)):
+            fields = [] if answered.result.error else list(_id_fields(answered.value))
+            tool = answered.call.tool
+            line = _CallLine(
+                answered,
+                f"{_tool_text(tool)}({arguments})" if tool else "output",
+                self._known,
+                frozenset(self._ids_given.intersection(fields)),
+                {id: ", ".join(self._verbs[id]) for id in _texts_in(answered.value) if id in self._verbs},
+            )
+            self._ids_given.update(fields)
         self._note(answered)
-        return escape_markup(line)
-
-    def _handled(self, id: str) -> str:
-        """The verbs of later calls with an id of a list."""
-        return ", ".join(self._verbs.get(id, ()))
-
-    def _call_text(self, answered: AnsweredCall) -> str:
-        call, arguments = answered.call, answered.arguments
-        if not call.tool:
-            return "output"
-        pairs = render_record(prune(arguments)) if is_object(arguments) else ""
-        if len(pairs) > MAX_ARGUMENT_CHARACTERS:
-            pairs = cut_record(pairs, budget=MAX_ARGUMENT_CHARACTERS, count=len)
-        return f"{_tool_text(call.tool)}({pairs})"
+        return line
 
     def _note(self, answered: AnsweredCall) -> None:
         """Note the answer, and for which ids the tool was called, unless the call failed."""
@@ -271,6 +322,13 @@ class _CallRecords:
             return True
         known_ids = self._ids_by_subject.get(answered.subject)
         return known_ids is not None and answered.ids <= known_ids
+
+
+def _arguments_text(answered: AnsweredCall) -> str:
+    pairs = render_record(prune(answered.arguments)) if is_object(answered.arguments) else ""
+    if len(pairs) > MAX_ARGUMENT_CHARACTERS:
+        return cut_record(pairs, budget=MAX_ARGUMENT_CHARACTERS, count=len)
+    return pairs
 
 
 def _tool_text(name: str) -> str:

@@ -49,6 +49,16 @@ class CompactionRequest:
     last_request: RetainedItem | None = None
     """The user's last request."""
 
+    def with_less(self, tokens: int) -> CompactionRequest:
+        """Return the request with shorter stubs: by these tokens, and by a fifth at least."""
+        share = min(0.8, 1 - tokens / max(1, self.stub_tokens + self.record_tokens + self.id_tokens))
+        return replace(
+            self,
+            stub_tokens=max(0, int(share * self.stub_tokens)),
+            record_tokens=max(0, int(share * self.record_tokens)),
+            id_tokens=max(0, int(share * self.id_tokens)),
+        )
+
 
 def parse_request(*, target: object, strategy: object, archive_to: object, reason: str) -> CompactionRequest:
     """Validate the arguments of a model or host."""

@@ -19,6 +19,7 @@ from inmind.core.messages import FORMATS
 from inmind.core.messages.model import Message, Part, Result, Text, Wire
 from inmind.core.text import escape_markup, truncate_middle
 from inmind.core.tokens import Counter
+from inmind.entities.record import fit_record, parse_for_record
 from inmind.history import ConversationEntry
 from inmind.history.compaction.select import MIN_REQUEST_TOKENS
 
@@ -32,16 +33,21 @@ MAX_ARGUMENT_CHARACTERS = 80
 RECORDS_HEADING = "Calls, newest first; verbs after an id are later calls with it:"
 
 
-def block_text(*, description: str, summary: str = "", records: Sequence[str] = (), ids: str = "") -> str:
+def block_text(
+    *, description: str, summary: str = "", records: Sequence[str] = (), more: str = "", ids: str = ""
+) -> str:
     """Return the block for messages.
 
-    `description`: their number and location; `ids`: ids that no record has.
+    `description`: their number and location; `more`: the number of calls without a record; `ids`: ids that no record
+    has.
     """
     lines = [description]
     if summary:
         lines.append(escape_markup(summary))
     if records:
         lines += [RECORDS_HEADING, *records]
+    if more:
+        lines.append(more)
     if ids:
         lines.append(f"Also mentioned: {escape_markup(ids)}")
     return "\n".join([BLOCK_START, *lines, BLOCK_END])
@@ -98,35 +104,58 @@ def _text_lines(entry: ConversationEntry) -> list[str]:
 def cut_message(
     entry: ConversationEntry,
     archive_location: str,
-    name_ids: Callable[[str], str],
+    name_ids: Callable[[str, int], str],
     *,
     tokens: int,
+    id_tokens: int,
     count: Counter,
 ) -> tuple[Wire, ...]:
-    """Return the message cut to `tokens`: beginning, end, and a pointer to the full text.
+    """Return the message cut to `tokens`, with a pointer to the full text.
 
-    `name_ids`: returns the ids in the removed text, each with its name.
+    Beginning and end stay of a text, and the record of a result with fields. `name_ids`: returns the ids in a removed
+    text within a number of tokens, each with its name. `id_tokens`: the room for them.
     """
     message = FORMATS[entry.format].read(entry.wire)
     pointer = f"[cut: all of it is in {archive_location}]"
+
+    def cut(text: str, room: int, least: int = 0) -> str:
+        budget = max(room, count(pointer)) + 2
+        head, left_out, tail = truncate_middle(text, budget=budget, count=count, pointer=pointer, least_head=least)
+        ids = name_ids(left_out, id_tokens) if left_out else ""
+        named = f"In the rest: {escape_markup(ids)}" if ids else ""
+        return "\n".join(filter(None, (head or pointer, named, tail)))
+
     if message.calls:
-        return (_shorten_arguments(entry.wire, pointer),)
+        return (_cut_content(_shorten_arguments(entry.wire, pointer), lambda text: cut(text, tokens)),)
     parts: list[Part] = []
     room = tokens
     for part in message.parts:
-        if isinstance(part, Result | Text):
-            text = part.text if isinstance(part, Text) else _joined_text(part.parts)
-            budget = max(room, count(pointer)) + 2
-            least = MIN_REQUEST_TOKENS if message.role == "user" and isinstance(part, Text) else 0
-            head, left_out, tail = truncate_middle(text, budget=budget, count=count, pointer=pointer, least_head=least)
-            room = max(0, room - count(head) - count(tail))
-            ids = name_ids(left_out) if left_out else ""
-            named = f"In the rest: {escape_markup(ids)}" if ids else ""
-            shortened = Text("\n".join(filter(None, (head or pointer, named, tail))))
-            parts.append(shortened if isinstance(part, Text) else replace(part, parts=(shortened,)))
+        if isinstance(part, Text):
+            shortened = cut(part.text, room, MIN_REQUEST_TOKENS if message.role == "user" else 0)
+            parts.append(Text(shortened))
+        elif isinstance(part, Result):
+            text = _joined_text(part.parts)
+            record = fit_record(parse_for_record(text), budget=room + id_tokens, count=count)
+            is_cut = count(text) > max(room, count(pointer)) + 2
+            shortened = f"{pointer}\n{escape_markup(record)}" if record and is_cut else cut(text, room)
+            parts.append(replace(part, parts=(Text(shortened),)))
+        else:
+            continue
+        room = max(0, room - count(shortened))
     if len(parts) < len(message.parts):  # an image or a provider specific part
         parts.append(Text(pointer))
     return _write_message(entry, message, parts)
+
+
+def _cut_content(wire: Any, cut: Callable[[str], str]) -> Any:
+    """Return a message with calls, with its texts cut."""
+    content = wire.get("content")
+    if isinstance(content, str):
+        return {**wire, "content": cut(content)}
+    if is_list(content):
+        texts = [{**part, "text": cut(part["text"])} if part.get("type") == "text" else part for part in content]
+        return {**wire, "content": texts}
+    return wire
 
 
 def _pruned_parts(answer: Sequence[Part], pointer: str, prune: Callable[[str], str]) -> tuple[Part, ...]:

@@ -7,7 +7,7 @@ loses ids, and a model that needs one would invent it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 
 from inmind.core.events.entities import EntityPart
 from inmind.core.events.session import Stub
@@ -95,7 +95,15 @@ class _StubBuilder:
         if self._selection.minimal_stubs and tokens <= MIN_CUT_TOKENS:
             room, tokens = min(tokens, MIN_CUT_TOKENS), max(0, tokens - MIN_CUT_TOKENS)
         place, count = self._archive_location(entry), self._meter.count
-        wires = cut_message(entry, place, lambda text: self._name_ids([text], room), tokens=tokens, count=count)
+        wires = cut_message(
+            entry,
+            place,
+            lambda text, room: self._name_ids([text], room),
+            tokens=tokens,
+            id_tokens=room,
+            count=count,
+        )
+        self._ids.drop(text for wire in wires for text in _wire_texts(entry.format, wire))
         return Stub(message_ranges=((entry.seq, entry.seq),), messages=wires, format=entry.format)
 
     def _run_stub(self, run: Sequence[int], *, first: bool) -> Stub:
@@ -125,18 +133,19 @@ class _StubBuilder:
             if place not in removed and not self._messages[place].is_block
             for answered in answers
         ]
-        records, left_out = record_lines(
-            answered_calls(originals), kept, self._records.is_known, budget=request.record_tokens, count=count
-        )
-        if left_out:
-            records.append(f"({count_noun(left_out, 'earlier call')} only in the archive)")
+        calls = answered_calls(originals)
+        records, left_out = record_lines(calls, kept, self._records.is_known, budget=request.record_tokens, count=count)
+        more = f"({count_noun(left_out, 'earlier call')} only in the archive)" if left_out else ""
         self._ids.drop([summary, *records])
         texts = (text for one in originals for text in _message_texts(one))
-        ids = self._name_ids(texts, request.id_tokens)
-        return block_text(description=description, summary=summary, records=records, ids=ids)
+        without_line, with_line = (
+            possible_ids("\n".join(one.result.text for one in some)) for some in (calls[:left_out], calls[left_out:])
+        )
+        ids = self._name_ids(texts, request.id_tokens, last=with_line - without_line)
+        return block_text(description=description, summary=summary, records=records, more=more, ids=ids)
 
-    def _name_ids(self, texts: Iterable[str], room: int) -> str:
-        picked, left_out = self._ids.pick(texts, max_tokens=room, count=self._meter.count)
+    def _name_ids(self, texts: Iterable[str], room: int, last: Container[str] = ()) -> str:
+        picked, left_out = self._ids.pick(texts, max_tokens=room, count=self._meter.count, last=last)
         more = f" ({count_noun(left_out, 'more id')} only in the archive)" if left_out else ""
         return f"{render_parts(picked)}{more}" if picked or more else ""
 
@@ -210,13 +219,16 @@ class IdPicker:
         for word in possible_ids("\n".join(texts)) & self._known.keys():
             del self._known[word]
 
-    def pick(self, texts: Iterable[str], *, max_tokens: int, count: Counter) -> tuple[list[EntityPart], int]:
+    def pick(
+        self, texts: Iterable[str], *, max_tokens: int, count: Counter, last: Container[str] = ()
+    ) -> tuple[list[EntityPart], int]:
         """Return the ids that occur in these texts, within `max_tokens`, and how many do not fit.
 
-        Each is picked once.
+        Each is picked once. `last`: ids that are picked after all others.
         """
         candidates = possible_ids("\n".join(texts)) if self._known else set[str]()
         wanted = [part for id, part in self._known.items() if id in candidates]
+        wanted.sort(key=lambda part: part.id in last)
         picked: list[EntityPart] = []
         for part in wanted:
             max_tokens -= count(render_parts([part])) + 1

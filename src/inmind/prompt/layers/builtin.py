@@ -22,7 +22,7 @@ from inmind.documents.overview.maintain import without_archive_lines
 from inmind.documents.overview.size import size_warning
 from inmind.dreams.page.limits import split_prompt_characters
 from inmind.entities.entity import Entity
-from inmind.entities.render import BANNER, render_changes, render_lines
+from inmind.entities.render import BANNER, counts_only, render_changes, render_lines
 from inmind.prompt.layers.base import Budget, LayerContext, LayerText, PlainLayer, Slot
 
 NOTES_BANNER = "Unsynthesized Notes (pending dream consolidation)"
@@ -176,8 +176,12 @@ class EntityLayer(PlainLayer):
             return None
 
         def visible(entity: Entity) -> bool:
-            ids = (entity.id, *(part.id for part in entity.parts))
-            return context.is_visible(entity.observed_in) or all(id in context.visible_ids for id in ids)
+            if context.is_visible(entity.observed_in):
+                return True
+            if entity.id not in context.visible_ids:
+                return False
+            hidden = [part.id for part in entity.parts if part.id not in context.visible_ids]
+            return not hidden or counts_only(entity, hidden)
 
         render = partial(render_lines, entities, visible=visible)
         return LayerText(

@@ -173,11 +173,36 @@ def orders(number: int) -> list[AnsweredCall]:
     ]
 
 
-def test_all_lines_lose_details_before_one_is_left_out() -> None:
-    texts, left_out = record_lines(orders(10), [], nothing_known, budget=260, count=COUNT)
+def test_lines_lose_details_before_one_is_left_out_the_oldest_first() -> None:
+    texts, left_out = record_lines(orders(10), [], nothing_known, budget=200, count=COUNT)
     assert (len(texts), left_out) == (10, 0)
-    assert all("total" not in line for line in texts)
-    assert "- get_order(order_id #W1009): user_id u-1009, color dark green" in texts
+    has_total = ["total" in line for line in texts]
+    assert has_total == sorted(has_total, reverse=True)
+    assert texts[0] == "- get_order(order_id #W1009): user_id u-1009, color dark green, total 1014"
+    assert texts[-1] == "- get_order(order_id #W1000): user_id u-1000"
+
+
+CATALOGUE = {"name": "Lamp", "variants": [{"item_id": f"47169774{n}"} for n in range(10, 20)]}
+BOOKING = {"flights": [{"flight_number": "HAT030"}, {"flight_number": "HAT111"}]}
+
+
+@pytest.mark.spec("B11", "E10")
+def test_long_lists_of_ids_without_names_are_counted_before_a_call_is_left_out() -> None:
+    calls = [answered("get_booking", {"id": "BOH180"}, BOOKING), answered("get_product", {"id": "p-1"}, CATALOGUE)]
+    with_lists, _ = record_lines(calls, [], nothing_known, budget=200, count=COUNT)
+    assert with_lists[0].startswith("- get_product(id p-1): name Lamp, variants [item_id 4716977410, 4716977411, ")
+    assert record_lines(calls, [], nothing_known, budget=60, count=COUNT) == (
+        [
+            "- get_product(id p-1): name Lamp, variants (10 more)",
+            "- get_booking(id BOH180): flights [flight_number HAT030, HAT111]",
+        ],
+        0,
+    )
+
+
+def test_a_call_that_says_nothing_has_no_line() -> None:
+    thought = AnsweredCall(TurnCall("c", "think", '{"thought": "' + "Which one? " * 20 + '"}'), TurnResult("c", "", 4))
+    assert lines(thought) == []
 
 
 def test_the_oldest_calls_are_left_out_with_a_count() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -32,7 +34,7 @@ POINTER = pruned_pointer(PLACE)
 count = estimator()
 
 
-def nothing(_: str) -> str:
+def nothing(_: str, room: int) -> str:  # noqa: ARG001 -- the signature of cut_message
     return ""
 
 
@@ -94,29 +96,66 @@ def test_output_of_a_command_is_pruned_as_a_message_of_the_user() -> None:
 @pytest.mark.spec("E5")
 def test_a_cut_message_keeps_its_start_and_end_and_names_its_archive() -> None:
     (entry,) = a_conversation([{"role": "user", "content": "\n".join(f"line {number}" for number in range(1_000))}])
-    (wire,) = cut_message(
-        entry, PLACE, lambda rest: "pages: page-7" if "line 500" in rest else "", tokens=400, count=count
-    )
+
+    def name_ids(rest: str, room: int) -> str:
+        return "pages: page-7" if "line 500" in rest and room == 50 else ""
+
+    (wire,) = cut_message(entry, PLACE, name_ids, tokens=400, id_tokens=50, count=count)
     assert wire["content"].startswith("line 0\nline 1\n")
     assert f"\n[cut: all of it is in {PLACE}]\nIn the rest: pages: page-7\nline " in wire["content"]
     assert wire["content"].endswith("\nline 998\nline 999")
-    (wire,) = cut_message(entry, PLACE, nothing, tokens=60, count=count)
+    (wire,) = cut_message(entry, PLACE, nothing, tokens=60, id_tokens=50, count=count)
     assert wire["content"].endswith(f"[cut: all of it is in {PLACE}]")  # the start of a message has the request
 
 
 @pytest.mark.spec("E5")
 def test_a_cut_output_keeps_its_last_lines_at_any_size() -> None:
     (entry,) = a_conversation([a_result("c1", "PASSED\n" * 3_000 + "FAILED test_7")])
-    (wire,) = cut_message(entry, PLACE, nothing, tokens=60, count=count)
+    (wire,) = cut_message(entry, PLACE, nothing, tokens=60, id_tokens=50, count=count)
     assert wire["content"].startswith("PASSED\n")
     assert wire["content"].endswith("\nFAILED test_7")
     assert count(wire["content"]) < 100
 
 
+FLIGHTS = [{"flight_number": f"HAT{n}", "status": "available", "note": "A remark. " * 20} for n in range(100, 130)]
+
+
+@pytest.mark.spec("B11", "E10")
+@each_row("tokens", [60, 150])
+def test_a_cut_result_with_fields_keeps_its_record(tokens: int) -> None:
+    (entry,) = a_conversation([a_result("c1", json.dumps(FLIGHTS))])
+    (wire,) = cut_message(entry, PLACE, nothing, tokens=tokens, id_tokens=0, count=count)
+    pointer, record = wire["content"].split("\n")
+    assert pointer == f"[cut: all of it is in {PLACE}]"
+    assert record.startswith("[flight_number HAT100, status available; flight_number HAT101, status available; ")
+    assert re.search(r" … \(\d+ more\)$", record)
+    assert count(record) <= tokens
+
+
+LONG_PLAN = "A long plan. " * 200
+CALL = {"id": "c1", "type": "function", "function": {"name": "get_order", "arguments": '{"order_id": "#W1"}'}}
+TOOL_USE = {"type": "tool_use", "id": "c1", "name": "get_order", "input": {"order_id": "#W1"}}
+WITH_CALL: list[tuple[str, dict[str, Any]]] = [
+    ("openai", {"role": "assistant", "content": LONG_PLAN, "tool_calls": [CALL]}),
+    ("anthropic", {"role": "assistant", "content": [{"type": "text", "text": LONG_PLAN}, TOOL_USE]}),
+]
+
+
+@pytest.mark.spec("E5", "E6")
+@each_row("format, written", WITH_CALL)
+def test_the_text_of_a_message_with_calls_is_cut_and_the_call_stays(format: str, written: dict[str, Any]) -> None:
+    entry = ConversationEntry(1, "session/s#1", format, written, digest_of(written))
+    (wire,) = cut_message(entry, PLACE, nothing, tokens=60, id_tokens=0, count=count)
+    message = FORMATS[format].read(wire)
+    assert json.loads(message.calls[0].arguments) == {"order_id": "#W1"}
+    assert f"[cut: all of it is in {PLACE}]" in message.text
+    assert count(message.text) < 100
+
+
 @pytest.mark.spec("E5")
 def test_a_message_cut_to_zero_tokens_still_names_its_archive() -> None:
     (entry,) = a_conversation([{"role": "user", "content": "word " * 1_000}])
-    (wire,) = cut_message(entry, PLACE, nothing, tokens=0, count=count)
+    (wire,) = cut_message(entry, PLACE, nothing, tokens=0, id_tokens=0, count=count)
     assert wire["content"].endswith(f"[cut: all of it is in {PLACE}]")
     assert count(wire["content"]) < 40
 
@@ -146,9 +185,9 @@ def test_a_result_whose_text_stays_names_its_place_if_it_had_more_than_text(one:
 @pytest.mark.spec("E5", "E6")
 @given(parsed_messages(), st.integers(0, 40))
 def test_a_cut_message_has_the_results_of_the_same_calls(one: ParsedMessage, tokens: int) -> None:
-    if one.message.calls:  # messages with calls are never cut
+    if one.message.calls:  # their texts are cut, their calls stay
         return
-    wires = cut_message(an_entry(one), PLACE, nothing, tokens=tokens, count=count)
+    wires = cut_message(an_entry(one), PLACE, nothing, tokens=tokens, id_tokens=20, count=count)
     messages = [FORMATS[one.format].read(wire) for wire in wires]
     assert [result.id for message in messages for result in message.results] == [
         result.id for result in one.message.results
