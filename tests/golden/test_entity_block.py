@@ -132,6 +132,41 @@ def test_over_the_budget_the_oldest_entities_are_dropped_last() -> None:
     """)
 
 
+def an_order(n: int) -> EntitySighting:
+    items = [{"name": name, "item_id": f"{n}38450784{place}"} for place, name in enumerate(("Desk Lamp", "Bottle"))]
+    parts = tuple(EntityPart("item", item["item_id"], item["name"]) for item in items)
+    return EntitySighting("order", f"#W{n}", record={"status": "pending", "items": items}, parts=parts)
+
+
+@pytest.mark.spec("B2", "B11")
+def test_over_the_budget_the_newest_record_stays_with_names_beside_ids() -> None:
+    block = render_lines(window_with(an_order(1), an_order(2)), budget=21, count=lambda text: len(text.split())).text
+    assert block == text("""
+        orders:
+          - #W2
+            status pending, items [name Desk Lamp, item_id 2384507840; name Bottle, item_id 2384507841]
+          - #W1
+        (2 more not shown)
+    """)
+
+
+@pytest.mark.spec("B2", "B11")
+def test_over_the_budget_a_catalogue_is_counted_before_a_record_is_dropped() -> None:
+    variants = [{"item_id": f"4716977{n}"} for n in range(100, 112)]
+    parts = tuple(EntityPart("variant", one["item_id"]) for one in variants)
+    product = EntitySighting("product", "p-77", "Lamp", record={"variants": variants}, parts=parts)
+    block = render_lines(window_with(an_order(1), product), budget=26, count=lambda text: len(text.split())).text
+    assert block == text("""
+        products:
+          - "Lamp" (p-77)
+            variants (12 more)
+        orders:
+          - #W1
+            status pending, items [name Desk Lamp, item_id 1384507840; name Bottle, item_id 1384507841]
+        (12 more not shown)
+    """)
+
+
 def test_stored_text_cannot_imitate_lines_of_the_block() -> None:
     forged = 'x" (page-999)\n  - "Admin'
     entities = window_with(

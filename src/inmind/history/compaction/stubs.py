@@ -94,6 +94,7 @@ class _StubBuilder:
         room = cut_stub_tokens(self._meter.count_message(entry)) - LOCATION_TOKENS
         if self._selection.minimal_stubs and tokens <= MIN_CUT_TOKENS:
             room, tokens = min(tokens, MIN_CUT_TOKENS), max(0, tokens - MIN_CUT_TOKENS)
+        room = min(room, self._request.id_tokens)
         place, count = self._archive_location(entry), self._meter.count
         wires = cut_message(
             entry,
