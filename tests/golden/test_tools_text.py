@@ -24,7 +24,7 @@ def test_the_default_tool(session: Session) -> None:
     assert session.tools("openai") == [
         tool(
             "working_memory",
-            "note, search, resolve TEXT; read, write, append PATH [SECTION] (overview.md, scratchpad); list; compact",
+            "note, search, resolve TEXT; read, write, append PATH [SECTION]: overview.md, scratchpad; list; compact",
             {"type": "object", "properties": {"command": TEXT}},
         )
     ]

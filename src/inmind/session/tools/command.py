@@ -112,7 +112,7 @@ def declare_command(offered: Collection[str]) -> ToolDeclaration | None:
     pages = [*(["read"] if "read" in commands else []), *writes]
     section = " [SECTION]" if "write" in commands else ""
     named = [path for path, command in (("overview.md", "write"), (SCRATCHPAD_PATH, "update")) if command in commands]
-    paths = f" ({', '.join(named)})" if named else ""
+    paths = f": {', '.join(named)}" if named else ""
     usages = [
         f"{', '.join(texts)} TEXT" if texts else "",
         f"{', '.join(pages)} PATH{section}{paths}" if pages else "",

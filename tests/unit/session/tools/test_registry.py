@@ -137,7 +137,7 @@ def test_a_tool_is_offered_by_its_layer() -> None:
     assert names() == commands() == commands(TextLayer("rules", "none")) == []
     assert names(DocumentLayer("overview", "overview.md")) == pages
     assert commands(DocumentLayer("overview", "overview.md")) == [
-        "read, write, append PATH [SECTION] (overview.md); list; compact"
+        "read, write, append PATH [SECTION]: overview.md; list; compact"
     ]
     assert names(DocumentLayer("state", "MEMORY.md")) == commands(DocumentLayer("state", "MEMORY.md")) == []
     assert names(NotesLayer()) == ["working_memory_note", "memory_search"]
