@@ -33,7 +33,7 @@ overview:
 
 META = """\
 <context_meta>
-{"tokens_used":325,"tokens_max":123845,"tokens_percent":0,"messages_in_history":1,"working_memory_size":665,\
+{"tokens_used":325,"tokens_max":123846,"tokens_percent":0,"messages_in_history":1,"working_memory_size":665,\
 "action_hint":"normal"}
 Keep overview.md current.
 </context_meta>"""
@@ -52,7 +52,7 @@ def test_a_prompt_without_memory_has_only_the_meter(session: Session) -> None:
     (message,) = session.prepare([user("hi")]).messages
     meter = """\
 <context_meta>
-{"tokens_used":58,"tokens_max":123845,"tokens_percent":0,"messages_in_history":1,"working_memory_size":0,\
+{"tokens_used":58,"tokens_max":123846,"tokens_percent":0,"messages_in_history":1,"working_memory_size":0,\
 "action_hint":"normal"}
 </context_meta>"""
     assert message == {"role": "user", "content": [{"type": "text", "text": "hi"}, {"type": "text", "text": meter}]}

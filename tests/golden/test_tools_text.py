@@ -70,7 +70,7 @@ def test_the_schema_format_of_each_provider(memory: Memory) -> None:
     session = memory.session("pages", layers=[])
     assert [session.tools(format) for format in ("openai", "responses", "anthropic")] == [[], [], []]
     with_scratchpad = memory.session("noting", layers=[ScratchpadLayer()])
-    about = {"name": "working_memory", "description": "read, write, append PATH (scratchpad)"}
+    about = {"name": "working_memory", "description": "read, write, append PATH: scratchpad"}
     schema = {"type": "object", "properties": {"command": TEXT}}
     assert with_scratchpad.tools("responses") == [{"type": "function", **about, "parameters": schema, "strict": False}]
     assert with_scratchpad.tools("anthropic") == [{**about, "input_schema": schema}]

@@ -143,7 +143,7 @@ def test_a_tool_is_offered_by_its_layer() -> None:
     assert names(NotesLayer()) == ["working_memory_note", "memory_search"]
     assert commands(NotesLayer()) == ["note, search TEXT"]
     assert names(ScratchpadLayer()) == ["working_memory_update", "memory_read"]
-    assert commands(ScratchpadLayer()) == ["read, write, append PATH (scratchpad)"]
+    assert commands(ScratchpadLayer()) == ["read, write, append PATH: scratchpad"]
     for layer in (ScratchpadLayer(read_only=True), ViewLayer(ScratchpadLayer())):
         assert names(layer) == ["memory_read"]
         assert commands(layer) == ["read PATH"]
