@@ -90,7 +90,7 @@ class WindowPressure:
 
         It removes much at once, since everything that stays is cached again.
         """
-        return self.budget._replace(pruned=0, target=0, recent_limit=self.available // 4)
+        return self.budget._replace(pruned=0, target=0, recent_limit=self.available // 6)
 
     def with_reserved(self, more: int) -> WindowPressure:
         """Return the pressure with more retained items."""

@@ -32,7 +32,7 @@ from inmind.session.state import SessionState
 
 MIN_RECORD_TOKENS = 10
 """Below this many tokens for records, a stub is not shortened further."""
-COST_SAVING_RECORD_DIVISOR = 4
+COST_SAVING_RECORD_DIVISOR = 8
 """A compaction that saves cost has fewer records: all that stays is written to the cache again."""
 MIN_GAIN_TOKENS = 300
 """Tokens that an optional compaction has to free."""
