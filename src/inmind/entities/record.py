@@ -13,14 +13,15 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
-from typing import Any
+from itertools import accumulate
+from typing import Any, NamedTuple
 
 from inmind.core.encoding import to_json
 from inmind.core.text import shorten
 from inmind.core.tokens import Counter
 from inmind.entities.extract.identity import NAME_KEYS, name_of
-from inmind.entities.ids.keys import key_meaning
-from inmind.entities.ids.shapes import handle_kind, is_credential
+from inmind.entities.ids.keys import has_secret, is_secret_key, key_meaning
+from inmind.entities.ids.shapes import handle_kind
 from inmind.entities.nouns import split_words
 from inmind.entities.outcome import SUCCESS_KEYS
 from inmind.entities.parse_result import is_list, is_object, looks_like_json, parse_result
@@ -65,13 +66,15 @@ _ASIDE_WORDS = frozenset(
     "modified street thumbnail timestamp timezone updated".split()
 )
 _ROLES_OF_IDS = frozenset({"own", "id", "code", "key", "path", "person", "name"})
-_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:.*")
-_DATE = re.compile(r"\d{4}-\d\d-\d\d|\d{1,2}[/.]\d{1,2}[/.]\d{2,4}")
+_DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:.*)?$|\d{1,2}[/.]\d{1,2}[/.]\d{2,4}$")
 
 
-def prune(value: Any, detail: Detail = Detail.FACTS) -> Any:
-    """Return a parsed result with the fields of this detail; None if nothing remains."""
-    return _prune(value, detail, 0, set())
+def prune(value: Any, detail: Detail = Detail.FACTS, *, is_record: bool = False) -> Any:
+    """Return a parsed result with the fields of this detail; None if nothing remains.
+
+    `is_record`: it was pruned before, so its counts are ours.
+    """
+    return _prune(value, _Pruning(detail, is_record, set()), 0)
 
 
 def render_record(value: Any, handled: Callable[[str], str] | None = None) -> str:
@@ -115,7 +118,7 @@ def count_unnamed(value: Any) -> Any:
         return value
     is_unnamed = all(is_object(item) and not any(key in NAME_KEYS for key in item) for item in value)
     if is_unnamed and len(value) > MAX_UNNAMED:
-        return f"({len(value)} more)"
+        return _count_text(len(value))
     return [count_unnamed(item) for item in value]
 
 
@@ -131,14 +134,36 @@ def bounded_record(value: Mapping[str, Any], *, without: Sequence[str] = ()) -> 
     }
     pruned: dict[str, Any] = {}
     for detail in reversed(Detail):
-        pruned = _prune_object(own, detail, 0, set()) or {}
+        pruned = _prune_object(own, _Pruning(detail, False, set()), 0) or {}
         if len(to_json(pruned)) <= MAX_RECORD_CHARACTERS:
             return pruned
     kept: dict[str, Any] = {}
     for key, item in pruned.items():
-        if len(to_json({**kept, key: item})) <= MAX_RECORD_CHARACTERS:
-            kept[key] = item
+        fitting = _cut_list(item, MAX_RECORD_CHARACTERS - len(to_json(kept)) - len(key) - 6) if is_list(item) else item
+        if fitting is not None and len(to_json({**kept, key: fitting})) <= MAX_RECORD_CHARACTERS:
+            kept[key] = fitting
     return kept
+
+
+def _cut_list(items: Sequence[Any], max_characters: int) -> list[Any] | None:
+    """The first entries that fit, and the number of the others; None if none fits."""
+    sizes = accumulate(len(to_json(item)) + 2 for item in items)
+    number = sum(size <= max_characters - _COUNT_CHARACTERS for size in sizes)
+    more = [_count_text(len(items) - number)] if number < len(items) else []
+    return [*items[:number], *more] if number else None
+
+
+def _count_text(number: int) -> str:
+    return f"({number} more)"
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, str) and _COUNT.fullmatch(value.strip()) is not None
+
+
+_COUNT = re.compile(r"\(\d+ more\)")
+_COUNT_CHARACTERS = 16
+"""Room for the number of entries that are left out."""
 
 
 def merge_records(older: Mapping[str, Any], newer: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -174,48 +199,60 @@ def _not_handled(_: str) -> str:
 # -- pruning ----------------------------------------------------------------------------------------------
 
 
-def _prune(value: Any, detail: Detail, depth: int, seen: set[str]) -> Any:
+class _Pruning(NamedTuple):
+    detail: Detail
+    is_record: bool
+    seen: set[tuple[str, str]]
+    """Keys and values that the record has already."""
+
+
+def _prune(value: Any, pruning: _Pruning, depth: int) -> Any:
     if depth > _MAX_DEPTH:
         return None
     if is_object(value):
         entries = _keyed_entries(value)
-        return _prune_list(entries, detail, depth, seen) if entries else _prune_object(value, detail, depth, seen)
+        return _prune_list(entries, pruning, depth) if entries else _prune_object(value, pruning, depth)
     if is_list(value):
-        return _prune_list(value, detail, depth, seen)
-    return _scalar(value)
+        return _prune_list(value, pruning, depth)
+    return None if _is_count(value) and not pruning.is_record else _scalar(value)
 
 
-def _prune_object(value: Mapping[str, Any], detail: Detail, depth: int, seen: set[str]) -> dict[str, Any] | None:
+def _prune_object(value: Mapping[str, Any], pruning: _Pruning, depth: int) -> dict[str, Any] | None:
     kept: dict[str, Any] = {}
+    has_secret_name = any(isinstance(value.get(key), str) and is_secret_key(value[key]) for key in NAME_KEYS)
     for key, item in _with_full_name(value).items():
         if len(kept) >= MAX_FIELDS:
             break
-        if item is None or item == "" or _rank(key, item) > detail:
+        if item is None or item == "" or _rank(key, item) > pruning.detail:
             continue
         pruned = name_of({"name": item}, "") if is_object(item) and key in NAME_KEYS else None
-        pruned = pruned or _prune(item, detail, depth + 1, seen)
-        if pruned is None:
+        pruned = pruned or _prune(item, pruning, depth + 1)
+        if pruned is None or _repeats_ids(key, pruned, pruning.seen) or (key == "value" and has_secret_name):
             continue
-        if is_object(pruned) and key.lower() in _WRAPPER_WORDS and kept.keys().isdisjoint(pruned):
+        if is_object(pruned) and key.lower() in _WRAPPER_WORDS and {*kept, *value}.isdisjoint(pruned):
             kept |= pruned
         else:
-            kept[key[:MAX_KEY_CHARACTERS]] = pruned
+            short = key[:MAX_KEY_CHARACTERS]
+            kept[key if short in kept else short] = pruned
         if isinstance(pruned, str):
-            seen.add(pruned)
+            pruning.seen.add((key, pruned))
     return kept or None
 
 
-def _prune_list(items: Sequence[Any], detail: Detail, depth: int, seen: set[str]) -> list[Any] | None:
+def _prune_list(items: Sequence[Any], pruning: _Pruning, depth: int) -> list[Any] | None:
     kept: list[Any] = []
     for item in items[:MAX_ENTRIES]:
-        pruned = _prune(item, detail, depth + 1, seen)
-        if pruned is not None and pruned not in kept:
+        pruned = _prune(item, pruning, depth + 1)
+        if pruned is not None:
             kept.append(pruned)
-    if kept and all(isinstance(one, str) and one in seen for one in kept):
-        return None  # ids that stand beside their names already
     if len(items) > MAX_ENTRIES:
-        kept.append(f"({len(items) - MAX_ENTRIES} more)")
+        kept.append(_count_text(len(items) - MAX_ENTRIES))
     return kept or None
+
+
+def _repeats_ids(key: str, pruned: Any, seen: set[tuple[str, str]]) -> bool:
+    """True for `item_ids` with values that stand under `item_id` already."""
+    return is_list(pruned) and key.endswith("s") and all(_is_scalar(one) and (key[:-1], one) in seen for one in pruned)
 
 
 def _keyed_entries(value: Mapping[str, Any]) -> list[Any]:
@@ -227,7 +264,7 @@ def _keyed_entries(value: Mapping[str, Any]) -> list[Any]:
 
 def _with_full_name(value: Mapping[str, Any]) -> Mapping[str, Any]:
     """The object with first and last name joined, in the place of the first."""
-    parts = [key for key in value if split_words(key) in _NAME_PARTS]
+    parts = [key for key, item in value.items() if split_words(key) in _NAME_PARTS and item and isinstance(item, str)]
     if len(parts) < 2 or "name" in value:
         return value
     joined = " ".join(str(value[key]) for key in parts)
@@ -259,14 +296,14 @@ def _rank(key: str, item: Any) -> int:
 def _rank_text(key: str, role: str, text: str) -> int:
     if role in _ROLES_OF_IDS or key in NAME_KEYS or key.lower() in STATE_WORDS:
         return Detail.IDS
-    if len(text) > MAX_VALUE_CHARACTERS or _TIME.fullmatch(text):
+    if len(text) > MAX_VALUE_CHARACTERS:
         return _ABOVE_ALL_DETAIL
     kind = handle_kind(text)
     if kind == "url":
         return _ABOVE_ALL_DETAIL
     if kind or (text.isdigit() and len(text) >= MIN_ID_DIGITS):
         return Detail.IDS
-    return Detail.FACTS if _DATE.fullmatch(text) else Detail.TRAITS
+    return Detail.FACTS if _DATE.match(text) else Detail.TRAITS
 
 
 def _scalar(value: Any) -> str | int | float | bool | None:
@@ -274,9 +311,7 @@ def _scalar(value: Any) -> str | int | float | bool | None:
     if not isinstance(value, str):
         return value
     line = " ".join(value.split()) if not value.isprintable() or "  " in value else value.strip()
-    if not line or is_credential(line):
-        return None
-    return shorten(line, 2 * MAX_VALUE_CHARACTERS)
+    return shorten(line, 2 * MAX_VALUE_CHARACTERS) if line and not has_secret(line) else None
 
 
 # -- rendering --------------------------------------------------------------------------------------------
@@ -284,7 +319,7 @@ def _scalar(value: Any) -> str | int | float | bool | None:
 
 def _render(value: Any, handled: Callable[[str], str], *, top: bool = False) -> str:
     if is_object(value):
-        pairs = ", ".join(f"{_word(key)} {_render(item, handled)}" for key, item in value.items())
+        pairs = ", ".join(f"{_word(key)} {_render_field(key, item, handled)}" for key, item in value.items())
         return pairs if top else f"{{{pairs}}}"
     if is_list(value):
         if key := _only_key(value):
@@ -297,36 +332,38 @@ def _render(value: Any, handled: Callable[[str], str], *, top: bool = False) -> 
     return str(value).lower() if isinstance(value, bool) else _word(str(value))
 
 
+def _render_field(key: str, item: Any, handled: Callable[[str], str]) -> str:
+    is_id = _is_scalar(item) and key_meaning(key).role in ("own", "id", "code")
+    return _render_entry(item, handled) if is_id else _render(item, handled)
+
+
 def _only_key(items: Sequence[Any]) -> str:
     """The key of a list of objects that have one field, the same; else empty."""
     keys = {key for item in items if is_object(item) for key in item}
-    is_plain = len(keys) == 1 and all(is_object(item) and not any(map(_is_nested, item.values())) for item in items)
+    is_plain = len(keys) == 1 and all(is_object(item) and all(map(_is_scalar, item.values())) for item in items)
     return keys.pop() if is_plain and len(items) > 1 else ""
 
 
-def _is_nested(value: Any) -> bool:
-    return is_object(value) or is_list(value)
+def _is_scalar(value: Any) -> bool:
+    return not (is_object(value) or is_list(value))
 
 
 def _render_entry(item: Any, handled: Callable[[str], str]) -> str:
     text = _render(item, handled)
-    if text == item and _HANDLED.search(text):
-        text = json.dumps(text, ensure_ascii=False)
-    words = handled(item) if isinstance(item, str) else ""
+    words = handled(str(item)) if isinstance(item, str | int) else ""
     return f"{text} ({words})" if words else text
 
 
-_HANDLED = re.compile(r"\S\s*\(.*\)$")
-"""A text that could pass for an id and what was done with it."""
-
-
 def _word(text: str) -> str:
-    """Return the text, quoted if it could pass for several values or for a key with its value."""
-    return json.dumps(text, ensure_ascii=False) if _SPECIAL.search(text) else text
+    """Return the text, quoted if it could pass for more than one value.
+
+    For example several values, a key with its value, an id with a verb, or a count.
+    """
+    return json.dumps(text, ensure_ascii=False) if _SPECIAL.search(text) and not _is_count(text) else text
 
 
 _KEY = r"(?:\w*_\w+|(?i:ids?|number|code|name|status)|\w+(?:I[dD]s?|Number|Code|Name|Status))"
-_SPECIAL = re.compile(rf"[,;\[\]{{}}\"]|(?:^|\s){_KEY}\s+\S|^\s|\s$|[^\S ]")
+_SPECIAL = re.compile(rf"[,;\[\]{{}}\"…]|(?:^|\s){_KEY}\s+\S|^\s|\s$|[^\S ]|\([^()]*\)$")
 
 
 def parse_for_record(text: str) -> Any:

@@ -158,7 +158,7 @@ def _count_parts_in_record(row: _EntityRow) -> int:
 
 def _row(entity: Entity, window: Sequence[Entity], detail: Detail) -> _EntityRow:
     """Return an entity with its record, and the parts that neither it nor the window has."""
-    record = render_record(prune(dict(entity.record), detail))
+    record = render_record(prune(dict(entity.record), detail, is_record=True))
     labels = {label for one in window for label in (one.id, one.name)}
     parts = tuple(part for part in entity.parts if part.id not in labels and not contains_id(record, part.id))
     return _EntityRow(entity, parts, record)
@@ -166,7 +166,7 @@ def _row(entity: Entity, window: Sequence[Entity], detail: Detail) -> _EntityRow
 
 def _brief_row(row: _EntityRow) -> _EntityRow:
     """Return an entity with a number in place of each list of ids without names."""
-    return replace(row, record=render_record(count_unnamed(prune(dict(row.entity.record), Detail.IDS))))
+    return replace(row, record=render_record(count_unnamed(prune(dict(row.entity.record), Detail.IDS, is_record=True))))
 
 
 def _without_shared_parts(rows: Sequence[_EntityRow]) -> list[_EntityRow]:

@@ -6,7 +6,6 @@ layers share them, if the anchor moves, and the cost.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -307,13 +306,18 @@ def _build_blocks(
             filled.append(block)
             continue
         kept = _shorten(layer_text, _round_down(grant, demand), partial(count_block, meter, block))
-        text = "" if _CUT_TO_NOTHING.fullmatch(kept.text) else kept.text
+        text = "" if _is_cut_to_nothing(kept.text) else kept.text
         filled.append(replace(block, text=text, left_out=layer_text.left_out + kept.lines_left_out))
     return tuple(filled)
 
 
-_CUT_TO_NOTHING = re.compile(r"(?:#[^\n]*\n|[^\n]*:\n|\s*\n)*(?:#[^\n]*|[^\n]*:|\[[^\n]*\]|\([^\n]*\))?")
-"""Headings with nothing under them, and perhaps the pointer to the rest."""
+def _is_cut_to_nothing(text: str) -> bool:
+    """True for headings with nothing under them, and perhaps the pointer to the rest."""
+    *lines, last = [line for line in text.split("\n") if line.strip()] or [""]
+    is_pointer = (last[:1], last[-1:]) in (("[", "]"), ("(", ")"))
+    return all(
+        line.startswith("#") or line.endswith(":") for line in (lines if is_pointer or not last else [*lines, last])
+    )
 
 
 def _grant_tokens(

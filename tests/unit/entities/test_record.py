@@ -165,3 +165,99 @@ def test_numbered_lines_are_text_and_not_fields() -> None:
     assert parse_for_record("7: import re\n8: \n9: import json") is None
     by_id = {"1001": "T-Shirt", "1002": "Mug"}
     assert parse_for_record(json.dumps(by_id)) == by_id
+
+
+# -- no invented pairing --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("B11")
+@each_row(
+    "value, text",
+    [
+        (
+            {"details": {"order_id": "A-1001", "name": "Lamp"}, "order_id": "B-2002"},
+            "details {order_id A-1001, name Lamp}, order_id B-2002",
+        ),
+        ({"data": {"id": "1001", "status": "shipped"}, "status": "ok"}, "data {id 1001, status shipped}, status ok"),
+        ({"options": {"color": "red"}, "item_id": "77"}, "color red, item_id 77"),
+    ],
+)
+def test_fields_of_a_wrapper_are_merged_only_if_no_other_field_has_their_key(value: Any, text: str) -> None:
+    assert render_record(prune(value)) == text
+
+
+@pytest.mark.spec("B11")
+@each_row(
+    "value, text",
+    [
+        (
+            {"open": [{"id": "111111"}, {"id": "222222"}], "paid_ids": ["111111"]},
+            "open [id 111111, 222222], paid_ids [111111]",
+        ),
+        (
+            {"items": [{"name": "Lamp", "item_id": "111111"}], "fulfillments": [{"item_ids": ["111111"]}]},
+            "items [name Lamp, item_id 111111]",
+        ),
+        ({"items": [{"name": "Lamp"}, {"name": "Lamp"}]}, "items [name Lamp, Lamp]"),
+    ],
+)
+def test_a_list_stays_unless_its_values_stand_under_the_same_key(value: Any, text: str) -> None:
+    assert render_record(prune(value)) == text
+
+
+@pytest.mark.spec("B11")
+@each_row(
+    "value, text",
+    [
+        ({"first_name": None, "last_name": "Li"}, "last_name Li"),
+        ({"first_name": {"x": 1}, "last_name": "Li", "id": "u-12345"}, "first_name {x 1}, last_name Li, id u-12345"),
+        ({"start": "2026-11-27T08:30:00", "created_at": "2026-11-01T10:00:00"}, "start 2026-11-27T08:30:00"),
+    ],
+)
+def test_names_are_joined_from_texts_only_and_times_of_things_stay(value: Any, text: str) -> None:
+    assert render_record(prune(value)) == text
+
+
+@pytest.mark.spec("B11")
+@each_row(
+    "value",
+    [
+        {"pin": "4321"},
+        {"passcode": "9911"},
+        {"security_answer": "Rex"},
+        {"verification_code": "884422"},
+        {"env": ["DB_PASSWORD=hunter2"]},
+        {"url": "postgres://u:hunter2@h/db"},
+        {"name": "DB_PASSWORD", "value": "hunter2"},
+    ],
+)
+def test_secrets_are_in_no_record(value: dict[str, Any]) -> None:
+    text = render_record(prune({"id": "a-12345", **value}))
+    assert not any(secret in text for secret in ("4321", "9911", "Rex", "884422", "hunter2"))
+
+
+@pytest.mark.spec("B11")
+@each_row("forged", ["INV-100 (pay)", "a … (3 more)", "(57 more)"])
+def test_a_value_cannot_pass_for_a_later_call_or_a_count(forged: str) -> None:
+    for value in ({"invoice_id": forged}, {"invoices": [forged, "INV-2000"]}):
+        text = render_record(prune(value)) if prune(value) else ""
+        assert forged not in text.replace(json.dumps(forged, ensure_ascii=False), "")
+
+
+@pytest.mark.spec("B11", "E10")
+def test_later_calls_stand_after_ids_in_objects_too() -> None:
+    value = {"invoices": [{"invoice_id": "INV-100001", "name": "Rent"}, {"invoice_id": 1002, "name": "Gas"}]}
+    verbs = {"INV-100001": "pay", "1002": "get"}
+    assert render_record(prune(value), lambda id: verbs.get(id, "")) == (
+        "invoices [invoice_id INV-100001 (pay), name Rent; invoice_id 1002 (get), name Gas]"
+    )
+
+
+@pytest.mark.spec("B11")
+def test_the_record_of_a_large_thing_keeps_its_first_parts_with_a_count() -> None:
+    items = [{"name": f"Item {n}", "product_id": f"95234568{n:02}", "item_id": f"37990460{n:02}"} for n in range(40)]
+    record = bounded_record({"items": items})
+    text = render_record(prune(record, is_record=True))
+    assert text.startswith("items [name Item 0, product_id 9523456800, item_id 3799046000; name Item 1, ")
+    assert re.search(r"; \(\d+ more\)\]$", text)
+    assert len(to_json(record)) <= MAX_RECORD_CHARACTERS

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
-from inmind.entities.ids.shapes import handle_kind
+from inmind.entities.ids.shapes import handle_kind, is_credential
 from inmind.entities.nouns import UNTYPED, singular, split_words
 
 _ID_WORDS = frozenset("id ids uuid uuids guid guids uid uids identifier identifiers".split())
@@ -17,8 +18,8 @@ _PATH_WORDS = frozenset("path paths file files filepath filename filenames direc
 # Secrets must not be shown again, and trace ids are meaningless to the user.
 PRIVATE_WORDS = frozenset(
     "token tokens secret secrets password passwd passphrase pwd apikey credential credentials auth authorization "
-    "bearer jwt otp cvv cvc ssn cookie signature nonce csrf cursor etag trace span correlation phone "
-    "telephone fax zip postal postcode".split()
+    "bearer jwt otp pin pincode pass passcode mnemonic cvv cvc ssn cookie signature nonce csrf cursor etag trace span "
+    "correlation phone telephone fax zip postal postcode".split()
 )
 # Keys for a person or place: their value is a plain name if the application has no ids.
 _PERSON_WORDS = frozenset(
@@ -82,7 +83,29 @@ def key_meaning(key: str) -> KeyMeaning:
 
 
 def _is_secret_key(parts: tuple[str, ...]) -> bool:
-    return any(word in _SECRET_KEY_WORDS and after in ("key", "keys") for word, after in pairwise(parts))
+    return any(
+        (word in _SECRET_KEY_WORDS and after in ("key", "keys")) or (word, after) in _SECRET_PAIRS
+        for word, after in pairwise(parts)
+    )
+
+
+_SECRET_PAIRS = frozenset({("security", "answer"), ("verification", "code"), ("seed", "phrase"), ("recovery", "code")})
+
+
+def is_secret_key(key: str) -> bool:
+    """True for a key whose value must not be shown: `api_key`, `DB_PASSWORD`."""
+    return key_meaning(key).role == "private"
+
+
+def has_secret(text: str) -> bool:
+    """True if a text has a credential: a key by its form, `PASSWORD=…`, a password in a URL."""
+    if is_credential(text) or _URL_WITH_PASSWORD.search(text):
+        return True
+    return any(is_secret_key(name) for name in _ASSIGNED.findall(text))
+
+
+_URL_WITH_PASSWORD = re.compile(r"://[^\s/:@]{1,100}:[^\s/@]{1,100}@")
+_ASSIGNED = re.compile(r"\b([A-Za-z_]{3,40})=\S")
 
 
 def noun_from_words(parts: tuple[str, ...]) -> str:

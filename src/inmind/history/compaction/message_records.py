@@ -6,13 +6,14 @@ them use the same records, since reducing hundreds of tool results takes most of
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache, cached_property
 
 from inmind.core.events.entities import EntityPart
 from inmind.core.messages.model import Wire
 from inmind.core.text import escape_markup
+from inmind.core.tokens import TOKENS_PER_MESSAGE
 from inmind.documents.document import ARCHIVE_PREFIX
 from inmind.entities.record import Detail
 from inmind.history import ConversationEntry, EntriesByRange, History
@@ -50,8 +51,12 @@ class MessageRecords:
     @cached_property
     def answers(self) -> list[list[AnsweredCall]]:
         """The answered calls of each message, with complete results."""
+        return answers_by_message(self._originals)
+
+    @cached_property
+    def _originals(self) -> list[TurnMessage]:
         originals = with_archived(self.history, self.messages, self.meter)
-        return answers_by_message(map(_with_result, self.messages, originals))
+        return list(map(_with_result, self.messages, originals))
 
     def pruned_wires(self, place: int, detail: Detail, location: str = _USUAL_LOCATION) -> tuple[Wire, ...]:
         """The message at a place with its tool results pruned, from the original.
@@ -60,10 +65,7 @@ class MessageRecords:
         """
         entry, original = self.history.sent[place], self._original(place)
         pointer = pruned_pointer(location_in(entry, original) or location)
-        results = (
-            pruned_result(answered.result.text, self._text(place, number, detail), pointer)
-            for number, answered in enumerate(self.answers[place])
-        )
+        results = self._pruned_results(place, detail, pointer)
         return prune_outputs(original, pointer, lambda _: next(results))
 
     def sizes(self, *, record_tokens: int) -> MessageSizes:
@@ -93,9 +95,18 @@ class MessageRecords:
         entry = self.history.sent[place]
         return entry if entry.replaced_ranges is None else self.entries_in(entry.replaced_ranges)[-1]
 
+    def _pruned_results(self, place: int, detail: Detail, pointer: str) -> Iterator[str]:
+        for number, answered in enumerate(self.answers[place]):
+            yield pruned_result(answered.result.text, self._text(place, number, detail), pointer)
+
     def _count_pruned(self, place: int, detail: Detail) -> int:
-        format = self.history.sent[place].format
-        return sum(self.meter.count_wire(format, wire) for wire in self.pruned_wires(place, detail))
+        """Tokens of a message after its results are pruned, without writing it."""
+        tokens = self._originals[place].tokens
+        texts = self._pruned_results(place, detail, pruned_pointer(_USUAL_LOCATION))
+        for answered, text in zip(self.answers[place], texts, strict=True):
+            if text != answered.result.text:
+                tokens += self.meter.count(text) + TOKENS_PER_MESSAGE - answered.result.tokens
+        return tokens
 
     def _render(self, place: int, number: int, detail: Detail) -> str:
         return escape_markup(answer_text(self.answers[place][number], detail, self.is_known))

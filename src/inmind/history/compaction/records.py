@@ -19,7 +19,7 @@ from inmind.core.json import is_list, is_object
 from inmind.core.text import escape_markup, shorten
 from inmind.core.tokens import Counter
 from inmind.entities.extract.tool_name import parse_tool_name
-from inmind.entities.ids.keys import key_meaning
+from inmind.entities.ids.keys import has_secret, key_meaning
 from inmind.entities.outcome import is_failure
 from inmind.entities.parse_result import parse_result
 from inmind.entities.record import (
@@ -73,9 +73,9 @@ class AnsweredCall:
         return next((text for text in _texts_in(self.arguments) if text in own), "")
 
     @cached_property
-    def ids(self) -> set[str]:
-        """Ids and names of the result, without states: a newer state replaces an earlier one."""
-        return set(_texts_in(prune(self.value, Detail.IDS), without=STATE_WORDS))
+    def texts(self) -> set[str]:
+        """Values of the result, without states: a newer state replaces an earlier one."""
+        return set(_texts_in(prune(self.value), without=STATE_WORDS))
 
 
 def pruned_result(text: str, record: str, pointer: str) -> str:
@@ -116,7 +116,7 @@ def clip_text(text: str, max_characters: int, known: Callable[[str], bool]) -> s
 
     It is cut between words: a part of an id would pass for another id.
     """
-    line = " ".join(text.split())
+    line = " ".join("[secret]" if has_secret(word) else word for word in text.split())
     if len(line) <= max_characters:
         return line
     spaced = line.translate(_SEPARATORS)
@@ -261,7 +261,7 @@ class _CallLine:
     """Later calls by id."""
 
     def text(self, detail: Detail, has_lists: bool) -> str:
-        if self.answered.result.error:
+        if self.answered.failed:
             text = clip_text(self.answered.result.text, _TEXT_CHARACTERS[Detail.IDS], self.known)
             return escape_markup(f"- {self.call} failed: {text}")
         answer = answer_text(self.answered, detail, self.known, self._verbs_of, self.repeated, has_lists=has_lists)
@@ -277,7 +277,7 @@ class _CallRecords:
     def __init__(self, kept: Sequence[AnsweredCall], known: Callable[[str], bool]) -> None:
         self._known = known
         self._answered: set[tuple[str, str]] = set()
-        self._ids_by_subject: dict[str, set[str]] = {}
+        self._texts_by_subject: dict[str, set[str]] = {}
         self._verbs: dict[str, list[str]] = {}
         self._ids_given: set[tuple[str, Any]] = set()
         for answered in reversed(kept):
@@ -288,8 +288,8 @@ class _CallRecords:
         line = None
         arguments = _arguments_text(answered)
         is_empty = not (arguments or answered.result.text.strip()) and answered.result.tokens < _EMPTY_RESULT_TOKENS
-        if not is_empty and (answered.result.error or not self._is_repeated(answered)):
-            fields = [] if answered.result.error else list(_id_fields(answered.value))
+        if not is_empty and (answered.failed or not self._is_repeated(answered)):
+            fields = [] if answered.failed else list(_id_fields(answered.value))
             tool = answered.call.tool
             line = _CallLine(
                 answered,
@@ -314,14 +314,14 @@ class _CallRecords:
                 verbs.insert(0, verb)
         self._answered.add((call.tool, call.arguments))
         if answered.subject:
-            self._ids_by_subject.setdefault(answered.subject, set()).update(answered.ids)
+            self._texts_by_subject.setdefault(answered.subject, set()).update(answered.texts)
 
     def _is_repeated(self, answered: AnsweredCall) -> bool:
-        """True if a newer call was the same, or was about the same thing and had all of its ids."""
+        """True if a newer call was the same, or newer ones had all values about the thing."""
         if answered.call.tool and (answered.call.tool, answered.call.arguments) in self._answered:
             return True
-        known_ids = self._ids_by_subject.get(answered.subject)
-        return known_ids is not None and answered.ids <= known_ids
+        known = self._texts_by_subject.get(answered.subject)
+        return known is not None and answered.texts <= known
 
 
 def _arguments_text(answered: AnsweredCall) -> str:
@@ -348,9 +348,9 @@ def _id_fields(value: object) -> Iterator[tuple[str, Any]]:
 
 
 def _texts_in(value: object, without: Container[str] = ()) -> Iterator[str]:
-    """All texts in a value, without those under some keys."""
-    if isinstance(value, str):
-        yield value
+    """All texts and numbers in a value, as texts, without those under some keys."""
+    if isinstance(value, str | int | float) and not isinstance(value, bool):
+        yield str(value)
     elif is_object(value):
         for key, item in value.items():
             if key.lower() not in without:

@@ -84,7 +84,7 @@ def answers_open_decision(decision: str, question: str) -> bool:
 
 def agrees(words: str) -> bool:
     """True if a user agrees to a proposal."""
-    return bool(compile_cached(_AGREEMENT).match(words))
+    return bool(compile_cached(_AGREEMENT).match(words)) and not compile_cached(_RESERVATION).search(words)
 
 
 def _match_sentence(sentence: str, patterns: Sequence[RulePatterns]) -> Iterator[tuple[RuleKind, str]]:
@@ -197,7 +197,12 @@ _AGREEMENT = (
     r"(?i)\W*(?:yes|yep|yeah|yup|sure|ok|okay|alright|fine|agreed?|approved|absolutely|definitely|please\s+do|"
     r"(?:that\s+)?sounds\s+(?:good|great|perfect)|(?:let['’]?s\s+)?do\s+(?:it|that|so)|go\s+ahead|perfect|great|"
     r"good\s+idea|proceed|(?:that\s+)?works(?:\s+for\s+me)?|exactly|好的?|可以|行|同意|就这样|没问题|嗯|对|确认|就这么办|按你说的)"
-    r"(?=\W|$|吧|啊|的|了)(?!\W*\b(?:but|however|except|no)\b)"
+    r"(?=\W|$|吧|啊|的|了)"
+)
+# A yes with one of these is none, or only half of one.
+_RESERVATION = (
+    r"(?i)\b(?:but|however|except|no|not|never|wait|actually|instead|rather|hold\s+on|\w+n['’]?t)\b|[?？]|"
+    r"但是?|不过|不要|不用|别|等等|不行"
 )
 # A yes does not answer these: open questions, advice for a case, examples.
 _NO_PROPOSAL = r"(?i)\W*(?:which|what|how|who|when|where|if)\b|.*\b(?:examples?|illustrate)\b"

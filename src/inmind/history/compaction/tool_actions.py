@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 from inmind.core.json import is_list, is_object
 from inmind.core.language.prose import compile_cached
 from inmind.core.text import count_noun, shorten
+from inmind.entities.ids.keys import has_secret, is_secret_key
+from inmind.entities.outcome import is_failure
 from inmind.history.turns import TurnCall, TurnMessage, TurnResult
 
 _MAX_LINE_CHARACTERS = 160
@@ -45,7 +47,7 @@ def describe_actions(messages: Sequence[TurnMessage]) -> ToolActions:
         if _only_reads(call.tool, arguments):
             tool = shorten(call.tool, _MAX_VALUE_CHARACTERS)
             lookups[tool] += 1
-            failed[tool] += bool(answer and answer.error)
+            failed[tool] += bool(answer and _failed(answer))
         else:
             line = _describe_change(call, arguments, answer)
             changes.pop(line, None)
@@ -58,12 +60,16 @@ def _describe_change(call: TurnCall, arguments: Mapping[str, Any], answer: TurnR
     line = shorten(f"{call.tool} {values}".strip(), _MAX_LINE_CHARACTERS)
     if answer is None:
         return f"{line} (no result)"
-    return f"{line}: failed{_reason(answer.text)}" if answer.error else line
+    return f"{line}: failed{_reason(answer.text)}" if _failed(answer) else line
+
+
+def _failed(answer: TurnResult) -> bool:
+    return answer.error or is_failure(answer.text)
 
 
 def _short_arguments(arguments: Mapping[str, Any]) -> Iterator[str]:
     """Yield the arguments that identify what was changed: short values, without secrets."""
-    short = {key: text for key, value in arguments.items() if (text := _short_value(value)) and not _is_secret(key)}
+    short = {key: text for key, value in arguments.items() if (text := _short_value(value)) and not is_secret_key(key)}
     paths = [text for key, text in short.items() if compile_cached(_PATH_KEY).search(key)]
     if paths and len(short) < len(arguments):  # the other arguments are the content of the file
         yield paths[0]
@@ -80,7 +86,7 @@ def _short_value(value: object) -> str:
     if value is None or is_object(value) or isinstance(value, list):
         return ""
     text = " ".join(str(value).split())
-    return text if 0 < len(text) <= _MAX_VALUE_CHARACTERS else ""
+    return text if 0 < len(text) <= _MAX_VALUE_CHARACTERS and not has_secret(text) else ""
 
 
 def _parse_arguments(arguments: str) -> Mapping[str, Any]:
@@ -118,19 +124,15 @@ def _count_lookups(lookups: Tally[str], failed: Tally[str]) -> str:
     return ", ".join(named)
 
 
-def _is_secret(key: str) -> bool:
-    return bool(compile_cached(_HIDDEN_KEY).search(key))
-
-
 _NAME_WORD = r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])"
 _READ_VERBS = frozenset(
-    "browse calculate check count describe download fetch find get glob grep inspect list load look lookup open peek "
-    "query read recall retrieve search show think view".split()
+    "browse calculate count describe fetch find get glob grep inspect list look lookup peek query read recall retrieve "
+    "search show think view".split()
 )
 _COMMAND_KEYS = ("command", "cmd", "script", "code")
 _READING_COMMAND = (
     r"\s*(?:cd\s[^&;|]*(?:&&|;)\s*)?(?:cat|du|echo|env|file|find|git\s+(?:blame|diff|log|show|status)|grep|head|ls|pwd|rg|"
-    r"sed\s+-n|stat|tail|tree|type|wc|which)\b[^>]*$"
+    r"sed\s+-n|stat|tail|tree|type|wc|which)\b(?![^|]*\s-(?:delete|exec))[^>;&|]*"
+    r"(?:\|\s*(?:cut|grep|head|sort|tail|uniq|wc)\b[^>;&|]*)*$"
 )
 _PATH_KEY = r"(?i)(?:^|_)(?:path|file|filename|filepath)$|Path$|File$"
-_HIDDEN_KEY = r"(?i)pass(?:word|wd|phrase|code)|secret|token|api_?key|credential|authorization|cookie|\bpin\b|cvv"

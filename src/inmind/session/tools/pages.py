@@ -100,7 +100,8 @@ def _line_number(arguments: Mapping[str, Any], key: str, default: int, *, least:
 
 
 def _write_page(context: ToolContext, _: Layer, arguments: dict[str, Any]) -> ToolAnswer:
-    path = _writable_path(text_argument(arguments, "path"))
+    path, lines = parse_location(text_argument(arguments, "path"), context.state.documents.by_path)
+    path = _writable_path(text_argument(arguments, "path") if lines else path)
     text, section = text_argument(arguments, "text"), arguments.get("section") or ""
     adds, page = parse_bool(arguments, "append"), context.state.documents.by_path.get(path)
     before = page.text if page else ""
