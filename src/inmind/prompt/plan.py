@@ -34,7 +34,15 @@ from inmind.prompt.meter import (
     take_reading,
 )
 from inmind.prompt.state import PromptState
-from inmind.prompt.templates import COMPACTED, block_text, changes_text, memory_tools, offered_commands, wording_for
+from inmind.prompt.templates import (
+    COMPACTED,
+    block_text,
+    changes_text,
+    memory_tools,
+    offered_commands,
+    without_reminders,
+    wording_for,
+)
 
 
 @frozen(kw_only=True)
@@ -88,12 +96,15 @@ class PlanInput:
 def plan_prompt(inputs: PlanInput) -> PromptPlan:
     """Plan one call.
 
-    If the reserved layers do not fit beside the others, the others are left out, with what the guide says of them.
+    If the reserved layers do not fit beside the others, the others are left out, with what the guide says of them, and
+    the meter has only its numbers.
     """
     wording = longest_wording(inputs)
-    if not _fits_with_reserved(inputs, wording):
+    is_tight = not _fits_with_reserved(inputs, wording)
+    if is_tight:
         inputs = _with_reserved_only(inputs)
         wording = _wording(inputs.state, inputs.conversation, _full_blocks(inputs.layer_texts))
+        wording = without_reminders(wording)
     state, conversation, view, layer_texts = inputs.state, inputs.conversation, inputs.view, inputs.layer_texts
     limits, meter, shared_wires = inputs.limits, inputs.meter, inputs.shared_wires
     drafts: list[Draft] = []
@@ -147,7 +158,8 @@ def plan_prompt(inputs: PlanInput) -> PromptPlan:
         )
         drafts.append(Draft(payload=changed, origin=Origin.OPERATOR, sources=decision.sources, trust=trust))
         state = state.with_changes(changed, decision.sources)
-    state = replace(state, wording=_wording(state, conversation, state.blocks))
+    wording = _wording(state, conversation, state.blocks)
+    state = replace(state, wording=without_reminders(wording) if is_tight else wording)
     if state.wording != before:
         drafts.insert(0, Draft(payload=WordingSet(wording=dict(state.wording)), origin=Origin.OPERATOR))
     tokens = count_tokens(state, conversation, view, meter, room)

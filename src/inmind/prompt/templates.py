@@ -63,6 +63,11 @@ def wording_for(commands: Container[str], present: Collection[str]) -> Mapping[s
     return {**WORDING, "guide": guide, **changes, **reminder, **strong, **bands}
 
 
+def without_reminders(wording: Mapping[str, str]) -> Mapping[str, str]:
+    """The wording of a meter that has only its numbers."""
+    return {**wording, **_WITHOUT_COMPACT, "reminder": "", "reminder_strong": ""}
+
+
 _WITHOUT_COMPACT = {**{name: "" for name in WORDING if name.endswith("_compression")}, "largest": ""}
 
 
