@@ -38,7 +38,7 @@ class WindowPressure:
     reserved: int
     """Part of `memory` that must not be shortened: retained items."""
     percent: float
-    """Share of `available` that memory and history take as they are sent: the one of context_meta and the bands."""
+    """Share of `room` that memory and history take as they are sent: the one of context_meta and the bands."""
     rewrites_history: bool
     """The history is written to the cache again anyway."""
 

@@ -24,7 +24,7 @@ COMPACTION_THRESHOLD = 0.75
 """Share of the window without system prompt, tools and reserve: above it compaction is mandatory."""
 PRUNED_TARGET = 0.5
 """Share down to which a mandatory compaction prunes tool results."""
-COMPACTION_TARGETS = ((4_000, 0.72), (12_000, 0.5))
+COMPACTION_TARGETS = ((4_000, 0.7), (12_000, 0.5))
 """Shares down to which whole messages leave in it, by tokens of the room; in between in proportion.
 
 In a small room each message counts. In a large one a compaction is rare if it frees much, and the provider's cache is
