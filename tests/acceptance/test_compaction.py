@@ -1102,3 +1102,51 @@ def test_a_page_written_by_hand_is_in_the_index_of_the_next_prompt(session: Sess
     page.write_text("# The great plan\n\nFirst the shelves.\n", "utf-8")
     assert f"{path} (1 KB): The great plan — First the shelves." in all_words(session.prepare())
     assert "First the shelves." in call_tool(session, "memory_read", path=path)
+
+
+@pytest.mark.spec("E3", "F2")
+def test_an_archive_page_is_found_by_the_short_name_that_prompts_use(memory: Memory) -> None:
+    session = memory.session("s", window=200_000)
+    session.add(
+        [user("Count."), a_call("c1", "count_rows"), a_result("c1", "row\n" * 400), assistant("400."), user("Ok?")]
+    )
+    session.compact("tools", keep_recent=0)
+    (path,) = [path for path in session.documents() if path.startswith("archive/")]
+    assert session.read("archive/001") == session.read(path) == memory.page("archive/001", session="s").text
+    assert session.read("archive/001:1-2") == "\n".join(session.read(path).split("\n")[:2])
+    answer = session.call_tool("working_memory", {"command": "write archive/001\nnew"})
+    assert "holds archived messages" in answer.text
+    session.call_tool("working_memory", {"command": "append archive/001\na remark"})
+    assert session.read(path).endswith("a remark\n") or session.read(path).endswith("a remark")
+    assert [one for one in session.documents() if one.startswith("archive/")] == [path]
+    session.call_tool("working_memory", {"command": "write detail/my notes.md hello"})
+    assert "detail/my" not in session.documents()
+
+
+@pytest.mark.spec("E10", "B11")
+def test_a_call_that_failed_by_its_text_is_told_as_failed(memory: Memory) -> None:
+    session = memory.session("s", window=200_000)
+    failed = json.dumps({"error": "item not available", "item_id": "7727384337"})
+    change = a_call("c1", "modify_order", '{"order_id": "#W4082615", "new_item_ids": ["7727384337"]}')
+    session.add(
+        [user("Change it."), change, a_result("c1", failed), assistant("No."), *[user("ok"), assistant("ok")] * 8]
+    )
+    session.compact("conversation", keep_recent=0)
+    stub = next(str(entry.wire["content"]) for entry in session.state.history.sent if entry.is_block)
+    assert "- modify_order(order_id #W4082615, new_item_ids [7727384337]) failed: " in stub
+    assert "item not available" in stub
+
+
+@pytest.mark.spec("E10")
+def test_answers_of_different_tools_about_one_thing_both_stay(memory: Memory) -> None:
+    session = memory.session("s", window=200_000)
+    balance = [
+        a_call("c1", "get_balance", '{"user_id": "ada_1"}'),
+        a_result("c1", '{"user_id": "ada_1", "balance": 512}'),
+    ]
+    limit = [a_call("c2", "get_limit", '{"user_id": "ada_1"}'), a_result("c2", '{"user_id": "ada_1", "limit": 900}')]
+    session.add([user("Check."), *balance, *limit, assistant("Done."), *[user("ok"), assistant("ok")] * 8])
+    session.compact("conversation", keep_recent=0)
+    stub = next(str(entry.wire["content"]) for entry in session.state.history.sent if entry.is_block)
+    assert "balance 512" in stub
+    assert "limit 900" in stub

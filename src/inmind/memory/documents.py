@@ -19,6 +19,7 @@ from inmind.core.paths import CONFIG, require_resource
 from inmind.core.stream_names import ANONYMOUS
 from inmind.documents.document import MEMORY_PAGE_PATH, resolve_path, validate_text
 from inmind.errors import Conflict, InvalidInput
+from inmind.history.compaction.archive_page import parse_location
 from inmind.memory.context import MemoryContext
 from inmind.session.backend import DocumentFiles
 from inmind.session.state import ResourceState, SessionState
@@ -90,6 +91,7 @@ class PageEditor:
         stream = self._context.session_stream(session)
         opened = stream.state.opened
         files = self._context.backend.session_files(session, opened.cwd if opened else "", stream).files
+        name, _ = parse_location(name, stream.refresh().documents.by_path)
         return DocumentEditor(Page(path=name, text="", version=0, session=session), stream, files)
 
     def _resource_document(self, path: str, resource: str) -> DocumentEditor[ResourceState]:

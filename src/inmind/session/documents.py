@@ -11,6 +11,7 @@ from inmind.core.events.documents import DocumentWritten
 from inmind.documents.document import OVERVIEW_PATH, Documents, Scope, resolve_path, validate_text
 from inmind.documents.overview.front_matter import merge_front_matter
 from inmind.errors import Conflict, InvalidInput, NotFound
+from inmind.history.compaction.archive_page import parse_location
 from inmind.session.context import SessionContext, whole_number
 from inmind.session.derive import EventDeriver
 from inmind.session.state import SessionState
@@ -27,13 +28,17 @@ class SessionDocuments:
 
     def read(self, path: str) -> str:
         """See `Session.read`."""
-        scope, name = resolve_path(path, anonymous=self._context.is_anonymous)
         self._views.read_edits()
+        page, lines = parse_location(path, self._refresh("thread").by_path) if isinstance(path, str) else (path, None)  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
+        scope, name = resolve_path(page, anonymous=self._context.is_anonymous)
         documents = self._refresh(scope)
         if name not in documents.by_path:
             raise NotFound(what="document", name=path, hint="session.documents() lists them")
+        text = documents.text(name)
+        if lines is not None:
+            return "\n".join(text.split("\n")[lines[0] - 1 : lines[1]])
         self._views.seen[name] = documents.version(name)
-        return documents.text(name)
+        return text
 
     def write(
         self,

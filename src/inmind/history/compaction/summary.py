@@ -193,6 +193,11 @@ def _requests(messages: Sequence[TurnMessage]) -> list[str]:
     return list(dict.fromkeys(line for one in requests for line in islice(_request_sentences(one.text), 1)))
 
 
+_MIN_WORDS = 3
+_MIN_BYTES = 20
+"""Of a sentence that says what is wanted, in languages without spaces. "Red then." says it only in its place."""
+
+
 def _request_sentences(words: str) -> Iterator[str]:
     sentences = [
         one
@@ -200,6 +205,7 @@ def _request_sentences(words: str) -> Iterator[str]:
         if not (is_filler(one) or compile_cached(_COURTESY).match(one))
     ]
     yield from filter(announces_task, sentences)
+    yield from (one for one in sentences if len(one.split()) >= _MIN_WORDS or len(one.encode()) >= _MIN_BYTES)
     yield from sentences
 
 

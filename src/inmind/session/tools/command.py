@@ -40,7 +40,7 @@ def _text_command(parameter: str) -> Callable[[str, Arguments], Arguments]:
 
 
 def _read(words: str, given: Arguments) -> Arguments:
-    path, _, lines = words.partition(" ")
+    path, lines = _split_path(words)
     return {**_named(path=path), **_line_numbers(lines), **given}
 
 
@@ -50,10 +50,19 @@ def _write(words: str, given: Arguments) -> Arguments:
     In the first two cases the words after the path are the section.
     """
     line, has_lines, lines = words.partition("\n")
-    path, _, rest = line.partition(" ")
+    path, rest = _split_path(line)
     text = {"text": lines} if has_lines else {}
     section_or_text = "section" if has_lines or "text" in given else "text"
-    return {**_named(path=path, **{section_or_text: rest.strip()}), **text, **given}
+    return {**_named(path=path, **{section_or_text: rest}), **text, **given}
+
+
+def _split_path(words: str) -> tuple[str, str]:
+    """The path and the words after it. A path that ends in .md may have spaces."""
+    first, _, rest = words.partition(" ")
+    if not first.endswith(".md") and first.startswith(("detail/", "archive/")) and ".md" in rest:
+        name, _, rest = rest.partition(".md")
+        first = f"{first} {name}.md"
+    return first, rest.strip()
 
 
 def _compact(words: str, given: Arguments) -> Arguments:

@@ -22,7 +22,7 @@ from inmind.history.compaction.retention import (
     merge_items,
     missing_items,
 )
-from inmind.history.compaction.rule_detection import MAX_ITEM_CHARACTERS
+from inmind.history.compaction.rule_detection import MAX_ITEM_CHARACTERS, agrees
 from inmind.history.turns import Speaker, TurnMessage, TurnResult
 
 count = estimator()
@@ -752,3 +752,18 @@ def test_merging_keeps_the_limit_and_reports_every_dropped_item(
     assert [[item.kind for item in kept].count(kind) <= 1 for kind in ("goal", "earlier_goal", "request")] == [True] * 3
     lasting = [item for item in (*earlier, *later) if item.kind in ("pinned", "rule", "decision")]
     assert missing_items(lasting, "\n".join(item.text for item in (*kept, *dropped))) == []
+
+
+@pytest.mark.spec("E8")
+@each_row(
+    "answer",
+    [
+        "ok wait, don't do that",
+        "Yes. Actually no.",
+        "sure, but not MySQL",
+        "ok, what is MySQL?",
+        "好的，但是不要用MySQL",
+    ],
+)
+def test_a_yes_with_a_reservation_accepts_no_proposal(answer: str) -> None:
+    assert not agrees(answer)
