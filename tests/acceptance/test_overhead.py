@@ -147,7 +147,7 @@ def test_a_tool_of_the_host_with_the_same_name_is_refused(session: Session) -> N
 
 
 def test_when_the_memory_tool_does_not_fit_the_error_names_the_option(memory: Memory) -> None:
-    rules = {"role": "system", "content": "word " * 760}
+    rules = {"role": "system", "content": "word " * 800}
     with pytest.raises(ContextOverflow, match="memory_tools=False"):
         memory.session("s", window=1_000, reserve=0).prepare([rules, user("hi")])
     without = memory.session("t", window=1_000, reserve=0, memory_tools=False)

@@ -71,7 +71,9 @@ def find_goals(
             yield (current := item)
         elif not current.text:
             current = item  # usually the first message, which stated the goal
-        elif place_of(item.seq) - place_of(current.seq) >= _MIN_MESSAGES and _returns(text):
+        elif place_of(item.seq) - place_of(current.seq) >= _MIN_MESSAGES and (
+            _returns(text) or _turns_to_another(text, current.text)
+        ):
             yield (current := item)
 
 
@@ -88,6 +90,23 @@ def _opens_like(text: str, goal: str) -> bool:
 def _returns(text: str) -> bool:
     """True if a person greets and asks for something."""
     return bool(compile_cached(_OPENING_GREETING).match(text)) and is_request(text)
+
+
+def _turns_to_another(text: str, goal: str) -> bool:
+    """True if a person says thanks and asks for something that shares no word with the goal."""
+    if not (compile_cached(_OPENING_THANKS).match(text) and is_request(text)):
+        return False
+    words, known = (set(compile_cached(_LONG_WORD).findall(one.lower())) for one in (text, goal))
+    return len(words) >= _MIN_TASK_WORDS and words.isdisjoint(known - _COMMON_WORDS)
+
+
+_OPENING_THANKS = r"(?i)[\W_]*(?:(?:great|perfect|ok|okay|good)\W+)?(?:thanks|thank you|thx|cheers|谢谢|多谢)"
+_LONG_WORD = r"[^\W\d_]{4,}"
+_MIN_TASK_WORDS = 5
+"""A shorter request belongs to the task at hand."""
+_COMMON_WORDS = frozenset(
+    "also could from have help like need please thanks that them then this want will with would".split()
+)
 
 
 # No repetition is tried twice, so a longer phrase comes before its beginning.

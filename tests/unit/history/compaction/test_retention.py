@@ -613,6 +613,21 @@ def test_a_greeting_after_some_turns_starts_a_new_task() -> None:
 
 
 @pytest.mark.spec("E6")
+@each_row(
+    "request, is_task",
+    [
+        ("Thanks. Please book me a flight from Berlin to Rome on May 4, under 200 euros.", True),
+        ("Thanks. Please also add tests for the scanner of the compiler.", False),
+        ("Thanks. Please go on.", False),
+    ],
+)
+def test_thanks_and_a_request_about_something_else_start_a_new_task(request: str, is_task: bool) -> None:
+    turns = ["Please write unit tests for the parser module of our compiler.", *["Look at the next file."] * 12]
+    goals = [item.text for item in extract_items(messages_of(*turns, request), first=True) if item.kind == "goal"]
+    assert goals == [turns[0], *([request] if is_task else [])]
+
+
+@pytest.mark.spec("E6")
 def test_a_description_that_opens_like_the_last_one_is_the_next_task() -> None:
     tasks = [f"We are solving the following issue of the project. {'It is long. ' * 40}Issue {n}." for n in (1, 2)]
     conversation = messages_of(tasks[0], "Look at the parser first.", tasks[1])
