@@ -417,3 +417,13 @@ def test_a_call_refused_while_another_process_runs_it_returns_that_result(home: 
         again = session.call_tool(tool, arguments, key="k")
         assert [result_fields(again)] == results
         assert again.repeated
+
+
+@pytest.mark.spec("B7", "B11")
+def test_a_resolved_entity_is_told_with_its_record(session: Session) -> None:
+    items = [{"name": "T-Shirt", "product_id": "9523456873", "item_id": "3799046073"}]
+    session.observe("get_order", {}, {"order": {"id": "#W6247578", "status": "pending", "items": items}})
+    answer = session.call_tool("working_memory", {"command": "resolve that order"})
+    assert answer.text.splitlines()[1] == (
+        "- order (#W6247578), status pending, items [name T-Shirt, product_id 9523456873, item_id 3799046073]"
+    )

@@ -90,8 +90,10 @@ def render_changes(
     if not changed:
         return None
     unseen = [entity for entity in changed if entity.deleted or not visible(entity)]
-    full = [_inline(entity, entity.deleted and visible(entity)) for entity in unseen]
-    short = [_inline(entity, brief=True) + ("" if visible(entity) else _hidden_parts_note(entity)) for entity in unseen]
+    full = [render_entity(entity, entity.deleted and visible(entity)) for entity in unseen]
+    short = [
+        render_entity(entity, brief=True) + ("" if visible(entity) else _hidden_parts_note(entity)) for entity in unseen
+    ]
 
     def without_records(n: int) -> str:
         return "; ".join([*full[: len(full) - n], *short[len(full) - n :]])
@@ -107,7 +109,8 @@ def _hidden_parts_note(entity: Entity) -> str:
     return f" with {len(entity.parts)} ids not shown" if entity.parts else ""
 
 
-def _inline(entity: Entity, brief: bool) -> str:
+def render_entity(entity: Entity, brief: bool = False) -> str:
+    """Return an entity with its record on one line; if `brief`, without the record."""
     name = "" if entity.name == entity.id else f' "{_quote_safe(entity.name)}"'
     pieces = [f"{_single_line(entity.type)}{name} ({_format_id(entity.id)}){DELETED_MARK if entity.deleted else ''}"]
     if not brief:

@@ -9,6 +9,7 @@ from inmind.core.events.session import ToolObserved
 from inmind.documents.document import validate_text
 from inmind.entities.entity import Entity
 from inmind.entities.references.result import Verdict
+from inmind.entities.render import render_entity
 from inmind.errors import InvalidInput
 from inmind.prompt.layers.base import Layer
 from inmind.prompt.layers.builtin import EntityLayer
@@ -40,7 +41,8 @@ def _resolve_reference(context: ToolContext, _: Layer, arguments: dict[str, Any]
         "question": resolution.question,
         "why": resolution.why,
     }
-    return ToolAnswer(text=str(resolution), content=content)
+    records = [f"- {render_entity(entity)}" for entity in resolution.entities if entity.record or entity.parts]
+    return ToolAnswer(text="\n".join([str(resolution), *records]), content=content)
 
 
 def _entity_json(entity: Entity) -> dict[str, Any]:
