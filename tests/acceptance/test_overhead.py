@@ -161,3 +161,10 @@ def test_results_of_the_memory_tool_are_no_entities(session: Session) -> None:
     call = a_call("c1", "working_memory", '{"command": "list"}')
     session.prepare([user("hi"), call, a_result("c1", "page-9"), user("?")])
     assert list(session.entities.window) == []
+
+
+def test_blank_lines_in_a_page_that_is_cut_take_no_time(memory: Memory) -> None:
+    session = memory.session("s", window=WINDOW, reserve=500)
+    session.scratchpad.update("Plan:\n" + "\n" * 60 + "\n".join(f"step {n} of the plan" for n in range(400)))
+    prompt = session.prepare([user("word " * 1_800)])
+    assert prompt.report.cut

@@ -58,7 +58,7 @@ class MessageRecords:
         originals = with_archived(self.history, self.messages, self.meter)
         return list(map(_with_result, self.messages, originals))
 
-    def pruned_wires(self, place: int, detail: Detail, location: str = _USUAL_LOCATION) -> tuple[Wire, ...]:
+    def pruned_wires(self, place: int, detail: Detail, location: str) -> tuple[Wire, ...]:
         """The message at a place with its tool results pruned, from the original.
 
         A result that was pruned before keeps its location.
