@@ -29,8 +29,10 @@ class SessionDocuments:
     def read(self, path: str) -> str:
         """See `Session.read`."""
         self._views.read_edits()
-        page, lines = parse_location(path, self._refresh("thread").by_path) if isinstance(path, str) else (path, None)  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
-        scope, name = resolve_path(page, anonymous=self._context.is_anonymous)
+        lines = None
+        if isinstance(path, str):  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
+            path, lines = parse_location(path, self._refresh("thread").by_path)
+        scope, name = resolve_path(path, anonymous=self._context.is_anonymous)
         documents = self._refresh(scope)
         if name not in documents.by_path:
             raise NotFound(what="document", name=path, hint="session.documents() lists them")

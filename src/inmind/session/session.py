@@ -344,7 +344,7 @@ class Session(SessionReader):
         self._views.publish()
 
     def read(self, path: str) -> str:
-        """Return the newest text of a document, with edits that people have just saved in its file."""
+        """Return a document with the latest edits of people; `archive/001:5-20` names lines."""
         return self._parts.documents.read(path)
 
     def write(

@@ -195,7 +195,7 @@ def _requests(messages: Sequence[TurnMessage]) -> list[str]:
 
 _MIN_WORDS = 3
 _MIN_BYTES = 20
-"""Of a sentence that says what is wanted, in languages without spaces. "Red then." says it only in its place."""
+"""The same in languages without spaces. A shorter sentence ("Red then.") is used only if there is no other."""
 
 
 def _request_sentences(words: str) -> Iterator[str]:
