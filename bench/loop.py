@@ -12,7 +12,8 @@ Without a model two numbers are a guide: how often the id stands in the prompt, 
 decides: INMIND_LOOP names a folder into which the probes are written, one JSON object a line, with the text of each
 condition and the id as `gold`; a reader that completes each text greedily is right if it writes that id.
 
-The recordings are not part of this project: INMIND_DATA names the folder that contains taubench and tau2bench.
+The recordings are not part of this project: INMIND_DATA names the folder that contains taubench, tau2bench, agentdojo
+and tooltalk. Runs of the last two are short, so several are joined.
 """
 
 from __future__ import annotations
@@ -32,9 +33,11 @@ from bench.table import Row, Table
 from bench.tokenizers import counter
 from inmind import Memory
 from inmind.apps.replay import Recording, join_recordings, read_recordings
+from inmind.apps.replay.files import read_content
 from inmind.core.json import is_list, is_object
 
-SETS = ("taubench", "tau2bench")
+RETAIL_AND_AIRLINE = ("taubench", "tau2bench")
+OFFICE_AND_BANK = ("agentdojo", "tooltalk")
 RUNS_PER_FILE = 40
 MAX_PROBES = 500
 RESERVE = 300
@@ -48,7 +51,7 @@ _CHARACTERS_PER_TOKEN = 3.6
 """Characters of a run that outgrows a window, for each of its tokens."""
 _MIN_CHARACTERS_PER_TOKEN = 2.4
 """Characters of the history at a probe, for each token of the window: less fits easily."""
-_ID_KEY = re.compile(r"(^|_)(id|ids|number|code|email)$|Id$|ID$")
+_ID_KEY = re.compile(r"(^|_)(id|ids|number|code|email|username|recipient|sender|receiver)$|Id$|ID$")
 
 Message = Mapping[str, Any]
 
@@ -95,18 +98,26 @@ def run() -> list[Table]:
         _table(Path(folder), window=4_000, joined=1),
         _table(Path(folder), window=8_000, joined=3),
         _table(Path(folder), window=LARGE_WINDOW, joined=1, outgrown=4_000),
+        _table(Path(folder), OFFICE_AND_BANK, window=2_000, joined=4),
     ]
 
 
-def _table(data: Path, *, window: int, joined: int, outgrown: int | None = None) -> Table:
-    probes = list(_probes(data, window=window, joined=joined, outgrown=outgrown or window))
+def _table(
+    data: Path,
+    sets: Sequence[str] = RETAIL_AND_AIRLINE,
+    *,
+    window: int,
+    joined: int,
+    outgrown: int | None = None,
+) -> Table:
+    probes = list(_probes(data, sets, window=window, joined=joined, outgrown=outgrown or window))
     Random(7).shuffle(probes)
     if out := os.environ.get("INMIND_LOOP", ""):
-        _write(Path(out) / f"loop-{window}.gz", probes[:MAX_PROBES])
+        _write(Path(out) / f"loop-{'-'.join(sets)}-{window}.gz", probes[:MAX_PROBES])
     rows = [_row(condition, probes, compare=outgrown is None) for condition in CONDITIONS]
     what = "runs of one file joined" if joined > 1 else "single runs"
     return Table(
-        f"ids in the loop, window {window:,}: {len(probes)} probes, {what}",
+        f"ids in the loop, {' and '.join(sets)}, window {window:,}: {len(probes)} probes, {what}",
         rows,
         (
             "Present: the id stands in the prompt. Beside its key: it follows its key; in brackets as a share of full "
@@ -134,8 +145,8 @@ def _row(condition: str, probes: Sequence[Probe], *, compare: bool) -> Row:
     )
 
 
-def _probes(data: Path, *, window: int, joined: int, outgrown: int) -> Iterator[Probe]:
-    for name in SETS:
+def _probes(data: Path, sets: Sequence[str], *, window: int, joined: int, outgrown: int) -> Iterator[Probe]:
+    for name in sets:
         for path in sorted((data / name).glob("*.json.zst")) if (data / name).is_dir() else ():
             file = path.name.partition(".")[0]
             for number, recording in enumerate(_runs(path, file, joined, outgrown)):
@@ -144,13 +155,33 @@ def _probes(data: Path, *, window: int, joined: int, outgrown: int) -> Iterator[
 
 def _runs(path: Path, file: str, joined: int, outgrown: int) -> list[Recording]:
     """Runs that outgrow the window, or several of them as one."""
-    recordings = list(read_recordings(str(path)))
+    recordings = _tooltalk(path) if path.parent.name == "tooltalk" else list(read_recordings(str(path)))
     if joined > 1:
         groups = [recordings[start : start + joined] for start in range(0, len(recordings) - joined + 1, joined)]
         recordings = [join_recordings(group, name=f"{file} {number}") for number, group in enumerate(groups)]
     long = [one for one in recordings if len(_text(_messages(one))) > outgrown * _CHARACTERS_PER_TOKEN]
     Random(file).shuffle(long)
     return long[: RUNS_PER_FILE // joined]
+
+
+def _tooltalk(path: Path) -> list[Recording]:
+    """Dialogues of ToolTalk: each turn has the calls before its text."""
+    [content] = read_content(str(path)).values
+    return [_dialogue(one["name"], one["conversation"]) for one in content.value["dialogues"]]
+
+
+def _dialogue(name: str, turns: Sequence[Mapping[str, Any]]) -> Recording:
+    messages: list[Message] = []
+    for turn in turns:
+        for api in turn.get("apis", ()):
+            request, id = api["request"], f"call_{len(messages)}"
+            function = {"name": request["api_name"], "arguments": json.dumps(request["parameters"])}
+            call = {"id": id, "type": "function", "function": function}
+            messages.append({"role": "assistant", "content": "", "tool_calls": [call]})
+            answer = json.dumps(api["response"] if api["exception"] is None else {"error": api["exception"]})
+            messages.append({"role": "tool", "tool_call_id": id, "content": answer})
+        messages.append({"role": turn["role"], "content": turn["text"]})
+    return Recording(name=name, format="openai", messages=messages)
 
 
 def _probes_of(recording: Recording, window: int, outgrown: int, about: tuple[str, str, int]) -> Iterator[Probe]:

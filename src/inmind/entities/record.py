@@ -241,13 +241,34 @@ def _prune_object(value: Mapping[str, Any], pruning: _Pruning, depth: int) -> di
 
 def _prune_list(items: Sequence[Any], pruning: _Pruning, depth: int) -> list[Any] | None:
     kept: list[Any] = []
-    for item in items[:MAX_ENTRIES]:
-        pruned = _prune(item, pruning, depth + 1)
+    alike = _alike_entries(items)
+    for place, item in enumerate(items[:MAX_ENTRIES]):
+        detail = max(pruning.detail, Detail.TRAITS) if place in alike else pruning.detail
+        pruned = _prune(item, pruning._replace(detail=detail), depth + 1)
         if pruned is not None:
             kept.append(pruned)
     if len(items) > MAX_ENTRIES:
         kept.append(_count_text(len(items) - MAX_ENTRIES))
     return kept or None
+
+
+def _alike_entries(items: Sequence[Any]) -> set[int]:
+    """Places of things that only traits tell apart: without a name, or with that of another entry.
+
+    A long list is a catalogue, and has no room for traits.
+    """
+    if len(items) > MAX_UNNAMED:
+        return set()
+    names = [_own_name(item) for item in items]
+    return {place for place, name in enumerate(names) if (names.count(name) > 1 if name else _has_own_id(items[place]))}
+
+
+def _own_name(item: Any) -> str:
+    return next((str(item[key]) for key in NAME_KEYS if item.get(key)), "") if is_object(item) else ""
+
+
+def _has_own_id(item: Any) -> bool:
+    return is_object(item) and any(key_meaning(key).role == "own" for key in item)
 
 
 def _repeats_ids(key: str, pruned: Any, seen: set[tuple[str, str]]) -> bool:
@@ -256,10 +277,10 @@ def _repeats_ids(key: str, pruned: Any, seen: set[tuple[str, str]]) -> bool:
 
 
 def _keyed_entries(value: Mapping[str, Any]) -> list[Any]:
-    """The objects of a map from ids to objects that repeat their id; else none."""
-    entries = list(value.values())
-    repeats = bool(entries) and all(is_object(one) for one in entries)
-    return entries if repeats and all(key in one.values() for key, one in value.items()) else []
+    """The objects of a map from ids to objects that repeat their id, id first; else none."""
+    if not all(is_object(one) and key in one.values() for key, one in value.items()):
+        return []
+    return [{**{name: item for name, item in one.items() if item == key}, **one} for key, one in value.items()]
 
 
 def _with_full_name(value: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -6,7 +6,7 @@
         status pending, items [name Desk Lamp, item_id 8384507844; name Water Bottle, item_id 8538875209]
     users:
       - "Mei Kovacs" (mei_kovacs_8020)
-    (2 more not shown)
+    (2 more not shown: search for them)
 
 Types are ordered by their most recent entity. In a prompt the block has only entities that the conversation does not
 show. If the block exceeds its budget, it is reduced in this order: records have fewer details; lists of ids without
@@ -20,6 +20,7 @@ import json
 import re
 from collections.abc import Callable, Container, Sequence
 from dataclasses import replace
+from itertools import groupby
 
 from inmind.core.events.entities import EntityPart
 from inmind.core.frozen import frozen
@@ -99,7 +100,7 @@ def render_changes(
         return "; ".join([*full[: len(full) - n], *short[len(full) - n :]])
 
     def without_entities(n: int) -> str:
-        return "; ".join([*short[: len(short) - n], f"({n} more)"]) if n else "; ".join(short)
+        return "; ".join([*short[: len(short) - n], f"({n} more: search for them)"]) if n else "; ".join(short)
 
     step = without_records if count(without_records(len(full))) <= budget else without_entities
     return step(_smallest_fitting(len(full), lambda n: count(step(n)) <= budget))
@@ -197,7 +198,7 @@ def _render_rows(rows: Sequence[_EntityRow], *, left_out: int) -> str:
         group = by_type.setdefault(_single_line(row.entity.type), [])
         group += [_entity_line(row.entity), *_detail_lines(row)]
     text = "\n".join(f"{plural(type)}:\n" + "\n".join(lines) for type, lines in by_type.items())
-    return f"{text}\n({left_out} more not shown)" if left_out else text
+    return f"{text}\n({left_out} more not shown: search for them)" if left_out else text
 
 
 def _entity_line(entity: Entity) -> str:
@@ -207,21 +208,21 @@ def _entity_line(entity: Entity) -> str:
 
 
 def _detail_lines(row: _EntityRow) -> list[str]:
-    return [*([f"    {row.record}"] if row.record else []), *_part_lines(row.parts)]
-
-
-def _part_lines(parts: Sequence[EntityPart]) -> list[str]:
-    by_type: dict[str, list[str]] = {}
-    for part in parts:
-        name = _format_id(part.name) if part.name and part.name != part.id else ""
-        label = ALSO_LISTED_LABEL if part.from_same_list else plural(_single_line(part.type))
-        by_type.setdefault(label, []).append(f"{name} {_format_id(part.id)}" if name else _format_id(part.id))
-    return [f"    {label}: {', '.join(ids)}" for label, ids in by_type.items()]
+    return [f"    {line}" for line in (row.record, render_parts(row.parts)) if line]
 
 
 def render_parts(parts: Sequence[EntityPart]) -> str:
-    """Return ids on one line, grouped by type, each after its name."""
-    return "; ".join(line.strip() for line in _part_lines(parts))
+    """Return ids on one line in their order, each after its type and name.
+
+    In an order, the id of a product stands beside the one of its item.
+    """
+    runs = groupby(parts, lambda part: ALSO_LISTED_LABEL if part.from_same_list else plural(_single_line(part.type)))
+    return "; ".join(f"{label}: {', '.join(map(_format_part, run))}" for label, run in runs)
+
+
+def _format_part(part: EntityPart) -> str:
+    name = _format_id(part.name) if part.name and part.name != part.id else ""
+    return f"{name} {_format_id(part.id)}".lstrip()
 
 
 def _quote_safe(name: str) -> str:

@@ -31,7 +31,8 @@ _GUIDE: Sequence[tuple[str, str]] = (
     ("retained", "retained still applies."),
     (
         COMPACTED,
-        "compacted_history and [pruned] results are shortened records of earlier messages; ids in them are exact.",
+        "compacted_history and [pruned] results are shortened records of earlier messages; ids in them are exact, "
+        "verbs after an id are later calls with it.",
     ),
 )
 """Sentences of the guide, each with the layer or stub that it is about."""

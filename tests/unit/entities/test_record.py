@@ -71,6 +71,33 @@ def test_less_detail_keeps_ids_names_and_states() -> None:
 @each_row(
     ("value", "expected"),
     [
+        (
+            {
+                "payment_methods": {
+                    "card_1": {"id": "card_1", "brand": "visa"},
+                    "card_2": {"brand": "amex", "id": "card_2"},
+                }
+            },
+            "payment_methods [id card_1, brand visa; id card_2, brand amex]",
+        ),
+        (
+            {"items": [{"name": "Watch", "item_id": "8886009523", "dial": "blue"}] * 2},
+            "items [name Watch, item_id 8886009523, dial blue; name Watch, item_id 8886009523, dial blue]",
+        ),
+        (
+            {"items": [{"name": "Watch", "item_id": "88"}, {"name": "Lamp", "item_id": "99", "color": "red"}]},
+            "items [name Watch, item_id 88; name Lamp, item_id 99]",
+        ),
+        ({"variants": [{"id": f"v-{n}", "color": "red"} for n in range(5)]}, "variants [id v-0, v-1, v-2, v-3, v-4]"),
+    ],
+)
+def test_things_without_a_name_of_their_own_keep_the_traits_that_tell_them_apart(value: Any, expected: str) -> None:
+    assert record(value, Detail.IDS) == expected
+
+
+@each_row(
+    ("value", "expected"),
+    [
         ({"Backpack": "2524789262", "Bicycle": "9783735446"}, "Backpack 2524789262, Bicycle 9783735446"),
         ({"v1": {"item_id": "v1", "size": "M"}}, "[item_id v1, size M]"),
         ({"name": {"first_name": "Mei", "last_name": "Kovacs"}}, "name Mei Kovacs"),

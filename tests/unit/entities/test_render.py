@@ -28,8 +28,9 @@ def entities_and_parts_in(text: str) -> list[str]:
     """The entities and parts in a text, in order."""
     lines = [line.strip() for line in text.splitlines()]
     things = [line for line in lines if line.startswith("- ")]
-    part_lines = [line.split(": ", 1)[1] for line in lines if not line.startswith("- ") and ": " in line]
-    return [*things, *(part for line in part_lines for part in line.split(", "))]
+    part_lines = [line for line in lines if not line.startswith(("- ", "(")) and ": " in line]
+    runs = [run.split(": ", 1)[1] for line in part_lines for run in line.split("; ")]
+    return [*things, *(part for run in runs for part in run.split(", "))]
 
 
 def count_entities_and_parts(text: str) -> int:
@@ -52,7 +53,7 @@ def test_the_block_fits_a_budget_that_can_hold_one_line(entities: Entities, budg
 @given(WINDOWS, BUDGETS)
 def test_omitted_entities_and_parts_are_counted_in_the_block(entities: Entities, budget: int) -> None:
     cut = render_lines(entities, budget=budget, count=COUNT)
-    hidden = re.search(r"\((\d+) more not shown\)$", cut.text)
+    hidden = re.search(r"\((\d+) more not shown: search for them\)$", cut.text)
     assert cut.lines_left_out == (int(hidden[1]) if hidden else 0)
     assert count_entities_and_parts(cut.text) + cut.lines_left_out == count_entities_and_parts(
         render_lines(entities).text

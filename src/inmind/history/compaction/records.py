@@ -1,8 +1,8 @@
 """Records of tool results that leave the prompt, in place or as lines of a block.
 
 A tool result that is pruned keeps its place, so that the call and the conversation around it still explain it. When
-whole messages leave, each of their calls becomes one line, newest first. An answer that the same call gave again later,
-or that only repeats the ids of a later answer about the same thing, is left out.
+whole messages leave, each of their calls becomes one line, oldest first as in the conversation. An answer that the same
+call gave again later, or that only repeats the ids of a later answer about the same thing, is left out.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -71,6 +71,10 @@ class AnsweredCall:
         """The thing that the call was about: the argument that the result repeats as a value."""
         own = set(map(str, self.value.values())) if is_object(self.value) else set[str]()
         return next((text for text in _texts_in(self.arguments) if text in own), "")
+
+    def has_answer_of(self, other: AnsweredCall) -> bool:
+        """True if the other call is of the same tool and had the same answer."""
+        return (self.call.tool, self.result.text) == (other.call.tool, other.result.text)
 
     @cached_property
     def texts(self) -> set[str]:
@@ -199,35 +203,38 @@ _NO_CALL = TurnCall("", "", "")
 
 
 def record_lines(
-    removed: Sequence[AnsweredCall],
+    removed: Sequence[Sequence[AnsweredCall]],
     kept: Sequence[AnsweredCall],
     known: Callable[[str], bool],
     *,
     budget: int,
     count: Counter,
-) -> tuple[list[str], int]:
-    """Lines of the removed calls, newest first, and the number of calls that did not fit.
+) -> tuple[list[list[str]], int]:
+    """Lines of the removed calls of each run, oldest first, and the number of the earliest calls that did not fit.
 
     As many calls as possible have a line, then as many as possible with all of their ids, then the newest have the most
     detail. A call that stays stands for earlier calls that had the same answer.
     """
     records = _CallRecords(kept, known)
-    lines: list[_CallLine] = []
+    lines: list[tuple[int, _CallLine]] = []
     texts: list[str] = []
+    calls = [(run, answered) for run, some in enumerate(removed) for answered in some]
     left_out, used = 0, 0
-    for place, answered in enumerate(reversed(removed)):
+    for place, (run, answered) in reversed([*enumerate(calls)]):
         line = records.line(answered)
         if line is None:
             continue
-        text = line.text(*_LEAST)
-        if used + count(text) + 1 > budget:
-            left_out = len(removed) - place
+        joined = lines[-1][1].joined(line) if lines and lines[-1][0] == run else None
+        text = (joined or line).text(*_LEAST)
+        added = count(text) - count(texts[-1]) if joined else count(text) + 1
+        if used + added > budget:
+            left_out = place + 1
             break
-        used += count(text) + 1
-        lines.append(line)
-        texts.append(text)
+        used += added
+        start = len(lines) - 1 if joined else len(lines)
+        lines[start:], texts[start:] = [(run, joined or line)], [text]
     for levels in (_ALL_IDS, _DETAILS):
-        for place, line in enumerate(lines):
+        for place, (_, line) in enumerate(lines):
             if budget - used < _MIN_ADDED_TOKENS:
                 break
             for level in levels:
@@ -237,7 +244,10 @@ def record_lines(
                     texts[place] = text
                     used += added
                     break
-    return texts, left_out
+    by_run: list[list[str]] = [[] for _ in removed]
+    for (run, _), text in zip(reversed(lines), reversed(texts), strict=True):
+        by_run[run].append(text)
+    return by_run, left_out
 
 
 _LEAST = (Detail.IDS, False)
@@ -250,22 +260,55 @@ _MIN_ADDED_TOKENS = 8
 
 @frozen
 class _CallLine:
-    """The line of a call, at any detail."""
+    """The line of a call, or of several with the same answer, at any detail."""
 
     answered: AnsweredCall
-    call: str
+    arguments: Any
+    pairs: str
+    """The arguments as text."""
     known: Callable[[str], bool]
     repeated: frozenset[tuple[str, Any]]
     """Fields that a newer line has."""
     verbs: Mapping[str, str]
     """Later calls by id."""
+    varied: str = ""
+    """The argument that has a list with the values of several calls."""
+
+    def joined(self, older: _CallLine) -> _CallLine | None:
+        """One line for calls of a tool that had the same answer and differ in one argument; else None."""
+        newer, other = self.arguments, older.arguments
+        if not (is_object(newer) and is_object(other)) or newer.keys() != other.keys():
+            return None
+        differing = [key for key in newer if newer[key] != other[key]]
+        if (
+            len(differing) != 1
+            or self.varied not in ("", differing[0])
+            or not self.answered.has_answer_of(older.answered)
+        ):
+            return None
+        [key] = differing
+        values = newer[key] if self.varied else [newer[key]]
+        if not all(isinstance(value, str | int) for value in (*values, other[key])):
+            return None
+        arguments = {**newer, key: [other[key], *values]}
+        pairs = _pairs(arguments)
+        return (
+            replace(self, arguments=arguments, pairs=pairs, varied=key)
+            if len(pairs) <= MAX_ARGUMENT_CHARACTERS
+            else None
+        )
+
+    @property
+    def _call(self) -> str:
+        tool = self.answered.call.tool
+        return f"{_tool_text(tool)}({self.pairs})" if tool else "output"
 
     def text(self, detail: Detail, has_lists: bool) -> str:
         if self.answered.failed:
             text = clip_text(self.answered.result.text, _TEXT_CHARACTERS[Detail.IDS], self.known)
-            return escape_markup(f"- {self.call} failed: {text}")
+            return escape_markup(f"- {self._call} failed: {text}")
         answer = answer_text(self.answered, detail, self.known, self._verbs_of, self.repeated, has_lists=has_lists)
-        return escape_markup(f"- {self.call}: {answer}")
+        return escape_markup(f"- {self._call}: {answer}")
 
     def _verbs_of(self, id: str) -> str:
         return self.verbs.get(id, "")
@@ -286,14 +329,16 @@ class _CallRecords:
     def line(self, answered: AnsweredCall) -> _CallLine | None:
         """Return the line of a call; None if it says nothing, or a newer message has its answer."""
         line = None
-        arguments = _arguments_text(answered)
-        is_empty = not (arguments or answered.result.text.strip()) and answered.result.tokens < _EMPTY_RESULT_TOKENS
+        pairs = _pairs(answered.arguments)
+        is_empty = not (pairs or answered.result.text.strip()) and answered.result.tokens < _EMPTY_RESULT_TOKENS
         if not is_empty and (answered.failed or not self._is_repeated(answered)):
             fields = [] if answered.failed else list(_id_fields(answered.value))
-            tool = answered.call.tool
             line = _CallLine(
                 answered,
-                f"{_tool_text(tool)}({arguments})" if tool else "output",
+                answered.arguments,
+                cut_record(pairs, budget=MAX_ARGUMENT_CHARACTERS, count=len)
+                if len(pairs) > MAX_ARGUMENT_CHARACTERS
+                else pairs,
                 self._known,
                 frozenset(self._ids_given.intersection(fields)),
                 {id: ", ".join(self._verbs[id]) for id in _texts_in(answered.value) if id in self._verbs},
@@ -324,11 +369,8 @@ class _CallRecords:
         return known is not None and answered.texts <= known
 
 
-def _arguments_text(answered: AnsweredCall) -> str:
-    pairs = render_record(prune(answered.arguments)) if is_object(answered.arguments) else ""
-    if len(pairs) > MAX_ARGUMENT_CHARACTERS:
-        return cut_record(pairs, budget=MAX_ARGUMENT_CHARACTERS, count=len)
-    return pairs
+def _pairs(arguments: Any) -> str:
+    return render_record(prune(arguments)) if is_object(arguments) else ""
 
 
 def _tool_text(name: str) -> str:

@@ -30,7 +30,7 @@ MAX_ARGUMENT_CHARACTERS = 80
 """Characters of an argument that stay in a cut message."""
 
 
-RECORDS_HEADING = "Calls, newest first; verbs after an id are later calls with it:"
+RECORDS_HEADING = "Calls:"
 
 
 def block_text(
@@ -38,16 +38,17 @@ def block_text(
 ) -> str:
     """Return the block for messages.
 
-    `description`: their number and location; `more`: the number of calls without a record; `ids`: ids that no record
-    has.
+    `description`: their number and location; `more`: the number of earlier calls without a record; `ids`: ids that no
+    record has.
     """
     lines = [description]
     if summary:
         lines.append(escape_markup(summary))
     if records:
-        lines += [RECORDS_HEADING, *records]
+        lines.append(RECORDS_HEADING)
     if more:
         lines.append(more)
+    lines += records
     if ids:
         lines.append(f"Also mentioned: {escape_markup(ids)}")
     return "\n".join([BLOCK_START, *lines, BLOCK_END])

@@ -1,13 +1,14 @@
 """Builds the stubs of a compaction: one for each shortened message and each removed run.
 
-Tool results are pruned to records. The stub of removed messages has a summary and the records of their calls, newest
-first. Ids that no record has, and that would no longer be in the prompt, are named with their type and name: a summary
-loses ids, and a model that needs one would invent it.
+Tool results are pruned to records. The stub of removed messages has a summary and the records of their calls. Ids that
+no record has, and that would no longer be in the prompt, are named with their type and name: a summary loses ids, and a
+model that needs one would invent it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Sequence
+from itertools import chain
 
 from inmind.core.events.entities import EntityPart
 from inmind.core.events.session import Stub
@@ -21,7 +22,7 @@ from inmind.entities.render import render_parts
 from inmind.history import ConversationEntry
 from inmind.history.compaction.archive_page import ArchivePage, page_name
 from inmind.history.compaction.message_records import MessageRecords
-from inmind.history.compaction.records import answered_calls, possible_ids, record_lines
+from inmind.history.compaction.records import AnsweredCall, answered_calls, possible_ids, record_lines
 from inmind.history.compaction.request import CompactionRequest
 from inmind.history.compaction.select import (
     LOCATION_TOKENS,
@@ -79,8 +80,8 @@ class _StubBuilder:
             stub = self._pruned_stub(place, outputs[place])
             if stub.messages != (sent[place].wire,):
                 yield stub
-        for number, run in enumerate(self._selection.runs):
-            yield self._run_stub(run, first=number == 0)
+        if self._selection.runs:
+            yield from self._run_stubs()
 
     def _pruned_stub(self, place: int, detail: Detail) -> Stub:
         """A stub for a message with pruned results."""
@@ -107,54 +108,60 @@ class _StubBuilder:
         self._ids.drop(text for wire in wires for text in _wire_texts(entry.format, wire))
         return Stub(message_ranges=((entry.seq, entry.seq),), messages=wires, format=entry.format)
 
-    def _run_stub(self, run: Sequence[int], *, first: bool) -> Stub:
-        """The first stub has summary and records; the others only count and location."""
-        entries = [self._history.sent[place] for place in run]
-        locations = [*self._page_spans(entries), *self._earlier_pages(entries)]
-        description = f"{count_noun(self._message_count(entries), 'message')}, archived: {', '.join(locations)}."
-        text = block_text(description=description)
-        if first:
-            text = self._first_text(description)
-        format = entries[0].format
-        return Stub(
-            message_ranges=self._history.ranges_at(run),
-            messages=block_wires(text, format),
-            format=format,
-            is_block=True,
+    def _run_stubs(self) -> Iterator[Stub]:
+        """A stub for each removed run, with the records of its calls; the first also has the summary."""
+        runs, request, count = self._selection.runs, self._request, self._meter.count
+        originals = [list(self._originals(run)) for run in runs]
+        calls = [answered_calls(some) for some in originals]
+        records, left_out = record_lines(
+            calls, self._kept_calls(), self._records.is_known, budget=request.record_tokens, count=count
         )
-
-    def _first_text(self, description: str) -> str:
-        count, request = self._meter.count, self._request
         summary = request.summary if request.strategy == "summarize" else ""
-        originals = list(self._removed_originals())
+        self._ids.drop([summary, *chain.from_iterable(records)])
+        all_calls = list(chain.from_iterable(calls))
+        without_line, with_line = (
+            possible_ids("\n".join(one.result.text for one in some))
+            for some in (all_calls[:left_out], all_calls[left_out:])
+        )
+        texts = (text for some in originals for one in some for text in _message_texts(one))
+        ids = self._name_ids(texts, request.id_tokens, last=with_line - without_line)
+        more = f"({count_noun(left_out, 'earlier call')} only in the archive)" if left_out else ""
+        first = {"summary": summary, "more": more, "ids": ids}
+        for number, run in enumerate(runs):
+            entries = [self._history.sent[place] for place in run]
+            text = block_text(
+                description=self._description(entries), records=records[number], **({} if number else first)
+            )
+            format = entries[0].format
+            yield Stub(
+                message_ranges=self._history.ranges_at(run),
+                messages=block_wires(text, format),
+                format=format,
+                is_block=True,
+            )
+
+    def _description(self, entries: Sequence[ConversationEntry]) -> str:
+        locations = [*self._page_spans(entries), *self._earlier_pages(entries)]
+        return f"{count_noun(self._message_count(entries), 'message')}, archived: {', '.join(locations)}."
+
+    def _kept_calls(self) -> list[AnsweredCall]:
         removed = set(self._selection.removed)
-        kept = [
+        return [
             answered
             for place, answers in enumerate(self._records.answers)
             if place not in removed and not self._messages[place].is_block
             for answered in answers
         ]
-        calls = answered_calls(originals)
-        records, left_out = record_lines(calls, kept, self._records.is_known, budget=request.record_tokens, count=count)
-        more = f"({count_noun(left_out, 'earlier call')} only in the archive)" if left_out else ""
-        self._ids.drop([summary, *records])
-        texts = (text for one in originals for text in _message_texts(one))
-        without_line, with_line = (
-            possible_ids("\n".join(one.result.text for one in some)) for some in (calls[:left_out], calls[left_out:])
-        )
-        ids = self._name_ids(texts, request.id_tokens, last=with_line - without_line)
-        return block_text(description=description, summary=summary, records=records, more=more, ids=ids)
 
     def _name_ids(self, texts: Iterable[str], room: int, last: Container[str] = ()) -> str:
         picked, left_out = self._ids.pick(texts, max_tokens=room, count=self._meter.count, last=last)
         more = f" ({count_noun(left_out, 'more id')} only in the archive)" if left_out else ""
         return f"{render_parts(picked)}{more}" if picked or more else ""
 
-    def _removed_originals(self) -> Iterator[TurnMessage]:
-        """Yield the removed messages as they were, with those of earlier stubs, oldest first."""
-        removed = self._selection.removed
-        sent = {one.seq: one for one in (self._messages[place] for place in removed) if not one.stub}
-        for entry in self._records.entries_in(self._history.ranges_at(removed)):
+    def _originals(self, run: Sequence[int]) -> Iterator[TurnMessage]:
+        """Yield the removed messages of a run as they were, with those of earlier stubs, oldest first."""
+        sent = {one.seq: one for one in (self._messages[place] for place in run) if not one.stub}
+        for entry in self._records.entries_in(self._history.ranges_at(run)):
             message = sent.get(entry.seq)
             yield message or to_turn_message(entry, FORMATS[entry.format].read(entry.wire), self._meter)
 

@@ -1,4 +1,4 @@
-"""Records of calls that leave the prompt: newest first, once each, paired rightly, and unable to imitate others."""
+"""Records of calls that leave the prompt: once each, in their order, paired rightly, and unable to imitate others."""
 
 from __future__ import annotations
 
@@ -53,21 +53,33 @@ def lines(
     is_known: Callable[[str], bool] = nothing_known,
     budget: int = 10_000,
 ) -> list[str]:
-    texts, left_out = record_lines(removed, kept, is_known, budget=budget, count=COUNT)
+    texts, left_out = lines_in(removed, kept, is_known, budget=budget)
     assert not left_out
     return texts
+
+
+def lines_in(
+    removed: Sequence[AnsweredCall],
+    kept: Sequence[AnsweredCall] = (),
+    is_known: Callable[[str], bool] = nothing_known,
+    *,
+    budget: int,
+) -> tuple[list[str], int]:
+    """The lines of one run, and the number of calls that did not fit."""
+    [texts], left_out = record_lines([removed], kept, is_known, budget=budget, count=COUNT)
+    return texts, left_out
 
 
 # -- a line for each call ------------------------------------------------------------------------------------------
 
 
-def test_each_call_has_a_line_with_its_arguments_and_the_newest_is_first() -> None:
+def test_each_call_has_a_line_with_its_arguments_in_the_order_of_the_conversation() -> None:
     assert lines(
         answered("get_user", {"user_id": "mei_17"}, {"user_id": "mei_17", "name": "Mei"}),
         answered("get_order", {"order_id": "#W1"}, {"order_id": "#W1", "status": "pending"}),
     ) == [
-        "- get_order(order_id #W1): status pending",
         "- get_user(user_id mei_17): name Mei",
+        "- get_order(order_id #W1): status pending",
     ], "a field that repeats an argument is left out"
 
 
@@ -91,12 +103,36 @@ def test_a_newer_answer_about_the_same_thing_with_all_its_ids_stands_for_an_earl
     assert len(lines(got, other)) == 2, "another order"
 
 
+def test_calls_with_the_same_answer_that_differ_in_one_argument_share_a_line() -> None:
+    searches = [answered("search_flights", {"to": "JFK", "date": f"2025-11-1{day}"}, []) for day in range(3)]
+    assert lines(*searches) == ["- search_flights(to JFK, date [2025-11-10, 2025-11-11, 2025-11-12]): []"]
+    found = answered("search_flights", {"to": "JFK", "date": "2025-11-13"}, [{"flight_number": "HAT136"}])
+    assert len(lines(*searches, found)) == 2, "another answer"
+    assert len(lines(*searches, answered("search_flights", {"to": "LGA", "date": "2025-11-14"}, []))) == 2
+    assert len(lines(*searches, answered("search_trains", {"to": "JFK", "date": "2025-11-14"}, []))) == 2
+    by_run, _ = record_lines([searches[:1], searches[1:]], [], nothing_known, budget=1_000, count=COUNT)
+    assert [len(some) for some in by_run] == [1, 1], "not of messages at different places"
+
+
+def test_each_run_has_the_lines_of_its_own_calls() -> None:
+    user = answered("get_user", {"user_id": "mei"}, {"orders": ["#W1"]})
+    order = answered("get_order", {"order_id": "#W1"}, {"status": "pending"})
+    assert record_lines([[user], [], [order]], [], nothing_known, budget=1_000, count=COUNT) == (
+        [["- get_user(user_id mei): orders [#W1 (get)]"], [], ["- get_order(order_id #W1): status pending"]],
+        0,
+    )
+    assert record_lines([[user], [order]], [], nothing_known, budget=20, count=COUNT) == (
+        [[], ["- get_order(order_id #W1): status pending"]],
+        1,
+    ), "the newest are kept"
+
+
 def test_a_call_that_failed_says_so_and_stands_for_no_other_answer() -> None:
     order = answered("get_order", {"order_id": "#W1"}, {"order_id": "#W1", "status": "pending"})
     failed = answered("get_order", {"order_id": "#W1"}, "connection reset", error=True)
     assert lines(order, failed) == [
-        "- get_order(order_id #W1) failed: connection reset",
         "- get_order(order_id #W1): status pending",
+        "- get_order(order_id #W1) failed: connection reset",
     ]
 
 
@@ -113,16 +149,16 @@ def test_ids_of_a_list_say_which_calls_they_had_since() -> None:
     user = answered("get_user", {"user_id": "mei"}, {"orders": ["#W1", "#W2", "#W3"]})
     seen = answered("get_order", {"order_id": "#W1"}, {"order_id": "#W1", "status": "pending"})
     cancelled = answered("cancel_order", {"order_id": "#W1"}, {"order_id": "#W1", "status": "cancelled"})
-    assert lines(user, seen, cancelled)[-1] == "- get_user(user_id mei): orders [#W1 (get, cancel), #W2, #W3]"
-    assert lines(user, seen, kept=[cancelled])[-1] == "- get_user(user_id mei): orders [#W1 (get, cancel), #W2, #W3]"
-    assert lines(seen, user)[0] == "- get_user(user_id mei): orders [#W1, #W2, #W3]", "the call was before the list"
+    assert lines(user, seen, cancelled)[0] == "- get_user(user_id mei): orders [#W1 (get, cancel), #W2, #W3]"
+    assert lines(user, seen, kept=[cancelled])[0] == "- get_user(user_id mei): orders [#W1 (get, cancel), #W2, #W3]"
+    assert lines(seen, user)[-1] == "- get_user(user_id mei): orders [#W1, #W2, #W3]", "the call was before the list"
 
 
 @each_row(("result", "error"), [("no", True), ("Error: the order was shipped", False), ({"success": False}, False)])
 def test_an_id_was_not_handled_by_a_call_that_failed(result: Any, error: bool) -> None:
     user = answered("get_user", {"user_id": "mei"}, {"orders": ["#W1", "#W2"]})
     refused = answered("cancel_order", {"order_id": "#W1"}, result, error=error)
-    assert lines(user, refused)[-1] == "- get_user(user_id mei): orders [#W1, #W2]"
+    assert lines(user, refused)[0] == "- get_user(user_id mei): orders [#W1, #W2]"
 
 
 def test_a_result_without_fields_stays_by_its_beginning_and_the_words_around_known_ids() -> None:
@@ -152,8 +188,8 @@ def test_a_result_without_ids_says_so_if_there_is_no_room_for_more() -> None:
         answered("get", {"order_id": f"#W{n}"}, {"color": "dark green like the sea in winter", "total": n})
         for n in range(3)
     ]
-    texts, _ = record_lines(calls, [], nothing_known, budget=42, count=COUNT)
-    assert texts == [f"- get(order_id #W{n}): no other ids" for n in (2, 1, 0)]
+    texts, _ = lines_in(calls, budget=42)
+    assert texts == [f"- get(order_id #W{n}): no other ids" for n in range(3)]
 
 
 def test_a_result_whose_fields_are_all_long_stays_by_its_beginning() -> None:
@@ -174,12 +210,12 @@ def orders(number: int) -> list[AnsweredCall]:
 
 
 def test_lines_lose_details_before_one_is_left_out_the_oldest_first() -> None:
-    texts, left_out = record_lines(orders(10), [], nothing_known, budget=200, count=COUNT)
+    texts, left_out = lines_in(orders(10), budget=200)
     assert (len(texts), left_out) == (10, 0)
     has_total = ["total" in line for line in texts]
-    assert has_total == sorted(has_total, reverse=True)
-    assert texts[0] == "- get_order(order_id #W1009): user_id u-1009, color dark green, total 1014"
-    assert texts[-1] == "- get_order(order_id #W1000): user_id u-1000"
+    assert has_total == sorted(has_total)
+    assert texts[-1] == "- get_order(order_id #W1009): user_id u-1009, color dark green, total 1014"
+    assert texts[0] == "- get_order(order_id #W1000): user_id u-1000"
 
 
 CATALOGUE = {"name": "Lamp", "variants": [{"item_id": f"47169774{n}"} for n in range(10, 20)]}
@@ -189,12 +225,12 @@ BOOKING = {"flights": [{"flight_number": "HAT030"}, {"flight_number": "HAT111"}]
 @pytest.mark.spec("B11", "E10")
 def test_long_lists_of_ids_without_names_are_counted_before_a_call_is_left_out() -> None:
     calls = [answered("get_booking", {"id": "BOH180"}, BOOKING), answered("get_product", {"id": "p-1"}, CATALOGUE)]
-    with_lists, _ = record_lines(calls, [], nothing_known, budget=200, count=COUNT)
-    assert with_lists[0].startswith("- get_product(id p-1): name Lamp, variants [item_id 4716977410, 4716977411, ")
-    assert record_lines(calls, [], nothing_known, budget=60, count=COUNT) == (
+    with_lists, _ = lines_in(calls, budget=200)
+    assert with_lists[1].startswith("- get_product(id p-1): name Lamp, variants [item_id 4716977410, 4716977411, ")
+    assert lines_in(calls, budget=60) == (
         [
-            "- get_product(id p-1): name Lamp, variants (10 more)",
             "- get_booking(id BOH180): flights [flight_number HAT030, HAT111]",
+            "- get_product(id p-1): name Lamp, variants (10 more)",
         ],
         0,
     )
@@ -206,8 +242,8 @@ def test_a_call_that_says_nothing_has_no_line() -> None:
 
 
 def test_the_oldest_calls_are_left_out_with_a_count() -> None:
-    texts, left_out = record_lines(orders(10), [], nothing_known, budget=60, count=COUNT)
-    assert texts == [f"- get_order(order_id #W{n}): user_id u-{n}" for n in range(1_009, 999 + left_out, -1)]
+    texts, left_out = lines_in(orders(10), budget=60)
+    assert texts == [f"- get_order(order_id #W{n}): user_id u-{n}" for n in range(1_000 + left_out, 1_010)]
     assert 0 < left_out < 10
 
 
@@ -225,11 +261,11 @@ CALLS = st.builds(
 def test_lines_fit_their_budget_and_each_call_has_a_line_is_repeated_or_counted(
     removed: list[AnsweredCall], kept: list[AnsweredCall], budget: int
 ) -> None:
-    texts, left_out = record_lines(removed, kept, nothing_known, budget=budget, count=COUNT)
+    texts, left_out = lines_in(removed, kept, budget=budget)
     assert sum(COUNT(line) + 1 for line in texts) <= budget
     assert all("\n" not in line and line.startswith("- ") for line in texts)
-    assert record_lines(removed, kept, nothing_known, budget=budget, count=COUNT) == (texts, left_out)
-    everything, _ = record_lines(removed, kept, nothing_known, budget=10**9, count=COUNT)
+    assert lines_in(removed, kept, budget=budget) == (texts, left_out)
+    everything, _ = lines_in(removed, kept, budget=10**9)
     assert left_out >= len(everything) - len(texts)
     assert left_out == 0 or len(texts) < len(everything) or not everything
 
@@ -320,9 +356,7 @@ def pages_with_reused_ids(draw: st.DrawFn) -> list[TurnMessage]:
 @given(pages_with_reused_ids())
 def test_a_record_never_pairs_a_call_with_the_result_of_another(messages: list[TurnMessage]) -> None:
     pages = sum(len(one.results) for one in messages)
-    assert lines(*answered_calls(messages)) == [
-        f"- get_page(page_id page-{n}): title Title {n}" for n in reversed(range(pages))
-    ]
+    assert lines(*answered_calls(messages)) == [f"- get_page(page_id page-{n}): title Title {n}" for n in range(pages)]
 
 
 def test_a_second_result_of_a_call_is_not_paired_with_it() -> None:
@@ -331,7 +365,7 @@ def test_a_second_result_of_a_call_is_not_paired_with_it() -> None:
         TurnMessage(seq=2, speaker="tool", results=(page_result("0", 1),)),
         TurnMessage(seq=3, speaker="tool", results=(page_result("0", 2),)),
     ]
-    assert lines(*answered_calls(messages))[0] == "- output: page_id page-2, title Title 2"
+    assert lines(*answered_calls(messages))[-1] == "- output: page_id page-2, title Title 2"
 
 
 def test_a_result_in_the_message_of_its_call_is_paired_with_it() -> None:
@@ -395,8 +429,8 @@ def test_a_hostile_tool_name_cannot_imitate_a_line_a_pair_or_a_verb(text: str) -
     texts = lines(listed, answered(text, {"order_id": "#W1"}, {"order_id": "#W1"}))
     assert len(texts) == 2
     assert_harmless(texts)
-    assert "): status paid" not in without_quoted(texts[0])
-    assert re.fullmatch(r'- list_orders\(\): orders \[#W1 \((?:""|\w+)\), #W2\]', without_quoted(texts[1]))
+    assert "): status paid" not in without_quoted(texts[1])
+    assert re.fullmatch(r'- list_orders\(\): orders \[#W1 \((?:""|\w+)\), #W2\]', without_quoted(texts[0]))
 
 
 @each_row("entry", ["#W1 (cancel)", "#W1 (get, cancel)", "#W1  ( cancel )"])

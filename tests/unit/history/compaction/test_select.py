@@ -543,4 +543,6 @@ def test_no_turn_is_removed_while_an_old_result_could_lose_details(
     if not selection.removed:
         return
     old = [place for place, one in enumerate(messages) if one.results][:-KEEP_RESULTS]
-    assert all(selection.outputs.get(place, Detail.IDS) == Detail.IDS for place in old)
+    is_least = all(selection.outputs.get(place, Detail.IDS) == Detail.IDS for place in old)
+    # If the turns that left made more room than needed, results get details back.
+    assert is_least or size_after(messages, selection, budget) <= budget.target

@@ -60,7 +60,7 @@ def test_a_stub_describes_the_archived_messages_and_their_calls() -> None:
         "<compacted_history>\n"
         "3 messages, archived: archive/001:5-9.\n"
         "It went well.\n"
-        "Calls, newest first; verbs after an id are later calls with it:\n"
+        "Calls:\n"
         "- get_order(order_id #W1): status pending\n"
         "Also mentioned: pages: page-1\n"
         "</compacted_history>"

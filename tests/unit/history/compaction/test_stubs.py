@@ -190,12 +190,12 @@ def block_of(stubs: Sequence[Stub]) -> str:
 
 
 @pytest.mark.spec("B11", "E10")
-def test_the_stub_of_removed_messages_has_a_line_for_each_call_newest_first() -> None:
+def test_the_stub_of_removed_messages_has_a_line_for_each_call() -> None:
     history = a_history(*looked_up(json.dumps(ORDER), '{"order_id": "#W2"}'), user("And now?"))
     text = block_of(stubs_of(history, CompactionSelection(runs=((0, 1, 2, 3, 4, 5),))))
     assert text.splitlines()[1:] == [
         "6 messages, archived: archive/001:5-31.",
-        "Calls, newest first; verbs after an id are later calls with it:",
+        "Calls:",
         "- get_order(): order_id #W2",
         "</compacted_history>",
     ], "the same call was answered again"
@@ -213,7 +213,25 @@ def test_records_of_removed_messages_come_from_their_originals_in_the_order_of_t
     assert [entry.is_stub for entry in earlier.sent] == [True, False, False, False, False, False]
     text = block_of(stubs_of(earlier, CompactionSelection(runs=((0, 1, 2, 3),))))
     assert [line for line in text.splitlines() if line.startswith("- ")] == [
-        f"- get_order(order_id #W{n}): total 1{n}" for n in (2, 1, 0)
+        f"- get_order(order_id #W{n}): total 1{n}" for n in range(3)
+    ]
+
+
+@pytest.mark.spec("B11", "E10")
+def test_each_stub_has_the_records_of_its_own_messages() -> None:
+    """The request between them stays, so the calls for it stand after it."""
+    exchanges = [
+        [user(f"Look {n}."), a_call(f"c{n}", "get_order", f'{{"order_id": "#W{n}"}}'), a_result(f"c{n}", text)]
+        for n, text in enumerate(['{"total": 10}', '{"total": 11}'])
+    ]
+    history = a_history(*(wire for exchange in exchanges for wire in exchange), assistant("Done."), user("And now?"))
+    first, second = stubs_of(history, CompactionSelection(runs=((0, 1, 2), (4, 5))))
+    assert "- get_order(order_id #W0): total 10" in block_of([first])
+    assert "#W1" not in block_of([first])
+    assert block_of([second]).splitlines()[2:] == [
+        "Calls:",
+        "- get_order(order_id #W1): total 11",
+        "</compacted_history>",
     ]
 
 
