@@ -427,3 +427,15 @@ def test_a_resolved_entity_is_told_with_its_record(session: Session) -> None:
     assert answer.text.splitlines()[1] == (
         "- order (#W6247578), status pending, items [name T-Shirt, product_id 9523456873, item_id 3799046073]"
     )
+
+
+@pytest.mark.spec("D11", "J3")
+@pytest.mark.parametrize(
+    ("command", "expected"), [("search", "search TEXT"), ("read", "read PATH"), ("append", "append PATH")]
+)
+def test_a_command_without_what_it_needs_is_answered_with_its_form(
+    session: Session, command: str, expected: str
+) -> None:
+    answer = session.call_tool("working_memory", {"command": command})
+    assert answer.error
+    assert f"command: expected {expected}, got {command!r}" in answer.text

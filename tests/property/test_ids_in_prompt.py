@@ -1,4 +1,7 @@
-"""For any history and window, every id of a tool result stands in the prompt or at a place that the prompt names."""
+"""For any history and window, every id of a tool result stands in the prompt or at a place that the prompt names.
+
+A prompt has no fewer ids than the newest messages that fit its size.
+"""
 
 from __future__ import annotations
 
@@ -113,9 +116,26 @@ def check_prompt(session: Session, prompt: Prompt, texts: list[str], window: int
     assert [id for id in missing if not contains_id(archived, id)] == [], "no place in the prompt leads to them"
 
 
+def trimmed(talk: list[dict[str, Any]], size: int) -> str:
+    """The newest messages within a number of characters; the last one always."""
+    kept: list[str] = []
+    for message in map(json.dumps, reversed(talk)):
+        if kept and sum(map(len, kept)) + len(message) > size:
+            break
+        kept.append(message)
+    return "\n".join(kept)
+
+
+def check_against_trimming(prompt: Prompt, talk: list[dict[str, Any]], texts: list[str]) -> None:
+    request = json.dumps(prompt.messages)
+    without = trimmed(talk, len(request))
+    ids = {id for text in texts for id in ids_of(text)}
+    assert sum(contains_id(request, id) for id in ids) >= sum(contains_id(without, id) for id in ids)
+
+
 @settings(max_examples=examples(36, at_most=300))
 @given(texts=results(), window=WINDOWS, rounds=st.sampled_from([1, 2, 5, 100]), every=st.sampled_from([2, 10, 100]))
-def test_every_id_is_in_the_prompt_or_at_a_place_that_it_names(
+def test_every_id_is_in_the_prompt_or_at_a_place_that_it_names_and_no_fewer_than_trimming_keeps(
     texts: list[str], window: int, rounds: int, every: int
 ) -> None:
     with temporary_home("sqlite") as home, Memory.open(home, clock=ManualClock()) as memory:
@@ -123,4 +143,6 @@ def test_every_id_is_in_the_prompt_or_at_a_place_that_it_names(
         lists = a_talk(texts, rounds=rounds)
         for number, talk in enumerate(lists, start=1):
             if number % every == 0 or number == len(lists):
-                check_prompt(session, session.prepare(talk), texts[:number], window)
+                prompt = session.prepare(talk)
+                check_prompt(session, prompt, texts[:number], window)
+                check_against_trimming(prompt, talk, texts[:number])

@@ -253,9 +253,9 @@ def _prune_list(items: Sequence[Any], pruning: _Pruning, depth: int) -> list[Any
 
 
 def _alike_entries(items: Sequence[Any]) -> set[int]:
-    """Places of things that only traits tell apart: without a name, or with that of another entry.
+    """Places of things that only their traits tell apart.
 
-    A long list is a catalogue, and has no room for traits.
+    They have no name, or that of another entry. A long list is a catalogue, and has no room for traits.
     """
     if len(items) > MAX_UNNAMED:
         return set()

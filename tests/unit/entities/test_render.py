@@ -112,7 +112,7 @@ def test_parts_of_older_lists_are_dropped_before_other_parts() -> None:
 
 def test_the_newest_list_is_dropped_after_older_parts() -> None:
     rest = tuple(EntityPart("page", f"hit-{n}00", from_same_list=True) for n in range(4, 9))
-    order = EntitySighting("order", "#W6390527", parts=(EntityPart("item", "8384507844"),))
+    order = EntitySighting("order", "#W6390527", parts=(EntityPart("item", "8384507844", "Desk Lamp of brass"),))
     entities = window_with(order, a_page("hit-100", "Best", parts=rest))
     cut = render_lines(entities, budget=COUNT(render_lines(entities).text) - 1, count=COUNT).text
     assert "8384507844" not in cut

@@ -210,10 +210,11 @@ def record_lines(
     budget: int,
     count: Counter,
 ) -> tuple[list[list[str]], int]:
-    """Lines of the removed calls of each run, oldest first, and the number of the earliest calls that did not fit.
+    """Lines of the removed calls by run, and the number of calls that did not fit.
 
-    As many calls as possible have a line, then as many as possible with all of their ids, then the newest have the most
-    detail. A call that stays stands for earlier calls that had the same answer.
+    They stand in the order of the conversation, and the earliest are left out. As many calls as possible have a line,
+    then as many as possible with all of their ids, then the newest have the most detail. A call that stays stands for
+    earlier calls that had the same answer.
     """
     records = _CallRecords(kept, known)
     lines: list[tuple[int, _CallLine]] = []
@@ -275,7 +276,7 @@ class _CallLine:
     """The argument that has a list with the values of several calls."""
 
     def joined(self, older: _CallLine) -> _CallLine | None:
-        """One line for calls of a tool that had the same answer and differ in one argument; else None."""
+        """One line for calls with the same answer that differ in one argument; else None."""
         newer, other = self.arguments, older.arguments
         if not (is_object(newer) and is_object(other)) or newer.keys() != other.keys():
             return None

@@ -109,7 +109,7 @@ class _StubBuilder:
         return Stub(message_ranges=((entry.seq, entry.seq),), messages=wires, format=entry.format)
 
     def _run_stubs(self) -> Iterator[Stub]:
-        """A stub for each removed run, with the records of its calls; the first also has the summary."""
+        """A stub for each removed run, with its records; the first also has the summary."""
         runs, request, count = self._selection.runs, self._request, self._meter.count
         originals = [list(self._originals(run)) for run in runs]
         calls = [answered_calls(some) for some in originals]
@@ -159,7 +159,7 @@ class _StubBuilder:
         return f"{render_parts(picked)}{more}" if picked or more else ""
 
     def _originals(self, run: Sequence[int]) -> Iterator[TurnMessage]:
-        """Yield the removed messages of a run as they were, with those of earlier stubs, oldest first."""
+        """Yield the messages of a run as they were, with those of earlier stubs, oldest first."""
         sent = {one.seq: one for one in (self._messages[place] for place in run) if not one.stub}
         for entry in self._records.entries_in(self._history.ranges_at(run)):
             message = sent.get(entry.seq)

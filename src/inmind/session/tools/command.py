@@ -95,22 +95,37 @@ COMMANDS: Mapping[str, tuple[str, Callable[[str, Arguments], Arguments]]] = {
 def expand_command(name: str, arguments: Any) -> tuple[str, Any]:
     """Return the tool and arguments that a call of working_memory stands for.
 
-    Other calls, and a call without a known command, are returned unchanged.
+    Other calls, and a call without a known command or what it needs, are returned unchanged.
     """
     if name != COMMAND_TOOL or not is_object(arguments):
         return name, arguments
-    command = arguments.get("command")
-    verb, words = [*command.split(None, 1), "", ""][:2] if isinstance(command, str) else ("", "")
-    if verb.lower() not in COMMANDS:
+    verb, words = _split_command(arguments)
+    if verb not in COMMANDS:
         return name, arguments
-    tool, translate = COMMANDS[verb.lower()]
+    tool, translate = COMMANDS[verb]
     given = {key: value for key, value in arguments.items() if key != "command" and value is not None}
     given = {key: value for key, value in given.items() if value != "" or key == "text"}  # models fill unused arguments
     translated = translate(words.strip(), given)
+    if verb in _NEEDS and not translated.keys() - {"append"}:
+        return name, arguments
     if tool == "memory_write" and translated.get("path") == SCRATCHPAD_PATH:
         tool = "working_memory_update"
         del translated["path"]
     return tool, translated
+
+
+_NEEDS = {
+    **dict.fromkeys(("note", "search", "resolve", "update"), "TEXT"),
+    **dict.fromkeys(("read", "write", "append"), "PATH"),
+}
+"""What follows a command that cannot stand alone."""
+
+
+def _split_command(arguments: Mapping[str, Any]) -> tuple[str, str]:
+    """The command in small letters, and the words after it."""
+    command = arguments.get("command")
+    verb, words = [*command.split(None, 1), "", ""][:2] if isinstance(command, str) else ("", "")
+    return verb.lower(), words
 
 
 def declare_command(offered: Collection[str]) -> ToolDeclaration | None:
@@ -132,8 +147,10 @@ def declare_command(offered: Collection[str]) -> ToolDeclaration | None:
 
 
 def _refuse(_: ToolContext, __: Layer, arguments: Arguments) -> ToolAnswer:
-    """A call with a known command runs the tool of that command instead."""
-    raise InvalidInput(field="command", value=arguments.get("command"), expected=f"one of {', '.join(COMMANDS)}")
+    """A call with a known command and what it needs runs the tool of that command instead."""
+    verb, _ = _split_command(arguments)
+    expected = f"{verb} {_NEEDS[verb]}" if verb in _NEEDS else f"one of {', '.join(COMMANDS)}"
+    raise InvalidInput(field="command", value=arguments.get("command"), expected=expected)
 
 
 WORKING_MEMORY = MemoryTool(

@@ -106,8 +106,8 @@ def test_a_newer_answer_about_the_same_thing_with_all_its_ids_stands_for_an_earl
 def test_calls_with_the_same_answer_that_differ_in_one_argument_share_a_line() -> None:
     searches = [answered("search_flights", {"to": "JFK", "date": f"2025-11-1{day}"}, []) for day in range(3)]
     assert lines(*searches) == ["- search_flights(to JFK, date [2025-11-10, 2025-11-11, 2025-11-12]): []"]
-    found = answered("search_flights", {"to": "JFK", "date": "2025-11-13"}, [{"flight_number": "HAT136"}])
-    assert len(lines(*searches, found)) == 2, "another answer"
+    other = answered("search_flights", {"to": "JFK", "date": "2025-11-13"}, [{"flight_number": "HAT136"}])
+    assert len(lines(*searches, other)) == 2, "another answer"
     assert len(lines(*searches, answered("search_flights", {"to": "LGA", "date": "2025-11-14"}, []))) == 2
     assert len(lines(*searches, answered("search_trains", {"to": "JFK", "date": "2025-11-14"}, []))) == 2
     by_run, _ = record_lines([searches[:1], searches[1:]], [], nothing_known, budget=1_000, count=COUNT)
