@@ -19,7 +19,7 @@ from inmind.core.json import is_list, is_object
 from inmind.core.text import escape_markup, shorten
 from inmind.core.tokens import Counter
 from inmind.entities.extract.tool_name import parse_tool_name
-from inmind.entities.ids.keys import has_secret, key_meaning
+from inmind.entities.ids.keys import has_secret, is_secret_key, key_meaning
 from inmind.entities.outcome import is_failure
 from inmind.entities.parse_result import parse_result
 from inmind.entities.record import (
@@ -120,7 +120,7 @@ def clip_text(text: str, max_characters: int, known: Callable[[str], bool]) -> s
 
     It is cut between words: a part of an id would pass for another id.
     """
-    line = " ".join("[secret]" if has_secret(word) else word for word in text.split())
+    line = " ".join("[secret]" if has_secret(word) else word for word in _PAIR.sub(_hide_secret, text).split())
     if len(line) <= max_characters:
         return line
     spaced = line.translate(_SEPARATORS)
@@ -136,6 +136,14 @@ def clip_text(text: str, max_characters: int, known: Callable[[str], bool]) -> s
             spans.append((start, _end_of_words(spaced, end, place + 2 * _AROUND_ID)))
     head, *quotes = [line[start:end].strip() for start, end in spans]
     return " … ".join([head, *quotes]) + ("" if quotes else "…")
+
+
+def _hide_secret(pair: re.Match[str]) -> str:
+    return f"{pair[1]}[secret]" if is_secret_key(pair[2]) else pair[0]
+
+
+_PAIR = re.compile(r"""((?<![\w-])([A-Za-z_][\w-]{2,40})["']?\s{0,2}[:=]\s{0,2})["']?[^\s"',;}\]]{4,}["']?""")
+"""A key and its value in a text, as in JSON or YAML."""
 
 
 def _start_of_words(spaced: str, place: int, end: int) -> int:

@@ -169,6 +169,20 @@ def test_a_result_without_fields_stays_by_its_beginning_and_the_words_around_kno
     assert len(line) < 400
 
 
+@each_row(
+    "result",
+    [
+        {"session_token": "e149636f-d9ca-0792"},
+        '{"session_token": "e149636f-d9ca-0792", "body": "' + "Welcome back. " * 30 + '"}',
+        "Signed in.\nsession_token: e149636f-d9ca-0792\nHave a nice day.",
+        "token='e149636f-d9ca-0792'",
+    ],
+)
+def test_the_text_of_a_result_shows_no_secret(result: Any) -> None:
+    (line,) = lines(answered("login", {"username": "mei"}, result), is_known=known("e149636f-d9ca-0792"))
+    assert "e149636f" not in line
+
+
 def test_a_result_without_text_is_not_said_to_be_empty() -> None:
     image = AnsweredCall(TurnCall("c", "take_screenshot", "{}"), TurnResult("c", "", 1_000))
     assert lines(image) == ["- take_screenshot(): no text"]
