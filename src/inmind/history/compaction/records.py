@@ -72,10 +72,6 @@ class AnsweredCall:
         own = set(map(str, self.value.values())) if is_object(self.value) else set[str]()
         return next((text for text in _texts_in(self.arguments) if text in own), "")
 
-    def has_answer_of(self, other: AnsweredCall) -> bool:
-        """True if the other call is of the same tool and had the same answer."""
-        return (self.call.tool, self.result.text) == (other.call.tool, other.result.text)
-
     @cached_property
     def texts(self) -> set[str]:
         """Values of the result, without states: a newer state replaces an earlier one."""
@@ -286,26 +282,21 @@ class _CallLine:
     def joined(self, older: _CallLine) -> _CallLine | None:
         """One line for calls with the same answer that differ in one argument; else None."""
         newer, other = self.arguments, older.arguments
-        if not (is_object(newer) and is_object(other)) or newer.keys() != other.keys():
+        if not (is_object(newer) and is_object(other)) or newer.keys() != other.keys() or self._answer != older._answer:
             return None
         differing = [key for key in newer if newer[key] != other[key]]
-        if (
-            len(differing) != 1
-            or self.varied not in ("", differing[0])
-            or not self.answered.has_answer_of(older.answered)
-        ):
+        if len(differing) != 1 or self.varied not in ("", *differing):
             return None
         [key] = differing
-        values = newer[key] if self.varied else [newer[key]]
-        if not all(isinstance(value, str | int) for value in (*values, other[key])):
-            return None
-        arguments = {**newer, key: [other[key], *values]}
+        values = [other[key], *(newer[key] if self.varied else [newer[key]])]
+        arguments = {**newer, key: values}
         pairs = _pairs(arguments)
-        return (
-            replace(self, arguments=arguments, pairs=pairs, varied=key)
-            if len(pairs) <= MAX_ARGUMENT_CHARACTERS
-            else None
-        )
+        is_short = len(pairs) <= MAX_ARGUMENT_CHARACTERS and all(isinstance(value, str | int) for value in values)
+        return replace(self, arguments=arguments, pairs=pairs, varied=key) if is_short else None
+
+    @property
+    def _answer(self) -> tuple[str, str]:
+        return self.answered.call.tool, self.answered.result.text
 
     @property
     def _call(self) -> str:

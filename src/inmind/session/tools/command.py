@@ -148,7 +148,7 @@ def declare_command(offered: Collection[str]) -> ToolDeclaration | None:
 
 def _refuse(_: ToolContext, __: Layer, arguments: Arguments) -> ToolAnswer:
     """A call with a known command and what it needs runs the tool of that command instead."""
-    verb, _ = _split_command(arguments)
+    verb = _split_command(arguments)[0]
     expected = f"{verb} {_NEEDS[verb]}" if verb in _NEEDS else f"one of {', '.join(COMMANDS)}"
     raise InvalidInput(field="command", value=arguments.get("command"), expected=expected)
 
