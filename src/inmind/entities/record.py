@@ -350,6 +350,8 @@ def _render(value: Any, handled: Callable[[str], str], *, top: bool = False) -> 
         return f"[{', '.join(_render_entry(item, handled) for item in value)}]"
     if value is None:
         return ""
+    if isinstance(value, float):
+        return f"{value:.12g}"  # 121.20000000000005 is 121.2
     return str(value).lower() if isinstance(value, bool) else _word(str(value))
 
 

@@ -105,6 +105,10 @@ def test_things_without_a_name_of_their_own_keep_the_traits_that_tell_them_apart
         ({"orders": ["#W1", "#W2"]}, "orders [#W1, #W2]"),
         ({"price": {"amount": 5, "currency": "EUR"}}, "price {amount 5, currency EUR}"),
         ({"ok": True, "next": None, "tags": []}, "ok true"),
+        (
+            {"refund": 121.20000000000005, "total": 50.0, "balance": 1234567890.12},
+            "refund 121.2, total 50, balance 1234567890.12",
+        ),
         ({"date": "2024-05-21", "at": "2024-05-21T08:00:00Z", "url": "https://example.com/x"}, "date 2024-05-21"),
     ],
 )
