@@ -85,7 +85,7 @@ def test_a_block_comes_with_the_guide(session: Session) -> None:
     session.observe("cms_getPage", {}, PAGE)
     memory_text = session.prepare([user("hi")]).memory
     assert memory_text.startswith("<memory_guide>")
-    assert "Unsure: ask which. None: ask or search." in memory_text
+    assert "Unsure: ask which. None or not shown: ask or search." in memory_text
     assert "page-123" in memory_text
 
 

@@ -28,7 +28,7 @@ from inmind.entities.parse_result import is_list, is_object, looks_like_json, pa
 
 MAX_ENTRIES = 60
 """Entries of one list in a record."""
-MAX_FIELDS = 60
+MAX_FIELDS = 200
 """Fields of one object in a record."""
 MAX_VALUE_CHARACTERS = 60
 """A longer text is no identifying value."""
@@ -116,9 +116,11 @@ def count_unnamed(value: Any) -> Any:
         return {key: count_unnamed(item) for key, item in value.items()}
     if not is_list(value):
         return value
-    is_unnamed = all(is_object(item) and not any(key in NAME_KEYS for key in item) for item in value)
-    if is_unnamed and len(value) > MAX_UNNAMED:
-        return _count_text(len(value))
+    counted = int(value[-1].strip("( more)")) if _is_count(value[-1]) else 0
+    entries = value[:-1] if counted else value
+    is_unnamed = all(is_object(item) and not any(key in NAME_KEYS for key in item) for item in entries)
+    if is_unnamed and len(entries) > MAX_UNNAMED:
+        return _count_text(len(entries) + counted)
     return [count_unnamed(item) for item in value]
 
 
@@ -219,15 +221,16 @@ def _prune(value: Any, pruning: _Pruning, depth: int) -> Any:
 
 def _prune_object(value: Mapping[str, Any], pruning: _Pruning, depth: int) -> dict[str, Any] | None:
     kept: dict[str, Any] = {}
-    has_secret_name = any(isinstance(value.get(key), str) and is_secret_key(value[key]) for key in NAME_KEYS)
-    for key, item in _with_full_name(value).items():
+    fields = _with_full_name(value)
+    for number, (key, item) in enumerate(fields.items()):
         if len(kept) >= MAX_FIELDS:
+            kept["others"] = _count_text(len(fields) - number)
             break
         if item is None or item == "" or _rank(key, item) > pruning.detail:
             continue
         pruned = name_of({"name": item}, "") if is_object(item) and key in NAME_KEYS else None
         pruned = pruned or _prune(item, pruning, depth + 1)
-        if pruned is None or _repeats_ids(key, pruned, pruning.seen) or (key == "value" and has_secret_name):
+        if pruned is None or _repeats_ids(key, pruned, pruning.seen) or (key == "value" and _names_secret(value)):
             continue
         if is_object(pruned) and key.lower() in _WRAPPER_WORDS and {*kept, *value}.isdisjoint(pruned):
             kept |= pruned
@@ -237,6 +240,12 @@ def _prune_object(value: Mapping[str, Any], pruning: _Pruning, depth: int) -> di
         if isinstance(pruned, str):
             pruning.seen.add((key, pruned))
     return kept or None
+
+
+def _names_secret(value: Mapping[str, Any]) -> bool:
+    """True for `{"key": "SMTP_PASSWORD", "value": …}`."""
+    names = (item for key, item in value.items() if key != "value" and isinstance(item, str))
+    return any(len(name) <= MAX_KEY_CHARACTERS and is_secret_key(name) for name in names)
 
 
 def _prune_list(items: Sequence[Any], pruning: _Pruning, depth: int) -> list[Any] | None:
@@ -278,9 +287,17 @@ def _repeats_ids(key: str, pruned: Any, seen: set[tuple[str, str]]) -> bool:
 
 def _keyed_entries(value: Mapping[str, Any]) -> list[Any]:
     """The objects of a map from ids to objects that repeat their id, id first; else none."""
-    if not all(is_object(one) and key in one.values() for key, one in value.items()):
-        return []
-    return [{**{name: item for name, item in one.items() if item == key}, **one} for key, one in value.items()]
+    entries: list[Any] = []
+    for key, one in value.items():
+        id = {name: item for name, item in one.items() if item == key and _is_id_key(name)} if is_object(one) else {}
+        if not id:
+            return []
+        entries.append({**id, **one})
+    return entries
+
+
+def _is_id_key(key: str) -> bool:
+    return key in NAME_KEYS or key_meaning(key).role in _ROLES_OF_IDS
 
 
 def _with_full_name(value: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -310,12 +327,12 @@ def _rank(key: str, item: Any) -> int:
     if isinstance(item, bool):
         return Detail.TRAITS
     if isinstance(item, str):
-        return _rank_text(key, role, item)
+        return _rank_text(key, item)
     return Detail.IDS if role in ("own", "id") else Detail.FACTS
 
 
-def _rank_text(key: str, role: str, text: str) -> int:
-    if role in _ROLES_OF_IDS or key in NAME_KEYS or key.lower() in STATE_WORDS:
+def _rank_text(key: str, text: str) -> int:
+    if _is_id_key(key) or key.lower() in STATE_WORDS:
         return Detail.IDS
     if len(text) > MAX_VALUE_CHARACTERS:
         return _ABOVE_ALL_DETAIL
@@ -340,11 +357,11 @@ def _scalar(value: Any) -> str | int | float | bool | None:
 
 def _render(value: Any, handled: Callable[[str], str], *, top: bool = False) -> str:
     if is_object(value):
-        pairs = ", ".join(f"{_word(key)} {_render_field(key, item, handled)}" for key, item in value.items())
+        pairs = ", ".join(f"{_key_word(key)} {_render_field(key, item, handled)}" for key, item in value.items())
         return pairs if top else f"{{{pairs}}}"
     if is_list(value):
         if key := _only_key(value):
-            return f"[{_word(key)} {', '.join(_render_entry(item[key], handled) for item in value)}]"
+            return f"[{_key_word(key)} {', '.join(_render_entry(item[key], handled) for item in value)}]"
         if any(is_object(item) for item in value):
             return f"[{'; '.join(_render(item, handled, top=True) for item in value)}]"
         return f"[{', '.join(_render_entry(item, handled) for item in value)}]"
@@ -375,6 +392,10 @@ def _render_entry(item: Any, handled: Callable[[str], str]) -> str:
     text = _render(item, handled)
     words = handled(str(item)) if isinstance(item, str | int) else ""
     return f"{text} ({words})" if words else text
+
+
+def _key_word(key: str) -> str:
+    return json.dumps(key, ensure_ascii=False) if _is_count(key) else _word(key)
 
 
 def _word(text: str) -> str:

@@ -6,7 +6,7 @@
         status pending, items [name Desk Lamp, item_id 8384507844; name Water Bottle, item_id 8538875209]
     users:
       - "Mei Kovacs" (mei_kovacs_8020)
-    (2 more not shown: search for them)
+    (2 more not shown)
 
 Types are ordered by their most recent entity. In a prompt the block has only entities that the conversation does not
 show. If the block exceeds its budget, it is reduced in this order: records have fewer details; lists of ids without
@@ -100,7 +100,7 @@ def render_changes(
         return "; ".join([*full[: len(full) - n], *short[len(full) - n :]])
 
     def without_entities(n: int) -> str:
-        return "; ".join([*short[: len(short) - n], f"({n} more: search for them)"]) if n else "; ".join(short)
+        return "; ".join([*short[: len(short) - n], f"({n} more)"]) if n else "; ".join(short)
 
     step = without_records if count(without_records(len(full))) <= budget else without_entities
     return step(_smallest_fitting(len(full), lambda n: count(step(n)) <= budget))
@@ -198,7 +198,7 @@ def _render_rows(rows: Sequence[_EntityRow], *, left_out: int) -> str:
         group = by_type.setdefault(_single_line(row.entity.type), [])
         group += [_entity_line(row.entity), *_detail_lines(row)]
     text = "\n".join(f"{plural(type)}:\n" + "\n".join(lines) for type, lines in by_type.items())
-    return f"{text}\n({left_out} more not shown: search for them)" if left_out else text
+    return f"{text}\n({left_out} more not shown)" if left_out else text
 
 
 def _entity_line(entity: Entity) -> str:

@@ -17,7 +17,7 @@ from inmind.core.frozen import frozen
 from inmind.core.messages import FORMATS
 from inmind.core.text import escape_markup
 from inmind.history import Conversation, ConversationEntry
-from inmind.history.compaction.select import select_requested
+from inmind.history.compaction.select import DEFAULT_KEEP_RECENT, select_requested
 from inmind.history.token_meter import TokenMeter, band_for
 from inmind.history.turns import TurnMessage
 from inmind.prompt.state import PromptState
@@ -28,6 +28,9 @@ LARGEST_COUNT = 3
 MIN_NAMED_TOKENS = 200
 MIN_NAMED_SHARE = 0.05
 """Share of the room below which a message is not worth naming."""
+
+MAX_CHECKED_MESSAGES = 60
+"""A longer conversation always has something to compact."""
 
 MAX_META_TOKENS = 150
 """Tokens of a context_meta that names the largest messages."""
@@ -77,6 +80,12 @@ def name_largest(messages: Sequence[TurnMessage], room: int) -> tuple[tuple[int,
     least = min_named_tokens(room)
     worth = (messages[place] for place in archivable if not messages[place].stub and messages[place].tokens >= least)
     return tuple((one.seq, one.tokens) for one in nlargest(LARGEST_COUNT, worth, key=lambda one: one.tokens))
+
+
+def can_compact(messages: Sequence[TurnMessage], room: int) -> bool:
+    """True if compact_history would archive something: by its defaults, or a large message."""
+    selection = select_requested(messages, target="all", keep_recent=DEFAULT_KEEP_RECENT)
+    return any(not messages[place].stub for place in selection.changed) or bool(name_largest(messages, room))
 
 
 def render_context_meta(reading: MeterReading, wording: Mapping[str, str], largest: Sequence[str]) -> str:

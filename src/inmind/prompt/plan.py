@@ -27,7 +27,9 @@ from inmind.prompt.anchor import Anchor, AnchorCosts, decide_anchor
 from inmind.prompt.budget import LayerDemand, allocate
 from inmind.prompt.layers.base import Layer, LayerText
 from inmind.prompt.meter import (
+    MAX_CHECKED_MESSAGES,
     STRONG_REMINDER_PERCENT,
+    can_compact,
     min_named_tokens,
     name_largest,
     reserved_meta_tokens,
@@ -40,6 +42,7 @@ from inmind.prompt.templates import (
     changes_text,
     memory_tools,
     offered_commands,
+    without_compact,
     without_reminders,
     wording_for,
 )
@@ -159,7 +162,11 @@ def plan_prompt(inputs: PlanInput) -> PromptPlan:
         drafts.append(Draft(payload=changed, origin=Origin.OPERATOR, sources=decision.sources, trust=trust))
         state = state.with_changes(changed, decision.sources)
     wording = _wording(state, conversation, state.blocks)
-    state = replace(state, wording=without_reminders(wording) if is_tight else wording)
+    if is_tight:
+        wording = without_reminders(wording)
+    elif len(inputs.conversation) <= MAX_CHECKED_MESSAGES and not can_compact(inputs.turn_messages(), room):
+        wording = without_compact(wording)
+    state = replace(state, wording=wording)
     if state.wording != before:
         drafts.insert(0, Draft(payload=WordingSet(wording=dict(state.wording)), origin=Origin.OPERATOR))
     tokens = count_tokens(state, conversation, view, meter, room)

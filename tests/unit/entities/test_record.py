@@ -17,9 +17,11 @@ from inmind.core.text import contains_id
 from inmind.core.tokens import estimator
 from inmind.entities.record import (
     MAX_ENTRIES,
+    MAX_FIELDS,
     MAX_RECORD_CHARACTERS,
     Detail,
     bounded_record,
+    count_unnamed,
     cut_record,
     merge_records,
     parse_for_record,
@@ -119,6 +121,40 @@ def test_a_record_is_small_in_each_shape_of_results(value: Any, expected: str) -
 def test_secrets_are_never_in_a_record() -> None:
     text = record({"id": "u-17", "api_key": "abc123def", "password": "hunter2", "note": "sk-live-1234567890abcdef"})
     assert text == "id u-17"
+
+
+@each_row(
+    ("value", "expected"),
+    [
+        (
+            [{"key": "SMTP_PASSWORD", "value": "x1"}, {"key": "REGION", "value": "eu"}],
+            "[key SMTP_PASSWORD; key REGION, value eu]",
+        ),
+        ({"id": "inv-1", "recovery_codes": ["aaa-111", "bbb-222"]}, "id inv-1"),
+    ],
+)
+def test_secrets_that_another_field_names_are_not_in_a_record(value: Any, expected: str) -> None:
+    assert record(value) == expected
+
+
+def test_an_object_with_very_many_fields_is_cut_with_a_count() -> None:
+    text = record({f"Product {n}": f"95234{n}" for n in range(MAX_FIELDS + 5)})
+    assert text.endswith("others (5 more)")
+
+
+def test_a_map_without_ids_keeps_its_keys() -> None:
+    roles = {name: {"role": name, "user_id": f"u_{name}"} for name in ("payer", "payee")}
+    assert record(roles, Detail.IDS) == "payer {user_id u_payer}, payee {user_id u_payee}"
+
+
+def test_a_key_cannot_imitate_a_count() -> None:
+    assert record({"(5 more)": "x", "order_id": "1"}) == '"(5 more)" x, order_id 1'
+
+
+@each_row("number", [5, MAX_ENTRIES, MAX_ENTRIES + 1])
+def test_a_list_without_names_is_counted_whole(number: int) -> None:
+    pruned = prune({"variants": [{"item_id": f"4716{n}"} for n in range(number)]}, Detail.IDS)
+    assert render_record(count_unnamed(pruned)) == f"variants ({number} more)"
 
 
 def test_a_long_list_is_cut_with_a_count() -> None:

@@ -9,7 +9,7 @@ from inmind.core.tokens import estimator
 from inmind.history.token_meter import BANDS, EMERGENCY_BAND
 from inmind.prompt.templates import COMMAND_TOOL, WORDING, offered_commands, wording_for
 
-COMMANDS = ("write", "compact")
+COMMANDS = ("write", "compact", "search")
 PRESENT = ("entities", "overview", "retained", "compacted_history")
 BANDS_WITH_AN_ASK = [name for name in (*(name for _, name in BANDS), EMERGENCY_BAND) if name != "normal"]
 
@@ -29,10 +29,16 @@ def test_a_model_that_cannot_write_is_not_asked_to() -> None:
 
 
 @pytest.mark.spec("D11", "B6")
+def test_a_model_that_cannot_search_is_not_asked_to() -> None:
+    assert "search" not in wording_for((), PRESENT)["guide"]
+    assert "None: ask." in wording_for((), PRESENT)["guide"]
+
+
+@pytest.mark.spec("D11", "B6")
 @pytest.mark.parametrize(
     ("about", "words"),
     [
-        ("entities", ['"It", "that page"', "Unsure: ask which.", "None: ask or search."]),
+        ("entities", ['"It", "that page"', "Unsure: ask which.", "None or not shown: ask or search."]),
         ("retained", ["retained still applies"]),
         ("compacted_history", ["ids in them are exact"]),
     ],

@@ -19,7 +19,7 @@ _PATH_WORDS = frozenset("path paths file files filepath filename filenames direc
 PRIVATE_WORDS = frozenset(
     "token tokens secret secrets password passwd passphrase pwd apikey credential credentials auth authorization "
     "bearer jwt otp pin pincode pass passcode mnemonic cvv cvc ssn cookie signature nonce csrf cursor etag trace span "
-    "correlation phone telephone fax zip postal postcode".split()
+    "correlation phone telephone fax zip postal postcode 密码".split()
 )
 # Keys for a person or place: their value is a plain name if the application has no ids.
 _PERSON_WORDS = frozenset(
@@ -89,7 +89,26 @@ def _is_secret_key(parts: tuple[str, ...]) -> bool:
     )
 
 
-_SECRET_PAIRS = frozenset({("security", "answer"), ("verification", "code"), ("seed", "phrase"), ("recovery", "code")})
+_SECRET_PAIRS = frozenset(
+    {
+        *((word, code) for word in ("backup", "recovery", "verification") for code in ("code", "codes")),
+        ("security", "answer"),
+        ("seed", "phrase"),
+    }
+)
+
+
+@lru_cache(maxsize=8192)
+def is_credential_key(key: str) -> bool:
+    """True for a key whose value grants access. A phone number is private, and no credential."""
+    parts = split_words(key)
+    return not _CREDENTIAL_WORDS.isdisjoint(parts) or _is_secret_key(parts)
+
+
+_CREDENTIAL_WORDS = frozenset(
+    "token tokens secret secrets password passwd passphrase pwd apikey credential credentials authorization bearer jwt "
+    "otp pin pincode passcode mnemonic cvv cvc ssn cookie 密码".split()
+)
 
 
 def is_secret_key(key: str) -> bool:

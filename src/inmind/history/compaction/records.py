@@ -12,17 +12,19 @@ import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from inmind.core.frozen import frozen
 from inmind.core.json import is_list, is_object
 from inmind.core.text import escape_markup, shorten
 from inmind.core.tokens import Counter
 from inmind.entities.extract.tool_name import parse_tool_name
-from inmind.entities.ids.keys import has_secret, is_secret_key, key_meaning
+from inmind.entities.ids.keys import key_meaning
+from inmind.entities.ids.shapes import handle_kind
 from inmind.entities.outcome import is_failure
 from inmind.entities.parse_result import parse_result
 from inmind.entities.record import (
+    MIN_ID_DIGITS,
     STATE_WORDS,
     Detail,
     count_unnamed,
@@ -31,6 +33,8 @@ from inmind.entities.record import (
     prune,
     render_record,
 )
+from inmind.history.compaction.excerpt import clip_text
+from inmind.history.compaction.tool_actions import only_reads
 from inmind.history.turns import TurnCall, TurnMessage, TurnResult
 
 MAX_ARGUMENT_CHARACTERS = 160
@@ -42,8 +46,6 @@ _EMPTY_RESULT_TOKENS = 10
 """A result without text has fewer tokens than this, unless it is an image."""
 _MIN_SAVED_CHARACTERS = 60
 """Characters that a record must save, pointer included."""
-_AROUND_ID = 30
-"""Characters before and after an id that is quoted from a text."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,10 @@ class AnsweredCall:
     @cached_property
     def failed(self) -> bool:
         return self.result.error or is_failure(self.result.text)
+
+    @cached_property
+    def only_reads(self) -> bool:
+        return only_reads(self.call.tool, self.arguments if is_object(self.arguments) else {})
 
     @cached_property
     def subject(self) -> str:
@@ -109,67 +115,6 @@ def answer_text(
     if pruned is None and prune(value) is None:
         return clip_text(answered.result.text, _TEXT_CHARACTERS[detail], known) or "no text"
     return render_record(pruned if has_lists else count_unnamed(pruned), handled) or "no other ids"
-
-
-def clip_text(text: str, max_characters: int, known: Callable[[str], bool]) -> str:
-    """The beginning of a text on one line, then the words around each other known id.
-
-    It is cut between words: a part of an id would pass for another id.
-    """
-    line = " ".join("[secret]" if has_secret(word) else word for word in _PAIR.sub(_hide_secret, text).split())
-    if len(line) <= max_characters:
-        return line
-    spaced = line.translate(_SEPARATORS)
-    spans = [(0, _end_of_words(spaced, 0, max_characters))]
-    in_spans = set[str]()
-    for place, word in _words(line):
-        end = place + len(word)
-        if word in in_spans or not known(word):
-            continue
-        in_spans.add(word)
-        if end > spans[-1][1]:
-            start = min(place, max(spans[-1][1], _start_of_words(spaced, place - _AROUND_ID, place)))
-            spans.append((start, _end_of_words(spaced, end, place + 2 * _AROUND_ID)))
-    head, *quotes = [line[start:end].strip() for start, end in spans]
-    return " … ".join([head, *quotes]) + ("" if quotes else "…")
-
-
-def _hide_secret(pair: re.Match[str]) -> str:
-    return f"{pair[1]}[secret]" if is_secret_key(pair[2]) else pair[0]
-
-
-_PAIR = re.compile(r"""((?<![\w-])([A-Za-z_][\w-]{2,40})["']?\s{0,2}[:=]\s{0,2})["']?[^\s"',;}\]]{4,}["']?""")
-"""A key and its value in a text, as in JSON or YAML."""
-
-
-def _start_of_words(spaced: str, place: int, end: int) -> int:
-    """The place of the first word that begins between two places; `end` if there is none."""
-    return 0 if place <= 0 else (spaced.find(" ", place - 1, end) + 1 or end)
-
-
-def _end_of_words(spaced: str, start: int, place: int) -> int:
-    """The end of the last word that ends between two places; `place` if there is none."""
-    return len(spaced) if place >= len(spaced) else max(start, spaced.rfind(" ", start, place + 1)) or place
-
-
-def possible_ids(text: str) -> set[str]:
-    """Return all words of a text that could be an id."""
-    return {word for _, word in _words(text)}
-
-
-def _words(text: str) -> Iterator[tuple[int, str]]:
-    """Places and words, with and without a sentence's last character."""
-    place = 0
-    for word in text.translate(_SEPARATORS).split():
-        place = text.index(word, place)
-        yield place, word
-        if word.endswith(_TRAILING):
-            yield place, word.rstrip("".join(_TRAILING))
-        place += len(word)
-
-
-_SEPARATORS = str.maketrans(dict.fromkeys("\"'`(),;:=[]{}<>|\\", " "))
-_TRAILING = (".", "!", "?", "…")
 
 
 def answered_calls(messages: Iterable[TurnMessage]) -> list[AnsweredCall]:
@@ -220,19 +165,19 @@ def record_lines(
     then as many as possible with all of their ids, then the newest have the most detail. A call that stays stands for
     earlier calls that had the same answer.
     """
-    records = _CallRecords(kept, known)
+    calls = [(run, answered) for run, some in enumerate(removed) for answered in some]
+    records = _CallRecords(kept, known, shared_fields=_shared_fields(answered for _, answered in calls))
     lines: list[tuple[int, _CallLine]] = []
     texts: list[str] = []
-    calls = [(run, answered) for run, some in enumerate(removed) for answered in some]
     left_out, used = 0, 0
     for place, (run, answered) in reversed([*enumerate(calls)]):
         line = records.line(answered)
         if line is None:
             continue
         joined = lines[-1][1].joined(line) if lines and lines[-1][0] == run else None
-        text = (joined or line).text(*_LEAST)
+        text = _least_text(joined or line, budget // 2, count)
         added = count(text) - count(texts[-1]) if joined else count(text) + 1
-        if used + added > budget:
+        if not text or used + added > budget:
             left_out = place + 1
             break
         used += added
@@ -255,8 +200,20 @@ def record_lines(
     return by_run, left_out
 
 
-_LEAST = (Detail.IDS, False)
-"""The least detail of a line: without lists of ids that have no names."""
+def _least_text(line: _CallLine, budget: int, count: Counter) -> str:
+    """The shortest text of a line, cut to the budget if it is very long.
+
+    It is empty if nothing of the answer fits.
+    """
+    text = line.text(Detail.IDS, False)
+    if len(text) <= _LONG_LINE_CHARACTERS or count(text) <= budget:
+        return text
+    cut = cut_record(text, budget=budget, count=count)
+    return cut if cut.startswith("- ") else ""
+
+
+_LONG_LINE_CHARACTERS = 600
+"""A longer line may take half of the room, so that it does not push out all others."""
 _ALL_IDS = ((Detail.IDS, True),)
 _DETAILS = ((Detail.FACTS, True), (Detail.TRAITS, True))
 _MIN_ADDED_TOKENS = 8
@@ -280,19 +237,27 @@ class _CallLine:
     """The argument that has a list with the values of several calls."""
 
     def joined(self, older: _CallLine) -> _CallLine | None:
-        """One line for calls with the same answer that differ in one argument; else None."""
+        """One line for lookups with the same answer that differ in one argument; else None.
+
+        The answer must not be about one of them.
+        """
         newer, other = self.arguments, older.arguments
         if not (is_object(newer) and is_object(other)) or newer.keys() != other.keys() or self._answer != older._answer:
+            return None
+        if not self.answered.only_reads:
             return None
         differing = [key for key in newer if newer[key] != other[key]]
         if len(differing) != 1 or self.varied not in ("", *differing):
             return None
         [key] = differing
         values = [other[key], *(newer[key] if self.varied else [newer[key]])]
+        is_told = any(str(value) in self.answered.result.text for value in values)
+        if is_told or not all(value and isinstance(value, str | int) for value in values):
+            return None
         arguments = {**newer, key: values}
         pairs = _pairs(arguments)
-        is_short = len(pairs) <= MAX_ARGUMENT_CHARACTERS and all(isinstance(value, str | int) for value in values)
-        return replace(self, arguments=arguments, pairs=pairs, varied=key) if is_short else None
+        fits = len(pairs) <= MAX_ARGUMENT_CHARACTERS
+        return replace(self, arguments=arguments, pairs=pairs, varied=key) if fits else None
 
     @property
     def _answer(self) -> tuple[str, str]:
@@ -314,14 +279,27 @@ class _CallLine:
         return self.verbs.get(id, "")
 
 
+class _LaterCall(NamedTuple):
+    verb: str
+    is_first: bool
+    """The id is the first one of its arguments."""
+    ids: frozenset[str]
+
+
 class _CallRecords:
     """Builds the line of each call, given from the newest to the oldest."""
 
-    def __init__(self, kept: Sequence[AnsweredCall], known: Callable[[str], bool]) -> None:
-        self._known = known
+    def __init__(
+        self,
+        kept: Sequence[AnsweredCall],
+        known: Callable[[str], bool],
+        shared_fields: Container[tuple[str, Any]],
+    ) -> None:
+        """`shared_fields`: fields with one value in all answers, which one line tells for all."""
+        self._known, self._shared_fields = known, shared_fields
         self._answered: set[tuple[str, str]] = set()
         self._texts_by_subject: dict[str, set[str]] = {}
-        self._verbs: dict[str, list[str]] = {}
+        self._calls_by_id: dict[str, list[_LaterCall]] = {}
         self._ids_given: set[tuple[str, Any]] = set()
         for answered in reversed(kept):
             self._note(answered)
@@ -341,9 +319,9 @@ class _CallRecords:
                 else pairs,
                 self._known,
                 frozenset(self._ids_given.intersection(fields)),
-                {id: ", ".join(self._verbs[id]) for id in _texts_in(answered.value) if id in self._verbs},
+                {id: verbs for id in _texts_in(answered.value) if (verbs := self._verbs(id, answered))},
             )
-            self._ids_given.update(fields)
+            self._ids_given.update(field for field in fields if field in self._shared_fields)
         self._note(answered)
         return line
 
@@ -353,13 +331,22 @@ class _CallRecords:
         if answered.failed:
             return
         verb = parse_tool_name(call.tool).verb or _tool_text(call.tool)
-        for text in _texts_in(answered.arguments):
-            verbs = self._verbs.setdefault(text, [])
-            if verb not in verbs:
-                verbs.insert(0, verb)
-        self._answered.add((call.tool, call.arguments))
+        ids = list(dict.fromkeys(_ids_in(answered.arguments)))
+        for place, id in enumerate(ids):
+            self._calls_by_id.setdefault(id, []).append(_LaterCall(verb, place == 0, frozenset(ids)))
+        if answered.only_reads:
+            self._answered.add((call.tool, call.arguments))
         if answered.subject:
             self._texts_by_subject.setdefault(answered.subject, set()).update(answered.texts)
+
+    def _verbs(self, id: str, answered: AnsweredCall) -> str:
+        """Later calls about an id in an answer.
+
+        It is their first id, or they are about the same thing as the answer. An item that was exchanged in one order may be in others too.
+        """
+        about = set(_ids_in(answered.arguments))
+        calls = reversed(self._calls_by_id.get(id, ()))
+        return ", ".join(dict.fromkeys(one.verb for one in calls if one.is_first or not about.isdisjoint(one.ids)))
 
     def _is_repeated(self, answered: AnsweredCall) -> bool:
         """True if a newer call was the same, or newer ones had all values about the thing."""
@@ -380,6 +367,32 @@ def _tool_text(name: str) -> str:
 
 
 _TOOL = re.compile(r"[\w.:/…-]+")
+
+
+def _shared_fields(calls: Iterable[AnsweredCall]) -> set[tuple[str, Any]]:
+    """Id fields whose key has the same value in all answers."""
+    values: dict[str, set[Any]] = {}
+    for key, item in (field for answered in calls for field in _id_fields(answered.value)):
+        values.setdefault(key, set()).add(item)
+    return {(key, *some) for key, some in values.items() if len(some) == 1}
+
+
+def _ids_in(value: object, key: str = "") -> Iterator[str]:
+    """Arguments that are ids, by their key or their form; a page number is none."""
+    if is_object(value):
+        for name, item in value.items():
+            yield from _ids_in(item, name)
+    elif is_list(value):
+        for item in value:
+            yield from _ids_in(item, key)
+    elif isinstance(value, str | int) and not isinstance(value, bool):
+        text = str(value)
+        if key_meaning(key).role in _ID_ROLES or handle_kind(text) or _MANY_DIGITS.fullmatch(text):
+            yield text
+
+
+_ID_ROLES = frozenset({"own", "id", "code", "key", "path", "person"})
+_MANY_DIGITS = re.compile(rf"\d{{{MIN_ID_DIGITS},}}")
 
 
 def _id_fields(value: object) -> Iterator[tuple[str, Any]]:

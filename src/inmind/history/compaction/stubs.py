@@ -21,8 +21,9 @@ from inmind.entities.record import Detail
 from inmind.entities.render import render_parts
 from inmind.history import ConversationEntry
 from inmind.history.compaction.archive_page import ArchivePage, page_name
+from inmind.history.compaction.excerpt import possible_ids
 from inmind.history.compaction.message_records import MessageRecords
-from inmind.history.compaction.records import AnsweredCall, answered_calls, possible_ids, record_lines
+from inmind.history.compaction.records import AnsweredCall, answered_calls, record_lines
 from inmind.history.compaction.request import CompactionRequest
 from inmind.history.compaction.select import (
     LOCATION_TOKENS,
@@ -156,7 +157,11 @@ class _StubBuilder:
     def _name_ids(self, texts: Iterable[str], room: int, last: Container[str] = ()) -> str:
         picked, left_out = self._ids.pick(texts, max_tokens=room, count=self._meter.count, last=last)
         more = f" ({count_noun(left_out, 'more id')} only in the archive)" if left_out else ""
-        return f"{render_parts(picked)}{more}" if picked or more else ""
+        # They are of many things, so that their order would tell nothing.
+        types = list(dict.fromkeys(part.type for part in picked))
+        parts = [part._replace(from_same_list=False) for type in types for part in picked if part.type == type]
+        named = render_parts(parts)
+        return f"{named}{more}" if picked or more else ""
 
     def _originals(self, run: Sequence[int]) -> Iterator[TurnMessage]:
         """Yield the messages of a run as they were, with those of earlier stubs, oldest first."""

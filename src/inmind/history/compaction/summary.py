@@ -52,15 +52,21 @@ class SummaryPoints(NamedTuple):
     last_reply: str = ""
     before: str = ""
     """The beginning of an earlier summary that a model wrote."""
+    requests_left_out: int = 0
+    changes_left_out: int = 0
+    """Points that an earlier summary only counts."""
 
 
 def summary_points(messages: Sequence[TurnMessage], earlier: str = "") -> SummaryPoints:
     """Return what was asked and done in these messages, after those of an earlier summary."""
-    changes, lookups = describe_actions(messages)
     known = _parse_summary(earlier)
+    changes, lookups = describe_actions(messages, known.lookups)
     requests = list(dict.fromkeys((*known.requests, *_requests(messages))))
-    return SummaryPoints(
-        requests, list(dict.fromkeys((*known.changes, *changes))), lookups, _last_reply(messages), known.before
+    return known._replace(
+        requests=requests,
+        changes=list(dict.fromkeys((*known.changes, *changes))),
+        lookups=lookups,
+        last_reply=_last_reply(messages),
     )
 
 
@@ -74,8 +80,10 @@ def extract_summary(points: SummaryPoints, *, budget: int, count: Counter) -> st
     end = [f"{label}{text}" for label, text in ends.items() if text]
 
     def summary(requests: int, changes: int) -> str:
-        lines = _listed(_REQUESTS, points.requests, _spread(len(points.requests), requests))
-        lines += _listed(_CHANGES, points.changes, range(len(points.changes) - changes, len(points.changes)))
+        places = _spread(len(points.requests), requests)
+        lines = _listed(_REQUESTS, points.requests, places, points.requests_left_out)
+        newest = range(len(points.changes) - changes, len(points.changes))
+        lines += _listed(_CHANGES, points.changes, newest, points.changes_left_out)
         return escape_markup("\n".join([*lines, *end]))
 
     def most(numbers: range, text: Callable[[int], str], room: int) -> int:
@@ -95,15 +103,18 @@ def _parse_summary(text: str) -> SummaryPoints:
     points = SummaryPoints([], [])
     listed, headings = points.requests, {_REQUESTS: points.requests, _CHANGES: points.changes}
     for line in text.splitlines():
-        if (heading := compile_cached(r"(\w+)(?: \(\d+ more not listed\))?:").fullmatch(line)) and heading[
-            1
-        ] in headings:
+        heading = compile_cached(r"(\w+)(?: \((\d+) more not listed\))?:").fullmatch(line)
+        if heading and heading[1] in headings:
             listed = headings[heading[1]]
+            field = "requests_left_out" if heading[1] == _REQUESTS else "changes_left_out"
+            points = points._replace(**{field: int(heading[2] or 0)})
+        elif line.startswith(_LOOKUPS):
+            points = points._replace(lookups=line.removeprefix(_LOOKUPS))
         elif line.startswith("- "):
             listed.append(line[2:])
         elif line.startswith(_BEFORE):
             points = points._replace(before=line.removeprefix(_BEFORE))
-        elif not line.startswith((_LOOKUPS, _LAST_REPLY)):
+        elif not line.startswith(_LAST_REPLY):
             break
     else:
         return points
@@ -214,10 +225,11 @@ def _spread(length: int, number: int) -> list[int]:
     return sorted({length - 1 - step * length // number for step in range(number)})
 
 
-def _listed(heading: str, lines: Sequence[str], places: Sequence[int]) -> list[str]:
+def _listed(heading: str, lines: Sequence[str], places: Sequence[int], left_out: int) -> list[str]:
+    """The lines at these places below a heading that counts the others."""
     if not places:
         return []
-    more = len(lines) - len(places)
+    more = len(lines) - len(places) + left_out
     return [
         f"{heading} ({more} more not listed):" if more else f"{heading}:",
         *(f"- {lines[place]}" for place in places),

@@ -33,18 +33,21 @@ class ToolActions(NamedTuple):
     lookups: str
 
 
-def describe_actions(messages: Sequence[TurnMessage]) -> ToolActions:
+def describe_actions(messages: Sequence[TurnMessage], earlier_lookups: str = "") -> ToolActions:
     """Return what the tool calls of these messages did.
 
-    A repeated change is listed once, at its last place.
+    A repeated change is listed once, at its last place. `earlier_lookups`: of an earlier summary, to be added.
     """
     results = {answer.id: answer for one in messages for answer in one.results}
     changes: dict[str, None] = {}
     lookups, failed = Tally[str](), Tally[str]()
+    for tool, times, failures in compile_cached(_LOOKUPS).findall(earlier_lookups):
+        lookups[tool] += int(times)
+        failed[tool] += int(failures or 0)
     for call in (call for one in messages for call in one.calls):
         answer = results.get(call.id)
         arguments = _parse_arguments(call.arguments)
-        if _only_reads(call.tool, arguments):
+        if only_reads(call.tool, arguments):
             tool = shorten(call.tool, _MAX_VALUE_CHARACTERS)
             lookups[tool] += 1
             failed[tool] += bool(answer and _failed(answer))
@@ -99,13 +102,17 @@ def _parse_arguments(arguments: str) -> Mapping[str, Any]:
     return parsed if is_object(parsed) else {}
 
 
-def _only_reads(tool: str, arguments: Mapping[str, Any]) -> bool:
+def only_reads(tool: str, arguments: Mapping[str, Any]) -> bool:
+    """True if a call changes nothing, by the name of its tool or the first word of its command."""
     command = next((arguments[key] for key in _COMMAND_KEYS if isinstance(arguments.get(key), str)), "")
     if command and compile_cached(_READING_COMMAND).match(command):
         return True
     name = tool.rsplit("__", 1)[-1]
     words = [word.lower() for word in compile_cached(_NAME_WORD).findall(name)]
     return not _READ_VERBS.isdisjoint(words[:2])
+
+
+_LOOKUPS = r"([^,\s][^,]*?) ×(\d+)(?: \((\d+) failed\))?"
 
 
 def _reason(text: str) -> str:

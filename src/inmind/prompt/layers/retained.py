@@ -20,7 +20,7 @@ LAYER_NAME = "retained"
 
 _HEADINGS = {
     "goal": "Goal, verbatim:",
-    "earlier_goal": "Goal before it:",
+    "earlier_goal": "Earlier goal:",
     "request": "Last request, verbatim:",
     "pinned": "Pinned:",
     "decision": "Decisions:",

@@ -16,12 +16,11 @@ from tables import each_row
 from inmind.core.text import contains_id, escape_markup
 from inmind.core.tokens import estimator
 from inmind.entities.record import Detail
+from inmind.history.compaction.excerpt import clip_text, possible_ids
 from inmind.history.compaction.records import (
     AnsweredCall,
     answer_text,
     answered_calls,
-    clip_text,
-    possible_ids,
     pruned_result,
     record_lines,
 )
@@ -114,6 +113,56 @@ def test_calls_with_the_same_answer_that_differ_in_one_argument_share_a_line() -
     assert [len(some) for some in by_run] == [1, 1], "not of messages at different places"
 
 
+@each_row(
+    ("tool", "key", "values", "answer"),
+    [
+        ("get_item", "item_id", ["A100", "B200"], {"item_id": "B200", "status": "sold"}),
+        ("pay", "amount", [5, 7], {"status": "paid"}),
+        ("search", "q", ["", "a"], []),
+    ],
+)
+def test_calls_keep_lines_of_their_own_if_the_answer_is_about_one_or_they_change_something(
+    tool: str, key: str, values: list[Any], answer: Any
+) -> None:
+    assert len(lines(*(answered(tool, {key: value, "to": "X"}, answer) for value in values))) == 2
+
+
+def test_a_call_that_changes_something_is_told_each_time() -> None:
+    tickets = [answered("create_ticket", {"title": "x"}, {"ticket_id": f"T-{n}"}) for n in (1, 2)]
+    assert len(lines(*tickets)) == 2
+
+
+def test_an_id_has_only_the_verbs_of_calls_about_it() -> None:
+    rooms = answered("list_rooms", {}, {"rooms": [{"room_id": 1, "name": "Blue"}, {"room_id": 2, "name": "Red"}]})
+    assert lines(rooms, answered("search_hotels", {"page": 2}, {}))[0].endswith("room_id 2, name Red]")
+    orders = [
+        answered(
+            "get_order", {"order_id": f"#W{n}"}, {"items": [{"name": "Lamp", "item_id": "8427910944"}], "total": n}
+        )
+        for n in (1, 2)
+    ]
+    exchange = answered("exchange", {"order_id": "#W2", "item_ids": ["8427910944"]}, {"status": "done"})
+    first, second, _ = lines(*orders, exchange)
+    assert "item_id 8427910944]" in first, "the lamp of another order"
+    assert "item_id 8427910944 (exchange)]" in second
+
+
+def test_a_field_is_told_once_only_if_all_answers_have_it() -> None:
+    mei = [answered("get_order", {"order_id": f"#W{n}"}, {"user_id": "mei_1", "total": n}) for n in (1, 3)]
+    bob = answered("get_order", {"order_id": "#W2"}, {"user_id": "bob_2", "total": 2})
+    assert [("mei_1" in line) for line in lines(*mei)] == [False, True]
+    assert [("mei_1" in line) for line in lines(mei[0], bob, mei[1])] == [True, False, True]
+
+
+def test_a_very_long_record_does_not_push_out_all_others() -> None:
+    products = [
+        {"name": f"Product {n}", "product_id": f"95234568{n}", "item_id": f"37990460{n}"} for n in range(10, 70)
+    ]
+    texts, left_out = lines_in([*orders(5), answered("list_products", {}, {"products": products})], budget=400)
+    assert (len(texts), left_out) == (6, 0)
+    assert re.search(r" … \(\d+ more\)$", texts[-1])
+
+
 def test_each_run_has_the_lines_of_its_own_calls() -> None:
     user = answered("get_user", {"user_id": "mei"}, {"orders": ["#W1"]})
     order = answered("get_order", {"order_id": "#W1"}, {"status": "pending"})
@@ -176,11 +225,24 @@ def test_a_result_without_fields_stays_by_its_beginning_and_the_words_around_kno
         '{"session_token": "e149636f-d9ca-0792", "body": "' + "Welcome back. " * 30 + '"}',
         "Signed in.\nsession_token: e149636f-d9ca-0792\nHave a nice day.",
         "token='e149636f-d9ca-0792'",
+        "Authorization: Bearer e149636f-d9ca-0792",
+        'passphrase: "correct e149636f staple"',
+        '{\\"password\\": \\"e149636f\\"}',
+        "password:\n    e149636f",
+        "密码: e149636f",
     ],
 )
 def test_the_text_of_a_result_shows_no_secret(result: Any) -> None:
     (line,) = lines(answered("login", {"username": "mei"}, result), is_known=known("e149636f-d9ca-0792"))
     assert "e149636f" not in line
+
+
+@each_row(
+    "text",
+    ["error_code: E4021", "line_number: 1204", "exit_code: 1337", "token = next(tokens)", "def f(token: str) -> None"],
+)
+def test_the_text_of_a_result_keeps_what_is_no_secret(text: str) -> None:
+    assert clip_text(text, 200, nothing_known) == text
 
 
 def test_a_result_without_text_is_not_said_to_be_empty() -> None:

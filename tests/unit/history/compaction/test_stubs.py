@@ -20,8 +20,8 @@ from inmind.core.text import contains_id
 from inmind.core.tokens import estimator
 from inmind.entities.record import Detail
 from inmind.history.compaction.archive_page import build_pages
+from inmind.history.compaction.excerpt import possible_ids
 from inmind.history.compaction.message_records import MessageRecords
-from inmind.history.compaction.records import possible_ids
 from inmind.history.compaction.request import CompactionRequest
 from inmind.history.compaction.select import CompactionSelection
 from inmind.history.compaction.stubs import IdPicker, build_stubs
