@@ -1,4 +1,4 @@
-"""Excerpts of tool results without fields: the beginning, and the words around each known id."""
+"""Excerpts of texts: the beginning, and the words around each known id."""
 
 from __future__ import annotations
 
