@@ -35,6 +35,8 @@ class ConversationEntry:
     """Messages that this stub replaces, this one first; None for a message."""
     is_block: bool = False
     """A stub that replaces whole messages."""
+    reply_id: str = ""
+    """The provider's id of the reply that it is from."""
 
     @property
     def is_stub(self) -> bool:
@@ -168,4 +170,5 @@ def _to_entry(seq: int, id: str, payload: MessageAdded) -> ConversationEntry:
         wire=payload.wire,
         digest=digest_of(payload.wire),
         is_memory_reply=payload.from_memory,
+        reply_id=payload.reply_id,
     )

@@ -8,7 +8,7 @@ messages.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any
 
@@ -52,6 +52,10 @@ class ActiveCompaction:
         """True if a message in these ranges is sent as one of its stubs."""
         runs = self.archived_ranges
         return any(begin <= last and first <= end for begin, end in ranges for first, last in runs)
+
+    def holds(self, seq: int) -> bool:
+        """True if the provider holds this message in a thread."""
+        return self.payload.is_thread and self.overlaps([(seq, seq)])
 
     def ranges_by_stub(self) -> dict[str, SeqRanges]:
         """Ranges of each stub by its digest; empty for a stub's second message."""
@@ -128,6 +132,10 @@ class History:
                 if entry.replaced_ranges is None
                 else (message.seq for message in entries_by_range(entry.replaced_ranges))
             )
+        return self.ranges_of(covered)
+
+    def ranges_of(self, covered: Container[int]) -> SeqRanges:
+        """Ranges of the messages with these numbers."""
         runs: list[tuple[int, int]] = []
         follows = False
         for seq in sorted(entry.seq for entry in self.messages):
@@ -148,6 +156,8 @@ class History:
                 return self
             case Compacted() as compacted:
                 compaction = ActiveCompaction(event.seq, event.id, compacted)
+                if compacted.is_thread:
+                    return self._with_thread(compaction)
                 sent = self.sent.with_entries(list(compaction.replace_with_stubs(self.sent)))
                 stub_ranges = {**self.stub_ranges, **compaction.ranges_by_stub()}
                 return replace(self, sent=sent, compactions=(*self.compactions, compaction), stub_ranges=stub_ranges)
@@ -180,6 +190,12 @@ class History:
         stood_for = {digest: tuple((a, b) for a, b in runs) for digest, runs in frozen["stood_for"].items()}
         pinned = tuple(RetainedItem(*item) for item in frozen["pinned"])
         return cls(line, sent, compactions, pinned, frozenset(frozen["released"]), stood_for)
+
+    def _with_thread(self, thread: ActiveCompaction) -> History:
+        """The history after a thread has grown. What it held before is a part of what it holds now."""
+        compactions = (*(one for one in self.compactions if not one.payload.is_thread), thread)
+        sent = _apply_compactions(self.messages, compactions, self.sent)
+        return replace(self, sent=sent, compactions=compactions)
 
     def _with_messages(self, messages: Conversation, sent: Conversation) -> History:
         return replace(self, messages=messages, sent=sent)

@@ -67,6 +67,7 @@ class ViewBuilder:
     """
 
     _format: str = ""
+    _in_thread: bool = False
     _final_length: int = 0
     _final_digest: str = ""
     _wires: list[Wire] = field(default_factory=list[Wire])
@@ -87,19 +88,22 @@ class ViewBuilder:
             known = self._messages[entry.digest] = FORMATS[entry.format].read(entry.wire)
         return known
 
-    def build(self, conversation: Conversation, format: str) -> View:
-        if format != self._format or not conversation.begins_with(self._final_length, self._final_digest):
+    def build(self, conversation: Conversation, format: str, *, in_thread: bool = False) -> View:
+        """Return the view. `in_thread`: the provider holds the messages before the conversation."""
+        is_other = (format, in_thread) != (self._format, self._in_thread)
+        if is_other or not conversation.begins_with(self._final_length, self._final_digest):
             self._reset(format)
+            self._in_thread = in_thread
         messages = [
             ParsedMessage(entry.format, entry.wire, self.read_message(entry))
             for entry in conversation[self._final_length :]
         ]
         calls = [call.id for one in messages for call in one.message.calls]
         results = {result.id for one in messages for result in one.message.results}
-        fresh = to_provider_list(messages, FORMATS[format], is_start=not self._final_length)
+        fresh = to_provider_list(messages, FORMATS[format], is_start=not self._final_length, in_thread=in_thread)
         if self._final_length and self._affects_final(calls, results, fresh):
             self._reset(format)
-            return self.build(conversation, format)
+            return self.build(conversation, format, in_thread=in_thread)
         view = self._extend(messages, fresh)
         if messages and not fresh.left_out and fresh.wires and fresh.wires[-1] is messages[-1].wire:
             self._final_length, self._final_digest = len(conversation), conversation.prefix_digest()

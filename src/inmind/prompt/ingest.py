@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 from inmind.core.encoding import digest_of
@@ -28,9 +29,10 @@ from inmind.core.messages.cache_control import (
 from inmind.core.messages.model import Format, Image, Message, Opaque, Part, PromptHead, Wire
 from inmind.errors import InvalidInput, KeyReused
 from inmind.history import Conversation, ConversationEntry, EntriesByRange, History, find_appended, match_messages
+from inmind.history.threads import find_position
 from inmind.history.view import View
 from inmind.prompt.state import PromptState, System
-from inmind.prompt.templates import strip_memory, strip_tail
+from inmind.prompt.templates import memory_text, strip_memory, strip_tail
 
 
 @frozen
@@ -43,18 +45,23 @@ class PrepareInput:
     """Number of leading messages that are the system prompt."""
     wires: Sequence[Any] | None
     """The messages after those; None to use the history in the journal."""
+    thread: str = ""
+    """The reply or conversation at the provider that the messages continue."""
+    held_count: int = 0
+    """Number of messages of the conversation that the provider holds in the thread. The list does not have them."""
 
     @classmethod
-    def of(cls, messages: Any, system: Any, tools: Any, fmt: Format) -> PrepareInput:
+    def of(cls, messages: Any, system: Any, tools: Any, fmt: Format, thread: Any = None) -> PrepareInput:
+        thread = _check_thread(thread, fmt)
         if messages is None:
-            return cls(system, tools, 0, None)
+            return cls(system, tools, 0, None, thread)
         wires = _require_list(messages, "messages")
         if fmt.rules.has_instructions:
             wires = [wire for wire in wires if not _is_memory(wire, fmt)]
         leading = (i for i, wire in enumerate(wires) if not (is_object(wire) and fmt.is_system(wire)))
         system_count = next(leading, len(wires))
-        if system_count and system is not None and fmt.rules.has_instructions:
-            return cls(system, tools, 0, wires)
+        if system_count and (system is not None or thread) and fmt.rules.has_instructions:
+            return cls(system, tools, 0, wires, thread)
         if system_count and system is not None:
             raise InvalidInput(field="system", value=system, expected="None, since messages begin with a system prompt")
         return cls(
@@ -62,7 +69,23 @@ class PrepareInput:
             tools,
             system_count,
             wires[system_count:] if system_count else wires,
+            thread,
         )
+
+
+def continue_thread(inputs: PrepareInput, conversation: Conversation, fmt: Format) -> PrepareInput:
+    """Return the input with the number of messages that the provider holds.
+
+    Results of memory tools that the provider does not hold yet come before the new messages.
+    """
+    if not inputs.thread:
+        return inputs
+    new = None if inputs.wires is None else [_plain(wire) for wire in copy_messages(inputs.wires, fmt)]
+    position = find_position(conversation, inputs.thread, new)
+    unsent = conversation.wires[position.held_count : position.end]
+    if new is None or inputs.wires is None or new[: len(unsent)] == unsent:
+        return replace(inputs, held_count=position.held_count)
+    return replace(inputs, held_count=position.held_count, wires=[*unsent, *inputs.wires])
 
 
 def ingest_events(
@@ -135,15 +158,15 @@ def copy_json_value(value: Any, field: str) -> Any:
     return value
 
 
-def message_draft(wire: Wire, fmt: Format, *, is_memory_reply: bool = False) -> Draft:
+def message_draft(wire: Wire, fmt: Format, *, is_memory_reply: bool = False, reply_id: str = "") -> Draft:
     """Return the event of a message with origin and trust.
 
-    `is_memory_reply`: result of a memory tool.
+    `is_memory_reply`: result of a memory tool. `reply_id`: the provider's id of the reply that it is from.
     """
     message = fmt.read(wire)
     origin = Origin.TOOL if message.results else _ORIGINS[message.role]
     mixed = bool(message.results) and len(message.results) < len(message.parts)
-    payload = MessageAdded(wire=wire, format=fmt.name, from_memory=is_memory_reply)
+    payload = MessageAdded(wire=wire, format=fmt.name, from_memory=is_memory_reply, reply_id=reply_id)
     return Draft(payload=payload, origin=origin, trust=Trust.DATA if mixed else None)
 
 
@@ -219,24 +242,33 @@ def _new_message_drafts(history: History, inputs: PrepareInput, fmt: Format) -> 
     conversation = history.messages
     if inputs.wires is None:
         return []
-    added = find_appended(conversation, inputs.wires)
+    held = conversation.wires[: inputs.held_count]
+    added = find_appended(conversation, [*held, *inputs.wires] if held else inputs.wires)
     if added is None:
-        added = find_appended(conversation, [without_marks(wire) if is_object(wire) else wire for wire in inputs.wires])
+        unmarked = [without_marks(wire) if is_object(wire) else wire for wire in inputs.wires]
+        added = find_appended(conversation, [*held, *unmarked])
     if added is not None:
-        fresh = copy_messages(added, fmt, first_index=inputs.system_count + len(conversation))
-        return [message_draft(strip_tail(without_marks(wire)), fmt) for wire in fresh]
+        fresh = copy_messages(added, fmt, first_index=inputs.system_count + len(conversation) - len(held))
+        return [message_draft(_plain(wire), fmt) for wire in fresh]
     # An edit, cache marks, objects of a provider's client, or a list made from our last prompt.
-    host_wires = [
-        strip_tail(without_marks(wire)) for wire in copy_messages(inputs.wires, fmt, first_index=inputs.system_count)
-    ]
-    restored = _restore_compacted(_restore_archived(host_wires, history), conversation, fmt)
-    sync = match_messages(conversation, _replace_copies(restored, conversation, fmt))
+    host_wires = [_plain(wire) for wire in copy_messages(inputs.wires, fmt, first_index=inputs.system_count)]
+    if held:
+        messages = [*held, *host_wires]
+    else:
+        restored = _restore_compacted(_restore_archived(host_wires, history), conversation, fmt)
+        messages = _replace_copies(restored, conversation, fmt)
+    sync = match_messages(conversation, messages)
     answered = {entry.digest for entry in conversation if entry.is_memory_reply}
     drafts = [message_draft(wire, fmt, is_memory_reply=digest_of(wire) in answered) for wire in sync.inserted]
     if sync.has_edit:
         spliced = HistorySpliced(sync.start, sync.stop, len(sync.inserted))
         drafts.append(Draft(payload=spliced, origin=Origin.OPERATOR))
     return drafts + [message_draft(wire, fmt) for wire in sync.appended]
+
+
+def _plain(wire: Wire) -> Wire:
+    """A message as it is stored: without cache marks and without our tail."""
+    return strip_tail(without_marks(wire))
 
 
 def _restore_archived(messages: Sequence[Wire], history: History) -> list[Wire]:
@@ -325,7 +357,11 @@ def _parse_system(inputs: PrepareInput, state: PromptState, fmt: Format) -> Syst
         system = to_plain(inputs.system, "system")
         check_json(system, "system")
         fmt.check_system(system, field="system")
-    if not isinstance(system, str):
+    if isinstance(system, str):
+        # A request in a thread has memory at the end of its system prompt.
+        memory = memory_text(state.wording, state.blocks) if state.last_prompt.thread else ""
+        system = system.removesuffix(memory).removesuffix("\n\n") if memory and system.endswith(memory) else system
+    else:
         system = [item for given in system if (item := strip_memory(given)) is not None]
     return system or None
 
@@ -350,6 +386,14 @@ def _refuse_duplicate_names(tools: Sequence[Wire]) -> None:
     """Providers require unique names, and a layer's tool may have the name of a host tool."""
     if duplicates := sorted(name for name, count in Counter(tool_names(tools)).items() if count > 1):
         raise InvalidInput(field="tools", value=duplicates, expected="unique tool names, including tools of layers")
+
+
+def _check_thread(thread: Any, fmt: Format) -> str:
+    if not isinstance(thread, str | None):
+        raise InvalidInput(field="thread", value=thread, expected="the id of a reply or of a conversation")
+    if thread and not fmt.rules.has_threads:
+        raise InvalidInput(field="thread", value=thread, expected="None, or the format responses")
+    return thread or ""
 
 
 def _nested_name(tool: Wire, kind: str) -> object:

@@ -93,6 +93,10 @@ class PlanInput:
     meter: TokenMeter
     turn_messages: Callable[[], Sequence[TurnMessage]]
     """The conversation as compaction sees it; read only if the meter names its largest messages."""
+    held_tokens: int = 0
+    """Tokens of the messages that the provider holds in a thread."""
+    in_other_thread: bool = False
+    """The thread does not continue the previous prompt, so the changes in that prompt are not in it."""
     now: datetime
 
 
@@ -133,13 +137,13 @@ def plan_prompt(inputs: PlanInput) -> PromptPlan:
         },
         costs=AnchorCosts(
             anchored_tokens=tokens["guide"] + sum(_block_tokens(block, meter) for block in state.blocks),
-            cached_history_tokens=meter.count_view(conversation, view, shared_wires),
+            cached_history_tokens=inputs.held_tokens + meter.count_view(conversation, view, shared_wires),
             change_tokens=_change_tokens(state, meter, kept),
             tail_tokens_since_anchor=state.tail_tokens_since_anchor,
             max_memory_tokens=tokens["guide"] + memory_room,
             tail_frame_tokens=meter.count(changes_text(state.wording, ".")),
             has_tail_carrier=view.carrier is not None,
-            history_rewritten=state.compacted or (state.spliced and not shared_wires),
+            history_rewritten=state.compacted or inputs.in_other_thread or (state.spliced and not shared_wires),
         ),
     )
     trust = min((layer_text.trust for _, layer_text in layer_texts), default=Trust.OPERATOR)

@@ -29,7 +29,7 @@ def rebuild_prompt(
     """Return the prompt prepared on this state, with a report counted by the current counter."""
     call, meter = state.calls + 1, TokenMeter(counter)
     history = ViewBuilder()
-    view = history.build(conversation, prepared.format)
+    view = history.build(conversation, prepared.format, in_thread=bool(prepared.thread))
     rendered = render(state, conversation, prepared, view, history.copy_wires(view), CopyCache())
     if rendered.digest != prepared.digest:
         raise PromptNotRebuilt(call=call, sent=prepared.digest, rebuilt=rendered.digest)
@@ -50,7 +50,7 @@ def rebuild_prompt(
 def explain_prompt(
     state: PromptState, conversation: Conversation, prepared: PromptPrepared, *, counter: Counter
 ) -> Explanation:
-    view = ViewBuilder().build(conversation, prepared.format)
+    view = ViewBuilder().build(conversation, prepared.format, in_thread=bool(prepared.thread))
     correct = state.calibration.correct
     tokens = count_tokens(state, conversation, view, TokenMeter(counter), prepared.room or prepared.window)
     return explain(state.calls + 1, state, conversation, view, {part: correct(size) for part, size in tokens.items()})

@@ -81,11 +81,13 @@ def render(
     carried = format.add_tail(wires, tail) if tail else None
     tools = copies.get(state.tools_digest, state.all_tools)
     system = copies.get(state.system_digest, state.system_in(prepared.format))
-    head = PromptHead(system=system, memory=memory, memory_index=prepared.memory_index)
+    in_thread = bool(prepared.thread)
+    head = PromptHead(system=system, memory=memory, memory_index=prepared.memory_index, in_thread=in_thread)
     request = format.request(head, wires if carried is None else carried, tools)
     names = (state.system_digest, state.tools_digest, view.digest, str(view.carrier))
     marks = [to_json(prepared.cache_marks)] if prepared.cache_marks else []
     marks += [str(prepared.memory_index)] if prepared.memory_index else []
+    marks += ["in a thread"] if in_thread else []
     changes = [to_json(added)] if added else []
     name = digest(RENDERING_VERSION, prepared.format, memory, *names, tail, *marks, *changes)
     return RenderedPrompt(request, digest=name, memory=memory)

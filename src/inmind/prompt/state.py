@@ -35,7 +35,9 @@ class LastPrompt:
     message_count: int = 0
     """Leading messages of the conversation that were in it and are unchanged."""
     counted_tokens: int = 0
-    """Size by our count, which the provider's usage report corrects."""
+    """Size by our count, which the provider's usage report corrects. 0 in a thread: the report counts all of it."""
+    thread: str = ""
+    """The thread that it continued."""
 
 
 @frozen
@@ -193,6 +195,7 @@ class PromptState:
                 list(self.last_prompt.prefix_digests),
                 self.last_prompt.message_count,
                 self.last_prompt.counted_tokens,
+                self.last_prompt.thread,
             ],
             "ledger": self.token_usage.freeze(),
             "usage": asdict(self.usage) if self.usage else None,
@@ -201,7 +204,7 @@ class PromptState:
 
     @classmethod
     def thaw(cls, frozen: Mapping[str, Any]) -> PromptState:
-        digests, messages, counted = frozen["sent"]
+        digests, messages, counted, thread = frozen["sent"]
         tail, sources, tail_tokens, spliced, compacted = frozen["tail"]
         factor, samples = frozen["calibration"]
         (system_format, system), (tools, layer_tools) = frozen["system"], frozen["tools"]
@@ -229,7 +232,7 @@ class PromptState:
             compacted=compacted,
             calls=frozen["calls"],
             last_call_at=from_microseconds(frozen["asked"]) if frozen["asked"] is not None else None,
-            last_prompt=LastPrompt(prefix_digests=tuple(digests), message_count=messages, counted_tokens=counted),
+            last_prompt=LastPrompt(tuple(digests), messages, counted, thread),
             token_usage=Usage(**frozen["ledger"]),
             usage=UsageReported(**frozen["usage"]) if frozen["usage"] else None,
             calibration=Calibration(factor=factor, samples=samples),
@@ -239,6 +242,8 @@ class PromptState:
         """Return the state after messages were removed, inserted or replaced by stubs."""
         payload = event.payload
         last_prompt = replace(self.last_prompt, message_count=min(self.last_prompt.message_count, common_length))
+        if isinstance(payload, Compacted) and payload.is_thread:  # the provider has the changes with their messages
+            return replace(self, last_prompt=last_prompt, changes=(), earlier_blocks=None)
         removed = isinstance(payload, Compacted) or (
             isinstance(payload, HistorySpliced) and payload.stop > payload.start
         )
@@ -257,7 +262,8 @@ class PromptState:
         last_prompt = LastPrompt(
             prefix_digests=self.prefix_digests(prepared.format),
             message_count=messages - prepared.messages_after_tail,
-            counted_tokens=prepared.used,
+            counted_tokens=0 if prepared.thread else prepared.used,
+            thread=prepared.thread,
         )
         return replace(
             self,

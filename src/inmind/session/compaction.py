@@ -22,7 +22,7 @@ from inmind.documents.overview.maintain import overview_updates
 from inmind.errors import Conflict, ModelFailed, NotFound, SummaryRefused
 from inmind.history import ActiveCompaction, History
 from inmind.history.compaction.build import CompactionPlan, build_compaction
-from inmind.history.compaction.by_provider import ProviderItems, compaction_by_provider
+from inmind.history.compaction.by_provider import ProviderItems, compaction_by_provider, thread_events
 from inmind.history.compaction.message_records import MessageRecords
 from inmind.history.compaction.policy import Summarizer
 from inmind.history.compaction.report import CompactionReport, CompactionUndoReport
@@ -190,19 +190,25 @@ class Compactor:
             undone += undo
         return undone
 
-    def by_provider(self, state: SessionState, drafts: Sequence[Draft], now: datetime, format: str) -> list[Draft]:
+    def by_provider(
+        self, state: SessionState, drafts: Sequence[Draft], now: datetime, format: str, *, held_count: int
+    ) -> list[Draft]:
         """Events for the provider's own compaction in the conversation; usually none.
 
         The conversation is that after these drafts. A compaction of another provider ends: its item cannot be sent.
+        `held_count`: number of messages that the provider holds in a thread.
         """
         state = self._stream.preview(state, state.seq, drafts, now) if drafts else state
+        events = thread_events(state.history, held_count, format, messages=self.messages, meter=self._meter)
+        state = self._stream.preview(state, state.seq, events, now) if events else state
         item = self._provider_items.last(state.conversation, format)
-        active = [one for one in state.history.compactions if one.payload.provider_item]
+        active = [one for one in state.history.compactions if one.payload.provider_item and not one.payload.is_thread]
         sendable = {entry.seq for entry in state.conversation if entry.format == format} if active else ()
         ended = [one for one in active if one.payload.provider_item not in sendable]
-        events = [Draft(payload=CompactionUndone(one.seq), origin=Origin.OPERATOR) for one in reversed(ended)]
+        undone = [Draft(payload=CompactionUndone(one.seq), origin=Origin.OPERATOR) for one in reversed(ended)]
+        events += undone
         if item is not None and all(one.payload.provider_item != item.seq for one in active):
-            history = (self._stream.preview(state, state.seq, events, now) if events else state).history
+            history = (self._stream.preview(state, state.seq, undone, now) if undone else state).history
             request, messages = self._current_request(history), self.messages(history)
             events += compaction_by_provider(history, messages, item, request=request, meter=self._meter)
         return events

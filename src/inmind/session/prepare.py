@@ -14,11 +14,11 @@ from inmind.core.events.prompt import AnchorMoved, PromptPrepared
 from inmind.core.messages.model import Format
 from inmind.errors import ContextOverflow
 from inmind.history import Conversation
-from inmind.history.compaction.by_provider import memory_index
+from inmind.history.compaction.by_provider import held_tokens, memory_index
 from inmind.history.compaction.report import describe_left_out
 from inmind.history.token_meter import TokenMeter
 from inmind.history.view import View, ViewBuilder
-from inmind.prompt.ingest import PrepareInput, cache_marks, ingest_events
+from inmind.prompt.ingest import PrepareInput, cache_marks, continue_thread, ingest_events
 from inmind.prompt.layers.base import Layer, LayerText
 from inmind.prompt.plan import PlanInput, PromptPlan, plan_prompt
 from inmind.prompt.pressure import measure_pressure
@@ -88,6 +88,11 @@ class PromptPreparer:
         prompt, view = done.result
         self._last_prompt = _LastPrompt(prompt.call, done.appended.last, view)
         return CommitResult(done.appended, prompt, done.events)
+
+    def refresh(self) -> None:
+        """Read what other writers have added to the resource and to the parents of the session."""
+        self._resource.refresh()
+        self._layer_calls.refresh_ancestors()
 
     def preview(self, state: SessionState, now: datetime, *, inputs: PrepareInput, fmt: Format) -> PromptPreview:
         """Compute the next prompt without committing anything."""
@@ -168,11 +173,12 @@ class PromptPreparer:
 
     def _intake(self, state: SessionState, now: datetime, inputs: PrepareInput, fmt: Format) -> DerivedEvents:
         """Events for the host's input, and the events derived from them."""
+        inputs = continue_thread(inputs, state.conversation, fmt)
         layer_tools = self._layer_calls.tools(fmt)
         memory_tools = tool_schemas(self._config.layers, fmt.name) if self._config.memory_tools else []
         drafts = ingest_events(state.prompt, state.history, inputs, [*layer_tools, *memory_tools], fmt)
         drafts += self._compactor.undone_by_edits(state, drafts, now)
-        drafts += self._compactor.by_provider(state, drafts, now, fmt.name)
+        drafts += self._compactor.by_provider(state, drafts, now, fmt.name, held_count=inputs.held_count)
         derived_events, resource_events = self._deriver.derive(state, now, drafts)
         return DerivedEvents([*drafts, *derived_events], resource_events)
 
@@ -192,9 +198,9 @@ class PromptPreparer:
         """
         drafts, resource_events = self._intake(state, now, inputs, fmt)
         state = self._stream.preview(state, state.seq, drafts, now)
-        view = self._view.build(state.history.sent, fmt.name)
+        view = self._view.build(state.history.sent, fmt.name, in_thread=bool(inputs.thread))
         layer_texts = self._layer_calls.recall(state, now)
-        planned = self._plan(state, view, layer_texts, now, compacted=compacted)
+        planned = self._plan(state, view, layer_texts, now, thread=inputs.thread, compacted=compacted)
         state = self._stream.preview(state, state.seq, planned.drafts, now)
         wires = self._view.copy_wires(view)
         shown_versions = self._layer_calls.fully_shown_documents(state, planned, layer_texts)
@@ -203,6 +209,7 @@ class PromptPreparer:
             cache_marks=cache_marks(inputs, state.conversation, view),
             shown_versions=shown_versions,
             memory_index=memory_index(state.history, view),
+            thread=inputs.thread,
         )
         rendered = render(state.prompt, state.history.sent, prepared, view, wires, self._copies)
         draft = Draft(payload=replace(prepared, digest=rendered.digest), origin=Origin.OPERATOR)
@@ -224,6 +231,7 @@ class PromptPreparer:
         layer_texts: Sequence[tuple[Layer, LayerText]],
         now: datetime,
         *,
+        thread: str,
         compacted: bool,
     ) -> PromptPlan:
         """Plan the prompt, or raise _CompactionDue."""
@@ -236,6 +244,8 @@ class PromptPreparer:
             limits=self._limits,
             meter=self._meter,
             turn_messages=partial(self._compactor.messages, state.history),
+            held_tokens=held_tokens(state.history),
+            in_other_thread=bool(thread) and not _continues_last_prompt(state, thread),
             now=now,
         )
         try:
@@ -265,6 +275,13 @@ class PromptPreparer:
         """Number of the event of the previous prompt; read from the store only if it is needed."""
         known = self._last_prompt.call == state.prompt.calls or not state.history.compactions
         return self._last_prompt.seq if known else self._prompts.last_prepared(until=state.seq)
+
+
+def _continues_last_prompt(state: SessionState, thread: str) -> bool:
+    """True if a thread holds the previous prompt and ends with its recorded reply."""
+    last_held = next((one.payload.provider_item for one in state.history.compactions if one.payload.is_thread), 0)
+    reply_id = next((entry.reply_id for entry in reversed(state.conversation[:]) if entry.seq == last_held), "")
+    return bool(reply_id) and thread in (reply_id, state.prompt.last_prompt.thread)
 
 
 MAX_COMPACTIONS_PER_PROMPT = 3

@@ -205,7 +205,8 @@ class ReplyExecutor:
         """
         already_applied = resource is not None
         fmt = FORMATS[reply.format]
-        messages = [message_draft(wire, fmt) for wire in reply.wires]
+        reply_id = reply.id if fmt.rules.has_threads else ""
+        messages = [message_draft(wire, fmt, reply_id=reply_id) for wire in reply.wires]
         after_reply = self._stream.preview(state, state.seq, messages, now)
         knowledge = CallerKnowledge.by_prompt(state_at_prompt)
         batch = ToolCallBatch(after_reply, resource or self._runner.resource_version, knowledge)

@@ -65,19 +65,20 @@ class Session(SessionReader):
         system: str | Sequence[Any] | None = None,
         tools: Sequence[Any] | None = None,
         format: str = "openai",
+        thread: str | None = None,
         key: str | None = None,
     ) -> Prompt:
         """Return the next prompt to send to the model.
 
         `messages` is the host's complete list; new messages in it are recorded. Without it, the history in the journal
-        is used. The prompt is committed before it is returned, so it can be explained and rebuilt later.
+        is used. `thread`: id of a reply or conversation that OpenAI holds; `messages` are then only those after it. The
+        prompt is committed before it is returned, so it can be explained and rebuilt later.
         """
         fmt = get_format(format)
-        inputs = PrepareInput.of(messages, system, tools, fmt)
-        checked_key = key_for(key, "prepare", format, messages, system, tools)
+        inputs = PrepareInput.of(messages, system, tools, fmt, thread)
+        checked_key = key_for(key, "prepare", format, messages, system, tools, *([thread] if thread else []))
         self._views.read_edits()
-        self._resource.refresh()
-        self._parts.layer_calls.refresh_ancestors()
+        self._parts.preparer.refresh()
         done = self._parts.preparer.prepare(inputs, fmt, self._views.notices(), checked_key)
         self._views.publish(done.events)
         if done.result is None:
@@ -92,6 +93,7 @@ class Session(SessionReader):
         system: str | Sequence[Any] | None = None,
         tools: Sequence[Any] | None = None,
         format: str = "openai",
+        thread: str | None = None,
     ) -> PromptPreview:
         """Return what `prepare` would return now, with its explanation.
 
@@ -100,10 +102,9 @@ class Session(SessionReader):
         A compaction that `prepare` would run first is included, with an extracted summary: no model is called.
         """
         fmt = get_format(format)
-        inputs = PrepareInput.of(messages, system, tools, fmt)
+        inputs = PrepareInput.of(messages, system, tools, fmt, thread)
         self._views.read_edits()
-        self._resource.refresh()
-        self._parts.layer_calls.refresh_ancestors()
+        self._parts.preparer.refresh()
         return self._stream.dry_run(partial(self._parts.preparer.preview, inputs=inputs, fmt=fmt))
 
     def record(

@@ -16,6 +16,7 @@ from inmind.core.events.documents import DocumentWritten
 from inmind.core.events.prompt import PromptPrepared, UsageReported
 from inmind.core.events.session import (
     ChildMerged,
+    Compacted,
     CompactionUndone,
     MessageAdded,
     SessionImported,
@@ -108,7 +109,7 @@ class SessionState:
 class SessionFold:
     """Folds a session's stream."""
 
-    version = 8
+    version = 9
 
     def __init__(self, stream: str) -> None:
         self._stream = stream
@@ -128,6 +129,7 @@ class SessionFold:
             and event.starts_batch
             and not _is_overview_upkeep(event)
             and not is_file_edit(event)
+            and not (isinstance(payload, Compacted) and payload.is_thread)
         ):
             undo_target = event.seq - 1
         merged_children = state.merged_children

@@ -113,6 +113,8 @@ class PromptPrepared(EventPayload):
     """Tokens that the window had for memory and history; 0 in older prompts, whose meter compares all with the window.
     """
     room_used: int = 0
+    thread: str = ""
+    """The reply or conversation that the prompt continues, if the provider holds the messages before."""
 
     def __post_init__(self) -> None:
         coerce_pairs(self, "largest", "shown_versions")

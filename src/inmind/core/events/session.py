@@ -11,6 +11,9 @@ from inmind.core.frozen import frozen
 ShownVersions = tuple[tuple[str, str], ...]
 """Pages, and the scratchpad, each with the event that wrote the version that was shown."""
 
+THREAD = "thread"
+"""Strategy of a compaction whose messages the provider holds."""
+
 
 @frozen
 class SessionOpened(EventPayload):
@@ -53,6 +56,8 @@ class MessageAdded(EventPayload):
     """True for memory's own result of a tool call. A host that was not shown the call does not have this message."""
     shown_versions: ShownVersions = ()
     """Documents that the model has seen in full after this message, and had not before."""
+    reply_id: str = ""
+    """The provider's id of the reply that this message is from. A thread that the provider holds continues from it."""
 
     def __post_init__(self) -> None:
         coerce_pairs(self, "shown_versions")
@@ -121,7 +126,8 @@ class Compacted(EventPayload):
     left_out: tuple[RetainedItem, ...] = ()
     """Retained items for which there was no room. They are only in the archive from now on."""
     provider_item: int = 0
-    """The message with the provider's own compaction, which is sent instead. 0 if inmind compacted."""
+    """The message with the provider's own compaction, which is sent instead; in a thread, the last message that the
+    provider holds. 0 if inmind compacted."""
     summary: str = ""
     """The summary of all removed messages: the model's, or extracted. The stub has it if the strategy is summarize."""
 
@@ -130,6 +136,11 @@ class Compacted(EventPayload):
         object.__setattr__(self, "archives", tuple(self.archives))
         object.__setattr__(self, "items", tuple(RetainedItem(*item) for item in self.items))
         object.__setattr__(self, "left_out", tuple(RetainedItem(*item) for item in self.left_out))
+
+    @property
+    def is_thread(self) -> bool:
+        """True if the provider holds the messages in a thread and gives them to the model itself."""
+        return self.strategy == THREAD
 
 
 @frozen

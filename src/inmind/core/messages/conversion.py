@@ -124,13 +124,14 @@ def _keep_own_parts(parts: Iterable[P], format: Format, entry: int, left_out: li
 
 
 def drop_unpaired_opaque(
-    items: list[OutgoingMessage], demands: FormatRules
+    items: list[OutgoingMessage], demands: FormatRules, *, in_thread: bool = False
 ) -> tuple[list[OutgoingMessage], list[OmittedPart]]:
     """Keep an opaque request and its answer only together: neither half can be written by us.
 
-    Items that lead to a dropped one are dropped too, and so are those that lead to nothing.
+    Items that lead to a dropped one are dropped too, and so are those that lead to nothing. In a thread, an answer is
+    kept: the provider holds its request.
     """
-    unpaired = _unpaired(items)
+    unpaired = _unpaired(items, in_thread=in_thread)
     stray: set[int] = set()
     follows = False
     for at in range(len(items) - 1, -1, -1):
@@ -154,7 +155,7 @@ def _is_prefix(message: Message, demands: FormatRules) -> bool:
     return any(isinstance(part, Opaque) and part.kind in demands.opaque_prefixes for part in message.parts)
 
 
-def _unpaired(items: Sequence[OutgoingMessage]) -> set[int]:
+def _unpaired(items: Sequence[OutgoingMessage], *, in_thread: bool) -> set[int]:
     """Indexes of items with a request that is not answered, or an answer without a request."""
     waiting: dict[str, int] = {}
     unpaired: set[int] = set()
@@ -162,7 +163,7 @@ def _unpaired(items: Sequence[OutgoingMessage]) -> set[int]:
         for part in item.message.parts:
             if not isinstance(part, Opaque):
                 continue
-            if part.answered_id and waiting.pop(part.answered_id, None) is None:
+            if part.answered_id and waiting.pop(part.answered_id, None) is None and not in_thread:
                 unpaired.add(at)
             if part.request_id in waiting:
                 unpaired.add(waiting[part.request_id])

@@ -136,6 +136,8 @@ class PromptHead:
     """Guide and anchored memory blocks as one text; empty if there is nothing to add."""
     memory_index: int = 0
     """Number of messages before memory, if it is one of the messages."""
+    in_thread: bool = False
+    """The provider keeps the messages of this request, so memory is outside of them."""
 
 
 @frozen(kw_only=True)
@@ -153,6 +155,8 @@ class FormatRules:
     assistant_images: bool = False
     has_instructions: bool = False
     """The system prompt has its own field, in addition to leading system messages."""
+    has_threads: bool = False
+    """A request can continue messages that the provider holds, with a system prompt and tools as in any other."""
     opaque_prefixes: frozenset[str] = frozenset()
     """Opaque kinds that must be followed by an item of the assistant."""
     text_type: str = "text"

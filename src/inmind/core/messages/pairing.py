@@ -48,17 +48,20 @@ class ProviderList:
     repairs: tuple[str, ...]
 
 
-def to_provider_list(messages: Sequence[ParsedMessage], format: Format, *, is_start: bool = True) -> ProviderList:
+def to_provider_list(
+    messages: Sequence[ParsedMessage], format: Format, *, is_start: bool = True, in_thread: bool = False
+) -> ProviderList:
     """Return the messages as a list that the provider accepts. Pure; valid input is unchanged.
 
-    `is_start` is False for messages that continue others, which were processed before and needed no repair.
+    `is_start` is False for messages that continue others, which were processed before and needed no repair. In a thread
+    a result may answer a call that only the provider holds.
     """
     demands = format.rules
     if all(_needs_no_repair(one, format) for one in messages) and not (is_start and demands.user_first):
         return ProviderList(wires=[one.wire for one in messages], left_out=(), repairs=())
     items, left_out, repaired = convert_messages(messages, format)
-    items, unpaired = drop_unpaired_opaque(items, demands)
-    items, answers, orphans = _drop_orphan_results(items)
+    items, unpaired = drop_unpaired_opaque(items, demands, in_thread=in_thread)
+    items, answers, orphans = _drop_orphan_results(items, in_thread=in_thread)
     items, renamed = _make_ids_unique(items, answers, demands)
     items, retyped = _match_result_kinds(items, answers, demands)
     if demands.result_position == "anywhere":
@@ -120,10 +123,10 @@ def _match_results(items: Sequence[OutgoingMessage]) -> tuple[_ResultToCall, dic
 
 
 def _drop_orphan_results(
-    items: list[OutgoingMessage],
+    items: list[OutgoingMessage], *, in_thread: bool
 ) -> tuple[list[OutgoingMessage], _ResultToCall, list[OmittedPart]]:
     answers, orphans = _match_results(items)
-    if not orphans:
+    if not orphans or in_thread:
         return items, answers, []
     left_out: list[OmittedPart] = []
     kept: list[OutgoingMessage] = []

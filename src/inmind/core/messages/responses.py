@@ -67,6 +67,7 @@ class OpenAIResponses:
         unique_ids="open",
         custom_results=True,
         has_instructions=True,
+        has_threads=True,
         opaque_prefixes=frozenset({"reasoning"}),
         text_type="input_text",
         compaction_keeps_users=True,
@@ -168,12 +169,15 @@ class OpenAIResponses:
 
     def request(self, head: PromptHead, wires: Sequence[Wire], tools: Sequence[Wire] | None) -> dict[str, Any]:
         request: dict[str, Any] = {}
-        if isinstance(head.system, str):
-            request["instructions"] = head.system
+        instructions = head.system if isinstance(head.system, str) else None
+        if head.in_thread and head.memory:
+            instructions = f"{instructions}\n\n{head.memory}" if instructions else head.memory
+        if instructions is not None:
+            request["instructions"] = instructions
         system = [] if head.system is None or isinstance(head.system, str) else list(head.system)
         before, after = wires[: head.memory_index], wires[head.memory_index :]
         text = {"type": "input_text", "text": head.memory}
-        memory = [{"role": "developer", "content": [text]}] if head.memory else []
+        memory = [{"role": "developer", "content": [text]}] if head.memory and not head.in_thread else []
         request["input"] = [*system, *before, *memory, *after]
         if tools:
             request["tools"] = list(tools)

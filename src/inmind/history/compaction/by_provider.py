@@ -1,8 +1,10 @@
-"""Compactions by the provider itself, which its item in the conversation stands for.
+"""Compactions by the provider itself: an item in the conversation, or a thread.
 
 The item is opaque and only its provider reads it, so it never is the only copy: the messages before it stay in the
 journal. They are not sent, since the model does not see them, and their retained items move to memory. A prompt in
 another format has no use for the item and sends the messages again.
+
+The provider holds the messages of a thread and adds them to the prompt itself, so they are not sent.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from inmind.core.events.base import Draft, Origin, Trust
-from inmind.core.events.session import Compacted, RetainedItem, Stub
+from inmind.core.events.session import THREAD, Compacted, CompactionUndone, RetainedItem, Stub
 from inmind.core.messages import FORMATS, Message
 from inmind.core.messages.replies import ProviderEdit
 from inmind.history import Conversation, ConversationEntry, History
@@ -82,6 +84,49 @@ def compaction_by_provider(
         provider_item=item.seq,
     )
     return [Draft(payload=compacted, origin=Origin.OPERATOR, sources=(item.id,), trust=Trust.DATA)]
+
+
+def thread_events(
+    history: History,
+    held_count: int,
+    format: str,
+    *,
+    messages: Callable[[History], Sequence[TurnMessage]],
+    meter: TokenMeter,
+) -> list[Draft]:
+    """Return the event for a thread that the provider holds; usually none.
+
+    It holds the first messages of the conversation. With `held_count` 0 the request continues no thread: the one before
+    ends, and its messages are sent again.
+    """
+    threads = [one for one in history.compactions if one.payload.is_thread]
+    entries = history.messages[:held_count]
+    last = entries[-1] if entries else None
+    if last is None:
+        return [Draft(payload=CompactionUndone(one.seq), origin=Origin.OPERATOR) for one in threads]
+    if [one.payload.provider_item for one in threads] == [last.seq]:
+        return []
+    held_seqs, sent = {entry.seq for entry in entries}, messages(history)
+    places = tuple(place for place, one in enumerate(sent) if one.seq in held_seqs)
+    # The model sees the last request in the thread, so memory does not repeat it.
+    kept, dropped = retained_items(history, sent, CompactionSelection(runs=(places,)), meter, request=None)
+    compacted = Compacted(
+        target="conversation",
+        reason=BY_PROVIDER,
+        strategy=THREAD,
+        stubs=(Stub(history.ranges_of(held_seqs), (), format),),
+        messages=held_count,
+        tokens=held_tokens(history) + sum(sent[place].tokens for place in places),
+        items=tuple(kept),
+        left_out=tuple(one for one in dropped if one not in history.dropped),
+        provider_item=last.seq,
+    )
+    return [Draft(payload=compacted, origin=Origin.OPERATOR, sources=(last.id,), trust=Trust.DATA)]
+
+
+def held_tokens(history: History) -> int:
+    """Tokens of the messages that the provider holds in a thread."""
+    return sum(one.payload.tokens for one in history.compactions if one.payload.is_thread)
 
 
 def clearing_by_provider(edit: ProviderEdit) -> Draft:
