@@ -97,6 +97,8 @@ class Provider:
         self.requests: list[ReceivedRequest] = []
         self.failures: list[BaseException] = []
         """Errors inside of this server, which no client can see."""
+        self.threads: dict[str, list[Json]] = {}
+        """Items that it holds, by the ids of responses and conversations."""
         self._script: deque[Answer | Callable[[Json], Answer]] = deque()
         self._answered = 0
         self._lock = threading.Lock()
@@ -187,11 +189,19 @@ class _Handler(BaseHTTPRequestHandler):
         self._provider.requests.append(
             ReceivedRequest(path, body, {name.lower(): value for name, value in self.headers.items()})
         )
-        wrong = protocol.faults(body)
+        thread = _thread_of(body)
+        held = self._provider.threads.get(thread, [])
+        wrong = protocol.faults({**body, "input": [*held, *_as_items(body["input"])]} if thread else body)
+        if thread and thread not in self._provider.threads:
+            wrong = [f"Previous response with id {thread!r} not found."]
         if wrong:
             self._send(400, protocol.error("invalid_request_error", "; ".join(wrong)))
             return
         answer, number = self._provider.answer(body)
+        if isinstance(answer, ScriptedReply) and isinstance(protocol, _Responses) and body.get("store") is not False:
+            whole = protocol.whole(answer, number, body)
+            items = [*held, *_as_items(body["input"]), *whole["output"]]
+            self._provider.threads[thread if "conversation" in body else whole["id"]] = items
         if isinstance(answer, ScriptedFailure):
             self._send(answer.status, protocol.error("server_error", answer.message))
         elif body.get("stream"):
@@ -355,8 +365,7 @@ class _Responses:
     roles = frozenset({"system", "developer", "user", "assistant"})
 
     def faults(self, body: Json) -> list[str]:
-        items = body.get("input")
-        listed = [{"role": "user", "content": items}] if isinstance(items, str) else items
+        listed = _as_items(body.get("input"))
         messages = [item for item in listed or () if item.get("type", "message") == "message"]
         wrong = [f"input: no role {item.get('role')!r}" for item in messages if item.get("role") not in self.roles]
         ids = Counter(item["id"] for item in listed or () if "id" in item)
@@ -442,6 +451,7 @@ class _Responses:
             "tools": [],
             "usage": usage if status == "completed" else None,
             "error": {"code": "server_error", "message": "It did not work."} if status == "failed" else None,
+            **({"previous_response_id": before} if (before := body.get("previous_response_id")) else {}),
         }
 
 
@@ -522,6 +532,16 @@ class _Anthropic:
 
     def _reason(self, reply: ScriptedReply) -> str:
         return reply.reason or ("tool_use" if reply.calls else "end_turn")
+
+
+def _thread_of(body: Json) -> str:
+    """The id of the response or conversation that a request continues."""
+    given: Any = body.get("previous_response_id") or body.get("conversation") or ""
+    return given if isinstance(given, str) else given["id"]
+
+
+def _as_items(given: Any) -> list[Json]:
+    return [{"role": "user", "content": given}] if isinstance(given, str) else given
 
 
 def _marks(value: Any) -> Iterator[Json]:

@@ -1332,10 +1332,8 @@ def test_beta_methods_have_memory_too(provider: Provider, session: Session) -> N
     ("resource", "argument"),
     [
         ("chat.completions", {"n": 2}),
-        ("responses", {"previous_response_id": "resp_1"}),
-        ("responses", {"conversation": "conv_1"}),
         ("responses", {"background": True}),
-        ("responses", {"extra_body": {"previous_response_id": "resp_1"}}),
+        ("responses", {"extra_body": {"background": True}}),
         ("beta.messages", {"thread": {"previous_message_id": "msg_1"}}),
     ],
 )

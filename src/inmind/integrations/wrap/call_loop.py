@@ -19,6 +19,7 @@ from inmind.core.messages.replies import Reply, read_partial_reply, read_reply
 from inmind.core.messages.replies.reply import peek
 from inmind.errors import InvalidInput
 from inmind.history import Conversation
+from inmind.history.threads import last_reply_id
 from inmind.integrations.wrap.hidden_rounds import HiddenRounds
 from inmind.integrations.wrap.request_merge import (
     Body,
@@ -43,7 +44,6 @@ log = logging.getLogger("inmind")
 MAX_ROUNDS = 16
 """A model that only calls memory tools is stopped after this many rounds."""
 
-_ONE_CONVERSATION = "the session keeps the conversation, so the provider must not keep another one"
 _JSON_FORMATS = ("json_schema", "json_object")
 
 
@@ -59,6 +59,8 @@ class ApiEndpoint:
     visible_reply: Callable[[IsHidden, Any], VisibleReply]
     adapt_request: Callable[[Body, Mapping[str, Any]], Body]
     """Combines the request to send with the host's arguments, as the provider accepts them."""
+    thread_arguments: tuple[str, ...] = ()
+    """Arguments that name a thread at the provider. The first names a reply, which the next round replaces."""
     allowed_values: Mapping[str, tuple[object, str]] = field(default_factory=dict[str, tuple[object, str]])
     """Arguments for which memory supports only one value, with the text of the error."""
 
@@ -78,11 +80,8 @@ ENDPOINTS = {
         output_format=lambda body: peek(body.get("text"), "format"),
         visible_reply=ResponsesVisibleReply,
         adapt_request=adapt_responses_request,
-        allowed_values={
-            "previous_response_id": (None, f"none: {_ONE_CONVERSATION}"),
-            "conversation": (None, f"none: {_ONE_CONVERSATION}"),
-            "background": (False, "False: memory records the reply as it arrives"),
-        },
+        allowed_values={"background": (False, "False: memory records the reply as it arrives")},
+        thread_arguments=("previous_response_id", "conversation"),
     ),
     "/messages": ApiEndpoint(
         format="anthropic",
@@ -90,7 +89,9 @@ ENDPOINTS = {
         output_format=lambda body: peek(body.get("output_config"), "format"),
         visible_reply=AnthropicVisibleReply,
         adapt_request=adapt_anthropic_request,
-        allowed_values={"thread": (False, f"False (pass thread=False): {_ONE_CONVERSATION}")},
+        allowed_values={
+            "thread": (False, "False (pass thread=False): a thread keeps its first system prompt, which has memory")
+        },
     ),
 }
 """Endpoints by the end of their paths. The beginning depends on the server."""
@@ -123,6 +124,9 @@ class CallLoop:
             self._messages = [{"role": "user", "content": self._messages}]
         handled = (endpoint.messages, endpoint.system, "tools")
         self._other_arguments = {name: value for name, value in body.items() if name not in handled}
+        self._thread = _thread_id(endpoint, body)
+        if self._thread is not None and self._messages is None:
+            self._messages = []
         self._router = _CallRouter()
         self._visible = endpoint.visible_reply(self._is_hidden, None)
         self._round_count = 0
@@ -138,15 +142,19 @@ class CallLoop:
         """The request of the next round.
 
         Every round passes the whole list of messages: several threads may use the session, so its own history may have
-        moved on to another call.
+        moved on to another call. If the provider holds the messages so far, a round passes only the new ones.
         """
-        if self._round_count == 0 and is_list(self._messages):
+        if self._thread is not None:
+            self._set_reply(last_reply_id(self._session.state.conversation, self._thread))
+        elif self._round_count == 0 and is_list(self._messages):
             inputs = PrepareInput.of(self._messages, self._system, self._tools, self._format)
             messages = self._rounds.restore(
                 self._session.state.conversation, inputs.wires or (), self._format, lead=inputs.system_count
             )
             self._messages = [*self._messages[: inputs.system_count], *messages]
-        prompt = self._session.prepare(self._messages, system=self._system, tools=self._tools, format=self._format.name)
+        prompt = self._session.prepare(
+            self._messages, system=self._system, tools=self._tools, format=self._format.name, thread=self._thread
+        )
         self._call = prompt.call
         self._router = self._router_for(prompt.tools or ())
         # Formatted output is meant for a parser, so only the last round may be shown. Whether a round is the last is
@@ -220,9 +228,18 @@ class CallLoop:
             return False
         if _needs_host(reply.wires, self._format):
             return False
-        if self._messages is not None:
+        if self._thread is not None:
+            self._set_reply(reply.id)
+            self._messages = list(recorded.results)
+        elif self._messages is not None:
             self._messages = [*self._messages, *reply.wires, *recorded.results]
         return True
+
+    def _set_reply(self, reply_id: str) -> None:
+        """Continue the thread from this reply. A conversation keeps its name."""
+        argument = self._endpoint.thread_arguments[0]
+        if _without_placeholder(self._other_arguments.get(argument)) is not None:
+            self._thread = self._other_arguments[argument] = reply_id
 
     def _start_next_round(self) -> None:
         if self._shows_last_round_only:
@@ -279,6 +296,16 @@ def _needs_host(wires: Sequence[Wire], fmt: Format) -> bool:
     """True if a reply has requests that only the host can answer, such as approvals."""
     parts = [part for wire in wires for part in fmt.read(wire).parts if isinstance(part, Opaque)]
     return not {part.request_id for part in parts} <= {"", *(part.answered_id for part in parts)}
+
+
+def _thread_id(endpoint: ApiEndpoint, body: Mapping[str, Any]) -> Any:
+    """The id of the reply or conversation at the provider that the host continues.
+
+    None if it continues none.
+    """
+    values = (_without_placeholder(body.get(name)) for name in endpoint.thread_arguments)
+    value = next((value for value in values if value), None)
+    return value if value is None or isinstance(value, str) else peek(value, "id")
 
 
 def _without_placeholder(value: Any) -> Any:

@@ -23,6 +23,7 @@ class ResponsesVisibleReply:
         self._hidden = hidden
         self.usage = self._earlier_usage = earlier_usage
         self._id: Any = None
+        self._previous_id: Any = None
         self._sequence_number: int | None = None
         self._places: dict[int, int | None] = {}
         self._item_count = 0
@@ -35,17 +36,23 @@ class ResponsesVisibleReply:
         return peek(reply, "type") in _FAILURE_EVENTS or peek(reply, "status") == "failed"
 
     def complete_reply(self, reply: Any) -> Any:
-        self._id = self._id or peek(reply, "id")
+        if self._id is None:
+            self._id, self._previous_id = peek(reply, "id"), peek(reply, "previous_response_id")
         items: Sequence[Any] = peek(reply, "output") or ()
         visible_items = [item for item in items if not self._is_hidden(item)]
         self._finished_items = dict(enumerate(visible_items))
         self.usage = add_usage(self._earlier_usage, peek(reply, "usage"))
-        return with_fields(reply, id=self._id, output=[*self._earlier_items, *visible_items], usage=self.usage)
+        # A later round continues the thread from a reply that the host does not know.
+        previous = {"previous_response_id": self._previous_id} if self._previous_id else {}
+        output = [*self._earlier_items, *visible_items]
+        return with_fields(reply, id=self._id, output=output, usage=self.usage, **previous)
 
     def add_chunk(self, chunk: Any) -> list[Any]:
         kind, index = peek(chunk, "type"), peek(chunk, "output_index")
         if kind in _START_EVENTS:
-            self._id = self._id or peek(peek(chunk, "response"), "id")
+            if self._id is None:
+                response = peek(chunk, "response")
+                self._id, self._previous_id = peek(response, "id"), peek(response, "previous_response_id")
             return [] if self._is_later_round else [self._numbered(chunk)]
         if kind in _END_EVENTS:
             self.usage = add_usage(self._earlier_usage, peek(peek(chunk, "response"), "usage"))
