@@ -341,6 +341,24 @@ def test_changes_of_memory_leave_the_cached_thread_as_it_is(provider: Provider, 
     assert mentions == [False, False, False, True, False]
 
 
+@pytest.mark.spec("D3")
+@each_thread
+def test_memory_that_is_replaced_in_the_instructions_outdates_the_changes_in_the_thread(
+    provider: Provider, session: Session, clock: ManualClock, kind: str
+) -> None:
+    """The provider keeps the changes in earlier messages, and the model takes changes for newer than the memory."""
+    host = Host(provider, session, kind)
+    provider.will(*(reply_with("Yes.") for _ in range(5)))
+    for number, line in enumerate(["a website", "a shop", "a blog", "a page", "a page"]):
+        session.write("overview.md", f"- Ada edits {line}.\n")
+        clock.advance(seconds=86_400 if number == 2 else 1)  # the provider's cache is cold after it
+        host.send("Go on.")
+    requests = [json.dumps(request.messages) for request in provider.requests]
+    assert "a blog" in provider.requests[2].body["instructions"]
+    assert ["is out of date" in request for request in requests] == [False, False, True, False, False]
+    assert ["a page" in request for request in requests] == [False, False, False, True, False]
+
+
 @pytest.mark.spec("D10")
 def test_the_usage_of_a_thread_does_not_correct_the_token_count(provider: Provider, session: Session) -> None:
     host = Host(provider, session, "conversation")

@@ -66,6 +66,10 @@ class MemoryChanges:
         return changes_text(wording, self.text, self.new_blocks)
 
 
+MOVED_IN_THREAD = "memory: the one in the instructions is current, all of it in earlier messages is out of date"
+"""Sent when the anchor moves in a thread: the provider keeps earlier messages with the changes in them."""
+
+
 @frozen
 class AnchorDecision:
     """Decision for one call: move the anchor, or send the changes after the last message."""

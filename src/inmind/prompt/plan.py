@@ -23,7 +23,7 @@ from inmind.history import Conversation
 from inmind.history.token_meter import TokenMeter
 from inmind.history.turns import TurnMessage
 from inmind.history.view import View
-from inmind.prompt.anchor import Anchor, AnchorCosts, decide_anchor
+from inmind.prompt.anchor import MOVED_IN_THREAD, Anchor, AnchorCosts, decide_anchor
 from inmind.prompt.budget import LayerDemand, allocate
 from inmind.prompt.layers.base import Layer, LayerText
 from inmind.prompt.meter import (
@@ -93,8 +93,10 @@ class PlanInput:
     meter: TokenMeter
     turn_messages: Callable[[], Sequence[TurnMessage]]
     """The conversation as compaction sees it; read only if the meter names its largest messages."""
+    in_thread: bool = False
+    """The provider holds the messages before the conversation."""
     held_tokens: int = 0
-    """Tokens of the messages that the provider holds in a thread."""
+    """Tokens of those messages."""
     in_other_thread: bool = False
     """The thread does not continue the previous prompt, so the changes in that prompt are not in it."""
     now: datetime
@@ -119,7 +121,9 @@ def plan_prompt(inputs: PlanInput) -> PromptPlan:
     state = replace(state, wording=wording)
     tokens = count_fixed_tokens(state, conversation, view, meter)
     room = count_room(state, limits, tokens)
-    memory_room = _memory_tokens(state, limits, sum(tokens.values()) + max_meta_tokens(state, inputs), meter)
+    note_tokens = meter.count(changes_text(state.wording, MOVED_IN_THREAD)) if inputs.in_thread else 0
+    needed = sum(tokens.values()) + max_meta_tokens(state, inputs) + note_tokens
+    memory_room = _memory_tokens(state, limits, needed, meter)
     blocks = _build_blocks(layer_texts, memory_room, meter)
     cold = is_cache_cold(state, inputs.now, limits.cache_seconds)
     kept = count_kept_changes(state, view)
@@ -147,16 +151,18 @@ def plan_prompt(inputs: PlanInput) -> PromptPlan:
         ),
     )
     trust = min((layer_text.trust for _, layer_text in layer_texts), default=Trust.OPERATOR)
+    changes = decision.changes
     if decision.move_reason:
+        changes = MOVED_IN_THREAD if inputs.in_thread and state.anchor and view.carrier is not None else ""
         sources = tuple(dict.fromkeys(source for block in blocks for source in block.sources))
         moved = AnchorMoved(reason=decision.move_reason, blocks=blocks)
         drafts.append(Draft(payload=moved, origin=Origin.OPERATOR, sources=sources, trust=trust))
         kept = 0
         state = state.with_anchor(Anchor(blocks=blocks, reason=decision.move_reason, seq=0, call=state.calls + 1))
-    elif decision.changes or decision.new_blocks or kept < len(state.changes) or state.tail or state.new_blocks:
+    if changes or decision.new_blocks or kept < len(state.changes) or state.tail or state.new_blocks:
         place = view.carrier
         changed = TailChanged(
-            text=decision.changes,
+            text=changes,
             new_blocks=decision.new_blocks,
             place=place or 0,
             view_digest="" if place is None else view.prefix_digests[place],

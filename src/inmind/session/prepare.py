@@ -244,6 +244,7 @@ class PromptPreparer:
             limits=self._limits,
             meter=self._meter,
             turn_messages=partial(self._compactor.messages, state.history),
+            in_thread=bool(thread),
             held_tokens=held_tokens(state.history),
             in_other_thread=bool(thread) and not _continues_last_prompt(state, thread),
             now=now,
