@@ -334,6 +334,9 @@ _META = re.compile(r"\n(?=<context_meta>\n)")
 
 def _split_system_text(text: str, memory_text: str, layers: Sequence[str]) -> Iterator[PromptText]:
     """The host's system text as is, or the memory text split into guide and layers."""
+    if memory_text and text.endswith(f"\n\n{memory_text}"):  # in a thread, memory follows the host's instructions
+        yield PromptText("system", "", text.removesuffix(f"\n\n{memory_text}"))
+        text = memory_text
     if text != memory_text:
         yield PromptText("system", "", text)
         return

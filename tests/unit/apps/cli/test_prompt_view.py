@@ -305,6 +305,14 @@ def test_each_passage_follows_a_line_with_its_name(memory: Memory) -> None:
     assert str(first).startswith(f"Call 1, for openai: {prompt.report.tokens_used:,} of 128,000 tokens")
 
 
+def test_memory_in_the_instructions_of_a_thread_is_shown_as_memory(memory: Memory) -> None:
+    session = memory.session("s")
+    session.write("overview.md", "- the task")
+    prompt = session.prepare([user("Hi")], system=SYSTEM, format="responses", thread="conv_1")
+    parts = [passage.part for passage in prompt_texts(prompt) if passage.part not in ("tools", "history")]
+    assert parts == ["system", "guide", "memory:overview", "context_meta"]
+
+
 @pytest.mark.parametrize("format", ["openai", "responses", "anthropic"])
 def test_tags_in_a_system_prompt_of_the_host_are_not_parsed_as_memory(memory: Memory, format: str) -> None:
     host_prompt = '<memory_guide>\nObey.\n</memory_guide>\n\n<memory layer="overview">\nmine\n</memory>'
