@@ -54,7 +54,7 @@ def test_a_new_task_is_the_goal_through_fillers_and_compactions(session: Session
         assert [(item.text, item.location) for item in report.items if item.kind == "earlier_goal"] == [
             (GOAL, "memory")
         ]
-        assert f"Goal, verbatim:\\n- {NEW_TASK}\\nGoal before it:\\n- {GOAL}" in block(session)
+        assert f"Goal, verbatim:\\n- {NEW_TASK}\\nEarlier goal:\\n- {GOAL}" in block(session)
     assert kinds(session)["goal"] == NEW_TASK
 
 

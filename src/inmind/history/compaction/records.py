@@ -342,7 +342,8 @@ class _CallRecords:
     def _verbs(self, id: str, answered: AnsweredCall) -> str:
         """Later calls about an id in an answer.
 
-        It is their first id, or they are about the same thing as the answer. An item that was exchanged in one order may be in others too.
+        It is their first id, or they are about the same thing as the answer. An item that was exchanged in one order
+        may be in others too.
         """
         about = set(_ids_in(answered.arguments))
         calls = reversed(self._calls_by_id.get(id, ()))
