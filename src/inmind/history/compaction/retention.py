@@ -306,7 +306,8 @@ def retained_items(
     removed = set(selection.removed)
     sent = {one.seq for place, one in enumerate(messages) if place not in removed and not one.is_block}
     # A cut message still begins with its request.
-    replaced = {"goal": staying, "earlier_goal": staying, "request": sent}
+    # The earlier goal is listed while its message stays too: when that leaves, it may no longer be taken for a goal.
+    replaced = {"goal": staying, "request": sent}
     return RetainedItems(
         [
             item
