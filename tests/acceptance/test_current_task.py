@@ -16,7 +16,7 @@ Message = dict[str, Any]
 GOAL = "Build the importer for the shop."
 NEW_TASK = "New task: now write the changelog instead."
 OPEN = "We still have to decide between Kafka and RabbitMQ."
-PEOPLE = (("Ada Rossi", "lamp"), ("Yusuf Khan", "T-Shirt"), ("Olivia Silva", "bottle"))
+PEOPLE = (("Mei Kovacs", "mug"), ("Ada Rossi", "lamp"), ("Yusuf Khan", "T-Shirt"), ("Olivia Silva", "bottle"))
 WORK = "Working on it, line by line. " * 30
 
 
@@ -63,13 +63,15 @@ def test_a_new_task_is_the_goal_through_fillers_and_compactions(session: Session
 def test_the_task_before_is_kept_when_it_leaves_after_a_newer_one_began(session: Session) -> None:
     """Whether a greeting begins a task depends on the one before, which is no longer retained then."""
     tasks = [f"Hi, I am {name}. I want the {thing} in another option." for name, thing in PEOPLE]
-    for task in tasks:
+    for number, task in enumerate(tasks):
         session.add([user(task)])
         go_on(session, *["Yes, do it."] * 7)
+        if number == 1:
+            session.compact("conversation", keep_recent=7)
     for keep in (15, 3):
         session.compact("conversation", keep_recent=keep)
-    assert kinds(session)["earlier_goal"] == tasks[1]
-    assert f"Earlier goal:\\n- {tasks[1]}" in block(session)
+    assert kinds(session)["earlier_goal"] == tasks[2]
+    assert f"Earlier goal:\\n- {tasks[2]}" in block(session)
 
 
 @pytest.mark.spec("E6")
