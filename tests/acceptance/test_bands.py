@@ -79,3 +79,28 @@ def test_meter_report_and_band_agree_with_counts_of_the_provider(memory: Memory,
         assert session.prompt(turn + 1).request == prompt.request
         session.report_usage(prompt_tokens=int(report.tokens_used * reported))
         talk += [user("word " * 80), assistant("fine " * 80)]
+
+
+@pytest.mark.spec("D5", "E4")
+@each_row("window", [2_000, 4_000, 8_000])
+def test_a_model_is_asked_to_compact_only_if_that_archives_something(memory: Memory, window: int) -> None:
+    session = memory.session(f"asked-{window}", window=window)
+    talk: list[dict[str, Any]] = []
+    outcomes: set[bool] = set()
+    for number in range(24):
+        talk += [user(f"Look at order {number}."), a_call(f"c{number}", "get", f'{{"id": "W-{number}"}}')]
+        order = {
+            "id": f"W-{number}",
+            "status": "pending",
+            "items": [{"name": "Lamp", "item_id": f"83845{number:03}"}] * 3,
+        }
+        talk += [a_result(f"c{number}", json.dumps(order))]
+        prompt = session.prepare(talk)
+        is_asked = "\nCompact " in prompt.messages[-1]["content"][-1]["text"]
+        talk += [assistant("It is pending.")]
+        outcomes.add(is_asked)
+        if is_asked:
+            answer = session.call_tool("working_memory", {"command": "compact all 0"})
+            assert answer.text.startswith("Compacted ")
+            session.undo_compaction()
+    assert False in outcomes

@@ -129,6 +129,19 @@ def test_a_summary_goes_on_from_the_one_before_it() -> None:
     )
 
 
+@pytest.mark.spec("E7")
+def test_a_summary_carries_the_counts_of_the_one_before_it() -> None:
+    first = (
+        "Asked (3 more not listed):\n- Build a shop.\nDone (2 more not listed):\n- create_shop\n"
+        "Looked up: get_order ×3 (1 failed), list_orders ×1\nLast reply: It is up."
+    )
+    messages = [user("Now add a cart."), assistant("", "get_order"), answer("get_order"), assistant("It works.")]
+    assert extract(messages, earlier=first) == (
+        "Asked (3 more not listed):\n- Build a shop.\n- Now add a cart.\nDone (2 more not listed):\n- create_shop\n"
+        "Looked up: get_order ×4 (1 failed), list_orders ×1\nLast reply: It works."
+    )
+
+
 @pytest.mark.spec("E3", "E7")
 def test_the_line_for_the_overview_says_what_was_asked_done_decided_and_is_open() -> None:
     messages = [user("Build a shop."), assistant("", "create_shop", arguments='{"name": "Tea"}'), answer("create_shop")]
