@@ -37,6 +37,8 @@ from inmind.history.turns import TurnMessage
 
 FRAME_TOKENS = 40
 """Tokens of the fixed text of a stub."""
+MAX_LISTED_PAGES = 3
+"""More archive pages of one stub are named as a range."""
 MAX_KNOWN_IDS = 1_000
 """Known ids of a session that are searched for."""
 
@@ -192,14 +194,19 @@ class _StubBuilder:
         return earlier + sum(not entry.is_stub for entry in entries)
 
     def _earlier_pages(self, entries: Sequence[ConversationEntry]) -> list[str]:
-        """Pages of the earlier compactions whose stubs are merged, as a range."""
-        ids = {entry.id for entry in entries if entry.is_stub}
-        if not ids:
-            return []
-        compactions = self._history.compactions
-        last = max(place for place, one in enumerate(compactions) if one.id in ids)
-        paths = [page_name(path) for one in compactions[: last + 1] for path in one.payload.archives]
-        return [paths[0]] if len(paths) == 1 else [f"{paths[0]} to {paths[-1]}"] if paths else []
+        """Pages of earlier compactions with messages of the merged stubs; many as a range."""
+        ranges = [one for entry in entries if entry.is_stub for one in entry.replaced_ranges or ()]
+        paths = [
+            page_name(path)
+            for one in self._history.compactions
+            if any(_overlap(ranges, stub.message_ranges) for stub in one.payload.stubs)
+            for path in one.payload.archives
+        ]
+        return paths if len(paths) <= MAX_LISTED_PAGES else [f"{paths[0]} to {paths[-1]}"]
+
+
+def _overlap(ranges: Sequence[tuple[int, int]], others: Sequence[tuple[int, int]]) -> bool:
+    return any(first <= other[1] and other[0] <= last for first, last in ranges for other in others)
 
 
 def _unchanged_texts(messages: Sequence[TurnMessage], selection: CompactionSelection) -> list[str]:

@@ -72,8 +72,8 @@ def stubs_of(history: History, selection: CompactionSelection, known_ids: Sequen
     return build_stubs(records_of(history, known_ids), selection, CompactionRequest(reason="test"), pages)
 
 
-def compacted(history: History, stubs: Sequence[Stub], seq: int = 90) -> History:
-    return history.apply(an_event(Compacted(target="all", reason="test", stubs=tuple(stubs)), seq))
+def compacted(history: History, stubs: Sequence[Stub], seq: int = 90, *, archives: tuple[str, ...] = ()) -> History:
+    return history.apply(an_event(Compacted(target="all", reason="test", stubs=tuple(stubs), archives=archives), seq))
 
 
 def pruned(history: History, detail: Detail = Detail.FACTS, *places: int) -> list[Stub]:
@@ -233,6 +233,18 @@ def test_each_stub_has_the_records_of_its_own_messages() -> None:
         "- get_order(order_id #W1): total 11",
         "</compacted_history>",
     ]
+
+
+@pytest.mark.spec("E3", "E10")
+def test_a_stub_names_only_the_pages_with_its_own_messages() -> None:
+    talk = [wire for n in range(4) for wire in (user(f"Look {n}."), assistant(f"Seen {n}."))]
+    history = a_history(*talk, user("And now?"))
+    for number, run in enumerate([(0, 1), (3, 4)], start=1):  # the second run is after a message that stays
+        stubs = stubs_of(history, CompactionSelection(runs=(run,)))
+        history = compacted(history, stubs, 90 + number, archives=(f"archive/00{number}-x.md",))
+    assert [entry.is_stub for entry in history.sent] == [True, False, False, True, False, False, False]
+    assert ", archive/002." in block_of(stubs_of(history, CompactionSelection(runs=((3, 4),))))
+    assert ", archive/001, archive/002." in block_of(stubs_of(history, CompactionSelection(runs=((0, 1, 2, 3, 4),))))
 
 
 @pytest.mark.spec("B10", "B11")
