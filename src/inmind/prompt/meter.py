@@ -8,7 +8,7 @@ It is never stored in the history.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from heapq import nlargest
 
@@ -29,8 +29,8 @@ MIN_NAMED_TOKENS = 200
 MIN_NAMED_SHARE = 0.05
 """Share of the room below which a message is not worth naming."""
 
-MAX_CHECKED_MESSAGES = 60
-"""A longer conversation always has something to compact."""
+_MAX_CHECKED_MESSAGES = 60
+"""A longer conversation has something to compact."""
 
 MAX_META_TOKENS = 150
 """Tokens of a context_meta that names the largest messages."""
@@ -82,8 +82,11 @@ def name_largest(messages: Sequence[TurnMessage], room: int) -> tuple[tuple[int,
     return tuple((one.seq, one.tokens) for one in nlargest(LARGEST_COUNT, worth, key=lambda one: one.tokens))
 
 
-def can_compact(messages: Sequence[TurnMessage], room: int) -> bool:
+def can_compact(conversation: Conversation, turn_messages: Callable[[], Sequence[TurnMessage]], room: int) -> bool:
     """True if compact_history would archive something: by its defaults, or a large message."""
+    if len(conversation) > _MAX_CHECKED_MESSAGES:
+        return True
+    messages = turn_messages()
     selection = select_requested(messages, target="all", keep_recent=DEFAULT_KEEP_RECENT)
     return any(not messages[place].stub for place in selection.changed) or bool(name_largest(messages, room))
 

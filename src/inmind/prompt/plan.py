@@ -27,7 +27,6 @@ from inmind.prompt.anchor import MOVED_IN_THREAD, Anchor, AnchorCosts, decide_an
 from inmind.prompt.budget import LayerDemand, allocate
 from inmind.prompt.layers.base import Layer, LayerText
 from inmind.prompt.meter import (
-    MAX_CHECKED_MESSAGES,
     STRONG_REMINDER_PERCENT,
     can_compact,
     min_named_tokens,
@@ -174,7 +173,7 @@ def plan_prompt(inputs: PlanInput) -> PromptPlan:
     wording = _wording(state, conversation, state.blocks)
     if is_tight:
         wording = without_reminders(wording)
-    elif len(inputs.conversation) <= MAX_CHECKED_MESSAGES and not can_compact(inputs.turn_messages(), room):
+    elif wording["largest"] and not can_compact(inputs.conversation, inputs.turn_messages, room):
         wording = without_compact(wording)
     state = replace(state, wording=wording)
     if state.wording != before:
