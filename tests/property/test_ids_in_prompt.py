@@ -40,7 +40,7 @@ SHAPES = st.one_of(
 LOCATION = re.compile(r"(?:archive|detail)/[\w-]+(?:\.md)?(?::\d+-\d+)?")
 PAGES = re.compile(r"(archive/\d+) to (archive/\d+)")
 COUNTED = re.compile(
-    r"\(\d+ more|\d+ more ids? only in the archive|\d+ earlier calls? only in the archive|\[pruned: |\[cut: "
+    r"\(\d+ more|\d+ more ids? only in the archive|\d+ more calls? only in the archive|\[pruned: |\[cut: "
 )
 
 

@@ -19,6 +19,9 @@ from inmind.core.events.dreams import AffectSpiked
 from inmind.core.frozen import frozen
 from inmind.dreams.affect.levels import SPIKES, LevelChange, Levels
 
+AUTO_MARK: Final = "[AUTO]"
+"""The first word of an automatic note."""
+
 HIGH_LEVEL: Final = 0.7
 """Above this, a level gets an automatic note."""
 
@@ -154,13 +157,22 @@ def level_history(events: Iterable[Event], *, since: datetime, until: datetime, 
 def high_level_note(level: str, value: float, cause: SpikeCause | None, *, still: bool = False) -> str:
     """The text of an automatic note; `level_in_note` parses it."""
     why = f": {cause.why}" if cause and cause.why else ""
-    session = f" (session {cause.session})" if cause and cause.session else ""
-    return f"[AUTO] {level.capitalize()} is {'still ' if still else ''}high ({value:.2f}){why}{session}."
+    about = _session_text(cause.session) if cause and cause.session else ""
+    return f"{AUTO_MARK} {level.capitalize()} is {'still ' if still else ''}high ({value:.2f}){why}{about}."
 
 
 def level_in_note(note: str) -> str:
     """The level that an automatic note reports as high; empty for other notes."""
-    name, _, rest = note.removeprefix("[AUTO] ").partition(" is ")
+    name, _, rest = note.removeprefix(f"{AUTO_MARK} ").partition(" is ")
     level = name.lower()
-    is_auto_note = note == f"[AUTO] {level.capitalize()} is {rest}" and rest.removeprefix("still ").startswith("high (")
+    is_auto_note = note == f"{AUTO_MARK} {level.capitalize()} is {rest}" and rest.removeprefix("still ").startswith("high (")
     return level if is_auto_note and level in LevelChange._fields else ""
+
+
+def is_auto_note_about(note: str, session: str) -> bool:
+    """True for an automatic note whose cause is in this session."""
+    return bool(level_in_note(note)) and note.endswith(f"{_session_text(session)}.")
+
+
+def _session_text(session: str) -> str:
+    return f" (session {session})"

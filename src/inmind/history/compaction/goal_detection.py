@@ -1,8 +1,8 @@
 """Detects the messages with which a user starts a task, and those that ask for nothing new.
 
 An ordinary next question belongs to the task at hand. A message starts a new task if it says so ("New task: …"), if it
-opens like the message that started the current one, as programs write their tasks, or if it greets again after some
-turns and asks for something, as people do when they come back.
+opens like the message that started the current one, as programs write their tasks, or if after some turns it greets
+again and asks for something, or says thanks or "now" and asks for something else, as people do.
 """
 
 from __future__ import annotations
@@ -93,19 +93,26 @@ def _returns(text: str) -> bool:
 
 
 def _turns_to_another(text: str, goal: str) -> bool:
-    """True if a person says thanks and asks for something that shares no word with the goal."""
-    if not (compile_cached(_OPENING_THANKS).match(text) and is_request(text)):
+    """True if a person says thanks or "now", and asks for something that shares no word with the goal."""
+    is_next = compile_cached(_OPENING_NEXT).match(text)
+    if not is_next and not (compile_cached(_OPENING_THANKS).match(text) and is_request(text)):
         return False
     words, known = (set(compile_cached(_LONG_WORD).findall(one.lower())) for one in (text, goal))
     return len(words) >= _MIN_TASK_WORDS and words.isdisjoint(known - _COMMON_WORDS)
 
 
-_OPENING_THANKS = r"(?i)[\W_]*(?:(?:great|perfect|ok|okay|good)\W+)?(?:thanks|thank you|thx|cheers|谢谢|多谢)"
+_PRAISE = r"(?i)[\W_]*(?:(?:great|perfect|ok|okay|good|好的?)\W+)?"
+_OPENING_THANKS = rf"{_PRAISE}(?:thanks|thank you|thx|cheers|谢谢|多谢)"
+_OPENING_NEXT = (
+    rf"{_PRAISE}(?:(?:now|next)\W+(?:please\W+)?(?:book|build|compare|create|do|draft|find|fix|help|implement|make|plan|"
+    r"prepare|search|summarize|translate|write)\b|(?:现在|接下来)[，,]?请?(?:帮|写|做|找|订|翻译|准备|修))"
+)
 _LONG_WORD = r"[^\W\d_]{4,}"
 _MIN_TASK_WORDS = 5
 """A shorter request belongs to the task at hand."""
 _COMMON_WORDS = frozenset(
-    "also could from have help like need please thanks that them then this want will with would".split()
+    "about also could create find from have help like make need please prepare thanks that them then this want will with "
+    "would write".split()
 )
 
 
@@ -143,6 +150,7 @@ _NEW_TASK = (
     r"(?:now\s+)?(?:switch|change|turn|move\s+on|go\s+over|shift)\s+to\s+(?:an?(?:other)?\s+|the\s+)?"
     rf"(?:new\s+|next\s+|different\s+|other\s+)+(?:\w+\s+)?{_TASK}\b|"
     r"(?:let['’]?s|please)\s+(?:do|work\s+on|start)\s+something\s+(?:else|different|new)\b|"
+    r"something\s+(?:(?:completely|entirely|quite)\s+)?(?:else|different)\s*(?:now\s*)?[:：.,;–—-]\s*\w|"
     r"(?:stop|drop|forget(?:\s+about)?|leave|set\s+aside|put\s+aside|never\s+mind)\s+(?:the|that|this|it|your|all)\b"
     rf"[^.!?]{{0,60}}\b(?:{_TASK})?\s*(?:[,;–—-]|\band\b)\s*(?:and\s+|now\s+|then\s+|please\s+)*"
     r"(?:build|create|do|draft|fix|implement|make|prepare|start|work|write)\b|"

@@ -76,7 +76,9 @@ class MessageRecords:
             if self.messages[place].is_block:
                 return self.messages[place].tokens
             count = self.meter.count
-            [lines], _ = record_lines([self.answers[place]], [], self.is_known, budget=record_tokens, count=count)
+            [lines] = record_lines(
+                [self.answers[place]], [], self.is_known, budget=record_tokens, count=count
+            ).by_run
             return count("\n".join(lines)) if lines else 0
 
         return MessageSizes(self._pruned, line)

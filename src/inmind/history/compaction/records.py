@@ -44,6 +44,8 @@ _TEXT_CHARACTERS = {Detail.FACTS: 240, Detail.TRAITS: 160, Detail.IDS: 100}
 """Characters that stay of a result without fields."""
 _EMPTY_RESULT_TOKENS = 10
 """A result without text has fewer tokens than this, unless it is an image."""
+_MAX_NOTHING_TOKENS = 40
+"""An answer that says that nothing was found is shorter than this."""
 _MIN_SAVED_CHARACTERS = 60
 """Characters that a record must save, pointer included."""
 
@@ -71,6 +73,12 @@ class AnsweredCall:
     @cached_property
     def only_reads(self) -> bool:
         return only_reads(self.call.tool, self.arguments if is_object(self.arguments) else {})
+
+    @cached_property
+    def found_nothing(self) -> bool:
+        """True for a lookup without an answer, such as an empty list."""
+        is_short = self.result.tokens < _MAX_NOTHING_TOKENS and self.only_reads and not self.failed
+        return is_short and all(text in ("", "0") for text in _texts_in(parse_result(self.result.text)))
 
     @cached_property
     def subject(self) -> str:
@@ -151,6 +159,16 @@ _NO_CALL = TurnCall("", "", "")
 """The call of an agent that writes its commands as text."""
 
 
+@frozen
+class RecordLines:
+    """The lines of calls that leave, in the order of the conversation."""
+
+    by_run: list[list[str]]
+    left_out: list[AnsweredCall]
+    """Calls whose line did not fit."""
+    tokens: int
+
+
 def record_lines(
     removed: Sequence[Sequence[AnsweredCall]],
     kept: Sequence[AnsweredCall],
@@ -158,46 +176,77 @@ def record_lines(
     *,
     budget: int,
     count: Counter,
-) -> tuple[list[list[str]], int]:
-    """Lines of the removed calls by run, and the number of calls that did not fit.
+    list_tokens: int = 0,
+) -> RecordLines:
+    """Lines of the removed calls by run.
 
-    They stand in the order of the conversation, and the earliest are left out. As many calls as possible have a line,
-    then as many as possible with all of their ids, then the newest have the most detail. A call that stays stands for
-    earlier calls that had the same answer.
+    The earliest calls are left out, and before them those that found nothing. As many calls as possible have a line,
+    then as many as possible with all of their ids, for which there are `list_tokens` more; then the newest have the
+    most detail. A call that stays stands for earlier calls that had the same answer.
     """
     calls = [(run, answered) for run, some in enumerate(removed) for answered in some]
     records = _CallRecords(kept, known, shared_fields=_shared_fields(answered for _, answered in calls))
-    lines: list[tuple[int, _CallLine]] = []
-    texts: list[str] = []
-    left_out, used = 0, 0
+    chosen: list[_ChosenLine] = []
+    left_out: list[AnsweredCall] = []
+    used = 0
     for place, (run, answered) in reversed([*enumerate(calls)]):
         line = records.line(answered)
         if line is None:
             continue
-        joined = lines[-1][1].joined(line) if lines and lines[-1][0] == run else None
+        joined = chosen[-1].line.joined(line) if chosen and chosen[-1].run == run else None
+        last = chosen.pop() if joined else None
         text = _least_text(joined or line, budget // 2, count)
-        added = count(text) - count(texts[-1]) if joined else count(text) + 1
-        if not text or used + added > budget:
-            left_out = place + 1
+        one = _ChosenLine(run, joined or line, [*(last.calls if last else ()), answered], text, count)
+        added = one.tokens - (last.tokens if last else 0)
+        if not answered.found_nothing and (not text or used + added > budget):
+            chosen += [last] if last else []
+            left_out = [earlier for _, earlier in calls[: place + 1]]
             break
-        used += added
-        start = len(lines) - 1 if joined else len(lines)
-        lines[start:], texts[start:] = [(run, joined or line)], [text]
-    for levels in (_ALL_IDS, _DETAILS):
-        for place, (_, line) in enumerate(lines):
-            if budget - used < _MIN_ADDED_TOKENS:
-                break
-            for level in levels:
-                text = line.text(*level)
-                added = count(text) - count(texts[place])
-                if used + added <= budget:
-                    texts[place] = text
-                    used += added
-                    break
+        used += 0 if answered.found_nothing else added
+        chosen.append(one)
+    used += _add_detail([one for one in chosen if not one.found_nothing], _ALL_IDS, budget + list_tokens - used)
+    for one in [one for one in chosen if one.found_nothing]:
+        if used + one.tokens > budget:
+            chosen.remove(one)
+            left_out += one.calls
+        else:
+            used += one.tokens
+    used += _add_detail(chosen, _DETAILS, budget - used)
     by_run: list[list[str]] = [[] for _ in removed]
-    for (run, _), text in zip(reversed(lines), reversed(texts), strict=True):
-        by_run[run].append(text)
-    return by_run, left_out
+    for one in reversed(chosen):
+        by_run[one.run].append(one.text)
+    return RecordLines(by_run, left_out, used)
+
+
+class _ChosenLine:
+    """A line and its text, which gets more detail if there is room."""
+
+    def __init__(self, run: int, line: _CallLine, calls: list[AnsweredCall], text: str, count: Counter) -> None:
+        self.run, self.line, self.calls, self.text, self._count = run, line, calls, text, count
+        self.tokens = count(text) + 1
+
+    @property
+    def found_nothing(self) -> bool:
+        return self.line.answered.found_nothing
+
+    def add_detail(self, level: tuple[Detail, bool], room: int) -> int | None:
+        """Return the tokens that are added; None if they do not fit."""
+        text = self.line.text(*level)
+        added = self._count(text) + 1 - self.tokens
+        if added > room:
+            return None
+        self.text, self.tokens = text, self.tokens + added
+        return added
+
+
+def _add_detail(lines: Iterable[_ChosenLine], levels: Sequence[tuple[Detail, bool]], room: int) -> int:
+    """Give each line the first of these levels that fits, and return the tokens that this takes."""
+    used = 0
+    for line in lines:
+        if room - used < _MIN_ADDED_TOKENS:
+            break
+        used += next((added for level in levels if (added := line.add_detail(level, room - used)) is not None), 0)
+    return used
 
 
 def _least_text(line: _CallLine, budget: int, count: Counter) -> str:

@@ -185,11 +185,12 @@ _OPEN_DECISIONS = _english(
 _DECISIONS = _english(
     "decision",
     "abandon agreed approach chose chosen decided decision ditch forget go going i'll instead let's lets mind minds "
-    "number option opted plan postpone scrap settled shelve staying stick sticking switching variant version "
+    "number option opted plan postpone scrap settled shelve staying stick sticking switching take variant version "
     "we'll will",
     opening=(
         r"(?:use|take|choose|pick|try)\s+[^.!?]{1,80}\binstead\b",
         r"(?:go|stick)\s+with\b",
+        rf"(?:(?:then|so)\W+)?(?:i|we)\s+take\s+(?!{_NOT_A_CHOICE})(?:the\s+)?\S+(?:\s+(?:one|then))?\W*$",
         r"(?:decision|decided)\s*:|agreed\s*[,:;–—-]\s*\w",
         r"(?:scrap|ditch|shelve|abandon|postpone|forget\s+about)\s+(?:the|our|my|all)\b",
         r"(?:(?:alright|fine|right|good|great|perfect)\b[\W_]*)?(?:the\s+)?"

@@ -38,7 +38,7 @@ def block_text(
 ) -> str:
     """Return the block for messages.
 
-    `description`: their number and location; `more`: the number of earlier calls without a record; `ids`: ids that no
+    `description`: their number and location; `more`: the number of calls without a record; `ids`: ids that no
     record has.
     """
     lines = [description]

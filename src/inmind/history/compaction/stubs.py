@@ -116,24 +116,29 @@ class _StubBuilder:
         runs, request, count = self._selection.runs, self._request, self._meter.count
         originals = [list(self._originals(run)) for run in runs]
         calls = [answered_calls(some) for some in originals]
-        records, left_out = record_lines(
-            calls, self._kept_calls(), self._records.is_known, budget=request.record_tokens, count=count
+        lines = record_lines(
+            calls,
+            self._kept_calls(),
+            self._records.is_known,
+            budget=request.record_tokens,
+            count=count,
+            list_tokens=request.id_tokens,
         )
         summary = request.summary if request.strategy == "summarize" else ""
-        self._ids.drop([summary, *chain.from_iterable(records)])
-        all_calls = list(chain.from_iterable(calls))
-        without_line, with_line = (
+        self._ids.drop([summary, *chain.from_iterable(lines.by_run)])
+        without_line, of_all = (
             possible_ids("\n".join(one.result.text for one in some))
-            for some in (all_calls[:left_out], all_calls[left_out:])
+            for some in (lines.left_out, chain.from_iterable(calls))
         )
         texts = (text for some in originals for one in some for text in _message_texts(one))
-        ids = self._name_ids(texts, request.id_tokens, last=with_line - without_line)
-        more = f"({count_noun(left_out, 'earlier call')} only in the archive)" if left_out else ""
+        id_tokens = request.id_tokens - max(0, lines.tokens - request.record_tokens)
+        ids = self._name_ids(texts, id_tokens, last=of_all - without_line)
+        more = f"({count_noun(len(lines.left_out), 'more call')} only in the archive)" if lines.left_out else ""
         first = {"summary": summary, "more": more, "ids": ids}
         for number, run in enumerate(runs):
             entries = [self._history.sent[place] for place in run]
             text = block_text(
-                description=self._description(entries), records=records[number], **({} if number else first)
+                description=self._description(entries), records=lines.by_run[number], **({} if number else first)
             )
             format = entries[0].format
             yield Stub(

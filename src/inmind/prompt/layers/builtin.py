@@ -16,10 +16,11 @@ from inmind.documents.document import (
     resolve_path,
     validate_text,
 )
-from inmind.documents.notes_page import strip_heading, truncate_to_newest
+from inmind.documents.notes_page import parse_notes, remove_pieces, strip_heading, truncate_to_newest
 from inmind.documents.overview.content import has_content, prompt_text, without_empty_sections
 from inmind.documents.overview.maintain import without_archive_lines
 from inmind.documents.overview.size import size_warning
+from inmind.dreams.affect.state import AUTO_MARK, is_auto_note_about
 from inmind.dreams.page.limits import split_prompt_characters
 from inmind.entities.entity import Entity
 from inmind.entities.render import BANNER, counts_only, render_changes, render_lines
@@ -127,8 +128,8 @@ class NotesLayer(DocumentLayer):
     scope: Scope = "resource"
 
     def recall(self, context: LayerContext) -> LayerText | None:
-        page = super().recall(context)
-        if page is None or not (text := strip_heading(page.text)):
+        page, text = super().recall(context), _notes_text(context)
+        if page is None or not text:
             return None
         state = context.documents.get(MEMORY_PAGE_PATH)
         _, max_characters = split_prompt_characters(context.window, prompt_text(state.text) if state else "", text)
@@ -157,9 +158,16 @@ def _truncate_state(text: str, budget: int, count: Counter) -> TruncatedText:
 
 
 def _notes_text(context: LayerContext) -> str:
-    """Text of the notes page without its heading."""
+    """Text of the notes page without its heading, and without automatic notes about this session.
+
+    The conversation shows what those are about.
+    """
     page = context.documents.get(NOTES_PAGE_PATH)
-    return strip_heading(prompt_text(page.text)) if page else ""
+    text = prompt_text(page.text) if page else ""
+    if AUTO_MARK in text:
+        about_this = [note for note in parse_notes(text) if is_auto_note_about(note.text, context.session)]
+        text = remove_pieces(text, about_this, ())
+    return strip_heading(text)
 
 
 @dataclass(frozen=True)

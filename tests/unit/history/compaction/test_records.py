@@ -65,8 +65,9 @@ def lines_in(
     budget: int,
 ) -> tuple[list[str], int]:
     """The lines of one run, and the number of calls that did not fit."""
-    [texts], left_out = record_lines([removed], kept, is_known, budget=budget, count=COUNT)
-    return texts, left_out
+    lines = record_lines([removed], kept, is_known, budget=budget, count=COUNT)
+    [texts] = lines.by_run
+    return texts, len(lines.left_out)
 
 
 # -- a line for each call ------------------------------------------------------------------------------------------
@@ -109,7 +110,7 @@ def test_calls_with_the_same_answer_that_differ_in_one_argument_share_a_line() -
     assert len(lines(*searches, other)) == 2, "another answer"
     assert len(lines(*searches, answered("search_flights", {"to": "LGA", "date": "2025-11-14"}, []))) == 2
     assert len(lines(*searches, answered("search_trains", {"to": "JFK", "date": "2025-11-14"}, []))) == 2
-    by_run, _ = record_lines([searches[:1], searches[1:]], [], nothing_known, budget=1_000, count=COUNT)
+    by_run = record_lines([searches[:1], searches[1:]], [], nothing_known, budget=1_000, count=COUNT).by_run
     assert [len(some) for some in by_run] == [1, 1], "not of messages at different places"
 
 
@@ -166,14 +167,15 @@ def test_a_very_long_record_does_not_push_out_all_others() -> None:
 def test_each_run_has_the_lines_of_its_own_calls() -> None:
     user = answered("get_user", {"user_id": "mei"}, {"orders": ["#W1"]})
     order = answered("get_order", {"order_id": "#W1"}, {"status": "pending"})
-    assert record_lines([[user], [], [order]], [], nothing_known, budget=1_000, count=COUNT) == (
+    lines = record_lines([[user], [], [order]], [], nothing_known, budget=1_000, count=COUNT)
+    assert (lines.by_run, lines.left_out) == (
         [["- get_user(user_id mei): orders [#W1 (get)]"], [], ["- get_order(order_id #W1): status pending"]],
-        0,
+        [],
     )
-    assert record_lines([[user], [order]], [], nothing_known, budget=20, count=COUNT) == (
-        [[], ["- get_order(order_id #W1): status pending"]],
-        1,
-    ), "the newest are kept"
+    lines = record_lines([[user], [order]], [], nothing_known, budget=20, count=COUNT)
+    assert (lines.by_run, lines.left_out) == ([[], ["- get_order(order_id #W1): status pending"]], [user]), (
+        "the newest are kept"
+    )
 
 
 def test_a_call_that_failed_says_so_and_stands_for_no_other_answer() -> None:

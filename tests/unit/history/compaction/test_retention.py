@@ -550,6 +550,7 @@ NEW_TASKS = [
     "Task 2: add a cart.",
     "Change of plans: we ship a command line tool.",
     "Let's switch to a different task.",
+    "Something else: please draft the press release.",
     "Now write the changelog instead.",
     "Forget the importer and write the changelog instead.",
     "新任务：写更新日志。",
@@ -619,6 +620,9 @@ def test_a_greeting_after_some_turns_starts_a_new_task() -> None:
         ("Thanks. Please book me a flight from Berlin to Rome on May 4, under 200 euros.", True),
         ("Thanks. Please also add tests for the scanner of the compiler.", False),
         ("Thanks. Please go on.", False),
+        ("Now write a birthday poem about my grandmother and her garden.", True),
+        ("Now write tests for the lexer of the compiler and its errors.", False),
+        ("Next, look at the remaining file.", False),
     ],
 )
 def test_thanks_and_a_request_about_something_else_start_a_new_task(request: str, is_task: bool) -> None:
@@ -676,6 +680,7 @@ def test_other_open_things_are_no_open_decisions(sentence: str) -> None:
     [
         ("Let's use Kafka.", "We still have to decide between Kafka and RabbitMQ.", True),
         ("Let's use Redis.", "We still have to decide between Kafka and RabbitMQ.", False),
+        ("We take UPS.", "We still have to decide between UPS and DHL.", True),
         ("We'll make the cache global.", "Open question: should the cache be per user or global?", True),
         ("We decided to drop the cache.", "Open question: should the cache be per user or global?", False),
         ("就用 Kafka 吧。", "还没决定用 Kafka 还是 RabbitMQ。", True),
