@@ -250,6 +250,8 @@ def _names_secret(value: Mapping[str, Any]) -> bool:
 
 def _prune_list(items: Sequence[Any], pruning: _Pruning, depth: int) -> list[Any] | None:
     kept: list[Any] = []
+    if pruning.detail == Detail.IDS:
+        items = _without_shared_states(items)
     alike = _alike_entries(items)
     for place, item in enumerate(items[:MAX_ENTRIES]):
         detail = max(pruning.detail, Detail.TRAITS) if place in alike else pruning.detail
@@ -259,6 +261,15 @@ def _prune_list(items: Sequence[Any], pruning: _Pruning, depth: int) -> list[Any
     if len(items) > MAX_ENTRIES:
         kept.append(_count_text(len(items) - MAX_ENTRIES))
     return kept or None
+
+
+def _without_shared_states(items: Sequence[Any]) -> Sequence[Any]:
+    """The entries without a state that all of them have: it tells none of them apart."""
+    if len(items) < 2 or not all(is_object(item) for item in items):
+        return items
+    first = {key: item for key, item in items[0].items() if key.lower() in STATE_WORDS and _is_scalar(item)}
+    shared = {key for key, state in first.items() if all(item.get(key) == state for item in items)}
+    return [{key: value for key, value in item.items() if key not in shared} for item in items] if shared else items
 
 
 def _alike_entries(items: Sequence[Any]) -> set[int]:

@@ -159,16 +159,6 @@ _NO_CALL = TurnCall("", "", "")
 """The call of an agent that writes its commands as text."""
 
 
-@frozen
-class RecordLines:
-    """The lines of calls that leave, in the order of the conversation."""
-
-    by_run: list[list[str]]
-    left_out: list[AnsweredCall]
-    """Calls whose line did not fit."""
-    tokens: int
-
-
 def record_lines(
     removed: Sequence[Sequence[AnsweredCall]],
     kept: Sequence[AnsweredCall],
@@ -176,46 +166,64 @@ def record_lines(
     *,
     budget: int,
     count: Counter,
-    list_tokens: int = 0,
 ) -> RecordLines:
     """Lines of the removed calls by run.
 
     The earliest calls are left out, and before them those that found nothing. As many calls as possible have a line,
-    then as many as possible with all of their ids, for which there are `list_tokens` more; then the newest have the
-    most detail. A call that stays stands for earlier calls that had the same answer.
+    then as many as possible with all of their ids, then the newest have the most detail. A call that stays stands for
+    earlier calls that had the same answer.
     """
     calls = [(run, answered) for run, some in enumerate(removed) for answered in some]
     records = _CallRecords(kept, known, shared_fields=_shared_fields(answered for _, answered in calls))
-    chosen: list[_ChosenLine] = []
+    lines: list[_ChosenLine] = []
     left_out: list[AnsweredCall] = []
     used = 0
     for place, (run, answered) in reversed([*enumerate(calls)]):
         line = records.line(answered)
         if line is None:
             continue
-        joined = chosen[-1].line.joined(line) if chosen and chosen[-1].run == run else None
-        last = chosen.pop() if joined else None
+        joined = lines[-1].line.joined(line) if lines and lines[-1].run == run else None
+        last = lines.pop() if joined else None
         text = _least_text(joined or line, budget // 2, count)
         one = _ChosenLine(run, joined or line, [*(last.calls if last else ()), answered], text, count)
         added = one.tokens - (last.tokens if last else 0)
         if not answered.found_nothing and (not text or used + added > budget):
-            chosen += [last] if last else []
+            lines += [last] if last else []
             left_out = [earlier for _, earlier in calls[: place + 1]]
             break
         used += 0 if answered.found_nothing else added
-        chosen.append(one)
-    used += _add_detail([one for one in chosen if not one.found_nothing], _ALL_IDS, budget + list_tokens - used)
-    for one in [one for one in chosen if one.found_nothing]:
-        if used + one.tokens > budget:
-            chosen.remove(one)
+        lines.append(one)
+    found = [one for one in lines if not one.found_nothing]
+    used += _add_detail(found, _ALL_IDS, budget - used)
+    for one in lines[:]:
+        if one.found_nothing and used + one.tokens > budget:
+            lines.remove(one)
             left_out += one.calls
-        else:
-            used += one.tokens
-    used += _add_detail(chosen, _DETAILS, budget - used)
-    by_run: list[list[str]] = [[] for _ in removed]
-    for one in reversed(chosen):
-        by_run[one.run].append(one.text)
-    return RecordLines(by_run, left_out, used)
+        used += one.tokens if one.found_nothing and one in lines else 0
+    _add_detail(lines, _DETAILS, budget - used)
+    return RecordLines(lines[::-1], left_out, runs=len(removed))
+
+
+@frozen
+class RecordLines:
+    """The lines of calls that leave, in the order of the conversation."""
+
+    lines: list[_ChosenLine]
+    left_out: list[AnsweredCall]
+    """Calls whose line did not fit."""
+    runs: int
+
+    @property
+    def by_run(self) -> list[list[str]]:
+        return [[one.text for one in self.lines if one.run == run] for run in range(self.runs)]
+
+    @property
+    def texts(self) -> list[str]:
+        return [one.text for one in self.lines]
+
+    def add_lists(self, room: int) -> int:
+        """Add counted lists of ids, the newest first, and return the tokens that this takes."""
+        return _add_detail([one for one in reversed(self.lines) if not one.has_lists], _ALL_IDS, room)
 
 
 class _ChosenLine:
@@ -224,6 +232,7 @@ class _ChosenLine:
     def __init__(self, run: int, line: _CallLine, calls: list[AnsweredCall], text: str, count: Counter) -> None:
         self.run, self.line, self.calls, self.text, self._count = run, line, calls, text, count
         self.tokens = count(text) + 1
+        self.has_lists = False
 
     @property
     def found_nothing(self) -> bool:
@@ -235,7 +244,7 @@ class _ChosenLine:
         added = self._count(text) + 1 - self.tokens
         if added > room:
             return None
-        self.text, self.tokens = text, self.tokens + added
+        self.text, self.tokens, self.has_lists = text, self.tokens + added, True
         return added
 
 

@@ -7,7 +7,7 @@ model that needs one would invent it.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 from inmind.core.events.entities import EntityPart
@@ -23,7 +23,7 @@ from inmind.history import ConversationEntry
 from inmind.history.compaction.archive_page import ArchivePage, page_name
 from inmind.history.compaction.excerpt import possible_ids
 from inmind.history.compaction.message_records import MessageRecords
-from inmind.history.compaction.records import AnsweredCall, answered_calls, record_lines
+from inmind.history.compaction.records import AnsweredCall, RecordLines, answered_calls, record_lines
 from inmind.history.compaction.request import CompactionRequest
 from inmind.history.compaction.select import (
     LOCATION_TOKENS,
@@ -103,7 +103,7 @@ class _StubBuilder:
         wires = cut_message(
             entry,
             place,
-            lambda text, room: self._name_ids([text], room),
+            self._name_ids,
             tokens=tokens,
             id_tokens=room,
             count=count,
@@ -117,22 +117,12 @@ class _StubBuilder:
         originals = [list(self._originals(run)) for run in runs]
         calls = [answered_calls(some) for some in originals]
         lines = record_lines(
-            calls,
-            self._kept_calls(),
-            self._records.is_known,
-            budget=request.record_tokens,
-            count=count,
-            list_tokens=request.id_tokens,
+            calls, self._kept_calls(), self._records.is_known, budget=request.record_tokens, count=count
         )
         summary = request.summary if request.strategy == "summarize" else ""
-        self._ids.drop([summary, *chain.from_iterable(lines.by_run)])
-        without_line, of_all = (
-            possible_ids("\n".join(one.result.text for one in some))
-            for some in (lines.left_out, chain.from_iterable(calls))
-        )
+        self._ids.drop([summary, *lines.texts])
         texts = (text for some in originals for one in some for text in _message_texts(one))
-        id_tokens = request.id_tokens - max(0, lines.tokens - request.record_tokens)
-        ids = self._name_ids(texts, id_tokens, last=of_all - without_line)
+        ids = self._name_remaining_ids(lines, texts, request.id_tokens)
         more = f"({count_noun(len(lines.left_out), 'more call')} only in the archive)" if lines.left_out else ""
         first = {"summary": summary, "more": more, "ids": ids}
         for number, run in enumerate(runs):
@@ -161,14 +151,18 @@ class _StubBuilder:
             for answered in answers
         ]
 
-    def _name_ids(self, texts: Iterable[str], room: int, last: Container[str] = ()) -> str:
-        picked, left_out = self._ids.pick(texts, max_tokens=room, count=self._meter.count, last=last)
-        more = f" ({count_noun(left_out, 'more id')} only in the archive)" if left_out else ""
-        # They are of many things, so that their order would tell nothing.
-        types = list(dict.fromkeys(part.type for part in picked))
-        parts = [part._replace(from_same_list=False) for type in types for part in picked if part.type == type]
-        named = render_parts(parts)
-        return f"{named}{more}" if picked or more else ""
+    def _name_remaining_ids(self, lines: RecordLines, texts: Iterable[str], room: int) -> str:
+        """Name the ids that no line has: those of calls without a line, then lists in lines, then all others."""
+        count = self._meter.count
+        left_out, _ = self._ids.pick((one.result.text for one in lines.left_out), max_tokens=room, count=count)
+        room -= count(render_parts(left_out)) if left_out else 0
+        room -= lines.add_lists(room)
+        self._ids.drop(lines.texts)
+        others, unnamed = self._ids.pick(texts, max_tokens=room, count=count)
+        return _render_ids([*left_out, *others], unnamed)
+
+    def _name_ids(self, text: str, room: int) -> str:
+        return _render_ids(*self._ids.pick([text], max_tokens=room, count=self._meter.count))
 
     def _originals(self, run: Sequence[int]) -> Iterator[TurnMessage]:
         """Yield the messages of a run as they were, with those of earlier stubs, oldest first."""
@@ -210,6 +204,15 @@ class _StubBuilder:
         return paths if len(paths) <= MAX_LISTED_PAGES else [f"{paths[0]} to {paths[-1]}"]
 
 
+def _render_ids(picked: Sequence[EntityPart], unnamed: int) -> str:
+    """The ids by type, and the number of those that are not named."""
+    more = f" ({count_noun(unnamed, 'more id')} only in the archive)" if unnamed else ""
+    # They are of many things, so that their order would tell nothing.
+    types = list(dict.fromkeys(part.type for part in picked))
+    parts = [part._replace(from_same_list=False) for type in types for part in picked if part.type == type]
+    return f"{render_parts(parts)}{more}" if picked or more else ""
+
+
 def _overlap(ranges: Sequence[tuple[int, int]], others: Sequence[tuple[int, int]]) -> bool:
     return any(first <= other[1] and other[0] <= last for first, last in ranges for other in others)
 
@@ -244,16 +247,13 @@ class IdPicker:
         for word in possible_ids("\n".join(texts)) & self._known.keys():
             del self._known[word]
 
-    def pick(
-        self, texts: Iterable[str], *, max_tokens: int, count: Counter, last: Container[str] = ()
-    ) -> tuple[list[EntityPart], int]:
+    def pick(self, texts: Iterable[str], *, max_tokens: int, count: Counter) -> tuple[list[EntityPart], int]:
         """Return the ids that occur in these texts, within `max_tokens`, and how many do not fit.
 
-        Each is picked once. `last`: ids that are picked after all others.
+        Each is picked once.
         """
         candidates = possible_ids("\n".join(texts)) if self._known else set[str]()
         wanted = [part for id, part in self._known.items() if id in candidates]
-        wanted.sort(key=lambda part: part.id in last)
         picked: list[EntityPart] = []
         for part in wanted:
             max_tokens -= count(render_parts([part])) + 1
