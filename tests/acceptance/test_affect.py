@@ -182,6 +182,20 @@ def test_an_automatic_note_is_in_the_next_prompt_and_in_search(memory: Memory, s
     assert [hit.crystal.text for hit in session.search("launch tonight")] == auto_notes(session)
 
 
+@pytest.mark.spec("D11")
+def test_an_automatic_note_about_a_session_is_only_in_the_prompts_of_others(memory: Memory, session: Session) -> None:
+    for _ in range(3):
+        session.prepare([user("Fix the footer"), assistant("Done."), THANKS])
+        session.record(assistant("You are welcome."))
+        session.observe("bash", {"command": "make deploy"}, "Error: timed out", error=True)
+        session.add([user("Production is down!")])
+    assert auto_notes(session)
+    prompt = session.prepare([user("hello")])
+    assert "[AUTO]" not in str(prompt.messages)
+    other = memory.session("other", resource="ada").prepare([user("hello")])
+    assert "[AUTO]" in str(other.messages)
+
+
 @pytest.mark.parametrize("minutes", [29, 31])
 def test_upkeep_repeats_the_note_every_half_hour_at_a_high_level(
     memory: Memory, clock: ManualClock, minutes: int

@@ -69,7 +69,8 @@ def wording_for(commands: Container[str], present: Collection[str]) -> Mapping[s
 
 def without_compact(wording: Mapping[str, str]) -> Mapping[str, str]:
     """The wording if there is nothing that a model could compact."""
-    return {**wording, **_WITHOUT_COMPACT}
+    strong = "Over half is used: update overview.md." if wording["reminder_strong"] else ""
+    return {**wording, **_WITHOUT_COMPACT, "reminder_strong": strong}
 
 
 def without_reminders(wording: Mapping[str, str]) -> Mapping[str, str]:

@@ -118,6 +118,15 @@ def test_a_record_is_small_in_each_shape_of_results(value: Any, expected: str) -
     assert record(value) == expected
 
 
+def test_with_the_least_detail_a_state_that_all_entries_share_is_left_out() -> None:
+    flights = [{"flight_number": f"HAT{n}", "status": "available"} for n in (1, 2)]
+    assert render_record(prune(flights, Detail.IDS)) == "[flight_number HAT1, HAT2]"
+    assert render_record(prune(flights, Detail.TRAITS)).count("status available") == 2
+    cancelled = {"flight_number": "HAT3", "status": "cancelled"}
+    assert render_record(prune([*flights, cancelled], Detail.IDS)).count("status") == 3
+    assert render_record(prune(flights[:1], Detail.IDS)) == "[flight_number HAT1, status available]"
+
+
 def test_secrets_are_never_in_a_record() -> None:
     text = record({"id": "u-17", "api_key": "abc123def", "password": "hunter2", "note": "sk-live-1234567890abcdef"})
     assert text == "id u-17"

@@ -165,7 +165,9 @@ def level_in_note(note: str) -> str:
     """The level that an automatic note reports as high; empty for other notes."""
     name, _, rest = note.removeprefix(f"{AUTO_MARK} ").partition(" is ")
     level = name.lower()
-    is_auto_note = note == f"{AUTO_MARK} {level.capitalize()} is {rest}" and rest.removeprefix("still ").startswith("high (")
+    is_auto_note = note == f"{AUTO_MARK} {level.capitalize()} is {rest}" and rest.removeprefix("still ").startswith(
+        "high ("
+    )
     return level if is_auto_note and level in LevelChange._fields else ""
 
 

@@ -93,7 +93,10 @@ def _returns(text: str) -> bool:
 
 
 def _turns_to_another(text: str, goal: str) -> bool:
-    """True if a person says thanks or "now", and asks for something that shares no word with the goal."""
+    """True if a person says thanks or "now" and asks for something else.
+
+    The request then shares no word with the goal.
+    """
     is_next = compile_cached(_OPENING_NEXT).match(text)
     if not is_next and not (compile_cached(_OPENING_THANKS).match(text) and is_request(text)):
         return False
@@ -111,8 +114,8 @@ _LONG_WORD = r"[^\W\d_]{4,}"
 _MIN_TASK_WORDS = 5
 """A shorter request belongs to the task at hand."""
 _COMMON_WORDS = frozenset(
-    "about also could create find from have help like make need please prepare thanks that them then this want will with "
-    "would write".split()
+    "about also could create find from have help like make need please prepare thanks that them then this want will "
+    "with would write".split()
 )
 
 

@@ -17,13 +17,8 @@ from inmind.core.tokens import TOKENS_PER_MESSAGE
 from inmind.documents.document import ARCHIVE_PREFIX
 from inmind.entities.record import Detail
 from inmind.history import ConversationEntry, EntriesByRange, History
-from inmind.history.compaction.records import (
-    AnsweredCall,
-    answer_text,
-    answers_by_message,
-    pruned_result,
-    record_lines,
-)
+from inmind.history.compaction.record_lines import record_lines
+from inmind.history.compaction.records import AnsweredCall, answer_text, answers_by_message, pruned_result
 from inmind.history.compaction.select import CompactionSelection, MessageSizes
 from inmind.history.compaction.stub_text import location_in, prune_outputs, pruned_pointer
 from inmind.history.token_meter import TokenMeter
@@ -76,9 +71,7 @@ class MessageRecords:
             if self.messages[place].is_block:
                 return self.messages[place].tokens
             count = self.meter.count
-            [lines] = record_lines(
-                [self.answers[place]], [], self.is_known, budget=record_tokens, count=count
-            ).by_run
+            [lines] = record_lines([self.answers[place]], [], self.is_known, budget=record_tokens, count=count).by_run
             return count("\n".join(lines)) if lines else 0
 
         return MessageSizes(self._pruned, line)

@@ -1,49 +1,27 @@
-"""Records of tool results that leave the prompt, in place or as lines of a block.
+"""Tool calls with their results, and the record that stays of a result.
 
 A tool result that is pruned keeps its place, so that the call and the conversation around it still explain it. When
-whole messages leave, each of their calls becomes one line, oldest first as in the conversation. An answer that the same
-call gave again later, or that only repeats the ids of a later answer about the same thing, is left out.
+whole messages leave, each of their calls becomes one line: `record_lines.py`.
 """
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Container, Iterable, Iterator
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
-from inmind.core.frozen import frozen
 from inmind.core.json import is_list, is_object
-from inmind.core.text import escape_markup, shorten
-from inmind.core.tokens import Counter
-from inmind.entities.extract.tool_name import parse_tool_name
 from inmind.entities.ids.keys import key_meaning
-from inmind.entities.ids.shapes import handle_kind
 from inmind.entities.outcome import is_failure
 from inmind.entities.parse_result import parse_result
-from inmind.entities.record import (
-    MIN_ID_DIGITS,
-    STATE_WORDS,
-    Detail,
-    count_unnamed,
-    cut_record,
-    parse_for_record,
-    prune,
-    render_record,
-)
+from inmind.entities.record import STATE_WORDS, Detail, count_unnamed, parse_for_record, prune, render_record
 from inmind.history.compaction.excerpt import clip_text
 from inmind.history.compaction.tool_actions import only_reads
 from inmind.history.turns import TurnCall, TurnMessage, TurnResult
 
-MAX_ARGUMENT_CHARACTERS = 160
-MAX_TOOL_CHARACTERS = 60
-
-_TEXT_CHARACTERS = {Detail.FACTS: 240, Detail.TRAITS: 160, Detail.IDS: 100}
+TEXT_CHARACTERS = {Detail.FACTS: 240, Detail.TRAITS: 160, Detail.IDS: 100}
 """Characters that stay of a result without fields."""
-_EMPTY_RESULT_TOKENS = 10
-"""A result without text has fewer tokens than this, unless it is an image."""
 _MAX_NOTHING_TOKENS = 40
 """An answer that says that nothing was found is shorter than this."""
 _MIN_SAVED_CHARACTERS = 60
@@ -78,18 +56,18 @@ class AnsweredCall:
     def found_nothing(self) -> bool:
         """True for a lookup without an answer, such as an empty list."""
         is_short = self.result.tokens < _MAX_NOTHING_TOKENS and self.only_reads and not self.failed
-        return is_short and all(text in ("", "0") for text in _texts_in(parse_result(self.result.text)))
+        return is_short and all(text in ("", "0") for text in texts_in(parse_result(self.result.text)))
 
     @cached_property
     def subject(self) -> str:
         """The thing that the call was about: the argument that the result repeats as a value."""
         own = set(map(str, self.value.values())) if is_object(self.value) else set[str]()
-        return next((text for text in _texts_in(self.arguments) if text in own), "")
+        return next((text for text in texts_in(self.arguments) if text in own), "")
 
     @cached_property
     def texts(self) -> set[str]:
         """Values of the result, without states: a newer state replaces an earlier one."""
-        return set(_texts_in(prune(self.value), without=STATE_WORDS))
+        return set(texts_in(prune(self.value), without=STATE_WORDS))
 
 
 def pruned_result(text: str, record: str, pointer: str) -> str:
@@ -113,7 +91,7 @@ def answer_text(
     """
     value = answered.value
     if is_object(value):
-        left_out = {*_id_fields(answered.arguments), *repeated}
+        left_out = {*id_fields(answered.arguments), *repeated}
         value = {
             key: item for key, item in value.items() if not isinstance(item, str | int) or (key, item) not in left_out
         }
@@ -121,7 +99,7 @@ def answer_text(
             return "nothing else"
     pruned = prune(value, detail)
     if pruned is None and prune(value) is None:
-        return clip_text(answered.result.text, _TEXT_CHARACTERS[detail], known) or "no text"
+        return clip_text(answered.result.text, TEXT_CHARACTERS[detail], known) or "no text"
     return render_record(pruned if has_lists else count_unnamed(pruned), handled) or "no other ids"
 
 
@@ -159,316 +137,21 @@ _NO_CALL = TurnCall("", "", "")
 """The call of an agent that writes its commands as text."""
 
 
-def record_lines(
-    removed: Sequence[Sequence[AnsweredCall]],
-    kept: Sequence[AnsweredCall],
-    known: Callable[[str], bool],
-    *,
-    budget: int,
-    count: Counter,
-) -> RecordLines:
-    """Lines of the removed calls by run.
-
-    The earliest calls are left out, and before them those that found nothing. As many calls as possible have a line,
-    then as many as possible with all of their ids, then the newest have the most detail. A call that stays stands for
-    earlier calls that had the same answer.
-    """
-    calls = [(run, answered) for run, some in enumerate(removed) for answered in some]
-    records = _CallRecords(kept, known, shared_fields=_shared_fields(answered for _, answered in calls))
-    lines: list[_ChosenLine] = []
-    left_out: list[AnsweredCall] = []
-    used = 0
-    for place, (run, answered) in reversed([*enumerate(calls)]):
-        line = records.line(answered)
-        if line is None:
-            continue
-        joined = lines[-1].line.joined(line) if lines and lines[-1].run == run else None
-        last = lines.pop() if joined else None
-        text = _least_text(joined or line, budget // 2, count)
-        one = _ChosenLine(run, joined or line, [*(last.calls if last else ()), answered], text, count)
-        added = one.tokens - (last.tokens if last else 0)
-        if not answered.found_nothing and (not text or used + added > budget):
-            lines += [last] if last else []
-            left_out = [earlier for _, earlier in calls[: place + 1]]
-            break
-        used += 0 if answered.found_nothing else added
-        lines.append(one)
-    found = [one for one in lines if not one.found_nothing]
-    used += _add_detail(found, _ALL_IDS, budget - used)
-    for one in lines[:]:
-        if one.found_nothing and used + one.tokens > budget:
-            lines.remove(one)
-            left_out += one.calls
-        used += one.tokens if one.found_nothing and one in lines else 0
-    _add_detail(lines, _DETAILS, budget - used)
-    return RecordLines(lines[::-1], left_out, runs=len(removed))
-
-
-@frozen
-class RecordLines:
-    """The lines of calls that leave, in the order of the conversation."""
-
-    lines: list[_ChosenLine]
-    left_out: list[AnsweredCall]
-    """Calls whose line did not fit."""
-    runs: int
-
-    @property
-    def by_run(self) -> list[list[str]]:
-        return [[one.text for one in self.lines if one.run == run] for run in range(self.runs)]
-
-    @property
-    def texts(self) -> list[str]:
-        return [one.text for one in self.lines]
-
-    def add_lists(self, room: int) -> int:
-        """Add counted lists of ids, the newest first, and return the tokens that this takes."""
-        return _add_detail([one for one in reversed(self.lines) if not one.has_lists], _ALL_IDS, room)
-
-
-class _ChosenLine:
-    """A line and its text, which gets more detail if there is room."""
-
-    def __init__(self, run: int, line: _CallLine, calls: list[AnsweredCall], text: str, count: Counter) -> None:
-        self.run, self.line, self.calls, self.text, self._count = run, line, calls, text, count
-        self.tokens = count(text) + 1
-        self.has_lists = False
-
-    @property
-    def found_nothing(self) -> bool:
-        return self.line.answered.found_nothing
-
-    def add_detail(self, level: tuple[Detail, bool], room: int) -> int | None:
-        """Return the tokens that are added; None if they do not fit."""
-        text = self.line.text(*level)
-        added = self._count(text) + 1 - self.tokens
-        if added > room:
-            return None
-        self.text, self.tokens, self.has_lists = text, self.tokens + added, True
-        return added
-
-
-def _add_detail(lines: Iterable[_ChosenLine], levels: Sequence[tuple[Detail, bool]], room: int) -> int:
-    """Give each line the first of these levels that fits, and return the tokens that this takes."""
-    used = 0
-    for line in lines:
-        if room - used < _MIN_ADDED_TOKENS:
-            break
-        used += next((added for level in levels if (added := line.add_detail(level, room - used)) is not None), 0)
-    return used
-
-
-def _least_text(line: _CallLine, budget: int, count: Counter) -> str:
-    """The shortest text of a line, cut to the budget if it is very long.
-
-    It is empty if nothing of the answer fits.
-    """
-    text = line.text(Detail.IDS, False)
-    if len(text) <= _LONG_LINE_CHARACTERS or count(text) <= budget:
-        return text
-    cut = cut_record(text, budget=budget, count=count)
-    return cut if cut.startswith("- ") else ""
-
-
-_LONG_LINE_CHARACTERS = 600
-"""A longer line may take half of the room, so that it does not push out all others."""
-_ALL_IDS = ((Detail.IDS, True),)
-_DETAILS = ((Detail.FACTS, True), (Detail.TRAITS, True))
-_MIN_ADDED_TOKENS = 8
-"""Below this many free tokens, no line gets more detail."""
-
-
-@frozen
-class _CallLine:
-    """The line of a call, or of several with the same answer, at any detail."""
-
-    answered: AnsweredCall
-    arguments: Any
-    pairs: str
-    """The arguments as text."""
-    known: Callable[[str], bool]
-    repeated: frozenset[tuple[str, Any]]
-    """Fields that a newer line has."""
-    verbs: Mapping[str, str]
-    """Later calls by id."""
-    varied: str = ""
-    """The argument that has a list with the values of several calls."""
-
-    def joined(self, older: _CallLine) -> _CallLine | None:
-        """One line for lookups with the same answer that differ in one argument; else None.
-
-        The answer must not be about one of them.
-        """
-        newer, other = self.arguments, older.arguments
-        if not (is_object(newer) and is_object(other)) or newer.keys() != other.keys() or self._answer != older._answer:
-            return None
-        if not self.answered.only_reads:
-            return None
-        differing = [key for key in newer if newer[key] != other[key]]
-        if len(differing) != 1 or self.varied not in ("", *differing):
-            return None
-        [key] = differing
-        values = [other[key], *(newer[key] if self.varied else [newer[key]])]
-        is_told = any(str(value) in self.answered.result.text for value in values)
-        if is_told or not all(value and isinstance(value, str | int) for value in values):
-            return None
-        arguments = {**newer, key: values}
-        pairs = _pairs(arguments)
-        fits = len(pairs) <= MAX_ARGUMENT_CHARACTERS
-        return replace(self, arguments=arguments, pairs=pairs, varied=key) if fits else None
-
-    @property
-    def _answer(self) -> tuple[str, str]:
-        return self.answered.call.tool, self.answered.result.text
-
-    @property
-    def _call(self) -> str:
-        tool = self.answered.call.tool
-        return f"{_tool_text(tool)}({self.pairs})" if tool else "output"
-
-    def text(self, detail: Detail, has_lists: bool) -> str:
-        if self.answered.failed:
-            text = clip_text(self.answered.result.text, _TEXT_CHARACTERS[Detail.IDS], self.known)
-            return escape_markup(f"- {self._call} failed: {text}")
-        answer = answer_text(self.answered, detail, self.known, self._verbs_of, self.repeated, has_lists=has_lists)
-        return escape_markup(f"- {self._call}: {answer}")
-
-    def _verbs_of(self, id: str) -> str:
-        return self.verbs.get(id, "")
-
-
-class _LaterCall(NamedTuple):
-    verb: str
-    is_first: bool
-    """The id is the first one of its arguments."""
-    ids: frozenset[str]
-
-
-class _CallRecords:
-    """Builds the line of each call, given from the newest to the oldest."""
-
-    def __init__(
-        self,
-        kept: Sequence[AnsweredCall],
-        known: Callable[[str], bool],
-        shared_fields: Container[tuple[str, Any]],
-    ) -> None:
-        """`shared_fields`: fields with one value in all answers, which one line tells for all."""
-        self._known, self._shared_fields = known, shared_fields
-        self._answered: set[tuple[str, str]] = set()
-        self._texts_by_subject: dict[str, set[str]] = {}
-        self._calls_by_id: dict[str, list[_LaterCall]] = {}
-        self._ids_given: set[tuple[str, Any]] = set()
-        for answered in reversed(kept):
-            self._note(answered)
-
-    def line(self, answered: AnsweredCall) -> _CallLine | None:
-        """Return the line of a call; None if it says nothing, or a newer message has its answer."""
-        line = None
-        pairs = _pairs(answered.arguments)
-        is_empty = not (pairs or answered.result.text.strip()) and answered.result.tokens < _EMPTY_RESULT_TOKENS
-        if not is_empty and (answered.failed or not self._is_repeated(answered)):
-            fields = [] if answered.failed else list(_id_fields(answered.value))
-            line = _CallLine(
-                answered,
-                answered.arguments,
-                cut_record(pairs, budget=MAX_ARGUMENT_CHARACTERS, count=len)
-                if len(pairs) > MAX_ARGUMENT_CHARACTERS
-                else pairs,
-                self._known,
-                frozenset(self._ids_given.intersection(fields)),
-                {id: verbs for id in _texts_in(answered.value) if (verbs := self._verbs(id, answered))},
-            )
-            self._ids_given.update(field for field in fields if field in self._shared_fields)
-        self._note(answered)
-        return line
-
-    def _note(self, answered: AnsweredCall) -> None:
-        """Note the answer, and for which ids the tool was called, unless the call failed."""
-        call = answered.call
-        if answered.failed:
-            return
-        verb = parse_tool_name(call.tool).verb or _tool_text(call.tool)
-        ids = list(dict.fromkeys(_ids_in(answered.arguments)))
-        for place, id in enumerate(ids):
-            self._calls_by_id.setdefault(id, []).append(_LaterCall(verb, place == 0, frozenset(ids)))
-        if answered.only_reads:
-            self._answered.add((call.tool, call.arguments))
-        if answered.subject:
-            self._texts_by_subject.setdefault(answered.subject, set()).update(answered.texts)
-
-    def _verbs(self, id: str, answered: AnsweredCall) -> str:
-        """Later calls about an id in an answer.
-
-        It is their first id, or they are about the same thing as the answer. An item that was exchanged in one order
-        may be in others too.
-        """
-        about = set(_ids_in(answered.arguments))
-        calls = reversed(self._calls_by_id.get(id, ()))
-        return ", ".join(dict.fromkeys(one.verb for one in calls if one.is_first or not about.isdisjoint(one.ids)))
-
-    def _is_repeated(self, answered: AnsweredCall) -> bool:
-        """True if a newer call was the same, or newer ones had all values about the thing."""
-        if answered.call.tool and (answered.call.tool, answered.call.arguments) in self._answered:
-            return True
-        known = self._texts_by_subject.get(answered.subject)
-        return known is not None and answered.texts <= known
-
-
-def _pairs(arguments: Any) -> str:
-    return render_record(prune(arguments)) if is_object(arguments) else ""
-
-
-def _tool_text(name: str) -> str:
-    """The name of a tool, quoted if it could pass for more than that."""
-    line = shorten(name, MAX_TOOL_CHARACTERS)
-    return line if _TOOL.fullmatch(line) else json.dumps(line, ensure_ascii=False)
-
-
-_TOOL = re.compile(r"[\w.:/…-]+")
-
-
-def _shared_fields(calls: Iterable[AnsweredCall]) -> set[tuple[str, Any]]:
-    """Id fields whose key has the same value in all answers."""
-    values: dict[str, set[Any]] = {}
-    for key, item in (field for answered in calls for field in _id_fields(answered.value)):
-        values.setdefault(key, set()).add(item)
-    return {(key, *some) for key, some in values.items() if len(some) == 1}
-
-
-def _ids_in(value: object, key: str = "") -> Iterator[str]:
-    """Arguments that are ids, by their key or their form; a page number is none."""
-    if is_object(value):
-        for name, item in value.items():
-            yield from _ids_in(item, name)
-    elif is_list(value):
-        for item in value:
-            yield from _ids_in(item, key)
-    elif isinstance(value, str | int) and not isinstance(value, bool):
-        text = str(value)
-        if key_meaning(key).role in _ID_ROLES or handle_kind(text) or _MANY_DIGITS.fullmatch(text):
-            yield text
-
-
-_ID_ROLES = frozenset({"own", "id", "code", "key", "path", "person"})
-_MANY_DIGITS = re.compile(rf"\d{{{MIN_ID_DIGITS},}}")
-
-
-def _id_fields(value: object) -> Iterator[tuple[str, Any]]:
+def id_fields(value: object) -> Iterator[tuple[str, Any]]:
     """The fields of an object that refer to other things by their ids."""
     for key, item in value.items() if is_object(value) else ():
         if isinstance(item, str | int) and key_meaning(key).role == "id":
             yield key, item
 
 
-def _texts_in(value: object, without: Container[str] = ()) -> Iterator[str]:
+def texts_in(value: object, without: Container[str] = ()) -> Iterator[str]:
     """All texts and numbers in a value, as texts, without those under some keys."""
     if isinstance(value, str | int | float) and not isinstance(value, bool):
         yield str(value)
     elif is_object(value):
         for key, item in value.items():
             if key.lower() not in without:
-                yield from _texts_in(item, without)
+                yield from texts_in(item, without)
     elif is_list(value):
         for item in value:
-            yield from _texts_in(item, without)
+            yield from texts_in(item, without)

@@ -8,7 +8,6 @@ model that needs one would invent it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
 
 from inmind.core.events.entities import EntityPart
 from inmind.core.events.session import Stub
@@ -23,7 +22,8 @@ from inmind.history import ConversationEntry
 from inmind.history.compaction.archive_page import ArchivePage, page_name
 from inmind.history.compaction.excerpt import possible_ids
 from inmind.history.compaction.message_records import MessageRecords
-from inmind.history.compaction.records import AnsweredCall, RecordLines, answered_calls, record_lines
+from inmind.history.compaction.record_lines import RecordLines, record_lines
+from inmind.history.compaction.records import AnsweredCall, answered_calls
 from inmind.history.compaction.request import CompactionRequest
 from inmind.history.compaction.select import (
     LOCATION_TOKENS,
@@ -152,7 +152,10 @@ class _StubBuilder:
         ]
 
     def _name_remaining_ids(self, lines: RecordLines, texts: Iterable[str], room: int) -> str:
-        """Name the ids that no line has: those of calls without a line, then lists in lines, then all others."""
+        """Name the ids that no line has.
+
+        Those of calls without a line come first, then lists in lines, then all others.
+        """
         count = self._meter.count
         left_out, _ = self._ids.pick((one.result.text for one in lines.left_out), max_tokens=room, count=count)
         room -= count(render_parts(left_out)) if left_out else 0

@@ -158,9 +158,9 @@ def _truncate_state(text: str, budget: int, count: Counter) -> TruncatedText:
 
 
 def _notes_text(context: LayerContext) -> str:
-    """Text of the notes page without its heading, and without automatic notes about this session.
+    """Text of the notes page without its heading.
 
-    The conversation shows what those are about.
+    Automatic notes about this session are left out: the conversation shows what they are about.
     """
     page = context.documents.get(NOTES_PAGE_PATH)
     text = prompt_text(page.text) if page else ""

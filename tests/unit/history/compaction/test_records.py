@@ -17,13 +17,8 @@ from inmind.core.text import contains_id, escape_markup
 from inmind.core.tokens import estimator
 from inmind.entities.record import Detail
 from inmind.history.compaction.excerpt import clip_text, possible_ids
-from inmind.history.compaction.records import (
-    AnsweredCall,
-    answer_text,
-    answered_calls,
-    pruned_result,
-    record_lines,
-)
+from inmind.history.compaction.record_lines import record_lines
+from inmind.history.compaction.records import AnsweredCall, answer_text, answered_calls, pruned_result
 from inmind.history.turns import TurnCall, TurnMessage, TurnResult
 
 pytestmark = pytest.mark.spec("B11", "E10")
@@ -162,6 +157,30 @@ def test_a_very_long_record_does_not_push_out_all_others() -> None:
     texts, left_out = lines_in([*orders(5), answered("list_products", {}, {"products": products})], budget=400)
     assert (len(texts), left_out) == (6, 0)
     assert re.search(r" … \(\d+ more\)$", texts[-1])
+
+
+@each_row("nothing", [[], {}, "", "[]", {"results": [], "count": 0}])
+def test_calls_that_found_nothing_are_left_out_before_those_that_found_something(nothing: Any) -> None:
+    order = answered("get_order", {"order_id": "#W1"}, {"status": "pending"})
+    search = answered("search_flights", {"to": "JFK", "date": "2025-11-10"}, nothing)
+    assert lines(order, search)[0] == "- get_order(order_id #W1): status pending"
+    assert lines_in([order, search], budget=20) == (["- get_order(order_id #W1): status pending"], 1)
+
+
+def test_a_counted_list_of_ids_is_shown_in_its_line_if_there_is_room() -> None:
+    variants = [{"item_id": f"37990460{n}"} for n in range(10, 30)]
+    products = [
+        answered("get_product", {"product_id": f"W{n}"}, {"name": f"Product {n}", "variants": variants[n * 10 :][:10]})
+        for n in range(2)
+    ]
+    all_lines = record_lines([products], [], nothing_known, budget=60, count=COUNT)
+    assert all_lines.texts == [
+        f"- get_product(product_id W{n}): name Product {n}, variants (10 more)" for n in range(2)
+    ]
+    added = all_lines.add_lists(90)
+    assert 0 < added <= 90
+    assert all_lines.texts[0].endswith("variants (10 more)"), "the newest is shown first"
+    assert all_lines.texts[1].endswith(f"variants [item_id {', '.join(one['item_id'] for one in variants[10:])}]")
 
 
 def test_each_run_has_the_lines_of_its_own_calls() -> None:

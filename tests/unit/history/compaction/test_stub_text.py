@@ -117,7 +117,7 @@ def test_a_cut_output_keeps_its_last_lines_at_any_size() -> None:
     assert count(wire["content"]) < 100
 
 
-FLIGHTS = [{"flight_number": f"HAT{n}", "status": "available", "note": "A remark. " * 20} for n in range(100, 130)]
+FLIGHTS = [{"flight_number": f"HAT{n}", "status": "available", "note": "A remark. " * 20} for n in range(100, 160)]
 
 
 @pytest.mark.spec("B11", "E10")
