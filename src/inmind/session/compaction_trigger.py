@@ -85,7 +85,7 @@ class CompactionTrigger:
     def _when_full(self, state: SessionState, pressure: WindowPressure) -> PlannedCompaction | None:
         """Compact because the window is full.
 
-        Stubs are shortened only if the prompt would not fit otherwise.
+        Messages stay rather than details of records. Stubs are shortened only if the prompt would not fit otherwise.
         """
         records = self._records(state)
         request = self._complete(
@@ -95,6 +95,8 @@ class CompactionTrigger:
             sizes = records.sizes(record_tokens=request.record_tokens)
             selection = self._select_for_space(records, pressure, request, sizes)
             gain = self._gain(records.messages, selection, request, sizes)
+            spare = max(0, pressure.budget.target - (pressure.history - gain))
+            request = replace(request, full_record_tokens=_line_tokens(selection, request, sizes) + spare)
             needed = pressure.fixed + pressure.reserved + pressure.history - self._measure(state, selection, request)
             if needed <= pressure.available or request.record_tokens < MIN_RECORD_TOKENS:
                 break
@@ -182,7 +184,7 @@ class CompactionTrigger:
             messages[place].tokens - sizes.pruned(place, detail) for place, detail in selection.outputs.items()
         )
         whole = sum(messages[place].tokens for place in selection.removed)
-        lines = min(request.record_tokens, sum(map(sizes.line, selection.removed)))
+        lines = _line_tokens(selection, request, sizes)
         cut = sum(messages[place].tokens - kept_tokens for place, kept_tokens in selection.cut.items())
         stubs = _stub_tokens(request) + FURTHER_STUB_TOKENS * (len(selection.runs) - 1) if selection.runs else 0
         return pruned + whole - lines - stubs + cut
@@ -191,6 +193,11 @@ class CompactionTrigger:
         self, state: SessionState, selection: CompactionSelection, request: CompactionRequest
     ) -> PlannedCompaction:
         return PlannedCompaction(selection, request, state.history.sent.prefix_digest())
+
+
+def _line_tokens(selection: CompactionSelection, request: CompactionRequest, sizes: MessageSizes) -> int:
+    """Tokens of the shortest records of removed messages."""
+    return min(request.record_tokens, sum(map(sizes.line, selection.removed)))
 
 
 def _stub_tokens(request: CompactionRequest) -> int:

@@ -37,13 +37,15 @@ def record_lines(
     *,
     budget: int,
     count: Counter,
+    full: int | None = None,
 ) -> RecordLines:
     """Lines of the removed calls by run.
 
-    The earliest calls are left out, and before them those that found nothing. As many calls as possible have a line,
-    then as many as possible with all of their ids, then the newest have the most detail. A call that stays stands for
-    earlier calls that had the same answer.
+    The earliest calls are left out, and before them those that found nothing. As many calls as possible have a line
+    within `budget`. Up to `full` tokens, by default the same, as many as possible have all of their ids, and then the
+    newest have the most detail. A call that stays stands for earlier calls that had the same answer.
     """
+    full = budget if full is None else min(full, budget)
     calls = [(run, answered) for run, some in enumerate(removed) for answered in some]
     records = _CallRecords(kept, known, shared_fields=_shared_fields(answered for _, answered in calls))
     lines: list[_ChosenLine] = []
@@ -64,13 +66,13 @@ def record_lines(
             break
         used += 0 if answered.found_nothing else added
         lines.append(one)
-    used += _add_detail([one for one in lines if not one.found_nothing], _ALL_IDS, budget - used)
+    used += _add_detail([one for one in lines if not one.found_nothing], _ALL_IDS, full - used)
     for one in lines[:]:
         if one.found_nothing and used + one.tokens > budget:
             lines.remove(one)
             left_out += one.calls
         used += one.tokens if one.found_nothing and one in lines else 0
-    _add_detail(lines, _DETAILS, budget - used)
+    _add_detail(lines, _DETAILS, full - used)
     return RecordLines(lines[::-1], left_out, runs=len(removed))
 
 

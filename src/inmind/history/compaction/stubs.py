@@ -117,7 +117,12 @@ class _StubBuilder:
         originals = [list(self._originals(run)) for run in runs]
         calls = [answered_calls(some) for some in originals]
         lines = record_lines(
-            calls, self._kept_calls(), self._records.is_known, budget=request.record_tokens, count=count
+            calls,
+            self._kept_calls(),
+            self._records.is_known,
+            budget=request.record_tokens,
+            count=count,
+            full=request.full_record_tokens,
         )
         summary = request.summary if request.strategy == "summarize" else ""
         self._ids.drop([summary, *lines.texts])
