@@ -162,7 +162,8 @@ def _is_from_person(one: TurnMessage) -> bool:
 def _goals(
     messages: Sequence[TurnMessage], known: RetainedItem | None, place_of: Mapping[int, int]
 ) -> list[RetainedItem]:
-    people = [one for one in messages if _is_from_person(one)]
+    replies = ("", *(one.text if one.speaker == "assistant" else "" for one in messages))
+    people = [(one, reply) for one, reply in zip(messages, replies, strict=False) if _is_from_person(one)]
     return list(find_goals(people, known, place_of=lambda seq: place_of.get(seq, 0)))
 
 

@@ -73,12 +73,12 @@ def answers_open_decision(decision: str, question: str) -> bool:
 
     If the open decision names no alternatives, at least two of its words, and half of them, must be in the decision.
     """
-    words = _content_words(decision)
-    alternatives = [_content_words(one) for one in _alternatives(question)]
+    words = content_words(decision)
+    alternatives = [content_words(one) for one in _alternatives(question)]
     if len(alternatives) > 1:
         shared = frozenset[str].intersection(*alternatives)
         return any(one - shared and one - shared <= words for one in alternatives)
-    topic = _content_words(question)
+    topic = content_words(question)
     return len(topic & words) >= max(2, (len(topic) + 1) // 2)
 
 
@@ -151,7 +151,7 @@ def _alternatives(question: str) -> list[str]:
     return compile_cached(_OPTION_MARK).split(options[0]) if options else []
 
 
-def _content_words(text: str) -> frozenset[str]:
+def content_words(text: str) -> frozenset[str]:
     """Return the words that carry meaning; for Chinese, pairs of characters."""
     low = text.lower()
     words = set(compile_cached(r"[a-z0-9][\w.+#-]*\w|[a-z0-9]").findall(low)) - _FUNCTION_WORDS

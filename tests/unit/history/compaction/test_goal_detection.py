@@ -1,0 +1,159 @@
+"""A message that turns to something else starts a new task; the next step of a task does not."""
+
+from __future__ import annotations
+
+from time import perf_counter
+
+import pytest
+from tables import each_row
+
+from inmind.history.compaction.retention import extract_items
+from inmind.history.turns import TurnMessage
+
+GOAL = "Build the importer for the shop of our customer, with a page for its tax rates."
+GOAL_IN_CHINESE = "帮我写一个商店的导入程序，要支持税率。"
+
+
+def goals(goal: str, request: str, *, reply: str = "Done, it works.") -> list[str]:
+    conversation = [
+        TurnMessage(seq=1, speaker="user", text=goal),
+        TurnMessage(seq=2, speaker="assistant", text=reply),
+        TurnMessage(seq=3, speaker="user", text=request),
+    ]
+    return [item.text for item in extract_items(conversation, first=True) if item.kind == "goal"]
+
+
+NEW_TASKS = [
+    "Now write the changelog.",
+    "Great, thanks! Now write the changelog. It should list every release.",
+    "Now please book a hotel in Rome instead",
+    "Now plan a trip to Rome for my parents.",
+    "Something else: can you look at my invoice",
+    "Something else: can you look at my invoice?",
+    "Next, please fix the login bug",
+    "Next, can you draft a mail to Ann?",
+    "Next up: prepare the slides for Monday.",
+    "Another thing: please book me a table at Luigi's.",
+    "One more thing, I need you to find a dentist in Oslo.",
+    "On to the next: write a poem for my grandmother.",
+    "Forget that, let's plan the holidays.",
+    "Never mind, let's write the press release.",
+    "Different topic: could you explain photosynthesis?",
+    "Different topic: I am looking for a new car.",
+    "Let's change the subject: what do whales eat?",
+    "Great. Now can you help me find some cool Dubstep songs?",
+    "Ok, now help me with my cover letter for Acme.",
+]
+NEW_TASKS_IN_CHINESE = [
+    "接下来请写更新日志。",
+    "接下来，帮我订一家罗马的酒店。",
+    "另外一件事：帮我看看我的发票。",
+    "还有一件事，请准备周一的会议。",
+    "换个话题：鲸鱼吃什么？",
+    "换个话题，聊聊旅行。",
+    "现在请写一首关于奶奶的诗。",
+    "好的，谢谢。现在帮我安排去上海的行程。",
+    "算了，我们来规划假期吧。",
+]
+NEXT_STEPS = [
+    "now add a test for it",
+    "now run it again",
+    "next",
+    "Next file.",
+    "next one please",
+    "now change its title to X",
+    "and another thing about it",
+    "Another thing: it must be fast.",
+    "Another thing: the button is too small.",
+    "Another thing, can you explain the second step?",
+    "Now write the tests.",
+    "Now write unit tests.",
+    "Now write the documentation.",
+    "Now fix the bug.",
+    "Now find the cheapest one.",
+    "Now create the second file.",
+    "Now make it blue instead.",
+    "Now create a list instead.",
+    "Now build the rest.",
+    "Now write that down.",
+    "Now fix this in the login page.",
+    "Now compare with Redis.",
+    "Now translate to French.",
+    "Now summarize the findings.",
+    "Now commit and push.",
+    "Now deploy to staging.",
+    "Next, run the linter.",
+    "Next, write the importer for the other shop.",
+    "Now build the tax rates page.",
+    "Now build the login page.",
+    "Now implement the cache.",
+    "Now write the parser.",
+    "Now create the database schema.",
+    "Next book, please.",
+    "perfect, now please book the event tickets for me",
+    "Now what?",
+    "Next, should I book a hotel?",
+    "Now the docs.",
+    "Now I need the same for France.",
+    "Forget that, let's use Redis.",
+    "Forget it, let's fix it later.",
+    "Never mind, it works.",
+    "Now do the file number 3 with all of its columns.",
+    "Is this a different topic?",
+    "Do something else: no idea what it is.",
+    "The next thing is to test it.",
+]
+NEXT_STEPS_IN_CHINESE = [
+    "接下来呢？",
+    "接下来请继续。",
+    "接下来写测试。",
+    "现在给它加一个测试。",
+    "现在再跑一遍。",
+    "现在请写这个函数的说明。",
+    "接下来请写税率的页面。",
+    "现在把标题改成X。",
+    "另外一件事：按钮太小了。",
+    "下一个",
+    "现在请修复上面的错误。",
+    "算了，我们用 Redis 吧。",
+]
+
+
+@pytest.mark.spec("E6")
+@each_row("request", NEW_TASKS)
+def test_a_request_that_turns_to_something_else_starts_a_new_task(request: str) -> None:
+    assert goals(GOAL, request) == [GOAL, request]
+
+
+@pytest.mark.spec("E6")
+@each_row("request", NEW_TASKS_IN_CHINESE)
+def test_a_chinese_request_that_turns_to_something_else_starts_a_new_task(request: str) -> None:
+    assert goals(GOAL_IN_CHINESE, request) == [GOAL_IN_CHINESE, request]
+
+
+@pytest.mark.spec("E6")
+@each_row("request", [*NEXT_STEPS, *NEXT_STEPS_IN_CHINESE])
+def test_the_next_step_of_a_task_does_not_replace_the_goal(request: str) -> None:
+    for goal in (GOAL, GOAL_IN_CHINESE):
+        if goal.isascii() == request.isascii():
+            assert goals(goal, request) == [goal]
+
+
+@pytest.mark.spec("E6")
+@each_row(
+    "reply, request",
+    [
+        ("Done. Shall I write the changelog?", "Yes, now write the changelog."),
+        ("I can book flights, hotels and cars.", "Now please book a hotel."),
+        ("写好了。要我写更新日志吗？", "现在请写更新日志。"),
+    ],
+)
+def test_a_request_for_what_the_reply_before_it_names_is_the_next_step(reply: str, request: str) -> None:
+    assert goals(GOAL, request, reply=reply) == [GOAL]
+
+
+@each_row("unit", ["now ", "next, please ", "forget that, ", "can you ", "let's ", "现在", "请", "thanks! ", "Ok. "])
+def test_long_requests_are_classified_in_linear_time(unit: str) -> None:
+    started = perf_counter()
+    assert goals(GOAL, f"{unit * 20_000}zq") == [GOAL]
+    assert perf_counter() - started < 5
