@@ -179,16 +179,22 @@ _CHINESE_COMMON_WORDS = r"[一两几][个份篇张条下些首家封]|关于|我
 
 # No repetition is tried twice, so a longer phrase comes before its beginning.
 _FILLER = (
-    r"(?i)[\W\d_]*+(?:(?:a ?lot|again|agreed|ah|alright|all right|and|approved|awesome|bye|carry on|cheers|continue|"
-    r"cool|correct|do (?:it|so|that)|done|exactly|excellent|fine|for (?:that|your help|the help|me|now|today)|"
-    r"go ahead|go on|go|good(?:bye)?|got it|great|have a (?:good|great|nice) (?:day|evening|night|one|time|weekend)|"
-    r"hmm+|i (?:agree|see)|indeed|keep going|k|lgtm|looks (?:good|great|right)|makes sense|more|next|nice|no problem|"
-    r"nope|noted|no|oh|okay|ok|perfect|please do|please|proceed|resume|right|so much|so|sounds (?:good|great)|stop|"
-    r"super|sure|thank you|thanks?|that['’]?s (?:all|correct|fine|good|great|it|okay|ok|perfect|right)|that works|then|"
-    r"thx|understood|very much|very|well|with (?:it|that)|works(?: for me)?|wow|yeah|yep|yes|you too|"
-    r"yup)\b[\W\d_]*+)++|"
-    r"[\W\d_]*+(?:(?:继续|请继续|接着(?:做|写|说)?|往下|下一步|好的?|嗯+|是的?|对的?|可以|行|没问题|谢谢你?|多谢|感谢|"
-    r"辛苦了|明白了?|知道了|收到|同意|就这样|很好|不错|不用了?|没有了?|吧|啊|呢|了|ok)[\W\d_]*+)++"
+    r"(?i)[\W\d_]*+(?:(?:a ?lot|again|agreed|ah|all (?:good|of (?:it|them))|alright|all right|and|approved|awesome|bye|"
+    r"by me|carry on|cheers|confirm(?:ed)?|continue(?: the work)?|cool|correct|do(?: (?:it|so|that|this))?|done|"
+    r"exactly(?: that)?|excellent|fine|for (?:it|that|your help|the help|me|now|today)|go ahead|go on|go|"
+    r"good(?:bye)?|got it|great(?: (?:job|work))?|"
+    r"have a (?:good|great|nice) (?:day|evening|night|one|time|weekend)|hmm+|i (?:agree|confirm|see)|i['’]?m ready|"
+    r"(?:i want|i would like|i['’]d like) to (?=continue|go (?:on|ahead)|proceed)|"
+    r"indeed|it (?:is|does)|keep (?:at it|going)|k|let['’]?s|lgtm|looks (?:good|great|right)|makes sense|more|"
+    r"next(?: step)?|nice|no problem|nope|noted|now|no|oh|okay|ok|perfect|please|proceed|resume|right|so much|so|"
+    r"sounds (?:good|great)|stop|super|sure(?: thing)?|thank you|thanks?|"
+    r"that(?:['’]?s| is) (?:all|correct|fine|good|great|it|okay|ok|perfect|right)|that works|then|thx|understood|"
+    r"very much|very|well|where you (?:left off|stopped)|"
+    r"(?:from|with) (?:here|it|that|there|this|the (?:next(?: (?:one|step))?|rest|work))|working|works(?: for me)?|wow|"
+    r"yeah|yep|yes|you (?:can|may) (?=continue|go (?:on|ahead)|proceed)|you too|you['’]?re welcome|yup)\b[\W\d_]*+)++|"
+    r"[\W\d_]*+(?:(?:继续(?:做|执行|进行|下一步)?|请你?|你(?=继续)|接着(?:做|写|说|来)?|往下|下一步|开始吧|好的?|嗯+|"
+    r"是的?|对的?|可以|行|没问题|谢谢你?|多谢|感谢|辛苦了|明白了?|知道了|收到|同意|就这样|很好|不错|不用了?|没有了?|"
+    r"吧|啊|呢|了|ok)[\W\d_]*+)++"
 )
 
 _TASK_CUES = (

@@ -7,7 +7,9 @@ from time import perf_counter
 import pytest
 from tables import each_row
 
+from inmind.history.compaction.goal_detection import find_goals, is_filler
 from inmind.history.compaction.retention import extract_items
+from inmind.history.compaction.summary import summary_points
 from inmind.history.turns import TurnMessage
 
 GOAL = "Build the importer for the shop of our customer, with a page for its tax rates."
@@ -150,6 +152,43 @@ def test_the_next_step_of_a_task_does_not_replace_the_goal(request: str) -> None
 )
 def test_a_request_for_what_the_reply_before_it_names_is_the_next_step(reply: str, request: str) -> None:
     assert goals(GOAL, request, reply=reply) == [GOAL]
+
+
+FILLERS = """
+ok go on|continue|yes|Yes, go on.|ok, continue please|go on with it|continue where you left off|carry on with the work
+yes, let's do it|ok let's continue|yes I confirm|keep at it|go for it|yes, go ahead with this|Ok. Continue working.
+continue from there|yes that is correct|yes it is|OK, go on with the next one|yes, continue with the rest|ok, next step
+I'm ready, continue|Yes, you can proceed|you may continue now|sure thing|Great job, keep going!|fine by me|all good
+Yes, I'd like to proceed.|Yes, I want to proceed with it|you're welcome|yes, all of them|continue the work
+继续|好，继续吧|请继续执行|继续做|继续下一步|行，接着来|没问题，继续进行|ok继续|可以，你继续吧|好的，开始吧
+""".replace("\n", "|").strip("|")
+
+
+@pytest.mark.spec("E6", "E7")
+@each_row("words", FILLERS.split("|"))
+def test_a_message_that_only_says_to_go_on_is_no_request(words: str) -> None:
+    assert is_filler(words)
+    assert summary_points([TurnMessage(seq=1, speaker="user", text=words)]).requests == []
+    assert list(find_goals([(TurnMessage(seq=1, speaker="user", text=words), "")], None, place_of=int)) == []
+
+
+@each_row(
+    "words",
+    [
+        "Continue with the parser.",
+        "Yes, the blue one.",
+        "Do the next one.",
+        "Next file.",
+        "I want to stop the server.",
+        "You can delete it.",
+        "ok, go on with chapter 3 of the book",
+        "all of the files",
+        "继续写第三章。",
+        "and now?",
+    ],
+)
+def test_a_message_with_an_object_of_its_own_is_no_filler(words: str) -> None:
+    assert not is_filler(words)
 
 
 @each_row("unit", ["now ", "next, please ", "forget that, ", "can you ", "let's ", "现在", "请", "thanks! ", "Ok. "])
