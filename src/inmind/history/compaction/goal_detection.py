@@ -109,15 +109,15 @@ def _turns_to_another(text: str, goal: str, reply: str) -> bool:
     The object of the request then refers to nothing at hand, has no word of the goal, and less than half of its words
     are in the reply before. "Instead" replaces the goal, so the object may have words of it.
     """
+    if not compile_cached(_TURN_CUES).search(text[:_MAX_SCANNED_CHARACTERS]):
+        return False
     sentence = next((one for one in _scanned_sentences(text) if not is_filler(one)), "")
     turn = compile_cached(_TURN).match(sentence)
-    if not turn or compile_cached(_REFERENCE).search(wanted := sentence[turn.end() :]):
+    if not turn or compile_cached(_REFERENCE).search(rest := sentence[turn.end() :]):
         return False
-    words, known, before = (_object_words(one) for one in (wanted, goal, reply[-_MAX_SCANNED_REPLY:]))
-    instead = compile_cached(r"(?i)\binstead\b").search(wanted)
-    return bool(words - known if instead else words and words.isdisjoint(known)) and 2 * len(words & before) < len(
-        words
-    )
+    words, goal_words, reply_words = (_object_words(one) for one in (rest, goal, reply[-_MAX_SCANNED_REPLY:]))
+    replaces = compile_cached(r"(?i)\binstead\b").search(rest) and not words <= goal_words
+    return (bool(replaces) or words.isdisjoint(goal_words)) and 2 * len(words & reply_words) < len(words)
 
 
 def _object_words(text: str) -> frozenset[str]:
@@ -147,6 +147,7 @@ _WORK = (
     r"search\s+for|translate|write|(?:check|look\s+(?:at|into)|review)(?=\s+(?:my|our)\b))\b"
     r"(?!\s+(?:as|for|in|into|on|to|with)\b)"
 )
+_TURN_CUES = r"(?i)\b(?:now|next|thing|matter|request|forget|mind|on to)\b|现在|接下来|下面|算了|件事"
 _TURN = (
     r"(?i)[\W_]*(?:(?:alright|cool|good|great|ok|okay|perfect|so|thanks|thank you|well|yes)\b[\W_]*){0,4}"
     r"(?:now|next(?:\s+up)?(?=\s*[,:;–—-]|\s+(?:please|can|could|i|let)\b)|"
