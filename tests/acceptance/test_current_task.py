@@ -74,6 +74,21 @@ def test_the_task_before_is_kept_when_it_leaves_after_a_newer_one_began(session:
     assert f"Earlier goal:\\n- {tasks[2]}" in block(session)
 
 
+@pytest.mark.spec("E6", "E8")
+@pytest.mark.parametrize(
+    "task", ["Now write the changelog.", "Another thing: please book a hotel in Rome.", "现在请写更新日志。"]
+)
+def test_a_task_that_needs_no_announcement_is_the_goal(session: Session, task: str) -> None:
+    session.add([user(GOAL)])
+    go_on(session, "now add a test for it", "now run it again", task)
+    for _ in range(2):
+        go_on(session, "ok go on", "now change its title to X", "continue", "next", "yes", "and another thing about it")
+        session.compact("conversation", keep_recent=1)
+        assert (kinds(session)["goal"], kinds(session)["earlier_goal"]) == (task, GOAL)
+        assert f"Goal, verbatim:\\n- {task}\\nEarlier goal:\\n- {GOAL}" in block(session)
+        assert not any(word in line for line in summary_lines(session) for word in ("go on", "continue", "yes"))
+
+
 @pytest.mark.spec("E6")
 def test_a_goal_in_a_message_that_stays_demotes_the_one_before_it(session: Session) -> None:
     session.add([user(GOAL)])
@@ -135,6 +150,19 @@ def test_accepted_and_open_decisions_survive_and_are_reported(session: Session) 
         "Let's use Postgres for storage.",
         "Let's use Kafka.",
     ]
+
+
+@pytest.mark.spec("E6", "E8")
+@pytest.mark.parametrize("choice", ["Kafka it is.", "Kafka, please.", "就用Kafka吧"])
+def test_a_short_choice_closes_an_archived_open_decision(session: Session, choice: str) -> None:
+    session.add([user(GOAL)])
+    go_on(session, OPEN, *["Next file."] * 4)
+    session.compact("conversation", keep_recent=1)
+    go_on(session, choice, *["Next file."] * 4)
+    session.compact("conversation", keep_recent=1)
+    assert kinds(session)["decision"] == choice
+    assert "open_decision" not in kinds(session)
+    assert f"Decisions:\\n- {choice}" in block(session)
 
 
 @pytest.mark.spec("E8")

@@ -28,6 +28,7 @@ from inmind.history.compaction.goal_detection import MAX_GOAL_CHARACTERS, find_g
 from inmind.history.compaction.rule_detection import (
     agrees,
     answers_open_decision,
+    find_choices,
     find_open_decisions,
     find_proposals,
     find_rules,
@@ -67,11 +68,12 @@ def extract_items(
     first: bool,
     places: Collection[int] | None = None,
     goals: Sequence[RetainedItem] | None = None,
+    open_decisions: Sequence[str] = (),
 ) -> list[RetainedItem]:
     """Return the items of all messages, or of those at `places`, given the message before each.
 
     Command output must be marked already. `first`: no goal was stated before; the first message beyond a greeting
-    states it. `goals`: the goals of the messages, if they are known already.
+    states it. `goals`: the goals of the messages, if they are known already. `open_decisions`: those before them.
     """
     chosen = set(range(len(messages)) if places is None else places)
     if goals is None:
@@ -79,16 +81,23 @@ def extract_items(
         goals = _goals(messages, None if first else RetainedItem("goal", ""), place_of)
     seqs = {messages[place].seq for place in chosen}
     items = [goal for goal in goals if goal.seq in seqs]
+    questions = list(open_decisions)
     for place, message in enumerate(messages):
-        if message.speaker == "assistant" and place in chosen and not message.stub:
-            items += (RetainedItem("open_decision", text, message.seq) for text in find_open_decisions(message.text))
-        if not _is_from_person(message):
+        is_reply = message.speaker == "assistant" and not message.stub
+        is_from_person = _is_from_person(message)
+        texts = list(find_open_decisions(message.text)) if is_reply or is_from_person else []
+        questions += texts
+        if is_reply and place in chosen:
+            items += (RetainedItem("open_decision", text, message.seq) for text in texts)
+        if not is_from_person:
             continue
         before = messages[place - 1] if place and messages[place - 1].speaker == "assistant" else None
         if before and not chosen.isdisjoint((place, place - 1)) and agrees(message.text):
             items += (RetainedItem("decision", text, before.seq) for text in find_proposals(before.text))
         if place in chosen and has_rule_cue(message.text):
             items += (RetainedItem(kind, text, message.seq) for kind, text in find_rules(message.text))
+        if place in chosen and questions:
+            items += (RetainedItem("decision", text, message.seq) for text in find_choices(message.text, questions))
     return _deduplicate(items)
 
 
@@ -295,7 +304,8 @@ def retained_items(
     known = next((item for item in history.items if item.kind in _GOAL_KINDS), RetainedItem("goal", ""))
     place_of = {entry.seq: place for place, entry in enumerate(history.messages)}
     goals = _goals(seen, None if first else known, place_of)
-    fresh = extract_items(seen, first=first, places=changed, goals=goals)
+    questions = [item.text for item in earlier if item.kind == "open_decision"]
+    fresh = extract_items(seen, first=first, places=changed, goals=goals, open_decisions=questions)
     fresh += (goal for goal in goals if goal.seq in staying)
     fresh += [request] if request else []
     merged = merge_items(

@@ -74,12 +74,25 @@ def answers_open_decision(decision: str, question: str) -> bool:
     If the open decision names no alternatives, at least two of its words, and half of them, must be in the decision.
     """
     words = content_words(decision)
-    alternatives = [content_words(one) for one in _alternatives(question)]
-    if len(alternatives) > 1:
-        shared = frozenset[str].intersection(*alternatives)
-        return any(one - shared and one - shared <= words for one in alternatives)
+    if alternatives := _alternatives(question):
+        return any(own and own <= words for _, own in alternatives)
     topic = content_words(question)
     return len(topic & words) >= max(2, (len(topic) + 1) // 2)
+
+
+def find_choices(words: str, questions: Sequence[str]) -> Iterator[str]:
+    """Yield the sentences that choose an alternative of one of these open decisions.
+
+    Such a sentence has no words but those of one alternative and of a choice: "UPS it is." Only the question makes it a
+    decision.
+    """
+    for sentence in (one for line in own_words(words) for one in split_sentences(line)):
+        if len(sentence) > _MAX_CHOICE_CHARACTERS or sentence.endswith(("?", "？")):
+            continue
+        rest = compile_cached(_CHINESE_CHOICE_WORDS).sub(" ", sentence.lower().replace("’", "'"))
+        option = _words(rest) - _CHOICE_WORDS
+        if option and any(_is_alternative(option, question) for question in questions):
+            yield _strip_markup(sentence)
 
 
 def agrees(words: str) -> bool:
@@ -142,20 +155,37 @@ def _is_reported(low: str, place: int) -> bool:
     return report is not None and report.start() < place
 
 
-def _alternatives(question: str) -> list[str]:
-    """Return the options that an open decision names: "between A and B", "A or B"."""
+def _is_alternative(words: frozenset[str], question: str) -> bool:
+    """True if the words are those of one alternative, and of no other."""
+    alternatives = _alternatives(question)
+    named = [every for every, own in alternatives if own and own <= words]
+    return len(named) == 1 and words <= named[0] and sum(not own.isdisjoint(words) for _, own in alternatives) == 1
+
+
+def _alternatives(question: str) -> list[tuple[frozenset[str], frozenset[str]]]:
+    """Return the words of each option of an open decision, and those that no other option has.
+
+    Options are named as "between A and B" or "A or B". Empty if there are fewer than two.
+    """
     low = question.lower()
     if options := compile_cached(_BETWEEN).search(low):
-        return compile_cached(_OPTION_MARK).split(options[1])
-    options = compile_cached(_EITHER_OR).search(low)
-    return compile_cached(_OPTION_MARK).split(options[0]) if options else []
+        texts = compile_cached(_OPTION_MARK).split(options[1])
+    else:
+        options = compile_cached(_EITHER_OR).search(low)
+        texts = compile_cached(_OPTION_MARK).split(options[0]) if options else []
+    words = [content_words(one) for one in texts]
+    shared = frozenset[str].intersection(*words) if words else frozenset[str]()
+    return [(one, one - shared) for one in words] if len(words) > 1 else []
 
 
 def content_words(text: str) -> frozenset[str]:
     """Return the words that carry meaning; for Chinese, pairs of characters."""
-    low = text.lower()
-    words = set(compile_cached(r"[a-z0-9][\w.+#-]*\w|[a-z0-9]").findall(low)) - _FUNCTION_WORDS
-    for run in compile_cached(r"[一-鿿]+").findall(compile_cached(_CHINESE_FUNCTION_WORDS).sub(" ", low)):
+    return _words(compile_cached(_CHINESE_FUNCTION_WORDS).sub(" ", text.lower())) - _FUNCTION_WORDS
+
+
+def _words(low: str) -> frozenset[str]:
+    words = set(compile_cached(r"[a-z0-9](?:[^\W一-鿿]|[.+#'-])*(?<![.'-])").findall(low))
+    for run in compile_cached(r"[一-鿿]+").findall(low):
         words.update(run[place : place + 2] for place in range(max(1, len(run) - 1)))
     return frozenset(words)
 
@@ -228,6 +258,14 @@ _FUNCTION_WORDS = frozenset(
     "is it keep let's need needed of on open or pending pick question should stay still switch tbd that the this to "
     "undecided use using versus vs we we'll what when whether which will with yet".split()
 )
+# The words of a choice beside the chosen alternative.
+_MAX_CHOICE_CHARACTERS = 80
+_CHOICE_WORDS = frozenset(
+    "a alright an choose definitely fine for go going great i i'd i'll i'm is it let's lets okay ok one option perfect "
+    "pick please right settle so sure take that's the then us use we we'd we'll we're will with would yeah yep "
+    "yes".split()
+)
+_CHINESE_CHOICE_WORDS = r"我们?|咱们|那|就|还是(?=[用选])|用|选择?|采用|好的?|行|可以|嗯|请|[的了吧来定]"
 _CHINESE_FUNCTION_WORDS = (
     r"我们|咱们|还(?:没有?|要|得|是)|需要?|决定|待定|选择?|使用|采用|用|或者?|是否|要不要|哪个|什么|[的了吧就先在和与]"
 )

@@ -201,7 +201,10 @@ _DECISIONS = _english(
         r"let['’]?s\s+(?:just\s+)?(?:go\s+(?:with|for)|use|stick\s+(?:with|to)|stay\s+with|switch\s+to|settle\s+on|choose|"
         r"pick|adopt|drop|make\s+it|postpone|scrap|skip|keep\s+[^.!?,]{1,40}\b(?:as[\s-]is|as\s+it\s+is|at|simple|unchanged))\b",
         r"(?<!that )(?:i|we)(?:['’]ve|\s+have)?\s+(?:(?:now|finally|already|just|all|both)\s+)*"
-        r"(?:(?:decided|agreed|settled|opted)\s+(?:\w+\s+)?(?:to|on|that|for|against|not|we)|chosen|chose)\b",
+        r"(?:(?:decided|agreed|settled|opted)\s+(?:\w+\s+)?(?:to|on|that|for|against|not|we)|"
+        r"decided\s*[:–—-]\s*\w+|chosen|chose)\b",
+        r"let['’]?s\s+decide\s+(?:for\s|on\s+(?!(?:an?|how|it|our|that|the|this|what|when|where|which|who)\b))"
+        r"(?![^.!?]*\b(?:or|together)\b)",
         r"(?:i|we)(?:['’](?:ll|re|m)|\s+(?:will|am|are))\s+(?:(?:just|probably|definitely)\s+)?(?:go(?:ing)?\s+with|go\s+for|"
         r"stick(?:ing)?\s+(?:with|to)|stay(?:ing)?\s+with|switch(?:ing)?\s+to)\b",
         rf"(?:i|we)(?:['’]ll|\s+will)\s+(?:just\s+)?(?:take|use)\s+(?!{_NOT_A_CHOICE})[\w*]",
@@ -356,7 +359,7 @@ _CHINESE_DECISIONS = _chinese(
     "decision",
     "决定 就 定了 敲定 选 改用 拍板 先用 先采用 还是",
     inside=(
-        r"决定(?:用|采用|选|使用|改|不|了|就|先|把|按|由|将)",
+        r"决定(?:用|采用|选|使用|改|不|了|就|先|把|按|由|将|\s*[:：])",
         r"就(?:用|选|按|定)[^，。！？]{1,40}(?:吧|了|来)|(?:就这么|已经|都)定了|敲定|选定|改用|拍板",
         r"(?:^|[，,；;\s])(?:那|我们?|咱们)*(?:就|先|还是)(?:用|采用|选(?![择举]))(?!的|过|户)",
         r"(?:^|[，,；;\s])我要?选(?![修举拔择手了的])",

@@ -29,6 +29,7 @@ we settled on|i opted for|i'll stick to|we're sticking with|i'm staying with|we'
 i'll use tabs|i'm going with it|we have chosen|whenever i run, use it|respond in French|speak in French|maximum 3
 you may only run|it is prohibited|it is non-negotiable|you're never to|i'm celiac|keep it under $5
 the deadline is friday|it's due friday|i will take tabs|made up my mind|so it is, as agreed|so it is, as settled
+let's decide on tabs|i have decided: tabs
 decided: run|if it fails, tell me|in case it fails, tell me|halt if it fails|pause whenever it fails
 abort in case it fails|everything in French|i need answers in French|i want replies in French|i want responses in French
 i need the output in csv|ignore the rule|disregard the rule|forget the rule
