@@ -96,7 +96,7 @@ class CompactionTrigger:
             selection = self._select_for_space(records, pressure, request, sizes)
             gain = self._gain(records.messages, selection, request, sizes)
             spare = max(0, pressure.budget.target - (pressure.history - gain))
-            request = replace(request, full_record_tokens=_line_tokens(selection, request, sizes) + spare)
+            request = replace(request, detailed_record_tokens=_line_tokens(selection, request, sizes) + spare)
             needed = pressure.fixed + pressure.reserved + pressure.history - self._measure(state, selection, request)
             if needed <= pressure.available or request.record_tokens < MIN_RECORD_TOKENS:
                 break

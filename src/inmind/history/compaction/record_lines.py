@@ -37,15 +37,15 @@ def record_lines(
     *,
     budget: int,
     count: Counter,
-    full: int | None = None,
+    detail_budget: int | None = None,
 ) -> RecordLines:
     """Lines of the removed calls by run.
 
     The earliest calls are left out, and before them those that found nothing. As many calls as possible have a line
-    within `budget`. Up to `full` tokens, by default the same, as many as possible have all of their ids, and then the
-    newest have the most detail. A call that stays stands for earlier calls that had the same answer.
+    within `budget`. Within `detail_budget`, by default the same, as many as possible have all of their ids, and then
+    the newest have the most detail. A call that stays stands for earlier calls that had the same answer.
     """
-    full = budget if full is None else min(full, budget)
+    detail_budget = budget if detail_budget is None else min(detail_budget, budget)
     calls = [(run, answered) for run, some in enumerate(removed) for answered in some]
     records = _CallRecords(kept, known, shared_fields=_shared_fields(answered for _, answered in calls))
     lines: list[_ChosenLine] = []
@@ -66,13 +66,13 @@ def record_lines(
             break
         used += 0 if answered.found_nothing else added
         lines.append(one)
-    used += _add_detail([one for one in lines if not one.found_nothing], _ALL_IDS, full - used)
+    used += _add_detail([one for one in lines if not one.found_nothing], _ALL_IDS, detail_budget - used)
     for one in lines[:]:
         if one.found_nothing and used + one.tokens > budget:
             lines.remove(one)
             left_out += one.calls
         used += one.tokens if one.found_nothing and one in lines else 0
-    _add_detail(lines, _DETAILS, full - used)
+    _add_detail(lines, _DETAILS, detail_budget - used)
     return RecordLines(lines[::-1], left_out, runs=len(removed))
 
 

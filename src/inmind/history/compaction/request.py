@@ -44,8 +44,8 @@ class CompactionRequest:
     """Maximum size of a stub for messages, without what follows."""
     record_tokens: int = MAX_RECORD_TOKENS
     """Maximum size of the records in it."""
-    full_record_tokens: int = MAX_RECORD_TOKENS
-    """Size up to which the records have more than ids, names and states."""
+    detailed_record_tokens: int = MAX_RECORD_TOKENS
+    """Size of the records up to which they have more than ids, names and states."""
     id_tokens: int = MAX_ID_TOKENS
     """Maximum size of the ids in it that no record has."""
     last_request: RetainedItem | None = None

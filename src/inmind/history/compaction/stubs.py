@@ -122,7 +122,7 @@ class _StubBuilder:
             self._records.is_known,
             budget=request.record_tokens,
             count=count,
-            full=request.full_record_tokens,
+            detail_budget=request.detailed_record_tokens,
         )
         summary = request.summary if request.strategy == "summarize" else ""
         self._ids.drop([summary, *lines.texts])

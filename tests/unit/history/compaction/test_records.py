@@ -319,6 +319,12 @@ CATALOGUE = {"name": "Lamp", "variants": [{"item_id": f"47169774{n}"} for n in r
 BOOKING = {"flights": [{"flight_number": "HAT030"}, {"flight_number": "HAT111"}]}
 
 
+def test_lines_have_details_only_within_the_budget_for_them() -> None:
+    few = record_lines([orders(10)], [], nothing_known, budget=10_000, detail_budget=200, count=COUNT).texts
+    assert few == lines(*orders(10), budget=200)
+    assert few[0] == "- get_order(order_id #W1000): user_id u-1000"
+
+
 @pytest.mark.spec("B11", "E10")
 def test_long_lists_of_ids_without_names_are_counted_before_a_call_is_left_out() -> None:
     calls = [answered("get_booking", {"id": "BOH180"}, BOOKING), answered("get_product", {"id": "p-1"}, CATALOGUE)]
