@@ -17,13 +17,15 @@ from inmind.core.json import is_list, is_object
 from inmind.core.text import escape_markup, shorten
 from inmind.core.tokens import Counter
 from inmind.entities.extract.tool_name import parse_tool_name
-from inmind.entities.ids.keys import key_meaning
+from inmind.entities.ids.keys import is_secret_key, key_meaning
 from inmind.entities.ids.shapes import handle_kind
 from inmind.entities.record import MIN_ID_DIGITS, Detail, cut_record, prune, render_record
 from inmind.history.compaction.excerpt import clip_text
 from inmind.history.compaction.records import TEXT_CHARACTERS, AnsweredCall, answer_text, id_fields, texts_in
 
 MAX_ARGUMENT_CHARACTERS = 160
+MAX_TEXT_CHARACTERS = 80
+"""Characters of a link or a long text in the arguments."""
 MAX_TOOL_CHARACTERS = 60
 
 _EMPTY_RESULT_TOKENS = 10
@@ -185,7 +187,7 @@ class _CallLine:
         if is_told or not all(value and isinstance(value, str | int) for value in values):
             return None
         arguments = {**newer, key: values}
-        pairs = _pairs(arguments)
+        pairs = _pairs(arguments, self.known)
         fits = len(pairs) <= MAX_ARGUMENT_CHARACTERS
         return replace(self, arguments=arguments, pairs=pairs, varied=key) if fits else None
 
@@ -237,9 +239,10 @@ class _CallRecords:
     def line(self, answered: AnsweredCall) -> _CallLine | None:
         """Return the line of a call; None if it says nothing, or a newer message has its answer."""
         line = None
-        pairs = _pairs(answered.arguments)
-        is_empty = not (pairs or answered.result.text.strip()) and answered.result.tokens < _EMPTY_RESULT_TOKENS
+        has_text = prune(answered.arguments) is not None or answered.result.text.strip()
+        is_empty = not has_text and answered.result.tokens < _EMPTY_RESULT_TOKENS
         if not is_empty and (answered.failed or not self._is_repeated(answered)):
+            pairs = _pairs(answered.arguments, self._known)
             fields = [] if answered.failed else list(id_fields(answered.value))
             line = _CallLine(
                 answered,
@@ -287,8 +290,23 @@ class _CallRecords:
         return known is not None and answered.texts <= known
 
 
-def _pairs(arguments: Any) -> str:
-    return render_record(prune(arguments)) if is_object(arguments) else ""
+def _pairs(arguments: Any, known: Callable[[str], bool]) -> str:
+    """The arguments as text, with links; without anything shorter, the beginning of the first text."""
+    if not is_object(arguments):
+        return ""
+    kept = prune(arguments)
+    if kept is not None and not is_object(kept):
+        return render_record(kept)
+    short = kept or {}
+    texts = {
+        key: text
+        for key, text in arguments.items()
+        if isinstance(text, str) and text.strip() and key not in short and not is_secret_key(key)
+    }
+    links = {key: text for key, text in texts.items() if handle_kind(text) == "url"}
+    first = {} if short else dict(list(texts.items())[:1])
+    long = {key: clip_text(text, MAX_TEXT_CHARACTERS, known) for key, text in (links or first).items()}
+    return render_record({**short, **long})
 
 
 def _tool_text(name: str) -> str:

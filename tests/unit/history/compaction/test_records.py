@@ -339,6 +339,21 @@ def test_long_lists_of_ids_without_names_are_counted_before_a_call_is_left_out()
     )
 
 
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ({"url": "https://docs.example.com/pool?page=2"}, "url https://docs.example.com/pool?page=2"),
+        ({"query": f"how do I {'very ' * 20}quickly"}, f'query "how do I {"very " * 13}very…"'),
+        ({"url": "https://docs.example.com/pool", "limit": 5}, "limit 5, url https://docs.example.com/pool"),
+        ({"id": "p-7", "body": "Dear Ada, " * 20}, "id p-7"),
+        ({"authorization": "Bearer abcdefgh12345678"}, ""),
+        ({"query": "   "}, ""),
+    ],
+)
+def test_a_call_without_short_arguments_is_told_by_its_first_text(arguments: dict[str, Any], expected: str) -> None:
+    assert lines(answered("fetch", arguments, {"id": "p-1"})) == [f"- fetch({expected}): id p-1"]
+
+
 def test_a_call_that_says_nothing_has_no_line() -> None:
     thought = AnsweredCall(TurnCall("c", "think", '{"thought": "' + "Which one? " * 20 + '"}'), TurnResult("c", "", 4))
     assert lines(thought) == []
