@@ -301,7 +301,7 @@ def _pairs(arguments: Any, known: Callable[[str], bool]) -> str:
     texts = {
         key: text
         for key, text in arguments.items()
-        if isinstance(text, str) and text.strip() and key not in short and not is_secret_key(key)
+        if isinstance(text, str) and any(map(str.isalpha, text)) and key not in short and not is_secret_key(key)
     }
     links = {key: text for key, text in texts.items() if handle_kind(text) == "url"}
     first = {} if short else dict(list(texts.items())[:1])

@@ -348,6 +348,7 @@ def test_long_lists_of_ids_without_names_are_counted_before_a_call_is_left_out()
         ({"id": "p-7", "body": "Dear Ada, " * 20}, "id p-7"),
         ({"authorization": "Bearer abcdefgh12345678"}, ""),
         ({"query": "   "}, ""),
+        ({"expression": "1 + " * 30 + "1"}, ""),
     ],
 )
 def test_a_call_without_short_arguments_is_told_by_its_first_text(arguments: dict[str, Any], expected: str) -> None:
