@@ -176,7 +176,8 @@ def _code_point(match: re.Match[str]) -> str:
 
 
 def _escape_markup(text: str) -> str:
-    text = _HIDDEN.sub(_code_point, _LINE_END.sub("\n", text))
+    if not text.isprintable():
+        text = _HIDDEN.sub(_code_point, _LINE_END.sub("\n", text))
     if text.isascii():
         return _OPENING.sub(lambda match: _ESCAPES[match.group()], text)
     return _BRACKETED.sub(_escape_bracket, text)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any, TypeGuard
 
@@ -56,6 +56,20 @@ def parse_layers(result: object) -> list[Any]:
 def looks_like_json(text: str) -> bool:
     """Return True if the first character can start JSON."""
     return text.lstrip()[:1] in ("{", "[", '"')
+
+
+def parse_for_record(text: str) -> Any:
+    """The parsed result if it has fields or entries; None for text and numbered lines."""
+    value = parse_result(text)
+    if is_object(value) and not looks_like_json(text) and _has_line_numbers(list(value)):
+        return None
+    return value if (is_object(value) or is_list(value)) and value else None
+
+
+def _has_line_numbers(keys: Sequence[str]) -> bool:
+    """True for consecutive numbers, as in a view of a file."""
+    first = int(keys[0]) if len(keys) > 1 and keys[0].isdecimal() and keys[0].isascii() else None
+    return first is not None and list(keys) == [str(number) for number in range(first, first + len(keys))]
 
 
 def parse_name_list(text: str) -> list[str]:

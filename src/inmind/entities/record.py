@@ -13,6 +13,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
+from functools import lru_cache
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -24,7 +25,7 @@ from inmind.entities.ids.keys import has_secret, is_secret_key, key_meaning
 from inmind.entities.ids.shapes import handle_kind
 from inmind.entities.nouns import split_words
 from inmind.entities.outcome import SUCCESS_KEYS
-from inmind.entities.parse_result import is_list, is_object, looks_like_json, parse_result
+from inmind.entities.parse_result import is_list, is_object
 
 MAX_ENTRIES = 60
 """Entries of one list in a record."""
@@ -82,7 +83,7 @@ def render_record(value: Any, handled: Callable[[str], str] | None = None) -> st
 
     `handled` returns words to add after an id in a list of ids, for example what was done with it.
     """
-    return _render(value, handled or _not_handled, top=True)
+    return _render(value, handled, top=True)
 
 
 def fit_record(value: Any, *, budget: int, count: Counter) -> str:
@@ -194,10 +195,6 @@ _SEPARATOR = re.compile(r'"(?:[^"\\]|\\.)*"|([,;] )')
 """A separator of values, or a quoted text, which may contain one."""
 
 
-def _not_handled(_: str) -> str:
-    return ""
-
-
 # -- pruning ----------------------------------------------------------------------------------------------
 
 
@@ -211,34 +208,42 @@ class _Pruning(NamedTuple):
 def _prune(value: Any, pruning: _Pruning, depth: int) -> Any:
     if depth > _MAX_DEPTH:
         return None
+    if isinstance(value, str):
+        return _one_line(value) if pruning.is_record or not _is_count(value) else None
     if is_object(value):
         entries = _keyed_entries(value)
         return _prune_list(entries, pruning, depth) if entries else _prune_object(value, pruning, depth)
     if is_list(value):
         return _prune_list(value, pruning, depth)
-    return None if _is_count(value) and not pruning.is_record else _scalar(value)
+    return value
 
 
 def _prune_object(value: Mapping[str, Any], pruning: _Pruning, depth: int) -> dict[str, Any] | None:
     kept: dict[str, Any] = {}
-    fields = _with_full_name(value)
+    fields, (most, is_record, seen) = _with_full_name(value), pruning
     for number, (key, item) in enumerate(fields.items()):
         if len(kept) >= MAX_FIELDS:
             kept["others"] = _count_text(len(fields) - number)
             break
-        if item is None or item == "" or _rank(key, item) > pruning.detail:
+        if isinstance(item, str):
+            detail, pruned = _rank_and_line(key, item, is_record)
+            pruned = pruned if detail <= most and depth < _MAX_DEPTH else None
+        elif item is None or _rank(key, item) > most:
             continue
-        pruned = name_of({"name": item}, "") if is_object(item) and key in NAME_KEYS else None
-        pruned = pruned or _prune(item, pruning, depth + 1)
-        if pruned is None or _repeats_ids(key, pruned, pruning.seen) or (key == "value" and _names_secret(value)):
-            continue
-        if is_object(pruned) and key.lower() in _WRAPPER_WORDS and {*kept, *value}.isdisjoint(pruned):
-            kept |= pruned
         else:
-            short = key[:MAX_KEY_CHARACTERS]
-            kept[key if short in kept else short] = pruned
+            pruned = name_of({"name": item}, "") if is_object(item) and key in NAME_KEYS else None
+            pruned = pruned or _prune(item, pruning, depth + 1)
+        if pruned is None or (key == "value" and _names_secret(value)):
+            continue
         if isinstance(pruned, str):
-            pruning.seen.add((key, pruned))
+            seen.add((key, pruned))
+        elif _repeats_ids(key, pruned, seen):
+            continue
+        elif is_object(pruned) and key.lower() in _WRAPPER_WORDS and {*kept, *value}.isdisjoint(pruned):
+            kept |= pruned
+            continue
+        short = key[:MAX_KEY_CHARACTERS]
+        kept[key if short in kept else short] = pruned
     return kept or None
 
 
@@ -253,9 +258,9 @@ def _prune_list(items: Sequence[Any], pruning: _Pruning, depth: int) -> list[Any
     if pruning.detail == Detail.IDS:
         items = _without_shared_states(items)
     alike = _alike_entries(items)
+    detailed = pruning._replace(detail=max(pruning.detail, Detail.TRAITS)) if alike else pruning
     for place, item in enumerate(items[:MAX_ENTRIES]):
-        detail = max(pruning.detail, Detail.TRAITS) if place in alike else pruning.detail
-        pruned = _prune(item, pruning._replace(detail=detail), depth + 1)
+        pruned = _prune(item, detailed if place in alike else pruning, depth + 1)
         if pruned is not None:
             kept.append(pruned)
     if len(items) > MAX_ENTRIES:
@@ -324,22 +329,39 @@ def _with_full_name(value: Mapping[str, Any]) -> Mapping[str, Any]:
     }
 
 
-_NAME_PARTS = (("first", "name"), ("last", "name"), ("given", "name"), ("family", "name"))
+_NAME_PARTS = frozenset((first, "name") for first in ("first", "last", "given", "family"))
 
 
 def _rank(key: str, item: Any) -> int:
-    """The detail from which on a field is kept."""
-    role, _ = key_meaning(key)
-    words = split_words(key)
-    if role == "private" or not _ASIDE_WORDS.isdisjoint(words) or words[-1:] == ("at",):
+    """The detail from which on a field that is no text is kept."""
+    if _is_aside(key):
         return _ABOVE_ALL_DETAIL
     if is_object(item) or is_list(item):
         return Detail.IDS
     if isinstance(item, bool):
         return Detail.TRAITS
-    if isinstance(item, str):
-        return _rank_text(key, item)
-    return Detail.IDS if role in ("own", "id") else Detail.FACTS
+    return Detail.IDS if key_meaning(key).role in ("own", "id") else Detail.FACTS
+
+
+@lru_cache(maxsize=1024)
+def _is_aside(key: str) -> bool:
+    """True for a key whose value no record has."""
+    words = split_words(key)
+    return key_meaning(key).role == "private" or not _ASIDE_WORDS.isdisjoint(words) or words[-1:] == ("at",)
+
+
+def _rank_and_line(key: str, text: str, is_record: bool) -> tuple[int, str | None]:
+    """The detail from which on a text is kept, and how. Cached, since all details need the same."""
+    return (_cached_rank_and_line if len(text) <= MAX_VALUE_CHARACTERS else _new_rank_and_line)(key, text, is_record)
+
+
+def _new_rank_and_line(key: str, text: str, is_record: bool) -> tuple[int, str | None]:
+    detail = _ABOVE_ALL_DETAIL if not text or _is_aside(key) else _rank_text(key, text)
+    is_kept = detail < _ABOVE_ALL_DETAIL and (is_record or not _is_count(text))
+    return detail, _one_line(text) if is_kept else None
+
+
+_cached_rank_and_line = lru_cache(maxsize=8192)(_new_rank_and_line)
 
 
 def _rank_text(key: str, text: str) -> int:
@@ -355,10 +377,8 @@ def _rank_text(key: str, text: str) -> int:
     return Detail.FACTS if _DATE.match(text) else Detail.TRAITS
 
 
-def _scalar(value: Any) -> str | int | float | bool | None:
-    """A value on one line, cut if it is long; None for a secret."""
-    if not isinstance(value, str):
-        return value
+def _one_line(value: str) -> str | None:
+    """A text on one line, cut if it is long; None for a secret."""
     line = " ".join(value.split()) if not value.isprintable() or "  " in value else value.strip()
     return shorten(line, 2 * MAX_VALUE_CHARACTERS) if line and not has_secret(line) else None
 
@@ -366,16 +386,18 @@ def _scalar(value: Any) -> str | int | float | bool | None:
 # -- rendering --------------------------------------------------------------------------------------------
 
 
-def _render(value: Any, handled: Callable[[str], str], *, top: bool = False) -> str:
+def _render(value: Any, handled: Callable[[str], str] | None, *, top: bool = False) -> str:
+    if isinstance(value, str):
+        return _word(value)
     if is_object(value):
-        pairs = ", ".join(f"{_key_word(key)} {_render_field(key, item, handled)}" for key, item in value.items())
+        pairs = ", ".join([f"{_key_word(key)} {_render_field(key, item, handled)}" for key, item in value.items()])
         return pairs if top else f"{{{pairs}}}"
     if is_list(value):
         if key := _only_key(value):
-            return f"[{_key_word(key)} {', '.join(_render_entry(item[key], handled) for item in value)}]"
+            return f"[{_key_word(key)} {', '.join([_render_entry(item[key], handled) for item in value])}]"
         if any(is_object(item) for item in value):
-            return f"[{'; '.join(_render(item, handled, top=True) for item in value)}]"
-        return f"[{', '.join(_render_entry(item, handled) for item in value)}]"
+            return f"[{'; '.join([_render(item, handled, top=True) for item in value])}]"
+        return f"[{', '.join([_render_entry(item, handled) for item in value])}]"
     if value is None:
         return ""
     if isinstance(value, float):
@@ -383,28 +405,31 @@ def _render(value: Any, handled: Callable[[str], str], *, top: bool = False) -> 
     return str(value).lower() if isinstance(value, bool) else _word(str(value))
 
 
-def _render_field(key: str, item: Any, handled: Callable[[str], str]) -> str:
-    is_id = _is_scalar(item) and key_meaning(key).role in ("own", "id", "code")
+def _render_field(key: str, item: Any, handled: Callable[[str], str] | None) -> str:
+    is_id = handled is not None and _is_scalar(item) and key_meaning(key).role in ("own", "id", "code")
     return _render_entry(item, handled) if is_id else _render(item, handled)
 
 
 def _only_key(items: Sequence[Any]) -> str:
     """The key of a list of objects that have one field, the same; else empty."""
+    if len(items) < 2 or not is_object(items[0]) or len(items[0]) > 1:
+        return ""
     keys = {key for item in items if is_object(item) for key in item}
     is_plain = len(keys) == 1 and all(is_object(item) and all(map(_is_scalar, item.values())) for item in items)
-    return keys.pop() if is_plain and len(items) > 1 else ""
+    return keys.pop() if is_plain else ""
 
 
 def _is_scalar(value: Any) -> bool:
     return not (is_object(value) or is_list(value))
 
 
-def _render_entry(item: Any, handled: Callable[[str], str]) -> str:
+def _render_entry(item: Any, handled: Callable[[str], str] | None) -> str:
     text = _render(item, handled)
-    words = handled(str(item)) if isinstance(item, str | int) else ""
+    words = handled(str(item)) if handled and isinstance(item, str | int) else ""
     return f"{text} ({words})" if words else text
 
 
+@lru_cache(maxsize=1024)
 def _key_word(key: str) -> str:
     return json.dumps(key, ensure_ascii=False) if _is_count(key) else _word(key)
 
@@ -419,17 +444,3 @@ def _word(text: str) -> str:
 
 _KEY = r"(?:\w*_\w+|(?i:ids?|number|code|name|status)|\w+(?:I[dD]s?|Number|Code|Name|Status))"
 _SPECIAL = re.compile(rf"[,;\[\]{{}}\"…]|(?:^|\s){_KEY}\s+\S|^\s|\s$|[^\S ]|\([^()]*\)$")
-
-
-def parse_for_record(text: str) -> Any:
-    """The parsed result if it has fields or entries; None for text and numbered lines."""
-    value = parse_result(text)
-    if is_object(value) and not looks_like_json(text) and _has_line_numbers(list(value)):
-        return None
-    return value if (is_object(value) or is_list(value)) and value else None
-
-
-def _has_line_numbers(keys: Sequence[str]) -> bool:
-    """True for consecutive numbers, as in a view of a file."""
-    first = int(keys[0]) if len(keys) > 1 and keys[0].isdecimal() and keys[0].isascii() else None
-    return first is not None and list(keys) == [str(number) for number in range(first, first + len(keys))]

@@ -15,6 +15,7 @@ from tables import each_row
 from inmind.core.encoding import to_json
 from inmind.core.text import contains_id
 from inmind.core.tokens import estimator
+from inmind.entities.parse_result import parse_for_record
 from inmind.entities.record import (
     MAX_ENTRIES,
     MAX_FIELDS,
@@ -24,7 +25,6 @@ from inmind.entities.record import (
     count_unnamed,
     cut_record,
     merge_records,
-    parse_for_record,
     prune,
     render_record,
     without_id,

@@ -62,7 +62,8 @@ def _end_of_words(spaced: str, start: int, place: int) -> int:
 
 def possible_ids(text: str) -> set[str]:
     """Return all words of a text that could be an id."""
-    return {word for _, word in _words(text)}
+    words = set(text.translate(_SEPARATORS).split())
+    return words | {word.rstrip(_TRAILING) for word in words if word.endswith(_ENDS)}
 
 
 def _words(text: str) -> Iterator[tuple[int, str]]:
@@ -71,10 +72,11 @@ def _words(text: str) -> Iterator[tuple[int, str]]:
     for word in text.translate(_SEPARATORS).split():
         place = text.index(word, place)
         yield place, word
-        if word.endswith(_TRAILING):
-            yield place, word.rstrip("".join(_TRAILING))
+        if word.endswith(_ENDS):
+            yield place, word.rstrip(_TRAILING)
         place += len(word)
 
 
 _SEPARATORS = str.maketrans(dict.fromkeys("\"'`(),;:=[]{}<>|\\", " "))
-_TRAILING = (".", "!", "?", "…")
+_TRAILING = ".!?…"
+_ENDS = tuple(_TRAILING)

@@ -14,8 +14,8 @@ from typing import Any
 from inmind.core.json import is_list, is_object
 from inmind.entities.ids.keys import key_meaning
 from inmind.entities.outcome import is_failure
-from inmind.entities.parse_result import parse_result
-from inmind.entities.record import STATE_WORDS, Detail, count_unnamed, parse_for_record, prune, render_record
+from inmind.entities.parse_result import parse_for_record, parse_result
+from inmind.entities.record import STATE_WORDS, Detail, count_unnamed, prune, render_record
 from inmind.history.compaction.excerpt import clip_text
 from inmind.history.compaction.tool_actions import only_reads
 from inmind.history.turns import TurnCall, TurnMessage, TurnResult
