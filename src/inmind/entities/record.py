@@ -255,10 +255,10 @@ def _names_secret(value: Mapping[str, Any]) -> bool:
 
 def _prune_list(items: Sequence[Any], pruning: _Pruning, depth: int) -> list[Any] | None:
     kept: list[Any] = []
+    alike, detailed = set[int](), pruning
     if pruning.detail == Detail.IDS:
         items = _without_shared_states(items)
-    alike = _alike_entries(items)
-    detailed = pruning._replace(detail=max(pruning.detail, Detail.TRAITS)) if alike else pruning
+        alike, detailed = _alike_entries(items), pruning._replace(detail=Detail.TRAITS)
     for place, item in enumerate(items[:MAX_ENTRIES]):
         pruned = _prune(item, detailed if place in alike else pruning, depth + 1)
         if pruned is not None:
@@ -406,6 +406,8 @@ def _render(value: Any, handled: Callable[[str], str] | None, *, top: bool = Fal
 
 
 def _render_field(key: str, item: Any, handled: Callable[[str], str] | None) -> str:
+    if handled is None and isinstance(item, str):
+        return _word(item)
     is_id = handled is not None and _is_scalar(item) and key_meaning(key).role in ("own", "id", "code")
     return _render_entry(item, handled) if is_id else _render(item, handled)
 
@@ -434,6 +436,7 @@ def _key_word(key: str) -> str:
     return json.dumps(key, ensure_ascii=False) if _is_count(key) else _word(key)
 
 
+@lru_cache(maxsize=8192)
 def _word(text: str) -> str:
     """Return the text, quoted if it could pass for more than one value.
 
