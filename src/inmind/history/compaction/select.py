@@ -192,6 +192,7 @@ class _Selector:
         self._record_room = budget.record_tokens
         self._sizes = [one.tokens for one in messages]
         self._answered = {answer.id for one in messages for answer in one.results}
+        self._prunable = _seen_by_model(messages, _prunable(messages))
         self._outputs: dict[int, Detail] = {}
         self._runs: list[list[int]] = []
         self._cut: dict[int, int] = {}
@@ -200,8 +201,10 @@ class _Selector:
 
     def prune(self, places: Iterable[int], detail: Detail, *, until: int) -> None:
         """Prune the tool results at these places, in the order given by age and size."""
+        if self.tokens <= until:
+            return
         allowed = set(places) - self._removed - self._cut.keys()
-        prunable = [place for place in _seen_by_model(self._messages, _prunable(self._messages)) if place in allowed]
+        prunable = [place for place in self._prunable if place in allowed]
         half = len(prunable) // 2
         by_size = sorted(
             range(len(prunable)), key=lambda number: (number > half, -_output_tokens(self._messages[prunable[number]]))
