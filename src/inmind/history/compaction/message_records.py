@@ -6,7 +6,7 @@ them use the same records, since reducing hundreds of tool results takes most of
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache, cached_property
 
@@ -18,7 +18,13 @@ from inmind.documents.document import ARCHIVE_PREFIX
 from inmind.entities.record import Detail
 from inmind.history import ConversationEntry, EntriesByRange, History
 from inmind.history.compaction.record_lines import record_lines
-from inmind.history.compaction.records import AnsweredCall, answer_text, answers_by_message, pruned_result
+from inmind.history.compaction.records import (
+    AnsweredCall,
+    answer_text,
+    answered_calls,
+    answers_by_message,
+    pruned_result,
+)
 from inmind.history.compaction.select import CompactionSelection, MessageSizes
 from inmind.history.compaction.stub_text import location_in, prune_outputs, pruned_pointer
 from inmind.history.token_meter import TokenMeter
@@ -41,12 +47,16 @@ class MessageRecords:
         self.history, self.messages, self.meter, self.known_ids = history, messages, meter, known_ids
         self.is_known = {part.id for part in known_ids}.__contains__
         self.entries_in = EntriesByRange(history.messages)
-        self._text, self._pruned = cache(self._render), cache(self._count_pruned)
+        self._answered, self._text, self._pruned = cache(AnsweredCall), cache(self._render), cache(self._count_pruned)
 
     @cached_property
     def answers(self) -> list[list[AnsweredCall]]:
         """The answered calls of each message, with complete results."""
-        return answers_by_message(self._originals)
+        return answers_by_message(self._originals, self._answered)
+
+    def answered_calls(self, messages: Iterable[TurnMessage]) -> list[AnsweredCall]:
+        """The answered calls of messages that were sent; each is parsed once."""
+        return answered_calls(messages, self._answered)
 
     @cached_property
     def _originals(self) -> list[TurnMessage]:
@@ -70,6 +80,8 @@ class MessageRecords:
         def line(place: int) -> int:
             if self.messages[place].is_block:
                 return self.messages[place].tokens
+            if not self.answers[place]:
+                return 0
             count = self.meter.count
             [lines] = record_lines([self.answers[place]], [], self.is_known, budget=record_tokens, count=count).by_run
             return count("\n".join(lines)) if lines else 0

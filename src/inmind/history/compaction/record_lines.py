@@ -278,9 +278,12 @@ class _CallRecords:
         It is their first id, or they are about the same thing as the answer. An item that was exchanged in one order
         may be in others too.
         """
+        calls = self._calls_by_id.get(id)
+        if not calls:
+            return ""
         about = set(_ids_in(answered.arguments))
-        calls = reversed(self._calls_by_id.get(id, ()))
-        return ", ".join(dict.fromkeys(one.verb for one in calls if one.is_first or not about.isdisjoint(one.ids)))
+        verbs = (one.verb for one in reversed(calls) if one.is_first or not about.isdisjoint(one.ids))
+        return ", ".join(dict.fromkeys(verbs))
 
     def _is_repeated(self, answered: AnsweredCall) -> bool:
         """True if a newer call was the same, or newer ones had all values about the thing."""

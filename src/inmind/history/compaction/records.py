@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 from inmind.core.json import is_list, is_object
@@ -103,12 +104,16 @@ def answer_text(
     return render_record(pruned if has_lists else count_unnamed(pruned), handled) or "no other ids"
 
 
-def answered_calls(messages: Iterable[TurnMessage]) -> list[AnsweredCall]:
+def answered_calls(
+    messages: Iterable[TurnMessage], answered: Callable[[TurnCall, TurnResult], AnsweredCall] = AnsweredCall
+) -> list[AnsweredCall]:
     """Return the calls of messages with their results, in the order of the results."""
-    return [answered for one in answers_by_message(messages) for answered in one]
+    return list(chain.from_iterable(answers_by_message(messages, answered)))
 
 
-def answers_by_message(messages: Iterable[TurnMessage]) -> list[list[AnsweredCall]]:
+def answers_by_message(
+    messages: Iterable[TurnMessage], answered: Callable[[TurnCall, TurnResult], AnsweredCall] = AnsweredCall
+) -> list[list[AnsweredCall]]:
     """Return the answered calls of each message.
 
     Hosts may use an id again, so a result belongs to the last message with an unanswered call of its id; there, to the
@@ -119,7 +124,7 @@ def answers_by_message(messages: Iterable[TurnMessage]) -> list[list[AnsweredCal
     for message in messages:
         for id in dict.fromkeys(call.id for call in message.calls):
             unanswered.setdefault(id, []).append([call for call in message.calls if call.id == id])
-        by_message.append([AnsweredCall(_take_call(unanswered, result.id), result) for result in message.results])
+        by_message.append([answered(_take_call(unanswered, result.id), result) for result in message.results])
     return by_message
 
 

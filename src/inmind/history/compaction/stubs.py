@@ -23,7 +23,7 @@ from inmind.history.compaction.archive_page import ArchivePage, page_name
 from inmind.history.compaction.excerpt import possible_ids
 from inmind.history.compaction.message_records import MessageRecords
 from inmind.history.compaction.record_lines import RecordLines, record_lines
-from inmind.history.compaction.records import AnsweredCall, answered_calls
+from inmind.history.compaction.records import AnsweredCall
 from inmind.history.compaction.request import CompactionRequest
 from inmind.history.compaction.select import (
     LOCATION_TOKENS,
@@ -115,7 +115,7 @@ class _StubBuilder:
         """A stub for each removed run, with its records; the first also has the summary."""
         runs, request, count = self._selection.runs, self._request, self._meter.count
         originals = [list(self._originals(run)) for run in runs]
-        calls = [answered_calls(some) for some in originals]
+        calls = [self._records.answered_calls(some) for some in originals]
         lines = record_lines(
             calls,
             self._kept_calls(),
