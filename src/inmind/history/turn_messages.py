@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from inmind.core.messages import FORMATS
@@ -24,21 +24,21 @@ def turn_messages(history: History, read: ReadMessage, meter: TokenMeter) -> lis
 
 @dataclass
 class GrowingConversation:
-    """The turn messages of a growing conversation. Each message is converted once."""
+    """The turn messages of a growing conversation. Each message is converted once, if needed."""
 
     read: ReadMessage
     meter: TokenMeter
-    _messages: list[TurnMessage] = field(default_factory=list[TurnMessage])
-    _ids: list[str] = field(default_factory=list[str])
+    _messages: dict[str, TurnMessage] = field(default_factory=dict[str, TurnMessage])
 
-    def messages(self, conversation: Conversation) -> Sequence[TurnMessage]:
-        """Return all messages of the conversation."""
-        known, entries = len(self._ids), conversation[:]
-        if [entry.id for entry in entries[:known]] != self._ids:
-            known, self._ids, self._messages = 0, [], []
-        self._ids += (entry.id for entry in entries[known:])
-        self._messages += (to_turn_message(entry, self.read(entry), self.meter) for entry in entries[known:])
-        return self._messages
+    def newest_first(self, conversation: Conversation) -> Iterator[TurnMessage]:
+        """Yield the messages of the conversation from the last to the first."""
+        if len(self._messages) > len(conversation):  # some are of messages that the host removed
+            self._messages.clear()
+        for entry in reversed(conversation[:]):
+            known = self._messages.get(entry.id)
+            if known is None:
+                known = self._messages[entry.id] = to_turn_message(entry, self.read(entry), self.meter)
+            yield known
 
 
 def with_archived(history: History, messages: Sequence[TurnMessage], meter: TokenMeter) -> list[TurnMessage]:

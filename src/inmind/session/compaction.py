@@ -362,7 +362,7 @@ class Compactor:
         conversation = history.messages
         name = (conversation.prefix_digest(), conversation[-1].id if len(conversation) else "")
         if name != self._request_cache[0]:
-            self._request_cache = (name, last_request(reversed(self._conversation.messages(conversation))))
+            self._request_cache = (name, last_request(self._conversation.newest_first(conversation)))
         return self._request_cache[1]
 
     def _summarize(self, model: Summarizer, target: str, keep_recent: int) -> tuple[str, list[int]]:

@@ -13,6 +13,7 @@ from inmind.core.messages.model import Format
 from inmind.documents.document import NOTES_PAGE_PATH, Document
 from inmind.history import History
 from inmind.history.compaction.stubs import shown_ids
+from inmind.history.turn_messages import ReadMessage
 from inmind.prompt.layers.base import Layer, LayerContext, LayerText, ViewLayer, call_layer, check_stored_draft
 from inmind.prompt.layers.builtin import DocumentLayer
 from inmind.prompt.layers.scratchpad import SCRATCHPAD_PATH, find_scratchpad
@@ -25,9 +26,14 @@ from inmind.store.stream import Stream
 class LayerCalls:
     """Calls the layers of one session: `recall`, `store` and `tools`."""
 
-    def __init__(self, context: SessionContext, items_in_memory: Callable[[History], Sequence[RetainedItem]]) -> None:
+    def __init__(
+        self,
+        context: SessionContext,
+        items_in_memory: Callable[[History], Sequence[RetainedItem]],
+        read: ReadMessage,
+    ) -> None:
         """`items_in_memory` returns the retained items that no sent message contains."""
-        self._items_in_memory = items_in_memory
+        self._items_in_memory, self._read = items_in_memory, read
         self._context, self._resource, self._ancestors = context, context.resource, context.ancestors
         self._layers, self._limits = context.config.layers, context.config.limits
         self._ids_by_message: dict[str, frozenset[str]] = {}
@@ -118,7 +124,7 @@ class LayerCalls:
         """Ids in the stubs and calls that are sent; each message is read once."""
         known = self._ids_by_message
         self._ids_by_message = {
-            entry.digest: known[entry.digest] if entry.digest in known else shown_ids(entry)
+            entry.digest: known[entry.digest] if entry.digest in known else shown_ids(entry, self._read(entry))
             for entry in (history.sent if history.compactions else ())
         }
         return frozenset[str]().union(*self._ids_by_message.values())

@@ -49,7 +49,7 @@ class SessionParts:
 
     @cached_property
     def layer_calls(self) -> LayerCalls:
-        return LayerCalls(self._context, self.compactor.items_in_memory)
+        return LayerCalls(self._context, self.compactor.items_in_memory, self._view.read_message)
 
     @cached_property
     def affect(self) -> SessionAffect:

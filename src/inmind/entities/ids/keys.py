@@ -118,9 +118,9 @@ def is_secret_key(key: str) -> bool:
 
 def has_secret(text: str) -> bool:
     """True if a text has a credential: a key by its form, `PASSWORD=…`, a password in a URL."""
-    if is_credential(text) or _URL_WITH_PASSWORD.search(text):
+    if is_credential(text) or ("://" in text and _URL_WITH_PASSWORD.search(text)):
         return True
-    return any(is_secret_key(name) for name in _ASSIGNED.findall(text))
+    return "=" in text and any(is_secret_key(name) for name in _ASSIGNED.findall(text))
 
 
 _URL_WITH_PASSWORD = re.compile(r"://[^\s/:@]{1,100}:[^\s/@]{1,100}@")

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from inmind.core.events.entities import EntityPart
 from inmind.core.events.session import Stub
 from inmind.core.messages import FORMATS
-from inmind.core.messages.model import Text, Wire
+from inmind.core.messages.model import Message, Text, Wire
 from inmind.core.text import count_noun
 from inmind.core.tokens import Counter
 from inmind.documents.document import ARCHIVE_PREFIX
@@ -50,13 +50,13 @@ def build_stubs(
     return list(_StubBuilder(records, selection, request, pages).build())
 
 
-def shown_ids(entry: ConversationEntry) -> frozenset[str]:
+def shown_ids(entry: ConversationEntry, message: Message) -> frozenset[str]:
     """Words that could be ids in a stub, or in the calls of a message.
 
-    A pruned result does not repeat the ids of its call.
+    A pruned result does not repeat the ids of its call. `message`: the parsed one of the entry.
     """
-    calls = (call.arguments for call in FORMATS[entry.format].read(entry.wire).calls)
-    texts = _wire_texts(entry.format, entry.wire) if entry.is_stub else ()
+    calls = (call.arguments for call in message.calls)
+    texts = _texts_and_results(message) if entry.is_stub else ()
     return frozenset(possible_ids("\n".join([*texts, *calls])))
 
 
@@ -239,7 +239,10 @@ def _message_texts(one: TurnMessage) -> list[str]:
 
 
 def _wire_texts(format: str, wire: Wire) -> list[str]:
-    message = FORMATS[format].read(wire)
+    return _texts_and_results(FORMATS[format].read(wire))
+
+
+def _texts_and_results(message: Message) -> list[str]:
     return [message.text, *(part.text for result in message.results for part in result.parts if isinstance(part, Text))]
 
 
