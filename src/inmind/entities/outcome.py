@@ -27,7 +27,7 @@ def reports_failure(value: object) -> bool:
     if isinstance(value, str):
         head = value[:_MAX_SENTENCE_CHARS]
         return bool(_FAILURE.match(head) or (len(value) < _MAX_SENTENCE_CHARS and _REFUSAL.match(head)))
-    if not is_object(value):
+    if not is_object(value) or _OUTCOME_KEYS.isdisjoint(value):
         return False
     if value.get("isError") is True or value.get("is_error") is True:
         return True
@@ -111,10 +111,10 @@ _OTHER_KEYS = (
     "content",
     "structuredContent",
 )
-_OUTCOME_KEYS = (*_EXIT_CODE_KEYS, *_STATUS_KEYS, *SUCCESS_KEYS, *_REASON_KEYS, *_OTHER_KEYS)
+_OUTCOME_KEYS = frozenset((*_EXIT_CODE_KEYS, *_STATUS_KEYS, *SUCCESS_KEYS, *_REASON_KEYS, *_OTHER_KEYS))
 # A key at the start of a line that may describe the whole result.
 _OUTCOME_LINE = re.compile(
-    rf"""^["']?(?:{"|".join(_OUTCOME_KEYS)})["']? *:""",
+    rf"""^["']?(?:{"|".join(sorted(_OUTCOME_KEYS))})["']? *:""",
     re.MULTILINE,
 )
 _EMPTY_TEXTS = frozenset(
