@@ -12,7 +12,7 @@ request, like a person's words, but no rules are read from it, as from output.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
@@ -62,9 +62,13 @@ def mark_command_output(
 
 def find_command_output(messages: Sequence[TurnMessage]) -> CommandOutputs:
     """Classify by the preceding command: certain commands, and commands that may be an example."""
-    after_call = set(_after_command(messages, _TOOL_CALL))
-    after_shell = set(_after_command(messages, _SHELL_COMMAND)) - after_call
-    after_code = set(_after_command(messages, _CODE_BLOCK)) - after_call - after_shell
+    replies = _replies(messages)
+    after_call, after_shell, after_code = (
+        {place for place in replies if _ends_in(messages[place - 1].text, command)}
+        for command in (_TOOL_CALL, _SHELL_COMMAND, _CODE_BLOCK)
+    )
+    after_shell -= after_call
+    after_code -= after_call | after_shell
     min_commands = MIN_COMMAND_RATIO * sum(
         one.speaker == "assistant" and not (_tool_calls(one) or _addresses_person(one.text)) for one in messages
     )
@@ -134,12 +138,13 @@ def _as_result(message: TurnMessage) -> TurnMessage:
     return replace(message, speaker="tool", text="", results=(TurnResult("", message.text, message.tokens),))
 
 
-def _after_command(messages: Sequence[TurnMessage], command: str) -> Iterator[int]:
-    """Yield indexes of user messages after a message that ends in such a command."""
-    for place, (before, one) in enumerate(pairwise(messages), start=1):
-        is_reply = one.starts_turn and before.speaker == "assistant" and not _tool_calls(before)
-        if is_reply and _ends_in(before.text, command):
-            yield place
+def _replies(messages: Sequence[TurnMessage]) -> list[int]:
+    """Indexes of user messages after a message of the assistant that calls no tool."""
+    return [
+        place
+        for place, (before, one) in enumerate(pairwise(messages), start=1)
+        if one.starts_turn and before.speaker == "assistant" and not _tool_calls(before)
+    ]
 
 
 def _ends_in(words: str, command: str) -> bool:

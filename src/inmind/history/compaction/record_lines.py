@@ -204,7 +204,8 @@ class _CallLine:
         if self.answered.failed:
             text = clip_text(self.answered.result.text, TEXT_CHARACTERS[Detail.IDS], self.known)
             return escape_markup(f"- {self._call} failed: {text}")
-        answer = answer_text(self.answered, detail, self.known, self._verbs_of, self.repeated, has_lists=has_lists)
+        handled = self._verbs_of if self.verbs else None
+        answer = answer_text(self.answered, detail, self.known, handled, self.repeated, has_lists=has_lists)
         return escape_markup(f"- {self._call}: {answer}")
 
     def _verbs_of(self, id: str) -> str:

@@ -55,9 +55,9 @@ def shown_ids(entry: ConversationEntry, message: Message) -> frozenset[str]:
 
     A pruned result does not repeat the ids of its call. `message`: the parsed one of the entry.
     """
-    calls = (call.arguments for call in message.calls)
-    texts = _texts_and_results(message) if entry.is_stub else ()
-    return frozenset(possible_ids("\n".join([*texts, *calls])))
+    texts = [call.arguments for call in message.calls]
+    texts += _texts_and_results(message) if entry.is_stub else ()
+    return frozenset(possible_ids("\n".join(texts)) if texts else ())
 
 
 class _StubBuilder:
