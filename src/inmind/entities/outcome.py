@@ -7,6 +7,7 @@ errors; tools report them in text. A result about failures (a failed build, a gu
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 from inmind.entities.parse_result import is_list, is_object, looks_like_json, parse_layers
@@ -15,11 +16,14 @@ _MAX_SENTENCE_CHARS = 300
 """Length of text in which a failure is reported."""
 
 
-def is_failure(result: object) -> bool:
-    """Return True if a result says that the call failed, in any of its layers."""
+def is_failure(result: object, parse: Callable[[object], list[Any]] = parse_layers) -> bool:
+    """Return True if a result says that the call failed, in any of its layers.
+
+    `parse` returns the layers, for example if they are known.
+    """
     if isinstance(result, str) and not (looks_like_json(result) or _OUTCOME_LINE.search(result)):
         return reports_failure(result)  # callers check whole conversations, and parsing YAML is slow
-    return any(map(reports_failure, parse_layers(result)))
+    return any(map(reports_failure, parse(result)))
 
 
 def reports_failure(value: object) -> bool:

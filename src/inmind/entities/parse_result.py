@@ -60,7 +60,11 @@ def looks_like_json(text: str) -> bool:
 
 def parse_for_record(text: str) -> Any:
     """The parsed result if it has fields or entries; None for text and numbered lines."""
-    value = parse_result(text)
+    return value_for_record(text, parse_result(text))
+
+
+def value_for_record(text: str, value: Any) -> Any:
+    """The same for a result that was parsed already."""
     if is_object(value) and not looks_like_json(text) and _has_line_numbers(list(value)):
         return None
     return value if (is_object(value) or is_list(value)) and value else None

@@ -15,7 +15,7 @@ from typing import Any
 from inmind.core.json import is_list, is_object
 from inmind.entities.ids.keys import key_meaning
 from inmind.entities.outcome import is_failure
-from inmind.entities.parse_result import parse_for_record, parse_result
+from inmind.entities.parse_result import parse_layers, parse_result, value_for_record
 from inmind.entities.record import STATE_WORDS, Detail, count_unnamed, prune, render_record
 from inmind.history.compaction.excerpt import clip_text
 from inmind.history.compaction.tool_actions import only_reads
@@ -43,11 +43,15 @@ class AnsweredCall:
     @cached_property
     def value(self) -> Any:
         """The result if it has fields or entries; else None."""
-        return parse_for_record(self.result.text)
+        return value_for_record(self.result.text, self._layers[-1])
 
     @cached_property
     def failed(self) -> bool:
-        return self.result.error or is_failure(self.result.text)
+        return self.result.error or is_failure(self.result.text, lambda _: self._layers)
+
+    @cached_property
+    def _layers(self) -> list[Any]:
+        return parse_layers(self.result.text)
 
     @cached_property
     def only_reads(self) -> bool:
@@ -57,7 +61,7 @@ class AnsweredCall:
     def found_nothing(self) -> bool:
         """True for a lookup without an answer, such as an empty list."""
         is_short = self.result.tokens < _MAX_NOTHING_TOKENS and self.only_reads and not self.failed
-        return is_short and all(text in ("", "0") for text in texts_in(parse_result(self.result.text)))
+        return is_short and all(text in ("", "0") for text in texts_in(self._layers[-1]))
 
     @cached_property
     def subject(self) -> str:
