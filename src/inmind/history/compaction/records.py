@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property, partial
 from itertools import chain
 from typing import Any
 
@@ -72,7 +72,12 @@ class AnsweredCall:
     @cached_property
     def texts(self) -> set[str]:
         """Values of the result, without states: a newer state replaces an earlier one."""
-        return set(texts_in(prune(self.value), without=STATE_WORDS))
+        return set(texts_in(self.pruned(Detail.FACTS), without=STATE_WORDS))
+
+    @cached_property
+    def pruned(self) -> Callable[[Detail], Any]:
+        """Returns the value with the fields of a detail."""
+        return cache(partial(prune, self.value))
 
 
 def pruned_result(text: str, record: str, pointer: str) -> str:
@@ -94,16 +99,16 @@ def answer_text(
     A text without fields, or with long ones only, stays by its beginning and the places with known ids. `has_lists`:
     with lists of ids that have no names; else they are counted.
     """
-    value = answered.value
-    if is_object(value):
-        left_out = {*id_fields(answered.arguments), *repeated}
+    value, prune_to = answered.value, answered.pruned
+    if is_object(value) and (left_out := {*id_fields(answered.arguments), *repeated}):
         value = {
             key: item for key, item in value.items() if not isinstance(item, str | int) or (key, item) not in left_out
         }
         if not value:
             return "nothing else"
-    pruned = prune(value, detail)
-    if pruned is None and prune(value) is None:
+        prune_to = prune_to if len(value) == len(answered.value) else partial(prune, value)
+    pruned = prune_to(detail)
+    if pruned is None and prune_to(Detail.FACTS) is None:
         return clip_text(answered.result.text, TEXT_CHARACTERS[detail], known) or "no text"
     return render_record(pruned if has_lists else count_unnamed(pruned), handled) or "no other ids"
 

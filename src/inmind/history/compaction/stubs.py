@@ -79,10 +79,11 @@ class _StubBuilder:
         outputs = self._selection.outputs
         for place in sorted(self._selection.cut):
             yield self._cut_stub(sent[place], self._selection.cut[place])
-        for place in sorted(outputs):
-            stub = self._pruned_stub(place, outputs[place])
-            if stub.messages != (sent[place].wire,):
-                yield stub
+        pruned = {place: self._pruned_stub(place, outputs[place]) for place in sorted(outputs)}
+        yield from (stub for place, stub in pruned.items() if stub.messages != (sent[place].wire,))
+        self._ids.drop(
+            text for one in pruned.values() for wire in one.messages for text in _wire_texts(one.format, wire)
+        )
         if self._selection.runs:
             yield from self._run_stubs()
 
@@ -90,7 +91,6 @@ class _StubBuilder:
         """A stub for a message with pruned results."""
         entry = self._history.sent[place]
         wires = self._records.pruned_wires(place, detail, self._archive_location(entry))
-        self._ids.drop(record for wire in wires for record in _wire_texts(entry.format, wire))
         return Stub(message_ranges=((entry.seq, entry.seq),), messages=wires, format=entry.format)
 
     def _cut_stub(self, entry: ConversationEntry, tokens: int) -> Stub:
