@@ -351,7 +351,7 @@ def _is_aside(key: str) -> bool:
 
 
 def _rank_and_line(key: str, text: str, is_record: bool) -> tuple[int, str | None]:
-    """The detail from which on a text is kept, and how. Cached, since all details need the same."""
+    """The detail from which on a text is kept, and how; cached if it is short."""
     return (_cached_rank_and_line if len(text) <= MAX_VALUE_CHARACTERS else _new_rank_and_line)(key, text, is_record)
 
 

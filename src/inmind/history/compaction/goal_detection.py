@@ -181,13 +181,13 @@ _CHINESE_COMMON_WORDS = r"[一两几][个份篇张条下些首家封]|关于|我
 # No repetition is tried twice, so a longer phrase comes before its beginning.
 _FILLER = (
     r"(?i)[\W\d_]*+(?:(?:a ?lot|again|agreed|ah|all (?:good|of (?:it|them))|alright|all right|and|approved|awesome|bye|"
-    r"by me|carry on|cheers|confirm(?:ed)?|continue(?: the work)?|cool|correct|do(?: (?:it|so|that|this))?|done|"
+    r"by me|carry on|cheers|confirm(?:ed)?|continue(?: the work| now)?|cool|correct|do(?: (?:it|so|that|this))?|done|"
     r"exactly(?: that)?|excellent|fine|for (?:it|that|your help|the help|me|now|today)|go ahead|go on|go|"
     r"good(?:bye)?|got it|great(?: (?:job|work))?|"
     r"have a (?:good|great|nice) (?:day|evening|night|one|time|weekend)|hmm+|i (?:agree|confirm|see)|i['’]?m ready|"
     r"(?:i want|i would like|i['’]d like) to (?=continue|go (?:on|ahead)|proceed)|"
     r"indeed|it (?:is|does)|keep (?:at it|going)|k|let['’]?s|lgtm|looks (?:good|great|right)|makes sense|more|"
-    r"next(?: step)?|nice|no problem|nope|noted|now|no|oh|okay|ok|perfect|please|proceed|resume|right|so much|so|"
+    r"next(?: step)?|nice|no problem|nope|noted|no|oh|okay|ok|perfect|please|proceed|resume|right|so much|so|"
     r"sounds (?:good|great)|stop|super|sure(?: thing)?|thank you|thanks?|"
     r"that(?:['’]?s| is) (?:all|correct|fine|good|great|it|okay|ok|perfect|right)|that works|then|thx|understood|"
     r"very much|very|well|where you (?:left off|stopped)|"

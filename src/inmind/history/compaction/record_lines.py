@@ -295,7 +295,10 @@ class _CallRecords:
 
 
 def _pairs(arguments: Any, known: Callable[[str], bool]) -> str:
-    """The arguments as text, with links; without anything shorter, the beginning of the first text."""
+    """The arguments as text, with links.
+
+    The first text is told by its beginning if there is nothing shorter.
+    """
     if not is_object(arguments):
         return ""
     kept = prune(arguments)
