@@ -189,7 +189,7 @@ def _probes_of(recording: Recording, window: int, outgrown: int, about: tuple[st
     with TemporaryDirectory() as home, Memory.open(home, embedder=None) as memory:
         sessions = {
             condition: memory.session(
-                condition, resource="r", window=window, reserve=RESERVE, memory_tools=condition == "tools"
+                condition, resource=condition, window=window, reserve=RESERVE, memory_tools=condition == "tools"
             )
             for condition in ("memory", "tools")
         }
