@@ -165,6 +165,18 @@ def test_a_short_choice_closes_an_archived_open_decision(session: Session, choic
     assert f"Decisions:\\n- {choice}" in block(session)
 
 
+@pytest.mark.spec("E6", "E8")
+def test_a_choice_that_stays_closes_an_open_decision_that_leaves(session: Session) -> None:
+    session.add([user(GOAL)])
+    go_on(session, OPEN, *["Next file."] * 3, "Kafka it is.")
+    report = session.compact("conversation", keep_recent=1)
+    assert [item.text for item in report.items if item.kind == "open_decision"] == []
+    assert "Open decisions" not in block(session)
+    go_on(session, *["Next file."] * 4)
+    session.compact("conversation", keep_recent=1)
+    assert kinds(session)["decision"] == "Kafka it is.", "it is known as a decision after the question is gone"
+
+
 @pytest.mark.spec("E8")
 def test_an_open_decision_can_be_released(session: Session) -> None:
     session.add([user(GOAL)])

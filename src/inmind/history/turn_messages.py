@@ -75,6 +75,7 @@ def to_turn_message(entry: ConversationEntry, message: Message, meter: TokenMete
             "\n".join(part.text for part in result.parts if isinstance(part, Text)),
             meter.count_part(result),
             result.error,
+            entry.is_memory_reply,
         )
         for result in message.results
     ]

@@ -33,6 +33,8 @@ class TurnResult:
     text: str
     tokens: int
     error: bool = False
+    from_memory: bool = False
+    """It is what memory answered: a page of the archive, found notes. No record of it is needed."""
 
 
 @frozen(kw_only=True)

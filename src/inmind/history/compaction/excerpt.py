@@ -1,4 +1,4 @@
-"""Excerpts of texts: the beginning, and the words around each known id."""
+"""Excerpts of texts: beginning and end, and the words around known ids."""
 
 from __future__ import annotations
 
@@ -9,29 +9,39 @@ from inmind.entities.ids.keys import has_secret, is_credential_key
 
 _AROUND_ID = 30
 """Characters before and after an id that is quoted from a text."""
+_MAX_QUOTES = 8
+"""More ids are not quoted: a text with many is a listing."""
 
 
-def clip_text(text: str, max_characters: int, known: Callable[[str], bool]) -> str:
-    """The beginning of a text on one line, then the words around each other known id.
+def _never_known(_: str) -> bool:
+    return False
 
-    It is cut between words: a part of an id would pass for another id.
+
+def clip_text(text: str, max_characters: int, known: Callable[[str], bool] = _never_known) -> str:
+    """Beginning and end of a text on one line, and between them the words around known ids.
+
+    The end of an output says how it ended. It is cut between words: a part of an id would pass for another id.
     """
     line = " ".join("[secret]" if has_secret(word) else word for word in _PAIR.sub(_hide_secret, text).split())
     if len(line) <= max_characters:
         return line
     spaced = line.translate(_SEPARATORS)
-    spans = [(0, _end_of_words(spaced, 0, max_characters))]
-    in_spans = set[str]()
+    tail = max_characters // 3
+    last = _start_of_words(spaced, len(line) - tail, len(line))
+    spans = [(0, _end_of_words(spaced, 0, max_characters - tail))]
+    in_spans = {word for _, word in _words(line[last:])}
     for place, word in _words(line):
         end = place + len(word)
+        if len(spans) > _MAX_QUOTES or end > last:
+            break
         if word in in_spans or not known(word):
             continue
         in_spans.add(word)
         if end > spans[-1][1]:
             start = min(place, max(spans[-1][1], _start_of_words(spaced, place - _AROUND_ID, place)))
-            spans.append((start, _end_of_words(spaced, end, place + 2 * _AROUND_ID)))
-    head, *quotes = [line[start:end].strip() for start, end in spans]
-    return " … ".join([head, *quotes]) + ("" if quotes else "…")
+            spans.append((start, min(last, _end_of_words(spaced, end, place + 2 * _AROUND_ID))))
+    pieces = [line[start:end].strip() for start, end in (*spans, (last, len(line)))]
+    return " … ".join(filter(None, pieces)) + ("" if pieces[-1] else "…")
 
 
 def _hide_secret(pair: re.Match[str]) -> str:

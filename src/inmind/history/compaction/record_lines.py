@@ -238,7 +238,12 @@ class _CallRecords:
             self._note(answered)
 
     def line(self, answered: AnsweredCall) -> _CallLine | None:
-        """Return the line of a call; None if it says nothing, or a newer message has its answer."""
+        """Return the line of a call; None if it says nothing that is needed.
+
+        A newer message may have its answer, or memory gave it.
+        """
+        if answered.result.from_memory:
+            return None
         line = None
         has_text = prune(answered.arguments) is not None or answered.result.text.strip()
         is_empty = not has_text and answered.result.tokens < _EMPTY_RESULT_TOKENS

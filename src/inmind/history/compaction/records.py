@@ -96,9 +96,11 @@ def answer_text(
 ) -> str:
     """The record of an answer without fields of the call's arguments or in `repeated`.
 
-    A text without fields, or with long ones only, stays by its beginning and the places with known ids. `has_lists`:
-    with lists of ids that have no names; else they are counted.
+    A text without fields, or with long ones only, stays by its beginning, its end and the places with known ids; what
+    memory answered, without those. `has_lists`: with lists of ids that have no names; else they are counted.
     """
+    if answered.result.from_memory:
+        return clip_text(answered.result.text, TEXT_CHARACTERS[detail]) or "no text"
     value, prune_to = answered.value, answered.pruned
     if is_object(value) and (left_out := {*id_fields(answered.arguments), *repeated}):
         value = {

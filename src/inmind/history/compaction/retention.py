@@ -306,6 +306,7 @@ def retained_items(
     goals = _goals(seen, None if first else known, place_of)
     questions = [item.text for item in earlier if item.kind == "open_decision"]
     fresh = extract_items(seen, first=first, places=changed, goals=goals, open_decisions=questions)
+    fresh += _settling_decisions(seen, changed, [*earlier, *fresh])
     fresh += (goal for goal in goals if goal.seq in staying)
     fresh += [request] if request else []
     merged = merge_items(
@@ -327,6 +328,25 @@ def retained_items(
         ],
         merged.dropped,
     )
+
+
+def _settling_decisions(
+    seen: Sequence[TurnMessage], changed: Collection[int], items: Sequence[RetainedItem]
+) -> list[RetainedItem]:
+    """Decisions in messages that stay and that close an open decision.
+
+    They are items from now on: without the question, they may no longer be taken for decisions.
+    """
+    questions = [item.text for item in items if item.kind == "open_decision"]
+    if not questions:
+        return []
+    stay = [place for place in range(len(seen)) if place not in changed]
+    candidates = extract_items(seen, first=False, places=stay, goals=(), open_decisions=questions)
+    return [
+        item
+        for item in candidates
+        if item.kind == "decision" and any(answers_open_decision(item.text, one) for one in questions)
+    ]
 
 
 def items_in_memory(history: History, request: RetainedItem | None) -> list[RetainedItem]:

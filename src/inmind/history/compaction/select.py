@@ -148,8 +148,9 @@ def select_for_budget(
 
     One pass, least important messages first, no more than needed: tool results are pruned to records, old and large
     ones first; then old turns leave, and old rounds of a long turn. Recent messages stay up to `recent_limit`: beyond
-    it their results are pruned, then recent turns and rounds leave. Beginning and end stay of a message that is too
-    long to be sent. As a last resort earlier stubs are merged and other messages are cut.
+    it their results are pruned, then recent turns and rounds leave, and last the reply before the request. Beginning
+    and end stay of a message that is too long to be sent. As a last resort earlier stubs are merged and other messages
+    are cut.
     """
     all_turns = split_turns(messages)
     old = all_turns[: max(0, len(all_turns) - 1 - keep_recent)]
@@ -167,9 +168,11 @@ def select_for_budget(
     selector.cut(until=budget.pruned, longer_than=budget.limit)
     for detail in reversed(Detail):
         selector.prune(range(len(messages)), detail, until=budget.recent_limit)
-    selector.remove((_removable(messages, ties.complete_units([turn])) for turn in recent), until=budget.recent_limit)
-    if rounds:
-        selector.remove(rounds[-1][len(done[-1]) :], until=budget.recent_limit, separate=not done[-1])
+    units = [_removable(messages, ties.complete_units([turn])) for turn in recent]
+    selector.remove(units[:-1], until=budget.recent_limit, separate=True)
+    for of_turn in rounds[-2:]:
+        selector.remove(of_turn, until=budget.recent_limit, separate=True)
+    selector.remove(units[-1:], until=budget.recent_limit, separate=True)
     if selector.tokens > budget.limit:
         selector.remove([[place for place, one in enumerate(messages) if one.is_block]], until=budget.limit)
     if selector.tokens > budget.limit:

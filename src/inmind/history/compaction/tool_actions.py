@@ -1,7 +1,8 @@
 """Lines about what tool calls did, for extracted summaries.
 
 A call that changes something gets a line: its tool, the arguments that tell it apart, and why it failed. Calls that
-only read are counted. A tool reads if its name says so; a command, if it starts with a program that only reads.
+only read are counted, and those of memory left out. A tool reads if its name says so; a command, if it starts with a
+program that only reads.
 """
 
 from __future__ import annotations
@@ -46,6 +47,8 @@ def describe_actions(messages: Sequence[TurnMessage], earlier_lookups: str = "")
         failed[tool] += int(failures or 0)
     for call in (call for one in messages for call in one.calls):
         answer = results.get(call.id)
+        if answer and answer.from_memory:
+            continue
         arguments = _parse_arguments(call.arguments)
         if only_reads(call.tool, arguments):
             tool = shorten(call.tool, _MAX_VALUE_CHARACTERS)

@@ -343,7 +343,7 @@ def test_long_lists_of_ids_without_names_are_counted_before_a_call_is_left_out()
     ("arguments", "expected"),
     [
         ({"url": "https://docs.example.com/pool?page=2"}, "url https://docs.example.com/pool?page=2"),
-        ({"query": f"how do I {'very ' * 20}quickly"}, f'query "how do I {"very " * 13}very…"'),
+        ({"query": f"how do I {'very ' * 20}quickly"}, f'query "how do I {"very " * 9}… very very very quickly"'),
         ({"url": "https://docs.example.com/pool", "limit": 5}, "limit 5, url https://docs.example.com/pool"),
         ({"id": "p-7", "body": "Dear Ada, " * 20}, "id p-7"),
         ({"authorization": "Bearer abcdefgh12345678"}, ""),
@@ -427,7 +427,7 @@ WORD = st.text("abcdefgh", min_size=1, max_size=12) | st.sampled_from(["", ",", 
 
 
 @given(st.lists(WORD, max_size=60), st.sampled_from([" ", ",", "\n"]), st.integers(20, 240))
-def test_a_clipped_text_has_every_known_id_and_only_whole_words(words: list[str], joint: str, size: int) -> None:
+def test_a_clipped_text_has_a_few_known_ids_and_only_whole_words(words: list[str], joint: str, size: int) -> None:
     ids = [f"W-{number}" for number in range(10_001, 10_010)]
     text = joint.join(
         f"{word} {ids[place // 7]}{joint}" if place % 7 == 3 else word for place, word in enumerate(words)
@@ -441,7 +441,24 @@ def test_a_clipped_text_has_every_known_id_and_only_whole_words(words: list[str]
 def test_a_clipped_text_quotes_each_known_id_once() -> None:
     text = "see users.py " + "then forms.py and users.py again, " * 50
     assert clip_text(text, 13, known("users.py", "forms.py")).count(" … ") == 1
-    assert clip_text(text, 60, known("users.py", "forms.py")).endswith("…"), "both are in the beginning"
+    assert clip_text(text, 90, known("users.py", "forms.py")).count(" … ") == 1, "both are in the beginning"
+
+
+def test_a_clipped_text_says_how_an_output_ended_and_is_bounded() -> None:
+    files = [f"module_{number}.c" for number in range(60)]
+    output = "\n".join(f"compiling {file} ... ok" for file in files) + "\nmake: *** [Makefile:3: test] Error 1"
+    clipped = clip_text(output, 100, known(*files))
+    assert clipped.startswith("compiling module_0.c ... ok")
+    assert clipped.endswith("[Makefile:3: test] Error 1")
+    assert len(clipped) < 800
+
+
+def test_what_memory_answered_has_no_line_and_no_quoted_ids() -> None:
+    page = f"## 14: tool answers {'words ' * 60} W-101 {'words ' * 60}"
+    read = AnsweredCall(TurnCall("c", "working_memory", "{}"), TurnResult("c", page, 200, from_memory=True))
+    order = answered("get_order", {"order_id": "W-101"}, {"status": "open"})
+    assert lines(order, read, is_known=known("W-101")) == ["- get_order(order_id W-101): status open"]
+    assert "W-101" not in answer_text(read, Detail.FACTS, known("W-101"))
 
 
 # -- pairing -------------------------------------------------------------------------------------------------------

@@ -367,6 +367,21 @@ def test_the_last_turns_stay_if_the_others_are_enough() -> None:
 
 
 @pytest.mark.spec("E5", "E6")
+def test_the_reply_before_the_request_stays_longer_than_the_rest_of_its_turn() -> None:
+    rounds = [one for n in range(8) for one in (call_message(f"c{n}"), result_message(f"c{n}", 50))]
+    messages = conversation(message("user"), *rounds, message("assistant", 200), message("user"))
+    selection = select_to_fit(messages, a_budget(400))
+    assert selection.removed
+    assert {0, len(messages) - 2, len(messages) - 1}.isdisjoint(selection.removed)
+
+
+def test_calls_that_leave_around_a_request_that_stays_have_separate_stubs() -> None:
+    turns = [*exchanges(4, 100), message("user"), *a_long_turn(6)[1:]]
+    selection = select_to_fit(conversation(*turns), a_budget(300))
+    assert all(run == tuple(range(run[0], run[-1] + 1)) for run in selection.runs)
+    assert len(selection.runs) == 2
+
+
 def test_early_rounds_of_a_long_turn_are_removed() -> None:
     messages = a_long_turn(20)
     selection = select_to_fit(messages, a_budget(1_600))
