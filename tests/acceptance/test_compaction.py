@@ -1150,3 +1150,13 @@ def test_answers_of_different_tools_about_one_thing_both_stay(memory: Memory) ->
     stub = next(str(entry.wire["content"]) for entry in session.state.history.sent if entry.is_block)
     assert "balance 512" in stub
     assert "limit 900" in stub
+
+
+@pytest.mark.spec("E5")
+def test_an_unpaired_surrogate_in_a_result_does_not_stop_a_compaction(memory: Memory) -> None:
+    session = memory.session("s", resource="ada", window=4_000)
+    for number in range(12):
+        result = f'{{"id": "ord-\\ud800-{number}", "k\\udfff": "v", "body": "{"x " * 300}"}}'
+        session.add([user("Go on."), a_call(f"c{number}"), a_result(f"c{number}", result), assistant("Ok.")])
+        session.prepare()
+    assert "compacted_history" in str(session.prepare().request)

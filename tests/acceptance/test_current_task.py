@@ -131,6 +131,16 @@ def test_an_archived_request_stays_in_memory_until_the_next_one(session: Session
 
 
 @pytest.mark.spec("E6", "E8")
+def test_steps_that_look_like_tasks_do_not_displace_the_task_that_was_stated(session: Session) -> None:
+    session.add([user(GOAL)])
+    go_on(session, "Now write the error handling.", *["Next file."] * 4)
+    session.compact("conversation", keep_recent=1)
+    go_on(session, "Now fix all lint warnings.", *["Next file."] * 4)
+    session.compact("conversation", keep_recent=1)
+    assert (kinds(session)["goal"], kinds(session)["earlier_goal"]) == ("Now fix all lint warnings.", GOAL)
+
+
+@pytest.mark.spec("E6", "E8")
 def test_accepted_and_open_decisions_survive_and_are_reported(session: Session) -> None:
     session.add([user(GOAL), assistant("I compared both. Let's use Postgres for storage."), user("ok")])
     go_on(session, OPEN)

@@ -36,7 +36,7 @@ _OPENING = re.compile(rf"<(?={_TAG})|\[(?={_BANNER})", re.IGNORECASE)
 # and non-joiner stay: emoji, Persian and Indic scripts need them.
 _HIDDEN = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u180e\u200b\u200e\u200f\u2028\u2029\u202a-\u202e"
-    "\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+    "\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
 
 _WORD = re.compile(r"[A-Za-z0-9_]")

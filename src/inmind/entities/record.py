@@ -9,9 +9,8 @@ time stamps and long texts are left out, and secrets always.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from functools import lru_cache
 from itertools import accumulate
@@ -19,7 +18,6 @@ from typing import Any, NamedTuple
 
 from inmind.core.encoding import to_json
 from inmind.core.text import shorten
-from inmind.core.tokens import Counter
 from inmind.entities.extract.identity import NAME_KEYS, name_of
 from inmind.entities.ids.keys import has_secret, is_secret_key, key_meaning
 from inmind.entities.ids.shapes import handle_kind
@@ -47,7 +45,7 @@ class Detail(IntEnum):
     """How much of a result a record has."""
 
     IDS = 0
-    """Ids, names and states."""
+    """Ids, names and states; in a long list only states that differ."""
     TRAITS = 1
     """Also short values."""
     FACTS = 2
@@ -78,36 +76,6 @@ def prune(value: Any, detail: Detail = Detail.FACTS, *, is_record: bool = False)
     return _prune(value, _Pruning(detail, is_record, set()), 0)
 
 
-def render_record(value: Any, handled: Callable[[str], str] | None = None) -> str:
-    """Render a pruned value on one line.
-
-    `handled` returns words to add after an id in a list of ids, for example what was done with it.
-    """
-    return _render(value, handled, top=True)
-
-
-def fit_record(value: Any, *, budget: int, count: Counter) -> str:
-    """Render a parsed result with the most detail that fits, else cut it after a value."""
-    text = ""
-    for detail in reversed(Detail):
-        text = render_record(prune(value, detail))
-        if count(text) <= budget:
-            return text
-    return cut_record(text, budget=budget, count=count)
-
-
-def cut_record(text: str, *, budget: int, count: Counter) -> str:
-    """Cut a record after a value, and say how many values are left out."""
-    ends = [match.start(1) for match in _SEPARATOR.finditer(text) if match[1]]
-    low, high = 0, len(ends)
-    while low < high:
-        middle = (low + high + 1) // 2
-        kept = f"{text[: ends[middle - 1]]} … ({len(ends) + 1 - middle} more)"
-        low, high = (middle, high) if count(kept) <= budget else (low, middle - 1)
-    kept = text[: ends[low - 1]] if low else ""
-    return f"{kept} … ({len(ends) + 1 - low} more)".lstrip()
-
-
 def count_unnamed(value: Any) -> Any:
     """Return a pruned value with a number in place of each long list of objects without names.
 
@@ -117,7 +85,7 @@ def count_unnamed(value: Any) -> Any:
         return {key: count_unnamed(item) for key, item in value.items()}
     if not is_list(value):
         return value
-    counted = int(value[-1].strip("( more)")) if _is_count(value[-1]) else 0
+    counted = int(value[-1].strip("( more)")) if is_count(value[-1]) else 0
     entries = value[:-1] if counted else value
     is_unnamed = all(is_object(item) and not any(key in NAME_KEYS for key in item) for item in entries)
     if is_unnamed and len(entries) > MAX_UNNAMED:
@@ -160,7 +128,7 @@ def _count_text(number: int) -> str:
     return f"({number} more)"
 
 
-def _is_count(value: object) -> bool:
+def is_count(value: object) -> bool:
     return isinstance(value, str) and _COUNT.fullmatch(value.strip()) is not None
 
 
@@ -191,10 +159,6 @@ def _without_id(value: Any, id: str) -> Any:
     return None if value == id else value
 
 
-_SEPARATOR = re.compile(r'"(?:[^"\\]|\\.)*"|([,;] )')
-"""A separator of values, or a quoted text, which may contain one."""
-
-
 # -- pruning ----------------------------------------------------------------------------------------------
 
 
@@ -209,7 +173,7 @@ def _prune(value: Any, pruning: _Pruning, depth: int) -> Any:
     if depth > _MAX_DEPTH:
         return None
     if isinstance(value, str):
-        return _one_line(value) if pruning.is_record or not _is_count(value) else None
+        return _one_line(value) if pruning.is_record or not is_count(value) else None
     if is_object(value):
         entries = _keyed_entries(value)
         return _prune_list(entries, pruning, depth) if entries else _prune_object(value, pruning, depth)
@@ -223,7 +187,7 @@ def _prune_object(value: Mapping[str, Any], pruning: _Pruning, depth: int) -> di
     fields, (most, is_record, seen) = _with_full_name(value), pruning
     for number, (key, item) in enumerate(fields.items()):
         if len(kept) >= MAX_FIELDS:
-            kept["others"] = _count_text(len(fields) - number)
+            kept["other fields" if "others" in kept else "others"] = _count_text(len(fields) - number)
             break
         if isinstance(item, str):
             detail, pruned = _rank_and_line(key, item, is_record)
@@ -233,7 +197,7 @@ def _prune_object(value: Mapping[str, Any], pruning: _Pruning, depth: int) -> di
         else:
             pruned = name_of({"name": item}, "") if is_object(item) and key in NAME_KEYS else None
             pruned = pruned or _prune(item, pruning, depth + 1)
-        if pruned is None or (key == "value" and _names_secret(value)):
+        if pruned is None or (key == "value" and names_secret(value)):
             continue
         if isinstance(pruned, str):
             seen.add((key, pruned))
@@ -243,11 +207,11 @@ def _prune_object(value: Mapping[str, Any], pruning: _Pruning, depth: int) -> di
             kept |= pruned
             continue
         short = key[:MAX_KEY_CHARACTERS]
-        kept[key if short in kept else short] = pruned
+        kept[f"{short}~{number}" if short in kept else short] = pruned
     return kept or None
 
 
-def _names_secret(value: Mapping[str, Any]) -> bool:
+def names_secret(value: Mapping[str, Any]) -> bool:
     """True for `{"key": "SMTP_PASSWORD", "value": …}`."""
     names = (item for key, item in value.items() if key != "value" and isinstance(item, str))
     return any(len(name) <= MAX_KEY_CHARACTERS and is_secret_key(name) for name in names)
@@ -257,10 +221,13 @@ def _prune_list(items: Sequence[Any], pruning: _Pruning, depth: int) -> list[Any
     kept: list[Any] = []
     alike, detailed = set[int](), pruning
     if pruning.detail == Detail.IDS:
-        items = _without_shared_states(items)
+        items = _without_shared_states(items) if len(items) > MAX_UNNAMED else items
         alike, detailed = _alike_entries(items), pruning._replace(detail=Detail.TRAITS)
+    before = frozenset(pruning.seen)
     for place, item in enumerate(items[:MAX_ENTRIES]):
-        pruned = _prune(item, detailed if place in alike else pruning, depth + 1)
+        seen = set(before)  # an entry may repeat the ids of another
+        pruned = _prune(item, (detailed if place in alike else pruning)._replace(seen=seen), depth + 1)
+        pruning.seen.update(seen)
         if pruned is not None:
             kept.append(pruned)
     if len(items) > MAX_ENTRIES:
@@ -270,9 +237,9 @@ def _prune_list(items: Sequence[Any], pruning: _Pruning, depth: int) -> list[Any
 
 def _without_shared_states(items: Sequence[Any]) -> Sequence[Any]:
     """The entries without a state that all of them have: it tells none of them apart."""
-    if len(items) < 2 or not all(is_object(item) for item in items):
+    if not all(is_object(item) for item in items):
         return items
-    first = {key: item for key, item in items[0].items() if key.lower() in STATE_WORDS and _is_scalar(item)}
+    first = {key: item for key, item in items[0].items() if key.lower() in STATE_WORDS and is_scalar(item)}
     shared = {key for key, state in first.items() if all(item.get(key) == state for item in items)}
     return [{key: value for key, value in item.items() if key not in shared} for item in items] if shared else items
 
@@ -298,7 +265,7 @@ def _has_own_id(item: Any) -> bool:
 
 def _repeats_ids(key: str, pruned: Any, seen: set[tuple[str, str]]) -> bool:
     """True for `item_ids` with values that stand under `item_id` already."""
-    return is_list(pruned) and key.endswith("s") and all(_is_scalar(one) and (key[:-1], one) in seen for one in pruned)
+    return is_list(pruned) and key.endswith("s") and all(is_scalar(one) and (key[:-1], one) in seen for one in pruned)
 
 
 def _keyed_entries(value: Mapping[str, Any]) -> list[Any]:
@@ -334,7 +301,7 @@ _NAME_PARTS = frozenset((first, "name") for first in ("first", "last", "given", 
 
 def _rank(key: str, item: Any) -> int:
     """The detail from which on a field that is no text is kept."""
-    if _is_aside(key):
+    if is_aside(key):
         return _ABOVE_ALL_DETAIL
     if is_object(item) or is_list(item):
         return Detail.IDS
@@ -343,25 +310,33 @@ def _rank(key: str, item: Any) -> int:
     return Detail.IDS if key_meaning(key).role in ("own", "id") else Detail.FACTS
 
 
+def is_aside(key: str) -> bool:
+    """True for a key whose value no record has."""
+    return _is_aside(key[:_MAX_CACHED_KEY_CHARACTERS])
+
+
 @lru_cache(maxsize=1024)
 def _is_aside(key: str) -> bool:
-    """True for a key whose value no record has."""
     words = split_words(key)
     return key_meaning(key).role == "private" or not _ASIDE_WORDS.isdisjoint(words) or words[-1:] == ("at",)
 
 
 def _rank_and_line(key: str, text: str, is_record: bool) -> tuple[int, str | None]:
     """The detail from which on a text is kept, and how; cached if it is short."""
-    return (_cached_rank_and_line if len(text) <= MAX_VALUE_CHARACTERS else _new_rank_and_line)(key, text, is_record)
+    if not text or is_aside(key):
+        return _ABOVE_ALL_DETAIL, None
+    is_short = len(text) <= MAX_VALUE_CHARACTERS and len(key) <= _MAX_CACHED_KEY_CHARACTERS
+    return (_cached_rank_and_line if is_short else _new_rank_and_line)(key, text, is_record)
 
 
 def _new_rank_and_line(key: str, text: str, is_record: bool) -> tuple[int, str | None]:
-    detail = _ABOVE_ALL_DETAIL if not text or _is_aside(key) else _rank_text(key, text)
-    is_kept = detail < _ABOVE_ALL_DETAIL and (is_record or not _is_count(text))
+    detail = _rank_text(key, text)
+    is_kept = detail < _ABOVE_ALL_DETAIL and (is_record or not is_count(text))
     return detail, _one_line(text) if is_kept else None
 
 
 _cached_rank_and_line = lru_cache(maxsize=8192)(_new_rank_and_line)
+_MAX_CACHED_KEY_CHARACTERS = 80
 
 
 def _rank_text(key: str, text: str) -> int:
@@ -383,67 +358,5 @@ def _one_line(value: str) -> str | None:
     return shorten(line, 2 * MAX_VALUE_CHARACTERS) if line and not has_secret(line) else None
 
 
-# -- rendering --------------------------------------------------------------------------------------------
-
-
-def _render(value: Any, handled: Callable[[str], str] | None, *, top: bool = False) -> str:
-    if isinstance(value, str):
-        return _word(value)
-    if is_object(value):
-        pairs = ", ".join([f"{_key_word(key)} {_render_field(key, item, handled)}" for key, item in value.items()])
-        return pairs if top else f"{{{pairs}}}"
-    if is_list(value):
-        if key := _only_key(value):
-            return f"[{_key_word(key)} {', '.join([_render_entry(item[key], handled) for item in value])}]"
-        if any(is_object(item) for item in value):
-            return f"[{'; '.join([_render(item, handled, top=True) for item in value])}]"
-        return f"[{', '.join([_render_entry(item, handled) for item in value])}]"
-    if value is None:
-        return ""
-    if isinstance(value, float):
-        return f"{value:.12g}"  # 121.20000000000005 is 121.2
-    return str(value).lower() if isinstance(value, bool) else _word(str(value))
-
-
-def _render_field(key: str, item: Any, handled: Callable[[str], str] | None) -> str:
-    if handled is None and isinstance(item, str):
-        return _word(item)
-    is_id = handled is not None and _is_scalar(item) and key_meaning(key).role in ("own", "id", "code")
-    return _render_entry(item, handled) if is_id else _render(item, handled)
-
-
-def _only_key(items: Sequence[Any]) -> str:
-    """The key of a list of objects that have one field, the same; else empty."""
-    if len(items) < 2 or not is_object(items[0]) or len(items[0]) > 1:
-        return ""
-    keys = {key for item in items if is_object(item) for key in item}
-    is_plain = len(keys) == 1 and all(is_object(item) and all(map(_is_scalar, item.values())) for item in items)
-    return keys.pop() if is_plain else ""
-
-
-def _is_scalar(value: Any) -> bool:
+def is_scalar(value: Any) -> bool:
     return not (is_object(value) or is_list(value))
-
-
-def _render_entry(item: Any, handled: Callable[[str], str] | None) -> str:
-    text = _render(item, handled)
-    words = handled(str(item)) if handled and isinstance(item, str | int) else ""
-    return f"{text} ({words})" if words else text
-
-
-@lru_cache(maxsize=1024)
-def _key_word(key: str) -> str:
-    return json.dumps(key, ensure_ascii=False) if _is_count(key) else _word(key)
-
-
-@lru_cache(maxsize=8192)
-def _word(text: str) -> str:
-    """Return the text, quoted if it could pass for more than one value.
-
-    For example several values, a key with its value, an id with a verb, or a count.
-    """
-    return json.dumps(text, ensure_ascii=False) if _SPECIAL.search(text) and not _is_count(text) else text
-
-
-_KEY = r"(?:\w*_\w+|(?i:ids?|number|code|name|status)|\w+(?:I[dD]s?|Number|Code|Name|Status))"
-_SPECIAL = re.compile(rf"[,;\[\]{{}}\"…]|(?:^|\s){_KEY}\s+\S|^\s|\s$|[^\S ]|\([^()]*\)$")

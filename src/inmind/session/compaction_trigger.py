@@ -85,7 +85,7 @@ class CompactionTrigger:
     def _when_full(self, state: SessionState, pressure: WindowPressure) -> PlannedCompaction | None:
         """Compact because the window is full.
 
-        Messages stay rather than details of records. Stubs are shortened only if the prompt would not fit otherwise.
+        Details of records take what the target leaves. Stubs are shortened only if the prompt would not fit otherwise.
         """
         records = self._records(state)
         request = self._complete(
@@ -196,7 +196,7 @@ class CompactionTrigger:
 
 
 def _line_tokens(selection: CompactionSelection, request: CompactionRequest, sizes: MessageSizes) -> int:
-    """Tokens of the shortest records of removed messages."""
+    """Tokens of the records of removed messages."""
     return min(request.record_tokens, sum(map(sizes.line, selection.removed)))
 
 

@@ -23,12 +23,11 @@ from inmind.entities.record import (
     Detail,
     bounded_record,
     count_unnamed,
-    cut_record,
     merge_records,
     prune,
-    render_record,
     without_id,
 )
+from inmind.entities.record_text import cut_record, render_record
 
 pytestmark = pytest.mark.spec("B11")
 
@@ -119,12 +118,24 @@ def test_a_record_is_small_in_each_shape_of_results(value: Any, expected: str) -
 
 
 def test_with_the_least_detail_a_state_that_all_entries_share_is_left_out() -> None:
-    flights = [{"flight_number": f"HAT{n}", "status": "available"} for n in (1, 2)]
-    assert render_record(prune(flights, Detail.IDS)) == "[flight_number HAT1, HAT2]"
-    assert render_record(prune(flights, Detail.TRAITS)).count("status available") == 2
+    flights = [{"flight_number": f"HAT{n}", "status": "available"} for n in range(1, 7)]
+    assert render_record(prune(flights, Detail.IDS)) == "[flight_number HAT1, HAT2, HAT3, HAT4, HAT5, HAT6]"
+    assert render_record(prune(flights[:2], Detail.IDS)).count("status available") == 2, "a short list keeps it"
+    assert render_record(prune(flights, Detail.TRAITS)).count("status available") == 6
     cancelled = {"flight_number": "HAT3", "status": "cancelled"}
-    assert render_record(prune([*flights, cancelled], Detail.IDS)).count("status") == 3
+    assert render_record(prune([*flights, cancelled], Detail.IDS)).count("status") == 7
     assert render_record(prune(flights[:1], Detail.IDS)) == "[flight_number HAT1, status available]"
+
+
+def test_an_entry_may_repeat_the_ids_of_another() -> None:
+    orders = {"orders": [{"id": "o1", "item_id": "a1"}, {"id": "o2", "item_ids": ["a1"]}]}
+    assert render_record(prune(orders)) == "orders [id o1, item_id a1; id o2, item_ids [a1]]"
+    assert render_record(prune({"items": [{"item_id": "a1"}], "item_ids": ["a1"]})) == "items [item_id a1]"
+
+
+def test_a_text_with_brackets_is_quoted() -> None:
+    assert render_record({"query": "#W1): cancelled"}) == 'query "#W1): cancelled"'
+    assert render_record({"x): done. y(": "a"}) == '"x): done. y(" a'
 
 
 def test_secrets_are_never_in_a_record() -> None:

@@ -280,7 +280,8 @@ _INDENTED = r"(?: {4}|\t)(?!\s*(?:[-*•]|\d+[.)])\s)"
 _LINE_ENDS = r"[.!?:;。！？：；…][\"'”’)\]*_]*\s*$"
 # The final punctuation comes first in the pattern, so that a search skips to it directly.
 _SENTENCE_END = (
-    r"[.!?…。！？；\n](?:(?<=[.!?…])[.!?…]*[\"'”’)*]*(?=\s)|(?<=[。！？；])[。！？；]*[”』」）]?|(?<=\n)\n*)"
+    r"[.!?…。！？；\n](?:(?<=[.!?…])(?<![.!?…]{2})[.!?…]*+[\"'”’)*]*(?=\s)|"
+    r"(?<=[。！？；])[。！？；]*[”』」）]?|(?<=\n)\n*)"
 )
 # Words that start a sentence but not a name.
 _SENTENCE_STARTERS = (

@@ -73,6 +73,8 @@ def _end_of_words(spaced: str, start: int, place: int) -> int:
 def possible_ids(text: str) -> set[str]:
     """Return all words of a text that could be an id."""
     words = set(text.translate(_SEPARATORS).split())
+    if "://" in text:
+        words.update(_LINK.findall(text))
     return words | {word.rstrip(_TRAILING) for word in words if word.endswith(_ENDS)}
 
 
@@ -87,6 +89,7 @@ def _words(text: str) -> Iterator[tuple[int, str]]:
         place += len(word)
 
 
+_LINK = re.compile(r"""[a-z][a-z0-9+.-]{0,30}://[^\s"'`<>()\[\]{}|\\]+""")
 _SEPARATORS = str.maketrans(dict.fromkeys("\"'`(),;:=[]{}<>|\\", " "))
 _TRAILING = ".!?…"
 _ENDS = tuple(_TRAILING)

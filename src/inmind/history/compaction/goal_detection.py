@@ -109,15 +109,26 @@ def _turns_to_another(text: str, goal: str, reply: str) -> bool:
     The object of the request then refers to nothing at hand, has no word of the goal, and less than half of its words
     are in the reply before. "Instead" replaces the goal, so the object may have words of it.
     """
-    if not compile_cached(_TURN_CUES).search(text[:_MAX_SCANNED_CHARACTERS]):
-        return False
-    sentence = next((one for one in _scanned_sentences(text) if not is_filler(one)), "")
-    turn = compile_cached(_TURN).match(sentence)
-    if not turn or compile_cached(_REFERENCE).search(rest := sentence[turn.end() :]):
+    rest = _after_turn(text)
+    if rest is None or compile_cached(_REFERENCE).search(rest):
         return False
     words, goal_words, reply_words = (_object_words(one) for one in (rest, goal, reply[-_MAX_SCANNED_REPLY:]))
     replaces = compile_cached(r"(?i)\binstead\b").search(rest) and not words <= goal_words
     return (bool(replaces) or words.isdisjoint(goal_words)) and 2 * len(words & reply_words) < len(words)
+
+
+def opens_with_turn(text: str) -> bool:
+    """True if a request opens with "now", "next" or "another thing"."""
+    return _after_turn(text) is not None
+
+
+def _after_turn(text: str) -> str | None:
+    """The object of a request that opens so; None for other messages."""
+    if not compile_cached(_TURN_CUES).search(text[:_MAX_SCANNED_CHARACTERS]):
+        return None
+    sentence = next((one for one in _scanned_sentences(text) if not is_filler(one)), "")
+    turn = compile_cached(_TURN).match(sentence)
+    return sentence[turn.end() :] if turn else None
 
 
 def _object_words(text: str) -> frozenset[str]:

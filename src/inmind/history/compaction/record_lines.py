@@ -17,15 +17,16 @@ from inmind.core.json import is_list, is_object
 from inmind.core.text import escape_markup, shorten
 from inmind.core.tokens import Counter
 from inmind.entities.extract.tool_name import parse_tool_name
-from inmind.entities.ids.keys import is_secret_key, key_meaning
+from inmind.entities.ids.keys import has_secret, key_meaning
 from inmind.entities.ids.shapes import handle_kind
-from inmind.entities.record import MIN_ID_DIGITS, Detail, cut_record, prune, render_record
+from inmind.entities.record import MIN_ID_DIGITS, Detail, is_aside, names_secret, prune
+from inmind.entities.record_text import cut_record, render_record
 from inmind.history.compaction.excerpt import clip_text
 from inmind.history.compaction.records import TEXT_CHARACTERS, AnsweredCall, answer_text, id_fields, texts_in
 
 MAX_ARGUMENT_CHARACTERS = 160
 MAX_TEXT_CHARACTERS = 80
-"""Characters of a link or a long text in the arguments."""
+"""Characters of a link, or of a long text, in the arguments."""
 MAX_TOOL_CHARACTERS = 60
 
 _EMPTY_RESULT_TOKENS = 10
@@ -64,9 +65,10 @@ def record_lines(
         added = one.tokens - (last.tokens if last else 0)
         if not answered.found_nothing and (not text or used + added > budget):
             lines += [last] if last else []
-            left_out = [earlier for _, earlier in calls[: place + 1]]
+            left_out = [answered, *(earlier for _, earlier in reversed(calls[:place]) if records.line(earlier))]
             break
         used += 0 if answered.found_nothing else added
+        records.give(answered, text)
         lines.append(one)
     used += _add_detail([one for one in lines if not one.found_nothing], _ALL_IDS, detail_budget - used)
     for one in lines[:]:
@@ -187,7 +189,7 @@ class _CallLine:
         if is_told or not all(value and isinstance(value, str | int) for value in values):
             return None
         arguments = {**newer, key: values}
-        pairs = _pairs(arguments, self.known)
+        pairs = _pairs(arguments)
         fits = len(pairs) <= MAX_ARGUMENT_CHARACTERS
         return replace(self, arguments=arguments, pairs=pairs, varied=key) if fits else None
 
@@ -245,10 +247,11 @@ class _CallRecords:
         if answered.result.from_memory:
             return None
         line = None
-        has_text = prune(answered.arguments) is not None or answered.result.text.strip()
-        is_empty = not has_text and answered.result.tokens < _EMPTY_RESULT_TOKENS
+        pairs = _pairs(answered.arguments)
+        says_nothing = answered.only_reads and prune(answered.arguments) is None and "://" not in pairs
+        is_empty = not answered.failed and (says_nothing or not pairs) and not answered.result.text.strip()
+        is_empty = is_empty and answered.result.tokens < _EMPTY_RESULT_TOKENS
         if not is_empty and (answered.failed or not self._is_repeated(answered)):
-            pairs = _pairs(answered.arguments, self._known)
             fields = [] if answered.failed else list(id_fields(answered.value))
             line = _CallLine(
                 answered,
@@ -260,9 +263,13 @@ class _CallRecords:
                 frozenset(self._ids_given.intersection(fields)),
                 {id: verbs for id in texts_in(answered.value) if (verbs := self._verbs(id, answered))},
             )
-            self._ids_given.update(field for field in fields if field in self._shared_fields)
         self._note(answered)
         return line
+
+    def give(self, answered: AnsweredCall, text: str) -> None:
+        """Note the shared fields that a line has: older lines need not repeat them."""
+        fields = id_fields(answered.value) if not answered.failed else ()
+        self._ids_given.update(one for one in fields if one in self._shared_fields and str(one[1]) in text)
 
     def _note(self, answered: AnsweredCall) -> None:
         """Note the answer, and for which ids the tool was called, unless the call failed."""
@@ -299,10 +306,10 @@ class _CallRecords:
         return known is not None and answered.texts <= known
 
 
-def _pairs(arguments: Any, known: Callable[[str], bool]) -> str:
+def _pairs(arguments: Any) -> str:
     """The arguments as text, with links.
 
-    The first text is told by its beginning if there is nothing shorter.
+    The first long text is told by its beginning and its end if there is nothing else but numbers.
     """
     if not is_object(arguments):
         return ""
@@ -313,12 +320,23 @@ def _pairs(arguments: Any, known: Callable[[str], bool]) -> str:
     texts = {
         key: text
         for key, text in arguments.items()
-        if isinstance(text, str) and any(map(str.isalpha, text)) and key not in short and not is_secret_key(key)
+        if isinstance(text, str) and key not in short and any(map(str.isalpha, text)) and not is_aside(key)
     }
-    links = {key: text for key, text in texts.items() if handle_kind(text) == "url"}
-    first = {} if short else dict(list(texts.items())[:1])
-    long = {key: clip_text(text, MAX_TEXT_CHARACTERS, known) for key, text in (links or first).items()}
-    return render_record({**short, **long})
+    texts = {} if names_secret(arguments) else texts
+    links = {key: _link_text(text) for key, text in texts.items() if handle_kind(text) == "url"}
+    has_words = any(isinstance(item, str) or is_object(item) or is_list(item) for item in short.values())
+    first = {} if has_words or links else dict(list(texts.items())[:1])
+    first = {key: clip_text(text, MAX_TEXT_CHARACTERS) for key, text in first.items()}
+    return render_record({**short, **links, **first})
+
+
+def _link_text(link: str) -> str:
+    """Scheme, host and path of a link; the rest may have secrets."""
+    address = link.strip().partition("?")[0].partition("#")[0]
+    scheme, _, rest = address.partition("://")
+    host, slash, path = rest.partition("/")
+    steps = ("[secret]" if has_secret(step) else step for step in path.split("/"))
+    return shorten(f"{scheme}://{host.rpartition('@')[2]}{slash}{'/'.join(steps)}", MAX_TEXT_CHARACTERS)
 
 
 def _tool_text(name: str) -> str:

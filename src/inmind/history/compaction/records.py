@@ -16,7 +16,8 @@ from inmind.core.json import is_list, is_object
 from inmind.entities.ids.keys import key_meaning
 from inmind.entities.outcome import is_failure
 from inmind.entities.parse_result import parse_layers, parse_result, value_for_record
-from inmind.entities.record import STATE_WORDS, Detail, count_unnamed, prune, render_record
+from inmind.entities.record import STATE_WORDS, Detail, count_unnamed, prune
+from inmind.entities.record_text import render_record
 from inmind.history.compaction.excerpt import clip_text
 from inmind.history.compaction.tool_actions import only_reads
 from inmind.history.turns import TurnCall, TurnMessage, TurnResult
@@ -61,7 +62,7 @@ class AnsweredCall:
     def found_nothing(self) -> bool:
         """True for a lookup without an answer, such as an empty list."""
         is_short = self.result.tokens < _MAX_NOTHING_TOKENS and self.only_reads and not self.failed
-        return is_short and all(text in ("", "0") for text in texts_in(self._layers[-1]))
+        return is_short and _is_empty(self._layers[-1])
 
     @cached_property
     def subject(self) -> str:
@@ -78,6 +79,15 @@ class AnsweredCall:
     def pruned(self) -> Callable[[Detail], Any]:
         """Returns the value with the fields of a detail."""
         return cache(partial(prune, self.value))
+
+
+def _is_empty(value: Any) -> bool:
+    """True for nothing, for empty lists, and for counts of 0 beside one."""
+    if not (is_object(value) or is_list(value)):
+        return value is None or value == ""
+    items = list(value.values()) if is_object(value) else value
+    has_list = any(item == [] for item in items)
+    return all(_is_empty(item) or (has_list and type(item) is int and item == 0) for item in items)
 
 
 def pruned_result(text: str, record: str, pointer: str) -> str:

@@ -24,7 +24,7 @@ from inmind.documents.document import validate_text
 from inmind.errors import InvalidInput
 from inmind.history import History
 from inmind.history.command_output import mark_command_output
-from inmind.history.compaction.goal_detection import MAX_GOAL_CHARACTERS, find_goals, is_filler
+from inmind.history.compaction.goal_detection import MAX_GOAL_CHARACTERS, find_goals, is_filler, opens_with_turn
 from inmind.history.compaction.rule_detection import (
     agrees,
     answers_open_decision,
@@ -81,7 +81,7 @@ def extract_items(
         goals = _goals(messages, None if first else RetainedItem("goal", ""), place_of)
     seqs = {messages[place].seq for place in chosen}
     items = [goal for goal in goals if goal.seq in seqs]
-    questions = list(open_decisions)
+    questions: list[str] = list(open_decisions)
     for place, message in enumerate(messages):
         is_reply = message.speaker == "assistant" and not message.stub
         is_from_person = _is_from_person(message)
@@ -96,8 +96,10 @@ def extract_items(
             items += (RetainedItem("decision", text, before.seq) for text in find_proposals(before.text))
         if place in chosen and has_rule_cue(message.text):
             items += (RetainedItem(kind, text, message.seq) for kind, text in find_rules(message.text))
-        if place in chosen and questions:
-            items += (RetainedItem("decision", text, message.seq) for text in find_choices(message.text, questions))
+        choices = list(find_choices(message.text, questions)) if questions else []
+        questions = [one for one in questions if not any(answers_open_decision(text, one) for text in choices)]
+        if place in chosen:
+            items += (RetainedItem("decision", text, message.seq) for text in choices)
     return _deduplicate(items)
 
 
@@ -140,7 +142,8 @@ def merge_items(
     for one in goal:
         requests, queue = missing_items(requests, one.text), missing_items(queue, one.text)
     kept += requests
-    for one in former[:1]:
+    # A message that only says "now …" may be a step of the task before it, which stays through any number of them.
+    for one in [*(one for one in former if not opens_with_turn(one.text)), *former][:1]:
         kept.append(RetainedItem("earlier_goal", first_sentences(one.text, MAX_EARLIER_GOAL_CHARACTERS), one.seq))
     dropped: list[RetainedItem] = []
     for item in sorted(queue, key=_seq, reverse=True):

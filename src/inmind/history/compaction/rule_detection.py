@@ -55,7 +55,8 @@ def has_rule_cue(text: str) -> bool:
 
 def find_proposals(words: str) -> list[str]:
     """Return the assistant's last proposal or decision; a user's yes makes it binding."""
-    if not compile_cached(_PROPOSAL).search(words.lower()):
+    low = words.lower()
+    if not (compile_cached(r"\bdecision\s*:").search(low) or compile_cached(_PROPOSAL).search(low)):
         return []
     sentences = (
         compile_cached(_LIST_MARK).sub("", one, count=1) for line in own_words(words) for one in split_sentences(line)
@@ -75,7 +76,7 @@ def answers_open_decision(decision: str, question: str) -> bool:
     """
     words = content_words(decision)
     if alternatives := _alternatives(question):
-        return any(own and own <= words for _, own in alternatives)
+        return any(own and own <= words for _, own in alternatives) or _is_alternative(_option(decision), question)
     topic = content_words(question)
     return len(topic & words) >= max(2, (len(topic) + 1) // 2)
 
@@ -89,9 +90,7 @@ def find_choices(words: str, questions: Sequence[str]) -> Iterator[str]:
     for sentence in (one for line in own_words(words) for one in split_sentences(line)):
         if len(sentence) > _MAX_CHOICE_CHARACTERS or sentence.endswith(("?", "？")):
             continue
-        rest = compile_cached(_CHINESE_CHOICE_WORDS).sub(" ", sentence.lower().replace("’", "'"))
-        option = _words(rest) - _CHOICE_WORDS
-        if option and any(_is_alternative(option, question) for question in questions):
+        if (option := _option(sentence)) and any(_is_alternative(option, question) for question in questions):
             yield _strip_markup(sentence)
 
 
@@ -155,11 +154,16 @@ def _is_reported(low: str, place: int) -> bool:
     return report is not None and report.start() < place
 
 
+def _option(sentence: str) -> frozenset[str]:
+    """The words of a sentence without those of a choice."""
+    rest = compile_cached(_CHINESE_CHOICE_WORDS).sub(" ", sentence.lower().replace("’", "'"))
+    return _words(rest) - _CHOICE_WORDS
+
+
 def _is_alternative(words: frozenset[str], question: str) -> bool:
     """True if the words are those of one alternative, and of no other."""
-    alternatives = _alternatives(question)
-    named = [every for every, own in alternatives if own and own <= words]
-    return len(named) == 1 and words <= named[0] and sum(not own.isdisjoint(words) for _, own in alternatives) == 1
+    named = [every for every, own in _alternatives(question) if not own.isdisjoint(words)]
+    return len(named) == 1 and words <= named[0]
 
 
 def _alternatives(question: str) -> list[tuple[frozenset[str], frozenset[str]]]:
@@ -242,12 +246,12 @@ _PROPOSAL = (
     r"\b(?:shall|should)\s+(?:we|i)\s+(?:go\s+with|use|switch\s+to|stick\s+(?:with|to))\b|"
     r"\blet['’]?s\s+(?:just\s+)?(?:adopt|choose|drop|go\s+(?:with|for)|keep|pick|settle\s+on|stay\s+with|"
     r"stick\s+(?:with|to)|switch\s+to|use)\b|\bwe(?:['’]ll|\s+(?:should|will))\s+(?:go\s+with|stick\s+(?:with|to)|"
-    r"switch\s+to|use)\b|\b(?:i|we)(?:['’]ve|\s+have)?\s+decided\s+(?:to|on|against|that)\b|(?:\A|[.!?\n]\s*)[\s*_]*decision\s*:|"
+    r"switch\s+to|use)\b|\b(?:i|we)(?:['’]ve|\s+have)?\s+decided\s+(?:to|on|against|that)\b|\A[\s*_]*+decision\s*:|"
     r"建议|提议|推荐(?:用|使用|采用)|我的(?:方案|想法)是|决定(?:用|采用|选|使用|改)|"
     r"(?:我们|咱们)?就(?:用|选|采用)[^，。！？]{1,30}吧"
 )
 # Options of an open decision, and the words between them.
-_BETWEEN = r"\bbetween\s+([^.!?;:]+?)(?=\s+(?:as|because|before|by|for|in|on|when)\b|[.!?;:,]|$)"
+_BETWEEN = r"\bbetween\s+([^.!?;:]+?)(?=\s+(?:as|because|before|by|for|in|on|when)\b|[.!?;:]|$)"
 _EITHER_OR = (
     r"(?:[\w.+#-]+\s+){0,3}[\w.+#-]+\s*,?\s+(?:or|vs\.?|versus)\s+[\w.+#-]+(?:\s+[\w.+#-]+){0,2}|"
     r"[\w.+#-]+\s*(?:还是|或者?|和|与)\s*[\w.+#-]+"

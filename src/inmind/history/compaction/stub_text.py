@@ -20,7 +20,7 @@ from inmind.core.messages.model import Message, Part, Result, Text, Wire
 from inmind.core.text import escape_markup, truncate_middle
 from inmind.core.tokens import Counter
 from inmind.entities.parse_result import parse_for_record
-from inmind.entities.record import fit_record
+from inmind.entities.record_text import fit_record
 from inmind.history import ConversationEntry
 from inmind.history.compaction.select import MIN_REQUEST_TOKENS
 

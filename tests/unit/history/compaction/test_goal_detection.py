@@ -9,6 +9,7 @@ from tables import each_row
 
 from inmind.history.compaction.goal_detection import find_goals, is_filler
 from inmind.history.compaction.retention import extract_items
+from inmind.history.compaction.rule_detection import find_choices, find_proposals, find_rules
 from inmind.history.compaction.summary import summary_points
 from inmind.history.turns import TurnMessage
 
@@ -191,8 +192,14 @@ def test_a_message_with_an_object_of_its_own_is_no_filler(words: str) -> None:
     assert not is_filler(words)
 
 
-@each_row("unit", ["now ", "next, please ", "forget that, ", "can you ", "let's ", "现在", "请", "thanks! ", "Ok. "])
+@each_row(
+    "unit",
+    ["now ", "next, please ", "forget that, ", "can you ", "let's ", "现在", "请", "thanks! ", "Ok. ", ".", "!", "\n"],
+)
 def test_long_requests_are_classified_in_linear_time(unit: str) -> None:
     started = perf_counter()
-    assert goals(GOAL, f"{unit * 20_000}zq") == [GOAL]
+    long = f"{unit * 20_000}zq"
+    assert goals(GOAL, long) == [GOAL]
+    assert find_proposals(long) == []
+    assert [*find_rules(long), *find_choices(long, ["UPS or DHL?"])] == []
     assert perf_counter() - started < 5

@@ -37,6 +37,8 @@ def kept(question: str, answer: str, *, by: Speaker = "user") -> list[tuple[str,
             for answer in ("就用UPS吧", "选UPS", "用 DHL 就好", "那就DHL。", "还是用UPS吧。", "UPS")
         ),
         ("Open question: should the lamp be blue or red?", "The red one, please."),
+        ("We still have to decide between Kafka, RabbitMQ and NATS.", "NATS."),
+        ("Open question: red or blue paint?", "Blue."),
         ("We need to decide between the blue lamp and the red lamp.", "The blue lamp."),
         ("还没决定用红色还是蓝色。", "红色的吧。"),
         ("还没决定用红色还是蓝色。", "选蓝色。"),

@@ -342,7 +342,11 @@ def test_long_lists_of_ids_without_names_are_counted_before_a_call_is_left_out()
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        ({"url": "https://docs.example.com/pool?page=2"}, "url https://docs.example.com/pool?page=2"),
+        ({"url": "https://me:x@docs.example.com/pool?key=AIza"}, "url https://docs.example.com/pool"),
+        ({"url": f"https://docs.example.com/{'a' * 90}"}, f'url "https://docs.example.com/{"a" * 54}…"'),
+        ({"query": f"how do I {'so ' * 30}", "limit": 5}, f'limit 5, query "how do I {"so " * 15}… {"so " * 8}so"'),
+        ({"name": "DB_PASSWORD", "value": "https://user.example.com/hunter2"}, "name DB_PASSWORD"),
+        ({"address": "12 Elm Street, Springfield"}, ""),
         ({"query": f"how do I {'very ' * 20}quickly"}, f'query "how do I {"very " * 9}… very very very quickly"'),
         ({"url": "https://docs.example.com/pool", "limit": 5}, "limit 5, url https://docs.example.com/pool"),
         ({"id": "p-7", "body": "Dear Ada, " * 20}, "id p-7"),
@@ -353,6 +357,32 @@ def test_long_lists_of_ids_without_names_are_counted_before_a_call_is_left_out()
 )
 def test_a_call_without_short_arguments_is_told_by_its_first_text(arguments: dict[str, Any], expected: str) -> None:
     assert lines(answered("fetch", arguments, {"id": "p-1"})) == [f"- fetch({expected}): id p-1"]
+
+
+@pytest.mark.parametrize("tool", ["delete_page", "send_mail"])
+def test_a_change_without_an_answer_has_a_line(tool: str) -> None:
+    assert lines(answered(tool, {"body": "Dear Ada, " * 20}, "")) != []
+
+
+def test_a_call_that_failed_without_a_text_has_a_line() -> None:
+    assert lines(answered("get_page", {}, "", error=True)) == ["- get_page() failed: "]
+
+
+@pytest.mark.parametrize("answer", [{"available": True}, {"in_stock": False}, {"balance": 0}, 0])
+def test_a_short_answer_is_not_nothing(answer: Any) -> None:
+    assert not answered("get_stock", {"id": "p-1"}, answer).found_nothing
+
+
+def test_a_line_that_is_cut_does_not_stand_for_the_fields_of_another() -> None:
+    items = [{"item_id": f"471697{n}", "name": f"Lamp {n}"} for n in range(60)]
+    texts, _ = lines_in(
+        [
+            answered("get_order", {"order_id": "#W1"}, {"status": "open", "user_id": "mei_77"}),
+            answered("get_order", {"order_id": "#W2"}, {"status": "open", "items": items, "user_id": "mei_77"}),
+        ],
+        budget=300,
+    )
+    assert any("mei_77" in text for text in texts)
 
 
 def test_a_call_that_says_nothing_has_no_line() -> None:
@@ -459,6 +489,10 @@ def test_what_memory_answered_has_no_line_and_no_quoted_ids() -> None:
     order = answered("get_order", {"order_id": "W-101"}, {"status": "open"})
     assert lines(order, read, is_known=known("W-101")) == ["- get_order(order_id W-101): status open"]
     assert "W-101" not in answer_text(read, Detail.FACTS, known("W-101"))
+
+
+def test_a_link_is_a_possible_id() -> None:
+    assert "https://example.com/a?b=1" in possible_ids('{"url": "https://example.com/a?b=1"}')
 
 
 # -- pairing -------------------------------------------------------------------------------------------------------
