@@ -45,7 +45,7 @@ class Detail(IntEnum):
     """How much of a result a record has."""
 
     IDS = 0
-    """Ids, names and states; in a long list only states that differ."""
+    """Ids, names and states; in a list often only states that differ."""
     TRAITS = 1
     """Also short values."""
     FACTS = 2
@@ -221,7 +221,7 @@ def _prune_list(items: Sequence[Any], pruning: _Pruning, depth: int) -> list[Any
     kept: list[Any] = []
     alike, detailed = set[int](), pruning
     if pruning.detail == Detail.IDS:
-        items = _without_shared_states(items) if len(items) > MAX_UNNAMED else items
+        items = _without_shared_states(items)
         alike, detailed = _alike_entries(items), pruning._replace(detail=Detail.TRAITS)
     before = frozenset(pruning.seen)
     for place, item in enumerate(items[:MAX_ENTRIES]):
@@ -236,8 +236,14 @@ def _prune_list(items: Sequence[Any], pruning: _Pruning, depth: int) -> list[Any
 
 
 def _without_shared_states(items: Sequence[Any]) -> Sequence[Any]:
-    """The entries without a state that all of them have: it tells none of them apart."""
-    if not all(is_object(item) for item in items):
+    """The entries without a state that all of them have: it tells none of them apart.
+
+    A few things with ids of their own keep it, and things without any id.
+    """
+    if len(items) < 2 or not all(is_object(item) for item in items):
+        return items
+    roles = {key_meaning(key).role for key in items[0]}
+    if "code" not in roles and (len(items) <= MAX_UNNAMED or roles.isdisjoint({"own", "id"})):
         return items
     first = {key: item for key, item in items[0].items() if key.lower() in STATE_WORDS and is_scalar(item)}
     shared = {key for key, state in first.items() if all(item.get(key) == state for item in items)}

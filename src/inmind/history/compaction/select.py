@@ -148,9 +148,9 @@ def select_for_budget(
 
     One pass, least important messages first, no more than needed: tool results are pruned to records, old and large
     ones first; then old turns leave, and old rounds of a long turn. Recent messages stay up to `recent_limit`: beyond
-    it their results are pruned, then recent turns and rounds leave, and last the reply before the request. Beginning
-    and end stay of a message that is too long to be sent. As a last resort earlier stubs are merged and other messages
-    are cut.
+    it their results are pruned, then recent turns and rounds leave, and last the reply to which a new request refers.
+    Beginning and end stay of a message that is too long to be sent. As a last resort earlier stubs are merged and other
+    messages are cut.
     """
     all_turns = split_turns(messages)
     old = all_turns[: max(0, len(all_turns) - 1 - keep_recent)]
@@ -169,7 +169,8 @@ def select_for_budget(
     for detail in reversed(Detail):
         selector.prune(range(len(messages)), detail, until=budget.recent_limit)
     units = [_removable(messages, ties.complete_units([turn])) for turn in recent]
-    selector.remove(units[:-1], until=budget.recent_limit, separate=True)
+    is_first_round = not any(rounds[-1:])
+    selector.remove(units[:-1] if is_first_round else units, until=budget.recent_limit, separate=True)
     for of_turn in rounds[-2:]:
         selector.remove(of_turn, until=budget.recent_limit, separate=True)
     selector.remove(units[-1:], until=budget.recent_limit, separate=True)
