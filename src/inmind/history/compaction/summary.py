@@ -216,7 +216,8 @@ def _request_sentences(words: str) -> Iterator[str]:
         if not (is_filler(one) or compile_cached(_COURTESY).match(one))
     ]
     yield from filter(announces_task, sentences)
-    yield from (one for one in sentences if len(one.split()) >= _MIN_WORDS or len(one.encode()) >= _MIN_BYTES)
+    whole = (one for one in sentences if not one.endswith((":", "：")))
+    yield from (one for one in whole if len(one.split()) >= _MIN_WORDS or len(one.encode()) >= _MIN_BYTES)
     yield from sentences
 
 
@@ -239,7 +240,8 @@ def _listed(heading: str, lines: Sequence[str], places: Sequence[int], left_out:
 def _last_reply(messages: Sequence[TurnMessage]) -> str:
     """The last sentence of the last reply, before any polite closing."""
     for one in reversed(messages):
-        if one.speaker == "assistant" and (lines := _short_sentences(one.text[-_SCANNED_CHARACTERS:])):
+        sentences = _short_sentences(one.text[-_SCANNED_CHARACTERS:]) if one.speaker == "assistant" else []
+        if lines := [line for line in sentences if any(map(str.isalpha, line))]:
             saying = (line for line in reversed(lines) if not compile_cached(_CLOSING).search(line))
             return next(saying, lines[-1])
     return ""

@@ -251,3 +251,14 @@ def test_an_accepted_summary_is_smaller_and_escaped(summary: str) -> None:
         return
     assert accepted == escape_markup(accepted)
     assert 0 < count(accepted) < 20
+
+
+@pytest.mark.spec("E7")
+def test_a_summary_quotes_no_bracket_and_no_heading_of_a_list() -> None:
+    messages = [
+        user("Here are the details that you asked for:\nMy user id is mei_17."),
+        assistant('Proposal for you:\n{\n  "total": 5\n}'),
+    ]
+    points = summary_points(messages)
+    assert points.requests == ["My user id is mei_17."]
+    assert points.last_reply == '"total": 5'
