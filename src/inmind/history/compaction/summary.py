@@ -240,7 +240,7 @@ def _listed(heading: str, lines: Sequence[str], places: Sequence[int], left_out:
 def _last_reply(messages: Sequence[TurnMessage]) -> str:
     """The last sentence of the last reply, before any polite closing."""
     for one in reversed(messages):
-        sentences = _short_sentences(one.text[-_SCANNED_CHARACTERS:]) if one.speaker == "assistant" else []
+        sentences = _short_sentences(one.text[-_SCANNED_CHARACTERS:]) if one.speaker == "assistant" else ()
         if lines := [line for line in sentences if any(map(str.isalpha, line))]:
             saying = (line for line in reversed(lines) if not compile_cached(_CLOSING).search(line))
             return next(saying, lines[-1])
