@@ -205,7 +205,7 @@ class _CallLine:
     def text(self, detail: Detail, has_lists: bool) -> str:
         if self.answered.failed:
             text = clip_text(self.answered.result.text, TEXT_CHARACTERS[Detail.IDS], self.known)
-            return escape_markup(f"- {self._call} failed: {text}")
+            return escape_markup(f"- {self._call} failed: {text or 'no text'}")
         handled = self._verbs_of if self.verbs else None
         answer = answer_text(self.answered, detail, self.known, handled, self.repeated, has_lists=has_lists)
         return escape_markup(f"- {self._call}: {answer}")
@@ -248,9 +248,9 @@ class _CallRecords:
             return None
         line = None
         pairs = _pairs(answered.arguments)
-        says_nothing = answered.only_reads and prune(answered.arguments) is None and "://" not in pairs
-        is_empty = not answered.failed and (says_nothing or not pairs) and not answered.result.text.strip()
-        is_empty = is_empty and answered.result.tokens < _EMPTY_RESULT_TOKENS
+        is_thought = answered.only_reads and prune(answered.arguments) is None and "://" not in pairs
+        has_text = answered.failed or (pairs and not is_thought) or answered.result.text.strip()
+        is_empty = not has_text and answered.result.tokens < _EMPTY_RESULT_TOKENS
         if not is_empty and (answered.failed or not self._is_repeated(answered)):
             fields = [] if answered.failed else list(id_fields(answered.value))
             line = _CallLine(
@@ -319,10 +319,9 @@ def _pairs(arguments: Any) -> str:
     short = kept or {}
     texts = {
         key: text
-        for key, text in arguments.items()
+        for key, text in ({} if names_secret(arguments) else arguments).items()
         if isinstance(text, str) and key not in short and any(map(str.isalpha, text)) and not is_aside(key)
     }
-    texts = {} if names_secret(arguments) else texts
     links = {key: _link_text(text) for key, text in texts.items() if handle_kind(text) == "url"}
     has_words = any(isinstance(item, str) or is_object(item) or is_list(item) for item in short.values())
     first = {} if has_words or links else dict(list(texts.items())[:1])

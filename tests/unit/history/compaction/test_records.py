@@ -365,7 +365,7 @@ def test_a_change_without_an_answer_has_a_line(tool: str) -> None:
 
 
 def test_a_call_that_failed_without_a_text_has_a_line() -> None:
-    assert lines(answered("get_page", {}, "", error=True)) == ["- get_page() failed: "]
+    assert lines(answered("get_page", {}, "", error=True)) == ["- get_page() failed: no text"]
 
 
 @pytest.mark.parametrize("answer", [{"available": True}, {"in_stock": False}, {"balance": 0}, 0])
