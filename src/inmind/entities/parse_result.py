@@ -64,7 +64,7 @@ def parse_for_record(text: str) -> Any:
 
 
 def value_for_record(text: str, value: Any) -> Any:
-    """The same for a result that was parsed already."""
+    """A parsed result if it has fields or entries; else None."""
     if is_object(value) and not looks_like_json(text) and _has_line_numbers(list(value)):
         return None
     return value if (is_object(value) or is_list(value)) and value else None

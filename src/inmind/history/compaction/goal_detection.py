@@ -109,7 +109,7 @@ def _turns_to_another(text: str, goal: str, reply: str) -> bool:
     The object of the request then refers to nothing at hand, has no word of the goal, and less than half of its words
     are in the reply before. "Instead" replaces the goal, so the object may have words of it.
     """
-    rest = _after_turn(text)
+    rest = _after_next(text)
     if rest is None or compile_cached(_REFERENCE).search(rest):
         return False
     words, goal_words, reply_words = (_object_words(one) for one in (rest, goal, reply[-_MAX_SCANNED_REPLY:]))
@@ -117,18 +117,18 @@ def _turns_to_another(text: str, goal: str, reply: str) -> bool:
     return (bool(replaces) or words.isdisjoint(goal_words)) and 2 * len(words & reply_words) < len(words)
 
 
-def opens_with_turn(text: str) -> bool:
+def opens_with_next(text: str) -> bool:
     """True if a request opens with "now", "next" or "another thing"."""
-    return _after_turn(text) is not None
+    return _after_next(text) is not None
 
 
-def _after_turn(text: str) -> str | None:
+def _after_next(text: str) -> str | None:
     """The object of a request that opens so; None for other messages."""
-    if not compile_cached(_TURN_CUES).search(text[:_MAX_SCANNED_CHARACTERS]):
+    if not compile_cached(_NEXT_CUES).search(text[:_MAX_SCANNED_CHARACTERS]):
         return None
     sentence = next((one for one in _scanned_sentences(text) if not is_filler(one)), "")
-    turn = compile_cached(_TURN).match(sentence)
-    return sentence[turn.end() :] if turn else None
+    opening = compile_cached(_NEXT).match(sentence)
+    return sentence[opening.end() :] if opening else None
 
 
 def _object_words(text: str) -> frozenset[str]:
@@ -158,8 +158,8 @@ _WORK = (
     r"search\s+for|translate|write|(?:check|look\s+(?:at|into)|review)(?=\s+(?:my|our)\b))\b"
     r"(?!\s+(?:as|for|in|into|on|to|with)\b)"
 )
-_TURN_CUES = r"(?i)\b(?:now|next|thing|matter|request|forget|mind|on to)\b|现在|接下来|下面|算了|件事"
-_TURN = (
+_NEXT_CUES = r"(?i)\b(?:now|next|thing|matter|request|forget|mind|on to)\b|现在|接下来|下面|算了|件事"
+_NEXT = (
     r"(?i)[\W_]*(?:(?:alright|cool|good|great|ok|okay|perfect|so|thanks|thank you|well|yes)\b[\W_]*){0,4}"
     r"(?:now|next(?:\s+up)?(?=\s*[,:;–—-]|\s+(?:please|can|could|i|let)\b)|"
     r"(?:and\s+)?(?:another|one\s+(?:last|more|other))\s+(?:matter|request|thing)\s*[,:;–—-]|"

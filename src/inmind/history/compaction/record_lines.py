@@ -68,7 +68,7 @@ def record_lines(
             left_out = [answered, *(earlier for _, earlier in reversed(calls[:place]) if records.line(earlier))]
             break
         used += 0 if answered.found_nothing else added
-        records.give(answered, text)
+        records.note_shared_fields(answered, text)
         lines.append(one)
     used += _add_detail([one for one in lines if not one.found_nothing], _ALL_IDS, detail_budget - used)
     for one in lines[:]:
@@ -266,7 +266,7 @@ class _CallRecords:
         self._note(answered)
         return line
 
-    def give(self, answered: AnsweredCall, text: str) -> None:
+    def note_shared_fields(self, answered: AnsweredCall, text: str) -> None:
         """Note the shared fields that a line has: older lines need not repeat them."""
         fields = id_fields(answered.value) if not answered.failed else ()
         self._ids_given.update(one for one in fields if one in self._shared_fields and str(one[1]) in text)

@@ -24,7 +24,7 @@ from inmind.documents.document import validate_text
 from inmind.errors import InvalidInput
 from inmind.history import History
 from inmind.history.command_output import mark_command_output
-from inmind.history.compaction.goal_detection import MAX_GOAL_CHARACTERS, find_goals, is_filler, opens_with_turn
+from inmind.history.compaction.goal_detection import MAX_GOAL_CHARACTERS, find_goals, is_filler, opens_with_next
 from inmind.history.compaction.rule_detection import (
     agrees,
     answers_open_decision,
@@ -143,7 +143,7 @@ def merge_items(
         requests, queue = missing_items(requests, one.text), missing_items(queue, one.text)
     kept += requests
     # A message that only says "now …" may be a step of the task before it, which stays through any number of them.
-    for one in [*(one for one in former if not opens_with_turn(one.text)), *former][:1]:
+    for one in [*(one for one in former if not opens_with_next(one.text)), *former][:1]:
         kept.append(RetainedItem("earlier_goal", first_sentences(one.text, MAX_EARLIER_GOAL_CHARACTERS), one.seq))
     dropped: list[RetainedItem] = []
     for item in sorted(queue, key=_seq, reverse=True):

@@ -27,7 +27,7 @@ from inmind.history.compaction.select import MIN_REQUEST_TOKENS
 BLOCK_START = "<compacted_history>"
 BLOCK_END = "</compacted_history>"
 
-MAX_ARGUMENT_CHARACTERS = 80
+MAX_CUT_ARGUMENT_CHARACTERS = 80
 """Characters of an argument that stay in a cut message."""
 
 
@@ -186,9 +186,9 @@ def _shorten_arguments(value: Any, pointer: str) -> Any:
         return value
     short = {key: _shorten_arguments(item, pointer) for key, item in value.items()}
     for key in ("arguments", "input"):
-        if isinstance(argument := value.get(key), str) and len(argument) > MAX_ARGUMENT_CHARACTERS:
+        if isinstance(argument := value.get(key), str) and len(argument) > MAX_CUT_ARGUMENT_CHARACTERS:
             short[key] = json.dumps({"cut": pointer}) if key == "arguments" else pointer
-        elif is_object(argument) and len(to_json(argument)) > MAX_ARGUMENT_CHARACTERS:
+        elif is_object(argument) and len(to_json(argument)) > MAX_CUT_ARGUMENT_CHARACTERS:
             short[key] = {"cut": pointer}
     return short
 
