@@ -26,7 +26,8 @@ from inmind.core.messages.cache_control import (
     with_plain_text,
     without_marks,
 )
-from inmind.core.messages.model import Format, Image, Message, Opaque, Part, PromptHead, Wire
+from inmind.core.messages.format import Format
+from inmind.core.messages.model import Image, Message, Opaque, Part, PromptHead, Wire
 from inmind.errors import InvalidInput, KeyReused
 from inmind.history import Conversation, ConversationEntry, EntriesByRange, History, find_appended, match_messages
 from inmind.history.threads import find_position

@@ -9,7 +9,7 @@ from typing import Any
 
 from inmind.core.events.base import Draft, Origin
 from inmind.core.events.session import MessageAdded, RetainedItem, ShownVersions
-from inmind.core.messages.model import Format
+from inmind.core.messages.format import Format
 from inmind.documents.document import NOTES_PAGE_PATH, Document
 from inmind.history import History
 from inmind.history.compaction.stubs import shown_ids

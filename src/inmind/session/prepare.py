@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from inmind.core.events.base import Draft, Origin
 from inmind.core.events.prompt import AnchorMoved, PromptPrepared
-from inmind.core.messages.model import Format
+from inmind.core.messages.format import Format
 from inmind.errors import ContextOverflow
 from inmind.history import Conversation
 from inmind.history.compaction.by_provider import held_tokens, memory_index

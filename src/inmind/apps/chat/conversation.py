@@ -30,8 +30,7 @@ from inmind.apps.signals import InterruptHandler
 from inmind.core.http import HttpEndpoint, Json, RequestRefused
 from inmind.core.messages import FORMATS
 from inmind.core.messages.model import Call, Message, Result, Text
-from inmind.core.messages.replies import Reply, read_partial_reply
-from inmind.core.messages.replies.reply import is_error
+from inmind.core.messages.replies import Reply, is_error, read_partial_reply
 from inmind.core.pricing import Usage
 from inmind.errors import InvalidInput, ModelFailed, NotFound, short_repr
 from inmind.history.conversation import ConversationEntry

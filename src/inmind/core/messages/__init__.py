@@ -6,13 +6,13 @@ Everything else in inmind uses `Message` and its parts; only this package knows 
 from __future__ import annotations
 
 from inmind.core.messages.anthropic import AnthropicMessages
-from inmind.core.messages.conversion import ParsedMessage
+from inmind.core.messages.format import Format
 from inmind.core.messages.model import (
     Call,
-    Format,
     Image,
     Message,
     Opaque,
+    ParsedMessage,
     Part,
     PromptHead,
     Result,

@@ -9,8 +9,8 @@ provider unchanged and left out, and reported, for any other.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 from inmind.core.frozen import frozen
 
@@ -169,90 +169,48 @@ class FormatRules:
     """An empty message that cannot be sent as it came is left out instead of being written as empty."""
 
 
-class Format(Protocol):
-    """The message format of one provider.
+@frozen(kw_only=True)
+class ReplyUsage:
+    """Token counts of the provider for one call."""
 
-    Its guarantees, each a test in tests/contract/test_formats.py: a checked wire message can be read without an error;
-    `write(read(w))` has the same content in the same format; calls and results keep their ids; arguments are not
-    changed.
-    """
-
-    name: str
-    rules: FormatRules
-
-    def check(self, wire: object, *, field: str) -> None:
-        """Raise InvalidInput, with the exact field below `field`, unless this is a valid message."""
-        ...
-
-    def is_system(self, wire: Wire) -> bool:
-        """True if this message belongs to the host's system prompt at the start of the list."""
-        ...
-
-    def check_system(self, system: object, *, field: str) -> None:
-        """Raise InvalidInput, with the exact field, unless this is a valid system prompt.
-
-        None and a string are valid in every format; the items of a list depend on the format.
-        """
-        ...
-
-    def system_text(self, system: Sequence[Wire] | str | None) -> str:
-        """The text of a system prompt, for use in any other format."""
-        ...
-
-    def read(self, wire: Wire) -> Message:
-        """Parse a checked message.
-
-        Text, calls, results, images and ids are kept; decoration may be lost.
-        """
-        ...
-
-    def check_tool(self, tool: object, *, field: str) -> None:
-        """Raise InvalidInput unless the tool has this provider's format."""
-        ...
-
-    def strip_local_fields(self, wire: Wire) -> Wire:
-        """Return the message as the provider accepts it.
-
-        Without an `id` that only host and memory use, and without output fields that it does not accept as input.
-        """
-        ...
-
-    def is_sendable(self, wire: Wire, message: Message) -> bool:
-        """True if the wire message can be sent as it came.
-
-        Providers return a few forms that they refuse.
-        """
-        ...
-
-    def write(self, messages: Sequence[Message]) -> list[dict[str, Any]]:
-        """Write messages in this format; opaque parts of other formats are skipped."""
-        ...
-
-    def tail_index(self, wires: Sequence[Wire]) -> int | None:
-        """Index of the message that `add_tail` changes; None if there is none."""
-        ...
-
-    def add_part(self, wires: Sequence[Wire], place: int, text: str) -> list[Wire]:
-        """Return the list with `text` as an extra part of the message at `place`.
-
-        The message must be one that `tail_index` returned for the list up to it. The arguments are not changed.
-        """
-        ...
-
-    def add_tail(self, wires: Sequence[Wire], text: str) -> list[Wire] | None:
-        """Return the list with `text` as an extra part of one message; None if none takes it.
-
-        That is the last message of the user or a tool in which the provider accepts one. The arguments are not changed.
-        """
-        ...
-
-    def request(self, head: PromptHead, wires: Sequence[Wire], tools: Sequence[Wire] | None) -> dict[str, Any]:
-        """Return the keyword arguments for the client: messages, system prompt and tools."""
-        ...
+    prompt_tokens: int
+    cached_tokens: int
+    completion_tokens: int
 
 
-def last_index(wires: Sequence[Wire], matches: Callable[[Wire], bool]) -> int | None:
-    return next((place for place in range(len(wires) - 1, -1, -1) if matches(wires[place])), None)
+@frozen
+class ProviderEdit:
+    """Content that the provider left out of a prompt, and the tokens that this saved."""
+
+    kind: str
+    count: int
+    tokens: int
+
+
+@frozen(kw_only=True)
+class Reply:
+    """A parsed reply and its usage."""
+
+    format: str
+    wires: tuple[Wire, ...]
+    """As a host appends them to its list: one message, or the items of a response."""
+    id: str = ""
+    """The provider's id; empty for a bare message."""
+    model: str = ""
+    """The provider's name of the model."""
+    usage: ReplyUsage | None = None
+    is_complete: bool = True
+    """False if the provider or a lost connection cut it off; then a call in it may be partial."""
+    edits: tuple[ProviderEdit, ...] = ()
+
+
+@frozen
+class ParsedMessage:
+    """A message of the journal in its wire form and parsed."""
+
+    format: str
+    wire: Wire
+    message: Message
 
 
 def without_id(wire: Wire) -> Wire:

@@ -10,100 +10,93 @@ The older function calls (`function_call`, answered by the role `function`) have
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, TypeGuard
+from typing import Any
 
-from inmind.core.json import check_json, check_text, is_list, is_object, object_at, objects_at, text_at, typed_parts_at
-from inmind.core.messages.conversion import check_system_role, system_items, system_text
+from inmind.core.json import is_list, is_object, object_at, objects_at, text_at
+from inmind.core.messages.format import (
+    ROLES,
+    Format,
+    check_assistant,
+    incomplete_reply,
+    not_a_reply,
+    peek,
+    without_nulls,
+)
 from inmind.core.messages.model import (
     Call,
-    Content,
     FormatRules,
     Image,
     Message,
     Opaque,
     Part,
     PromptHead,
+    Reply,
     Result,
     Role,
     Text,
     Wire,
-    last_index,
     without_id,
 )
 from inmind.errors import InvalidInput
 
-NAME = "openai"
+ONE_CHOICE = "one choice: of several, pass the message that was chosen"
 
-_ROLES: dict[str, Role] = {
-    "system": "system",
-    "developer": "developer",
-    "user": "user",
-    "assistant": "assistant",
-    "tool": "tool",
-    "function": "tool",
-}
-_TEXT_ROLES = frozenset({"system", "developer", "user", "assistant"})
-_TAIL_ROLES = frozenset({"user", "tool", "function"})
+_CALL_ARGUMENTS = {"function": "arguments", "custom": "input"}
+_RESULT_IDS = {"tool": "tool_call_id", "function": "name"}
 _INSTEAD_OF_CONTENT = ("tool_calls", "function_call", "refusal", "audio")
-_EXTRA_FIELDS = ("reasoning_content", "reasoning", "reasoning_details", "refusal", "audio")
+_OPAQUE_FIELDS = ("reasoning_content", "reasoning", "reasoning_details", "refusal", "audio")
+_REPLY_FIELDS = (*_INSTEAD_OF_CONTENT, "annotations", "reasoning_content", "reasoning", "reasoning_details")
+_INCOMPLETE_REASONS = ("length", "content_filter")
 
 
-class OpenAIChat:
+class OpenAIChat(Format):
     """The format of OpenAI's chat completions."""
 
-    name: str = NAME
-    rules: FormatRules = FormatRules(
-        result_position="next", unique_ids="message", assistant_images=True, drops_empty_messages=True
-    )
+    name = "openai"
+    rules = FormatRules(result_position="next", unique_ids="message", assistant_images=True, drops_empty_messages=True)
+    roles = ("system", "developer", "user", "assistant", "tool", "function")
+    text_roles = frozenset({"system", "developer", "user", "assistant"})
+    tool_example = 'a chat tool: {"type": "function", "function": {…}}'
+    foreign_tool_field = "input_schema"
+    usage_fields = ("prompt_tokens", "prompt_tokens_details", "completion_tokens")
 
-    def check(self, wire: object, *, field: str) -> None:
-        if not is_object(wire):
-            raise InvalidInput(field=field, value=wire, expected="a message: an object with a role")
-        role, content = wire.get("role"), wire.get("content")
-        if len(wire) == 2 and type(content) is str and type(role) is str and role in _TEXT_ROLES:
-            check_text(content, f"{field}.content")
-            return
-        check_json(wire, field)
-        if not isinstance(role, str) or role not in _ROLES:
-            raise InvalidInput(field=f"{field}.role", value=role, expected=f"one of {', '.join(_ROLES)}")
-        _check_content(wire, field, may_be_missing=role in {"assistant", "function"})
+    def check_fields(self, wire: dict[str, Any], field: str) -> None:
+        role = self.check_role(wire, field)
+        for part, place in self.parts_at(wire, "content", field, optional=role in {"assistant", "function"}):
+            if part["type"] == "image_url" and not isinstance(part.get("image_url"), str):
+                text_at(object_at(part, "image_url", place), "url", f"{place}.image_url")
         if role == "assistant":
             _check_calls(wire, field)
-        elif role == "tool":
-            text_at(wire, "tool_call_id", field)
-        elif role == "function":
-            text_at(wire, "name", field)
-
-    def check_tool(self, tool: object, *, field: str) -> None:
-        if not is_object(tool) or not isinstance(tool.get("type"), str) or "input_schema" in tool:
-            raise InvalidInput(field=field, value=tool, expected='a chat tool: {"type": "function", "function": {…}}')
+        elif role in _RESULT_IDS:
+            text_at(wire, _RESULT_IDS[role], field)
 
     def strip_local_fields(self, wire: Wire) -> Wire:
         sent = without_id(wire)
         audio = _audio(sent)
         return sent if audio is None or audio == sent["audio"] else {**sent, "audio": audio}
 
-    def is_system(self, wire: Wire) -> bool:
-        return wire.get("role") in ("system", "developer")
-
-    def check_system(self, system: object, *, field: str) -> None:
-        for wire, place in system_items(system, field, "system messages"):
-            check_system_role(wire, place)
-            self.check(wire, field=place)
-
-    def system_text(self, system: Sequence[Wire] | str | None) -> str:
-        return system_text(system, self.read)
-
     def read(self, wire: Wire) -> Message:
         role, content = wire["role"], wire.get("content")
         if role == "user" and type(content) is str:
             return Message("user", (Text(content),) if content else ())
-        parts = tuple(_read_content(content))
+        parts = tuple(self.read_content(content))
         if role == "assistant":
-            return Message("assistant", (*_read_fields(wire), *parts, *_read_calls(wire)))
-        if role in {"tool", "function"}:
-            return Message("tool", (Result(wire["tool_call_id" if role == "tool" else "name"], parts),))
-        return Message(_ROLES[role], parts)
+            return Message("assistant", (*self._read_fields(wire), *parts, *_read_calls(wire)))
+        if role in _RESULT_IDS:
+            return Message("tool", (Result(wire[_RESULT_IDS[role]], parts),))
+        return Message(ROLES[role], parts)
+
+    def read_image(self, part: Wire) -> Image | None:
+        if part["type"] != "image_url":
+            return None
+        image = part["image_url"]
+        return Image.from_url(image if isinstance(image, str) else image["url"])
+
+    def _read_fields(self, wire: Wire) -> Iterator[Opaque]:
+        for key in _OPAQUE_FIELDS:
+            if wire.get(key) is not None:
+                audio_reference = _audio(wire) if key == "audio" else None
+                yield Opaque(self.name, key, {key: wire[key] if audio_reference is None else audio_reference})
 
     def is_sendable(self, wire: Wire, message: Message) -> bool:
         """False for empty lists of calls and answers without content, which OpenAI refuses.
@@ -121,10 +114,10 @@ class OpenAIChat:
         # Results of one turn must be adjacent, so their images are written after the last one.
         pending_images: list[dict[str, Any]] = []
         for message in _join_assistant_messages(messages):
-            wires += [_write_result(result) for result in message.results]
-            images = [part for result in message.results for part in _write_images(result)]
+            wires += [self._write_result(result) for result in message.results]
+            images = [part for result in message.results for part in self._write_images(result)]
             rest = tuple(part for part in message.parts if not isinstance(part, Result))
-            wire = _write_message(message.role, rest) if rest or not message.parts else None
+            wire = self._write_message(message.role, rest) if rest or not message.parts else None
             if wire is None:
                 pending_images += images
                 continue
@@ -133,18 +126,52 @@ class OpenAIChat:
             wires.append(wire)
         return wires + _image_message(pending_images)
 
-    def tail_index(self, wires: Sequence[Wire]) -> int | None:
-        return last_index(wires, lambda wire: wire["role"] in _TAIL_ROLES)
+    def _write_message(self, role: Role, parts: Sequence[Part]) -> dict[str, Any] | None:
+        """Write one message; None if no part of it exists in this format."""
+        fields = [part.body for part in parts if self.is_own(part) and "type" not in part.body]
+        content = [
+            written
+            for part in parts
+            if not (isinstance(part, Opaque) and "type" not in part.body)
+            for written in self.write_part(part, role)
+        ]
+        calls = [_write_call(part) for part in parts if isinstance(part, Call)]
+        if parts and not (content or fields or calls):
+            return None
+        wire: dict[str, Any] = {"role": "user" if role == "tool" else role, "content": self.simplest_content(content)}
+        if role != "assistant":
+            return wire
+        for body in fields:
+            wire.update(body)
+        if calls:
+            wire["tool_calls"] = calls
+        if not content and any(map(wire.get, _INSTEAD_OF_CONTENT)):
+            wire["content"] = None
+        return wire
 
-    def add_tail(self, wires: Sequence[Wire], text: str) -> list[Wire] | None:
-        place = self.tail_index(wires)
-        return None if place is None else self.add_part(wires, place, text)
+    def _write_result(self, result: Result) -> dict[str, Any]:
+        parts = (part for part in result.parts_with_error_text if not isinstance(part, Image))
+        content = [written for part in parts for written in self.write_part(part, "tool")]
+        return {"role": "tool", "tool_call_id": result.id, "content": self.simplest_content(content)}
 
-    def add_part(self, wires: Sequence[Wire], place: int, text: str) -> list[Wire]:
-        wire = wires[place]
-        return [*wires[:place], {**wire, "content": _content_with_tail(wire, text)}, *wires[place + 1 :]]
+    def _write_images(self, result: Result) -> list[dict[str, Any]]:
+        """A tool message takes text only: its images follow in a user message that names the call."""
+        images = [self.image_part(part) for part in result.parts if isinstance(part, Image)]
+        return [self.text_part(f"Images in the result of {result.id}:"), *images] if images else []
 
-    def request(self, head: PromptHead, wires: Sequence[Wire], tools: Sequence[Wire] | None) -> dict[str, Any]:
+    def image_part(self, image: Image) -> dict[str, Any]:
+        return {"type": "image_url", "image_url": {"url": image.url}}
+
+    def tail_field(self, wire: Wire) -> str | None:
+        return "content" if wire["role"] == "user" or wire["role"] in _RESULT_IDS else None
+
+    def with_part(self, wire: Wire, part: dict[str, Any]) -> Wire:
+        content = wire.get("content")
+        if wire["role"] == "function" and not is_list(content):  # it takes a text only
+            return {**wire, "content": f"{content}\n\n{part['text']}" if content else part["text"]}
+        return super().with_part(wire, part)
+
+    def prompt_arguments(self, head: PromptHead, wires: Sequence[Wire], tools: Sequence[Wire]) -> dict[str, Any]:  # noqa: ARG002
         system: list[Wire] = []
         if isinstance(head.system, str):
             system = [{"role": "system", "content": head.system}]
@@ -153,21 +180,45 @@ class OpenAIChat:
         if head.memory:
             role = "developer" if system and system[-1].get("role") == "developer" else "system"
             system = [*system, {"role": role, "content": head.memory}]
-        request: dict[str, Any] = {"messages": [*system, *wires]}
-        if tools:
-            request["tools"] = list(tools)
-        return request
+        return {"messages": [*system, *wires]}
 
+    def is_reply(self, reply: object) -> bool:
+        return is_object(reply) and any(key in reply for key in ("choices", *_REPLY_FIELDS))
 
-def _check_content(wire: dict[str, Any], field: str, *, may_be_missing: bool) -> None:
-    content = wire.get("content")
-    if isinstance(content, str) or (content is None and may_be_missing):
-        return
-    if not is_list(content):
-        raise InvalidInput(field=f"{field}.content", value=content, expected="a string or a list of content parts")
-    for part, place in typed_parts_at(wire, "content", field):
-        if part["type"] == "image_url" and not isinstance(part.get("image_url"), str):
-            text_at(object_at(part, "image_url", place), "url", f"{place}.image_url")
+    def is_chunk(self, chunk: object) -> bool:
+        return peek(chunk, "choices") is not None or peek(chunk, "type") == "chunk"
+
+    def read_reply(self, reply: object, *, field: str) -> Reply:
+        if not is_object(reply):
+            raise not_a_reply(reply, field=field)
+        if "choices" not in reply:
+            return Reply(format=self.name, wires=(self._reply_message(reply, field),))
+        choices = objects_at(reply, "choices", field)
+        if len(choices) != 1:
+            raise InvalidInput(field=f"{field}.choices", value=f"{len(choices)} choices", expected=ONE_CHOICE)
+        choice, place = choices[0]
+        reason = choice.get("finish_reason", "stop")
+        if not reason or reason == "error":
+            raise incomplete_reply(choice.get("error", reason), field=f"{place}.finish_reason")
+        message = self._reply_message(object_at(choice, "message", place), f"{place}.message")
+        return self.make_reply([message], reply, is_complete=reason not in _INCOMPLETE_REASONS)
+
+    def _reply_message(self, given: dict[str, Any], field: str) -> dict[str, Any]:
+        """The message as it can be sent back.
+
+        Empty fields outside the content and values parsed by the client are left out. An empty text stays: some servers
+        require empty reasoning.
+        """
+        if not any(key in given for key in ("role", "content", *_REPLY_FIELDS)):
+            raise not_a_reply(given, field=field)
+        check_assistant(given, field)
+        wire: dict[str, Any] = {"role": "assistant", "content": given.get("content")}
+        extra_fields = without_nulls(given, *wire, "parsed")
+        wire.update((key, value) for key, value in extra_fields.items() if value != [])
+        if is_list(wire.get("tool_calls")):
+            wire["tool_calls"] = [_reply_call(call) for call in wire["tool_calls"]]
+        self.check(wire, field=field)
+        return wire
 
 
 def _check_calls(wire: dict[str, Any], field: str) -> None:
@@ -175,44 +226,17 @@ def _check_calls(wire: dict[str, Any], field: str) -> None:
         for call, place in objects_at(wire, "tool_calls", field):
             text_at(call, "id", place)
             kind = call.get("type", "function")
-            if kind == "custom":
-                custom = object_at(call, "custom", place)
-                text_at(custom, "name", f"{place}.custom")
-                text_at(custom, "input", f"{place}.custom")
-            elif kind == "function":
-                _check_function(object_at(call, "function", place), f"{place}.function")
-            else:
+            if kind not in tuple(_CALL_ARGUMENTS):
                 raise InvalidInput(field=f"{place}.type", value=kind, expected="function or custom")
+            _check_call(call, kind, _CALL_ARGUMENTS[kind], place)
     if wire.get("function_call") is not None:
-        _check_function(object_at(wire, "function_call", field), f"{field}.function_call")
+        _check_call(wire, "function_call", "arguments", field)
 
 
-def _check_function(function: dict[str, Any], field: str) -> None:
-    text_at(function, "name", field)
-    text_at(function, "arguments", field)
-
-
-def _read_content(content: Any) -> Iterator[Content]:
-    if isinstance(content, str):
-        if content:
-            yield Text(content)
-    elif is_list(content):
-        for part in content:
-            kind = part["type"]
-            if kind == "text":
-                yield Text(part["text"])
-            elif kind == "image_url":
-                image = part["image_url"]
-                yield Image.from_url(image if isinstance(image, str) else image["url"])
-            else:
-                yield Opaque(NAME, kind, part)
-
-
-def _read_fields(wire: Wire) -> Iterator[Opaque]:
-    for key in _EXTRA_FIELDS:
-        if wire.get(key) is not None:
-            audio_reference = _audio(wire) if key == "audio" else None
-            yield Opaque(NAME, key, {key: wire[key] if audio_reference is None else audio_reference})
+def _check_call(wire: dict[str, Any], key: str, arguments: str, field: str) -> None:
+    called = object_at(wire, key, field)
+    text_at(called, "name", f"{field}.{key}")
+    text_at(called, arguments, f"{field}.{key}")
 
 
 def _audio(wire: Wire) -> Wire | None:
@@ -223,13 +247,26 @@ def _audio(wire: Wire) -> Wire | None:
 
 def _read_calls(wire: Wire) -> Iterator[Call]:
     for call in wire.get("tool_calls") or ():
-        if call.get("type") == "custom":
-            yield Call(call["id"], call["custom"]["name"], call["custom"]["input"], custom=True)
-        else:
-            yield Call(call["id"], call["function"]["name"], call["function"]["arguments"])
+        kind = "custom" if call.get("type") == "custom" else "function"
+        yield Call(call["id"], call[kind]["name"], call[kind][_CALL_ARGUMENTS[kind]], custom=kind == "custom")
     legacy = wire.get("function_call")
     if legacy is not None:
         yield Call(legacy["name"], legacy["name"], legacy["arguments"])
+
+
+def _write_call(call: Call) -> dict[str, Any]:
+    kind = "custom" if call.custom else "function"
+    return {"id": call.id, "type": kind, kind: {"name": call.name, _CALL_ARGUMENTS[kind]: call.arguments}}
+
+
+def _reply_call(given: Any) -> Any:
+    """A call without its index in the stream."""
+    if not is_object(given):
+        return given
+    call = without_nulls(given, "index")
+    if is_object(call.get("function")):
+        call["function"] = without_nulls(call["function"], "parsed_arguments")
+    return call
 
 
 def _join_assistant_messages(messages: Sequence[Message]) -> Iterator[Message]:
@@ -252,74 +289,5 @@ def _fields(message: Message) -> set[str]:
     return {part.kind for part in message.parts if isinstance(part, Opaque) and "type" not in part.body}
 
 
-def _write_message(role: Role, parts: Sequence[Part]) -> dict[str, Any] | None:
-    """Write one message; None if no part of it exists in this format."""
-    content = [written for part in parts for written in _write_part(part)]
-    fields = [part.body for part in parts if _is_own(part) and "type" not in part.body]
-    calls = [_write_call(part) for part in parts if isinstance(part, Call)]
-    if parts and not (content or fields or calls):
-        return None
-    wire: dict[str, Any] = {"role": "user" if role == "tool" else role, "content": _content(content)}
-    if role != "assistant":
-        return wire
-    for body in fields:
-        wire.update(body)
-    if calls:
-        wire["tool_calls"] = calls
-    if not content and any(map(wire.get, _INSTEAD_OF_CONTENT)):
-        wire["content"] = None
-    return wire
-
-
-def _is_own(part: Part) -> TypeGuard[Opaque]:
-    return isinstance(part, Opaque) and part.format == NAME
-
-
-def _write_part(part: Part) -> Iterator[dict[str, Any]]:
-    if isinstance(part, Text):
-        yield {"type": "text", "text": part.text}
-    elif isinstance(part, Image):
-        yield {"type": "image_url", "image_url": {"url": part.url}}
-    elif _is_own(part) and "type" in part.body:
-        yield dict(part.body)
-
-
-def _content(parts: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
-    """The simplest form that reads back the same: an empty text part differs from no text."""
-    if not parts:
-        return ""
-    if len(parts) == 1 and parts[0]["type"] == "text" and parts[0]["text"]:
-        return str(parts[0]["text"])
-    return parts
-
-
-def _write_call(call: Call) -> dict[str, Any]:
-    if call.custom:
-        return {"id": call.id, "type": "custom", "custom": {"name": call.name, "input": call.arguments}}
-    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
-
-
-def _write_result(result: Result) -> dict[str, Any]:
-    content = [
-        written for part in result.parts_with_error_text if not isinstance(part, Image) for written in _write_part(part)
-    ]
-    return {"role": "tool", "tool_call_id": result.id, "content": _content(content)}
-
-
-def _write_images(result: Result) -> list[dict[str, Any]]:
-    """A tool message takes text only: its images follow in a user message that names the call."""
-    images = [written for part in result.parts if isinstance(part, Image) for written in _write_part(part)]
-    return [{"type": "text", "text": f"Images in the result of {result.id}:"}, *images] if images else []
-
-
 def _image_message(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{"role": "user", "content": parts}] if parts else []
-
-
-def _content_with_tail(wire: Wire, text: str) -> str | list[Any]:
-    content, tail = wire.get("content"), {"type": "text", "text": text}
-    if is_list(content):
-        return [*content, tail]
-    if wire["role"] == "function":
-        return f"{content}\n\n{text}" if content else text
-    return [{"type": "text", "text": content}, tail] if content else [tail]

@@ -19,17 +19,17 @@ from inmind.core.messages.conversion import (
     NO_ENTRY,
     OmittedPart,
     OutgoingMessage,
-    ParsedMessage,
     convert_messages,
     drop_unpaired_opaque,
 )
+from inmind.core.messages.format import Format
 from inmind.core.messages.model import (
     OPENING_TEXT,
     Call,
-    Format,
     FormatRules,
     Image,
     Message,
+    ParsedMessage,
     Part,
     Result,
     Text,

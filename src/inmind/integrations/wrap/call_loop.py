@@ -14,9 +14,9 @@ from typing import Any
 from inmind.core.frozen import frozen
 from inmind.core.json import is_list, to_plain
 from inmind.core.messages import FORMATS
-from inmind.core.messages.model import Format, Opaque, Wire
+from inmind.core.messages.format import Format, peek
+from inmind.core.messages.model import Opaque, Wire
 from inmind.core.messages.replies import Reply, read_partial_reply, read_reply
-from inmind.core.messages.replies.reply import peek
 from inmind.errors import InvalidInput
 from inmind.history import Conversation
 from inmind.history.threads import last_reply_id

@@ -23,7 +23,8 @@ from inmind.core.encoding import digest_of
 from inmind.core.json import to_plain
 from inmind.core.messages import FORMATS
 from inmind.core.messages.cache_control import without_marks
-from inmind.core.messages.model import Call, Format, Image, Message, Opaque, Part, Result, Role, Text
+from inmind.core.messages.format import Format
+from inmind.core.messages.model import Call, Image, Message, Opaque, Part, Result, Role, Text
 from inmind.history import Conversation, ConversationEntry, find_appended
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from inmind.core.json import is_object
-from inmind.core.messages.replies.reply import peek
+from inmind.core.messages.format import peek
 
 IsHidden = Callable[[str], bool]
 """True if calls of a tool are answered without the host."""

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from inmind.core.messages.replies.openai import belongs_to_entry, is_repeated
-from inmind.core.messages.replies.reply import peek
+from inmind.core.messages.format import peek
+from inmind.core.messages.replies import belongs_to_entry, is_repeated
 from inmind.integrations.wrap.visible.base import IsHidden, add_usage, with_fields
 
 GAP = "\n\n"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from inmind.core.messages.replies.reply import peek
+from inmind.core.messages.format import peek
 from inmind.integrations.wrap.visible.base import IsHidden, add_usage, with_fields
 
 _START_EVENTS = ("response.created", "response.queued", "response.in_progress")
