@@ -9,7 +9,8 @@ from typing import Final, NamedTuple
 
 from inmind.core.events.base import Trust
 from inmind.core.frozen import frozen
-from inmind.core.language.prose import own_words, split_sentences
+from inmind.core.language.prose import own_words
+from inmind.core.language.spans import split_sentences
 
 
 @frozen(kw_only=True)

@@ -17,7 +17,7 @@ from typing import Final
 
 from inmind.core.encoding import digest
 from inmind.core.events.base import Trust
-from inmind.core.language.prose import compile_cached
+from inmind.core.language.spans import has_han
 from inmind.core.text import shorten
 from inmind.dreams.activity import Activity, SearchUse
 from inmind.dreams.material import Insight
@@ -114,7 +114,7 @@ def _split_by_facts(similar: Sequence[int], word_sets: Sequence[frozenset[str]])
 
 
 def _repeat_suffix(text: str, times: int, since: datetime) -> str:
-    if compile_cached(_HAN).search(text):
+    if has_han(text):
         return f"（自 {since:%Y-%m-%d} 起提到 {times} 次）"
     return f"(came up {times} times since {since:%Y-%m-%d})"
 
@@ -150,7 +150,7 @@ def _linked_names(crystals: Sequence[Crystal], known_keys: frozenset[str]) -> It
 
 
 def _link_text(first: str, second: str, occasions: int, since: datetime) -> str:
-    if compile_cached(_HAN).search(first + second):
+    if has_han(first + second):
         return f"{first}与{second}常被一起提到（{occasions} 次会话，自 {since:%Y-%m-%d} 起）"
     return f"{first} and {second} come up together (in {occasions} sessions since {since:%Y-%m-%d})"
 
@@ -183,7 +183,6 @@ def _occasion(crystal: Crystal) -> str:
     return crystal.session or f"{crystal.at:%Y-%m-%d}"
 
 
-_HAN = "[一-鿿]"
 _NEGATIONS = frozenset("not never no none without t 不 没 無 无 未 别".split())
 """As the tokenizer splits words: "t" is from "don't"."""
 

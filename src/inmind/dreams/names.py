@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from inmind.core.language.prose import compile_cached, own_words, split_sentences
+from inmind.core.language.prose import own_words
+from inmind.core.language.spans import compile_cached, split_sentences
 
 MAX_NAME_CHARACTERS = 40
 

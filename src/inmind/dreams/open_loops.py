@@ -15,12 +15,12 @@ from typing import Final
 
 from inmind.core.events.base import Trust
 from inmind.core.frozen import frozen
-from inmind.core.language.prose import compile_cached
+from inmind.core.language.filters import is_negated
+from inmind.core.language.spans import any_of, compile_cached, has_han
 from inmind.core.text import shorten
 from inmind.dreams.activity import Utterance, split_turns, unanswered_turns
-from inmind.dreams.page.fact_checks import is_negated
 from inmind.dreams.questions import is_question
-from inmind.dreams.requests import MAX_REQUEST_SENTENCES, any_of, is_request, normalize_sentence
+from inmind.dreams.requests import MAX_REQUEST_SENTENCES, is_request, normalize_sentence
 from inmind.entities.extract.tool_name import parse_tool_name
 from inmind.search.query_parse import keywords
 from inmind.search.tokenize import query_words
@@ -44,7 +44,7 @@ class OpenLoop:
     @property
     def line(self) -> str:
         """Its line on the page."""
-        if compile_cached(_HAN).search(self.text):
+        if has_han(self.text):
             return f"未完成（自 {self.utterance.at:%Y-%m-%d} 起）：{self.text}"
         return f"Open since {self.utterance.at:%Y-%m-%d}: {self.text}"
 
@@ -172,7 +172,6 @@ def _unanswered_requests(utterances: Sequence[Utterance], now: datetime) -> Iter
             yield OpenLoop(shorten(message.text, MAX_LOOP_CHARACTERS), keywords(message.text), message)
 
 
-_HAN = "[一-鿿]"
 _LOOP_LINE = r"Open since \d{4}-\d\d-\d\d: |未完成（自 \d{4}-\d\d-\d\d 起）："
 
 _LOOP_STOP_WORDS = frozenset(

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Final
 
 from inmind.core.events.base import Origin, Trust
-from inmind.core.language.prose import first_sentences
+from inmind.core.language.spans import first_sentences
 from inmind.dreams import economics, skills
 from inmind.dreams.affect.state import level_in_note
 from inmind.dreams.classify import classify_section

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from inmind.core.language.prose import compile_cached, is_greeting, split_sentences
+from inmind.core.language.prose import is_greeting
+from inmind.core.language.spans import any_of, compile_cached, split_sentences
 from inmind.dreams.names import names_in_sentences
-from inmind.dreams.requests import any_of, is_request, normalize_sentence
+from inmind.dreams.requests import is_request, normalize_sentence
 from inmind.search.query_parse import keywords
 
 MAX_QUESTION_CHARACTERS = 300

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise, takewhile
 
-from inmind.core.language.prose import compile_cached
+from inmind.core.language.spans import any_of, compile_cached, has_han
 from inmind.entities.nouns import singular
 
 MAX_REQUEST_SENTENCES = 4
@@ -23,11 +23,6 @@ MAX_NOUN_CHARACTERS = 40
 def normalize_sentence(sentence: str) -> str:
     """Lower case, straight apostrophes, and no quoted text, which is not the author's."""
     return compile_cached(_QUOTED).sub(" ", sentence).strip().lower().replace("’", "'")
-
-
-def any_of(*patterns: str) -> str:
-    """A pattern that matches any of these."""
-    return f"(?:{'|'.join(patterns)})"
 
 
 _QUOTED = '"[^"]*"|“[^”]*”|「[^」]*」|`[^`]*`'
@@ -46,7 +41,7 @@ def is_request(sentence: str) -> bool:
 
 
 def _parse_task(sentence: str) -> str:
-    if compile_cached(_HAN).search(sentence):
+    if has_han(sentence):
         return _parse_chinese_task(sentence)
     match = compile_cached(_ENGLISH_REQUEST).match(" ".join(sentence.lower().replace("’", "'").split()))
     if match is None or match["verb"] not in _VERBS:
@@ -82,8 +77,6 @@ def _parse_chinese_task(sentence: str) -> str:
     heads: list[str] = compile_cached(_HEAD_NOUN_ZH).findall(noun)
     return f"{match['verb']}{heads[0]}" if heads else ""
 
-
-_HAN = "[一-鿿]"
 
 _LEAD_IN = (
     r"(?:(?:hi|hello|hey|ok|okay|now|then|next|also|and|so|but|great|good|perfect|thanks|thank you|please|pls|kindly|"

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from inmind.core.language.prose import compile_cached
+from inmind.core.language.spans import any_of, compile_cached, has_han
 from inmind.dreams.names import names_in_sentences
 from inmind.dreams.questions import is_question
-from inmind.dreams.requests import any_of, is_request, normalize_sentence
+from inmind.dreams.requests import is_request, normalize_sentence
 
 MIN_OTHER_WORDS = 3
 """Words of a sentence besides names. A shorter sentence is an answer."""
@@ -38,7 +38,7 @@ def _is_not_narrative(sentence: str, names: list[str]) -> bool:
     if compile_cached(_INTRODUCTION).search(text) or compile_cached(_REQUEST).search(text):
         return True
     other_words = len(sentence.split()) - sum(len(name.split()) for name in names)
-    if not compile_cached(_HAN).search(sentence) and other_words < MIN_OTHER_WORDS:
+    if not has_han(sentence) and other_words < MIN_OTHER_WORDS:
         return True
     return is_question(sentence) or is_request(sentence)
 
@@ -71,7 +71,6 @@ def _is_set_apart(before: str, after: str) -> bool:
     return ends and (len(before.split()) <= 1 or before.rstrip().endswith((",", "，")))
 
 
-_HAN = "[一-鿿]"
 _INTRODUCTION = (
     r"\b(?:my (?:\w+ )?name(?:'s| is)|call me|i am|i'm|this is|it's|regards|sincerely|cheers)\b|我叫|我是|我的名字"
 )

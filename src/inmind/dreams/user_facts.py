@@ -13,7 +13,8 @@ from typing import Final, NamedTuple
 
 from inmind.core.events.base import Origin, Trust
 from inmind.core.frozen import frozen
-from inmind.core.language.prose import own_words, split_sentences
+from inmind.core.language.prose import own_words
+from inmind.core.language.spans import has_han, has_quote, split_sentences
 from inmind.history.compaction.rule_detection import find_rules
 from inmind.search.crystal import Crystal
 
@@ -66,7 +67,7 @@ def to_third_person(line: str) -> str:
     if not match:
         return line
     speaker, sentence = match["speaker"], _LEAD_IN.sub("", match["text"], count=1)
-    speaker = "用户" if speaker == _USER and _HAN.search(sentence) else speaker
+    speaker = "用户" if speaker == _USER and has_han(sentence) else speaker
     for pattern, replacement in _THIRD_PERSON:
         if person_match := pattern.match(sentence):
             return speaker + person_match.expand(replacement) + sentence[person_match.end() :]
@@ -238,14 +239,12 @@ _NOT_A_FACT = (
     r"right now|for now|at the moment|this time|this morning|says|said|wrote|told me|according to)\b|"
     r"假设|比如|例如|假如|如果|要是|想象|也许|可能|大概|今天|今晚|暂时|这次|刚才|以前|说过"
 )
-_QUOTES = re.compile(r"[\"“”「」『』`]")
 _SPEAKER_LINE = re.compile(r"(?P<speaker>[^\n:]{1,40}): (?P<text>.+)", re.DOTALL)
 _LEAD_IN = re.compile(
     r"^(?:(?:hi|hello|hey|also|and|oh|by the way|btw|so|well|please|actually|fyi|just so you know|remember|"
     r"keep in mind|don['’]t forget|note|that)\b[,:!]? +)+",
     re.IGNORECASE,
 )
-_HAN = re.compile("[一-鿿]")
 _THIRD_PERSON = tuple(
     (re.compile(first, re.IGNORECASE), third)
     for first, third in (
@@ -284,7 +283,7 @@ def _pattern_facts(text: str) -> Iterator[tuple[str, float, str]]:
     if not patterns:
         return
     for sentence in (" ".join(sentence.split()) for line in own_words(text) for sentence in split_sentences(line)):
-        if len(sentence) <= MAX_SENTENCE_CHARACTERS and not _QUOTES.search(sentence):
+        if len(sentence) <= MAX_SENTENCE_CHARACTERS and not has_quote(sentence):
             lowered = sentence.lower()
             pattern = next((pattern for pattern in patterns if _compiled(pattern.pattern).search(lowered)), None)
             if pattern and not _compiled(_NOT_A_FACT).search(lowered):
@@ -296,7 +295,7 @@ def _rule_facts(text: str) -> Iterator[tuple[str, float, str]]:
     if not any(map(lowered.__contains__, _STANDING_CUES)):
         return
     for kind, sentence in find_rules(text):
-        is_rule = kind == "rule" and len(sentence) <= MAX_SENTENCE_CHARACTERS and not _QUOTES.search(sentence)
+        is_rule = kind == "rule" and len(sentence) <= MAX_SENTENCE_CHARACTERS and not has_quote(sentence)
         if is_rule and _compiled(_STANDING_RULE).search(sentence.lower()):
             yield "preference", _RULE_IMPORTANCE, sentence
 

@@ -9,6 +9,8 @@ import re
 from collections.abc import Collection
 from functools import lru_cache
 
+from inmind.core.language.spans import split_identifier
+
 UNTYPED = "reference"
 """Type of an id whose type is unknown."""
 
@@ -77,13 +79,11 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
 }
 """Other words that users say for a type. Only used if no entity of the type itself matches."""
 
-_WORD = re.compile(r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_]+|\d+")
-
 
 @lru_cache(maxsize=4096)
 def split_words(name: str) -> tuple[str, ...]:
     """Split a tool name or key into lower-case words: cms_createPage, get-page, HTTPServer."""
-    return tuple(word.lower() for word in _WORD.findall(name[:200]))
+    return tuple(split_identifier(name[:200]))
 
 
 @lru_cache(maxsize=4096)

@@ -18,13 +18,13 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from inmind.core.language.prose import (
-    compile_cached,
     ends_with_shell_prompt,
     has_output_heading,
     is_addressed,
     is_request,
     starts_like_output,
 )
+from inmind.core.language.spans import compile_cached
 from inmind.history.turns import TurnCall, TurnMessage, TurnResult
 
 MIN_COMMAND_RATIO = 0.8

@@ -14,13 +14,8 @@ from typing import Final, NamedTuple
 from inmind.core.events.base import Draft, Origin
 from inmind.core.events.dreams import AffectSpiked
 from inmind.core.events.session import ToolObserved
-from inmind.core.language.prose import (
-    ends_with_shell_prompt,
-    has_output_heading,
-    own_words,
-    split_sentences,
-    starts_like_output,
-)
+from inmind.core.language.prose import ends_with_shell_prompt, has_output_heading, own_words, starts_like_output
+from inmind.core.language.spans import split_sentences
 from inmind.core.text import shorten
 from inmind.documents.document import validate_text
 from inmind.documents.overview.event_log import OverviewLog

@@ -6,14 +6,10 @@ agents send the output of a command as a user message. Every rule that looks for
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from enum import Enum, auto
-from functools import cache
-from itertools import pairwise
 
-compile_cached = cache(re.compile)
-"""Compile patterns on first use: compiling all of them would be a quarter of the import time."""
+from inmind.core.language.spans import compile_cached
 
 
 def has_output_heading(words: str) -> bool:
@@ -64,42 +60,6 @@ def is_request(words: str) -> bool:
     """True if the first words are a request. Programs and pages rarely write one."""
     first = words.strip()[:_FIRST_WORDS].lower()
     return not compile_cached(_FOREIGN).match(first) and bool(compile_cached(_REQUEST_WORDS).search(first))
-
-
-def split_sentences(text: str) -> list[str]:
-    """The sentences of an English or Chinese text.
-
-    A period in a number, name or abbreviation does not end a sentence.
-    """
-    borders = [0, *_sentence_ends(text), len(text)]
-    return [one for start, end in pairwise(borders) if (one := text[start:end].strip())]
-
-
-def first_sentences(words: str, max_characters: int) -> str:
-    """The text, or its first sentences up to a limit, with an ellipsis if it was cut."""
-    text = words.strip()
-    if len(text) <= max_characters:
-        return text
-    head = text[: max_characters - 2]
-    stop = max(_sentence_ends(head), default=0)
-    if stop < max_characters // 4:
-        # One long sentence: cut after a word, or anywhere in a script without spaces.
-        stop = head.rfind(" ") if " " in head else len(head)
-    return f"{head[:stop].rstrip()} …"
-
-
-def _sentence_ends(text: str) -> Iterator[int]:
-    """Positions after the end of each sentence."""
-    for end in compile_cached(_SENTENCE_END).finditer(text):
-        place = end.end()
-        last = (
-            text[place - _MAX_ABBREVIATION_CHARACTERS if place > _MAX_ABBREVIATION_CHARACTERS else 0 : place]
-            .lower()
-            .rpartition(" ")[2]
-        )
-        continues = _ABBREVIATIONS.get(last.lstrip(_OPENING_MARKS))
-        if continues is None or not compile_cached(continues).match(text, place):
-            yield place
 
 
 class _PasteKind(Enum):
@@ -278,29 +238,3 @@ _FOREIGN = r"""(?x)\s*(?:
     )"""
 _INDENTED = r"(?: {4}|\t)(?!\s*(?:[-*•]|\d+[.)])\s)"
 _LINE_ENDS = r"[.!?:;。！？：；…][\"'”’)\]*_]*\s*$"
-# The final punctuation comes first in the pattern, so that a search skips to it directly.
-_SENTENCE_END = (
-    r"[.!?…。！？；\n](?:(?<=[.!?…])(?<![.!?…]{2})[.!?…]*+[\"'”’)*]*(?=\s)|"
-    r"(?<=[。！？；])[。！？；]*[”』」）]?|(?<=\n)\n*)"
-)
-# Words that start a sentence but not a name.
-_SENTENCE_STARTERS = (
-    r"(?:A|All|Always|And|Any|Are|Ask|Avoid|But|Can|Could|Do|Don|Every|For|From|He|How|I|If|In|Is|It|Keep|Let|Make|My|"
-    r"Never|Nothing|Only|Our|Please|She|So|Stop|Thanks|That|The|Then|There|These|They|This|Use|We|What|When|Why|You|Your)"
-)
-# Abbreviations after which a period may not end a sentence, and the pattern of the following text if it does not.
-_ABBREVIATIONS = {
-    word: continues
-    for words, continues in (
-        (
-            "approx. capt. cf. dr. e.g. gen. hon. i.e. lt. mr. mrs. ms. mt. prof. rev. st. u.k. u.s. vs.",
-            rf"\s+(?!\s|{_SENTENCE_STARTERS}\b)",
-        ),
-        ("a.m. co. corp. dept. etc. inc. jr. ltd. p.m. sr.", r"\s+[^\sA-Z]"),
-        ("art. eq. fig. no. nos. p. pp. sec. vol.", r"\s+#?\d"),
-    )
-    for word in words.split()
-}
-# More than the longest of them, so that none is matched as the end of another word.
-_MAX_ABBREVIATION_CHARACTERS = 10
-_OPENING_MARKS = "(\"'“‘*"

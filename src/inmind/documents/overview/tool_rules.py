@@ -17,6 +17,7 @@ from inmind.core.events.base import Trust
 from inmind.core.events.documents import OverviewEvent
 from inmind.core.frozen import frozen
 from inmind.core.json import is_list, is_object
+from inmind.core.language.spans import split_identifier
 from inmind.core.text import shorten
 from inmind.documents.overview.event_log import OverviewLine, OverviewLog
 from inmind.documents.overview.template import OverviewSection
@@ -115,7 +116,6 @@ _FAILED_WITHOUT_REASON = {"en": "{} failed", "zh": "{} 失败"}
 
 # -- names -------------------------------------------------------------------------------------------------
 
-_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 _READ_VERBS = frozenset(
     "count describe download fetch find get grep list load open peek query read search show view".split()
 )
@@ -136,7 +136,7 @@ def _name_words(tool: str) -> list[str]:
     write_file, fs.writeFile and mcp__files__write-file have the same words.
     """
     name = tool.rsplit("__", 1)[-1] if tool.startswith("mcp__") else tool
-    return [word.lower() for word in _WORD.findall(name)]
+    return split_identifier(name)
 
 
 def _failure_topic(outcome: ToolCallOutcome) -> str:

@@ -6,11 +6,11 @@ A tool that runs tests may succeed while tests fail, so the result is read from 
 
 from __future__ import annotations
 
-import re
 from typing import Any, TypeGuard
 
 from inmind.core.encoding import digest_of, to_json
 from inmind.core.frozen import frozen
+from inmind.core.language.spans import split_identifier
 from inmind.dreams.affect.matcher import compiled, one_of
 
 _MAX_COMMAND_CHARACTERS = 2_000
@@ -33,7 +33,7 @@ def parse_run(tool: str, arguments: Any) -> SuiteRun | None:
     command = _command_text(arguments)
     if command:
         return _parse_command(command)
-    words = [word.lower() for word in _WORD.findall(tool.rsplit("__", 1)[-1])]
+    words = split_identifier(tool.rsplit("__", 1)[-1])
     if not words or not _RUN_WORDS.issuperset(words) or _TEST_WORDS.isdisjoint(words):
         return None
     suffix = f" {digest_of(arguments)}" if arguments else ""
@@ -78,7 +78,6 @@ def _tail(result: Any) -> str:
     return (result if isinstance(result, str) else to_json(result))[-_TAIL_CHARACTERS:]
 
 
-_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 _TEST_WORDS = frozenset("test tests pytest jest vitest unittest".split())
 _RUN_WORDS = _TEST_WORDS | frozenset("all e2e execute integration project run runner suite unit".split())
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from inmind.core.language.filters import is_negated
+from inmind.core.language.spans import HAN_OR_KANA
 from inmind.core.text import escape_markup
 from inmind.dreams.page.pointers import distinctive_words
 
@@ -34,11 +36,6 @@ def find_numbers(text: str) -> frozenset[str]:
 def find_names(text: str) -> frozenset[str]:
     """Capitalized words inside a sentence, and technical words: ids, versions, addresses."""
     return frozenset(match[0] for match in _NAME.finditer(text))
-
-
-def is_negated(text: str) -> bool:
-    """True if the text contains a negation. Without it, the meaning would be the opposite."""
-    return _NEGATION.search(text) is not None
 
 
 def lost_facts(before: str, after: str) -> tuple[str, ...]:
@@ -93,7 +90,7 @@ def shared_word_ratio(before: str, after: str) -> float:
 
 
 def _character_pairs(text: str) -> frozenset[str]:
-    return frozenset(run[at : at + 2] for run in _HAN.findall(text) for at in range(len(run) - 1))
+    return frozenset(run[at : at + 2] for run in _HAN_RUN.findall(text) for at in range(len(run) - 1))
 
 
 def _normalize_number(number: str) -> str:
@@ -107,12 +104,7 @@ _NUMBER = re.compile(
     r"\d+(?:[.,]\d+)*|[〇零一二三四五六七八九十百千万亿两]+(?=[月日号年点时分元块岁次天周])"
     r"|[〇零一二三四五六七八九十百千万亿两]{2,}"
 )
-_HAN = re.compile(r"[\u3041-\u30ff\u3400-\u9fff]{2,}")
-_NEGATION = re.compile(
-    r"\b(?:no|not|never|none|nobody|"  # a word of users
-    r"nothing|cannot|without|neither|nor|\w+n['’]t)\b|不|没|别|勿|禁止|無|无",
-    re.IGNORECASE,
-)
+_HAN_RUN = re.compile(f"{HAN_OR_KANA}{{2,}}")
 _TOOL_MARK = re.compile(r"\A\((?:from a tool)\)\s*")
 _NAME = re.compile(
     r"(?:(?<=[^\W_]\s)|(?<=[^\W_][,;]\s)|(?<=[(\"“'`«])|(?<=&\s))[A-ZÀ-ÞА-Я][\w.-]*\w"

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 
 from inmind.core.frozen import frozen
+from inmind.core.language.spans import HAN_OR_KANA
 from inmind.core.text import shorten
 
 MAX_POINTERS = 20
@@ -90,7 +91,7 @@ def _fit_words(text: str, max_characters: int) -> str:
 _POINTER = re.compile(r"Past: (.+?) (?:→|->) search: `([^`\n]+)`")
 _POINTER_SYNTAX = re.compile(r"[`\s]+|→|->")
 _WORD = re.compile(r"[^\W_](?:[\w.@/'’-]*\w)?")
-_HAN = re.compile(r"[\u3041-\u30ff\u3400-\u9fff]")
+_HAN = re.compile(HAN_OR_KANA)
 _PARTICLES = re.compile(r"[的了是在和与及或我你他她它们这那就都也把被给对从到用要会吗呢吧，。、]")
 _STOP_WORDS = frozenset(
     """

@@ -12,7 +12,8 @@ from inmind.core.events.base import Draft, Origin, Trust
 from inmind.core.events.documents import DocumentWritten, OverviewEvent
 from inmind.core.events.session import Compacted, RetainedItem
 from inmind.core.frozen import frozen
-from inmind.core.language.prose import first_sentences, own_words
+from inmind.core.language.prose import own_words
+from inmind.core.language.spans import first_sentences
 from inmind.core.text import count_noun, shorten
 from inmind.documents.document import Documents, validate_text
 from inmind.documents.overview.event_log import MAX_SUMMARY_LINE_CHARACTERS, SUMMARY_SUBJECT, OverviewLog

@@ -12,14 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
 from inmind.core.events.session import RetainedItem
-from inmind.core.language.prose import (
-    compile_cached,
-    first_sentences,
-    is_greeting,
-    is_request,
-    own_words,
-    split_sentences,
-)
+from inmind.core.language.prose import is_greeting, is_request, own_words
+from inmind.core.language.spans import compile_cached, first_sentences, split_sentences
 from inmind.history.compaction.rule_detection import content_words
 from inmind.history.turns import TurnMessage
 

@@ -16,7 +16,8 @@ from itertools import islice
 from typing import Literal, NamedTuple
 
 from inmind.core.events.session import RetainedItem
-from inmind.core.language.prose import compile_cached, first_sentences, own_words
+from inmind.core.language.prose import own_words
+from inmind.core.language.spans import compile_cached, first_sentences
 from inmind.core.messages import FORMATS
 from inmind.core.text import escape_markup
 from inmind.core.tokens import Counter

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from inmind.core.language.prose import compile_cached, own_words, split_sentences
+from inmind.core.language.prose import own_words
+from inmind.core.language.spans import compile_cached, split_sentences
 from inmind.history.compaction.rule_patterns import POLITE_QUESTION, RULE_HEADING, RuleKind, RulePatterns, patterns_for
 
 MAX_ITEM_CHARACTERS = 300

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from inmind.core.language.prose import compile_cached
+from inmind.core.language.spans import compile_cached, has_han
 
 RuleKind = Literal["rule", "decision", "open_decision"]
 
@@ -37,7 +37,7 @@ def patterns_for(text: str) -> list[RulePatterns]:
     """Return the groups with a cue in the text; for each language open decisions come first."""
     words = text.replace("’", "'").encode("ascii", "replace").translate(_WORD_BYTES).split()
     groups = [] if _CUES.isdisjoint(words) else [forms for cues, forms in _ENGLISH if not cues.isdisjoint(words)]
-    if not text.isascii() and compile_cached(_HAN).search(text):
+    if has_han(text):
         groups += (forms for signs, forms in _CHINESE if any(map(text.__contains__, signs)))
     return groups
 
@@ -55,7 +55,6 @@ def _chinese(kind: RuleKind, signs: str, *, inside: Sequence[str]) -> tuple[tupl
     return tuple(signs.split()), RulePatterns(kind, "", "|".join(inside))
 
 
-_HAN = "[一-鿿]"
 # Maps bytes to lower case, and separators to a space.
 _WORD_BYTES = bytes(
     code if chr(code) in "abcdefghijklmnopqrstuvwxyz0123456789'-" else 32 for code in bytes(range(256)).lower()

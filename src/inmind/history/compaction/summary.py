@@ -16,7 +16,8 @@ from itertools import chain, islice, zip_longest
 from typing import NamedTuple
 
 from inmind.core.events.session import RetainedItem
-from inmind.core.language.prose import compile_cached, first_sentences, own_words, split_sentences
+from inmind.core.language.prose import own_words
+from inmind.core.language.spans import compile_cached, first_sentences, split_sentences
 from inmind.core.text import count_noun, escape_markup, shorten
 from inmind.core.tokens import Counter, estimator
 from inmind.errors import SummaryRefused

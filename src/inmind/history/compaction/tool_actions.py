@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from inmind.core.json import is_list, is_object
-from inmind.core.language.prose import compile_cached
+from inmind.core.language.spans import compile_cached
 from inmind.core.text import count_noun, shorten
 from inmind.entities.ids.keys import has_secret, is_secret_key
 from inmind.entities.outcome import is_failure

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tables import each_row
 
-from inmind.core.language.prose import first_sentences, split_sentences
+from inmind.core.language.spans import first_sentences, split_sentences
 
 
 @pytest.mark.spec("E8")

@@ -1,0 +1,50 @@
+"""Filters over the word lists of all languages."""
+
+from __future__ import annotations
+
+import pytest
+
+from inmind.core.language.filters import is_hedged, is_hypothetical, is_negated, is_question, is_reported
+from inmind.core.language.languages import LANGUAGES, languages_of
+
+
+@pytest.mark.parametrize(
+    "text", ["The API is not public.", "It won’t start.", "不要改这个页面", "Die Seite ist nicht fertig.", "Kein Zucker"]
+)
+def test_a_negation_is_found_in_every_language(text: str) -> None:
+    assert is_negated(text)
+
+
+@pytest.mark.parametrize("text", ["Notice the north door.", "这个页面很好", "Die Seite ist fertig."])
+def test_a_plain_statement_has_no_negation(text: str) -> None:
+    assert not is_negated(text)
+
+
+def test_hedges_conditions_reports_and_questions_are_told_apart() -> None:
+    assert is_hedged("Perhaps it is Friday.")
+    assert is_hedged("也许是周五")
+    assert is_hedged("Vielleicht am Freitag.")
+    assert not is_hedged("It is Friday.")
+    assert is_hypothetical("If it rains, stay.")
+    assert is_hypothetical("如果下雨")
+    assert is_reported("Anna said so.")
+    assert is_question("Where is the file")
+    assert is_question("这个页面好吗。")
+    assert not is_question("The file is here.")
+
+
+@pytest.mark.parametrize(
+    ("text", "codes"),
+    [
+        ("delete the page", ["en"]),
+        ("lösche bitte diese Seite und die andere", ["de"]),
+        ("删除 About 页面", ["en", "zh"]),
+        ("", ["en"]),
+    ],
+)
+def test_the_languages_of_a_text_are_those_of_its_words_and_script(text: str, codes: list[str]) -> None:
+    assert [language.code for language in languages_of(text)] == codes
+
+
+def test_only_german_is_experimental() -> None:
+    assert [language.code for language in LANGUAGES if language.experimental] == ["de"]
