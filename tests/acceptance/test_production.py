@@ -51,7 +51,7 @@ def test_a_dump_of_a_tenant_without_its_index_restores_completely(
     assert hits
     schema, dump = urlsplit(tenant_url).username or "", tmp_path / "dump"
     [derived] = re.findall(r"--exclude-table-data='acme\.(\S+?)'", PAGE)
-    tables = load_queries("index", package="inmind.store.postgres")("tables")
+    tables = load_queries("postgres/index")("tables")
     assert {*derived.strip("()").split("|")} == {*re.findall(r"'(\w{2,})'", tables)}
     programs = postgres_run.programs()
     excluded = f"--exclude-table-data={schema}.{derived}"

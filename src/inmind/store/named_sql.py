@@ -1,4 +1,4 @@
-"""Loading of SQL files that hold named queries."""
+"""Loading of SQL files that hold named queries. Those of PostgreSQL are in the folder `sql/postgres`."""
 
 from __future__ import annotations
 
@@ -7,24 +7,27 @@ from collections.abc import Callable
 from functools import cache
 from typing import cast
 
-SQLITE_PACKAGE = "inmind.store"
-"""The default package. SQL files are in its folder `sql`."""
-
 
 @cache
-def load_script(name: str, *, package: str = SQLITE_PACKAGE) -> str:
+def load_script(name: str) -> str:
     """Return the text of a SQL file."""
     from pkgutil import get_data  # importlib.resources takes much longer to import
 
-    return cast(bytes, get_data(package, f"sql/{name}.sql")).decode()
+    return cast(bytes, get_data("inmind.store", f"sql/{name}.sql")).decode()
 
 
-def load_queries(file: str, *, package: str = SQLITE_PACKAGE) -> Callable[[str], str]:
-    """Return a function that looks up the queries of a file by name."""
+def load_queries(*files: str, for_sqlite: bool = False) -> Callable[[str], str]:
+    """Return a function that looks up the queries of these files by name.
+
+    `for_sqlite`: translate the queries that both databases share.
+    """
 
     @cache
     def queries() -> dict[str, str]:
-        parts = re.split(r"^-- name: (\w+)$", load_script(file, package=package), flags=re.MULTILINE)[1:]
+        text = "\n".join(map(load_script, files))
+        if for_sqlite:
+            text = text.replace("tenant.", "").replace("$", "?")
+        parts = re.split(r"^-- name: (\w+)$", text, flags=re.MULTILINE)[1:]
         return {
             name: "\n".join(line for line in text.splitlines() if not line.startswith("--")).strip()
             for name, text in zip(parts[::2], parts[1::2], strict=True)

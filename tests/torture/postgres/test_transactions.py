@@ -10,6 +10,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from inmind.store.postgres.store import IMPORT_BATCH_SIZE
 from postgres import wait_until
 from torture.harness import ask, in_threads
 from torture.postgres.actors import STREAM, add_pages, adopt, census, names, now, put
@@ -19,7 +20,6 @@ from torture.postgres.test_outages import SHORT_SECONDS, opened
 from inmind import Memory
 from inmind.errors import StoreError, UnsafeStorage
 from inmind.store.postgres import PostgresStore, database
-from inmind.store.postgres.bulk_import import BATCH_SIZE
 from inmind.store.protocol import AppendResult, Key, Receipt
 
 
@@ -160,4 +160,4 @@ def test_an_import_sends_events_in_batches(own: OwnServer, tmp_path: Path) -> No
         before = own.server.log.count('COPY "brought".events')
         done = memory.import_bundle(tmp_path / "all.inmind")
     sent = own.server.log.count('COPY "brought".events') - before
-    assert (done.events > 100, 0 < sent <= done.events // BATCH_SIZE + 1) == (True, True), (done.events, sent)
+    assert (done.events > 100, 0 < sent <= done.events // IMPORT_BATCH_SIZE + 1) == (True, True), (done.events, sent)

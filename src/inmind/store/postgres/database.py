@@ -71,8 +71,6 @@ MIN_VERSION = 15
 _MAX_WRITES, _MAX_READS = 20, 3
 _GRACE_SECONDS = 1.0
 _LOCK_TIMEOUT = "500ms"
-_PACKAGE = "inmind.store.postgres"
-
 MIGRATIONS = ("0001_journal", "0002_index", "0003_allowances", "0004_note_withdrawals")
 """Named migrations, appended and never edited. A table of the schema records those applied."""
 
@@ -105,9 +103,9 @@ class Database:
             raise
         register_after_fork(self)
 
-    def statements(self, file: str) -> Callable[[str], str]:
-        """Return a lookup of the queries of a file by name, with the tenant's schema inserted."""
-        query = load_queries(file, package=_PACKAGE)
+    def statements(self, *files: str) -> Callable[[str], str]:
+        """Return a lookup of the queries of these files by name, with the tenant's schema inserted."""
+        query = load_queries(*files)
 
         @cache
         def statement(name: str) -> str:
@@ -406,7 +404,7 @@ class Database:
             if not have:
                 self._create_schema(connection)
             step = MIGRATIONS[have]
-            run_script(connection, self.in_schema(load_script(step, package=_PACKAGE)))
+            run_script(connection, self.in_schema(load_script(f"postgres/{step}")))
             insert = "INSERT INTO tenant.inmind_steps (number, name) VALUES ($1, $2)"
             connection.execute(self.in_schema(insert), (have + 1, step))
 
@@ -437,7 +435,7 @@ class Database:
             except psycopg.errors.InsufficientPrivilege as error:
                 reason = f"role {self.schema!r} has no schema and cannot create one: run `inmind tenant create`"
                 raise UnsafeStorage(place=self.place, reason=reason) from error
-        run_script(connection, self.in_schema(load_script("steps", package=_PACKAGE)))
+        run_script(connection, self.in_schema(load_script("postgres/steps")))
 
 
 _CREATED_CONCURRENTLY = tuple(psycopg.errors.lookup(state) for state in ("42P06", "42P07", "42710", "23505"))

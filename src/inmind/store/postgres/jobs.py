@@ -23,8 +23,6 @@ from inmind.store.protocol import QueueStatus
 MIGRATIONS = ("jobs_0001",)
 """Named migrations, appended and never edited."""
 
-_PACKAGE = "inmind.store.postgres"
-
 _STEP_PLACEHOLDER = "-- ---- the step ----"
 
 MAX_QUEUED = 20_000
@@ -69,7 +67,7 @@ class Jobs:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._sql = database.statements("jobs")
+        self._sql = database.statements("postgres/jobs")
         self.identity = ""
         """Unique id of this queue."""
 
@@ -88,7 +86,7 @@ class Jobs:
             with self._database.transaction() as connection:
                 connection.execute(self._sql("lock_migrations"))
                 if self._schema_version() == have:
-                    self._run_script(connection, load_script(MIGRATIONS[have], package=_PACKAGE))
+                    self._run_script(connection, load_script(f"postgres/{MIGRATIONS[have]}"))
                     connection.execute(self._sql("add_migration"), (have + 1, MIGRATIONS[have]))
         self._create_procrastinate_tables()
         self.identity = self._fetch_row("schema_version")[1]
@@ -109,7 +107,7 @@ class Jobs:
                 connection.execute(self._sql("lock_migrations"))
                 if self._procrastinate_version() == have:
                     step = steps[steps.index(have) + 1] if have else steps[-1]
-                    template = load_script("engine", package=_PACKAGE)
+                    template = load_script("postgres/engine")
                     self._run_script(
                         connection,
                         template.replace(

@@ -40,7 +40,7 @@ _DIRECT_SETTING = "inmind.operator"
 _HAS_DEPENDENTS, _INSUFFICIENT_PRIVILEGE = "2BP01", "42501"
 
 
-_sql = load_queries("tenants", package="inmind.store.postgres")
+_sql = load_queries("postgres/tenants")
 
 
 class OperatorConnection:

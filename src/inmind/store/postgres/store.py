@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
@@ -22,32 +22,26 @@ from inmind.core.encoding import from_microseconds, to_json, to_microseconds
 from inmind.core.events.base import Draft, Event
 from inmind.core.stream_names import owner_from_first_event
 from inmind.errors import Conflict, KeyReused, ReadOnly
-from inmind.store.postgres.bulk_import import PostgresImport
-from inmind.store.postgres.connection import Connection
+from inmind.store.postgres.connection import Connection, Cursor
 from inmind.store.postgres.database import MIGRATIONS, Database
-from inmind.store.protocol import (
-    AppendResult,
-    Batch,
-    Key,
-    PublishedVersion,
-    RateWindow,
-    Receipt,
-    Snapshot,
-    StreamInfo,
-    StreamSummary,
-)
-from inmind.store.rows import batch_rows, event_from_row, event_or_none, receipt_from_row, stream_info_from_row
+from inmind.store.protocol import AppendResult, Batch, ImportedEvent, Key, Receipt
+from inmind.store.rows import batch_rows, event_from_row, event_row, receipt_from_row
+from inmind.store.sql_store import SqlStore
 
-_MAX_INTEGER = 2**63 - 1
+log = logging.getLogger("inmind")
+
+IMPORT_BATCH_SIZE = 500
+"""Number of imported events sent together."""
+
 _VERSION_CONFLICT, _NEWER_SCHEMA = "IM001", "IM002"
 
 
-class PostgresStore:
+class PostgresStore(SqlStore):
     """A Store in one tenant's schema. See `Store` for its guarantees."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
-        self._sql = database.statements("queries")
+        self._sql = database.statements("shared", "postgres/queries")
         self._thread_state = threading.local()
         self.clock = ServerClock(self._server_time)
 
@@ -99,67 +93,10 @@ class PostgresStore:
             raise KeyReused(key=key.caller_key)
         return AppendResult(first=first, last=last, at=from_microseconds(then), repeated=repeated)
 
-    def read(
-        self, stream: str, *, after: int = 0, until: int | None = None, kind: str | None = None
-    ) -> Sequence[Event]:
-        bounds = (stream, _clamp(after), _clamp(_MAX_INTEGER if until is None else until))
-        rows = (
-            self._fetch_rows("events", bounds) if kind is None else self._fetch_rows("events_of_kind", (*bounds, kind))
-        )
-        return [event_from_row(stream, row) for row in rows]
-
-    def events_since(
-        self, position: int, *, kinds: Sequence[str], limit: int, owner: str | None = None
-    ) -> Sequence[tuple[int, Event | None]]:
-        rows = self._fetch_rows("events_since", (_clamp(position), list(kinds), limit, owner))
-        return [(row[0], event_or_none(row[1], row[2:])) for row in rows]
-
-    def events_up_to(
-        self, position: int, *, batch_size: int, owner: str | None = None
-    ) -> Iterator[tuple[int, Event | None]]:
-        last_event: tuple[int, int] = (0, 0)
-        while True:
-            rows = self._fetch_rows("all_events", (*last_event, _clamp(position), owner, batch_size))
-            yield from ((row[1], event_or_none(row[2], row[3:])) for row in rows)
-            if len(rows) < batch_size:
-                return
-            last_event = rows[-1][0], rows[-1][1]
-
-    def last_position(self, *, owner: str | None = None) -> int:
-        return self._fetch_rows("last_position", (owner,))[0][0]
-
     @contextmanager
     def consistent_read(self) -> Generator[None]:
         with self.database.transaction(snapshot=True):
             yield
-
-    def owners(self, *, after: str | None = None, limit: int | None = None) -> Sequence[str]:
-        return [name for (name,) in self._fetch_rows("owners", (after, limit))]
-
-    def version(self, stream: str) -> int:
-        rows = self._fetch_rows("version", (stream,))
-        return rows[0][0] if rows else 0
-
-    def receipt(self, stream: str, key: Key) -> AppendResult | None:
-        for request, first, last, at in self._fetch_rows("receipt", (stream, key.value)):
-            if request != key.request:
-                raise KeyReused(key=key.caller_key)
-            return AppendResult(first=first, last=last, at=from_microseconds(at), repeated=True)
-        return None
-
-    def receipts(self, stream: str, *, after: str | None = None, limit: int) -> Sequence[Receipt]:
-        return [
-            receipt_from_row(stream, key, row) for key, *row in self._fetch_rows("receipts", (stream, after, limit))
-        ]
-
-    def all_receipts(self, *, batch_size: int) -> Iterator[Receipt]:
-        last_key: tuple[int, str] = (0, "")
-        while True:
-            rows = self._fetch_rows("all_receipts", (*last_key, batch_size))
-            yield from (receipt_from_row(stream, key, row) for _, stream, key, *row in rows)
-            if len(rows) < batch_size:
-                return
-            last_key = rows[-1][0], rows[-1][2]
 
     @contextmanager
     def bulk_import(self) -> Generator[PostgresImport]:
@@ -176,68 +113,24 @@ class PostgresStore:
             finally:
                 self._thread_state.adoption = None
 
-    def stream_names(self, prefix: str, *, owner: str | None = None, limit: int | None = None) -> Sequence[str]:
-        return [name for (name,) in self._fetch_rows("stream_names", (prefix, f"{prefix}\U0010ffff", limit, owner))]
-
-    def stream_infos(self, prefix: str, *, owner: str | None = None, limit: int | None = None) -> Sequence[StreamInfo]:
-        return [
-            stream_info_from_row(row)
-            for row in self._fetch_rows("stream_infos", (prefix, f"{prefix}\U0010ffff", limit, owner))
-        ]
-
-    def summary(self, stream: str) -> StreamSummary:
-        rows = self._fetch_rows("summary", (stream,))
-        return StreamSummary(
-            kinds={kind: count for kind, count, _ in rows}, updated=from_microseconds(max(at for _, _, at in rows))
-        )
-
-    def save_snapshot(self, stream: str, snapshot: Snapshot) -> None:
-        self._write_idempotent("save_snapshot", (stream, snapshot.seq, snapshot.fold_version, snapshot.body))
-
-    def snapshot(self, stream: str, *, fold_version: int, until: int | None = None) -> Snapshot | None:
-        rows = self._fetch_rows("snapshot", (stream, fold_version, _clamp(_MAX_INTEGER if until is None else until)))
-        return Snapshot(seq=rows[0][0], fold_version=rows[0][1], body=rows[0][2]) if rows else None
-
-    def published_versions(self, stream: str) -> dict[str, PublishedVersion]:
-        return {
-            path: PublishedVersion(digest=digest, seq=seq)
-            for path, digest, seq in self._fetch_rows("published_versions", (stream,))
-        }
-
-    def mark_published(self, stream: str, path: str, version: PublishedVersion) -> None:
-        self._write_idempotent("mark_published", (stream, path, version.digest, version.seq))
-
-    def try_consume(self, window: RateWindow, amount: int, *, limit: int) -> bool:
-        """See Store.
-
-        Retried if the reply is lost: counting twice refuses too early, never too late.
-        """
-        values = (window.name, window.start_microseconds, amount, limit, window.expired_before)
-        return self.database.write(
-            lambda connection: connection.execute(self._sql("try_consume"), values).fetchone() is not None,
-            retryable=True,
-        )
-
-    def adjust_usage(self, window: RateWindow, amount: int) -> None:
-        values = (window.name, window.start_microseconds, amount)
-        self.database.write(lambda connection: connection.execute(self._sql("adjust_usage"), values))
-
-    def usage(self, window: RateWindow) -> int:
-        rows = self._fetch_rows("usage", (window.name, window.start_microseconds))
-        return rows[0][0] if rows else 0
-
     def close(self) -> None:
         self.database.close()
 
-    def _fetch_rows(self, name: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+    def _fetch_rows(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
         bulk: PostgresImport | None = getattr(self._thread_state, "adoption", None)
         if bulk is not None and bulk.connection is self.database.held_connection:
             bulk.flush()
-        return self.database.read(lambda connection: connection.execute(self._sql(name), values).fetchall())
+        return self.database.read(lambda connection: connection.execute(self._sql(statement), values).fetchall())
 
-    def _write_idempotent(self, name: str, values: Sequence[object]) -> None:
-        """Run a write that may be repeated."""
-        self.database.write(lambda connection: connection.execute(self._sql(name), values), retryable=True)
+    def _write(self, statement: str, *values: object, retryable: bool = True) -> list[tuple[Any, ...]]:
+        def run(connection: Connection) -> list[tuple[Any, ...]]:
+            cursor = connection.execute(self._sql(statement), values)
+            return cursor.fetchall() if cursor.description else []
+
+        return self.database.write(run, retryable=retryable)
+
+    def _array(self, values: Sequence[str]) -> list[str]:
+        return list(values)
 
     def _run_append(self, statement: str, values: Sequence[object], *, retryable: bool) -> tuple[Any, ...]:
         """Run an append. `retryable`: it has a key, so it can be repeated if the reply is lost."""
@@ -268,13 +161,6 @@ def _batch_values(batch: Batch, stamp: int) -> tuple[str, str, int, str]:
     return batch.stream, owner, batch.expected, to_json([(*row[2:5], *row[6:]) for row in batch_rows(batch, stamp)])
 
 
-def _clamp(value: int) -> int:
-    """Limit a number to the range of a bigint column."""
-    return max(-_MAX_INTEGER, min(value, _MAX_INTEGER))
-
-
-log = logging.getLogger("inmind")
-
 TOLERANCE = timedelta(seconds=5)
 """Clock differences up to this are ignored."""
 
@@ -304,3 +190,110 @@ class ServerClock:
             message = "the clock of this machine differs from the database's by %g s; using the database's time"
             log.warning(message, round(offset.total_seconds(), 1))
         self._offset = offset
+
+
+class _ImportedStream:
+    """A locked stream."""
+
+    def __init__(self, id: int, owner: int, version: int) -> None:
+        self.id, self.owner, self.version = id, owner, version
+
+
+class PostgresImport:
+    """A BulkImport in one transaction, which sends events in batches.
+
+    The row of each owner stays locked until the end, and positions are assigned under that lock. So events that other
+    writers store in its streams come before all imported ones, or after them. It keeps a few numbers for each stream,
+    and the events that were not sent yet.
+    """
+
+    def __init__(self, database: Database, connection: Connection, statement: Callable[[str], str]) -> None:
+        self._database, self.connection, self._sql = database, connection, statement
+        self._streams: dict[str, _ImportedStream] = {}
+        self._last_positions: dict[int, int] = {}
+        """Last position of each locked owner."""
+        self._owner_ids: dict[str, int] = {}
+        self._reserved_positions: list[int] = []
+        self._unsent_rows: list[tuple[object, ...]] = []
+        self._changed_streams: dict[int, _ImportedStream] = {}
+        """Streams of the unsent rows."""
+
+    def add_event(self, event: Event) -> ImportedEvent:
+        stream, row = self._lock_stream(event.stream), event_row(event)
+        if event.seq == stream.version + 1:
+            if event.seq == 1:
+                stream.owner = self._lock_owner(owner_from_first_event(event.stream, event.payload))
+            position = self._next_position(stream.owner)
+            self._unsent_rows.append((stream.owner, position, stream.id, *row))
+            stream.version = event.seq
+            self._changed_streams[stream.id] = stream
+            if len(self._unsent_rows) >= IMPORT_BATCH_SIZE:
+                self.flush()
+            return ImportedEvent(position, is_new=True)
+        self.flush()
+        key = (stream.owner, stream.id, min(event.seq, 2**63 - 1))
+        position, *stored = self._execute("event_at", key).fetchone() or (0,)
+        if not stored or event_row(event_from_row(event.stream, stored)) != row:
+            raise Conflict(stream=event.stream, expected=event.seq - 1, actual=stream.version)
+        return ImportedEvent(position, is_new=False)
+
+    def add_receipt(self, receipt: Receipt) -> bool:
+        stream, key, appended = self._lock_stream(receipt.stream), receipt.key, receipt.appended
+        row = self._execute("receipt_by_id", (stream.id, key.value)).fetchone()
+        if row is None:
+            values = (key.request, appended.first, appended.last, to_microseconds(appended.at))
+            self._execute("add_key", (stream.id, key.value, *values))
+        elif receipt_from_row(receipt.stream, key.value, row) != receipt:
+            raise Conflict(stream=receipt.stream, expected=appended.last, actual=stream.version)
+        return row is None
+
+    def flush(self) -> None:
+        """Send the unsent rows, so that reads see them."""
+        if not self._unsent_rows:
+            return
+        rows, self._unsent_rows = self._unsent_rows, []
+        self._database.extend_deadline()
+        with self.connection.cursor().copy(self._sql("add_events").encode()) as copy:
+            for row in rows:
+                copy.write_row(row)
+        changed, self._changed_streams = self._changed_streams, {}
+        streams = [(stream.id, stream.owner, stream.version) for stream in changed.values()]
+        self._execute("update_streams", [*map(list, zip(*streams, strict=True))])
+        owners = [(owner, self._last_positions[owner]) for owner in {stream.owner for stream in changed.values()}]
+        self._execute("update_owners", [*map(list, zip(*owners, strict=True))])
+
+    def _lock_stream(self, name: str) -> _ImportedStream:
+        if (stream := self._streams.get(name)) is None:
+            id, owner, version = self._fetch_row("lock_stream", name)
+            stream = self._streams[name] = _ImportedStream(id, owner, version)
+            if owner and owner not in self._last_positions:
+                self._last_positions[owner] = self._fetch_row("lock_owner_by_id", owner)[1]
+        return stream
+
+    def _lock_owner(self, name: str) -> int:
+        if name not in self._owner_ids:
+            id, position = self._fetch_row("lock_owner", name)
+            self._owner_ids[name] = id
+            self._last_positions.setdefault(id, position)
+        return self._owner_ids[name]
+
+    def _next_position(self, owner: int) -> int:
+        """Return a position after all of this owner's.
+
+        Positions reserved before it was locked may be too low.
+        """
+        while not self._reserved_positions or self._reserved_positions[-1] <= self._last_positions[owner]:
+            rows = self._execute("reserve_positions", (IMPORT_BATCH_SIZE,)).fetchall()
+            self._reserved_positions = [number for (number,) in reversed(rows)]
+        self._last_positions[owner] = position = self._reserved_positions.pop()
+        return position
+
+    def _execute(self, statement: str, values: Sequence[object]) -> Cursor:
+        self._database.extend_deadline()
+        return self.connection.execute(self._sql(statement), values)
+
+    def _fetch_row(self, statement: str, *values: object) -> tuple[Any, ...]:
+        row = self._execute(statement, values).fetchone()
+        if row is None:
+            raise LookupError(f"{statement} returned no row")
+        return row

@@ -67,7 +67,7 @@ _UNUSED_ROLE_NAME = (
 )
 _ALREADY_EXISTS = ("42710", "42P06", "23505")
 _VECTOR_ERRORS = tuple(psycopg.errors.lookup(state) for state in ("42501", "0A000", "58P01", "3F000", *_ALREADY_EXISTS))
-_sql = load_queries("tenants", package="inmind.store.postgres")
+_sql = load_queries("postgres/tenants")
 
 
 class TenantRoles(OperatorConnection):

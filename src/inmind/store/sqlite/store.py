@@ -14,10 +14,10 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import apsw
 
@@ -29,7 +29,6 @@ from inmind.errors import (
     Closed,
     Conflict,
     Damaged,
-    KeyReused,
     NotDurable,
     ReadOnly,
     StorageFull,
@@ -39,19 +38,9 @@ from inmind.errors import (
 )
 from inmind.store.file_operations import create_private_file
 from inmind.store.named_sql import load_queries
-from inmind.store.protocol import (
-    AppendResult,
-    Batch,
-    Key,
-    PublishedVersion,
-    RateWindow,
-    Receipt,
-    Snapshot,
-    StreamInfo,
-    StreamSummary,
-)
-from inmind.store.rows import batch_rows, event_from_row, event_or_none, receipt_from_row, stream_info_from_row
-from inmind.store.sqlite.bulk_import import SqliteImport
+from inmind.store.protocol import AppendResult, Batch, ImportedEvent, Key, Receipt
+from inmind.store.rows import batch_rows, event_from_row, event_row, receipt_from_row
+from inmind.store.sql_store import SqlStore
 from inmind.store.sqlite.connection import (
     APPLICATION_ID,
     PRAGMAS,
@@ -72,8 +61,8 @@ log = logging.getLogger("inmind")
 
 
 BUSY_SECONDS = 30.0
-_MAX_INTEGER = 2**63 - 1
-_sql = load_queries("queries")
+
+_sql = load_queries("shared", "queries", for_sqlite=True)
 
 _READ_ERRORS = (apsw.SQLITE_IOERR_READ, apsw.SQLITE_IOERR_SHORT_READ, apsw.SQLITE_IOERR_CORRUPTFS)
 """I/O errors of reading. All others concern writing: opening or recovering a store can write."""
@@ -81,7 +70,7 @@ _READ_ERRORS = (apsw.SQLITE_IOERR_READ, apsw.SQLITE_IOERR_SHORT_READ, apsw.SQLIT
 _NOT_WRITABLE = "opening it requires write permission, if only for the lock; the content was not checked"
 
 
-class SqliteStore(SqliteConnectionOwner):
+class SqliteStore(SqliteConnectionOwner, SqlStore):
     """A Store in one SQLite file. See `Store` for its guarantees."""
 
     def __init__(self, path: Path, *, busy_seconds: float = BUSY_SECONDS) -> None:
@@ -90,7 +79,6 @@ class SqliteStore(SqliteConnectionOwner):
         self._closed = False
         self._file_identity: tuple[int, int] | None = None
         self._read_only_reason = ""
-        self._stream_ids: dict[str, int] = {}
         super().__init__()
         with self._lock:
             self._connection = self._connect()
@@ -113,169 +101,31 @@ class SqliteStore(SqliteConnectionOwner):
         batches = [Batch(stream, drafts, expected), *([companion] if companion else [])]
         rows = [batch_rows(batch, stamp) for batch in batches]
         with self._write_transaction() as connection:
-            stream_id = self._stream_id(connection, stream, create=True)
-            if key and (earlier := self._receipt(connection, stream_id, key)):
+            if key and (earlier := self.receipt(stream, key)):
                 return earlier
-            stream_ids = [stream_id, *(self._stream_id(connection, batch.stream, create=True) for batch in batches[1:])]
-            for number, batch, new_rows in zip(stream_ids, batches, rows, strict=True):
-                actual = self._version(connection, number)
+            for batch, new_rows in zip(batches, rows, strict=True):
+                actual = self.version(batch.stream)
                 if actual != batch.expected:
                     raise Conflict(stream=batch.stream, expected=batch.expected, actual=actual)
+                if actual:
+                    number = connection.execute(_sql("stream_id"), (batch.stream,)).get
+                else:
+                    owner = owner_from_first_event(batch.stream, batch.drafts[0].payload) if new_rows else None
+                    number = connection.execute(_sql("add_stream"), (batch.stream, owner)).get
                 for row in new_rows:
                     connection.execute(_sql("add_event"), (number, *row))
-                if new_rows and not actual:
-                    owner = owner_from_first_event(batch.stream, batch.drafts[0].payload)
-                    connection.execute(_sql("set_owner"), (number, owner))
-            if key:
-                connection.execute(_sql("add_key"), (stream_ids[0], key.value, key.request, expected + 1, last, stamp))
-        for number, batch in zip(stream_ids, batches, strict=True):
-            self._stream_ids[batch.stream] = number
+                if key and batch.stream == stream:
+                    connection.execute(_sql("add_key"), (number, key.value, key.request, expected + 1, last, stamp))
         return AppendResult(first=expected + 1, last=last, at=from_microseconds(stamp))
-
-    def read(
-        self, stream: str, *, after: int = 0, until: int | None = None, kind: str | None = None
-    ) -> Sequence[Event]:
-        with self._read_connection() as connection:
-            number = self._stream_id(connection, stream)
-            if not number:
-                return []
-            bounds = (number, after, _MAX_INTEGER if until is None else until)
-            if kind is None:
-                rows = connection.execute(_sql("events"), bounds).fetchall()
-            else:
-                rows = connection.execute(_sql("events_of_kind"), (*bounds, kind)).fetchall()
-        return [event_from_row(stream, row) for row in rows]
-
-    def events_since(
-        self, position: int, *, kinds: Sequence[str], limit: int, owner: str | None = None
-    ) -> Sequence[tuple[int, Event | None]]:
-        """See Store.
-
-        Here events of all owners can be followed: with one writer, position order is commit order.
-        """
-        with self._read_connection() as connection:
-            bounds = (position, to_json(kinds), limit)
-            if owner is None:
-                rows = connection.execute(_sql("events_since"), bounds).fetchall()
-            else:
-                rows = connection.execute(_sql("events_since_of_owner"), (*bounds, owner)).fetchall()
-        return [(row[0], event_or_none(row[1], row[2:])) for row in rows]
-
-    def events_up_to(
-        self, position: int, *, batch_size: int, owner: str | None = None
-    ) -> Iterator[tuple[int, Event | None]]:
-        last = 0
-        while True:
-            with self._read_connection() as connection:
-                rows = connection.execute(_sql("all_events"), (last, position, owner, batch_size)).fetchall()
-            yield from ((row[0], event_or_none(row[1], row[2:])) for row in rows)
-            if len(rows) < batch_size:
-                return
-            last = rows[-1][0]
-
-    def last_position(self, *, owner: str | None = None) -> int:
-        with self._read_connection() as connection:
-            if owner is None:
-                return connection.execute(_sql("last_position")).get
-            return connection.execute(_sql("last_position_of"), (owner,)).get
 
     def consistent_read(self) -> contextlib.AbstractContextManager[None]:
         """Do nothing: reads up to a position are consistent without a transaction."""
         return contextlib.nullcontext()
 
-    def owners(self, *, after: str | None = None, limit: int | None = None) -> Sequence[str]:
-        with self._read_connection() as connection:
-            rows = connection.execute(_sql("owners"), (after, -1 if limit is None else limit)).fetchall()
-        return [name for (name,) in rows]
-
-    def version(self, stream: str) -> int:
-        with self._read_connection() as connection:
-            return self._version(connection, self._stream_id(connection, stream))
-
-    def receipt(self, stream: str, key: Key) -> AppendResult | None:
-        with self._read_connection() as connection:
-            return self._receipt(connection, self._stream_id(connection, stream), key)
-
-    def receipts(self, stream: str, *, after: str | None = None, limit: int) -> Sequence[Receipt]:
-        with self._read_connection() as connection:
-            bounds = (self._stream_id(connection, stream), after, limit)
-            rows = connection.execute(_sql("receipts"), bounds).fetchall()
-        return [receipt_from_row(stream, key, row) for key, *row in rows]
-
-    def all_receipts(self, *, batch_size: int) -> Iterator[Receipt]:
-        last_key: tuple[int, str] = (0, "")
-        while True:
-            with self._read_connection() as connection:
-                rows = connection.execute(_sql("all_receipts"), (*last_key, batch_size)).fetchall()
-            yield from (receipt_from_row(stream, key, row) for _, stream, key, *row in rows)
-            if len(rows) < batch_size:
-                return
-            last_key = rows[-1][0], rows[-1][2]
-
     @contextlib.contextmanager
     def bulk_import(self) -> Generator[SqliteImport]:
-        try:
-            with self._write_transaction() as connection:
-                yield SqliteImport(connection)
-        except BaseException:
-            self._stream_ids.clear()  # ids created in this transaction will be reused for other streams
-            raise
-
-    def stream_names(self, prefix: str, *, owner: str | None = None, limit: int | None = None) -> Sequence[str]:
-        bounds = (prefix, f"{prefix}\U0010ffff", owner, -1 if limit is None else limit)
-        with self._read_connection() as connection:
-            rows = connection.execute(_sql("stream_names"), bounds).fetchall()
-        return [name for (name,) in rows]
-
-    def stream_infos(self, prefix: str, *, owner: str | None = None, limit: int | None = None) -> Sequence[StreamInfo]:
-        bounds = (prefix, f"{prefix}\U0010ffff", owner, -1 if limit is None else limit)
-        with self._read_connection() as connection:
-            rows = connection.execute(_sql("stream_infos"), bounds).fetchall()
-        return [stream_info_from_row(row) for row in rows]
-
-    def summary(self, stream: str) -> StreamSummary:
-        with self._read_connection() as connection:
-            rows = connection.execute(_sql("summary"), (self._stream_id(connection, stream),)).fetchall()
-        return StreamSummary(
-            kinds={kind: count for kind, count, _ in rows}, updated=from_microseconds(max(at for _, _, at in rows))
-        )
-
-    def save_snapshot(self, stream: str, snapshot: Snapshot) -> None:
         with self._write_transaction() as connection:
-            number = self._stream_id(connection, stream)
-            connection.execute(_sql("save_snapshot"), (number, snapshot.seq, snapshot.fold_version, snapshot.body))
-
-    def snapshot(self, stream: str, *, fold_version: int, until: int | None = None) -> Snapshot | None:
-        with self._read_connection() as connection:
-            bounds = (self._stream_id(connection, stream), fold_version, _MAX_INTEGER if until is None else until)
-            row = connection.execute(_sql("snapshot"), bounds).fetchone()
-        return Snapshot(seq=row[0], fold_version=row[1], body=row[2]) if row else None
-
-    def published_versions(self, stream: str) -> dict[str, PublishedVersion]:
-        with self._read_connection() as connection:
-            rows = connection.execute(_sql("published_versions"), (self._stream_id(connection, stream),)).fetchall()
-        return {path: PublishedVersion(digest=digest, seq=seq) for path, digest, seq in rows}
-
-    def mark_published(self, stream: str, path: str, version: PublishedVersion) -> None:
-        with self._write_transaction() as connection:
-            number = self._stream_id(connection, stream)
-            connection.execute(_sql("mark_published"), (number, path, version.digest, version.seq))
-
-    def try_consume(self, window: RateWindow, amount: int, *, limit: int) -> bool:
-        with self._write_transaction() as connection:
-            connection.execute(_sql("delete_expired_usage"), (window.name, window.expired_before))
-            row = connection.execute(
-                _sql("try_consume"), (window.name, window.start_microseconds, amount, limit)
-            ).fetchone()
-        return row is not None
-
-    def adjust_usage(self, window: RateWindow, amount: int) -> None:
-        with self._write_transaction() as connection:
-            connection.execute(_sql("adjust_usage"), (window.name, window.start_microseconds, amount))
-
-    def usage(self, window: RateWindow) -> int:
-        with self._read_connection() as connection:
-            return connection.execute(_sql("usage"), (window.name, window.start_microseconds)).get or 0
+            yield SqliteImport(connection)
 
     def close(self) -> None:
         with self._lock:
@@ -289,6 +139,17 @@ class SqliteStore(SqliteConnectionOwner):
     def read_only_reason(self) -> str:
         """Why this store refuses writes; empty if it does not."""
         return self._read_only_reason
+
+    def _fetch_rows(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
+        with self._read_connection() as connection:
+            return connection.execute(_sql(statement), values).fetchall()
+
+    def _write(self, statement: str, *values: object, retryable: bool = True) -> list[tuple[Any, ...]]:  # noqa: ARG002 -- a local write is not retried
+        with self._write_transaction() as connection:
+            return connection.execute(_sql(statement), values).fetchall()
+
+    def _array(self, values: Sequence[str]) -> str:
+        return to_json(values)
 
     # -- transactions --------------------------------------------------------------------------------------
 
@@ -364,35 +225,6 @@ class SqliteStore(SqliteConnectionOwner):
     def _is_writable(self) -> bool:
         return all(os.access(place, os.W_OK) for place in (self.path.parent, self.path))
 
-    def _stream_id(self, connection: SqliteConnection, stream: str, *, create: bool = False) -> int:
-        """Return the id of a stream.
-
-        A new id is cached only after its transaction has committed (see `append`).
-        """
-        if (known := self._stream_ids.get(stream)) is not None:
-            return known
-        row = connection.execute(_sql("stream_id"), (stream,)).fetchone()
-        if row is None and create:
-            return connection.execute(_sql("add_stream"), (stream,)).get
-        if row is None:
-            return 0
-        self._stream_ids[stream] = row[0]
-        return row[0]
-
-    @staticmethod
-    def _version(connection: SqliteConnection, number: int) -> int:
-        return connection.execute(_sql("version"), (number,)).get
-
-    @staticmethod
-    def _receipt(connection: SqliteConnection, number: int, key: Key) -> AppendResult | None:
-        row = connection.execute(_sql("receipt"), (number, key.value)).fetchone()
-        if row is None:
-            return None
-        request, first, last, at = row
-        if request != key.request:
-            raise KeyReused(key=key.caller_key)
-        return AppendResult(first=first, last=last, at=from_microseconds(at), repeated=True)
-
     # -- opening -------------------------------------------------------------------------------------------
 
     def _connect(self) -> SqliteConnection:
@@ -444,3 +276,52 @@ class SqliteStore(SqliteConnectionOwner):
         if reason := newer_schema(version):
             self._read_only_reason = reason
         return bool(reason)
+
+
+class SqliteImport:
+    """A BulkImport in one transaction.
+
+    It keeps the id and version of each stream, and no events.
+    """
+
+    def __init__(self, connection: SqliteConnection) -> None:
+        self._connection = connection
+        self._streams: dict[str, tuple[int, int]] = {}
+
+    def add_event(self, event: Event) -> ImportedEvent:
+        number, version = self._find_or_add_stream(event.stream)
+        row = event_row(event)
+        if event.seq == version + 1:
+            if event.seq == 1:
+                self._add_stream(event.stream, owner_from_first_event(event.stream, event.payload))
+            self._connection.execute(_sql("add_event"), (number, *row))
+            position = self._connection.last_insert_rowid()
+            self._streams[event.stream] = number, event.seq
+            return ImportedEvent(position, is_new=True)
+        position, *stored = self._connection.execute(_sql("event_at"), (number, event.seq)).fetchone() or (0,)
+        if not stored or event_row(event_from_row(event.stream, stored)) != row:
+            raise Conflict(stream=event.stream, expected=event.seq - 1, actual=version)
+        return ImportedEvent(position, is_new=False)
+
+    def add_receipt(self, receipt: Receipt) -> bool:
+        number, version = self._find_or_add_stream(receipt.stream)
+        key, appended = receipt.key, receipt.appended
+        row = self._connection.execute(_sql("receipt"), (receipt.stream, key.value)).fetchone()
+        if row is None:
+            values = (key.request, appended.first, appended.last, to_microseconds(appended.at))
+            self._connection.execute(_sql("add_key"), (number, key.value, *values))
+        elif receipt_from_row(receipt.stream, key.value, row) != receipt:
+            raise Conflict(stream=receipt.stream, expected=appended.last, actual=version)
+        return row is None
+
+    def _find_or_add_stream(self, name: str) -> tuple[int, int]:
+        """Return the id and version of a stream."""
+        if (stream := self._streams.get(name)) is None:
+            version = self._connection.execute(_sql("version"), (name,)).get
+            row = self._connection.execute(_sql("stream_id"), (name,)).fetchone()
+            stream = self._streams[name] = row[0] if row else self._add_stream(name, None), version
+        return stream
+
+    def _add_stream(self, name: str, owner: str | None) -> int:
+        """Add a stream, or set its owner."""
+        return self._connection.execute(_sql("add_stream"), (name, owner)).get

@@ -1,3 +1,5 @@
+-- Statements of PostgreSQL alone.
+
 -- name: append
 SELECT repeated, request, first, last, at
 FROM tenant.append($1::integer, $2, $3, $4::bigint, $5::bigint, $6, $7, $8::jsonb);
@@ -17,19 +19,19 @@ SELECT tenant.refuse_older($1::integer);
 -- name: events
 SELECT seq, at, kind, origin, trust, opens, sources, body
 FROM tenant.streams JOIN tenant.events ON events.owner = streams.owner AND events.stream = streams.id
-WHERE streams.name = $1 AND seq > $2 AND seq <= $3 ORDER BY seq;
-
--- name: events_of_kind
-SELECT seq, at, kind, origin, trust, opens, sources, body
-FROM tenant.streams JOIN tenant.events ON events.owner = streams.owner AND events.stream = streams.id
-WHERE streams.name = $1 AND seq > $2 AND seq <= $3 AND kind = $4 ORDER BY seq;
+WHERE streams.name = $1 AND seq > $2 AND seq <= $3 AND ($4::text IS NULL OR kind = $4) ORDER BY seq;
 
 -- name: events_since
--- Events of some kinds, of one owner or of all, in the order in which they were stored. Statements are not prepared, so
--- each is planned for its arguments: for one owner it reads that owner's part of the primary key.
+-- Events of some kinds of all streams, in the order in which they were stored.
 SELECT events.position, streams.name, seq, at, kind, origin, trust, opens, sources, body
 FROM tenant.events JOIN tenant.streams ON streams.id = events.stream
-WHERE ($4::text IS NULL OR events.owner = (SELECT id FROM tenant.owners WHERE owners.name = $4))
+WHERE events.position > $1 AND kind = ANY ($2) ORDER BY events.position LIMIT $3;
+
+-- name: events_since_of_owner
+-- The same for one owner: it reads that owner's part of the primary key.
+SELECT events.position, streams.name, seq, at, kind, origin, trust, opens, sources, body
+FROM tenant.events JOIN tenant.streams ON streams.id = events.stream
+WHERE events.owner = (SELECT id FROM tenant.owners WHERE owners.name = $4)
     AND events.position > $1 AND kind = ANY ($2) ORDER BY events.position LIMIT $3;
 
 -- name: all_events
@@ -77,41 +79,6 @@ SELECT kind, count(*), max(at)
 FROM tenant.streams JOIN tenant.events ON events.owner = streams.owner AND events.stream = streams.id
 WHERE streams.name = $1 GROUP BY kind;
 
--- name: receipt
--- Result of an earlier append with this key.
-SELECT request, first, last, at FROM tenant.keys JOIN tenant.streams ON streams.id = keys.stream
-WHERE streams.name = $1 AND key = $2;
-
--- name: receipts
--- Keys after a key, or all: NULL is needed for the start, since an empty text is a valid key.
-SELECT key, request, first, last, at FROM tenant.keys JOIN tenant.streams ON streams.id = keys.stream
-WHERE streams.name = $1 AND ($2::text IS NULL OR key > $2) ORDER BY key LIMIT $3;
-
--- name: all_receipts
--- Keys after a key of a stream. Stream ids start at 1.
-SELECT keys.stream, streams.name, key, request, first, last, at
-FROM tenant.keys JOIN tenant.streams ON streams.id = keys.stream
-WHERE (keys.stream, key) > ($1::bigint, $2::text) ORDER BY keys.stream, key LIMIT $3;
-
--- name: snapshot
-SELECT seq, fold, body FROM tenant.snapshots JOIN tenant.streams ON streams.id = snapshots.stream
-WHERE streams.name = $1 AND fold = $2 AND seq <= $3;
-
--- name: save_snapshot
--- Replaced only by a newer snapshot, or one of another fold version.
-INSERT INTO tenant.snapshots AS kept (stream, seq, fold, body)
-SELECT id, $2, $3, $4 FROM tenant.streams WHERE name = $1
-ON CONFLICT (stream) DO UPDATE SET seq = excluded.seq, fold = excluded.fold, body = excluded.body
-WHERE excluded.seq > kept.seq OR excluded.fold <> kept.fold;
-
--- name: published_versions
-SELECT path, digest, live_files.seq FROM tenant.live_files JOIN tenant.streams ON streams.id = live_files.stream
-WHERE streams.name = $1;
-
--- name: mark_published
-INSERT INTO tenant.live_files (stream, path, digest, seq) SELECT id, $2, $3, $4 FROM tenant.streams WHERE name = $1
-ON CONFLICT (stream, path) DO UPDATE SET digest = excluded.digest, seq = excluded.seq;
-
 -- name: lock_stream
 -- Create a stream if there is none, and lock it.
 INSERT INTO tenant.streams AS met (name) VALUES ($1)
@@ -151,19 +118,3 @@ FROM unnest($1::bigint[], $2::bigint[]) AS grown (id, position) WHERE owners.id 
 -- name: receipt_by_id
 SELECT request, first, last, at FROM tenant.keys WHERE stream = $1 AND key = $2;
 
--- name: add_key
-INSERT INTO tenant.keys (stream, key, request, first, last, at) VALUES ($1, $2, $3, $4, $5, $6);
-
--- name: try_consume
--- Returns no row if the limit would be exceeded. Deletes windows that are over.
-WITH gone AS (DELETE FROM tenant.allowances WHERE name = $1 AND start < $5)
-INSERT INTO tenant.allowances AS counted (name, start, used) SELECT $1, $2, $3 WHERE $3 <= $4
-ON CONFLICT (name, start) DO UPDATE SET used = counted.used + excluded.used
-WHERE counted.used + excluded.used <= $4
-RETURNING used;
-
--- name: adjust_usage
-UPDATE tenant.allowances SET used = greatest(0, used + $3) WHERE name = $1 AND start = $2;
-
--- name: usage
-SELECT used FROM tenant.allowances WHERE name = $1 AND start = $2;
