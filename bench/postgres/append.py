@@ -26,6 +26,7 @@ from inmind.core.events.codec import encode_payload
 from inmind.core.events.crystals import NoteAdded
 from inmind.core.events.session import MessageAdded
 from inmind.store.postgres import PostgresStore
+from inmind.store.protocol import Batch
 
 MAX_RATIO = 1.5
 """Against a bare commit, at the median and at p99."""
@@ -58,7 +59,7 @@ class StoreAppend:
 
     def append(self) -> None:
         at = datetime.now(UTC)
-        self._version = self._store.append(self._stream, self._drafts, expected=self._version, at=at).last
+        self._version = self._store.append(Batch(self._stream, self._drafts, self._version), at=at).last
 
 
 class BareInsert:

@@ -27,6 +27,7 @@ from inmind.core.paths import check_database_url, default_place, redact_url
 from inmind.errors import InmindError, InvalidInput
 from inmind.store.postgres import database
 from inmind.store.postgres.connection import Connection, connect
+from inmind.store.protocol import Batch
 
 pytestmark = pytest.mark.embedded
 
@@ -496,7 +497,7 @@ def test_settings_that_block_every_command_can_be_fixed(where: list[str]) -> Non
 
         store = PostgresStore.open(where[1])
         draft = Draft(payload=SettingsWritten("config.toml", "[of_tomorrow]\nx = 1\n"), origin=Origin.OPERATOR)
-        store.append("settings", [draft], expected=1, at=store.read("settings")[0].at)
+        store.append(Batch("settings", [draft], 1), at=store.read("settings")[0].at)
         store.close()
     assert inmind(*where, "sessions").exit_code == 2
     assert "trouble" in inmind(*where, "doctor", "--offline").stdout

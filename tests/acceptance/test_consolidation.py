@@ -19,6 +19,7 @@ from inmind.errors import InvalidInput
 from inmind.jobs.consolidation import BATCH_SIZE, Consolidation
 from inmind.search.engine import SearchEngine
 from inmind.search.query import Hit
+from inmind.store.protocol import Batch
 from inmind.testing import ManualClock
 
 pytestmark = [pytest.mark.spec("H5"), pytest.mark.both_stores]
@@ -274,7 +275,7 @@ def test_a_pass_stops_in_time_and_the_next_one_continues(memory: Memory, session
 def take_notes(memory: Memory, texts: list[str]) -> None:
     drafts = [Draft(payload=NoteAdded(text), origin=Origin.USER) for text in texts]
     store = memory._context.store  # pyright: ignore[reportPrivateUsage] -- more notes at once than a session takes
-    store.append("resource/ada", drafts, expected=store.version("resource/ada"), at=datetime(2026, 1, 1, tzinfo=UTC))
+    store.append(Batch("resource/ada", drafts, store.version("resource/ada")), at=datetime(2026, 1, 1, tzinfo=UTC))
 
 
 def count_note_reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -352,7 +353,7 @@ def test_two_concurrent_equal_plans_merge_once(memory: Memory, session: Session)
     (merged,) = consolidation_events(session)
     store = memory._context.store  # pyright: ignore[reportPrivateUsage] -- another process decided before it saw the merge
     again = Draft(payload=merged, origin=Origin.OPERATOR)
-    store.append("resource/ada", [again], expected=store.version("resource/ada"), at=session.events()[0].at)
+    store.append(Batch("resource/ada", [again], store.version("resource/ada")), at=session.events()[0].at)
     (hit,) = memory.search("tabs spaces")
     assert (hit.crystal.accesses, len(hit.crystal.sources)) == (2, 2)
 
@@ -364,7 +365,7 @@ def test_of_two_conflicting_plans_the_first_wins(memory: Memory, session: Sessio
     passes = [Consolidated("", merged=((second.id, first.id),)), Consolidated("", merged=((first.id, second.id),))]
     for payload in passes:
         draft = Draft(payload=payload, origin=Origin.OPERATOR)
-        store.append("resource/ada", [draft], expected=store.version("resource/ada"), at=first.date)
+        store.append(Batch("resource/ada", [draft], store.version("resource/ada")), at=first.date)
     assert [hit.crystal.id for hit in session.search("tabs spaces")] == [first.id]
     assert memory.get(second.id).merged_into == first.id
 

@@ -40,6 +40,7 @@ from inmind.core.events.documents import DocumentWritten
 from inmind.core.events.dreams import DreamFailed, DreamStarted
 from inmind.errors import Damaged
 from inmind.layers import ScratchpadLayer
+from inmind.store.protocol import Batch
 from inmind.store.sqlite.store import SqliteStore
 
 pytestmark = pytest.mark.embedded
@@ -127,7 +128,7 @@ def append_events(home: Path, stream: str, *payloads: EventPayload, at: datetime
     """Append events to a stream without any later step, as after a kill."""
     store = SqliteStore(home / "inmind.db")
     drafts = [Draft(payload=one, origin=Origin.DREAM) for one in payloads]
-    store.append(stream, drafts, expected=store.version(stream), at=at or datetime.now(UTC))
+    store.append(Batch(stream, drafts, store.version(stream)), at=at or datetime.now(UTC))
     store.close()
 
 

@@ -28,6 +28,7 @@ from inmind.dreams.state import LEASE_DURATION, MAX_RESUME_AGE
 from inmind.errors import DreamRunning
 from inmind.jobs.dreaming.history import Dream
 from inmind.jobs.dreaming.runner import PHASES
+from inmind.store.protocol import Batch
 from inmind.testing import ManualClock
 
 NOON = datetime(2026, 3, 12, 12, tzinfo=UTC)
@@ -396,7 +397,7 @@ def _append(memory: Memory, payload: EventPayload, at: datetime | None) -> int:
     store, name = memory._context.store, "resource/ada"  # pyright: ignore[reportPrivateUsage] -- events of another process
     draft = Draft(payload=payload, origin=Origin.DREAM)
     now = at or memory._context.clock()  # pyright: ignore[reportPrivateUsage]
-    return store.append(name, [draft], expected=store.version(name), at=now).last
+    return store.append(Batch(name, [draft], store.version(name)), at=now).last
 
 
 def check_resumed(memory: Memory, dream: int, log: pytest.LogCaptureFixture) -> None:

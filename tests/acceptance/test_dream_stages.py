@@ -31,6 +31,7 @@ from inmind.core.events.dreams import DreamGathered, DreamProposed, DreamResumed
 from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH
 from inmind.dreams.state import LEASE_DURATION, MAX_RESUME_AGE
 from inmind.errors import DreamRunning
+from inmind.store.protocol import Batch
 from inmind.testing import ManualClock
 
 UNPAID = ("begun", "gathered")
@@ -461,7 +462,7 @@ def test_a_proposal_with_other_inputs_is_not_used(home: str, calls: Path, caplog
 
 def append_event(memory: Memory, payload: EventPayload) -> int:
     store, name = memory._context.store, "resource/ada"  # pyright: ignore[reportPrivateUsage] -- events of another process
-    return store.append(name, [Draft(payload=payload, origin=Origin.DREAM)], expected=store.version(name), at=NOON).last
+    return store.append(Batch(name, [Draft(payload=payload, origin=Origin.DREAM)], store.version(name)), at=NOON).last
 
 
 # -- other homes and databases ------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from tables import each_row
 
 from inmind import InmindError, Memory, Origin, Session, errors
 from inmind.layers import DocumentLayer, TextLayer
+from inmind.store.protocol import Batch
 from inmind.store.sqlite.store import SqliteStore
 from inmind.types import Rates
 
@@ -248,7 +249,7 @@ def test_a_store_locked_too_long_by_another_writer_is_store_busy(home: Path) -> 
     home.mkdir()
     one, two = SqliteStore(home / "inmind.db"), SqliteStore(home / "inmind.db", busy_seconds=0.05)
     with one._write_transaction(), pytest.raises(errors.StoreBusy):  # pyright: ignore[reportPrivateUsage] -- holds the lock
-        two.append("s", [], expected=0, at=datetime.now(UTC))
+        two.append(Batch("s", [], 0), at=datetime.now(UTC))
     one.close()
     two.close()
 

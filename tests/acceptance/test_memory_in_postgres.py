@@ -25,6 +25,7 @@ from inmind.memory.documents import Page
 from inmind.memory.postgres_backend import PostgresBackend
 from inmind.search.index.sqlite import SqliteIndex
 from inmind.store.in_memory import InMemoryStore
+from inmind.store.protocol import Batch
 from inmind.store.sqlite.store import SqliteStore
 from inmind.testing import ManualClock
 
@@ -351,7 +352,7 @@ class ChangingSettingsStore(InMemoryStore):
         current = super().version(stream)
         if stream == SETTINGS_STREAM:
             draft = Draft(payload=SettingsWritten(path="config.toml", text=f"# {current}\n"), origin=Origin.OPERATOR)
-            self.append(stream, [draft], expected=current, at=datetime(2026, 1, 1, tzinfo=UTC))
+            self.append(Batch(stream, [draft], current), at=datetime(2026, 1, 1, tzinfo=UTC))
         return current
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -572,12 +572,10 @@ class RacingStore(InMemoryStore):
         super().__init__()
         self.before: list[Callable[[], object]] = []
 
-    def append(
-        self, stream: str, drafts: Sequence[Draft], *, companion: Batch | None = None, **options: Any
-    ) -> AppendResult:
+    def append(self, batch: Batch, *, companion: Batch | None = None, **options: Any) -> AppendResult:
         if companion is not None and self.before:
             self.before.pop()()
-        return super().append(stream, drafts, companion=companion, **options)
+        return super().append(batch, companion=companion, **options)
 
 
 LINES = [(str(n), "working_memory_update", {"text": f"line {n}", "append": True}) for n in (1, 2)]

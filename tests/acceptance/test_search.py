@@ -20,6 +20,7 @@ from inmind.core.events.base import Draft
 from inmind.core.events.crystals import CrystalCreated, SearchRecorded
 from inmind.errors import Closed, InvalidInput, KeyReused, NotFound
 from inmind.search.query import Hit
+from inmind.store.protocol import Batch
 from inmind.testing import ManualClock
 from inmind.types import EntityRules
 
@@ -250,7 +251,7 @@ def test_a_created_crystal_is_found(memory: Memory, session: Session) -> None:
     )
     store = memory._context.store  # pyright: ignore[reportPrivateUsage] -- dreams, which write these, come later
     store.append(
-        "resource/ada", [Draft(payload=draft, origin=Origin.DREAM)], expected=0, at=datetime(2026, 1, 1, tzinfo=UTC)
+        Batch("resource/ada", [Draft(payload=draft, origin=Origin.DREAM)], 0), at=datetime(2026, 1, 1, tzinfo=UTC)
     )
     (hit,) = session.search("what does Ada drink")
     assert (hit.crystal.kind, hit.crystal.lifecycle) == ("preference", "consolidated")

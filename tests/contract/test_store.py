@@ -107,7 +107,7 @@ def a_message(text: str) -> Draft:
 
 def append(store: Store, *texts: str, stream: str = "s", at: datetime = WHEN, key: Key | None = None) -> AppendResult:
     drafts = [a_draft(text) for text in texts]
-    return store.append(stream, drafts, expected=store.version(stream), at=at, key=key)
+    return store.append(Batch(stream, drafts, store.version(stream)), at=at, key=key)
 
 
 def texts(events: Any) -> list[str]:
@@ -166,7 +166,7 @@ def test_a_batch_is_stored_completely_or_not_at_all(store: Store) -> None:
 
 def test_a_new_stream_whose_first_batch_failed_does_not_exist(store: Store) -> None:
     with pytest.raises(Conflict):
-        store.append("new", [a_draft()], expected=3, at=WHEN)
+        store.append(Batch("new", [a_draft()], 3), at=WHEN)
     with pytest.raises(ValueError, match="surrogate"):
         append(store, "\ud800", stream="new")
     assert list(store.stream_names("")) == []
@@ -182,7 +182,7 @@ def test_a_stale_expectation_is_a_conflict_with_both_versions_and_stores_nothing
     """A3: the error has the actual and the expected version."""
     append(store, "a", "b")
     with pytest.raises(Conflict) as caught:
-        store.append("s", [a_draft("c")], expected=expected, at=WHEN, key=Key("k", "r"))
+        store.append(Batch("s", [a_draft("c")], expected), at=WHEN, key=Key("k", "r"))
     assert (caught.value.stream, caught.value.expected, caught.value.actual) == ("s", expected, 2)
     assert texts(store.read("s")) == ["a", "b"]
     assert store.receipt("s", Key("k", "r")) is None
@@ -195,7 +195,7 @@ def test_events_of_two_streams_are_stored_together(store: Store) -> None:
     """A3: each numbered in its own stream, both at the same time."""
     append(store, "a", stream="one")
     batch = Batch("two", [a_draft("c"), a_draft("d")], expected=0)
-    appended = store.append("one", [a_draft("b")], expected=1, at=LATER, companion=batch)
+    appended = store.append(Batch("one", [a_draft("b")], 1), at=LATER, companion=batch)
     assert appended == AppendResult(first=2, last=2, at=LATER)
     assert (texts(store.read("one")), texts(store.read("two"))) == (["a", "b"], ["c", "d"])
     assert [(event.id, event.starts_batch, event.at) for event in store.read("two")] == [
@@ -213,7 +213,7 @@ def test_a_stale_expectation_of_either_stream_stores_nothing_in_both(
     append(store, "b", stream="two")
     key, batch = Key("k", "r"), Batch("two", [a_draft("d")], expected=companion_expected)
     with pytest.raises(Conflict) as caught:
-        store.append("one", [a_draft("c")], expected=expected, at=WHEN, key=key, companion=batch)
+        store.append(Batch("one", [a_draft("c")], expected), at=WHEN, key=key, companion=batch)
     assert (caught.value.stream, caught.value.actual) == (stream, 1)
     assert (texts(store.read("one")), texts(store.read("two"))) == (["a"], ["b"])
     assert store.receipt("one", key) is None
@@ -222,9 +222,7 @@ def test_a_stale_expectation_of_either_stream_stores_nothing_in_both(
 def test_a_failure_in_one_stream_stores_nothing_in_the_other(store: Store) -> None:
     """A3: Python accepts an unpaired surrogate, databases do not."""
     with pytest.raises(ValueError, match="surrogate"):
-        store.append(
-            "one", [a_draft("a")], expected=0, at=WHEN, companion=Batch("two", [a_draft("\ud800")], expected=0)
-        )
+        store.append(Batch("one", [a_draft("a")], 0), at=WHEN, companion=Batch("two", [a_draft("\ud800")], expected=0))
     assert list(store.stream_names("")) == []
 
 
@@ -232,15 +230,15 @@ def test_a_repeated_key_creates_no_companion_stream(store: Store) -> None:
     """A6: not even one without events."""
     key = Key("k", "r")
     append(store, "a", stream="one", key=key)
-    store.append("one", [], expected=0, at=LATER, key=key, companion=Batch("two", [a_draft("b")], expected=0))
+    store.append(Batch("one", [], 0), at=LATER, key=key, companion=Batch("two", [a_draft("b")], expected=0))
     assert list(store.stream_names("")) == ["one"]
 
 
 def test_a_key_covers_the_companion_events(store: Store) -> None:
     """A6: the first result again, and no second effect in either stream."""
     key, batch = Key("k", "r"), Batch("two", [a_draft("b")], expected=0)
-    first = store.append("one", [], expected=0, at=WHEN, key=key, companion=batch)
-    again = store.append("one", [a_draft("a")], expected=0, at=LATER, key=key, companion=batch)
+    first = store.append(Batch("one", [], 0), at=WHEN, key=key, companion=batch)
+    again = store.append(Batch("one", [a_draft("a")], 0), at=LATER, key=key, companion=batch)
     assert again == dataclasses.replace(first, repeated=True)
     assert (store.version("one"), texts(store.read("two"))) == (0, ["b"])
     assert store.receipt("two", key) is None
@@ -254,7 +252,7 @@ def test_the_same_key_stores_once_and_returns_the_same_result(store: Store) -> N
     key = Key("k", "request")
     first = append(store, "a", "b", key=key)
     append(store, "c")
-    again = store.append("s", [a_draft("a"), a_draft("b")], expected=0, at=LATER, key=key)
+    again = store.append(Batch("s", [a_draft("a"), a_draft("b")], 0), at=LATER, key=key)
     assert again == dataclasses.replace(first, repeated=True)
     assert store.receipt("s", key) == again
     assert texts(store.read("s")) == ["a", "b", "c"]
@@ -283,15 +281,15 @@ def test_an_empty_batch_keeps_its_key(store: Store) -> None:
     """A6: a request without events always returns the same result too, with its original time."""
     key = Key("k", "request")
     append(store, "a", "b")
-    empty = store.append("s", [], expected=2, at=LATER, key=key)
+    empty = store.append(Batch("s", [], 2), at=LATER, key=key)
     assert empty == AppendResult(first=3, last=2, at=LATER)
     append(store, "c")
     assert store.receipt("s", key) == dataclasses.replace(empty, repeated=True)
-    assert store.append("s", [a_draft("d")], expected=0, at=WHEN, key=key) == store.receipt("s", key)
+    assert store.append(Batch("s", [a_draft("d")], 0), at=WHEN, key=key) == store.receipt("s", key)
     with pytest.raises(KeyReused):
         append(store, "d", key=Key("k", "other"))
     with pytest.raises(Conflict):
-        store.append("s", [], expected=2, at=WHEN, key=Key("k2", "request"))
+        store.append(Batch("s", [], 2), at=WHEN, key=Key("k2", "request"))
     assert (store.version("s"), texts(store.read("s"))) == (3, ["a", "b", "c"])
 
 
@@ -329,7 +327,7 @@ def test_reading_starts_after_one_event_and_ends_with_another(
 
 def test_reading_one_kind_keeps_order_and_numbers(store: Store) -> None:
     batch = [a_message("1"), a_draft("2"), a_message("3"), a_draft("4"), a_message("5")]
-    store.append("s", batch, expected=0, at=WHEN)
+    store.append(Batch("s", batch, 0), at=WHEN)
     assert [event.seq for event in store.read("s", kind="message")] == [1, 3, 5]
     assert [event.seq for event in store.read("s", kind="document", after=2)] == [4]
     assert [event.seq for event in store.read("s", kind="message", after=1, until=4)] == [3]
@@ -395,7 +393,7 @@ def test_stream_infos_are_sorted_by_last_write(store: Store) -> None:
         ("session/a", opened[0], WHEN),
         ("session/c", opened[1], LATER),
     ):
-        store.append(stream, [draft], expected=0, at=at)
+        store.append(Batch(stream, [draft], 0), at=at)
     append(store, "x", stream="session/b", at=LATER)
     append(store, stream="session/keys", key=Key("k", "r"))
     append(store, "y", stream="other", at=LATER)
@@ -408,8 +406,8 @@ def test_stream_infos_are_sorted_by_last_write(store: Store) -> None:
 
 
 def test_a_summary_counts_kinds_and_knows_the_last_time(store: Store) -> None:
-    store.append("s", [a_message("1"), a_draft("2"), a_message("3")], expected=0, at=WHEN)
-    store.append("s", [a_message("4")], expected=3, at=LATER)
+    store.append(Batch("s", [a_message("1"), a_draft("2"), a_message("3")], 0), at=WHEN)
+    store.append(Batch("s", [a_message("4")], 3), at=LATER)
     append(store, "elsewhere", stream="t")
     summary = store.summary("s")
     assert (dict(summary.kinds), summary.updated) == ({"message": 3, "document": 1}, LATER)
@@ -436,7 +434,7 @@ def test_events_of_all_streams_are_read_in_commit_order(store: Store) -> None:
     append(store, "a", "b", stream="two", at=LATER)
     append(store, "c", stream="one")
     companion = Batch("three", [a_draft("e")], 0)
-    store.append("two", [a_draft("d")], expected=2, at=WHEN, companion=companion)
+    store.append(Batch("two", [a_draft("d")], 2), at=WHEN, companion=companion)
     append(store, "f", stream="one")
     assert [event.id for event in read_all(store)] == ["two#1", "two#2", "one#1", "two#3", "three#1", "one#2"]
     assert read_all(store) == read_all(store, limit=1) == read_all(store, limit=100)
@@ -446,7 +444,7 @@ def test_events_of_all_streams_are_read_in_commit_order(store: Store) -> None:
 
 @pytest.mark.spec("H3")
 def test_only_the_requested_kinds_are_returned_and_counted(store: Store) -> None:
-    store.append("s", [a_draft("a"), a_message("m"), a_message("n"), a_draft("b")], expected=0, at=WHEN)
+    store.append(Batch("s", [a_draft("a"), a_message("m"), a_message("n"), a_draft("b")], 0), at=WHEN)
     assert texts(read_all(store, *WRITTEN)) == ["a", "b"]
     assert [event.seq for event in read_all(store, MessageAdded.kind)] == [2, 3]
     assert texts(event for _, event in store.events_since(0, kinds=WRITTEN, limit=1)) == ["a"]
@@ -463,7 +461,7 @@ def test_there_are_no_events_after_the_last_position(store: Store) -> None:
     last = store.events_since(0, kinds=WRITTEN, limit=9)[-1][0]
     assert list(store.events_since(last, kinds=WRITTEN, limit=9)) == []
     with pytest.raises(Conflict):
-        store.append("s", [a_draft("no")], expected=7, at=WHEN)
+        store.append(Batch("s", [a_draft("no")], 7), at=WHEN)
     append(store, "again", stream="other", key=Key("k", "r"))
     append(store, "again", stream="other", key=Key("k", "r"))
     assert texts(event for _, event in store.events_since(last, kinds=WRITTEN, limit=9)) == ["again"]
@@ -757,7 +755,7 @@ def test_published_versions_and_snapshots_are_not_events(store: Store) -> None:
 # -- closing -----------------------------------------------------------------------------------------------
 
 CALLS: dict[str, Callable[[Store], object]] = {
-    "append": lambda store: store.append("s", [a_draft()], expected=1, at=WHEN),
+    "append": lambda store: store.append(Batch("s", [a_draft()], 1), at=WHEN),
     "read": lambda store: store.read("s"),
     "events_since": lambda store: store.events_since(0, kinds=WRITTEN, limit=1),
     "version": lambda store: store.version("s"),
@@ -921,7 +919,7 @@ def test_every_payload_is_unchanged_after_a_round_trip(store: Store, kind: str) 
     @given(draft=drafts(kind), at=TIMES)
     @settings(max_examples=examples(15))
     def check_round_trip(draft: Draft, at: datetime) -> None:
-        appended = store.append("s", [draft, draft], expected=store.version("s"), at=at)
+        appended = store.append(Batch("s", [draft, draft], store.version("s")), at=at)
         assert list(store.read("s", after=appended.first - 1)) == [
             Event(
                 stream="s",
@@ -1155,7 +1153,7 @@ class TwoStores(RuleBasedStateMachine):
         if other is not None and other[0] != stream:
             with_batch = Batch(other[0], other[1], self.model.version(other[0]) + other[2])
         self.compare(
-            lambda store: store.append(stream, batch, expected=expected, at=self.now, key=key, companion=with_batch)
+            lambda store: store.append(Batch(stream, batch, expected), at=self.now, key=key, companion=with_batch)
         )
 
     @rule(

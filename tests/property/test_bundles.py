@@ -38,7 +38,7 @@ from inmind.memory.bundle.export_bundle import write_bundle
 from inmind.memory.bundle.import_bundle import Imported, import_into, open_bundle
 from inmind.memory.folder_backend import FolderBackend
 from inmind.store.in_memory import InMemoryStore
-from inmind.store.protocol import AppendResult, Key, Receipt, Store
+from inmind.store.protocol import AppendResult, Batch, Key, Receipt, Store
 
 pytestmark = pytest.mark.spec("M40")
 
@@ -141,7 +141,7 @@ def write(store: Store, written: Written, *, word: str = "") -> None:
             )
             drafts[-1] = Draft(payload=dream, origin=Origin.DREAM)
         key = Key(f"{word}{number}", "r") if number % 2 else None
-        store.append(stream, drafts, expected=version, at=WHEN + timedelta(seconds=number), key=key)
+        store.append(Batch(stream, drafts, version), at=WHEN + timedelta(seconds=number), key=key)
 
 
 def export_store(store: Store, folder: Path, name: str) -> Path:

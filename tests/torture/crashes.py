@@ -17,6 +17,7 @@ from inmind.core.events.base import Draft, Origin
 from inmind.core.events.documents import DocumentWritten
 from inmind.store import file_operations
 from inmind.store.atomic_files import Folder
+from inmind.store.protocol import Batch
 from inmind.store.sqlite.store import SqliteStore
 
 PLACES = ("committed", "written", "ready", "displaced", "shown", "marked")
@@ -48,7 +49,7 @@ def die_at(
             store = memory._context.store  # pyright: ignore[reportPrivateUsage] -- like another process
             drafts = [_draft(path, other)]
             stream = "session/s" if path == "overview.md" else "resource/ada"
-            store.append(stream, drafts, expected=store.version(stream), at=memory._context.clock())  # pyright: ignore[reportPrivateUsage]
+            store.append(Batch(stream, drafts, store.version(stream)), at=memory._context.clock())  # pyright: ignore[reportPrivateUsage]
         channel.report("dying", place)
         os._exit(9)
 

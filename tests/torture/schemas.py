@@ -21,7 +21,7 @@ from inmind.core.events.base import Draft, Origin
 from inmind.core.events.codec import encode_payload
 from inmind.core.events.documents import DocumentWritten
 from inmind.errors import InmindError
-from inmind.store.protocol import Key, PublishedVersion, Snapshot
+from inmind.store.protocol import Batch, Key, PublishedVersion, Snapshot
 from inmind.store.sqlite.connection import MIGRATIONS
 from inmind.store.sqlite.store import SqliteStore
 
@@ -136,7 +136,7 @@ def look(channel: ActorChannel, *, home: str, steps: int, new: Path | None = Non
     texts = [event.payload.text for event in store.read("s") if isinstance(event.payload, DocumentWritten)]
     if steps:
         assert texts[:2] == ["old one", "old two"]
-        assert store.append("s", [], expected=0, at=WHEN, key=Key("k", "r")).repeated
+        assert store.append(Batch("s", [], 0), at=WHEN, key=Key("k", "r")).repeated
     if steps > 1:
         assert store.snapshot("s", fold_version=1) == Snapshot(seq=2, fold_version=1, body="state")
     _append(store, "new")
@@ -248,4 +248,4 @@ def open_with(channel: ActorChannel, *, home: str, library: str) -> dict[str, An
 
 def _append(store: SqliteStore, *texts: str, key: Key | None = None) -> None:
     drafts = [Draft(payload=DocumentWritten(path="overview.md", text=text), origin=Origin.USER) for text in texts]
-    store.append("s", drafts, expected=store.version("s"), at=WHEN, key=key)
+    store.append(Batch("s", drafts, store.version("s")), at=WHEN, key=key)

@@ -14,6 +14,7 @@ from torture.writers import opened, session_of
 from inmind.core.events.base import Draft, Origin
 from inmind.core.events.documents import DocumentWritten
 from inmind.errors import Conflict
+from inmind.store.protocol import Batch
 from inmind.store.sqlite.store import SqliteStore
 from inmind.store.stream import Decision
 
@@ -59,7 +60,7 @@ def read_then_write(channel: ActorChannel, *, home: str, name: str, number: int,
             text = f"{name}-{n} after {len(events)}"
             draft = Draft(payload=DocumentWritten(path="overview.md", text=text), origin=Origin.USER)
             try:
-                store.append("s", [draft], expected=len(events), at=_now())
+                store.append(Batch("s", [draft], len(events)), at=_now())
                 break
             except Conflict:
                 conflicts += 1

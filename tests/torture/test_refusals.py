@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import apsw
 import pytest
@@ -24,7 +24,7 @@ from inmind.errors import KeyReused, NotDurable, NotFound, StoreError, UnsafeSto
 from inmind.store.atomic_files import Folder
 from inmind.store.file_operations import FileState
 from inmind.store.in_memory import InMemoryStore
-from inmind.store.protocol import Key, PublishedVersion, Snapshot, Store
+from inmind.store.protocol import Batch, Key, PublishedVersion, Snapshot, Store
 from inmind.store.sqlite.store import SqliteStore
 from inmind.store.stream import Decision, Stream
 from inmind.testing import ManualClock
@@ -39,16 +39,16 @@ def page_draft(text: str) -> Draft:
 # -- by the database ---------------------------------------------------------------------------------------
 
 
-def refuses_the_stream(store: SqliteStore) -> None:
-    store.save_snapshot("unknown", Snapshot(seq=1, fold_version=1, body=""))
+def refuses_the_number(store: SqliteStore) -> None:
+    store.save_snapshot("s", Snapshot(seq=cast(int, "one"), fold_version=1, body=""))
 
 
 def refuses_the_mark(store: SqliteStore) -> None:
-    store.mark_published("unknown", "overview.md", PublishedVersion("aaaa", seq=1))
+    store.mark_published("s", "overview.md", PublishedVersion(cast(str, None), seq=1))
 
 
 def refuses_the_size(store: SqliteStore) -> None:
-    store.append("s", [page_draft("fits"), page_draft("x" * 200_000)], expected=1, at=WHEN, key=Key("k", "r"))
+    store.append(Batch("s", [page_draft("fits"), page_draft("x" * 200_000)], 1), at=WHEN, key=Key("k", "r"))
 
 
 def misses_a_table(store: SqliteStore) -> None:
@@ -67,12 +67,12 @@ def small_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sql
 
     monkeypatch.setattr(apsw, "connection_hooks", [shrink])
     store = SqliteStore(tmp_path / "inmind.db")
-    store.append("s", [page_draft("one")], expected=0, at=WHEN)
+    store.append(Batch("s", [page_draft("one")], 0), at=WHEN)
     yield store
     store.close()
 
 
-@pytest.mark.parametrize("refuses", [refuses_the_stream, refuses_the_mark, refuses_the_size, misses_a_table])
+@pytest.mark.parametrize("refuses", [refuses_the_number, refuses_the_mark, refuses_the_size, misses_a_table])
 def test_a_value_refused_by_the_database_is_not_a_disk_failure(
     small_store: SqliteStore, refuses: Callable[[SqliteStore], None]
 ) -> None:
@@ -82,7 +82,7 @@ def test_a_value_refused_by_the_database_is_not_a_disk_failure(
     assert not isinstance(caught.value, NotDurable)
     assert small_store.read_only_reason == ""
     assert small_store.receipt("s", Key("k", "r")) is None
-    small_store.append("s", [page_draft("two")], expected=1, at=WHEN)
+    small_store.append(Batch("s", [page_draft("two")], 1), at=WHEN)
     assert [event.payload for event in small_store.read("s")] == [page_draft("one").payload, page_draft("two").payload]
 
 

@@ -32,6 +32,7 @@ from torture.session_steps import connected
 from inmind.core.events.base import Draft, Origin
 from inmind.core.events.documents import DocumentWritten
 from inmind.errors import ReadOnly
+from inmind.store.protocol import Batch
 from inmind.store.sqlite.connection import MIGRATIONS, journal_mode
 from inmind.store.sqlite.store import SqliteStore
 
@@ -143,13 +144,13 @@ def test_an_open_home_refuses_writes_after_a_newer_inmind_migrated_it(tmp_path: 
     """M36: its next write is refused, and reads still work."""
     store = SqliteStore(tmp_path / "inmind.db")
     draft = Draft(payload=DocumentWritten(path="overview.md", text="of old"), origin=Origin.USER)
-    store.append("session/s", [draft], expected=0, at=schemas.WHEN)
+    store.append(Batch("session/s", [draft], 0), at=schemas.WHEN)
     newer = connected(tmp_path / "inmind.db")
     newer.pragma("user_version", len(MIGRATIONS) + 1)
     newer.close()
     for _ in range(2):
         with pytest.raises(ReadOnly, match=f"schema {len(MIGRATIONS) + 1}.*upgrade inmind"):
-            store.append("session/s", [draft], expected=1, at=schemas.WHEN)
+            store.append(Batch("session/s", [draft], 1), at=schemas.WHEN)
     assert [event.seq for event in store.read("session/s")] == [1]
     store.close()
 

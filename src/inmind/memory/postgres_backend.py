@@ -24,7 +24,7 @@ from inmind.session.backend import SessionFiles
 from inmind.session.legacy_files import LegacySession
 from inmind.session.meta_file import SessionSummary, complete_summary
 from inmind.session.state import ResourceState, SessionState
-from inmind.store.protocol import Clock, Store, StreamInfo
+from inmind.store.protocol import Batch, Clock, Store, StreamInfo
 from inmind.store.stream import Stream
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class PostgresBackend:
                 raise Conflict(stream=name, expected=base, actual=now.version, mine=text, theirs=now.text)
             draft = Draft(payload=SettingsWritten(path=name, text=text), origin=Origin.OPERATOR)
             with suppress(Conflict):  # another writer was first: compare with its text
-                return self.store.append(SETTINGS_STREAM, [draft], expected=len(events), at=at).last
+                return self.store.append(Batch(SETTINGS_STREAM, [draft], len(events)), at=at).last
 
     # -- no files --------------------------------------------------------------------------
 

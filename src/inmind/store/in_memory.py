@@ -43,26 +43,19 @@ class InMemoryStore:
         self._closed = False
 
     def append(
-        self,
-        stream: str,
-        drafts: Sequence[Draft],
-        *,
-        expected: int,
-        at: datetime,
-        key: Key | None = None,
-        companion: Batch | None = None,
+        self, batch: Batch, *, at: datetime, key: Key | None = None, companion: Batch | None = None
     ) -> AppendResult:
         with self._open():
-            if key and (earlier := self.receipt(stream, key)):
+            if key and (earlier := self.receipt(batch.stream, key)):
                 return earlier
             at = from_microseconds(to_microseconds(at))
-            batches = [Batch(stream, drafts, expected), *([companion] if companion else [])]
-            extended = {batch.stream: self._extended(batch, at) for batch in batches}
+            batches = [batch, *([companion] if companion else [])]
+            extended = {one.stream: self._extended(one, at) for one in batches}
             self._events |= extended
-            self._order += [event for batch in batches for event in extended[batch.stream][batch.expected :]]
-            appended = AppendResult(first=expected + 1, last=expected + len(drafts), at=at)
+            self._order += [event for one in batches for event in extended[one.stream][one.expected :]]
+            appended = batch.result(at)
             if key:
-                self._keys[stream, key.value] = (key.request, appended)
+                self._keys[batch.stream, key.value] = (key.request, appended)
             return appended
 
     def read(

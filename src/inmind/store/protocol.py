@@ -32,15 +32,6 @@ class Key:
 
 
 @frozen
-class Batch:
-    """Events for one stream, based on its version `expected`."""
-
-    stream: str
-    drafts: Sequence[Draft]
-    expected: int
-
-
-@frozen
 class AppendResult:
     """Sequence numbers of the appended events.
 
@@ -51,6 +42,19 @@ class AppendResult:
     last: int
     at: datetime
     repeated: bool = False
+
+
+@frozen
+class Batch:
+    """Events for one stream, based on its version `expected`."""
+
+    stream: str
+    drafts: Sequence[Draft]
+    expected: int
+
+    def result(self, at: datetime) -> AppendResult:
+        """The result if this batch is stored at this time."""
+        return AppendResult(first=self.expected + 1, last=self.expected + len(self.drafts), at=at)
 
 
 @frozen
@@ -171,16 +175,9 @@ class Store(Protocol):
     """
 
     def append(
-        self,
-        stream: str,
-        drafts: Sequence[Draft],
-        *,
-        expected: int,
-        at: datetime,
-        key: Key | None = None,
-        companion: Batch | None = None,
+        self, batch: Batch, *, at: datetime, key: Key | None = None, companion: Batch | None = None
     ) -> AppendResult:
-        """Append the drafts as the next events of the stream, based on version `expected`.
+        """Append the drafts as the next events of their stream.
 
         `companion`: events of another stream, stored in the same transaction. The key belongs to the first stream.
         """

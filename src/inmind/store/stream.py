@@ -168,7 +168,7 @@ class Stream(Generic[S]):
                     batch = Batch(companion.name, decision.companion, companion._version)
                 try:
                     appended = self._store.append(
-                        self.name, decision.drafts, expected=version, at=now, key=stored_key, companion=batch
+                        Batch(self.name, decision.drafts, version), at=now, key=stored_key, companion=batch
                     )
                 except Conflict as conflict:
                     if conflict.actual <= conflict.expected:

@@ -46,7 +46,7 @@ def put(store: Store, name: str, *, keyed: bool, stream: str = STREAM, companion
         other = Batch(companion, [page_draft(name)], store.version(companion)) if companion else None
         try:
             return store.append(
-                stream, [page_draft(name)], expected=store.version(stream), at=now(), key=key, companion=other
+                Batch(stream, [page_draft(name)], store.version(stream)), at=now(), key=key, companion=other
             )
         except Conflict:
             continue

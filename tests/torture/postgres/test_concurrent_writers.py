@@ -21,6 +21,7 @@ from inmind.errors import Conflict, ReadOnly, StoreBusy
 from inmind.store.postgres import PostgresStore
 from inmind.store.postgres.connection import Connection
 from inmind.store.postgres.database import MIGRATIONS
+from inmind.store.protocol import Batch
 
 PROCESSES, THREADS = 4, 4
 
@@ -251,7 +252,7 @@ def test_one_of_several_appends_at_one_version_wins(tenant_url: str) -> None:
     def write(number: int) -> str | tuple[str, int, int]:
         barrier.wait(timeout=10)
         try:
-            store.append(STREAM, [page_draft(f"n{number}")], expected=0, at=now())
+            store.append(Batch(STREAM, [page_draft(f"n{number}")], 0), at=now())
         except Conflict as conflict:
             return conflict.stream, conflict.expected, conflict.actual
         return f"n{number}"

@@ -16,7 +16,7 @@ from torture.postgres.actors import STREAM, adopt, census, make_key, names, now,
 
 from inmind.errors import KeyReused, OutcomeUnknown, StoreError, StoreUnavailable
 from inmind.store.postgres import PostgresStore, connection, pool
-from inmind.store.protocol import AppendResult, Key
+from inmind.store.protocol import AppendResult, Batch, Key
 
 APPEND = ".append"
 MOMENTS: list[tuple[Where, How]] = [
@@ -63,7 +63,7 @@ def test_a_call_with_a_key_is_done_exactly_once(
     again = put(store, "once", keyed=True)
     assert (again.first, again.last, again.at, again.repeated) == (2, 2, first.at, True)
     with pytest.raises(KeyReused):
-        store.append(STREAM, [page_draft("other")], expected=2, at=now(), key=Key(make_key("once").value, "other"))
+        store.append(Batch(STREAM, [page_draft("other")], 2), at=now(), key=Key(make_key("once").value, "other"))
     assert ask(census, url=tenant_url) == ["first", "once"]
 
 
@@ -76,7 +76,7 @@ def test_a_call_without_a_key_reports_an_unknown_outcome(
 ) -> None:
     began = time.monotonic()
     with proxy.cutting(where, how, at=APPEND) as cut, pytest.raises(OutcomeUnknown) as caught:
-        store.append(STREAM, [page_draft("once")], expected=1, at=now())
+        store.append(Batch(STREAM, [page_draft("once")], 1), at=now())
     assert in_time(began)
     assert cut.fired == 1, "the call was retried"
     assert caught.value.code == "OUTCOME_UNKNOWN"
@@ -102,7 +102,7 @@ def test_a_read_is_retried(proxy: Proxy, store: PostgresStore, where: Where, how
 def test_a_failed_connection_is_reported_and_works_later(proxy: Proxy, store: PostgresStore, how: How) -> None:
     proxy.drop("reset")
     with proxy.cutting("connect", how, times=100), pytest.raises(StoreUnavailable):
-        store.append(STREAM, [page_draft("in vain")], expected=1, at=now(), key=make_key("in vain"))
+        store.append(Batch(STREAM, [page_draft("in vain")], 1), at=now(), key=make_key("in vain"))
     put(store, "later", keyed=False)
     assert names(store) == ["first", "later"]
     with proxy.cutting("connect", how, times=100), pytest.raises(StoreUnavailable):
@@ -144,7 +144,7 @@ def test_no_call_exceeds_its_timeout_if_the_network_is_silent(proxy: Proxy, stor
     began = time.monotonic()
     calls: dict[str, Callable[[], object]] = {
         "read": lambda: store.read(STREAM),
-        "write": lambda: store.append(STREAM, [page_draft("x")], expected=1, at=now(), key=make_key("x")),
+        "write": lambda: store.append(Batch(STREAM, [page_draft("x")], 1), at=now(), key=make_key("x")),
     }
     with proxy.cutting("connect", "silence", times=100), pytest.raises((OutcomeUnknown, StoreUnavailable)) as caught:
         calls[call]()

@@ -24,6 +24,7 @@ from torture.postgres.conftest import SECRET, OwnServer
 from inmind import Memory
 from inmind.errors import InmindError, InvalidInput, ReadOnly, StoreBusy, StoreError, StoreUnavailable
 from inmind.store.postgres import PostgresStore, pool
+from inmind.store.protocol import Batch
 
 SECONDS = 3.0
 """Enough for a machine that runs other tests."""
@@ -203,7 +204,7 @@ def test_a_row_locked_by_another_is_busy_and_no_statement_keeps_waiting(own: Own
             for keyed in (True, False):
                 key = make_key("in vain") if keyed else None
                 refused(
-                    lambda key=key: store.append(STREAM, [page_draft("in vain")], expected=1, at=now(), key=key),
+                    lambda key=key: store.append(Batch(STREAM, [page_draft("in vain")], 1), at=now(), key=key),
                     StoreBusy,
                 )
             if held == "the table":

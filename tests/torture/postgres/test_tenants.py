@@ -22,7 +22,7 @@ from torture.postgres.test_outages import works
 
 from inmind.errors import StoreBusy, StoreUnavailable, UnsafeStorage
 from inmind.store.postgres import PostgresStore
-from inmind.store.protocol import PublishedVersion, Snapshot
+from inmind.store.protocol import Batch, PublishedVersion, Snapshot
 
 STRANGE = [
     "O'Brien",
@@ -223,14 +223,14 @@ def test_a_statement_that_a_pooler_never_sent_is_reported_as_not_stored(own: Own
         with psycopg.connect(url) as other:
             other.execute("SELECT 1")
             with pytest.raises(StoreBusy, match="query_wait_timeout"):
-                store.append(STREAM, [page_draft("while all were in use")], expected=1, at=now())
+                store.append(Batch(STREAM, [page_draft("while all were in use")], 1), at=now())
             with pytest.raises(StoreBusy, match="query_wait_timeout"), store.bulk_import():
                 pass
         put(store, "between", keyed=False)
         own.server.stop()
         try:
             with pytest.raises((StoreUnavailable, StoreBusy)) as refused:
-                store.append(STREAM, [page_draft("while it was down")], expected=2, at=now())
+                store.append(Batch(STREAM, [page_draft("while it was down")], 2), at=now())
             assert "nothing was stored" in str(refused.value)
         finally:
             own.server.start()

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from inmind.store.postgres.store import IMPORT_BATCH_SIZE
 from postgres import wait_until
 from torture.harness import ask, in_threads
 from torture.postgres.actors import STREAM, add_pages, adopt, census, names, now, put
@@ -20,7 +19,8 @@ from torture.postgres.test_outages import SHORT_SECONDS, opened
 from inmind import Memory
 from inmind.errors import StoreError, UnsafeStorage
 from inmind.store.postgres import PostgresStore, database
-from inmind.store.protocol import AppendResult, Key, Receipt
+from inmind.store.postgres.store import IMPORT_BATCH_SIZE
+from inmind.store.protocol import AppendResult, Batch, Key, Receipt
 
 
 def is_past(seconds: float) -> Callable[[], bool]:
@@ -125,7 +125,7 @@ def test_a_role_with_another_isolation_level_writes_like_others(own: OwnServer, 
         in_threads(write, range(6))
         assert len(set(names(store))) == 30
         one = Key(value="once", request="once")
-        in_threads(lambda _: store.append("resource/none", [], expected=0, at=now(), key=one), range(6))
+        in_threads(lambda _: store.append(Batch("resource/none", [], 0), at=now(), key=one), range(6))
 
 
 @pytest.mark.spec("M36", "P33")

@@ -11,6 +11,7 @@ from inmind.core.events.base import Draft, Origin
 from inmind.core.events.session import SessionOpened
 from inmind.memory.listing import MAX_NAME_CANDIDATES, nearest_resource, nearest_session
 from inmind.store.in_memory import InMemoryStore
+from inmind.store.protocol import Batch
 
 MANY = 3 * MAX_NAME_CANDIDATES
 
@@ -35,7 +36,7 @@ def store() -> Counting:
     for number in range(MANY):
         opened = SessionOpened(resource=f"user-{number:04}" if number % 2 else "default", cwd="/w")
         draft = Draft(payload=opened, origin=Origin.USER)
-        store_with_names.append(f"session/talk-{number:04}", [draft], expected=0, at=datetime(2026, 1, 1, tzinfo=UTC))
+        store_with_names.append(Batch(f"session/talk-{number:04}", [draft], 0), at=datetime(2026, 1, 1, tzinfo=UTC))
     return store_with_names
 
 

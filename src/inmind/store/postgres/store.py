@@ -19,7 +19,7 @@ from typing import Any, cast
 import psycopg
 
 from inmind.core.encoding import from_microseconds, to_json, to_microseconds
-from inmind.core.events.base import Draft, Event
+from inmind.core.events.base import Event
 from inmind.core.stream_names import owner_from_first_event
 from inmind.errors import Conflict, KeyReused, ReadOnly
 from inmind.store.postgres.connection import Connection, Cursor
@@ -65,29 +65,21 @@ class PostgresStore(SqlStore):
         return self.database.read_only_reason
 
     def append(
-        self,
-        stream: str,
-        drafts: Sequence[Draft],
-        *,
-        expected: int,
-        at: datetime,
-        key: Key | None = None,
-        companion: Batch | None = None,
+        self, batch: Batch, *, at: datetime, key: Key | None = None, companion: Batch | None = None
     ) -> AppendResult:
         stamp = to_microseconds(at)
-        if key is None and companion is None and expected > 0 and len(drafts) == 1:
-            ((_, _, kind, origin, trust, _, sources, body),) = batch_rows(Batch(stream, drafts, expected), stamp)
-            values = [len(MIGRATIONS), stream, expected, stamp, kind, origin, trust, sources, body]
+        if key is None and companion is None and batch.expected > 0 and len(batch.drafts) == 1:
+            ((_, _, kind, origin, trust, _, sources, body),) = batch_rows(batch, stamp)
+            values = [len(MIGRATIONS), batch.stream, batch.expected, stamp, kind, origin, trust, sources, body]
             if self.database.write(lambda connection: connection.execute(self._sql("append_one"), values).get):
-                return AppendResult(first=expected + 1, last=expected + 1, at=from_microseconds(stamp), repeated=False)
-        name, owner, version, events = _batch_values(Batch(stream, drafts, expected), stamp)
-        values = [len(MIGRATIONS), name, owner, version, stamp, key and key.value, key and key.request, events]
+                return batch.result(from_microseconds(stamp))
+        stream, owner, expected, events = _batch_values(batch, stamp)
+        values = [len(MIGRATIONS), stream, owner, expected, stamp, key and key.value, key and key.request, events]
         if companion is None:
             row = self._run_append("append", values, retryable=key is not None)
         else:
-            row = self._run_append(
-                "append_with_companion", [*values, *_batch_values(companion, stamp)], retryable=key is not None
-            )
+            values += _batch_values(companion, stamp)
+            row = self._run_append("append_with_companion", values, retryable=key is not None)
         repeated, request, first, last, then = row
         if repeated and key is not None and request != key.request:
             raise KeyReused(key=key.caller_key)

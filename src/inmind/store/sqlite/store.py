@@ -22,7 +22,7 @@ from typing import Any, cast
 import apsw
 
 from inmind.core.encoding import from_microseconds, to_json, to_microseconds
-from inmind.core.events.base import Draft, Event
+from inmind.core.events.base import Event
 from inmind.core.fork import SqliteConnectionOwner
 from inmind.core.stream_names import owner_from_first_event
 from inmind.errors import (
@@ -87,36 +87,30 @@ class SqliteStore(SqliteConnectionOwner, SqlStore):
     # -- the Store protocol --------------------------------------------------------------------------------
 
     def append(
-        self,
-        stream: str,
-        drafts: Sequence[Draft],
-        *,
-        expected: int,
-        at: datetime,
-        key: Key | None = None,
-        companion: Batch | None = None,
+        self, batch: Batch, *, at: datetime, key: Key | None = None, companion: Batch | None = None
     ) -> AppendResult:
         stamp = to_microseconds(at)
-        last = expected + len(drafts)
-        batches = [Batch(stream, drafts, expected), *([companion] if companion else [])]
-        rows = [batch_rows(batch, stamp) for batch in batches]
+        batches = [batch, *([companion] if companion else [])]
+        rows = [batch_rows(one, stamp) for one in batches]
+        result = batch.result(from_microseconds(stamp))
         with self._write_transaction() as connection:
-            if key and (earlier := self.receipt(stream, key)):
+            if key and (earlier := self.receipt(batch.stream, key)):
                 return earlier
-            for batch, new_rows in zip(batches, rows, strict=True):
-                actual = self.version(batch.stream)
-                if actual != batch.expected:
-                    raise Conflict(stream=batch.stream, expected=batch.expected, actual=actual)
+            for one, new_rows in zip(batches, rows, strict=True):
+                actual = self.version(one.stream)
+                if actual != one.expected:
+                    raise Conflict(stream=one.stream, expected=one.expected, actual=actual)
                 if actual:
-                    number = connection.execute(_sql("stream_id"), (batch.stream,)).get
+                    number = connection.execute(_sql("stream_id"), (one.stream,)).get
                 else:
-                    owner = owner_from_first_event(batch.stream, batch.drafts[0].payload) if new_rows else None
-                    number = connection.execute(_sql("add_stream"), (batch.stream, owner)).get
+                    owner = owner_from_first_event(one.stream, one.drafts[0].payload) if new_rows else None
+                    number = connection.execute(_sql("add_stream"), (one.stream, owner)).get
                 for row in new_rows:
                     connection.execute(_sql("add_event"), (number, *row))
-                if key and batch.stream == stream:
-                    connection.execute(_sql("add_key"), (number, key.value, key.request, expected + 1, last, stamp))
-        return AppendResult(first=expected + 1, last=last, at=from_microseconds(stamp))
+                if key and one is batch:
+                    values = (number, key.value, key.request, result.first, result.last, stamp)
+                    connection.execute(_sql("add_key"), values)
+        return result
 
     def consistent_read(self) -> contextlib.AbstractContextManager[None]:
         """Do nothing: reads up to a position are consistent without a transaction."""

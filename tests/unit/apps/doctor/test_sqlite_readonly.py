@@ -11,6 +11,7 @@ import pytest
 from inmind.apps.doctor.sqlite_readonly import MAX_ATTEMPTS, ReadMode, ReadOnlyStore, read_undisturbed
 from inmind.core.events.base import Draft, Origin
 from inmind.core.events.crystals import NoteAdded
+from inmind.store.protocol import Batch
 from inmind.store.sqlite.store import SqliteStore
 
 STREAM = "resource/ada"
@@ -23,7 +24,7 @@ def path(tmp_path: Path) -> Path:
 
 def append_note(store: SqliteStore) -> None:
     draft = Draft(payload=NoteAdded(text="news"), origin=Origin.USER)
-    store.append(STREAM, [draft], expected=store.version(STREAM), at=datetime.now(UTC))
+    store.append(Batch(STREAM, [draft], store.version(STREAM)), at=datetime.now(UTC))
 
 
 @pytest.mark.spec("J2")
