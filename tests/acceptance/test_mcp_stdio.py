@@ -8,6 +8,7 @@ import signal
 import subprocess
 import threading
 import time
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -295,7 +296,15 @@ def test_without_the_mcp_extra_the_error_names_the_package(home: Path, monkeypat
 @given(st.lists(st.binary(max_size=20).map(lambda line: line.replace(b"\n", b""))), st.integers(1, 7))
 def test_lines_are_split_the_same_for_any_chunk_size(lines: list[bytes], size: int) -> None:
     sent = b"".join(line + b"\n" for line in lines)
-    assert list(split_lines(iter([sent[at : at + size] for at in range(0, len(sent), size)]))) == lines
+
+    async def chunks() -> AsyncIterator[bytes]:
+        for at in range(0, len(sent), size):
+            yield sent[at : at + size]
+
+    async def split() -> list[bytes]:
+        return [line async for line in split_lines(chunks())]
+
+    assert asyncio.run(split()) == lines
 
 
 NAME = {"name": "raw", "version": "1"}

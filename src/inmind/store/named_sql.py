@@ -1,4 +1,7 @@
-"""Loading of SQL files that hold named queries. Those of PostgreSQL are in the folder `sql/postgres`."""
+"""Loading of SQL files that hold named queries.
+
+Those of PostgreSQL are in the folder `sql/postgres`.
+"""
 
 from __future__ import annotations
 

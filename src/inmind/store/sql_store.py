@@ -1,4 +1,4 @@
-"""The part of a Store that is the same in SQLite and PostgreSQL: reads, and writes of one statement.
+"""Reads, and writes of one statement, that are the same in SQLite and PostgreSQL.
 
 Both databases answer the same named statements with the same columns (`sql/shared.sql`, `sql/queries.sql`,
 `sql/postgres/queries.sql`). How a statement runs, and how events are appended, is up to the subclass.
@@ -35,7 +35,10 @@ class SqlStore(ABC):
 
     @abstractmethod
     def _write(self, statement: str, *values: object, retryable: bool = True) -> list[tuple[Any, ...]]:
-        """Run a statement in a transaction. `retryable`: running it twice has the same effect as once."""
+        """Run a statement in a transaction.
+
+        `retryable`: running it twice has the same effect as once.
+        """
 
     @abstractmethod
     def _array(self, values: Sequence[str]) -> object:

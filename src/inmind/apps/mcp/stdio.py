@@ -1,9 +1,8 @@
 """MCP over stdin and stdout, for a client that started this process.
 
-Stdout carries only the protocol: other prints go to stderr. Lines are read in a daemon thread, because a read from a
-pipe cannot be cancelled and the server must be able to stop while stdin is open. Every line gets an answer, even an
-invalid one: otherwise the client would wait forever. A disconnected client is no error; its last request is still
-executed.
+Stdout carries only the protocol: other prints go to stderr. The SDK's own transport is not used (ADR 0071): it reads in
+a thread that cannot be stopped while stdin is open, does not answer an invalid line, on which the client would wait
+forever, and has no limits. A disconnected client is no error; its last request is still executed.
 """
 
 from __future__ import annotations
@@ -12,19 +11,16 @@ import fcntl
 import json
 import os
 import re
-import select
 import sys
 import termios
-import threading
 from array import array
-from collections.abc import Awaitable, Callable, Generator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator
 from contextlib import contextmanager, suppress
 from typing import Any
 
 import anyio
 import anyio.to_thread
 from anyio.abc import ObjectSendStream
-from anyio.from_thread import BlockingPortal
 from mcp.server import Server
 from mcp.shared.message import SessionMessage
 from mcp_types import (
@@ -62,20 +58,17 @@ _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s"{}\[\]:,]+')
 async def serve_stdio(server: Server[Any], wait_for_shutdown: Callable[[], Awaitable[None]]) -> None:
     """Serve until the client closes stdin, disconnects, or the server shuts down."""
     with _redirect_to_stderr(sys.stdout.fileno()) as stdout:
-        async with BlockingPortal() as portal, anyio.create_task_group() as group:
-            pending = _PendingRequests()
-            output = _OutputWriter(stdout, pending)
-            input = _InputReader(portal, output, pending)
-            output.on_disconnect = input.close
+        stream = _StdioStream(sys.stdin.fileno(), stdout)
 
-            async def stop() -> None:
-                await wait_for_shutdown()
-                await input.drain()
+        async def stop() -> None:
+            await wait_for_shutdown()
+            await stream.drain()
 
+        async with anyio.create_task_group() as group:
+            group.start_soon(stream.read)
             group.start_soon(stop)
-            await server.run(input.messages, output, server.create_initialization_options())
+            await server.run(stream.messages, stream, server.create_initialization_options())
             group.cancel_scope.cancel()
-            await portal.stop(cancel_remaining=True)
 
 
 class InvalidMessage(Exception):
@@ -115,13 +108,13 @@ def find_id(line: bytes) -> RequestId | None:
     return request_id
 
 
-def split_lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
+async def split_lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """Split chunks into lines.
 
     Lines are cut at MAX_MESSAGE_BYTES + 1 bytes, which marks them as too long.
     """
     line = b""
-    for chunk in chunks:
+    async for chunk in chunks:
         first, *others = chunk.split(b"\n")
         line = (line + first)[: MAX_MESSAGE_BYTES + 1]
         for other in others:
@@ -131,130 +124,100 @@ def split_lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
         yield line
 
 
-class _PendingRequests:
-    """Sizes of the unanswered requests."""
+class _StdioStream(ObjectSendStream[SessionMessage]):
+    """Messages of the client, and the stream of messages to it."""
 
-    def __init__(self) -> None:
-        self._sizes: dict[RequestId, int] = {}
-        self._freed = anyio.Event()
-
-    async def reserve(self, id: RequestId, size: int) -> None:
-        weight = max(size, MIN_REQUEST_BYTES)
-        while self._sizes and sum(self._sizes.values()) + weight > MAX_PENDING_BYTES:
-            self._freed = anyio.Event()
-            await self._freed.wait()
-        self._sizes[id] = weight
-
-    def release(self, id: object) -> None:
-        if isinstance(id, int | str):
-            self._sizes.pop(id, None)
-            self._freed.set()
-
-
-class _InputClosed(Exception):
-    """Input after the shutdown is ignored, even the rest of a line."""
-
-
-class _InputReader:
-    """Reads messages from stdin until it ends or the server stops."""
-
-    def __init__(self, portal: BlockingPortal, output: _OutputWriter, pending: _PendingRequests) -> None:
-        self._portal, self._output, self._pending = portal, output, pending
-        self._is_waiting = False
-        """All available input was read; the next read would block."""
-        self._remaining: int | None = None
-        """Bytes that were in the pipe at shutdown and are not read yet."""
+    def __init__(self, input: int, output: int) -> None:
+        self._input, self._output = input, output
         self._send, self.messages = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-        threading.Thread(target=self._read, args=(sys.stdin.fileno(),), name="inmind-stdin", daemon=True).start()
+        self._reading, self._writing = anyio.CancelScope(), anyio.Lock()
+        self._is_waiting = False
+        """All available input was read and handled."""
+        self._remaining: int | None = None
+        """Bytes that were in the pipe at shutdown and are not handled yet."""
+        self._pending: dict[RequestId, int] = {}
+        """Sizes of the unanswered requests."""
+        self._freed = anyio.Event()
+        self._disconnected = False
+
+    async def read(self) -> None:
+        """Forward messages until stdin ends, the client disconnects, or the server stops."""
+        with self._send, self._reading:
+            async for line in split_lines(self._chunks()):
+                if line and not line.isspace():
+                    await self._handle_line(line)
 
     async def drain(self) -> None:
         """Stop reading after what the client has already sent; that is still answered."""
-        self._remaining = _bytes_available(sys.stdin.fileno())
+        self._remaining = _bytes_available(self._input)
         with anyio.move_on_after(DRAIN_SECONDS):
-            while not self._is_waiting:
+            while not self._is_waiting or self._remaining > 0:
                 await anyio.sleep(0.01)
-        self.close()
-
-    def close(self) -> None:
-        self._send.close()
-
-    def _chunks(self, descriptor: int) -> Iterator[bytes]:
-        while (remaining := self._remaining) is None or remaining > 0:
-            self._is_waiting = not select.select([descriptor], [], [], 0)[0]
-            chunk = os.read(descriptor, _CHUNK_BYTES)
-            self._is_waiting = False
-            if not chunk:
-                return
-            if remaining is not None:
-                self._remaining = remaining - len(chunk)
-            yield chunk
-        self._is_waiting = True
-        raise _InputClosed
-
-    def _read(self, descriptor: int) -> None:
-        try:
-            for line in split_lines(self._chunks(descriptor)):
-                if line and not line.isspace():
-                    self._handle_line(line)
-            self._portal.call(self._send.aclose)
-        except (_InputClosed, RuntimeError, OSError, anyio.ClosedResourceError, anyio.BrokenResourceError):
-            return  # the server has stopped
-
-    def _handle_line(self, line: bytes) -> None:
-        try:
-            message = parse_message(line)
-        except InvalidMessage as invalid:
-            with suppress(OSError):
-                print(f"inmind: invalid message: {invalid}", file=sys.stderr, flush=True)
-            error = ErrorData(code=invalid.code, message=str(invalid))
-            self._portal.call(self._output.send, _error_message(invalid.id, error))
-        else:
-            self._portal.call(self._forward, message, len(line))
-
-    async def _forward(self, message: JSONRPCMessage, size: int) -> None:
-        if isinstance(message, JSONRPCRequest):
-            await self._pending.reserve(message.id, size)
-        elif isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
-            self._pending.release((message.params or {}).get("requestId"))  # a cancelled request gets no answer
-        await self._send.send(SessionMessage(message))
-
-
-class _OutputWriter(ObjectSendStream[SessionMessage]):
-    """Writes messages to stdout, one per line.
-
-    A started answer is completed even during shutdown.
-    """
-
-    on_disconnect: Callable[[], None]
-
-    def __init__(self, descriptor: int, pending: _PendingRequests) -> None:
-        self._descriptor, self._pending = descriptor, pending
-        self._writing = anyio.Lock()
-        self._disconnected = False
+        self._reading.cancel()
 
     async def send(self, item: SessionMessage) -> None:
+        """Write a message. A started answer is completed even during shutdown."""
         message = item.message
         line = message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
         with anyio.CancelScope(shield=True):
             async with self._writing:
                 await anyio.to_thread.run_sync(self._write, line)
         if isinstance(message, JSONRPCResponse | JSONRPCError):
-            self._pending.release(message.id)
+            self._release(message.id)
         if self._disconnected:
-            self.on_disconnect()
+            self._reading.cancel()
 
-    def _write(self, line: bytes) -> None:
-        try:
-            while line and not self._disconnected:
-                line = line[os.write(self._descriptor, line) :]
-        except OSError:
-            self._disconnected = True
+    async def aclose(self) -> None:
+        """No-op: stdout is not closed here."""
 
     async def send_eof(self) -> None:
         """No-op: stdout is not closed here."""
 
-    async def aclose(self) -> None:
-        """No-op: stdout is not closed here."""
+    async def _chunks(self) -> AsyncIterator[bytes]:
+        while True:
+            self._is_waiting = True
+            if self._remaining is not None and self._remaining <= 0:
+                await anyio.sleep_forever()  # until `drain` stops this
+            with suppress(PermissionError):  # not a pipe: a file can always be read
+                await anyio.wait_readable(self._input)
+            self._is_waiting = False
+            chunk = os.read(self._input, _CHUNK_BYTES)
+            if not chunk:
+                return
+            yield chunk
+            if self._remaining is not None:
+                self._remaining -= len(chunk)
+
+    async def _handle_line(self, line: bytes) -> None:
+        try:
+            message = parse_message(line)
+        except InvalidMessage as invalid:
+            with suppress(OSError):
+                print(f"inmind: invalid message: {invalid}", file=sys.stderr, flush=True)
+            error = ErrorData(code=invalid.code, message=str(invalid))
+            await self.send(SessionMessage(JSONRPCError(jsonrpc="2.0", id=invalid.id, error=error)))
+            return
+        if isinstance(message, JSONRPCRequest):
+            weight = max(len(line), MIN_REQUEST_BYTES)
+            while self._pending and sum(self._pending.values()) + weight > MAX_PENDING_BYTES:
+                self._freed = anyio.Event()
+                await self._freed.wait()
+            self._pending[message.id] = weight
+        elif isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
+            self._release((message.params or {}).get("requestId"))  # a cancelled request gets no answer
+        await self._send.send(SessionMessage(message))
+
+    def _release(self, id: object) -> None:
+        if isinstance(id, int | str):
+            self._pending.pop(id, None)
+            self._freed.set()
+
+    def _write(self, line: bytes) -> None:
+        try:
+            while line and not self._disconnected:
+                line = line[os.write(self._output, line) :]
+        except OSError:
+            self._disconnected = True
 
 
 @contextmanager
@@ -281,10 +244,6 @@ def _bytes_available(pipe: int) -> int:
     with suppress(OSError):  # not a pipe: a file has reached its end by now
         fcntl.ioctl(pipe, termios.FIONREAD, count)
     return count[0]
-
-
-def _error_message(id: RequestId | None, error: ErrorData) -> SessionMessage:
-    return SessionMessage(JSONRPCError(jsonrpc="2.0", id=id, error=error))
 
 
 def _parse_id(value: str) -> RequestId | None:
