@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
+from functools import reduce
 from typing import Any
 
 from inmind.core.frozen import frozen
@@ -28,13 +29,8 @@ from inmind.integrations.wrap.request_merge import (
     adapt_responses_request,
     relax_tool_choice,
 )
-from inmind.integrations.wrap.visible import (
-    AnthropicVisibleReply,
-    OpenAIVisibleReply,
-    ResponsesVisibleReply,
-    VisibleReply,
-)
-from inmind.integrations.wrap.visible.base import IsHidden
+from inmind.integrations.wrap.visible import AnthropicVisibleReply, IsHidden, ResponsesVisibleReply, VisibleReply
+from inmind.integrations.wrap.visible_chat import OpenAIVisibleReply
 from inmind.prompt.ingest import PrepareInput, tool_names
 from inmind.session.session import Session
 from inmind.session.tools.registry import adds_tools, route_call
@@ -54,8 +50,8 @@ class ApiEndpoint:
     format: str
     messages: str = "messages"
     system: str = ""
-    output_format: Callable[[Mapping[str, Any]], Any]
-    """Returns the output format that the host asks for."""
+    output_format: tuple[str, ...]
+    """Path of the argument with the output format that the host asks for."""
     visible_reply: Callable[[IsHidden, Any], VisibleReply]
     adapt_request: Callable[[Body, Mapping[str, Any]], Body]
     """Combines the request to send with the host's arguments, as the provider accepts them."""
@@ -68,7 +64,7 @@ class ApiEndpoint:
 ENDPOINTS = {
     "/chat/completions": ApiEndpoint(
         format="openai",
-        output_format=lambda body: body.get("response_format"),
+        output_format=("response_format",),
         visible_reply=OpenAIVisibleReply,
         adapt_request=adapt_chat_request,
         allowed_values={"n": (1, "1: a conversation continues from one reply")},
@@ -77,7 +73,7 @@ ENDPOINTS = {
         format="responses",
         messages="input",
         system="instructions",
-        output_format=lambda body: peek(body.get("text"), "format"),
+        output_format=("text", "format"),
         visible_reply=ResponsesVisibleReply,
         adapt_request=adapt_responses_request,
         allowed_values={"background": (False, "False: memory records the reply as it arrives")},
@@ -86,7 +82,7 @@ ENDPOINTS = {
     "/messages": ApiEndpoint(
         format="anthropic",
         system="system",
-        output_format=lambda body: peek(body.get("output_config"), "format"),
+        output_format=("output_config", "format"),
         visible_reply=AnthropicVisibleReply,
         adapt_request=adapt_anthropic_request,
         allowed_values={
@@ -108,7 +104,7 @@ class CallLoop:
         session: Session,
         rounds: HiddenRounds,
         endpoint: ApiEndpoint,
-        body: Mapping[str, Any],
+        body: dict[str, Any],
         parse: Callable[[Any], Any] | None = None,
     ) -> None:
         for name, (allowed, expected) in endpoint.allowed_values.items():
@@ -127,11 +123,13 @@ class CallLoop:
         self._thread = _thread_id(endpoint, body)
         if self._thread is not None and self._messages is None:
             self._messages = []
-        self._router = _CallRouter()
+        self._host_tools: Sequence[Wire] | None = None
+        self._prompt_tools: Sequence[Wire] = ()
+        self._conversation = Conversation()
         self._visible = endpoint.visible_reply(self._is_hidden, None)
         self._round_count = 0
         self._call: int | None = None
-        self._has_output_format = peek(endpoint.output_format(body), "type") in _JSON_FORMATS
+        self._has_output_format = peek(reduce(peek, endpoint.output_format, body), "type") in _JSON_FORMATS
         self._shows_last_round_only = False
         self._held: list[Any] = []
         self._chunks: list[Any] = []
@@ -156,10 +154,11 @@ class CallLoop:
             self._messages, system=self._system, tools=self._tools, format=self._format.name, thread=self._thread
         )
         self._call = prompt.call
-        self._router = self._router_for(prompt.tools or ())
+        self._prompt_tools, self._conversation = prompt.tools or (), self._session.state.conversation
+        self._host_tools = self._tools_of_host()
         # Formatted output is meant for a parser, so only the last round may be shown. Whether a round is the last is
         # known only when it is over.
-        self._shows_last_round_only = self._has_output_format and self._router.may_hide()
+        self._shows_last_round_only = self._has_output_format and self._may_hide()
         host_arguments = {"messages": self._messages, "system": self._system, "tools": self._tools}
         body = self._endpoint.adapt_request(
             {**self._other_arguments, **prompt.request}, {**self._other_arguments, **host_arguments}
@@ -248,48 +247,28 @@ class CallLoop:
             self._visible.next_round()
 
     def _is_hidden(self, name: str) -> bool:
-        return self._router.is_hidden(name)
-
-    def _router_for(self, prompt_tools: Sequence[Wire]) -> _CallRouter:
-        """A router for the prompt just prepared.
-
-        If the host passes neither messages nor tools, the session's tools are used.
-        """
-        state = self._session.state
-        tools = state.prompt.tools if self._messages is None and self._tools is None else self._tools
-        host_tools = None if tools is None else [to_plain(tool, "tools") for tool in tools]
-        return _CallRouter(
-            host_tools=host_tools,
-            prompt_tools=prompt_tools,
-            conversation=state.conversation,
+        """True if the host does not see calls of a tool: it is of memory, or unknown."""
+        route = route_call(
+            name,
+            self._host_tools,
+            self._tools_added,
+            layer_tools=self._prompt_tools,
             memory_tools=self._session.memory_tools,
         )
+        return route != "host"
 
-
-@frozen(kw_only=True)
-class _CallRouter:
-    """Decides which calls are hidden from the host: those of memory tools and of unknown tools."""
-
-    host_tools: Sequence[Wire] | None = None
-    prompt_tools: Sequence[Wire] = ()
-    """All tools of the prompt, of the host and of memory."""
-    conversation: Conversation = field(default_factory=Conversation)
-    memory_tools: bool = True
-
-    def is_hidden(self, name: str) -> bool:
-        return (
-            route_call(
-                name, self.host_tools, self._tools_added, layer_tools=self.prompt_tools, memory_tools=self.memory_tools
-            )
-            != "host"
-        )
-
-    def may_hide(self) -> bool:
+    def _may_hide(self) -> bool:
         """True if any call could be hidden, of a tool in the prompt or of an unknown tool."""
-        return bool(self.prompt_tools) and any(map(self.is_hidden, [*tool_names(self.prompt_tools), "no tool"]))
+        return bool(self._prompt_tools) and any(map(self._is_hidden, [*tool_names(self._prompt_tools), "no tool"]))
 
     def _tools_added(self) -> bool:
-        return adds_tools(FORMATS[entry.format].read(entry.wire) for entry in self.conversation)
+        return adds_tools(FORMATS[entry.format].read(entry.wire) for entry in self._conversation)
+
+    def _tools_of_host(self) -> list[Wire] | None:
+        """The host's tools; those of the session if the host passes neither messages nor tools."""
+        is_unset = self._messages is None and self._tools is None
+        tools = self._session.state.prompt.tools if is_unset else self._tools
+        return None if tools is None else [to_plain(tool, "tools") for tool in tools]
 
 
 def _needs_host(wires: Sequence[Wire], fmt: Format) -> bool:

@@ -14,12 +14,10 @@ from inmind.core.messages.cache_control import (
     replace_own_marks,
 )
 from inmind.core.messages.model import Wire, without_id
+from inmind.core.messages.responses import SELF_CONTAINED
 from inmind.prompt.ingest import tool_names
 
 Body = dict[str, Any]
-
-# Items that are complete without their id. Others are references to stored items.
-_SELF_CONTAINED = ("message", "function_call", "custom_tool_call")
 
 
 def adapt_chat_request(body: Body, host_arguments: Mapping[str, Any]) -> Body:
@@ -109,7 +107,7 @@ def _is_reference(item: Wire) -> bool:
 
 def _without_stored_id(item: Wire) -> Wire:
     kind = item.get("type") or ("message" if item.get("role") else None)
-    return without_id(item) if kind in _SELF_CONTAINED else item
+    return without_id(item) if kind in SELF_CONTAINED else item
 
 
 def _replace_marks(messages: Sequence[Wire], mark: OwnCacheMark | None) -> list[Wire]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from inmind.core.messages.format import peek
 from inmind.core.messages.replies import belongs_to_entry, is_repeated
-from inmind.integrations.wrap.visible.base import IsHidden, add_usage, with_fields
+from inmind.integrations.wrap.visible import IsHidden, VisibleReply, add_usage, with_fields
 
 GAP = "\n\n"
 
@@ -48,23 +48,17 @@ class _PartialCall:
         self.names += filter(None, [_name(piece)])
 
 
-class OpenAIVisibleReply:
+class OpenAIVisibleReply(VisibleReply):
     def __init__(self, hidden: IsHidden, earlier_usage: Any = None) -> None:
-        self._hidden = hidden
-        self.usage = self._earlier_usage = earlier_usage
-        self._id: Any = None
+        super().__init__(hidden, earlier_usage)
         self._earlier_choice: Any = None
         self._choice: Any = None
         self._calls: list[_PartialCall] = []
         self._visible_call_count = 0
-        self._has_started, self._is_later_round = False, False
+        self._has_started = False
         self._text_lengths: Counter[str] = Counter()
         self._gap_fields: set[str] = set()
         self._citation_offset = 0
-        self._final_chunks: list[Any] = []
-
-    def is_failure(self, reply: Any) -> bool:  # noqa: ARG002 -- the client raises failures
-        return False
 
     def complete_reply(self, reply: Any) -> Any:
         self._id = self._id or peek(reply, "id")
@@ -110,14 +104,15 @@ class OpenAIVisibleReply:
         ]
 
     def next_round(self) -> None:
-        self._earlier_usage, self._earlier_choice = self.usage, self._choice
-        self._calls, self._final_chunks, self._is_later_round = [], [], True
+        super().next_round()
+        self._calls, self._earlier_choice = [], self._choice
         self._gap_fields = set(self._text_lengths)
         self._citation_offset = self._text_lengths["content"] + len(GAP) if "content" in self._text_lengths else 0
 
-    def end(self) -> list[Any]:
+    def _final_chunk(self, chunk: Any) -> Any:
+        choices = peek(chunk, "choices")
         calls = any(call.index is not None for call in self._calls)
-        return [_with_choice(chunk, calls=calls) for chunk in self._final_chunks]
+        return with_fields(chunk, choices=[_with_finish_reason(choices[0], calls=calls)]) if choices else chunk
 
     def _visible(self, delta: Any, *, ends: bool) -> list[Any]:
         """Deltas that the host may see now.
@@ -171,9 +166,9 @@ class OpenAIVisibleReply:
         call.index, self._visible_call_count = self._visible_call_count, self._visible_call_count + 1
         return [with_fields(piece, index=call.index) for piece in waiting]
 
-    def _is_hidden(self, call: Any) -> bool:
+    def _is_hidden(self, item: Any) -> bool:
         """True if a call is hidden. A custom call is always the host's."""
-        return bool(peek(call, "function")) and self._hidden(_name(call))
+        return bool(peek(item, "function")) and self._hidden(_name(item))
 
     def _call_of(self, delta: Any) -> _PartialCall:
         call = next((call for call in reversed(self._calls) if belongs_to_entry(delta, call.first)), None)
@@ -232,11 +227,6 @@ def _move_citation(citation: Any, by: int) -> Any:
     ends = {end: peek(place, end) for end in ("start_index", "end_index")}
     moved = with_fields(place, **{end: at + by for end, at in ends.items() if isinstance(at, int)})
     return with_fields(citation, url_citation=moved)
-
-
-def _with_choice(chunk: Any, *, calls: bool) -> Any:
-    choices = peek(chunk, "choices")
-    return with_fields(chunk, choices=[_with_finish_reason(choices[0], calls=calls)]) if choices else chunk
 
 
 def _with_finish_reason(choice: Any, *, calls: bool) -> Any:
