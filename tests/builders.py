@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from inmind import Memory
+from inmind.core.encoding import decode, to_json
 from inmind.core.events.base import Event, EventPayload, Origin, Trust
 from inmind.core.events.entities import EntitiesSeen, EntitySighting
 from inmind.core.events.prompt import AnchoredBlock
@@ -78,6 +80,14 @@ def turns(number: int, words: int = 10) -> list[dict[str, Any]]:
     for turn in range(number):
         messages += [user(f"question {turn} " + "word " * words), assistant(f"answer {turn} " + "word " * words)]
     return [*messages, user("and now")]
+
+
+V = TypeVar("V")
+
+
+def through_json(value: V) -> V:
+    """The same value, written as JSON and read back, as in a snapshot."""
+    return decode(type(value), json.loads(to_json(value)))
 
 
 def an_event(payload: EventPayload, seq: int = 1, *, starts_batch: bool = True) -> Event:

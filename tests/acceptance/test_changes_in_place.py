@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from builders import a_block, a_call, a_result, an_event, assistant, turns, user
+from builders import a_block, a_call, a_result, an_event, assistant, through_json, turns, user
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -118,7 +118,7 @@ def test_changes_that_an_older_version_sent_at_the_end_are_replaced_by_changes_i
     assert (old.tail, old.new_blocks, old.changes) == ("overview:\n+ - sec-2", (a_block("b", "notes"),), ())
     new = old.apply(an_event(TailChanged("overview:\n+ - sec-2", place=3, view_digest="d")), message_count=1)
     assert (new.tail, new.new_blocks, [one.place for one in new.changes]) == ("", (), [3])
-    stored = PromptState.thaw(json.loads(json.dumps(new.freeze())))
+    stored = through_json(new)
     assert (stored.changes, stored.known_blocks) == (new.changes, new.known_blocks)
 
 

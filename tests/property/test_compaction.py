@@ -25,6 +25,7 @@ from provider_rules import faults
 from strategies import WIRES
 
 from inmind import CompressionPolicy, Memory, Prompt
+from inmind.core.encoding import to_json
 from inmind.core.events.session import MessageAdded
 from inmind.core.json import is_list, is_object
 from inmind.core.messages import FORMATS
@@ -284,8 +285,8 @@ class AnyCompaction(RuleBasedStateMachine):
     def sent_messages_follow_from_conversation_and_compactions(self) -> None:
         history = self.session.state.history
         messages = [event for event in self.session.events() if isinstance(event.payload, MessageAdded)]
-        frozen = json.loads(json.dumps(history.freeze()))
-        assert list(History.thaw(frozen, messages, "session/s").sent) == list(history.sent)
+        frozen = json.loads(to_json(history.freeze()))
+        assert list(History.thaw(frozen, messages).sent) == list(history.sent)
 
     @invariant()
     def requests_are_valid_for_every_provider(self) -> None:

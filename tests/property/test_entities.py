@@ -8,11 +8,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from builders import WHEN, an_event
+from builders import WHEN, an_event, through_json
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import entity_sightings, json_values
 
+from inmind.core.encoding import to_json
 from inmind.core.events.base import Event, EventPayload, Origin, Trust
 from inmind.core.events.entities import EntitiesRestored, EntitiesSeen, EntityPinned, EntitySighting
 from inmind.core.events.session import ToolObserved
@@ -133,7 +134,7 @@ def test_the_window_keeps_its_invariants(payloads: list[EventPayload], limit: in
         for listing in entities.listings:
             assert len(set(listing.keys)) == len(listing.keys) > 1
             assert all(id in entities.ids for _, id in listing.keys)
-        assert Entities.thaw(json.loads(json.dumps(entities.freeze()))) == entities
+        assert through_json(entities) == entities
 
 
 @pytest.mark.spec("B7")
@@ -170,14 +171,14 @@ def test_folding_again_from_any_state_gives_the_same_result(batches: list[list[E
     states = [Entities()]
     for seq, batch in enumerate(batches, start=1):
         states.append(states[-1].apply(event(EntitiesSeen(tuple(batch)), seq)))
-    frozen = [state.freeze() for state in states]
+    frozen = [to_json(state) for state in states]
     start = min(at, len(batches))
     states[start].apply(event(EntitiesSeen((EntitySighting("page", "elsewhere"),)), 99))
     again = states[start]
     for seq, batch in list(enumerate(batches, start=1))[start:]:
         again = again.apply(event(EntitiesSeen(tuple(batch)), seq))
     assert again == states[-1]
-    assert [state.freeze() for state in states] == frozen
+    assert [to_json(state) for state in states] == frozen
 
 
 @pytest.mark.spec("B2")

@@ -11,7 +11,7 @@ from random import Random
 from typing import Annotated, Any, Literal, TypeVar, Union, cast
 
 import pytest
-from builders import an_event
+from builders import an_event, through_json
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from pydantic import ConfigDict, Field, create_model
@@ -587,13 +587,13 @@ def test_folding_from_a_snapshot_equals_folding_all_events(
     events = [replace(an_event(payload, seq), trust=trust) for seq, (payload, trust) in enumerate(payloads, start=1)]
     for event in events:
         states.append(states[-1].apply(event))
-    frozen = [json.dumps(state.freeze()) for state in states]
+    frozen = [to_json(state) for state in states]
     start = min(at_event, len(events))
-    again = Scratchpads.thaw(json.loads(frozen[start]), "session/s")
+    again = through_json(states[start])
     for event in events[start:]:
         again = again.apply(replace(event, payload=decode_payload(event.kind, encode_payload(event.payload))))
     assert again == states[-1]
-    assert [json.dumps(state.freeze()) for state in states] == frozen
+    assert [to_json(state) for state in states] == frozen
 
 
 # -- the block ---------------------------------------------------------------------------------------------

@@ -1,18 +1,34 @@
-"""JSON text, digests and timestamps: how values are written and compared."""
+"""Values as JSON and back, digests and timestamps.
+
+Encoding needs no annotations: dataclasses become objects, named tuples and sets become lists. `decode` builds values of
+the declared types again, by the annotations of their class. The journal, snapshots and bundles are all read by it, so a
+new field needs no code here.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from enum import Enum
 from functools import cache
 from hashlib import blake2b
-from typing import Any, TypeVar
+from itertools import chain, repeat
+from types import UnionType
+from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from inmind.core.events.wire_names import STORED_NAMES
+from inmind.core.json import check_json, is_list, is_object
+from inmind.core.persistent_map import PersistentMap
+from inmind.errors import InvalidInput
 
 V = TypeVar("V")
+
+MAX_NUMBER = 2**62
+"""Larger than any number in a journal."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def to_json(value: object) -> str:
@@ -37,44 +53,6 @@ def digest_of(value: object) -> str:
     return digest(_SORTED.encode(value))
 
 
-def encode_fields(value: object) -> dict[str, Any]:
-    """The fields of a dataclass that differ from their defaults, under their stored names."""
-    fields = ((stored, getattr(value, name), default) for name, stored, default in _fields_of(type(value)))
-    return {stored: value for stored, value, default in fields if default is dataclasses.MISSING or value != default}
-
-
-def decode_fields(kind: type[V], stored: Mapping[str, Any]) -> V:
-    """A dataclass from its fields under their stored names."""
-    if not isinstance(stored, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] -- JSON from a row
-        raise TypeError(f"expected an object, got {type(stored).__name__}")
-    names = _names_in_code(kind)
-    return kind(**({names.get(key, key): value for key, value in stored.items()} if names else stored))
-
-
-@cache
-def _fields_of(kind: type[Any]) -> tuple[tuple[str, str, Any], ...]:
-    stored = STORED_NAMES.get(kind.__name__, {})
-    return tuple((field.name, stored.get(field.name, field.name), field.default) for field in dataclasses.fields(kind))
-
-
-@cache
-def _names_in_code(kind: type[Any]) -> dict[str, str]:
-    return {stored: name for name, stored in STORED_NAMES.get(kind.__name__, {}).items()}
-
-
-def encode_nested(value: object) -> object:
-    """A nested dataclass or mapping as a JSON value. TypeError for anything else."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return encode_fields(value)
-    if isinstance(value, Mapping):
-        return dict(value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType] -- a JSON object
-    raise TypeError(f"{type(value).__name__} is not a JSON value")
-
-
-_COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=encode_nested)
-_SORTED = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True, default=encode_nested)
-
-
 def from_microseconds(microseconds: int) -> datetime:
     return _EPOCH + timedelta(microseconds=microseconds)
 
@@ -84,4 +62,211 @@ def to_microseconds(at: datetime) -> int:
     return (at.astimezone(UTC) - _EPOCH) // timedelta(microseconds=1)
 
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+def encode_fields(value: object) -> dict[str, Any]:
+    """The fields of a dataclass that differ from their defaults, under their stored names."""
+    fields = ((stored, getattr(value, name), default) for name, stored, default in _fields_of(type(value)))
+    return {stored: value for stored, value, default in fields if default is dataclasses.MISSING or value != default}
+
+
+def decode(kind: type[V], stored: object, *, strict: bool = False) -> V:
+    """A value of this type from its JSON. Raises ValueError, TypeError or LookupError.
+
+    `strict` checks the type of every value, for data that others have written. Otherwise only lists and objects are
+    converted, since we read our own output.
+    """
+    try:
+        return _reader(kind, strict)(stored)
+    except TypeMismatch as error:
+        raise ValueError(str(error).removeprefix(".")) from None
+
+
+class TypeMismatch(ValueError):
+    """A value does not have its declared type."""
+
+    def inside(self, step: str) -> TypeMismatch:
+        """The same error with one more step before its path."""
+        return TypeMismatch(f"{step}{self}")
+
+
+Reader = Callable[[Any], Any]
+
+
+def _unchanged(value: Any) -> Any:
+    return value
+
+
+def _is_enum(declared: object) -> bool:
+    return isinstance(declared, type) and issubclass(declared, Enum)
+
+
+@cache
+def _reader(declared: Any, strict: bool) -> Reader:
+    """The function that reads a declared type."""
+    origin, inner = get_origin(declared), [_reader(one, strict) for one in get_args(declared) if one is not ...]
+    if declared is Any:
+        return _read_json if strict else _unchanged
+    if origin in (Union, UnionType):
+        return _union_reader(declared, inner, strict)
+    if origin is tuple and ... not in get_args(declared):
+        return _tuple_reader(inner, strict)
+    if origin in (tuple, frozenset):
+        return _list_reader(origin, inner[0], strict)
+    if origin is Sequence:
+        return _list_reader(list, inner[0], strict) if strict or inner[0] is not _unchanged else _unchanged
+    if origin is Mapping:
+        return _mapping_reader(inner[1], strict) if strict or inner[1] is not _unchanged else _unchanged
+    if origin is PersistentMap:
+        return _list_reader(PersistentMap, _tuple_reader(inner, strict), strict)
+    if declared is datetime:
+        return datetime.fromisoformat
+    if _is_enum(declared):
+        return declared
+    if hasattr(declared, "_fields"):
+        return _named_tuple_reader(declared, strict)
+    if dataclasses.is_dataclass(declared):
+        return _fields_reader(declared, strict)
+    return _plain_reader(declared) if strict else _unchanged
+
+
+def _plain_reader(declared: Any) -> Reader:
+    accepted = {float: (float, int)}.get(declared, (declared,))
+
+    def read(value: Any) -> Any:
+        if type(value) not in accepted:
+            raise _type_mismatch(value, declared.__name__)
+        if type(value) in (int, float) and not -MAX_NUMBER < value < MAX_NUMBER:  # NaN is refused too
+            raise TypeMismatch(f" is out of range: {str(value)[:30]}")
+        return value
+
+    return read
+
+
+def _union_reader(declared: object, readers: Sequence[Reader], strict: bool) -> Reader:
+    """Lenient: the one type that is not taken as it is, or None."""
+    converting = [read for read in readers if read is not _unchanged]
+    if not strict:
+        (read,) = converting or [_unchanged]
+        return _unchanged if read is _unchanged else lambda value: None if value is None else read(value)
+
+    def read_any(value: Any) -> Any:
+        for read in readers:
+            try:
+                return read(value)
+            except (ValueError, TypeError):
+                continue
+        raise _type_mismatch(value, str(declared))
+
+    return read_any
+
+
+def _list_reader(build: Callable[[Iterable[Any]], Any], read: Reader, strict: bool) -> Reader:
+    if read is _unchanged:
+        return build
+
+    def read_list(values: Any) -> Any:
+        if strict and not is_list(values):
+            raise _type_mismatch(values, "list")
+        return build(_read_each(repeat(read), values))
+
+    return read_list
+
+
+def _tuple_reader(readers: Sequence[Reader], strict: bool) -> Reader:
+    def read_tuple(values: Any) -> Any:
+        if (strict and not is_list(values)) or len(values) != len(readers):
+            raise _type_mismatch(values, f"list of {len(readers)}")
+        return tuple(_read_each(readers, values))
+
+    return read_tuple
+
+
+def _named_tuple_reader(kind: Any, strict: bool) -> Reader:
+    hints = get_type_hints(kind)
+    readers = [_reader(hints[name], strict) for name in kind._fields]
+
+    def read_tuple(values: Any) -> Any:
+        if strict and not is_list(values):
+            raise _type_mismatch(values, kind.__name__)
+        return kind(*_read_each(chain(readers, repeat(_unchanged)), values))
+
+    return read_tuple
+
+
+def _read_each(readers: Iterable[Reader], values: Sequence[Any]) -> list[Any]:
+    read_values: list[Any] = []
+    try:
+        for read, value in zip(readers, values, strict=False):
+            read_values.append(read(value))
+    except TypeMismatch as error:
+        raise error.inside(f"[{len(read_values)}]") from None
+    return read_values
+
+
+def _mapping_reader(read: Reader, strict: bool) -> Reader:
+    def read_mapping(stored: Any) -> Any:
+        if strict and not is_object(stored):
+            raise _type_mismatch(stored, "object")
+        return _read_members(stored, {}, read)
+
+    return read_mapping
+
+
+def _fields_reader(kind: Any, strict: bool) -> Reader:
+    hints = get_type_hints(kind)
+    fields = {stored: (name, _reader(hints[name], strict)) for name, stored, _ in _fields_of(kind)}
+
+    def read_fields(stored: Any) -> Any:
+        if not isinstance(stored, Mapping):
+            raise _type_mismatch(stored, kind.__name__)
+        return kind(**_read_members(cast(Mapping[str, Any], stored), fields, _unchanged))
+
+    return read_fields
+
+
+def _read_members(stored: Mapping[str, Any], fields: Mapping[str, tuple[str, Reader]], other: Reader) -> dict[str, Any]:
+    """The members of an object, by the names of `fields`. Members that it does not list are read by `other`."""
+    values: dict[str, Any] = {}
+    for key, value in stored.items():
+        name, read = fields.get(key) or (key, other)
+        try:
+            values[name] = read(value)
+        except TypeMismatch as error:
+            raise error.inside(f".{key}") from None
+    return values
+
+
+def _read_json(value: Any) -> Any:
+    try:
+        check_json(value, "")
+    except InvalidInput as error:
+        raise TypeMismatch(f"{error.field} is not {error.expected}") from None
+    return value
+
+
+def _type_mismatch(value: object, declared: str) -> TypeMismatch:
+    return TypeMismatch(f" has type {type(value).__name__}, not {declared}")
+
+
+@cache
+def _fields_of(kind: type[Any]) -> tuple[tuple[str, str, Any], ...]:
+    stored = STORED_NAMES.get(kind.__name__, {})
+    return tuple((field.name, stored.get(field.name, field.name), field.default) for field in dataclasses.fields(kind))
+
+
+def _encode_value(value: object) -> object:
+    """A value that JSON does not know. TypeError for anything but our own values."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return encode_fields(value)
+    if isinstance(value, Mapping):
+        return dict(cast(Mapping[str, Any], value))
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, frozenset):
+        return sorted(cast("frozenset[str]", value))
+    if isinstance(value, PersistentMap):
+        return list(cast(PersistentMap[str, Any], value))[::-1]
+    raise TypeError(f"{type(value).__name__} is not a JSON value")
+
+
+_COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_encode_value)
+_SORTED = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True, default=_encode_value)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from math import inf
-from typing import Any
 
 from inmind.core.events.prompt import UsageReported
 from inmind.core.frozen import frozen
@@ -70,9 +69,6 @@ class Usage:
     def __str__(self) -> str:
         calls = f"{self.calls} call{'' if self.calls == 1 else 's'}"
         return f"{calls}, {self.tokens:,} tokens, {self.cached_share:.0%} from the cache"
-
-    def freeze(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def _check_price(value: object, field: str) -> float:

@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Collection, Mapping
 from dataclasses import field
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Literal
 
 from inmind.core.encoding import digest
 from inmind.core.events.base import Event, EventPayload, Trust
@@ -154,18 +154,6 @@ class Documents:
         """True if a person or model wrote the document after `version`."""
         page = self.by_path.get(path)
         return not page.last_edit <= version <= page.version if page else version != 0
-
-    def freeze(self) -> dict[str, Any]:
-        return {path: [one.text, one.version, int(one.trust), one.last_edit] for path, one in self.by_path.items()}
-
-    @classmethod
-    def thaw(cls, frozen: Mapping[str, Any], stream: str) -> Documents:
-        return cls(
-            {
-                path: Document(text, version, f"{stream}#{version}", Trust(trust), written)
-                for path, (text, version, trust, written) in frozen.items()
-            }
-        )
 
 
 class FileStatus(StrEnum):

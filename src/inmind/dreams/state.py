@@ -9,11 +9,11 @@ or reachable for the next one to continue. Each stage is an event too, from whic
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, fields, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
-from inmind.core.events.base import Event, Origin, named_tuple
+from inmind.core.events.base import Event, Origin
 from inmind.core.events.documents import DocumentWritten
 from inmind.core.events.dreams import (
     DreamAnswered,
@@ -321,85 +321,11 @@ class DreamingState:
             adopted_entries=self.adopted_entries & entries,
         )
 
-    def freeze(self) -> dict[str, Any]:
-        return {
-            "running": self.running and _freeze_running(self.running),
-            "times": [_isoformat(self.last_started_at), _isoformat(self.model_asked_at), _isoformat(self.last_done_at)],
-            "numbers": [self.last_dream, self.failures, self.model_failures, self.last_seq, self.journal_position],
-            "spent": self.day_tokens,
-            "lines": list(self.lines.values()),
-            "theirs": dict(self.user_lines),
-            "seed": [self.page_adopted, sorted(self.adopted_entries)],
-            "gaps": self.gaps,
-            "skills": self.skills,
-            "insights": sorted(self.insight_keys),
-        }
-
-    @classmethod
-    def thaw(cls, frozen: Mapping[str, Any]) -> DreamingState:
-        running = frozen["running"]
-        last_started_at, model_asked_at, last_done_at = map(_parse_optional, frozen["times"])
-        last_dream, failures, model_failures, last_seq, journal_position = frozen["numbers"]
-        lines = [named_tuple(PageLine, line) for line in frozen["lines"]]
-        return cls(
-            running=running and _thaw_running(running),
-            last_started_at=last_started_at,
-            model_asked_at=model_asked_at,
-            last_done_at=last_done_at,
-            last_dream=last_dream,
-            failures=failures,
-            model_failures=model_failures,
-            day_tokens=(frozen["spent"][0], frozen["spent"][1]),
-            last_seq=last_seq,
-            journal_position=journal_position,
-            lines={line.text: line for line in lines},
-            user_lines=frozen["theirs"],
-            page_adopted=frozen["seed"][0],
-            adopted_entries=frozenset(frozen["seed"][1]),
-            gaps=tuple(named_tuple(KnowledgeGap, gap) for gap in frozen["gaps"]),
-            skills=tuple(named_tuple(LearnedSkill, skill) for skill in frozen["skills"]),
-            insight_keys=frozenset(frozen["insights"]),
-        )
-
-
-def _freeze_running(running: ActiveDream) -> dict[str, Any]:
-    values = {item.name: getattr(running, item.name) for item in fields(running)}
-    values |= {name: _isoformat(values[name]) for name in _DATETIME_FIELDS}
-    return {_SNAPSHOT_KEYS.get(name, name): value for name, value in values.items()}
-
-
-def _thaw_running(frozen: Mapping[str, Any]) -> ActiveDream:
-    names = {key: name for name, key in _SNAPSHOT_KEYS.items()}
-    values: dict[str, Any] = {names.get(key, key): value for key, value in frozen.items()}
-    values |= {name: _parse_datetime(values[name]) for name in _DATETIME_FIELDS}
-    values |= {name: tuple(values[name]) for name in ("answers", "tokens")}
-    return ActiveDream(**values)
-
-
-_DATETIME_FIELDS = ("started_at", "lease_until", "gathered_at")
-
-_SNAPSHOT_KEYS = {
-    "started_at": "began",
-    "lease_until": "until",
-    "gathered_at": "made_of",
-    "proposer": "by",
-    "released": "left",
-}
-"""Field names whose key in stored snapshots differs, each with that key."""
-
 
 def _day(at: datetime) -> str:
     return at.astimezone(UTC).date().isoformat()
 
 
-def _isoformat(at: datetime | None) -> str:
-    return at.isoformat() if at else ""
-
-
 def _parse_datetime(text: str) -> datetime:
     moment = datetime.fromisoformat(text)
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
-def _parse_optional(text: str) -> datetime | None:
-    return _parse_datetime(text) if text else None

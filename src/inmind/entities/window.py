@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from itertools import chain
 from typing import Any
 
-from inmind.core.encoding import from_microseconds, to_microseconds
 from inmind.core.events.base import Event
 from inmind.core.events.entities import (
     EntitiesEvicted,
@@ -152,28 +151,6 @@ class Entities:
     def evict(self, entities: Sequence[Entity]) -> Entities:
         """Remove entities from the window; they stay known."""
         return self._evict_keys({entity.key for entity in entities}) if entities else self
-
-    def freeze(self) -> dict[str, Any]:
-        return {
-            "window": [_freeze_entity(entity) for entity in self.window],
-            "left": [_freeze_entity(entity) for entity in reversed(list(self.evicted_entities))],
-            "ids": [part for _, part in reversed(list(self.ids))],
-            "listings": self.listings,
-        }
-
-    @classmethod
-    def thaw(cls, frozen: Mapping[str, Any]) -> Entities:
-        evicted = [_thaw_entity(entity) for entity in frozen["left"]]
-        ids = [EntityPart(*part) for part in frozen["ids"]]
-        return cls(
-            window=tuple(_thaw_entity(entity) for entity in frozen["window"]),
-            evicted=PersistentMap((entity.key, entity) for entity in evicted),
-            ids=PersistentMap((part.id, part) for part in ids),
-            listings=tuple(
-                Listing(tuple(parent) if parent else None, tuple((type, id) for type, id in keys))
-                for parent, keys in frozen["listings"]
-            ),
-        )
 
     def add_sightings(
         self, sightings: Sequence[EntitySighting], *, at: datetime, source: str, observed_in: str
@@ -333,47 +310,3 @@ def _drop_part(deleted: EntitySighting, entity: Entity, source: str) -> Entity:
 
 def _with_known_name(part: EntityPart, older: EntityPart | None) -> EntityPart:
     return part._replace(name=older.name) if older and older.name else part
-
-
-def _freeze_entity(entity: Entity) -> list[Any]:
-    return [
-        entity.id,
-        entity.type,
-        entity.name,
-        list(entity.aliases),
-        entity.parent,
-        entity.action,
-        to_microseconds(entity.first_seen) if entity.first_seen else None,
-        to_microseconds(entity.last_seen) if entity.last_seen else None,
-        entity.source,
-        entity.observed_in,
-        entity.deleted,
-        entity.pinned,
-        entity.listed,
-        entity.parts,
-        entity.parts_left_out,
-        entity.record,
-    ]
-
-
-def _thaw_entity(frozen: Sequence[Any]) -> Entity:
-    id, type, name, aliases, parent, action, first, last, source, observed_in, *rest = frozen
-    deleted, pinned, listed, parts, left_out, record = rest
-    return Entity(
-        id=id,
-        type=type,
-        name=name,
-        aliases=tuple(aliases),
-        parent=tuple(parent) if parent else None,
-        action=action,
-        first_seen=from_microseconds(first) if first is not None else None,
-        last_seen=from_microseconds(last) if last is not None else None,
-        source=source,
-        observed_in=observed_in,
-        deleted=deleted,
-        pinned=pinned,
-        listed=listed,
-        parts=tuple(EntityPart(*part) for part in parts),
-        parts_left_out=left_out,
-        record=record,
-    )

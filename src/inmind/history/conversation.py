@@ -110,20 +110,20 @@ class Conversation:
             return self._copy_prefix(payload.start)._extend([*new, *rest])
         return self
 
-    def freeze(self) -> dict[str, Any]:
-        """Ranges of sequence numbers; the messages themselves are in the journal."""
+    def ranges(self) -> list[list[int]]:
+        """Ranges of sequence numbers, for a snapshot; the messages themselves are in the journal."""
         ranges: list[list[int]] = []
         for entry in self:
             if ranges and ranges[-1][1] == entry.seq - 1:
                 ranges[-1][1] = entry.seq
             else:
                 ranges.append([entry.seq, entry.seq])
-        return {"ranges": ranges}
+        return ranges
 
     @classmethod
-    def thaw(cls, frozen: Mapping[str, Any], messages: Iterable[Event]) -> Conversation:
+    def of_ranges(cls, ranges: Iterable[Sequence[int]], messages: Iterable[Event]) -> Conversation:
         by_seq = {event.seq: event for event in messages}
-        events = [by_seq[seq] for first, last in frozen["ranges"] for seq in range(first, last + 1)]
+        events = [by_seq[seq] for first, last in ranges for seq in range(first, last + 1)]
         entries = [_to_entry(e.seq, e.id, e.payload) for e in events if isinstance(e.payload, MessageAdded)]
         return cls()._extend(entries)
 

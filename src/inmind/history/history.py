@@ -12,9 +12,8 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any
 
-from inmind.core.encoding import digest_of
+from inmind.core.encoding import decode, digest_of, encode_fields
 from inmind.core.events.base import Event
-from inmind.core.events.codec import decode_payload, encode_payload
 from inmind.core.events.session import Compacted, CompactionUndone, HistorySpliced, MessageAdded, Retained, RetainedItem
 from inmind.core.frozen import frozen
 from inmind.history.conversation import Conversation, ConversationEntry, SeqRanges
@@ -174,22 +173,14 @@ class History:
                 return self
 
     def freeze(self) -> dict[str, Any]:
-        return {
-            "line": self.messages.freeze(),
-            "compactions": [[one.seq, encode_payload(one.payload)] for one in self.compactions],
-            "pinned": list(self.pinned),
-            "released": sorted(self.released),
-            "stood_for": dict(self.stub_ranges),
-        }
+        """The fields for a snapshot. Messages are ranges of the journal, and the sent ones follow from them."""
+        return {**encode_fields(self), "messages": self.messages.ranges(), "sent": None}
 
     @classmethod
-    def thaw(cls, frozen: Mapping[str, Any], messages: Iterable[Event], stream: str) -> History:
-        line = Conversation.thaw(frozen["line"], messages)
-        compactions = tuple(_thaw_compaction(seq, body, stream) for seq, body in frozen["compactions"])
-        sent = _apply_compactions(line, compactions, line)
-        stood_for = {digest: tuple((a, b) for a, b in runs) for digest, runs in frozen["stood_for"].items()}
-        pinned = tuple(RetainedItem(*item) for item in frozen["pinned"])
-        return cls(line, sent, compactions, pinned, frozenset(frozen["released"]), stood_for)
+    def thaw(cls, frozen: Mapping[str, Any], messages: Iterable[Event]) -> History:
+        line = Conversation.of_ranges(frozen["messages"], messages)
+        history = decode(cls, {**frozen, "messages": line, "sent": line})
+        return replace(history, sent=_apply_compactions(line, history.compactions, line))
 
     def _with_thread(self, thread: ActiveCompaction) -> History:
         """The history after a thread has grown. What it held before is a part of what it holds now."""
@@ -227,10 +218,3 @@ def _apply_compactions(
     for compaction in compactions:
         entries = list(compaction.replace_with_stubs(entries))
     return previous.with_entries(list(entries))
-
-
-def _thaw_compaction(seq: int, body: str, stream: str) -> ActiveCompaction:
-    payload = decode_payload(Compacted.kind, body)
-    if not isinstance(payload, Compacted):
-        raise TypeError(f"{payload.kind} is no compaction")
-    return ActiveCompaction(seq, f"{stream}#{seq}", payload)

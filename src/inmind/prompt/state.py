@@ -7,12 +7,12 @@ prompt can be rebuilt.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from inmind.core.encoding import digest, digest_of, from_microseconds, to_microseconds
+from inmind.core.encoding import digest, digest_of
 from inmind.core.events.base import Event
 from inmind.core.events.prompt import AnchoredBlock, AnchorMoved, PromptPrepared, TailChanged, UsageReported, WordingSet
 from inmind.core.events.session import Compacted, CompactionUndone, HistorySpliced, SystemSet, ToolsSet
@@ -174,70 +174,6 @@ class PromptState:
             calibration=present.calibration,
         )
 
-    def freeze(self) -> dict[str, Any]:
-        return {
-            "system": [self.system_format, self.system],
-            "tools": [self.tools, list(self.layer_tools)],
-            "sources": dict(self.sources),
-            "wording": dict(self.wording),
-            "anchor": _freeze_anchor(self.anchor),
-            "tail": [self.tail, list(self.tail_sources), self.tail_tokens_since_anchor, self.spliced, self.compacted],
-            "fresh": [_freeze_block(block) for block in self.new_blocks],
-            "changes": [
-                [one.place, one.view_digest, one.text, list(map(_freeze_block, one.new_blocks)), list(one.sources)]
-                for one in self.changes
-            ],
-            "known": list(map(_freeze_block, self.known_blocks)),
-            "earlier": None if self.earlier_blocks is None else list(map(_freeze_block, self.earlier_blocks)),
-            "calls": self.calls,
-            "asked": to_microseconds(self.last_call_at) if self.last_call_at else None,
-            "sent": [
-                list(self.last_prompt.prefix_digests),
-                self.last_prompt.message_count,
-                self.last_prompt.counted_tokens,
-                self.last_prompt.thread,
-            ],
-            "ledger": self.token_usage.freeze(),
-            "usage": asdict(self.usage) if self.usage else None,
-            "calibration": [self.calibration.factor, self.calibration.samples],
-        }
-
-    @classmethod
-    def thaw(cls, frozen: Mapping[str, Any]) -> PromptState:
-        digests, messages, counted, thread = frozen["sent"]
-        tail, sources, tail_tokens, spliced, compacted = frozen["tail"]
-        factor, samples = frozen["calibration"]
-        (system_format, system), (tools, layer_tools) = frozen["system"], frozen["tools"]
-        return cls(
-            system=system,
-            system_format=system_format,
-            system_digest=digest_of([system_format, system]) if "system" in frozen["sources"] else "",
-            tools=tools,
-            layer_tools=layer_tools,
-            tools_digest=digest_of([tools, layer_tools]) if "tools" in frozen["sources"] else "",
-            sources=frozen["sources"],
-            wording=frozen["wording"],
-            anchor=_thaw_anchor(frozen["anchor"]),
-            tail=tail,
-            new_blocks=_thaw_blocks(frozen["fresh"]),
-            changes=tuple(
-                MemoryChanges(place, view_digest, text, _thaw_blocks(new_blocks), tuple(change_sources))
-                for place, view_digest, text, new_blocks, change_sources in frozen["changes"]
-            ),
-            known_blocks=_thaw_blocks(frozen["known"]),
-            earlier_blocks=None if frozen["earlier"] is None else _thaw_blocks(frozen["earlier"]),
-            tail_sources=tuple(sources),
-            tail_tokens_since_anchor=tail_tokens,
-            spliced=spliced,
-            compacted=compacted,
-            calls=frozen["calls"],
-            last_call_at=from_microseconds(frozen["asked"]) if frozen["asked"] is not None else None,
-            last_prompt=LastPrompt(tuple(digests), messages, counted, thread),
-            token_usage=Usage(**frozen["ledger"]),
-            usage=UsageReported(**frozen["usage"]) if frozen["usage"] else None,
-            calibration=Calibration(factor=factor, samples=samples),
-        )
-
     def _after_rewrite(self, event: Event, common_length: int) -> PromptState:
         """Return the state after messages were removed, inserted or replaced by stubs."""
         payload = event.payload
@@ -301,24 +237,3 @@ _PROMPT_EVENT_KINDS = frozenset(
 @lru_cache(maxsize=256)
 def _text_digest(text: str) -> str:
     return digest(text)
-
-
-def _freeze_anchor(anchor: Anchor | None) -> list[Any] | None:
-    if anchor is None:
-        return None
-    return [[_freeze_block(block) for block in anchor.blocks], anchor.reason, anchor.seq, anchor.call]
-
-
-def _freeze_block(block: AnchoredBlock) -> list[Any]:
-    return [block.layer, block.text, block.left_out, list(block.sources), block.banner, block.tag]
-
-
-def _thaw_anchor(frozen: Sequence[Any] | None) -> Anchor | None:
-    if frozen is None:
-        return None
-    blocks, reason, seq, call = frozen
-    return Anchor(blocks=_thaw_blocks(blocks), reason=reason, seq=seq, call=call)
-
-
-def _thaw_blocks(frozen: Sequence[Sequence[Any]]) -> tuple[AnchoredBlock, ...]:
-    return tuple(AnchoredBlock(*block) for block in frozen)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 from typing import Any, NamedTuple
 
+from inmind.core.encoding import decode, encode_fields
 from inmind.core.events.base import Event, Origin
 from inmind.core.events.codec import KINDS_SKIPPED_BY_UNDO
 from inmind.core.events.crystals import NoteWithdrawn
@@ -109,7 +110,7 @@ class SessionState:
 class SessionFold:
     """Folds a session's stream."""
 
-    version = 9
+    version = 10
 
     def __init__(self, stream: str) -> None:
         self._stream = stream
@@ -183,46 +184,11 @@ class SessionFold:
         )
 
     def freeze(self, state: SessionState) -> dict[str, Any]:
-        return {
-            "seq": state.seq,
-            "opened": _freeze_opened(state.opened),
-            "history": state.history.freeze(),
-            "documents": state.documents.freeze(),
-            "entities": state.entities.freeze(),
-            "pads": state.scratchpads.freeze(),
-            "standing": state.prompt.freeze(),
-            "begun": state.opening_end,
-            "before": state.undo_target,
-            "came_home": dict(state.merged_children),
-            "seen": [dict(state.shown_in_prompt), dict(state.shown_in_results)],
-            "covered": state.overview_covers,
-            "noted": [state.overview_lines.freeze(), sorted(state.working_tools)],
-            "title": [state.title, state.model],
-            "withdrawn": sorted(state.withdrawn_notes),
-        }
+        return {**encode_fields(state), "history": state.history.freeze()}
 
     def thaw(self, frozen: Mapping[str, Any], messages: Iterable[Event]) -> SessionState:
-        return SessionState(
-            stream=self._stream,
-            seq=frozen["seq"],
-            opened=SessionOpened(*frozen["opened"]) if frozen["opened"] else None,
-            history=History.thaw(frozen["history"], messages, self._stream),
-            documents=Documents.thaw(frozen["documents"], self._stream),
-            entities=Entities.thaw(frozen["entities"]),
-            scratchpads=Scratchpads.thaw(frozen["pads"], self._stream),
-            prompt=PromptState.thaw(frozen["standing"]),
-            opening_end=frozen["begun"],
-            undo_target=frozen["before"],
-            merged_children={child: MergePoint(*point) for child, point in frozen["came_home"].items()},
-            shown_in_prompt=frozen["seen"][0],
-            shown_in_results=frozen["seen"][1],
-            overview_covers=frozen["covered"],
-            overview_lines=OverviewLog.thaw(frozen["noted"][0]),
-            working_tools=frozenset(frozen["noted"][1]),
-            withdrawn_notes=frozenset(frozen.get("withdrawn", ())),
-            title=frozen["title"][0],
-            model=frozen["title"][1],
-        )
+        history = History.thaw(frozen["history"], messages)
+        return replace(decode(SessionState, {**frozen, "history": {}}), history=history)
 
 
 @frozen
@@ -246,7 +212,7 @@ class ResourceState:
 class ResourceFold:
     """Folds a resource's stream."""
 
-    version = 7
+    version = 8
 
     def __init__(self, stream: str) -> None:
         self._stream = stream
@@ -268,22 +234,10 @@ class ResourceFold:
         return replace(past, affect=present.affect)
 
     def freeze(self, state: ResourceState) -> dict[str, Any]:
-        return {
-            "documents": state.documents.freeze(),
-            "pads": state.scratchpads.freeze(),
-            "felt": state.affect.freeze(),
-            "dreams": state.dreams.freeze(),
-            "withdrawn": sorted(state.withdrawn_notes),
-        }
+        return encode_fields(state)
 
     def thaw(self, frozen: Mapping[str, Any], messages: Iterable[Event]) -> ResourceState:  # noqa: ARG002 -- the protocol's
-        return ResourceState(
-            documents=Documents.thaw(frozen["documents"], self._stream),
-            scratchpads=Scratchpads.thaw(frozen["pads"], self._stream),
-            affect=AffectState.thaw(frozen["felt"]),
-            dreams=DreamingState.thaw(frozen["dreams"]),
-            withdrawn_notes=frozenset(frozen.get("withdrawn", ())),
-        )
+        return decode(ResourceState, frozen)
 
 
 def _withdrawn_notes(before: frozenset[str], event: Event) -> frozenset[str]:
@@ -291,12 +245,6 @@ def _withdrawn_notes(before: frozenset[str], event: Event) -> frozenset[str]:
     if not isinstance(payload, NoteWithdrawn):
         return before
     return before | {payload.note} if payload.withdrawn else before - {payload.note}
-
-
-def _freeze_opened(opened: SessionOpened | None) -> list[Any] | None:
-    if opened is None:
-        return None
-    return [opened.resource, opened.cwd, opened.language, opened.parent, opened.inheritance]
 
 
 def _unchanged_prefix(before: History, after: History) -> int | None:

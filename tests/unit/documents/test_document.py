@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from builders import WHEN, an_event
+from builders import WHEN, an_event, through_json
 from tables import each_row
 
 from inmind.core.encoding import digest
@@ -114,7 +114,7 @@ def test_notes_are_lines_of_one_page_which_a_write_replaces() -> None:
     assert documents.is_edited_since(NOTES_PAGE_PATH, version=3)
     documents = documents.apply(an_event(DocumentWritten(NOTES_PAGE_PATH, "mine\n"), 5)).apply(a_note("three", 6))
     assert documents.text(NOTES_PAGE_PATH).startswith("mine\n- [2026-01-01T00:00:00Z] (importance: 0.7) three")
-    assert Documents.thaw(documents.freeze(), "resource/r") == documents
+    assert through_json(documents) == documents
 
 
 @pytest.mark.spec("G2", "J5")

@@ -8,11 +8,11 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from builders import through_json
 from hypothesis import given
 from hypothesis import strategies as st
 from tables import each_row
 
-from inmind.core.encoding import to_json
 from inmind.core.events.base import Event, EventPayload, Origin, Trust
 from inmind.core.events.codec import decode_payload
 from inmind.core.events.dreams import (
@@ -207,7 +207,7 @@ def test_any_state_freezes_and_belongs_to_the_last_started_dream(
     for event in events(payloads):
         before, dreaming = dreaming, dreaming.apply(event)
         started = event.seq if isinstance(event.payload, DreamStarted) else started
-        assert DreamingState.thaw(json.loads(to_json(dreaming.freeze()))) == dreaming
+        assert through_json(dreaming) == dreaming
         assert dreaming.running is None or dreaming.running.dream == started
         cost = getattr(event.payload, "tokens", (0, 0))
         assert 0 <= dreaming.tokens_on(NOON) - before.tokens_on(NOON) <= sum(cost)

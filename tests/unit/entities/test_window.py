@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from builders import WHEN, a_page, an_event, window_with
+from builders import WHEN, a_page, an_event, through_json, window_with
 
 from inmind.core.events.entities import (
     EntitiesEvicted,
@@ -308,4 +308,4 @@ def test_a_snapshot_restores_its_state() -> None:
     entities = see(entities, EntitySighting("order", "#W6390527", how="used"), seq=7)
     entities = see(entities, a_page("page-8", how="listed"), a_page("page-9", how="listed"), seq=8)
     assert entities.listings
-    assert Entities.thaw(entities.freeze()) == entities
+    assert through_json(entities) == entities

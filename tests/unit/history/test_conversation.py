@@ -65,5 +65,5 @@ def test_a_frozen_conversation_thaws_from_the_journal(cut_at: int) -> None:
     wires = turns(8)
     events = [an_event(MessageAdded(wire=wire), seq) for seq, wire in enumerate(wires, start=1)]
     line = splice_messages(a_conversation(wires), min(cut_at, 10), 12, 0)
-    thawed = Conversation.thaw(line.freeze(), events)
+    thawed = Conversation.of_ranges(line.ranges(), events)
     assert (thawed.wires, thawed.prefix_digest()) == (line.wires, line.prefix_digest())

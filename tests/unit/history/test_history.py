@@ -10,6 +10,7 @@ from builders import an_event, assistant, user
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inmind.core.encoding import to_json
 from inmind.core.events.base import Event, EventPayload
 from inmind.core.events.session import (
     Compacted,
@@ -52,7 +53,7 @@ def thawed_history(history: History, events: Sequence[EventPayload]) -> History:
     messages: list[Event] = [
         an_event(payload, seq) for seq, payload in enumerate(events, start=1) if isinstance(payload, MessageAdded)
     ]
-    return History.thaw(json.loads(json.dumps(history.freeze())), messages, "session/s")
+    return History.thaw(json.loads(to_json(history.freeze())), messages)
 
 
 @pytest.mark.spec("E3")

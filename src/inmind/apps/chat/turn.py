@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Protocol
 
 from inmind.apps.chat.file_tools import ToolOutput
@@ -117,5 +117,5 @@ def call_usage(report: Report, usage: ReplyUsage | None) -> Usage:
 def sum_usage(usages: Iterable[Usage]) -> Usage:
     total: Counter[str] = Counter()
     for usage in usages:
-        total.update(usage.freeze())
+        total.update(asdict(usage))
     return Usage(**total)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from enum import IntEnum, StrEnum
 from typing import Any, ClassVar, Protocol, TypeVar
 
-from inmind.core.encoding import decode_fields
 from inmind.core.frozen import frozen
 
 
@@ -51,13 +50,6 @@ class EventPayload:
     """Base class of payloads. A payload holds the fields of one kind of event."""
 
     kind: ClassVar[str]
-
-
-def coerce_pairs(payload: EventPayload, *names: str) -> None:
-    """Convert these fields from lists, as JSON has them, to tuples of pairs."""
-    for name in names:
-        if (pairs := getattr(payload, name)) is not None:
-            object.__setattr__(payload, name, tuple((first, second) for first, second in pairs))
 
 
 @frozen(kw_only=True)
@@ -105,19 +97,6 @@ class Event:
 
     def __str__(self) -> str:
         return f"{self.id} {self.at:%Y-%m-%d %H:%M:%S} {self.kind} ({self.origin})"
-
-
-V = TypeVar("V")
-
-
-def nested_value(kind: type[V], value: V | Mapping[str, Any]) -> V:
-    """Return a nested value, decoded first if it comes from the journal as a JSON object."""
-    return decode_fields(kind, value) if isinstance(value, Mapping) else value  # pyright: ignore[reportUnknownArgumentType] -- a JSON object
-
-
-def named_tuple(kind: type[V], values: Sequence[Any]) -> V:
-    """Build a named tuple from a JSON list, with inner lists as tuples."""
-    return kind(*(tuple(value) if isinstance(value, list) else value for value in values))  # pyright: ignore[reportUnknownArgumentType] -- a JSON list
 
 
 S = TypeVar("S")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from inmind.core.encoding import decode_fields, encode_fields, to_json
+from inmind.core.encoding import decode, to_json
 from inmind.core.events import crystals, documents, dreams, entities, prompt, session
 from inmind.core.events.base import EventPayload
 from inmind.core.events.entities import EntitySightings
@@ -40,16 +40,16 @@ KINDS_SKIPPED_BY_UNDO = frozenset(
 
 def encode_payload(payload: EventPayload) -> str:
     """Return the JSON text of a payload, without fields that have their default value."""
-    return to_json(encode_fields(payload))
+    return to_json(payload)
 
 
-def decode_payload(kind: str, body: str) -> EventPayload:
-    """Return the payload for a stored kind and JSON text.
+def decode_payload(kind: str, body: str, *, strict: bool = False) -> EventPayload:
+    """Return the payload for a stored kind and JSON text. `strict` checks the types of all fields.
 
     Rows are data: a kind only selects a class from `KINDS`, so a row cannot create any other object.
     """
     try:
-        return decode_fields(KINDS[kind], json.loads(body))
+        return decode(KINDS[kind], json.loads(body), strict=strict)
     except (KeyError, TypeError, ValueError) as error:
         raise Damaged(place=f"an event of kind {kind!r}", reason=str(error)) from error
 

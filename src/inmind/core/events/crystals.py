@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from inmind.core.events.base import EventPayload, coerce_pairs
+from inmind.core.events.base import EventPayload
 from inmind.core.frozen import frozen
 
 
@@ -61,9 +61,6 @@ class SearchRecorded(EventPayload):
     limit: int = 10
     """The maximum number of hits that was requested."""
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "hits", tuple(self.hits))
-
 
 @frozen
 class Consolidated(EventPayload):
@@ -81,10 +78,6 @@ class Consolidated(EventPayload):
     """Outdated crystals, each with the newer one."""
     expired: tuple[str, ...] = ()
     """Crystals whose score has decayed. They are removed from search."""
-
-    def __post_init__(self) -> None:
-        coerce_pairs(self, "merged", "superseded")
-        object.__setattr__(self, "expired", tuple(self.expired))
 
 
 @frozen

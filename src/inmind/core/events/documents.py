@@ -80,9 +80,6 @@ class ScratchpadMerged(EventPayload):
     delete: tuple[tuple[str, ...], ...] = ()
     """Paths of keys."""
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "delete", tuple(tuple(path) for path in self.delete))
-
 
 @frozen
 class ScratchpadSetAside(EventPayload):

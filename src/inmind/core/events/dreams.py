@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from inmind.core.events.base import EventPayload, coerce_pairs, named_tuple
+from inmind.core.events.base import EventPayload
 from inmind.core.frozen import frozen
 
 
@@ -174,9 +174,6 @@ class DreamAnswered(EventPayload):
     """Tokens read and written. They are spent whether or not the dream is committed."""
     price: float = 0.0
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "tokens", tuple(self.tokens))
-
 
 @frozen
 class DreamProposed(EventPayload):
@@ -194,11 +191,6 @@ class DreamProposed(EventPayload):
     """Tokens spent in addition to those of its answers."""
     price: float = 0.0
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "edits", tuple(named_tuple(ProposedEdit, edit) for edit in self.edits))
-        for name in ("refused", "tokens"):
-            object.__setattr__(self, name, tuple(getattr(self, name)))
-
 
 @frozen
 class DreamChecked(EventPayload):
@@ -208,9 +200,6 @@ class DreamChecked(EventPayload):
     dream: int
     lease_until: str
     verdicts: tuple[GuardVerdict, ...] = ()
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "verdicts", tuple(named_tuple(GuardVerdict, verdict) for verdict in self.verdicts))
 
 
 @frozen
@@ -252,18 +241,6 @@ class DreamCommitted(EventPayload):
     price: float = 0.0
     seconds: float = 0.0
 
-    def __post_init__(self) -> None:
-        coerce_pairs(self, "user_lines")
-        for name in ("notes", "replayed", "insights", "refused", "tokens"):
-            object.__setattr__(self, name, tuple(getattr(self, name)))
-        for name, kind in (
-            ("lines", PageLine),
-            ("gaps", KnowledgeGap),
-            ("skills", LearnedSkill),
-            ("verdicts", GuardVerdict),
-        ):
-            object.__setattr__(self, name, tuple(named_tuple(kind, item) for item in getattr(self, name)))
-
 
 @frozen
 class DreamFailed(EventPayload):
@@ -280,11 +257,6 @@ class DreamFailed(EventPayload):
     tokens: tuple[int, int] = (0, 0)
     price: float = 0.0
     seconds: float = 0.0
-
-    def __post_init__(self) -> None:
-        for name in ("refused", "tokens"):
-            object.__setattr__(self, name, tuple(getattr(self, name)))
-        object.__setattr__(self, "verdicts", tuple(GuardVerdict(*verdict) for verdict in self.verdicts))
 
 
 @frozen
@@ -311,13 +283,6 @@ class DreamUndone(EventPayload):
     """Subjects of its insights, which may be created again."""
     crystals: tuple[str, ...] = ()
     """Crystals that it had made from those insights. They are removed from search."""
-
-    def __post_init__(self) -> None:
-        coerce_pairs(self, "user_lines")
-        for name in ("adopted_entries", "insights", "crystals"):
-            object.__setattr__(self, name, tuple(getattr(self, name)))
-        for name, kind in (("lines", PageLine), ("gaps", KnowledgeGap), ("skills", LearnedSkill)):
-            object.__setattr__(self, name, tuple(named_tuple(kind, item) for item in getattr(self, name)))
 
 
 DreamUnderway = DreamResumed | DreamProgressed | DreamGathered | DreamAnswered | DreamProposed | DreamChecked

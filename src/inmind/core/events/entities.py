@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Any, NamedTuple
 
-from inmind.core.events.base import EventPayload, nested_value
+from inmind.core.events.base import EventPayload
 from inmind.core.frozen import frozen
 
 
@@ -46,22 +46,12 @@ class EntitySighting:
     record: Mapping[str, Any] = field(default_factory=dict[str, Any], hash=False)
     """Its own fields that tell it apart, and those of its parts, nested as they were; without id and name."""
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "parent", tuple(self.parent) if self.parent else None)
-        object.__setattr__(self, "aliases", tuple(self.aliases))
-        object.__setattr__(self, "parts", tuple(EntityPart(*part) for part in self.parts))
-
 
 @frozen
 class EntitySightings(EventPayload):
     """The entities of one event, in order."""
 
     sightings: tuple[EntitySighting, ...]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(
-            self, "sightings", tuple(nested_value(EntitySighting, sighting) for sighting in self.sightings)
-        )
 
 
 class EntitiesSeen(EntitySightings):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from inmind.core.events.base import EventPayload, coerce_pairs, nested_value
+from inmind.core.events.base import EventPayload
 from inmind.core.events.session import ShownVersions
 from inmind.core.frozen import frozen
 
@@ -31,9 +31,6 @@ class AnchoredBlock:
     tag: str = "memory"
     """The name of the block in the prompt."""
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "sources", tuple(self.sources))
-
 
 @frozen
 class AnchorMoved(EventPayload):
@@ -45,9 +42,6 @@ class AnchorMoved(EventPayload):
     kind = "anchor"
     reason: str
     blocks: tuple[AnchoredBlock, ...]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "blocks", tuple(nested_value(AnchoredBlock, block) for block in self.blocks))
 
 
 @frozen
@@ -73,11 +67,6 @@ class TailChanged(EventPayload):
     """The blocks that the text is about, as they are now."""
     kept: int = 0
     """Number of earlier texts that are still in place."""
-
-    def __post_init__(self) -> None:
-        for name in ("new_blocks", "changed_blocks"):
-            blocks = tuple(nested_value(AnchoredBlock, block) for block in getattr(self, name))
-            object.__setattr__(self, name, blocks)
 
 
 @frozen
@@ -115,13 +104,6 @@ class PromptPrepared(EventPayload):
     room_used: int = 0
     thread: str = ""
     """The reply or conversation that the prompt continues, if the provider holds the messages before."""
-
-    def __post_init__(self) -> None:
-        coerce_pairs(self, "largest", "shown_versions")
-        if self.cache_marks:
-            object.__setattr__(
-                self, "cache_marks", tuple((at, tuple(path), mark) for at, path, mark in self.cache_marks)
-            )
 
     @property
     def uncached(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from inmind.core.events.base import EventPayload, coerce_pairs, nested_value
+from inmind.core.events.base import EventPayload
 from inmind.core.frozen import frozen
 
 ShownVersions = tuple[tuple[str, str], ...]
@@ -25,9 +25,6 @@ class SessionOpened(EventPayload):
     """The session that spawned this one."""
     inheritance: tuple[tuple[str, str], ...] = ()
     """Each of the parent's layers and how it was passed on: fork, view or none."""
-
-    def __post_init__(self) -> None:
-        coerce_pairs(self, "inheritance")
 
 
 @frozen
@@ -58,9 +55,6 @@ class MessageAdded(EventPayload):
     """Documents that the model has seen in full after this message, and had not before."""
     reply_id: str = ""
     """The provider's id of the reply that this message is from. A thread that the provider holds continues from it."""
-
-    def __post_init__(self) -> None:
-        coerce_pairs(self, "shown_versions")
 
 
 @frozen
@@ -101,10 +95,6 @@ class Stub:
     is_block: bool = False
     """True for a block that replaces whole messages, False for a shortened message."""
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "message_ranges", tuple((first, last) for first, last in self.message_ranges))
-        object.__setattr__(self, "messages", tuple(self.messages))
-
 
 @frozen
 class Compacted(EventPayload):
@@ -131,12 +121,6 @@ class Compacted(EventPayload):
     summary: str = ""
     """The summary of all removed messages: the model's, or extracted. The stub has it if the strategy is summarize."""
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "stubs", tuple(nested_value(Stub, stub) for stub in self.stubs))
-        object.__setattr__(self, "archives", tuple(self.archives))
-        object.__setattr__(self, "items", tuple(RetainedItem(*item) for item in self.items))
-        object.__setattr__(self, "left_out", tuple(RetainedItem(*item) for item in self.left_out))
-
     @property
     def is_thread(self) -> bool:
         """True if the provider holds the messages in a thread and gives them to the model itself."""
@@ -152,9 +136,6 @@ class CompactionUndone(EventPayload):
     archives: tuple[str, ...] = ()
     """Its archive pages, which are removed."""
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "archives", tuple(self.archives))
-
 
 @frozen
 class Retained(EventPayload):
@@ -163,9 +144,6 @@ class Retained(EventPayload):
     kind = "retained"
     item: RetainedItem
     retain: bool = True
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "item", RetainedItem(*self.item))
 
 
 @frozen
@@ -223,10 +201,6 @@ class ChildMerged(EventPayload):
     """The number of entities that were taken from the child."""
     scratchpad_seq: int | None = None
     """The child's event up to which its scratchpad was merged, if it could not be merged completely."""
-
-    def __post_init__(self) -> None:
-        for name in ("taken", "combined", "conflicts"):
-            object.__setattr__(self, name, tuple(getattr(self, name)))
 
 
 @frozen

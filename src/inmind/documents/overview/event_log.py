@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from inmind.core.events.base import Event, Trust
 from inmind.core.events.documents import DocumentWritten, OverviewEvent
@@ -218,21 +218,6 @@ class OverviewLog:
     def with_all_removed(self) -> OverviewLog:
         """Return the log with all lines removed."""
         return OverviewLog(removed=(*_keys_of(self.lines), *self.removed))
-
-    def freeze(self) -> list[Any]:
-        return [self.lines, self.removed, self.finished_titles]
-
-    @classmethod
-    def thaw(cls, frozen: Sequence[Any]) -> OverviewLog:
-        lines, removed, finished = frozen
-        return cls(
-            tuple(
-                OverviewLine(OverviewSection(place), text, entered, Trust(trust), *rest)
-                for place, text, entered, trust, *rest in lines
-            ),
-            tuple((OverviewSection(place), words) for place, words in removed),
-            tuple(finished),
-        )
 
     def _with_task(self, line: OverviewLine) -> OverviewLog:
         """Set the current task.

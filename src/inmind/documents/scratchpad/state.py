@@ -52,18 +52,6 @@ class Scratchpads:
     def get(self, name: str) -> SavedScratchpad | None:
         return self.by_name.get(name)
 
-    def freeze(self) -> dict[str, Any]:
-        return {name: [pad.state, pad.version, int(pad.trust)] for name, pad in self.by_name.items()}
-
-    @classmethod
-    def thaw(cls, frozen: Mapping[str, Any], stream: str) -> Scratchpads:
-        return cls(
-            {
-                name: SavedScratchpad(state, version=version, source=f"{stream}#{version}", trust=Trust(trust))
-                for name, (state, version, trust) in frozen.items()
-            }
-        )
-
 
 def known_state_after(payload: EventPayload, known: ScratchpadState | None) -> ScratchpadState | None:
     """Return the state known to a reader after this event.

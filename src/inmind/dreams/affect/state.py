@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 from datetime import datetime, timedelta
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from inmind.core.encoding import from_microseconds, to_microseconds
 from inmind.core.events.base import Event, Origin, Trust
 from inmind.core.events.crystals import NoteAdded
 from inmind.core.events.dreams import AffectSpiked
@@ -96,30 +95,6 @@ class AffectState:
     def resolved_by(self, about: str) -> list[str]:
         """Failing calls that are resolved when this succeeds: itself and its parts."""
         return [key for key in self.failing if key == about or key.startswith(f"{about} ")]
-
-    def freeze(self) -> dict[str, Any]:
-        levels = self.levels
-        return {
-            "levels": [*levels.by_name.values(), None if levels.at is None else to_microseconds(levels.at)],
-            "failing": {about: to_microseconds(at) for about, at in self.failing.items()},
-            "causes": dict(self.causes),
-            "noted": {level: to_microseconds(at) for level, at in self.noted_at.items()},
-        }
-
-    @classmethod
-    def thaw(cls, frozen: Mapping[str, Any]) -> AffectState:
-        dopamine, cortisol, oxytocin, at = frozen["levels"]
-        return cls(
-            levels=Levels(
-                dopamine=dopamine,
-                cortisol=cortisol,
-                oxytocin=oxytocin,
-                at=None if at is None else from_microseconds(at),
-            ),
-            failing={about: from_microseconds(at) for about, at in frozen["failing"].items()},
-            causes={level: SpikeCause(*cause) for level, cause in frozen["causes"].items()},
-            noted_at={level: from_microseconds(at) for level, at in frozen["noted"].items()},
-        )
 
 
 def is_strong_affect(levels: Levels) -> bool:

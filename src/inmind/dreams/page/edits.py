@@ -6,6 +6,10 @@ edited since: either the line is still there, or the edit is refused.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import fields
+
+from inmind.core.encoding import decode
 from inmind.core.events.base import Trust
 from inmind.core.events.dreams import ProposedEdit
 from inmind.core.frozen import frozen
@@ -71,58 +75,24 @@ class Proposal:
     price: float = 0.0
 
 
+_EDITS: Mapping[str, type[Edit]] = {"add": Add, "rewrite": Rewrite, "retire": Retire}
+
+
 def edit_to_row(edit: Edit) -> ProposedEdit:
     """An edit as the journal stores it."""
-    match edit:
-        case Add():
-            return ProposedEdit(
-                op="add",
-                section=str(edit.section),
-                text=edit.text,
-                sources=edit.sources,
-                importance=edit.importance,
-                kind=edit.kind,
-                at=edit.at,
-                trust=int(edit.trust),
-            )
-        case Rewrite():
-            return ProposedEdit(
-                op="rewrite",
-                lines=edit.lines,
-                section=str(edit.section),
-                text=edit.text,
-                sources=edit.sources,
-                importance=edit.importance,
-                at=edit.at,
-            )
-        case Retire():
-            return ProposedEdit(op="retire", lines=(edit.line,), topic=edit.topic, keywords=edit.keywords)
+    op = next(name for name, kind in _EDITS.items() if isinstance(edit, kind))
+    values = {one.name: getattr(edit, one.name) for one in fields(edit)}
+    if isinstance(edit, Retire):
+        values["lines"] = (values.pop("line"),)
+    return ProposedEdit(op=op, **values)
 
 
 def edit_from_row(row: ProposedEdit) -> Edit:
     """The edit of a stored row. Raises ValueError for an invalid one."""
-    match row.op:
-        case "add":
-            return Add(
-                section=Section(row.section),
-                text=row.text,
-                sources=row.sources,
-                importance=row.importance,
-                kind=row.kind,
-                at=row.at,
-                trust=Trust(row.trust),
-            )
-        case "rewrite":
-            return Rewrite(
-                lines=row.lines,
-                section=Section(row.section),
-                text=row.text,
-                sources=row.sources,
-                importance=row.importance,
-                at=row.at,
-            )
-        case "retire":
-            (line,) = row.lines
-            return Retire(line=line, topic=row.topic, keywords=row.keywords)
-        case _:
-            raise ValueError(f"{row.op[:50]!r} is not an edit")
+    if row.op not in _EDITS:
+        raise ValueError(f"{row.op[:50]!r} is not an edit")
+    if row.op == "retire":
+        (line,) = row.lines
+        return Retire(line=line, topic=row.topic, keywords=row.keywords)
+    kind = _EDITS[row.op]
+    return decode(kind, {one.name: getattr(row, one.name) for one in fields(kind)})

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
-from builders import an_event
+from builders import an_event, through_json
 from hypothesis import given
 from hypothesis import strategies as st
 from tables import each_row
 
-from inmind.core.encoding import to_json
 from inmind.core.events.base import Trust
 from inmind.core.events.documents import DocumentWritten, OverviewEvent
 from inmind.core.events.session import CompactionUndone
@@ -396,7 +393,7 @@ def test_the_log_reads_back_from_a_snapshot(steps: list[tuple[str, str] | str]) 
     history = PageHistory()
     for step in steps:
         _ = history.write(step) if isinstance(step, str) else history.record(step)
-        assert OverviewLog.thaw(json.loads(to_json(history.log.freeze()))) == history.log
+        assert through_json(history.log) == history.log
 
 
 @given(steps=STEPS, stale=st.integers(0, 11))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from builders import an_event
+from builders import an_event, through_json
 from tables import each_row
 
 from inmind.core.events.base import Event, EventPayload, Trust
@@ -105,7 +104,7 @@ def test_a_scratchpad_has_the_lowest_trust_of_its_events(
 @pytest.mark.spec("A2")
 def test_a_snapshot_restores_the_scratchpads() -> None:
     pads = fold(ScratchpadMerged("p", {"a": {"b": [1, None]}}), ScratchpadWritten("notes", "关于我们"))
-    assert Scratchpads.thaw(json.loads(json.dumps(pads.freeze())), "session/s") == pads
+    assert through_json(pads) == pads
 
 
 def test_applying_an_event_does_not_change_the_earlier_state() -> None:

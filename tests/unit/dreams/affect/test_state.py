@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 import pytest
-from builders import WHEN
+from builders import WHEN, through_json
 from hypothesis import given
 from hypothesis import strategies as st
 from tables import each_row
 
-from inmind.core.encoding import to_json
 from inmind.core.events.base import Draft, Event, EventPayload, Origin, Trust
 from inmind.core.events.crystals import NoteAdded
 from inmind.core.events.dreams import AffectSpiked
@@ -118,7 +116,7 @@ def test_a_snapshot_contains_the_whole_state(spikes: list[tuple[str, str, int]])
         state = state.apply(an_event(AffectSpiked(spike, reason="so", subject=about, session="s"), minutes))
         for draft in due_notes(state, at(minutes)):
             state = state.apply(an_event(draft.payload, minutes))
-    assert AffectState.thaw(json.loads(to_json(state.freeze()))) == state
+    assert through_json(state) == state
 
 
 @pytest.mark.parametrize(
