@@ -14,6 +14,7 @@ from builders import Home, assistant, home_of, user
 from pydantic import BaseModel
 
 from inmind import Memory, Session, default_layers
+from inmind.core.encoding import to_json
 from inmind.core.events.base import Origin, Trust
 from inmind.core.events.documents import DocumentWritten, OverviewEvent
 from inmind.documents.overview.sections import read_section
@@ -496,7 +497,7 @@ def test_the_merge_report_is_in_the_journal_and_not_in_the_state(memory: Memory)
     child.scratchpad.update({"goal": "c" * 100_000})
     parent.scratchpad.update({"goal": "p"})
     assert parent.merge_back(child).conflicts[0].theirs == "c" * 100_000
-    assert len(json.dumps(SessionFold("session/parent").freeze(parent.state))) < 50_000
+    assert len(to_json(SessionFold("session/parent").freeze(parent.state))) < 50_000
     assert parent.merge_back(child).conflicts[0].theirs == "c" * 100_000
 
 

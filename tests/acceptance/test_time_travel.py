@@ -9,6 +9,7 @@ import pytest
 from builders import Home, a_call, assistant, turns, user
 
 from inmind import Memory, Session
+from inmind.core.encoding import to_json
 from inmind.core.events.base import Draft, Event, Origin
 from inmind.core.events.prompt import PromptPrepared
 from inmind.errors import InvalidInput, NotFound, PromptNotRebuilt
@@ -79,11 +80,11 @@ def test_reopening_restores_the_same_state(home: Home) -> None:
     with Memory.open(home) as memory:
         session = memory.session("s")
         fifty_calls(session)
-        before = json.dumps(SessionFold("session/s").freeze(session.state))
+        before = to_json(SessionFold("session/s").freeze(session.state))
         assert session.state.seq > SNAPSHOT_INTERVAL_EVENTS
     with Memory.open(home) as memory:
         session = memory.session("s")
-        assert json.dumps(SessionFold("session/s").freeze(session.state)) == before
+        assert to_json(SessionFold("session/s").freeze(session.state)) == before
 
 
 @pytest.mark.both_stores
@@ -92,11 +93,11 @@ def test_the_state_is_the_same_without_a_snapshot(home: Home, monkeypatch: pytes
     with Memory.open(home) as memory:
         session = memory.session("s")
         fifty_calls(session)
-        with_snapshot = json.dumps(SessionFold("session/s").freeze(session.state))
+        with_snapshot = to_json(SessionFold("session/s").freeze(session.state))
     monkeypatch.setattr(SessionFold, "version", SessionFold.version + 1)
     with Memory.open(home) as memory:
         session = memory.session("s")
-        assert json.dumps(SessionFold("session/s").freeze(session.state)) == with_snapshot
+        assert to_json(SessionFold("session/s").freeze(session.state)) == with_snapshot
 
 
 @pytest.mark.embedded

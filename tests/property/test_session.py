@@ -31,6 +31,7 @@ from scratchpad_model import (
 )
 
 from inmind import Memory, Prompt, Recorded, Session, default_layers
+from inmind.core.encoding import to_json
 from inmind.core.tokens import estimator
 from inmind.documents.document import Scope
 from inmind.layers import ScratchpadLayer
@@ -210,12 +211,15 @@ class AnySession(RuleBasedStateMachine):
 
     @rule()
     def reopen(self) -> None:
-        before = json.dumps(SessionFold("session/s").freeze(self.session.state))
+        before = to_json(SessionFold("session/s").freeze(self.session.state))
         self.memory.close()
         self._open()
         self.session.read("overview.md")
-        if self.session.state.documents.text("overview.md") == json.loads(before)["documents"]["overview.md"][0]:
-            assert json.dumps(SessionFold("session/s").freeze(self.session.state)) == before
+        if (
+            self.session.state.documents.text("overview.md")
+            == json.loads(before)["documents"]["by_path"]["overview.md"]["text"]
+        ):
+            assert to_json(SessionFold("session/s").freeze(self.session.state)) == before
         for id, (_, pad) in self.children.items():
             assert self._child(id).scratchpad.snapshot == pad
 

@@ -187,18 +187,19 @@ def _named_tuple_reader(kind: Any, strict: bool) -> Reader:
     def read_tuple(values: Any) -> Any:
         if strict and not is_list(values):
             raise _type_mismatch(values, kind.__name__)
-        return kind(*_read_each(chain(readers, repeat(_unchanged)), values))
+        return kind(*_read_each(chain(readers, repeat(_unchanged)), values, kind._fields))
 
     return read_tuple
 
 
-def _read_each(readers: Iterable[Reader], values: Sequence[Any]) -> list[Any]:
+def _read_each(readers: Iterable[Reader], values: Sequence[Any], names: Sequence[str] = ()) -> list[Any]:
     read_values: list[Any] = []
     try:
         for read, value in zip(readers, values, strict=False):
             read_values.append(read(value))
     except TypeMismatch as error:
-        raise error.inside(f"[{len(read_values)}]") from None
+        place = len(read_values)
+        raise error.inside(f".{names[place]}" if names else f"[{place}]") from None
     return read_values
 
 
