@@ -183,6 +183,8 @@ def _tuple_reader(readers: Sequence[Reader], strict: bool) -> Reader:
 def _named_tuple_reader(kind: Any, strict: bool) -> Reader:
     hints = get_type_hints(kind)
     readers = [_reader(hints[name], strict) for name in kind._fields]
+    if all(read is _unchanged for read in readers):
+        return lambda values: kind(*values)
 
     def read_tuple(values: Any) -> Any:
         if strict and not is_list(values):
