@@ -227,7 +227,10 @@ def _fields_reader(kind: Any, strict: bool) -> Reader:
 
 
 def _read_members(stored: Mapping[str, Any], fields: Mapping[str, tuple[str, Reader]], other: Reader) -> dict[str, Any]:
-    """The members of an object, by the names of `fields`. Members that it does not list are read by `other`."""
+    """The members of an object, by the names of `fields`.
+
+    Members that it does not list are read by `other`.
+    """
     values: dict[str, Any] = {}
     for key, value in stored.items():
         name, read = fields.get(key) or (key, other)

@@ -173,7 +173,10 @@ class History:
                 return self
 
     def freeze(self) -> dict[str, Any]:
-        """The fields for a snapshot. Messages are ranges of the journal, and the sent ones follow from them."""
+        """Return the fields for a snapshot.
+
+        Messages are ranges of the journal, and the sent ones follow from them.
+        """
         return {**encode_fields(self), "messages": self.messages.ranges(), "sent": None}
 
     @classmethod

@@ -44,8 +44,9 @@ def encode_payload(payload: EventPayload) -> str:
 
 
 def decode_payload(kind: str, body: str, *, strict: bool = False) -> EventPayload:
-    """Return the payload for a stored kind and JSON text. `strict` checks the types of all fields.
+    """Return the payload for a stored kind and JSON text.
 
+    `strict` checks the types of all fields.
     Rows are data: a kind only selects a class from `KINDS`, so a row cannot create any other object.
     """
     try:
