@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from inmind.dreams.model import Model
     from inmind.entities.config import EntityRules
     from inmind.entities.window import Entities
+    from inmind.history.compaction.build import CompactionReport, CompactionUndoReport, KeptItem
     from inmind.history.compaction.policy import Summarizer
-    from inmind.history.compaction.report import CompactionReport, CompactionUndoReport, KeptItem
     from inmind.jobs.consolidation import Consolidation
     from inmind.jobs.upkeep import Upkeep
     from inmind.memory.aio.resource import AsyncAffect, AsyncEconomics
@@ -95,7 +95,7 @@ if not TYPE_CHECKING:  # a type checker would accept any name
             "inmind.entities.config": ["EntityRules"],
             "inmind.entities.window": ["Entities"],
             "inmind.history.compaction.policy": ["Summarizer"],
-            "inmind.history.compaction.report": ["CompactionReport", "CompactionUndoReport", "KeptItem"],
+            "inmind.history.compaction.build": ["CompactionReport", "CompactionUndoReport", "KeptItem"],
             "inmind.jobs.consolidation": ["Consolidation"],
             "inmind.jobs.upkeep": ["Upkeep"],
             "inmind.memory.aio.resource": ["AsyncAffect", "AsyncEconomics"],

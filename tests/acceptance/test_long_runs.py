@@ -9,7 +9,7 @@ import pytest
 from builders import a_result, assistant, user
 
 from inmind import CompressionPolicy, Memory
-from inmind.history.compaction.stub_text import BLOCK_START
+from inmind.history.compaction.message_records import BLOCK_START
 
 Message = dict[str, Any]
 

@@ -19,7 +19,7 @@ from provider import Provider, ScriptedFailure, a_tool_call, reply_with
 from inmind import Memory, Session, wrap
 from inmind.core.events.session import Compacted
 from inmind.errors import InvalidInput
-from inmind.history.threads import last_reply_id
+from inmind.history.sync import last_reply_id
 from inmind.session.state import SessionFold
 from inmind.testing import ManualClock
 

@@ -32,7 +32,7 @@ from inmind.core.messages import FORMATS
 from inmind.core.text import escape_markup
 from inmind.errors import ContextOverflow, NotFound
 from inmind.history import ConversationEntry
-from inmind.history.compaction.goal_detection import is_filler
+from inmind.history.compaction.detection import is_filler
 from inmind.history.history import History
 from inmind.testing import ManualClock
 

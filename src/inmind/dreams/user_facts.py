@@ -15,7 +15,7 @@ from inmind.core.events.base import Origin, Trust
 from inmind.core.frozen import frozen
 from inmind.core.language.prose import own_words
 from inmind.core.language.spans import has_han, has_quote, split_sentences
-from inmind.history.compaction.rule_detection import find_rules
+from inmind.history.compaction.detection import find_rules
 from inmind.search.crystal import Crystal
 
 MAX_FACTS: Final = 200

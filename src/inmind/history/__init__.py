@@ -1,7 +1,6 @@
 """The conversation: all messages, those that are sent, and matching of a host's list."""
 
-from inmind.history.conversation import Conversation, ConversationEntry
-from inmind.history.history import ActiveCompaction, EntriesByRange, History
+from inmind.history.history import ActiveCompaction, Conversation, ConversationEntry, EntriesByRange, History
 from inmind.history.sync import SyncResult, find_appended, match_messages
 
 __all__ = [

@@ -30,7 +30,7 @@ from inmind.core.messages.format import Format
 from inmind.core.messages.model import Image, Message, Opaque, Part, PromptHead, Wire
 from inmind.errors import InvalidInput, KeyReused
 from inmind.history import Conversation, ConversationEntry, EntriesByRange, History, find_appended, match_messages
-from inmind.history.threads import find_position
+from inmind.history.sync import find_position
 from inmind.history.view import View
 from inmind.prompt.state import PromptState, System
 from inmind.prompt.templates import memory_text, strip_memory, strip_tail

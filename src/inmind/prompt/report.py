@@ -8,7 +8,7 @@ from typing import Any
 
 from inmind.core.frozen import frozen
 from inmind.core.text import count_noun
-from inmind.history.compaction.report import CompactionReport
+from inmind.history.compaction.build import CompactionReport
 from inmind.history.token_meter import band_for
 from inmind.history.view import View
 from inmind.prompt.explain import Explanation

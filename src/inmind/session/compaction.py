@@ -21,18 +21,21 @@ from inmind.documents.document import Documents
 from inmind.documents.overview.maintain import overview_updates
 from inmind.errors import Conflict, ModelFailed, NotFound, SummaryRefused
 from inmind.history import ActiveCompaction, History
-from inmind.history.compaction.build import CompactionPlan, build_compaction
+from inmind.history.compaction.build import CompactionPlan, CompactionReport, CompactionUndoReport, build_compaction
 from inmind.history.compaction.by_provider import ProviderItems, compaction_by_provider, thread_events
 from inmind.history.compaction.message_records import MessageRecords
-from inmind.history.compaction.policy import Summarizer
-from inmind.history.compaction.report import CompactionReport, CompactionUndoReport
-from inmind.history.compaction.request import CompactionRequest, check_keep_recent, parse_request, with_stub_size
+from inmind.history.compaction.policy import (
+    CompactionRequest,
+    Summarizer,
+    check_keep_recent,
+    parse_request,
+    with_stub_size,
+)
 from inmind.history.compaction.retention import extract_items, items_in_memory, last_request
 from inmind.history.compaction.select import DEFAULT_KEEP_RECENT, CompactionSelection, select_requested
 from inmind.history.compaction.summary import check_summary, summary_prompt
 from inmind.history.token_meter import TokenMeter
-from inmind.history.turn_messages import GrowingConversation, ReadMessage, turn_messages
-from inmind.history.turns import TurnMessage
+from inmind.history.turns import GrowingConversation, ReadMessage, TurnMessage, turn_messages
 from inmind.prompt.layers.base import LayerContext
 from inmind.prompt.layers.builtin import DocumentLayer
 from inmind.prompt.layers.retained import RetainedLayer

@@ -12,8 +12,7 @@ from dataclasses import replace
 from inmind.core.frozen import frozen
 from inmind.core.pricing import Rates
 from inmind.history.compaction.message_records import MessageRecords
-from inmind.history.compaction.policy import CompressionPolicy, pays_off
-from inmind.history.compaction.request import CompactionRequest, with_stub_size
+from inmind.history.compaction.policy import CompactionRequest, CompressionPolicy, pays_off, with_stub_size
 from inmind.history.compaction.retention import items_in_memory, retained_items, unsent_items
 from inmind.history.compaction.select import (
     FURTHER_STUB_TOKENS,

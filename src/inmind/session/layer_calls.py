@@ -13,7 +13,7 @@ from inmind.core.messages.format import Format
 from inmind.documents.document import NOTES_PAGE_PATH, Document
 from inmind.history import History
 from inmind.history.compaction.stubs import shown_ids
-from inmind.history.turn_messages import ReadMessage
+from inmind.history.turns import ReadMessage
 from inmind.prompt.layers.base import Layer, LayerContext, LayerText, ViewLayer, call_layer, check_stored_draft
 from inmind.prompt.layers.builtin import DocumentLayer
 from inmind.prompt.layers.scratchpad import SCRATCHPAD_PATH, find_scratchpad

@@ -14,8 +14,8 @@ from inmind.core.events.prompt import AnchorMoved, PromptPrepared
 from inmind.core.messages.format import Format
 from inmind.errors import ContextOverflow
 from inmind.history import Conversation
+from inmind.history.compaction.build import describe_left_out
 from inmind.history.compaction.by_provider import held_tokens, memory_index
-from inmind.history.compaction.report import describe_left_out
 from inmind.history.token_meter import TokenMeter
 from inmind.history.view import View, ViewBuilder
 from inmind.prompt.ingest import PrepareInput, cache_marks, continue_thread, ingest_events

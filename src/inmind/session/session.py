@@ -19,8 +19,8 @@ from inmind.core.text import shorten
 from inmind.documents.document import OVERVIEW_PATH, validate_text
 from inmind.documents.overview.front_matter import parse_front_matter
 from inmind.errors import InvalidInput, NotFound
+from inmind.history.compaction.build import CompactionReport, CompactionUndoReport
 from inmind.history.compaction.policy import Summarizer
-from inmind.history.compaction.report import CompactionReport, CompactionUndoReport
 from inmind.history.compaction.select import DEFAULT_KEEP_RECENT
 from inmind.prompt.ingest import PrepareInput, copy_json_value
 from inmind.prompt.report import Prompt, PromptPreview

@@ -13,10 +13,9 @@ from inmind.core.encoding import digest_of
 from inmind.core.messages import FORMATS, ParsedMessage
 from inmind.core.tokens import estimator
 from inmind.history import ConversationEntry
-from inmind.history.compaction.stub_text import BLOCK_START
+from inmind.history.compaction.message_records import BLOCK_START
 from inmind.history.token_meter import TokenMeter
-from inmind.history.turn_messages import to_turn_message
-from inmind.history.turns import TurnCall, TurnMessage
+from inmind.history.turns import TurnCall, TurnMessage, to_turn_message
 
 METER = TokenMeter(estimator())
 

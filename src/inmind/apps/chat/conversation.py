@@ -33,7 +33,7 @@ from inmind.core.messages.model import Call, Message, Result, Text
 from inmind.core.messages.replies import Reply, is_error, read_partial_reply
 from inmind.core.pricing import Usage
 from inmind.errors import InvalidInput, ModelFailed, NotFound, short_repr
-from inmind.history.conversation import ConversationEntry
+from inmind.history.history import ConversationEntry
 from inmind.memory.session_opener import DEFAULT_RESERVE
 from inmind.prompt.report import Prompt
 from inmind.session.recorded import Recorded

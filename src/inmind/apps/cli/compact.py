@@ -18,8 +18,8 @@ from inmind.apps.cli.console import (
     print_text,
 )
 from inmind.errors import InvalidInput
-from inmind.history.compaction.report import CompactionReport, KeptItem
-from inmind.history.compaction.request import STRATEGIES
+from inmind.history.compaction.build import CompactionReport, KeptItem
+from inmind.history.compaction.policy import STRATEGIES
 from inmind.history.compaction.select import DEFAULT_KEEP_RECENT, TARGETS
 
 

@@ -36,7 +36,7 @@ from inmind.core.text import printable
 from inmind.documents.scratchpad.render import render_state
 from inmind.entities.render import render_block
 from inmind.errors import NotFound
-from inmind.history.compaction.report import KeptItem
+from inmind.history.compaction.build import KeptItem
 from inmind.history.compaction.retention import items_in_memory
 from inmind.memory.documents import SETTINGS_PATHS
 from inmind.memory.memory import Memory

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from inmind.apps.cli.console import JsonOption, SessionArgument, open_existing_session, print_json, print_text
 from inmind.core.frozen import frozen
 from inmind.core.text import count_noun
-from inmind.history.compaction.report import CompactionUndoReport
+from inmind.history.compaction.build import CompactionUndoReport
 from inmind.session.state import SessionState
 
 

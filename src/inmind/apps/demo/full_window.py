@@ -28,7 +28,7 @@ from inmind.apps.demo.script import (
 from inmind.core.frozen import frozen
 from inmind.core.text import contains_id, count_noun
 from inmind.history import ConversationEntry
-from inmind.history.compaction.report import CompactionReport
+from inmind.history.compaction.build import CompactionReport
 
 TITLE = "A full window: archived messages are not lost"
 

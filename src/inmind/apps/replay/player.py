@@ -36,10 +36,9 @@ from inmind.entities.ids.arguments import FoundId, find_ids
 from inmind.entities.nouns import UNTYPED
 from inmind.entities.window import Entities
 from inmind.errors import ContextOverflow, InvalidInput
-from inmind.history.command_output import mark_command_output
 from inmind.history.compaction.policy import DEFAULT_POLICY, CompressionPolicy
 from inmind.history.compaction.retention import extract_items, last_request, merge_items, missing_items
-from inmind.history.turns import Speaker, TurnCall, TurnMessage, TurnResult
+from inmind.history.turns import Speaker, TurnCall, TurnMessage, TurnResult, mark_command_output
 from inmind.memory.memory import Memory
 from inmind.memory.session_opener import DEFAULT_RESERVE, DEFAULT_WINDOW
 from inmind.prompt.anchor import CACHE_SECONDS

@@ -21,8 +21,7 @@ from inmind.entities.ids.keys import has_secret, key_meaning
 from inmind.entities.ids.shapes import handle_kind
 from inmind.entities.record import MIN_ID_DIGITS, Detail, is_aside, names_secret, prune
 from inmind.entities.record_text import cut_record, render_record
-from inmind.history.compaction.excerpt import clip_text
-from inmind.history.compaction.records import TEXT_CHARACTERS, AnsweredCall, answer_text, id_fields, texts_in
+from inmind.history.compaction.records import TEXT_CHARACTERS, AnsweredCall, answer_text, clip_text, id_fields, texts_in
 
 MAX_ARGUMENT_CHARACTERS = 160
 MAX_TEXT_CHARACTERS = 80

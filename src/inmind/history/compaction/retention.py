@@ -24,21 +24,22 @@ from inmind.core.tokens import Counter
 from inmind.documents.document import validate_text
 from inmind.errors import InvalidInput
 from inmind.history import History
-from inmind.history.command_output import mark_command_output
-from inmind.history.compaction.goal_detection import MAX_GOAL_CHARACTERS, find_goals, is_filler, opens_with_next
-from inmind.history.compaction.rule_detection import (
+from inmind.history.compaction.detection import (
+    MAX_GOAL_CHARACTERS,
     agrees,
     answers_open_decision,
     find_choices,
+    find_goals,
     find_open_decisions,
     find_proposals,
     find_rules,
     has_rule_cue,
+    is_filler,
+    opens_with_next,
 )
 from inmind.history.compaction.select import CompactionSelection
 from inmind.history.token_meter import TokenMeter
-from inmind.history.turn_messages import with_archived
-from inmind.history.turns import TurnMessage
+from inmind.history.turns import TurnMessage, mark_command_output, with_archived
 
 Kind = Literal["goal", "earlier_goal", "request", "pinned", "decision", "open_decision", "rule"]
 

@@ -20,20 +20,17 @@ from inmind.entities.record import Detail
 from inmind.entities.render import render_parts
 from inmind.history import ConversationEntry
 from inmind.history.compaction.archive_page import ArchivePage, page_name
-from inmind.history.compaction.excerpt import possible_ids
-from inmind.history.compaction.message_records import MessageRecords
+from inmind.history.compaction.message_records import MessageRecords, block_text, block_wires, cut_message
+from inmind.history.compaction.policy import CompactionRequest
 from inmind.history.compaction.record_lines import RecordLines, record_lines
-from inmind.history.compaction.records import AnsweredCall
-from inmind.history.compaction.request import CompactionRequest
+from inmind.history.compaction.records import AnsweredCall, possible_ids
 from inmind.history.compaction.select import (
     LOCATION_TOKENS,
     MIN_CUT_TOKENS,
     CompactionSelection,
     cut_stub_tokens,
 )
-from inmind.history.compaction.stub_text import block_text, block_wires, cut_message
-from inmind.history.turn_messages import to_turn_message
-from inmind.history.turns import TurnMessage
+from inmind.history.turns import TurnMessage, to_turn_message
 
 FRAME_TOKENS = 40
 """Tokens of the fixed text of a stub."""

@@ -6,24 +6,34 @@ retained items, with all decisions, are kept verbatim. Extraction always works. 
 external input before messages are removed.
 
 The stub has the summary. The overview gets one line of it.
+
+A call that changes something gets a line: its tool, the arguments that tell it apart, and why it failed. Calls that
+only read are counted, and those of memory left out. A tool reads if its name says so; a command, if it starts with a
+program that only reads.
 """
 
 from __future__ import annotations
 
+import json
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter as Tally
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, islice, zip_longest
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from inmind.core.events.session import RetainedItem
+from inmind.core.json import is_list, is_object
+from inmind.core.language import phrases
 from inmind.core.language.prose import own_words
 from inmind.core.language.spans import compile_cached, first_sentences, split_sentences
 from inmind.core.text import count_noun, escape_markup, shorten
 from inmind.core.tokens import Counter, estimator
+from inmind.entities.ids.keys import has_secret, is_secret_key
+from inmind.entities.outcome import is_failure
 from inmind.errors import SummaryRefused
-from inmind.history.compaction.goal_detection import announces_task, is_filler
-from inmind.history.compaction.tool_actions import describe_actions
-from inmind.history.turns import TurnMessage
+from inmind.history.compaction.detection import announces_task, is_filler
+from inmind.history.compaction.records import only_reads
+from inmind.history.turns import TurnCall, TurnMessage, TurnResult
 
 MAX_SUMMARY_CHARACTERS = 8_000
 """A longer text by a model is refused as a summary."""
@@ -214,7 +224,7 @@ def _request_sentences(words: str) -> Iterator[str]:
     sentences = [
         one
         for one in _short_sentences(words[:_SCANNED_CHARACTERS])
-        if not (is_filler(one) or compile_cached(_COURTESY).match(one))
+        if not (is_filler(one) or compile_cached(phrases.COURTESY).match(one))
     ]
     yield from filter(announces_task, sentences)
     whole = (one for one in sentences if not one.endswith((":", "：")))
@@ -243,24 +253,9 @@ def _last_reply(messages: Sequence[TurnMessage]) -> str:
     for one in reversed(messages):
         sentences = _short_sentences(one.text[-_SCANNED_CHARACTERS:]) if one.speaker == "assistant" else ()
         if lines := [line for line in sentences if any(map(str.isalpha, line))]:
-            saying = (line for line in reversed(lines) if not compile_cached(_CLOSING).search(line))
+            saying = (line for line in reversed(lines) if not compile_cached(phrases.CLOSING).search(line))
             return next(saying, lines[-1])
     return ""
-
-
-# Thanks, praise and excuses before a request.
-_COURTESY = (
-    r"(?i)\W*(?:thanks|thank you|sorry|oops)\b[^?]*$|"
-    r"\W*(?:this|that|these|those|it)\b[^?]{0,40}?\b(?:looks?|is|are|sounds?|works?)\s+(?:really |very |so )?"
-    r"(?:awesome|good|great|helpful|nice|perfect|useful)\b[^?]*$|\W*(?:谢谢|多谢|抱歉|不好意思)[^？]*$"
-)
-# Offers and good wishes at the end of a reply.
-_CLOSING = (
-    r"(?i)\banything else\b|\blet me know\b|\bfeel free\b|\b(?:happy|glad) to (?:help|assist)\b|"
-    r"\bhave a (?:great|nice|good)\b|\byou['’]?re (?:very )?welcome\b|\bgood luck\b|"
-    r"\b(?:would you like|do you want) (?:me )?to (?:continue|proceed|go on)\b|"
-    r"还有(?:什么|其他)|随时(?:告诉|联系)|需要我"
-)
 
 
 def _short_sentences(words: str) -> Sequence[str]:
@@ -292,3 +287,110 @@ def _clip(text: str, max_characters: int) -> str:
     if len(text) <= max_characters:
         return text
     return f"{text[: 2 * max_characters // 3]} … {text[-(max_characters // 3) :]}"
+
+
+_MAX_VALUE_CHARACTERS = 48
+_MAX_REASON_CHARACTERS = 80
+_MAX_ARGUMENTS = 5
+_MAX_SCANNED_CHARACTERS = 20_000
+_MAX_TOOLS = 6
+
+
+class ToolActions(NamedTuple):
+    """Changes that tools made, in order, and the number of calls that only read."""
+
+    changes: list[str]
+    lookups: str
+
+
+def describe_actions(messages: Sequence[TurnMessage], earlier_lookups: str = "") -> ToolActions:
+    """Return what the tool calls of these messages did.
+
+    A repeated change is listed once, at its last place. `earlier_lookups`: of an earlier summary, to be added.
+    """
+    results = {answer.id: answer for one in messages for answer in one.results}
+    changes: dict[str, None] = {}
+    lookups, failed = Tally[str](), Tally[str]()
+    for tool, times, failures in compile_cached(_LOOKUP_COUNT).findall(earlier_lookups):
+        lookups[tool] += int(times)
+        failed[tool] += int(failures or 0)
+    for call in (call for one in messages for call in one.calls):
+        answer = results.get(call.id)
+        if answer and answer.from_memory:
+            continue
+        arguments = _parse_arguments(call.arguments)
+        if only_reads(call.tool, arguments):
+            tool = shorten(call.tool, _MAX_VALUE_CHARACTERS)
+            lookups[tool] += 1
+            failed[tool] += bool(answer and _failed(answer))
+        else:
+            line = _describe_change(call, arguments, answer)
+            changes.pop(line, None)
+            changes[line] = None
+    return ToolActions(list(changes), _count_lookups(lookups, failed))
+
+
+def _describe_change(call: TurnCall, arguments: Mapping[str, Any], answer: TurnResult | None) -> str:
+    values = ", ".join(_short_arguments(arguments))
+    line = shorten(f"{call.tool} {values}".strip(), _MAX_LINE_CHARACTERS)
+    if answer is None:
+        return f"{line} (no result)"
+    return f"{line}: failed{_reason(answer.text)}" if _failed(answer) else line
+
+
+def _failed(answer: TurnResult) -> bool:
+    return answer.error or is_failure(answer.text)
+
+
+def _short_arguments(arguments: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the arguments that identify what was changed: short values, without secrets."""
+    short = {key: text for key, value in arguments.items() if (text := _short_value(value)) and not is_secret_key(key)}
+    paths = [text for key, text in short.items() if compile_cached(_PATH_KEY).search(key)]
+    if paths and len(short) < len(arguments):  # the other arguments are the content of the file
+        yield paths[0]
+        return
+    for key, text in list(short.items())[:_MAX_ARGUMENTS]:
+        yield text if len(short) == 1 else f"{key}={text}"
+
+
+def _short_value(value: object) -> str:
+    if is_list(value):
+        texts = [_short_value(item) for item in value[:3]]
+        more = f" +{len(value) - 3}" if len(value) > 3 else ""
+        return "/".join(texts) + more if texts and all(texts) else ""
+    if value is None or is_object(value) or isinstance(value, list):
+        return ""
+    text = " ".join(str(value).split())
+    return text if 0 < len(text) <= _MAX_VALUE_CHARACTERS and not has_secret(text) else ""
+
+
+def _parse_arguments(arguments: str) -> Mapping[str, Any]:
+    if len(arguments) > _MAX_SCANNED_CHARACTERS:
+        return {}
+    try:
+        parsed = json.loads(arguments)
+    except (ValueError, RecursionError):
+        return {}
+    return parsed if is_object(parsed) else {}
+
+
+_LOOKUP_COUNT = r"([^,\s][^,]*?) ×(\d+)(?: \((\d+) failed\))?"
+
+
+def _reason(text: str) -> str:
+    lines = (line.strip() for line in text[:_MAX_SCANNED_CHARACTERS].splitlines())
+    line = shorten(next(filter(None, lines), ""), _MAX_REASON_CHARACTERS)
+    return f", {line}" if line else ""
+
+
+def _count_lookups(lookups: Tally[str], failed: Tally[str]) -> str:
+    named = [
+        f"{tool} ×{times}" + (f" ({failed[tool]} failed)" if failed[tool] else "")
+        for tool, times in lookups.most_common(_MAX_TOOLS)
+    ]
+    if len(lookups) > _MAX_TOOLS:
+        named.append(count_noun(len(lookups) - _MAX_TOOLS, "more tool"))
+    return ", ".join(named)
+
+
+_PATH_KEY = r"(?i)(?:^|_)(?:path|file|filename|filepath)$|Path$|File$"

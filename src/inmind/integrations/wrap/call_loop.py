@@ -20,7 +20,7 @@ from inmind.core.messages.model import Opaque, Wire
 from inmind.core.messages.replies import Reply, read_partial_reply, read_reply
 from inmind.errors import InvalidInput
 from inmind.history import Conversation
-from inmind.history.threads import last_reply_id
+from inmind.history.sync import last_reply_id
 from inmind.integrations.wrap.hidden_rounds import HiddenRounds
 from inmind.integrations.wrap.request_merge import (
     Body,

@@ -12,7 +12,7 @@ from inmind.core.tokens import estimator
 from inmind.history import History
 from inmind.history.compaction.by_provider import compaction_by_provider
 from inmind.history.token_meter import TokenMeter
-from inmind.history.turn_messages import turn_messages
+from inmind.history.turns import turn_messages
 
 ITEM = {"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAA"}
 

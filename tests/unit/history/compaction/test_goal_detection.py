@@ -7,9 +7,8 @@ from time import perf_counter
 import pytest
 from tables import each_row
 
-from inmind.history.compaction.goal_detection import find_goals, is_filler
+from inmind.history.compaction.detection import find_choices, find_goals, find_proposals, find_rules, is_filler
 from inmind.history.compaction.retention import extract_items
-from inmind.history.compaction.rule_detection import find_choices, find_proposals, find_rules
 from inmind.history.compaction.summary import summary_points
 from inmind.history.turns import TurnMessage
 

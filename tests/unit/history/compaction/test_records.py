@@ -16,9 +16,15 @@ from tables import each_row
 from inmind.core.text import contains_id, escape_markup
 from inmind.core.tokens import estimator
 from inmind.entities.record import Detail
-from inmind.history.compaction.excerpt import clip_text, possible_ids
 from inmind.history.compaction.record_lines import record_lines
-from inmind.history.compaction.records import AnsweredCall, answer_text, answered_calls, pruned_result
+from inmind.history.compaction.records import (
+    AnsweredCall,
+    answer_text,
+    answered_calls,
+    clip_text,
+    possible_ids,
+    pruned_result,
+)
 from inmind.history.turns import TurnCall, TurnMessage, TurnResult
 
 pytestmark = pytest.mark.spec("B11", "E10")

@@ -13,8 +13,13 @@ from tables import each_row
 from inmind.core.events.session import RetainedItem
 from inmind.core.text import escape_markup
 from inmind.core.tokens import estimator
-from inmind.history.command_output import mark_command_output
-from inmind.history.compaction.goal_detection import MAX_GOAL_CHARACTERS, announces_task, is_filler
+from inmind.history.compaction.detection import (
+    MAX_GOAL_CHARACTERS,
+    MAX_ITEM_CHARACTERS,
+    agrees,
+    announces_task,
+    is_filler,
+)
 from inmind.history.compaction.retention import (
     MAX_EARLIER_GOAL_CHARACTERS,
     extract_items,
@@ -22,8 +27,7 @@ from inmind.history.compaction.retention import (
     merge_items,
     missing_items,
 )
-from inmind.history.compaction.rule_detection import MAX_ITEM_CHARACTERS, agrees
-from inmind.history.turns import Speaker, TurnMessage, TurnResult
+from inmind.history.turns import Speaker, TurnMessage, TurnResult, mark_command_output
 
 count = estimator()
 

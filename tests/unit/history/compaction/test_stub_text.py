@@ -19,7 +19,7 @@ from inmind.core.messages import FORMATS, ParsedMessage
 from inmind.core.messages.model import Call, Text
 from inmind.core.tokens import estimator
 from inmind.history import ConversationEntry
-from inmind.history.compaction.stub_text import (
+from inmind.history.compaction.message_records import (
     BLOCK_END,
     BLOCK_START,
     block_text,

@@ -14,7 +14,6 @@ from inmind.core.events.session import RetainedItem
 from inmind.core.text import TAGS, escape_markup
 from inmind.core.tokens import estimator
 from inmind.errors import SummaryRefused
-from inmind.history.command_output import mark_command_output
 from inmind.history.compaction.summary import (
     MAX_SUMMARY_CHARACTERS,
     check_summary,
@@ -23,7 +22,7 @@ from inmind.history.compaction.summary import (
     summary_points,
     summary_prompt,
 )
-from inmind.history.turns import Speaker, TurnCall, TurnMessage, TurnResult
+from inmind.history.turns import Speaker, TurnCall, TurnMessage, TurnResult, mark_command_output
 
 count = estimator()
 

@@ -1,159 +1,25 @@
-"""Detects the messages with which a user starts a task, and those that ask for nothing new.
+"""Patterns and words of tasks, choices and courtesies in English and Chinese.
 
-An ordinary next question belongs to the task at hand. A message starts a new task if it says so ("New task: …"), if it
-opens like the message that started the current one, as programs write their tasks, if it turns to something else
-("Now write …", "Another thing: …") that neither the goal nor the reply before it names, or if after some turns it
-greets again or says thanks, and asks for something else, as people do.
+A pattern is compiled on first use with `compile_cached`; what it means for a message is decided where it is used.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
-
-from inmind.core.events.session import RetainedItem
-from inmind.core.language.prose import is_greeting, is_request, own_words
-from inmind.core.language.spans import compile_cached, first_sentences, split_sentences
-from inmind.history.compaction.rule_detection import content_words
-from inmind.history.turns import TurnMessage
-
-MAX_GOAL_CHARACTERS = 800
-"""Longest goal or request. A longer one is cut after a sentence and marked."""
-
-# A new task is announced in the first sentences of a message.
-_SCANNED_SENTENCES = 6
-_MAX_SCANNED_CHARACTERS = 400
-# Messages after a goal before a greeting starts another task: people also greet when they answer the first question.
-_MIN_MESSAGES = 12
-# The same opening words mean the same kind of task if the message is as long as a task description.
-_OPENING_WORDS = 8
-_MIN_TEMPLATE_CHARACTERS = 400
-_MAX_FILLER_CHARACTERS = 120
-
-
-def is_filler(words: str) -> bool:
-    """True if the text asks for nothing: "continue", "ok go on 3", "yes", "thanks"."""
-    if len(words) > _MAX_FILLER_CHARACTERS or "?" in words or "？" in words:
-        return is_greeting(words)
-    return is_greeting(words) or bool(compile_cached(_FILLER).fullmatch(words))
-
-
-def announces_task(words: str) -> bool:
-    """True if the text says that a new task begins."""
-    if not compile_cached(_TASK_CUES).search(words):
-        return False
-    return any(
-        compile_cached(_NEW_TASK).match(one) and (":" in one or "：" in one or not one.endswith(("?", "？")))
-        for one in _scanned_sentences(words)
-    )
-
-
-def find_goals(
-    people: Sequence[tuple[TurnMessage, str]], known: RetainedItem | None, *, place_of: Callable[[int], int]
-) -> Iterator[RetainedItem]:
-    """Yield the goals that messages of people state, in order.
-
-    `people`: the messages, each with the reply before it. `known`: the goal stated before them, None if there was none;
-    the first message beyond a greeting then states it. Its text is empty if it is not known. `place_of`: the place of a
-    message in the conversation, by its number.
-    """
-    current = known
-    for message, reply in people:
-        text = message.text
-        if not message.starts_turn or is_filler(text):
-            continue
-        item = RetainedItem("goal", first_sentences(text, MAX_GOAL_CHARACTERS), message.seq)
-        if current is None or announces_task(text) or _opens_like(text, current.text):
-            yield (current := item)
-        elif not current.text:
-            current = item  # usually the first message, which stated the goal
-        elif _turns_to_another(text, current.text, reply) or (
-            place_of(item.seq) - place_of(current.seq) >= _MIN_MESSAGES
-            and (_returns(text) or _thanks_and_asks(text, current.text))
-        ):
-            yield (current := item)
-
-
-def _opens_like(text: str, goal: str) -> bool:
-    """True if a long text opens with the words of the goal, as the tasks of a program do."""
-    opening = goal.split(maxsplit=_OPENING_WORDS)[:_OPENING_WORDS]
-    return (
-        len(text) >= _MIN_TEMPLATE_CHARACTERS
-        and len(opening) == _OPENING_WORDS
-        and text.split(maxsplit=_OPENING_WORDS)[:_OPENING_WORDS] == opening
-    )
-
-
-def _returns(text: str) -> bool:
-    """True if a person greets and asks for something."""
-    return bool(compile_cached(_OPENING_GREETING).match(text)) and is_request(text)
-
-
-def _thanks_and_asks(text: str, goal: str) -> bool:
-    """True if a person says thanks and asks for something that shares no word with the goal."""
-    if not (compile_cached(_OPENING_THANKS).match(text) and is_request(text)):
-        return False
-    words, known = (set(compile_cached(_LONG_WORD).findall(one.lower())) for one in (text, goal))
-    return len(words) >= _MIN_TASK_WORDS and words.isdisjoint(known - _COMMON_WORDS)
-
-
-def _turns_to_another(text: str, goal: str, reply: str) -> bool:
-    """True if a person says "now", "next" or "another thing" and asks for something else.
-
-    The object of the request then refers to nothing at hand, has no word of the goal, and less than half of its words
-    are in the reply before. "Instead" replaces the goal, so the object may have words of it.
-    """
-    rest = _after_next(text)
-    if rest is None or compile_cached(_REFERENCE).search(rest):
-        return False
-    words, goal_words, reply_words = (_object_words(one) for one in (rest, goal, reply[-_MAX_SCANNED_REPLY:]))
-    replaces = compile_cached(r"(?i)\binstead\b").search(rest) and not words <= goal_words
-    return (bool(replaces) or words.isdisjoint(goal_words)) and 2 * len(words & reply_words) < len(words)
-
-
-def opens_with_next(text: str) -> bool:
-    """True if a request opens with "now", "next" or "another thing"."""
-    return _after_next(text) is not None
-
-
-def _after_next(text: str) -> str | None:
-    """The object of a request that opens so; None for other messages."""
-    if not compile_cached(_NEXT_CUES).search(text[:_MAX_SCANNED_CHARACTERS]):
-        return None
-    sentence = next((one for one in _scanned_sentences(text) if not is_filler(one)), "")
-    opening = compile_cached(_NEXT).match(sentence)
-    return sentence[opening.end() :] if opening else None
-
-
-def _object_words(text: str) -> frozenset[str]:
-    """Return the words for things; words for parts of any work are left out."""
-    plain = compile_cached(_CHINESE_COMMON_WORDS).sub(" ", text)
-    return frozenset(word.rstrip("s") for word in content_words(plain)) - _GENERIC_WORDS
-
-
-def _scanned_sentences(words: str) -> Iterator[str]:
-    sentences = (one for line in own_words(words) for one in split_sentences(line))
-    return (one[:_MAX_SCANNED_CHARACTERS].rstrip() for one in islice(sentences, _SCANNED_SENTENCES))
-
-
-_OPENING_THANKS = r"(?i)[\W_]*(?:(?:great|perfect|ok|okay|good|好的?)\W+)?(?:thanks|thank you|thx|cheers|谢谢|多谢)"
-_LONG_WORD = r"[^\W\d_]{4,}"
-_MIN_TASK_WORDS = 5
-"""A shorter request belongs to the task at hand."""
-_COMMON_WORDS = frozenset(
+OPENING_THANKS = r"(?i)[\W_]*(?:(?:great|perfect|ok|okay|good|好的?)\W+)?(?:thanks|thank you|thx|cheers|谢谢|多谢)"
+LONG_WORD = r"[^\W\d_]{4,}"
+COMMON_WORDS = frozenset(
     "about also could create find from have help like make need please prepare thanks that them then this want will "
     "with would write".split()
 )
 
-_MAX_SCANNED_REPLY = 4_000
 # Verbs of a piece of work with a result of its own. "Add", "change", "run" or "build" are mostly steps of a larger one.
 _WORK = (
     r"(?:(?:book|buy)(?!\s+the\b)|draft|find|fix|help(?:\s+me)?(?:\s+(?:with|to))?|organi[sz]e|plan|prepare|research|schedule|"
     r"search\s+for|translate|write|(?:check|look\s+(?:at|into)|review)(?=\s+(?:my|our)\b))\b"
     r"(?!\s+(?:as|for|in|into|on|to|with)\b)"
 )
-_NEXT_CUES = r"(?i)\b(?:now|next|thing|matter|request|forget|mind|on to)\b|现在|接下来|下面|算了|件事"
-_NEXT = (
+NEXT_CUES = r"(?i)\b(?:now|next|thing|matter|request|forget|mind|on to)\b|现在|接下来|下面|算了|件事"
+NEXT = (
     r"(?i)[\W_]*(?:(?:alright|cool|good|great|ok|okay|perfect|so|thanks|thank you|well|yes)\b[\W_]*){0,4}"
     r"(?:now|next(?:\s+up)?(?=\s*[,:;–—-]|\s+(?:please|can|could|i|let)\b)|"
     r"(?:and\s+)?(?:another|one\s+(?:last|more|other))\s+(?:matter|request|thing)\s*[,:;–—-]|"
@@ -167,7 +33,7 @@ _NEXT = (
     r"(?:写(?![完好入到出下])|预?订|找|准备|修(?![改完好])复?|安排|规划|计划|起草|翻译(?!成)|研究|看看我)"
 )
 # What refers to the work at hand, and the parts that any work has.
-_REFERENCE = (
+REFERENCE = (
     r"(?i)\b(?:above|again|also|another|api|backend|below|both|chapter|class|component|conclusion|config|database|docs?|"
     r"documentation|endpoints?|everything|findings|first|footer|form|frontend|functions?|header|here|interface|"
     r"introduction|it|its|last|lexer|logic|menu|methods?|modules?|more|next|ones?|others?|output|paragraphs?|parser|"
@@ -176,15 +42,15 @@ _REFERENCE = (
     r"(?:^\W*|\b(?:about|at|by|for|from|in|of|on|to|with)\s+)that\b|\bthat\W*$|"
     r"[它这该此其]|那[个些里]|上面|刚才|刚刚|继续|再|剩下|下一|第[一二三四五]|测试|文档|函数|标题|结果|页面|接口|模块"
 )
-_GENERIC_WORDS = frozenset(
+GENERIC_WORDS = frozenset(
     "about bug can code could error example file function help i i'd instead issue like line list me my need now our "
     "page part please problem some table text thing two want would you your 吗".split()
 )
-_CHINESE_COMMON_WORDS = r"[一两几][个份篇张条下些首家封]|关于|我的?|给|吗|错误|问题|代码|文件"
+CHINESE_COMMON_WORDS = r"[一两几][个份篇张条下些首家封]|关于|我的?|给|吗|错误|问题|代码|文件"
 
 
 # No repetition is tried twice, so a longer phrase comes before its beginning.
-_FILLER = (
+FILLER = (
     r"(?i)[\W\d_]*+(?:(?:a ?lot|again|agreed|ah|all (?:good|of (?:it|them))|alright|all right|and|approved|awesome|bye|"
     r"by me|carry on|cheers|confirm(?:ed)?|continue(?: the work| now)?|cool|correct|do(?: (?:it|so|that|this))?|done|"
     r"exactly(?: that)?|excellent|fine|for (?:it|that|your help|the help|me|now|today)|go ahead|go on|go|"
@@ -203,7 +69,7 @@ _FILLER = (
     r"吧|啊|呢|了|ok)[\W\d_]*+)++"
 )
 
-_TASK_CUES = (
+TASK_CUES = (
     r"(?i)\b(?:task|job|assignment|objective|goal|mission|ticket|project|topic|subject|instead|switch|switching|"
     r"move on|plans?|something (?:else|different))\b|任务|目标|改做|改为|换个|换一个|转到|转向"
 )
@@ -213,7 +79,7 @@ _LEAD = (
     r"\b[\W_]*){0,6}"
 )
 _TASK = r"(?:task|job|assignment|objective|goal|mission|ticket|project|topic)"
-_NEW_TASK = (
+NEW_TASK = (
     rf"(?i){_LEAD}(?:"
     rf"(?:new|next|another|different|second|third|follow[- ]?up|other)\s+{_TASK}"
     r"(?=\s*(?:[:：,.;–—!-]\s*\w|[.!]?\s*$|for\s+(?:you|today|now)\b|(?:is|will\s+be)\s+(?:to\b|now\b|:)|now\b|#?\d))|"
@@ -232,7 +98,94 @@ _NEW_TASK = (
     r"(?:一个|个)?(?:新的?|下一个|另一个|另外一个|第[二三四五]个)\s*(?:任务|目标|项目)|换个?一?个?(?:新的?)?(?:任务|话题|项目)|"
     r"任务\s*[二三四五2-9]\s*[:：]|任务(?:变了|改为|变更)|目标(?:改为|变为|变了)|改做|不做[^，。！？]{1,20}了[，,]\s*(?:改|现在|先))"
 )
-_OPENING_GREETING = (
+OPENING_GREETING = (
     r"(?i)[\W_]*(?:hi|hiya|hello|hey+|howdy|greetings|good (?:morning|afternoon|evening|day))\b(?!\s+again)|"
     r"[\W_]*(?:你好|您好|大家好|嗨|哈喽|早上好|上午好|下午好|晚上好)"
+)
+
+LIST_MARK = (
+    r"\s*(?:[-*–—]\s+|[•‣·]\s*|\(?(?:\d{1,3}|[a-z])[.)]\s+|[（(]?(?:\d{1,3}|[一二三四五六七八九十]+)[)）、]\s*)"
+    r"(?:\[[ x]\]\s*)?"
+)
+CLAUSE_END = r"[,;:，；：]\s*|\s[-–—]+\s|\s(?=(?:and|but|so|because|since|which)\s)"
+EMPHASIZED = r"\A(\*\*|__|\*|_)([^*_]+)\1\Z"
+
+# Words of an instruction for this moment only.
+TEMPORARY = (
+    r"\b(?:yet|this time|right now|just now|for now|(?<!from )now|at the moment|lines? \d+)\b|这次|暂时|先别|还不要"
+)
+# Words of someone else, or an assumption of the speaker.
+REPORTED = (
+    r"(?<!\bi )(?<!\bwe )(?<!\bhave )(?<!'ve )\b"
+    r"(?:(?:says?|said|states?|claims?|claimed|wrote|writes|told|thinks|according to)|"
+    r"(?:error|bug|problem|issue|cause|reason|failure|fault|culprit|it|that|this)\s+must\s+not)\b|"
+    r"(?<![我来是再话如])说(?![明话法得了])|(?<!我)(?<!我们)(?:认为|规定)"
+)
+QUESTION_CLAUSE = (
+    r"(?:^|[,;:，；]\s*|\s[-–—]+\s*|\b(?:and|so|but|or)\s+)(?:(?:so|and|but|also|then|now|hmm|please|well)[\s,]+)*(?:"
+    r"(?:can|could|would|will|should|shall|may|must|do|does|did|is|are|am|have|has|isn['’]t|aren['’]t|don['’]t)\s+"
+    r"(?:you|we|i|it|there|that|this|they|my|the|these)\b|"
+    r"how\s+(?:do|can|should|would|could|to|might|is|are|does|much|many|will|did)\b|"
+    r"(?:what|why|where|who|which)(?:['’]s)?\s+(?:\w+\s+)?(?:is|are|do|does|did|would|should|can|could|will|if|about)\b|"
+    r"what['’]?s\b|why\s+not\b|any\s+(?:ideas|suggestions|tips|advice|thoughts)\b|i(?:['’]m|\s+am)\s+wondering\b)"
+)
+QUESTION = r"[?？]\W*$|[吗呢么]\W*$"
+AGREEMENT = (
+    r"(?i)\W*(?:yes|yep|yeah|yup|sure|ok|okay|alright|fine|agreed?|approved|absolutely|definitely|please\s+do|"
+    r"(?:that\s+)?sounds\s+(?:good|great|perfect)|(?:let['’]?s\s+)?do\s+(?:it|that|so)|go\s+ahead|perfect|great|"
+    r"good\s+idea|proceed|(?:that\s+)?works(?:\s+for\s+me)?|exactly|好的?|可以|行|同意|就这样|没问题|嗯|对|确认|就这么办|按你说的)"
+    r"(?=\W|$|吧|啊|的|了)"
+)
+# A yes with one of these is none, or only half of one.
+RESERVATION = (
+    r"(?i)\b(?:but|however|except|no|not|never|wait|actually|instead|rather|hold\s+on|\w+n['’]?t)\b|[?？]|"
+    r"但是?|不过|不要|不用|别|等等|不行"
+)
+# A yes does not answer these: open questions, advice for a case, examples.
+NO_PROPOSAL = r"(?i)\W*(?:which|what|how|who|when|where|if)\b|.*\b(?:examples?|illustrate)\b"
+PROPOSAL = (
+    r"\bi(?:['’]d|\s+would)?\s+(?:strongly\s+)?(?:suggest|propose|recommend)\b|"
+    r"\bi(?:['’]d|\s+would)\s+(?:go\s+(?:with|for)|use|choose|pick)\b|\bmy\s+(?:suggestion|recommendation|proposal|plan)\b|"
+    r"\b(?:shall|should)\s+(?:we|i)\s+(?:go\s+with|use|switch\s+to|stick\s+(?:with|to))\b|"
+    r"\blet['’]?s\s+(?:just\s+)?(?:adopt|choose|drop|go\s+(?:with|for)|keep|pick|settle\s+on|stay\s+with|"
+    r"stick\s+(?:with|to)|switch\s+to|use)\b|\bwe(?:['’]ll|\s+(?:should|will))\s+(?:go\s+with|stick\s+(?:with|to)|"
+    r"switch\s+to|use)\b|\b(?:i|we)(?:['’]ve|\s+have)?\s+decided\s+(?:to|on|against|that)\b|\A[\s*_]*+decision\s*:|"
+    r"建议|提议|推荐(?:用|使用|采用)|我的(?:方案|想法)是|决定(?:用|采用|选|使用|改)|"
+    r"(?:我们|咱们)?就(?:用|选|采用)[^，。！？]{1,30}吧"
+)
+# Options of an open decision, and the words between them.
+BETWEEN = r"\bbetween\s+([^.!?;:]+?)(?=\s+(?:as|because|before|by|for|in|on|when)\b|[.!?;:]|$)"
+EITHER_OR = (
+    r"(?:[\w.+#-]+\s+){0,3}[\w.+#-]+\s*,?\s+(?:or|vs\.?|versus)\s+[\w.+#-]+(?:\s+[\w.+#-]+){0,2}|"
+    r"[\w.+#-]+\s*(?:还是|或者?|和|与)\s*[\w.+#-]+"
+)
+OPTION_MARK = r"\s*,?\s*\b(?:and|or|vs|versus)\b\.?\s*|\s*(?:还是|或者?|和|与)\s*|,\s+"
+FUNCTION_WORDS = frozenset(
+    "a an and are as at be between by choice choose decide decided decision decisions do either for from go have if in "
+    "is it keep let's need needed of on open or pending pick question should stay still switch tbd that the this to "
+    "undecided use using versus vs we we'll what when whether which will with yet".split()
+)
+# The words of a choice beside the chosen alternative.
+CHOICE_WORDS = frozenset(
+    "a alright an choose definitely fine for go going great i i'd i'll i'm is it let's lets okay ok one option perfect "
+    "pick please right settle so sure take that's the then us use we we'd we'll we're will with would yeah yep "
+    "yes".split()
+)
+CHINESE_CHOICE_WORDS = r"我们?|咱们|那|就|还是(?=[用选])|用|选择?|采用|好的?|行|可以|嗯|请|[的了吧来定]"
+CHINESE_FUNCTION_WORDS = (
+    r"我们|咱们|还(?:没有?|要|得|是)|需要?|决定|待定|选择?|使用|采用|用|或者?|是否|要不要|哪个|什么|[的了吧就先在和与]"
+)
+
+# Thanks, praise and excuses before a request.
+COURTESY = (
+    r"(?i)\W*(?:thanks|thank you|sorry|oops)\b[^?]*$|"
+    r"\W*(?:this|that|these|those|it)\b[^?]{0,40}?\b(?:looks?|is|are|sounds?|works?)\s+(?:really |very |so )?"
+    r"(?:awesome|good|great|helpful|nice|perfect|useful)\b[^?]*$|\W*(?:谢谢|多谢|抱歉|不好意思)[^？]*$"
+)
+# Offers and good wishes at the end of a reply.
+CLOSING = (
+    r"(?i)\banything else\b|\blet me know\b|\bfeel free\b|\b(?:happy|glad) to (?:help|assist)\b|"
+    r"\bhave a (?:great|nice|good)\b|\byou['’]?re (?:very )?welcome\b|\bgood luck\b|"
+    r"\b(?:would you like|do you want) (?:me )?to (?:continue|proceed|go on)\b|"
+    r"还有(?:什么|其他)|随时(?:告诉|联系)|需要我"
 )

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tables import each_row
 
-from inmind.history.compaction.rule_patterns import ALL_PATTERNS, patterns_for
+from inmind.core.language.rules import ALL_PATTERNS, patterns_for
 
 # One short sentence for each form of a rule, so that a missing cue is not compensated by another word.
 SENTENCES = """
