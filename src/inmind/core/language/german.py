@@ -2,7 +2,70 @@
 
 from __future__ import annotations
 
-from inmind.core.language.tables import Language
+from inmind.core.language.tables import Language, ReferenceWords, numbered, time_picks, words
+
+_NOUNS = {
+    "page": "seite:seiten",
+    "section": "abschnitt:abschnitte",
+    "image media": "bild:bilder foto:fotos",
+    "post article": "artikel:artikel beitrag:beiträge",
+    "task todo": "aufgabe:aufgaben",
+    "collection": "sammlung:sammlungen",
+    "entry": "eintrag:einträge",
+    "order": "bestellung:bestellungen",
+    "user customer": "nutzer:nutzer kunde:kunden",
+    "file document": "datei:dateien dokument:dokumente",
+    "email mail message": "nachricht:nachrichten mail:mails",
+    "invoice": "rechnung:rechnungen",
+    "booking reservation": "buchung:buchungen",
+    "project": "projekt:projekte",
+}
+_PAIRS = [(types, *pair.split(":")) for types, pairs in _NOUNS.items() for pair in pairs.split()]
+_DEMONSTRATIVES = "diese dieser dieses diesen diesem jene jener jenes jenen jenem"
+_REFERENCES = ReferenceWords(
+    nouns={one: tuple(types.split()) for types, one, _ in _PAIRS},
+    plurals={several: one for _, one, several in _PAIRS if several != one},
+    generic_nouns=words("ding sache element ergebnis"),
+    number_nouns=words("nummer option"),
+    numbers=numbered(
+        "null", "eins", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun", "zehn", start=0
+    ),
+    ordinals=numbered(
+        "erste ersten erster erstes",
+        "zweite zweiten zweiter zweites",
+        "dritte dritten dritter drittes",
+        "vierte vierten",
+        "fünfte fünften",
+    )
+    | numbered("letzte letzten letzter letztes", start=-1),
+    other=words("andere anderen anderer anderes"),
+    picks=time_picks(
+        previous="vorige vorigen voriges vorherige vorherigen vorheriges", oldest="älteste", newest="neueste"
+    ),
+    deleted=words("gelöschte gelöschten gelöschtes gelöscht entfernte"),
+    restore=r"(?i)\bstelle?\b.{0,60}\bwieder her\b|\bwiederherstellen\b",
+    undo=r"(?i)\brückgängig\b",
+    articles=words("der die das den dem des mein meine meinen dein deine deinen unser unsere"),
+    owners=words("mein meine meinen dein deine deinen unser unsere"),
+    demonstratives=words(_DEMONSTRATIVES),
+    universal=words("alle beide jede jeden jedes"),
+    pair=words("beide"),
+    each=words("jede jeden jedes"),
+    possessives=words("sein seine seinen ihr ihre ihren"),
+    indefinite=words("ein eine einen einem einer noch neue neues neuen kein keine keinen"),
+    pronouns=words("es ihn ihm sie ihnen") | words(_DEMONSTRATIVES),
+    plural_pronouns=words("sie ihnen"),
+    maybe_singular=words("sie"),
+    partitive=words("von"),
+    joining=words("und oder ,"),
+    stop=words(
+        "ist sind war waren hat haben kann wird soll muss zu von in auf an bei für aus mit ohne über unter als wie "
+        "wenn dann jetzt nicht auch bitte danke ich du er sie es wir mich mir dich dir uns und oder aber noch wieder"
+    ),
+    speakers=words("ich wir du"),
+    naming=words("namens genannt"),
+    expletive=r"(?i)es (?:ist|gibt|geht|scheint|regnet)\b|(?:dieses|diese) (?:mal|woche)\b",
+)
 
 GERMAN = Language(
     code="de",
@@ -19,4 +82,14 @@ GERMAN = Language(
     question_starts="(?:was|wann|wo|wer|welche[mnrs]?|warum|wieso|wie) \\w+",
     first_person="ich|mich|mir|mein(?:e[mnrs]?)?",
     second_person="du|dich|dir|dein(?:e[mnrs]?)?|sie|ihr(?:e[mnrs]?)?",
+    prepositions="von|aus|auf|in|im|an|am|bei|zu|zur|zum|für|mit|unter|über|neben|hinter",
+    target_prepositions="zu|zur|zum|in|auf|für",
+    exclusions="nicht|ausser|außer|statt|anstatt",
+    conjunctions="und|oder|sowie",
+    clause_breaks="und|dann|aber",
+    naming_verbs="namens|genannt",
+    new_name=r"(?:benenne|nenne)\b[^.;!?]{0,80}?\b(?:in|um in)",
+    which_question="Was ist gemeint: {first} oder {last}?",
+    confirm_question="Ist {last} gemeint?",
+    references=_REFERENCES,
 )

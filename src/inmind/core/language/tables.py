@@ -6,7 +6,13 @@ language with spaces the words match as whole words, and `'` also matches the cu
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import field
+from typing import Literal
+
 from inmind.core.frozen import frozen
+
+TimePick = Literal["previous", "oldest", "newest"]
 
 
 @frozen(kw_only=True)
@@ -37,3 +43,167 @@ class Language:
     """Particles with which a question ends, before its punctuation."""
     first_person: str = ""
     second_person: str = ""
+
+    prepositions: str = ""
+    """Before what a verb does not act on: "from the page"."""
+    target_prepositions: str = ""
+    """Before what receives something new: "add a section to it"."""
+    object_markers: str = ""
+    """Before what a verb acts on, in a language that marks it: 把."""
+    exclusions: str = ""
+    """Before what is not meant: not, except."""
+    all_but: str = ""
+    """Before the only exception: "every page but"."""
+    conjunctions: str = ""
+    """Between two things of one list: and, or."""
+    clause_breaks: str = ""
+    naming_verbs: str = ""
+    """Between a noun and its name: called."""
+    new_name: str = ""
+    """Before a name that nothing has yet: "rename it to"."""
+    which_question: str = ""
+    """Asks which of several things is meant; {noun}, {first} and {last} are filled in."""
+    which_noun: str = ""
+    """The noun of that question if none is known."""
+    confirm_question: str = ""
+    """Asks if {last} is meant."""
+    listed_name: str = "{}"
+    list_separator: str = ", "
+
+    references: ReferenceWords | None = None
+    """Words of references, if references are found in this language word by word."""
+    reference_forms: ReferenceForms | None = None
+    """Patterns of references, if the language has no spaces."""
+
+    @property
+    def nouns(self) -> Mapping[str, tuple[str, ...]]:
+        """Entity types by noun."""
+        table = self.references or self.reference_forms
+        return table.nouns if table else {}
+
+
+def words(text: str) -> frozenset[str]:
+    """Return a set of words."""
+    return frozenset(text.split())
+
+
+def time_picks(*, previous: str, oldest: str, newest: str) -> dict[str, TimePick]:
+    """Map words to what they pick."""
+    picks: dict[TimePick, str] = {"previous": previous, "oldest": oldest, "newest": newest}
+    return {word: pick for pick, line in picks.items() for word in line.split()}
+
+
+def numbered(*lines: str, start: int = 1) -> dict[str, int]:
+    """Map each word to the number of its line."""
+    return {word: number for number, line in enumerate(lines, start) for word in line.split()}
+
+
+@frozen(kw_only=True)
+class ReferenceWords:
+    """Words from which a reference to an entity is read, in a language with spaces."""
+
+    nouns: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    """Entity types by noun; English nouns are the types themselves."""
+    plurals: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Singular of the nouns that have an own plural."""
+    generic_nouns: frozenset[str]
+    """Nouns that can replace a noun of any type."""
+    number_nouns: frozenset[str] = frozenset()
+    """Nouns that only number: "option 2"."""
+    numbers: Mapping[str, int]
+    ordinals: Mapping[str, int]
+    """Counted from 1, or from the end if negative."""
+    places: frozenset[str] = frozenset()
+    """Ordinals that are also nouns: "the top"."""
+    other: frozenset[str]
+    plural_other: frozenset[str] = frozenset()
+    picks: Mapping[str, TimePick]
+    deleted: frozenset[str]
+    restore: str
+    """Pattern of a request to restore something deleted."""
+    undo: str
+
+    articles: frozenset[str]
+    """Definite articles, and possessives of the speakers."""
+    owners: frozenset[str]
+    demonstratives: frozenset[str]
+    plural_demonstratives: frozenset[str] = frozenset()
+    universal: frozenset[str]
+    """Words for all of them; `pair` for both."""
+    pair: frozenset[str]
+    each: frozenset[str] = frozenset()
+    possessives: frozenset[str]
+    plural_possessives: frozenset[str] = frozenset()
+    indefinite: frozenset[str]
+    indefinite_alone: frozenset[str] = frozenset()
+    """Indefinite words that need no noun: another."""
+    one: frozenset[str] = frozenset()
+    """Indefinite words that mostly replace a noun."""
+    pronouns: frozenset[str]
+    plural_pronouns: frozenset[str]
+    maybe_singular: frozenset[str] = frozenset()
+    """Plural pronouns that are also used for one thing."""
+    partitive: frozenset[str] = frozenset()
+    """"of", in "both of them"."""
+
+    skipped: frozenset[str] = frozenset()
+    """Words that do not identify an entity."""
+    joining: frozenset[str]
+    stop: frozenset[str]
+    """Words that end the scan for a noun. After a demonstrative they make it a pronoun."""
+    relative: frozenset[str] = frozenset()
+    """Conjunctions that are also pronouns: "that"."""
+    clause_subjects: frozenset[str] = frozenset()
+    finite_verbs: frozenset[str] = frozenset()
+    before_pronoun: frozenset[str] = frozenset()
+    qualifying: frozenset[str] = frozenset()
+    """Words after "the one" that select by something unknown: "on the left"."""
+    speakers: frozenset[str]
+    relative_words: frozenset[str] = frozenset()
+    """Words between a noun and its relative clause."""
+    before: frozenset[str] = frozenset()
+    """"before", in "the one before that"."""
+    mention_verbs: frozenset[str] = frozenset()
+    use_verbs: frozenset[str] = frozenset()
+    naming: frozenset[str] = frozenset()
+    expletive: str = "(?!)"
+    """Pattern of a pronoun that refers to no entity, with the words after it."""
+    expletive_after: str = "(?!)"
+    """Pattern that ends with such a pronoun."""
+    praise: str = "(?!)"
+    """Pattern of a message that is only praise."""
+    verbs_after: str = "(?!)"
+    """Pattern of a verb after the subject of a sentence."""
+
+
+@frozen(kw_only=True)
+class ReferenceForms:
+    """Patterns from which a reference to an entity is read, in a language without spaces."""
+
+    nouns: Mapping[str, tuple[str, ...]]
+    """Entity types by noun."""
+    forms: Mapping[str, str]
+    """Patterns by kind, longer ones first. N is a noun, B an unambiguous noun, M a measure word, H any character, # a
+    number and % a number above one. A reference ends with its noun, unless a number follows it."""
+    measure: str
+    numbers: Mapping[str, int]
+    creates: str
+    """Verb before something new."""
+    restore: str
+    undo: str
+    all_after: tuple[str, ...]
+    not_descriptive: frozenset[str]
+    """Words that do not describe the noun after them."""
+    predicates: frozenset[str]
+    """Other words after a demonstrative that are not nouns: adjectives and verbs."""
+    particles: str
+    """Predicates that end a noun also after its first character."""
+    verb_suffixes: str
+    demonstratives: str
+    plural_persons: frozenset[str]
+    name_verbs: str
+    """Verbs before nouns that name something: "open settings"."""
+    attributive: str
+    """Particle between a description and its noun."""
+    simplified: Mapping[int, int]
+    """Other spellings of characters."""

@@ -13,14 +13,13 @@ from dataclasses import replace
 from itertools import takewhile
 
 from inmind.core.frozen import frozen
+from inmind.core.language.languages import languages_of
 from inmind.entities.config import DEFAULT_MAX_PER_LIST
 from inmind.entities.entity import Entity
 from inmind.entities.nouns import UNTYPED, canonical_type, is_plural, type_matches
-from inmind.entities.references import chinese
 from inmind.entities.references.context import ReferenceContext
 from inmind.entities.references.name_match import is_in_earlier_name
-from inmind.entities.references.phrase import Kind, Phrase
-from inmind.entities.references.result import Candidate, Reference
+from inmind.entities.references.result import Candidate, Kind, Phrase, Reference
 
 MAX_CANDIDATES = 5
 
@@ -106,11 +105,11 @@ class ReferenceBuilder:
     def _question(self, entities: Sequence[Entity]) -> str:
         names = Counter(entity.name.casefold() for entity in entities)
         labels = [_distinct_label(entity) if names[entity.name.casefold()] > 1 else entity.name for entity in entities]
-        if chinese.is_chinese(self.full_text):
-            *first, last = [f"「{name}」" for name in labels]
-            return f"是哪个{self.noun}：{'、'.join(first)}还是{last}？" if first else f"是指{last}吗？"
-        *first, last = labels
-        return f"Which {self.noun or 'one'}: {', '.join(first)} or {last}?" if first else f"Do you mean {last}?"
+        language = languages_of(self.full_text)[-1]
+        *first, last = (language.listed_name.format(name) for name in labels)
+        question = language.which_question if first else language.confirm_question
+        noun = self.noun or language.which_noun
+        return question.format(noun=noun, first=language.list_separator.join(first), last=last)
 
 
 def _distinct_label(entity: Entity) -> str:

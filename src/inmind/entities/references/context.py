@@ -16,7 +16,7 @@ from inmind.entities.config import EntityRules
 from inmind.entities.entity import Entity, EntityKey
 from inmind.entities.nouns import SYNONYMS, canonical_type, head_nouns, singular, type_matches
 from inmind.entities.references.name_match import NameIndex
-from inmind.entities.references.phrase import Phrase
+from inmind.entities.references.result import Phrase
 from inmind.entities.window import Entities
 
 MAX_PARTS = 5_000

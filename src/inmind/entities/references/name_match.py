@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import Literal
 
 from inmind.core.frozen import frozen
+from inmind.core.language.spans import Token, has_han, tokens
 from inmind.entities.edit_distance import edit_distance
 from inmind.entities.entity import Entity, EntityKey
 from inmind.entities.nouns import singular
@@ -25,8 +26,6 @@ MAX_NAME_WORDS = 12
 MAX_TYPOS = 40
 """Number of words of a text that are compared with all names."""
 
-_HAN = "\u3400-\u9fff"
-_TOKEN = re.compile(rf"[{_HAN}]|[^\W_{_HAN}]+")
 _ID = re.compile(r"#?[A-Za-z0-9][A-Za-z0-9_./:@+#-]*")
 _DEFINITE = re.compile(r"\b(?:the|this|that|my|your|our) $", re.IGNORECASE)
 _QUOTES = frozenset("\"'“”‘’「」『』《》`")
@@ -59,14 +58,6 @@ class Mention:
     """Entities with these words in a longer name: meant only if a noun next to them says so."""
 
 
-@frozen
-class _NameWord:
-    start: int
-    end: int
-    text: str
-    folded: str
-
-
 class NameIndex:
     """Index of the names of entities."""
 
@@ -82,7 +73,7 @@ class NameIndex:
 
     def mentions(self, text: str, *, excluded_spans: Sequence[tuple[int, int]] = ()) -> list[Mention]:
         """Return the names found in a text, in order. `excluded_spans` are skipped."""
-        words = [word for word in _split_name_words(text) if not _within(word.start, word.end, excluded_spans)]
+        words = [word for word in tokens(text) if not _within(word.start, word.end, excluded_spans)]
         mentions = [m for m in self._find_ids(text) if not _within(m.start, m.end, excluded_spans)]
         mentions += self._find_full_names(words, taken=mentions)
         mentions += self._find_partial_names(text, words, taken=mentions)
@@ -108,12 +99,12 @@ class NameIndex:
         if entity.id.isalpha() and entity.id != entity.name:
             names.append((entity.id, "name"))
         for name, kind in names:
-            bases = tuple(word.folded for word in _split_name_words(name[:200]))[:MAX_NAME_WORDS]
+            bases = tuple(word.base for word in tokens(name[:200]))[:MAX_NAME_WORDS]
             if bases and self._can_stand_alone(bases):
                 self._by_name.setdefault(bases, []).append((entity, kind))
                 self._lengths.add(len(bases))
             words += bases
-            words += (one + other for one, other in pairwise(bases) if _is_han(one + other))
+            words += (one + other for one, other in pairwise(bases) if has_han(one + other))
         self._words_by_key[entity.key] = tuple(dict.fromkeys(words))
         for word in self._words_by_key[entity.key]:
             if self._is_distinctive(word):
@@ -128,7 +119,7 @@ class NameIndex:
                 mentions.append(Mention(match.start(), match.start() + len(id), _distinct(entities), "id", 1.0))
         return mentions
 
-    def _find_full_names(self, words: Sequence[_NameWord], *, taken: Sequence[Mention]) -> list[Mention]:
+    def _find_full_names(self, words: Sequence[Token], *, taken: Sequence[Mention]) -> list[Mention]:
         mentions: list[Mention] = []
         spans = [(mention.start, mention.end) for mention in taken]
         lengths = sorted(self._lengths, reverse=True)
@@ -136,7 +127,7 @@ class NameIndex:
         while at < len(words):
             for length in lengths:
                 run = words[at : at + length]
-                matches = self._by_name.get(tuple(word.folded for word in run)) if len(run) == length else None
+                matches = self._by_name.get(tuple(word.base for word in run)) if len(run) == length else None
                 if matches and not _within(run[0].start, run[-1].end, spans):
                     newest = [entity for entity, kind in matches if kind == "name"]
                     kind: MatchKind = "name" if newest else "alias"
@@ -147,11 +138,11 @@ class NameIndex:
             at += 1
         return mentions
 
-    def _find_partial_names(self, text: str, words: Sequence[_NameWord], *, taken: Sequence[Mention]) -> list[Mention]:
+    def _find_partial_names(self, text: str, words: Sequence[Token], *, taken: Sequence[Mention]) -> list[Mention]:
         """Find runs of words that are part of the names of the same entities."""
         mentions: list[Mention] = []
         spans = [(mention.start, mention.end) for mention in taken]
-        run: list[_NameWord] = []
+        run: list[Token] = []
         fitting: dict[EntityKey, Entity] = {}
 
         def close() -> None:
@@ -162,16 +153,16 @@ class NameIndex:
             fitting = {}
 
         for index, word in enumerate(words):
-            pair = word.folded + words[index + 1].folded if index + 1 < len(words) else ""
+            pair = word.base + words[index + 1].base if index + 1 < len(words) else ""
             matching = (
                 {}
                 if _within(word.start, word.end, spans)
-                else self._by_word.get(pair if _is_han(word.folded) else word.folded, {})
+                else self._by_word.get(pair if has_han(word.base) else word.base, {})
             )
             if run and word.start - run[-1].end > 1 and not _is_connector(text[run[-1].end : word.start]):
                 close()
             if not matching:
-                if not (run and word.folded in _COMMON_WORDS):
+                if not (run and word.base in _COMMON_WORDS):
                     close()
                 continue
             remaining = {key: entity for key, entity in fitting.items() if key in matching} if run else matching
@@ -179,15 +170,15 @@ class NameIndex:
                 close()
                 remaining = matching
             run.append(word)
-            if _is_han(word.folded):
+            if has_han(word.base):
                 run.append(words[index + 1])
             fitting = dict(remaining)
         close()
         return mentions
 
-    def _partial_mentions(self, text: str, run: Sequence[_NameWord], fitting: Sequence[Entity]) -> Iterable[Mention]:
+    def _partial_mentions(self, text: str, run: Sequence[Token], fitting: Sequence[Entity]) -> Iterable[Mention]:
         start, end = run[0].start, run[-1].end
-        run_words = {word.folded for word in run}
+        run_words = {word.base for word in run}
         covered = {entity.key: _covered_share(run_words, entity) for entity in fitting}
         best = max(covered.values())
         entities = _distinct(entity for entity in fitting if covered[entity.key] >= best - 0.15)
@@ -196,24 +187,24 @@ class NameIndex:
             weaker_matches = _distinct(entity for entity in fitting if entity.key not in chosen)
             yield Mention(start, end, entities, "part", best, weaker_matches)
 
-    def _is_deliberate(self, text: str, run: Sequence[_NameWord], covered: float) -> bool:
+    def _is_deliberate(self, text: str, run: Sequence[Token], covered: float) -> bool:
         """Return True if a name was meant, not a word that happens to be in one."""
         start, end = run[0].start, run[-1].end
         if text[start - 1 : start] in _QUOTES and text[end : end + 1] in _QUOTES and start:
             return True
-        if _is_han(run[0].folded):
+        if has_han(run[0].base):
             return covered >= 0.5 or len({word.start for word in run}) >= 3
         capital = run[0].text[0].isupper() and not _starts_sentence(text, start)
         digits = any(char.isdigit() for word in run for char in word.text) and len(run[0].text) > 2
         min_covered = 0.4 if _DEFINITE.search(text, max(0, start - 6), start) else 0.6
-        return capital or digits or len(run) > 1 or (covered >= min_covered and len(run[0].folded) >= 4)
+        return capital or digits or len(run) > 1 or (covered >= min_covered and len(run[0].base) >= 4)
 
-    def _find_typos(self, words: Sequence[_NameWord]) -> list[Mention]:
+    def _find_typos(self, words: Sequence[Token]) -> list[Mention]:
         mentions: list[Mention] = []
-        known = [word for word in self._by_word if len(word) >= 4 and not _is_han(word)]
-        unknown = [word for word in words if len(word.folded) >= 5 and self._is_distinctive(word.folded)]
+        known = [word for word in self._by_word if len(word) >= 4 and not has_han(word)]
+        unknown = [word for word in words if len(word.base) >= 5 and self._is_distinctive(word.base)]
         for word in unknown[:MAX_TYPOS]:
-            similar_words = [other for other in known if is_typo(word.folded, other)]
+            similar_words = [other for other in known if is_typo(word.base, other)]
             matches = [(other, entity) for other in similar_words for entity in self._by_word[other].values()]
             entities = _distinct(entity for other, entity in matches if _covered_share({other}, entity) >= 0.5)
             if entities:
@@ -227,7 +218,7 @@ class NameIndex:
         return self._is_distinctive(words[0]) and not words[0].isdigit()
 
     def _is_distinctive(self, word: str) -> bool:
-        if _is_han(word):
+        if has_han(word):
             return len(word) > 1 and word not in _COMMON_CHINESE_PAIRS and word not in self._nouns
         return len(word) > 1 and word not in _COMMON_WORDS and singular(word) not in self._nouns
 
@@ -244,7 +235,7 @@ def is_typo(word: str, target: str) -> bool:
 
 def is_in_earlier_name(text: str, entity: Entity) -> bool:
     """Return True if words of the text are in an earlier name and none is in the current one."""
-    words = {word.folded for word in _split_name_words(text)}
+    words = {word.base for word in tokens(text)}
     return _covered_share(words, entity) > 0 and _covered_share(words, replace(entity, aliases=())) == 0
 
 
@@ -258,19 +249,11 @@ def _covered_share(words: Collection[str], entity: Entity) -> float:
     """Return the share of letters of a name that the words cover, for the best of its names."""
     best = 0.0
     for name in (entity.name, *entity.aliases):
-        bases = [word.folded for word in _split_name_words(name[:200])]
+        bases = [word.base for word in tokens(name[:200])]
         bases = [base for base in bases if base not in _COMMON_WORDS] or bases
         length = sum(map(len, bases))
         best = max(best, sum(len(base) for base in bases if base in words) / length if length else 0.0)
     return best
-
-
-def _split_name_words(text: str) -> list[_NameWord]:
-    return [_NameWord(m.start(), m.end(), m[0], m[0].casefold()) for m in _TOKEN.finditer(text)]
-
-
-def _is_han(word: str) -> bool:
-    return "\u3400" <= word[:1] <= "\u9fff"
 
 
 def _is_recognisable(id: str) -> bool:

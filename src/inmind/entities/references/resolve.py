@@ -35,10 +35,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 
+from inmind.core.language.filters import word_pattern
+from inmind.core.language.languages import languages_of
+from inmind.core.language.spans import any_of, compile_cached
+from inmind.core.language.tables import ReferenceWords
 from inmind.entities.config import DEFAULT_RULES, EntityRules
 from inmind.entities.entity import Entity, EntityKey
 from inmind.entities.nouns import singular, type_matches
-from inmind.entities.references import chinese, english
+from inmind.entities.references import spaced, unspaced
 from inmind.entities.references.candidates import (
     LOW_CONFIDENCE,
     MAX_CANDIDATES,
@@ -49,8 +53,7 @@ from inmind.entities.references.candidates import (
 )
 from inmind.entities.references.context import ReferenceContext
 from inmind.entities.references.name_match import Mention, is_in_earlier_name
-from inmind.entities.references.phrase import Kind, Phrase
-from inmind.entities.references.result import Candidate, Reference, Resolution
+from inmind.entities.references.result import Candidate, Kind, Phrase, Reference, Resolution
 from inmind.entities.window import Entities
 
 MAX_TEXT_CHARS = 4_000
@@ -61,40 +64,9 @@ MAX_REFERENCES = 40
 """Maximum names, and maximum phrases, per text. A text with more is a document."""
 
 _KIND_RANK: dict[Kind, int] = {"id": 0, "name": 1, "ordinal": 2, "other": 2, "plural": 2, "typed": 2, "pronoun": 3}
-_JOINING_WORDS = re.compile(
-    r"[^.;!?]{0,60}?(?:,|、|，|&|\b(?:and|or|plus|vs\.?|versus|as well as)\b|[和与跟及])\s*(?:also |the )?\s*",
-    re.IGNORECASE,
-)
-_CLAUSE_BREAK = re.compile(r"[.;!?,，。；]|\b(?:and|then|but)\b|然后|再|并", re.IGNORECASE)
-_PREPOSITION_BEFORE = re.compile(
-    r"\b(?:from|of|on|in|at|to|into|onto|for|with|like|by|above|below|under|behind|beside|near|than)\s+[\"“'‘]?$"
-    r"|[从在到给往向对进]\s?[「“《]?$",
-    re.IGNORECASE,
-)
-_TARGET_BEFORE = re.compile(r"\b(?:to|in|into|on|onto|for)\s+$|[给往在向到对为]\s?$", re.IGNORECASE)
-_NEGATION_BEFORE = re.compile(
-    r"(?<!or )\b(?:not|neither|nor|none|except(?: for)?|instead of|rather than|other than)(?: of)?\s+[\"“'‘]?$"
-    r"|(?<![是要])(?:不是|不要|并非|而非|除了)[「“《]?$",
-    re.IGNORECASE,
-)
-_ALL_BUT_BEFORE = re.compile(
-    r"\b(?:all|every\w*|any\w*|each|both)\b[^.;!?,]{0,40}?\bbut(?: for)?\s+[\"“'‘]?$", re.IGNORECASE
-)
-_VERB_AFTER = re.compile(
-    r"\s+(?:is|are|was|were|has|have|had|does|do|did|can|will|would|should|must|needs?|looks?)\b", re.I
-)
-_OBJECT_MARKER = re.compile(r"[把将將]\s?[「“《]?$")
-_UNKNOWN_ID = re.compile(r"(?<![\w-])(?:#\w{0,40}\d\w{0,40}|[A-Za-z]\w{0,40}[-_]\w{0,40}\d\w{0,40})(?![\w-])", re.ASCII)
-_POSSESSIVE = re.compile(r"(?:its|their|his|her)\b", re.IGNORECASE)
-_NEW_NAME = re.compile(
-    r"\b(?:rename|renaming|retitle)\b[^.;!?]{0,80}?\b(?:to|as)\s+"
-    r"|\b(?:change|set|update)\b[^.;!?]{0,40}?\b(?:title|name|heading|label)\b[^.;!?]{0,60}?\bto\s+"
-    r"|\b(?:call|name|title)\s+(?:it|this|that)\s+(?=(?-i:[A-Z\"“']))"
-    r"|改名为|改成|改为|重命名为|命名为|名为|叫做|(?:新建|创建|新增|添加)[^。；，]{0,12}?叫",
-    re.IGNORECASE,
-)
-_NAME_END = re.compile(r"[.;!?,。；！？，\n]| and | then |$")
-_NAME_CONNECTOR = re.compile(r"[\s\"“”'‘’「」《》]*(?:called|named|titled|的|叫|叫做|名为)?[\s\"“”'‘’「」《》]*")
+_OPENING_MARKS = "[\"“'‘「《]?$"
+_UNKNOWN_ID = r"(?a)(?<![\w-])(?:#\w{0,40}\d\w{0,40}|[A-Za-z]\w{0,40}[-_]\w{0,40}\d\w{0,40})(?![\w-])"
+_QUOTES_AND_SPACES = r"[\s\"“”'‘’「」《》]*"
 
 
 def resolve(
@@ -140,7 +112,7 @@ def resolve(
 
 
 def _unresolved_reason(text: str) -> str:
-    match = _UNKNOWN_ID.search(text)
+    match = compile_cached(_UNKNOWN_ID).search(text)
     return f"{match[0]} was never seen" if match else "no reference to an entity"
 
 
@@ -153,10 +125,10 @@ def _find_references(text: str, context: ReferenceContext) -> list[Reference]:
     Names are resolved first, because they decide what the phrases around them mean; pronouns last, because they
     refer to what the others named.
     """
-    phrases = [*english.find_phrases(text, context.nouns), *chinese.find_phrases(text, context.nouns)][:MAX_REFERENCES]
+    phrases = _find_phrases(text, context.nouns)[:MAX_REFERENCES]
     indefinite = [phrase for phrase in phrases if phrase.indefinite]
     excluded_spans = [phrase.span for phrase in indefinite] + [
-        _new_name_span(text, match.end()) for match in _NEW_NAME.finditer(text)
+        _new_name_span(text, match.end()) for match in _pattern("new_name", "").finditer(text)
     ]
     references = _resolve_names(
         text, context.name_index.mentions(text, excluded_spans=excluded_spans)[:MAX_REFERENCES], phrases, context
@@ -179,6 +151,20 @@ def _find_references(text: str, context: ReferenceContext) -> list[Reference]:
         references.append(reference)
     references = [_as_ruled_out(r) if _is_ruled_out(text, r.span) else r for r in references]
     return sorted(references, key=lambda reference: reference.span)
+
+
+def _find_phrases(text: str, known_types: Collection[str]) -> list[Phrase]:
+    phrases: list[Phrase] = []
+    for language in languages_of(text):
+        if language.references:
+            phrases += spaced.find_phrases(text, known_types, language.references)
+        if language.reference_forms:
+            phrases += unspaced.find_phrases(text, known_types, language.reference_forms)
+    return phrases
+
+
+def _tables(text: str) -> list[ReferenceWords]:
+    return [language.references for language in languages_of(text) if language.references]
 
 
 def _adapt_to_context(phrase: Phrase, context: ReferenceContext) -> Phrase:
@@ -211,10 +197,10 @@ def _resolve_words(
 
 def _is_ruled_out(text: str, span: tuple[int, int]) -> bool:
     """Return True for "not that page", "all except the first", "every page but this one"."""
-    if _NEGATION_BEFORE.search(text, max(0, span[0] - 20), span[0]):
+    if _is_before("exclusions", text, span[0], within=20):
         return True
-    all_but = _ALL_BUT_BEFORE.search(text, max(0, span[0] - 60), span[0])
-    return all_but is not None and _VERB_AFTER.match(text, span[1]) is None
+    verbs = "(?i)" + any_of(*(table.verbs_after for table in _tables(text)))
+    return _is_before("all_but", text, span[0], within=60) and compile_cached(verbs).match(text, span[1]) is None
 
 
 def _as_ruled_out(reference: Reference) -> Reference:
@@ -263,7 +249,10 @@ def _belongs_to_phrase(text: str, phrase: Phrase, mention: Mention) -> bool:
         return True
     between = text[end : mention.start] if end <= mention.start else text[mention.end : start]
     return (
-        bool(phrase.nouns) and not phrase.words and len(between) < 12 and _NAME_CONNECTOR.fullmatch(between) is not None
+        bool(phrase.nouns)
+        and not phrase.words
+        and len(between) < 12
+        and _pattern("naming_verbs", f"?{_QUOTES_AND_SPACES}", before=_QUOTES_AND_SPACES).fullmatch(between) is not None
     )
 
 
@@ -323,7 +312,8 @@ def _disambiguate(text: str, mention: Mention, context: ReferenceContext) -> tup
         return fitting
     neighbourhood = f"{text[max(0, mention.start - 20) : mention.start]} {text[mention.end : mention.end + 20]}".lower()
     nouns = {singular(word) for word in re.findall(r"[^\W\d_]+", neighbourhood)} & context.nouns
-    nouns |= {type for noun, types in chinese.NOUN_TYPES.items() if noun in neighbourhood for type in types}
+    for language in languages_of(text):
+        nouns |= {type for noun, types in language.nouns.items() if noun in neighbourhood for type in types}
     for known in (fitting, mention.weaker_matches):
         if matching := tuple(entity for entity in known if type_matches(entity.type, nouns)):
             fitting = matching
@@ -349,7 +339,7 @@ def _resolve_pronoun(
         pool
         and not others
         and any(_follows_preposition(text, reference) for reference in same_clause)
-        and not _POSSESSIVE.match(builder.text)
+        and not any(builder.text.lower() in table.possessives for table in _tables(text))
     ):
         return builder.ambiguous(
             pool, "only entities named in the same sentence are in the window", confidence=LOW_CONFIDENCE
@@ -358,7 +348,7 @@ def _resolve_pronoun(
     created_nouns = {
         noun for other in indefinite for noun in other.nouns if _same_clause(text, other.span, phrase.span)
     }
-    if created_nouns and _TARGET_BEFORE.search(text, max(0, phrase.span[0] - 10), phrase.span[0]):
+    if created_nouns and _is_before("target_prepositions", text, phrase.span[0]):
         # "add a section to it": the target is not a section
         pool = tuple(entity for entity in pool if not type_matches(entity.type, created_nouns)) or pool
     return resolve_phrase(builder, phrase, pool, context)
@@ -389,12 +379,12 @@ def _main_reference(text: str, references: Sequence[Reference]) -> Reference | N
 def _is_object(text: str, reference: Reference) -> bool:
     """Return True if 把 marks it as the object, and not only its owner: 把那个页面的第一张图."""
     start, end = reference.span
-    return _OBJECT_MARKER.search(text, max(0, start - 3), start) is not None and not text.startswith("的", end)
+    return _is_before("object_markers", text, start, within=3) and not text.startswith("的", end)
 
 
 def _follows_preposition(text: str, reference: Reference) -> bool:
     """Return True if a preposition precedes it."""
-    return _PREPOSITION_BEFORE.search(text, max(0, reference.span[0] - 10), reference.span[0]) is not None
+    return _is_before("prepositions", text, reference.span[0])
 
 
 def _join_references(text: str, references: Sequence[Reference]) -> list[Reference]:
@@ -402,7 +392,9 @@ def _join_references(text: str, references: Sequence[Reference]) -> list[Referen
     joined: list[Reference] = []
     for reference in references:
         before = joined[-1] if joined and "pronoun" not in (joined[-1].kind, reference.kind) else None
-        if before and _JOINING_WORDS.fullmatch(text[before.span[1] : reference.span[0]]):
+        between = text[before.span[1] : reference.span[0]] if before else ""
+        joining = _pattern("conjunctions", r"|[,、，&])\s*(?:also |the )?\s*", before="[^.;!?]{0,60}?(?:")
+        if before and joining.fullmatch(between):
             joined[-1] = _combine(text, before, reference)
         else:
             joined.append(reference)
@@ -436,14 +428,25 @@ def _combined_candidates(first: Reference, second: Reference) -> tuple[Candidate
 # -- positions in a text ----------------------------------------------------------------------------------------
 
 
+def _pattern(kind: str, after: str, *, before: str = "") -> re.Pattern[str]:
+    """Return the pattern of a word list of all languages, and of the text before and after it."""
+    return compile_cached(f"(?i){before}{word_pattern(kind)}{after}")
+
+
+def _is_before(kind: str, text: str, start: int, *, within: int = 10) -> bool:
+    """Return True if a word of this list is directly before a position."""
+    return _pattern(kind, rf"\s*{_OPENING_MARKS}").search(text, max(0, start - within), start) is not None
+
+
 def _new_name_span(text: str, start: int) -> tuple[int, int]:
     """Return the span after "rename it to …": a name that nothing has yet."""
-    end = _NAME_END.search(text, start)
+    end = compile_cached(r"[.;!?,。；！？，\n]| and | then |$").search(text, start)
     return start, end.start() if end else len(text)
 
 
 def _same_clause(text: str, first: tuple[int, int], second: tuple[int, int]) -> bool:
-    return _CLAUSE_BREAK.search(text, min(first[1], second[1]), max(first[0], second[0])) is None
+    start, end = min(first[1], second[1]), max(first[0], second[0])
+    return _pattern("clause_breaks", "", before="[.;!?,，。；]|").search(text, start, end) is None
 
 
 def _overlap(first: tuple[int, int], second: tuple[int, int]) -> bool:
