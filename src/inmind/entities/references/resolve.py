@@ -53,7 +53,7 @@ from inmind.entities.references.candidates import (
 )
 from inmind.entities.references.context import ReferenceContext
 from inmind.entities.references.name_match import Mention, is_in_earlier_name
-from inmind.entities.references.result import Candidate, Kind, Phrase, Reference, Resolution
+from inmind.entities.references.result import Kind, Phrase, Reference, Resolution
 from inmind.entities.window import Entities
 
 MAX_TEXT_CHARS = 4_000
@@ -98,7 +98,9 @@ def resolve(
         if search_references:
             references, main = search_references, _main_reference(excerpt, search_references)
     if main is None:
-        return Resolution(text=text, verdict="none", why=_unresolved_reason(excerpt))
+        unknown_id = compile_cached(_UNKNOWN_ID).search(excerpt)
+        why = f"{unknown_id[0]} was never seen" if unknown_id else "no reference to an entity"
+        return Resolution(text=text, verdict="none", why=why)
     return Resolution(
         text=text,
         verdict=main.verdict,
@@ -109,11 +111,6 @@ def resolve(
         why=main.why,
         references=tuple(references),
     )
-
-
-def _unresolved_reason(text: str) -> str:
-    match = compile_cached(_UNKNOWN_ID).search(text)
-    return f"{match[0]} was never seen" if match else "no reference to an entity"
 
 
 # -- finding references -----------------------------------------------------------------------------------------
@@ -409,20 +406,16 @@ def _combine(text: str, first: Reference, second: Reference) -> Reference:
     )
     if uncertain is not None:
         return replace(uncertain, text=text[slice(*span)], span=span)
+    chosen = [*first.candidates[: len(first.entities)], *second.candidates[: len(second.entities)]]
     return replace(
         first,
         text=text[slice(*span)],
         span=span,
         entities=tuple({entity.key: entity for entity in (*first.entities, *second.entities)}.values()),
-        candidates=_combined_candidates(first, second),
+        candidates=tuple(sorted(chosen, key=lambda candidate: -candidate.confidence)[:MAX_CANDIDATES]),
         confidence=min(first.confidence, second.confidence),
         why=f"{first.why}; {second.why}",
     )
-
-
-def _combined_candidates(first: Reference, second: Reference) -> tuple[Candidate, ...]:
-    chosen = [*first.candidates[: len(first.entities)], *second.candidates[: len(second.entities)]]
-    return tuple(sorted(chosen, key=lambda candidate: -candidate.confidence)[:MAX_CANDIDATES])
 
 
 # -- positions in a text ----------------------------------------------------------------------------------------
