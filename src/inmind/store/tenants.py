@@ -51,16 +51,6 @@ class Inventory:
     def keys(self) -> int:
         return sum(self.keys_by_stream.values())
 
-    def streams_changed_since(self, before: Inventory) -> set[str]:
-        """Streams with more events or keys than before.
-
-        A journal only grows, so all changes are there.
-        """
-        return {stream for stream in self.versions if self._counts(stream) != before._counts(stream)}
-
-    def _counts(self, stream: str) -> tuple[int, int]:
-        return self.versions.get(stream, -1), self.keys_by_stream.get(stream, 0)
-
 
 EMPTY_INVENTORY = Inventory(versions={}, keys_by_stream={})
 

@@ -120,8 +120,7 @@ def move_(
 
     The tenant is copied and verified, gets access there, and is then erased here. Prints the new address before
     anything is erased. One of the two places always has everything: if the move is interrupted, run it again and it
-    continues. Writes during the move are copied too; for the last part writers wait,
-    and then get an error that the tenant is gone. Its agents need the new address.
+    continues. Writers wait meanwhile, and then get an error that the tenant is gone. Its agents need the new address.
     """
 
     def print_address(address: str, copied: TenantCopy) -> None:

@@ -1,8 +1,8 @@
 """Create a tenant, or move one so that one of the two places always has all of its data.
 
-The tenant is copied with bundles and verified stream by stream while it is in use. Then the source is locked for
-writers, the latest changes are copied, access is granted at the target, and the source is erased. If the process is
-killed, the lock is released; calling again continues from any step: an existing copy is recognized by its first events.
+The source is locked for writers, copied with a bundle, and verified stream by stream. Then access is granted at the
+target, and the source is erased. If the process is killed, the lock is released; calling again continues from any step:
+an existing copy is recognized by its first events.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from __future__ import annotations
 import hashlib
 import secrets
 import tempfile
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from inmind.core.encoding import to_json, to_microseconds
@@ -21,7 +22,7 @@ from inmind.core.events.dreams import RecordsReadPosition
 from inmind.core.frozen import frozen
 from inmind.core.paths import CONFIG, DATABASE
 from inmind.core.settings import Settings
-from inmind.core.stream_names import SETTINGS_STREAM, owner_from_first_event
+from inmind.core.stream_names import RESOURCE_PREFIX, SESSION_PREFIX, SETTINGS_STREAM
 from inmind.errors import Conflict, Damaged, InvalidInput, NotFound
 from inmind.memory.bundle.export_bundle import write_bundle
 from inmind.memory.bundle.reader import OnProgress
@@ -30,10 +31,12 @@ from inmind.memory.documents import SETTINGS_PATHS as TEXTS
 from inmind.memory.folder_backend import SEED_BACKUP, FolderBackend
 from inmind.memory.memory import Memory
 from inmind.session.backend import Backend
+from inmind.session.state import ResourceFold, ResourceState, SessionFold, SessionState
 from inmind.store.protocol import Store
 from inmind.store.rows import event_row
 from inmind.store.sqlite.store import SqliteStore
-from inmind.store.tenants import Inventory, LockedTenant, MemoryLocation, Tenants, check_password
+from inmind.store.stream import Stream
+from inmind.store.tenants import Inventory, MemoryLocation, Tenants, check_password
 
 BATCH_SIZE = 1_000
 
@@ -88,16 +91,19 @@ def move(
     if password is not None:
         check_password(password)
     _check_different_places(name, source, target)
-    copy = _copy_all(name, source, target, watch)
-    if keep or copy.left_out:
-        _grant_access(name, target, password, copy.result, on_address)
-        return MoveResult(copy=copy.result, erased=False)
+    inventory = _inventory(name, source, target)
+    with source.open_as_operator(name) as place:
+        _read_edits(place)  # before the lock: it would forbid that
+        if keep:
+            copy = _copy(name, place, inventory, target, watch)
+            _grant_access(name, target, password, copy, on_address)
+            return MoveResult(copy=copy, erased=False)
     with source.lock(name) as locked:
-        copy = _copy_changes(name, locked, target, copy)
-        _grant_access(name, target, password, copy.result, on_address)
+        copy = _copy(name, locked.place, locked.inventory(), target, watch)
+        _grant_access(name, target, password, copy, on_address)
         if not copy.left_out:
             locked.erase()
-    return MoveResult(copy=copy.result, erased=not copy.left_out)
+    return MoveResult(copy=copy, erased=not copy.left_out)
 
 
 def _check_different_places(name: str, source: Tenants, target: Tenants) -> None:
@@ -121,62 +127,55 @@ def _grant_access(
     return target.admit(name, chosen)
 
 
-@frozen(kw_only=True)
-class _CopyState:
-    inventory: Inventory
-    digests: Mapping[str, str]
-    """Digest of each stream with its keys, equal in both places."""
-    left_out: tuple[str, ...]
-
-    @property
-    def result(self) -> TenantCopy:
-        whole = hashlib.sha256()
-        for stream in sorted(self.inventory.versions):
-            whole.update(f"{self.digests[stream]}\n".encode())
-        return TenantCopy(inventory=self.inventory, sha256=whole.hexdigest(), left_out=self.left_out)
-
-
-def _copy_all(name: str, source: Tenants, target: Tenants, watch: OnProgress) -> _CopyState:
-    """Copy everything while the tenant is in use."""
+def _inventory(name: str, source: Tenants, target: Tenants) -> Inventory:
     try:
-        inventory = source.inventory(name)
+        return source.inventory(name)
     except NotFound as error:
         if any(one.name == name for one in target.list_all()):
             hint = f"it exists in {target.place}, so it was moved already"
             raise NotFound(what="tenant", name=name, hint=hint) from error
         raise
-    with (
-        source.open_as_operator(name) as source_place,
-        target.create(name, continues=lambda target_place: _is_copy(source_place, target_place)) as target_place,
-    ):
-        left_out = _transfer_all(source_place, target_place, watch)
-        digests = _verify_copy(
-            source_place, target_place, inventory, inventory.versions, settings_diverged=CONFIG in left_out
-        )
-    return _CopyState(inventory=inventory, digests=digests, left_out=left_out)
 
 
-def _copy_changes(name: str, locked: LockedTenant, target: Tenants, copy: _CopyState) -> _CopyState:
-    """Copy the changes since `_copy_all`; the source is locked for writers."""
-    inventory = locked.inventory()
-    changed = inventory.streams_changed_since(copy.inventory)
-    with target.create(name, continues=lambda _: True) as target_place:  # `_copy_all` has created or recognized it
-        left_out = _transfer_changes(locked.place, target_place, changed)
-        verified = _verify_copy(locked.place, target_place, inventory, changed, settings_diverged=CONFIG in left_out)
-        digests = {**copy.digests, **verified}
-    return _CopyState(inventory=inventory, digests=digests, left_out=left_out)
+def _read_edits(place: MemoryLocation) -> None:
+    """Read the edits of live files into the journal, which is all that is copied."""
+    with _open_backend(place) as backend:
+
+        def session_stream(id: str) -> Stream[SessionState]:
+            name = f"{SESSION_PREFIX}{id}"
+            return Stream(backend.store, name, SessionFold(name), backend.clock)
+
+        def resource_stream(resource: str) -> Stream[ResourceState]:
+            name = f"{RESOURCE_PREFIX}{resource}"
+            return Stream(backend.store, name, ResourceFold(name), backend.clock)
+
+        backend.read_edits("", session_stream, resource_stream)
 
 
-def _transfer_all(source_place: MemoryLocation, target_place: MemoryLocation, watch: OnProgress) -> tuple[str, ...]:
-    """Transfer with a temporary bundle."""
+def _copy(name: str, place: MemoryLocation, inventory: Inventory, target: Tenants, watch: OnProgress) -> TenantCopy:
+    with target.create(name, continues=partial(_is_copy, place)) as target_place:
+        left_out = _transfer(place, target_place, watch)
+        sha256 = _verify_copy(place, target_place, inventory, settings_diverged=CONFIG in left_out)
+    return TenantCopy(inventory=inventory, sha256=sha256, left_out=left_out)
+
+
+def _transfer(source_place: MemoryLocation, target_place: MemoryLocation, watch: OnProgress) -> tuple[str, ...]:
+    """Transfer with a temporary bundle; returns the files that the target cannot store."""
     with (
         staging_folder(Path(tempfile.gettempdir()) / "bundle") as folder,
-        Memory.open(source_place, settings=Settings(), embedder=None) as source,
+        _open_backend(source_place) as source,
         Memory.open(target_place, settings=Settings(), embedder=None) as target,
     ):
-        exported = source.export(folder / "tenant.inmind", watch=lambda done, total: watch(done, 2 * total))
-        texts = {path: source.page(path).text for path in TEXTS}
-        diverged = _copy_settings(source_place, target_place, target, texts)
+        exported = write_bundle(
+            source,
+            folder / "tenant.inmind",
+            resource="",
+            now=source.clock(),
+            overwrite=False,
+            watch=lambda done, total: watch(done, 2 * total),
+        )
+        texts = {path: source.read_config(path).text for path in TEXTS}
+        diverged = _copy_settings(source.store, target_place, target, texts)
         imported = target.import_bundle(exported.path, watch=lambda done, total: watch(total + done, 2 * total))
         return (
             *exported.left_out,
@@ -185,50 +184,11 @@ def _transfer_all(source_place: MemoryLocation, target_place: MemoryLocation, wa
         )
 
 
-def _transfer_changes(
-    source_place: MemoryLocation, target_place: MemoryLocation, streams: Iterable[str]
-) -> tuple[str, ...]:
-    """Transfer with one bundle per owner.
-
-    Edited live files are not imported: that would write to the locked source.
-    """
-    left_out: list[str] = []
-    with (
-        staging_folder(Path(tempfile.gettempdir()) / "bundle") as folder,
-        _open_backend(source_place) as source,
-        Memory.open(target_place, settings=Settings(), embedder=None) as target,
-    ):
-        for number, owner in enumerate(_owners(source.store, streams)):
-            file = folder / f"{number}.inmind"
-            exported = write_bundle(
-                source, file, resource=owner, now=source.clock(), overwrite=False, watch=_ignore_progress
-            )
-            imported = target.import_bundle(exported.path)
-            left_out += (*exported.left_out, *filter(_is_significant, imported.left_out))
-            file.unlink()
-        texts = {path: source.read_config(path).text for path in TEXTS}
-        diverged = _copy_settings(source_place, target_place, target, texts)
-        return (*left_out, *(diverged or _missing_settings(target, texts)))
-
-
-def _owners(store: Store, streams: Iterable[str]) -> list[str]:
-    """Owners of the streams.
-
-    Keys of a stream without events have no owner and need a complete transfer.
-    """
-    owners = {
-        owner_from_first_event(stream, first[0].payload) if (first := store.read(stream, until=1)) else ""
-        for stream in streams
-        if stream != SETTINGS_STREAM
-    }
-    return [""] if "" in owners else sorted(owners)
-
-
 def _copy_settings(
-    source_place: MemoryLocation, target_place: MemoryLocation, target: Memory, texts: Mapping[str, str]
+    source: Store, target_place: MemoryLocation, target: Memory, texts: Mapping[str, str]
 ) -> tuple[str, ...]:
     """Copy the settings with their history. Returns the paths that diverged in the two places."""
-    with open_store(source_place) as source, open_store(target_place) as target_store:
+    with open_store(target_place) as target_store:
         try:
             with target_store.bulk_import() as adoption:
                 for event in source.read(SETTINGS_STREAM):
@@ -260,29 +220,24 @@ def _is_significant(name: str) -> bool:
 
 
 def _verify_copy(
-    source_place: MemoryLocation,
-    target_place: MemoryLocation,
-    inventory: Inventory,
-    streams: Iterable[str],
-    *,
-    settings_diverged: bool,
-) -> dict[str, str]:
-    """Compare streams in both places up to the copied version; either may have grown since.
+    source_place: MemoryLocation, target_place: MemoryLocation, inventory: Inventory, *, settings_diverged: bool
+) -> str:
+    """Compare all streams in both places up to the copied version; either may have grown since.
 
-    `settings_diverged`: a difference of the settings is known and accepted.
+    `settings_diverged`: a difference of the settings is known and accepted. Returns the digest of all streams.
     """
-    digests: dict[str, str] = {}
+    whole = hashlib.sha256()
     with open_store(source_place) as source, open_store(target_place) as target:
-        for stream in streams:
-            digests[stream], copied = (_digest(store, stream, inventory.versions[stream]) for store in (source, target))
-            if digests[stream] != copied and not (settings_diverged and stream == SETTINGS_STREAM):
+        for stream, version in sorted(inventory.versions.items()):
+            digest, copied = (_digest(store, stream, version) for store in (source, target))
+            if digest != copied and not (settings_diverged and stream == SETTINGS_STREAM):
                 raise Damaged(place=f"the copy of {stream}", reason="it differs from the source")
             source_keys, target_keys = set(_keys(source, stream)), set(_keys(target, stream))
             if len(source_keys) == inventory.keys_by_stream.get(stream, 0) and source_keys - target_keys:
-                raise Damaged(
-                    place=f"the copy of {stream}", reason=f"{len(source_keys - target_keys)} keys are missing"
-                )
-    return digests
+                reason = f"{len(source_keys - target_keys)} keys are missing"
+                raise Damaged(place=f"the copy of {stream}", reason=reason)
+            whole.update(f"{digest}\n".encode())
+    return whole.hexdigest()
 
 
 def _digest(store: Store, stream: str, version: int) -> str:
@@ -344,7 +299,3 @@ def _open_backend(place: MemoryLocation) -> Generator[Backend]:
         yield backend
     finally:
         backend.store.close()
-
-
-def _ignore_progress(_done: int, _total: int) -> None:
-    pass
