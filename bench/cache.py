@@ -21,8 +21,7 @@ from bench.tokenizers import counter
 from inmind import Memory
 from inmind.memory.folder_backend import FolderBackend
 from inmind.prompt.anchor import CACHE_SECONDS
-from inmind.store.in_memory import InMemoryStore
-from inmind.testing import ManualClock
+from inmind.testing import InMemoryStore, ManualClock
 
 TURNS = 200
 TURNS_PER_CHANGE = 3

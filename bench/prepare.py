@@ -18,7 +18,7 @@ from inmind import Memory, Session
 from inmind.core.events.codec import encode_payload
 from inmind.memory.folder_backend import FolderBackend
 from inmind.store.file_operations import MIN_SIGNATURE_AGE_NANOSECONDS
-from inmind.store.in_memory import InMemoryStore
+from inmind.testing import InMemoryStore
 
 MAX_JSON_RATIO = 2.0
 MAX_COMMIT_RATIO = 1.5

@@ -24,7 +24,7 @@ from inmind.core.events.documents import ScratchpadMerged
 from inmind.layers import ScratchpadLayer
 from inmind.memory.folder_backend import FolderBackend
 from inmind.session.state import SessionFold
-from inmind.store.in_memory import InMemoryStore
+from inmind.testing import InMemoryStore
 
 STATE_BYTES = 50_000
 MAX_COPIES = 2.0

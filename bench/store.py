@@ -12,7 +12,7 @@ from bench.table import Row, Table
 from bench.timing import TimedCall, Timings, format_duration
 from inmind import Memory
 from inmind.memory.folder_backend import FolderBackend
-from inmind.store.in_memory import InMemoryStore
+from inmind.testing import InMemoryStore
 
 TURNS = 500
 MAX_BYTES_RATIO = 4.0

@@ -17,8 +17,7 @@ from inmind.core.events.prompt import TailChanged
 from inmind.memory.folder_backend import FolderBackend
 from inmind.prompt.plan import count_in_room
 from inmind.prompt.state import PromptState
-from inmind.store.in_memory import InMemoryStore
-from inmind.testing import ManualClock
+from inmind.testing import InMemoryStore, ManualClock
 
 pytestmark = pytest.mark.spec("D4")
 

@@ -15,8 +15,8 @@ from inmind import Memory, Origin, Session
 from inmind.core.events.documents import DocumentSetAside, DocumentWritten
 from inmind.errors import Conflict, InvalidInput, InvalidPath, NotFound
 from inmind.memory.folder_backend import FolderBackend
-from inmind.store.in_memory import InMemoryStore
 from inmind.store.protocol import PublishedVersion
+from inmind.testing import InMemoryStore
 
 pytestmark = pytest.mark.both_stores
 

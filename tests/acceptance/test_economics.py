@@ -18,11 +18,10 @@ from inmind.core.events.dreams import AffectSpiked, TradeRecorded
 from inmind.errors import InvalidInput, KeyReused
 from inmind.session.economics import Economics
 from inmind.session.state import ResourceFold, ResourceState
-from inmind.store.in_memory import InMemoryStore
 from inmind.store.protocol import Key, Store
 from inmind.store.sqlite.store import SqliteStore
 from inmind.store.stream import Stream
-from inmind.testing import ManualClock
+from inmind.testing import InMemoryStore, ManualClock
 
 pytestmark = pytest.mark.spec("G14")
 

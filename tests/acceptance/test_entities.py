@@ -17,9 +17,8 @@ from inmind.core.events.entities import EntitiesEvicted
 from inmind.errors import ExtractorFailed, InvalidInput, KeyReused, NotFound
 from inmind.layers import EntityLayer
 from inmind.memory.folder_backend import FolderBackend
-from inmind.store.in_memory import InMemoryStore
 from inmind.store.stream import SNAPSHOT_INTERVAL_EVENTS
-from inmind.testing import ManualClock
+from inmind.testing import InMemoryStore, ManualClock
 from inmind.types import EntityRules
 
 

@@ -13,7 +13,7 @@ from builders import assistant, user
 from psycopg import sql
 
 from inmind import Memory, Origin, Session, Trust
-from inmind.core.events.base import Draft
+from inmind.core.events.base import Draft, Event
 from inmind.core.events.documents import SettingsWritten
 from inmind.core.events.dreams import DreamCommitted, PageAdopted
 from inmind.core.events.session import MessageAdded
@@ -24,10 +24,8 @@ from inmind.errors import Conflict, InvalidInput, InvalidPath, NotFound
 from inmind.memory.documents import Page
 from inmind.memory.postgres_backend import PostgresBackend
 from inmind.search.index.sqlite import SqliteIndex
-from inmind.store.in_memory import InMemoryStore
-from inmind.store.protocol import Batch
-from inmind.store.sqlite.store import SqliteStore
-from inmind.testing import ManualClock
+from inmind.store.sqlite.store import SqliteImport, SqliteStore
+from inmind.testing import InMemoryStore, ManualClock
 
 Reopen = Callable[[], Memory]
 
@@ -351,8 +349,16 @@ class ChangingSettingsStore(InMemoryStore):
     def version(self, stream: str) -> int:
         current = super().version(stream)
         if stream == SETTINGS_STREAM:
-            draft = Draft(payload=SettingsWritten(path="config.toml", text=f"# {current}\n"), origin=Origin.OPERATOR)
-            self.append(Batch(stream, [draft], current), at=datetime(2026, 1, 1, tzinfo=UTC))
+            payload = SettingsWritten(path="config.toml", text=f"# {current}\n")
+            written = Event(
+                stream=stream,
+                seq=current + 1,
+                at=datetime(2026, 1, 1, tzinfo=UTC),
+                payload=payload,
+                origin=Origin.OPERATOR,
+                trust=Draft(payload=payload, origin=Origin.OPERATOR).effective_trust,
+            )
+            SqliteImport(self._connection).add_event(written)  # also inside of an import
         return current
 
 

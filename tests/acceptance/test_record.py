@@ -21,8 +21,8 @@ from inmind.layers import ScratchpadLayer
 from inmind.memory.folder_backend import FolderBackend
 from inmind.prompt.layers.base import Layer, LayerContext, LayerText
 from inmind.prompt.layers.builtin import TextLayer
-from inmind.store.in_memory import InMemoryStore
 from inmind.store.protocol import AppendResult, Batch
+from inmind.testing import InMemoryStore
 
 HOST_TOOL = {"type": "function", "function": {"name": "get_page", "parameters": {"type": "object"}}}
 ARGUMENTS = {"text": "The customer is Mei."}

@@ -15,9 +15,8 @@ from inmind import Memory, Session
 from inmind.core.events.session import SessionTitled
 from inmind.errors import Closed, InvalidInput
 from inmind.memory.folder_backend import FolderBackend
-from inmind.store.in_memory import InMemoryStore
 from inmind.store.protocol import StreamSummary
-from inmind.testing import ManualClock
+from inmind.testing import InMemoryStore, ManualClock
 
 pytestmark = [pytest.mark.spec("E1"), pytest.mark.embedded]
 

@@ -16,8 +16,8 @@ from inmind.errors import InvalidInput, NotFound, PromptNotRebuilt
 from inmind.memory.folder_backend import FolderBackend
 from inmind.prompt.templates import WORDING
 from inmind.session.state import SessionFold, SessionState
-from inmind.store.in_memory import InMemoryStore
 from inmind.store.stream import SNAPSHOT_INTERVAL_EVENTS
+from inmind.testing import InMemoryStore
 
 
 def fifty_calls(session: Session) -> list[str]:

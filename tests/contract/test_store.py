@@ -37,10 +37,10 @@ from inmind.core.events.dreams import GuardVerdict, KnowledgeGap, LearnedSkill, 
 from inmind.core.events.prompt import AnchoredBlock
 from inmind.core.events.session import MessageAdded, RetainedItem, SessionOpened, Stub
 from inmind.errors import Closed, Conflict, InmindError, KeyReused
-from inmind.store.in_memory import InMemoryStore
 from inmind.store.protocol import AppendResult, Batch, Key, PublishedVersion, RateWindow, Receipt, Snapshot, Store
 from inmind.store.sqlite.connection import MIGRATIONS
 from inmind.store.sqlite.store import SqliteStore
+from inmind.testing import InMemoryStore
 
 WHEN = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 LATER = WHEN + timedelta(days=40, microseconds=1)
@@ -471,7 +471,7 @@ def test_there_are_no_events_after_the_last_position(store: Store) -> None:
 def test_a_reader_that_follows_writers_sees_each_event_once(store: Store, tmp_path: Path) -> None:
     """No event appears later before a position that was already read."""
     writers, each = 3, 40
-    stores = [sqlite(tmp_path) if isinstance(store, SqliteStore) else store for _ in range(writers)]
+    stores = [sqlite(tmp_path) if type(store) is SqliteStore else store for _ in range(writers)]
 
     def write(number: int) -> None:
         for n in range(each):
@@ -1076,8 +1076,7 @@ def test_expired_windows_are_deleted(store: Store) -> None:
     store.try_consume(A_MINUTE, 5, limit=5)
     later = dataclasses.replace(A_MINUTE, start=A_MINUTE.start + timedelta(minutes=4))
     store.try_consume(later, 1, limit=5)
-    if not isinstance(store, InMemoryStore):
-        assert store.usage(A_MINUTE) == 0
+    assert store.usage(A_MINUTE) == 0
     assert store.usage(later) == 1
 
 

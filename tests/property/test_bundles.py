@@ -37,8 +37,8 @@ from inmind.memory.bundle.event_lines import (
 from inmind.memory.bundle.export_bundle import write_bundle
 from inmind.memory.bundle.import_bundle import Imported, import_into, open_bundle
 from inmind.memory.folder_backend import FolderBackend
-from inmind.store.in_memory import InMemoryStore
 from inmind.store.protocol import AppendResult, Batch, Key, Receipt, Store
+from inmind.testing import InMemoryStore
 
 pytestmark = pytest.mark.spec("M40")
 

@@ -23,11 +23,10 @@ from inmind.core.events.session import Reverted
 from inmind.errors import KeyReused, NotDurable, NotFound, StoreError, UnsafeStorage
 from inmind.store.atomic_files import Folder
 from inmind.store.file_operations import FileState
-from inmind.store.in_memory import InMemoryStore
 from inmind.store.protocol import Batch, Key, PublishedVersion, Snapshot, Store
 from inmind.store.sqlite.store import SqliteStore
 from inmind.store.stream import Decision, Stream
-from inmind.testing import ManualClock
+from inmind.testing import InMemoryStore, ManualClock
 
 WHEN = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -21,9 +21,8 @@ from inmind.errors import ModelFailed, StoreUnavailable
 from inmind.jobs.dreaming.history import Dream
 from inmind.jobs.dreaming.lease import LeaseReleased
 from inmind.jobs.rate_limits import OVERHEAD_TOKENS, CallLimitReached, RateLimits
-from inmind.store.in_memory import InMemoryStore
 from inmind.store.protocol import RateWindow
-from inmind.testing import ManualClock
+from inmind.testing import InMemoryStore, ManualClock
 
 QUESTION = Question(system="be short", prompt="what is new? 今日", max_tokens=100)
 MAX_INPUT_TOKENS = len((QUESTION.system + QUESTION.prompt).encode()) + OVERHEAD_TOKENS

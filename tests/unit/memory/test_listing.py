@@ -10,8 +10,8 @@ import pytest
 from inmind.core.events.base import Draft, Origin
 from inmind.core.events.session import SessionOpened
 from inmind.memory.listing import MAX_NAME_CANDIDATES, nearest_resource, nearest_session
-from inmind.store.in_memory import InMemoryStore
 from inmind.store.protocol import Batch
+from inmind.testing import InMemoryStore
 
 MANY = 3 * MAX_NAME_CANDIDATES
 

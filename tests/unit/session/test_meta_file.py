@@ -15,9 +15,8 @@ from inmind.core.events.session import MessageAdded, SessionOpened, SessionTitle
 from inmind.session.meta_file import FILE, WRITE_EVERY_NTH_PART, MetaFile, SessionSummary, read_summary
 from inmind.session.state import SessionFold, SessionState
 from inmind.store.atomic_files import Folder
-from inmind.store.in_memory import InMemoryStore
 from inmind.store.stream import Stream
-from inmind.testing import ManualClock
+from inmind.testing import InMemoryStore, ManualClock
 
 NAME = "session/s"
 MIN_EVENTS = 10

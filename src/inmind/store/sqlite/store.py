@@ -97,7 +97,7 @@ class SqliteStore(SqliteConnectionOwner, SqlStore):
             if key and (earlier := self.receipt(batch.stream, key)):
                 return earlier
             for one, new_rows in zip(batches, rows, strict=True):
-                actual = self.version(one.stream)
+                actual = connection.execute(_sql("version"), (one.stream,)).get
                 if actual != one.expected:
                     raise Conflict(stream=one.stream, expected=one.expected, actual=actual)
                 if actual:
