@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from inmind.errors import InmindError
     from inmind.history.compaction.policy import CompressionPolicy
     from inmind.integrations.wrap import wrap
-    from inmind.jobs.dreaming.history import Dream
+    from inmind.jobs.dream_history import Dream
     from inmind.memory.aio.memory import AsyncMemory
     from inmind.memory.aio.resource import AsyncResource
     from inmind.memory.aio.session import AsyncSession
@@ -72,7 +72,7 @@ if not TYPE_CHECKING:  # a type checker would accept any name
             "inmind.errors": ["InmindError"],
             "inmind.history.compaction.policy": ["CompressionPolicy"],
             "inmind.integrations.wrap": ["wrap"],
-            "inmind.jobs.dreaming.history": ["Dream"],
+            "inmind.jobs.dream_history": ["Dream"],
             "inmind.memory.aio.memory": ["AsyncMemory"],
             "inmind.memory.aio.resource": ["AsyncResource"],
             "inmind.memory.aio.session": ["AsyncSession"],

@@ -26,8 +26,8 @@ from inmind.dreams.page.limits import MAX_PAGE_CHARACTERS
 from inmind.dreams.page.sections import Section
 from inmind.dreams.state import LEASE_DURATION, MAX_RESUME_AGE
 from inmind.errors import DreamRunning
-from inmind.jobs.dreaming.history import Dream
-from inmind.jobs.dreaming.runner import PHASES
+from inmind.jobs.dream_history import Dream
+from inmind.jobs.dreaming import PHASES
 from inmind.store.protocol import Batch
 from inmind.testing import ManualClock
 
@@ -403,7 +403,7 @@ def _append(memory: Memory, payload: EventPayload, at: datetime | None) -> int:
 def check_resumed(memory: Memory, dream: int, log: pytest.LogCaptureFixture) -> None:
     again = memory.dream("ada")
     assert (again.id, again.status, again.trigger) == (dream, "done", "schedule")
-    assert f"resuming dream {dream} of ada at stage begun" in log.messages
+    assert f"resuming dream {dream} of ada in phase gather" in log.messages
     assert [one.status for one in memory.resource("ada").dreams()] == ["done", "done"]
     read_settled_page(memory)
     assert account_for_notes(memory).waiting == []

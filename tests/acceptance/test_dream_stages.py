@@ -1,4 +1,4 @@
-"""Each stage of a dream is in the journal: after a kill, the next process resumes there."""
+"""A killed dream is finished by the next process, which uses the answers that were paid for."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from torture.harness import TIMEOUT_SECONDS, RunningActor, ask, run
 from torture.stages import COST, LATER, NOON, NOTES, PaidModel
 
 from inmind import Memory
-from inmind.core.events.base import Draft, EventPayload, Origin
-from inmind.core.events.dreams import DreamGathered, DreamProposed, DreamResumed, DreamStarted
+from inmind.core.events.dreams import DreamResumed
 from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH
 from inmind.dreams.state import LEASE_DURATION, MAX_RESUME_AGE
 from inmind.errors import DreamRunning
-from inmind.store.protocol import Batch
 from inmind.testing import ManualClock
 
-UNPAID = ("begun", "gathered")
-PAID = ("proposed", "checked")
+UNPAID = ("gather", "propose")
+"""Phases that start before the model is called."""
+
+PAID = ("check", "commit")
 
 
 @pytest.fixture(scope="module")
@@ -70,10 +70,10 @@ def call_count(calls: Path) -> int:
     return len(calls.read_text().splitlines()) if calls.exists() else 0
 
 
-def kill_after_stage(home: str, calls: Path, stage: str, key: str | None = None, *, minutes: int = 0) -> None:
-    given: dict[str, Any] = {"home": home, "calls": str(calls), "stage": stage, "key": key, "minutes": minutes}
-    ended = run(stages.stop_after_stage, how="SIGKILL", **given)
-    assert (ended.killed, ended.all("ending")) == (True, [[stage]]), ended.output
+def kill_in_phase(home: str, calls: Path, phase: str, key: str | None = None, *, minutes: int = 0) -> None:
+    given: dict[str, Any] = {"home": home, "calls": str(calls), "phase": phase, "key": key, "minutes": minutes}
+    ended = run(stages.stop_in_phase, how="SIGKILL", **given)
+    assert (ended.killed, ended.all("ending")) == (True, [[phase]]), ended.output
 
 
 def open_memory(home: str, calls: Path, clock: ManualClock | None = None) -> Memory:
@@ -82,11 +82,11 @@ def open_memory(home: str, calls: Path, clock: ManualClock | None = None) -> Mem
 
 @pytest.fixture
 def memory_after(home: str, calls: Path) -> Iterator[Callable[[str], Memory]]:
-    """Open a memory whose dream was killed after a stage and whose lease has expired."""
+    """Open a memory whose dream was killed in a phase and whose lease has expired."""
     memories: list[Memory] = []
 
-    def kill_and_open(stage: str) -> Memory:
-        kill_after_stage(home, calls, stage)
+    def kill_and_open(phase: str) -> Memory:
+        kill_in_phase(home, calls, phase)
         memories.append(open_memory(home, calls))
         return memories[0]
 
@@ -99,25 +99,28 @@ def memory_after(home: str, calls: Path) -> Iterator[Callable[[str], Memory]]:
 
 
 @pytest.mark.parametrize("key", [None, pytest.param("tonight", marks=pytest.mark.exhaustive)])
-@pytest.mark.parametrize("stage", [*UNPAID, *PAID])
+@pytest.mark.parametrize("phase", [*UNPAID, *PAID])
 @pytest.mark.spec("G7", "J1", "J9", "K20", "K22")
-def test_a_dream_killed_after_a_stage_is_finished_with_one_model_call(
-    home: str, calls: Path, undisturbed_dream: dict[str, Any], stage: str, key: str | None
+def test_a_dream_killed_in_a_phase_is_finished_with_one_model_call(
+    home: str, calls: Path, undisturbed_dream: dict[str, Any], phase: str, key: str | None
 ) -> None:
-    kill_after_stage(home, calls, stage, key)
-    assert call_count(calls) == (stage in PAID)
+    kill_in_phase(home, calls, phase, key)
+    assert call_count(calls) == (phase in PAID)
     with open_memory(home, calls) as memory:
         running = memory.resource("ada").state.dreams.running
         assert running is not None
-        assert (running.stage, running.dream, len(running.holder)) == (stage, undisturbed_dream["dream"], 16)
+        assert (running.phase, running.dream, len(running.holder)) == (
+            "propose" if phase in PAID else "gather",
+            undisturbed_dream["dream"],
+            16,
+        )
         assert (running.started_at, running.lease_until) == (NOON, NOON + LEASE_DURATION)
     result = ask(stages.dream, home=home, calls=str(calls), key=key, later=True)
     assert call_count(calls) == 1
     pages = result.pop("page"), undisturbed_dream["page"]
     assert without_header(pages[0]) == without_header(pages[1])
-    assert (pages[0] == pages[1]) == (stage in PAID), "the header has the time of the proposal"
-    again = {"gathered": 1, "checked": 1}.get(stage, 0)  # recorded again by the resuming process
-    expected = {**undisturbed_dream, "taken": 1, "version": undisturbed_dream["version"] + 1 + again}
+    assert (pages[0] == pages[1]) == (phase in PAID), "the header has the time of the proposal"
+    expected = {**undisturbed_dream, "taken": 1, "version": undisturbed_dream["version"] + 1}
     assert result == {name: value for name, value in expected.items() if name != "page"}
 
 
@@ -125,7 +128,7 @@ def test_a_dream_killed_after_a_stage_is_finished_with_one_model_call(
 def test_the_key_of_a_dream_killed_after_its_commit_returns_that_dream(
     home: str, calls: Path, undisturbed_dream: dict[str, Any]
 ) -> None:
-    kill_after_stage(home, calls, "committed", key="tonight")
+    kill_in_phase(home, calls, "index", key="tonight")
     for _ in range(2):
         assert ask(stages.dream, home=home, calls=str(calls), key="tonight", later=True) == undisturbed_dream
     assert call_count(calls) == 1
@@ -134,12 +137,12 @@ def test_the_key_of_a_dream_killed_after_its_commit_returns_that_dream(
         check_files(memory)
 
 
-@pytest.mark.parametrize("stage", [*UNPAID, *PAID])
+@pytest.mark.parametrize("phase", [*UNPAID, *PAID])
 @pytest.mark.spec("G7", "K20", "K22")
 def test_while_the_lease_holds_no_other_process_resumes_with_or_without_its_key(
-    home: str, calls: Path, stage: str
+    home: str, calls: Path, phase: str
 ) -> None:
-    kill_after_stage(home, calls, stage, key="tonight")
+    kill_in_phase(home, calls, phase, key="tonight")
     clock = ManualClock(NOON + LEASE_DURATION - timedelta(seconds=1))
     with open_memory(home, calls, clock) as memory:
         for key in ("tonight", "another", None):
@@ -156,7 +159,7 @@ def test_while_the_lease_holds_no_other_process_resumes_with_or_without_its_key(
 
 @pytest.mark.spec("G7", "J9", "K20")
 def test_only_one_of_several_processes_resumes_a_dream(home: str, calls: Path) -> None:
-    kill_after_stage(home, calls, "proposed")
+    kill_in_phase(home, calls, "check")
     actors = [RunningActor(stages.dream_at_once, home=home, calls=str(calls)) for _ in range(3)]
     try:
         for actor in actors:
@@ -178,9 +181,9 @@ def test_a_repeatedly_killed_dream_stays_one_dream_and_is_paid_for_once(
     home: str, calls: Path, undisturbed_dream: dict[str, Any]
 ) -> None:
     """Like a job that is retried by workers that die."""
-    ends = ("begun", "gathered", "proposed", "proposed", "checked", "checked")
-    for minutes, stage in enumerate(ends):
-        kill_after_stage(home, calls, stage, key="job", minutes=minutes)
+    ends = ("gather", "propose", "check", "check", "commit", "commit")
+    for minutes, phase in enumerate(ends):
+        kill_in_phase(home, calls, phase, key="job", minutes=minutes)
     with open_memory(home, calls, ManualClock(NOON + len(ends) * LEASE_DURATION)) as memory:
         assert memory.resource("ada").state.dreams.failures == 5
         dream = memory.dream("ada", key="job")
@@ -210,7 +213,7 @@ def test_a_dream_killed_after_an_unusable_answer_asks_only_the_second_question(
     kill_after_answer(home, calls, unusable=1)
     result = ask(stages.dream, home=home, calls=str(calls), later=True, unusable=1)
     assert calls.read_text().splitlines() == ["asked", "again"]
-    assert (result["status"], result["by"], result["taken"], result["proposed"]) == ("done", "paid", 1, 1)
+    assert (result["status"], result["by"], result["taken"], result["answers"]) == ("done", "paid", 1, 2)
     assert (result["tokens"], result["spent"]) == ([2 * COST[0], 2 * COST[1]], 2 * sum(COST))
     assert without_header(result["page"]) == without_header(undisturbed_dream["page"])
 
@@ -249,12 +252,12 @@ def test_after_an_unusable_answer_rules_are_used_if_no_model_is_configured(home:
 # -- stopped and continued --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("stage", [*UNPAID, *PAID])
+@pytest.mark.parametrize("phase", [*UNPAID, *PAID])
 @pytest.mark.spec("G7", "J9", "K20")
 def test_a_former_holder_changes_nothing_after_a_takeover(
-    home: str, calls: Path, undisturbed_dream: dict[str, Any], stage: str
+    home: str, calls: Path, undisturbed_dream: dict[str, Any], phase: str
 ) -> None:
-    old = RunningActor(stages.stop_after_stage, home=home, calls=str(calls), stage=stage, how="SIGSTOP")
+    old = RunningActor(stages.stop_in_phase, home=home, calls=str(calls), phase=phase, how="SIGSTOP")
     try:
         old.receive_until("ending")
         wait_until_stopped(old)
@@ -268,7 +271,7 @@ def test_a_former_holder_changes_nothing_after_a_takeover(
     assert (result["ends"], result["taken"], result["notes"]) == (1, 1, len(NOTES))
     assert contents(home) == files
     assert without_header(result["page"]) == without_header(undisturbed_dream["page"])
-    assert call_count(calls) == (2 if stage == "gathered" else 1), (
+    assert call_count(calls) == (2 if phase == "propose" else 1), (
         "a holder about to call the model learns of the takeover during the call"
     )
     assert result["spent"] == sum(COST)
@@ -276,7 +279,7 @@ def test_a_former_holder_changes_nothing_after_a_takeover(
 
 @pytest.mark.spec("G7", "K20")
 def test_a_former_holder_changes_nothing_during_a_takeover(home: str, calls: Path) -> None:
-    old = RunningActor(stages.stop_after_stage, home=home, calls=str(calls), stage="proposed", how="SIGSTOP")
+    old = RunningActor(stages.stop_in_phase, home=home, calls=str(calls), phase="check", how="SIGSTOP")
     other = RunningActor(stages.dream_at_once, home=home, calls=str(calls))
     try:
         old.receive_until("ending")
@@ -314,7 +317,7 @@ def contents(home: str) -> dict[str, str]:
 
 @pytest.mark.spec("G7", "J9")
 def test_a_later_note_stays_pending_when_a_proposal_is_resumed(memory_after: Callable[[str], Memory]) -> None:
-    memory = memory_after("proposed")
+    memory = memory_after("check")
     late = memory.session("shop", resource="ada", cwd="/w").note("The late note is of 9 May").id
     dream = memory.dream("ada")
     assert (len(dream.notes), dream.inputs and dream.inputs["rebased"]) == (len(NOTES), True)
@@ -324,7 +327,7 @@ def test_a_later_note_stays_pending_when_a_proposal_is_resumed(memory_after: Cal
 
 @pytest.mark.spec("G7", "J9")
 def test_a_resumed_dream_without_other_events_is_not_rebased(memory_after: Callable[[str], Memory]) -> None:
-    dream = memory_after("checked").dream("ada")
+    dream = memory_after("commit").dream("ada")
     assert dream.inputs is not None
     assert dream.inputs["rebased"] is False
 
@@ -334,7 +337,7 @@ def test_later_text_on_the_notes_page_is_not_used_for_an_old_proposal(home: str,
     """Typed text without an event is identified by its position, which has changed."""
     notes = folder_of(home) / NOTES_PAGE_PATH
     notes.write_text(f"{notes.read_text('utf-8')}\nThe dog of Ben is called Blaise, and Pascal is a cat.\n", "utf-8")
-    kill_after_stage(home, calls, "proposed")
+    kill_in_phase(home, calls, "check")
     text = notes.read_text("utf-8")
     notes.write_text(f"Budgie Babbage bites.\n\n{text.replace('Blaise', 'Bernoulli')}", "utf-8")
     with open_memory(home, calls) as memory:
@@ -363,12 +366,12 @@ def names(text: str) -> set[str]:
 def test_an_unfinished_dream_that_is_cancelled_was_paid_for_once(
     memory_after: Callable[[str], Memory], calls: Path
 ) -> None:
-    memory = memory_after("proposed")
+    memory = memory_after("check")
     (dream,) = memory.resource("ada").dreams()
-    assert (dream.status, dream.phase, dream.by, dream.tokens) == ("abandoned", "check", "paid", COST)
+    assert (dream.status, dream.phase, dream.by, dream.tokens) == ("abandoned", "propose", "paid", COST)
     assert memory.resource("ada").cancel_dream()
     (dream,) = memory.resource("ada").dreams()
-    assert (dream.status, dream.phase, dream.tokens) == ("failed", "check", COST)
+    assert (dream.status, dream.phase, dream.tokens) == ("failed", "propose", COST)
     assert memory.resource("ada").state.dreams.tokens_on(LATER) == sum(COST)
     assert memory.dream("ada").id > dream.id
     assert call_count(calls) == 2
@@ -377,7 +380,7 @@ def test_an_unfinished_dream_that_is_cancelled_was_paid_for_once(
 
 @pytest.mark.spec("G7", "J9")
 def test_a_resumed_and_cancelled_dream_was_paid_for_once(memory_after: Callable[[str], Memory]) -> None:
-    memory = memory_after("proposed")
+    memory = memory_after("check")
     stopped: list[str] = []
 
     def watch(phase: str, _: str) -> None:
@@ -392,7 +395,7 @@ def test_a_resumed_and_cancelled_dream_was_paid_for_once(memory_after: Callable[
 @pytest.mark.spec("G7", "G13", "J9")
 def test_a_dream_based_on_an_undone_one_is_not_resumed(home: str, calls: Path) -> None:
     first = ask(stages.dream, home=home, calls=str(calls))
-    kill_after_stage(home, calls, "proposed")
+    kill_in_phase(home, calls, "check")
     with open_memory(home, calls) as memory:
         assert memory.resource("ada").undo_dream().id == first["dream"]
         (unfinished, _) = memory.resource("ada").dreams()
@@ -411,7 +414,7 @@ def test_a_dream_based_on_an_undone_one_is_not_resumed(home: str, calls: Path) -
 
 @pytest.mark.spec("G7", "J9", "K22")
 def test_a_day_old_proposal_is_abandoned_and_its_cost_counts(home: str, calls: Path) -> None:
-    kill_after_stage(home, calls, "proposed")
+    kill_in_phase(home, calls, "check")
     with open_memory(home, calls, ManualClock(NOON + MAX_RESUME_AGE)) as memory:
         created = memory.dream("ada")
         (dream, unfinished) = memory.resource("ada").dreams()
@@ -422,7 +425,7 @@ def test_a_day_old_proposal_is_abandoned_and_its_cost_counts(home: str, calls: P
 
 @pytest.mark.spec("G7", "J9")
 def test_its_key_resumes_a_dream_of_any_age_and_gathers_old_input_again(home: str, calls: Path) -> None:
-    kill_after_stage(home, calls, "proposed", key="tonight")
+    kill_in_phase(home, calls, "check", key="tonight")
     clock = ManualClock(NOON + MAX_RESUME_AGE)
     with open_memory(home, calls, clock) as memory:
         late = memory.session("shop", resource="ada", cwd="/w").note("The late note is of 9 May").id
@@ -434,35 +437,57 @@ def test_its_key_resumes_a_dream_of_any_age_and_gathers_old_input_again(home: st
     assert call_count(calls) == 2
 
 
-@pytest.mark.spec("G7", "J9")
-def test_a_proposal_with_other_inputs_is_not_used(home: str, calls: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """The gathering process read another notes page, so its positions differ."""
-    with open_memory(home, calls, ManualClock(NOON)) as memory:
-        until, upto, at = (NOON + LEASE_DURATION).isoformat(), len(events_of(memory)), NOON.isoformat()
-        dream = append_event(memory, DreamStarted(trigger="asked", lease_until=until, proposer="paid", holder="other"))
-        append_event(
-            memory,
-            DreamGathered(
-                dream=dream,
-                lease_until=until,
-                last_seq=upto,
-                journal_position=0,
-                as_of=at,
-                user_notes_digest="of another",
-            ),
-        )
-        append_event(memory, DreamProposed(dream=dream, lease_until=until, proposer="paid", tokens=COST))
-    with open_memory(home, calls) as memory:
-        finished = memory.dream("ada")
-        assert (finished.id, finished.status, finished.tokens) == (dream, "done", (2 * COST[0], 2 * COST[1]))
-        assert len(finished.notes) == len(NOTES)
-    assert f"dream {dream} of ada: saved proposal no longer matches its inputs, starting over" in caplog.text
-    assert call_count(calls) == 1
+# -- journals of earlier versions, with an event for each stage ---------------------------------------------------
+
+OLD_JOURNALS = Path(__file__).parents[1] / "fixtures" / "dreams_with_stages"
+"""Bundles with a done dream, an undone one, and one that stopped after the stage of their name. Never regenerated."""
 
 
-def append_event(memory: Memory, payload: EventPayload) -> int:
-    store, name = memory._context.store, "resource/ada"  # pyright: ignore[reportPrivateUsage] -- events of another process
-    return store.append(Batch(name, [Draft(payload=payload, origin=Origin.DREAM)], store.version(name)), at=NOON).last
+@pytest.fixture(params=["gathered", "proposed", "checked"])
+def old_stage(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture
+def old_memory(tmp_path: Path, calls: Path, old_stage: str) -> Iterator[Memory]:
+    clock = ManualClock(NOON + timedelta(minutes=2) + LEASE_DURATION)
+    with open_memory(str(tmp_path / "old"), calls, clock) as memory:
+        memory.import_bundle(OLD_JOURNALS / f"{old_stage}.inmind")
+        yield memory
+
+
+@pytest.mark.spec("G7", "G13", "M37")
+def test_an_old_unfinished_dream_is_listed_and_resumed_with_its_answer(
+    old_memory: Memory, calls: Path, old_stage: str
+) -> None:
+    ada = old_memory.resource("ada")
+    unfinished, undone, done = ada.dreams()
+    phase = {"gathered": "propose", "proposed": "check", "checked": "commit"}[old_stage]
+    assert (unfinished.status, unfinished.phase, unfinished.by) == ("abandoned", phase, "paid")
+    assert unfinished.tokens == ((0, 0) if old_stage == "gathered" else COST)
+    assert (undone.status, done.status, "Ada prefers tabs" in done.diff) == ("undone", "done", True)
+    assert [ada.get_dream(dream.id) for dream in ada.dreams()] == ada.dreams()
+    dream = old_memory.dream("ada")
+    assert (dream.id, dream.status, dream.by, dream.tokens) == (unfinished.id, "done", "paid", COST)
+    assert len(dream.notes) == 2
+    assert call_count(calls) == (old_stage == "gathered"), "a paid answer is used again"
+    assert old_memory.resource("ada").state.dreams.tokens_on(NOON) == 3 * sum(COST)
+    account_for_notes(old_memory)
+    check_dream_order(old_memory)
+    written = {event.kind for event in events_of(old_memory)[unfinished.id :] if event.at > NOON + LEASE_DURATION * 3}
+    assert written.isdisjoint({"dream_gathered", "dream_proposed", "dream_checked"})
+
+
+@pytest.mark.spec("G7", "G13", "M37")
+def test_an_old_dream_is_undone_and_moved(old_memory: Memory, calls: Path, tmp_path: Path) -> None:
+    done = old_memory.resource("ada").dreams()[-1]
+    undone = old_memory.resource("ada").undo_dream()
+    assert (undone.id, undone.status) == (done.id, "undone")
+    old_memory.export(tmp_path / "moved.inmind")
+    with open_memory(str(tmp_path / "new"), calls, ManualClock(NOON + timedelta(hours=1))) as memory:
+        memory.import_bundle(tmp_path / "moved.inmind")
+        assert [dream.status for dream in memory.resource("ada").dreams()] == ["failed", "undone", "undone"]
+        assert len(memory.dream("ada").notes) == len(NOTES)
 
 
 # -- other homes and databases ------------------------------------------------------------------------------------
@@ -472,7 +497,7 @@ def append_event(memory: Memory, payload: EventPayload) -> int:
 def test_an_unfinished_dream_is_resumed_in_another_home(
     memory_after: Callable[[str], Memory], calls: Path, tmp_path: Path, undisturbed_dream: dict[str, Any]
 ) -> None:
-    memory_after("proposed").export(tmp_path / "moved.inmind")
+    memory_after("check").export(tmp_path / "moved.inmind")
     with open_memory(str(tmp_path / "other"), calls) as memory:
         memory.session("before", resource="ben").note("Something else came first")
         memory.import_bundle(tmp_path / "moved.inmind")
@@ -483,13 +508,13 @@ def test_an_unfinished_dream_is_resumed_in_another_home(
     assert call_count(calls) == 1
 
 
-@pytest.mark.parametrize("stage", [*UNPAID, *PAID, "committed"])
+@pytest.mark.parametrize("phase", [*UNPAID, *PAID, "index"])
 @pytest.mark.spec("G7", "J9", "K20")
 def test_a_killed_dream_in_a_database_is_finished_with_one_model_call(
-    tenant_url: str, calls: Path, undisturbed_dream: dict[str, Any], stage: str
+    tenant_url: str, calls: Path, undisturbed_dream: dict[str, Any], phase: str
 ) -> None:
     ask(stages.begin, home=tenant_url)
-    kill_after_stage(tenant_url, calls, stage, key="job")
+    kill_in_phase(tenant_url, calls, phase, key="job")
     result = ask(stages.dream, home=tenant_url, calls=str(calls), key="job", later=True)
     assert call_count(calls) == 1
     assert (result["status"], result["ends"], result["spent"]) == ("done", 1, sum(COST))
@@ -509,7 +534,7 @@ def test_a_dream_with_control_characters_can_be_exported_and_imported(tmp_path: 
 
 @pytest.mark.spec("G3", "J9")
 def test_upkeep_resumes_an_unfinished_dream_without_waiting(memory_after: Callable[[str], Memory], calls: Path) -> None:
-    memory = memory_after("proposed")
+    memory = memory_after("check")
     clock = memory._context.clock  # pyright: ignore[reportPrivateUsage]
     assert isinstance(clock, ManualClock)
     assert memory.run_upkeep().dreams == (), "upkeep dreams only after five minutes of uptime"

@@ -25,8 +25,8 @@ from inmind.documents.notes_page import parse_notes, parse_remarks
 from inmind.dreams.model import ModelReply, Question
 from inmind.dreams.page.sections import Section
 from inmind.errors import DreamRunning, InvalidInput, NotFound
-from inmind.jobs.dreaming.gather import Gatherer
-from inmind.jobs.dreaming.history import Dream
+from inmind.jobs.dream_history import Dream
+from inmind.jobs.dream_input import Gatherer
 from inmind.search import consolidate
 from inmind.search.crystal import Crystal
 from inmind.testing import ManualClock
@@ -443,15 +443,15 @@ def test_any_text_on_the_notes_page_can_be_gathered(memory: Memory, lines: list[
     text = between.join(lines).encode("utf-8", "replace").decode()
     written = Draft(payload=DocumentWritten(path=NOTES_PAGE_PATH, text=text), origin=Origin.FILE)
     memory._context.resource_stream("ada").append(written)  # pyright: ignore[reportPrivateUsage]
-    gathered = gathering.gather()
+    stream = memory._context.resource_stream("ada")  # pyright: ignore[reportPrivateUsage]
+    gathered = gathering.gather(stream.state, last_seq=stream.version, now=NOON)
     expected = [*(note.text for note in parse_notes(text)), *parse_remarks(text)]
     assert sorted(note.text for note in gathered.typed_notes) == sorted(expected)
     assert all(0 <= note.importance <= 1 for note in gathered.typed_notes)
 
 
 def gatherer_of(memory: Memory, **more: Any) -> Gatherer:
-    stream, store, deep = memory._context.resource_stream("ada"), memory._context.store, memory._context.search_engine()  # pyright: ignore[reportPrivateUsage]
-    return Gatherer(resource="ada", stream=stream, store=store, search=deep, clock=lambda: NOON, **more)
+    return Gatherer("ada", memory._context.store, memory._context.search_engine(), **more)  # pyright: ignore[reportPrivateUsage]
 
 
 @pytest.mark.both_stores
@@ -476,8 +476,8 @@ def test_notes_are_compared_only_with_recent_crystals(
         compared.append([crystal.text for crystal in crystals])
         return consolidate.plan_consolidation(crystals, now=now)
 
-    monkeypatch.setattr("inmind.jobs.dreaming.gather.plan_consolidation", plan)
-    monkeypatch.setattr("inmind.jobs.dreaming.gather.MAX_COMPARED_CRYSTALS", 3)
+    monkeypatch.setattr("inmind.jobs.dream_input.plan_consolidation", plan)
+    monkeypatch.setattr("inmind.jobs.dream_input.MAX_COMPARED_CRYSTALS", 3)
     for n in range(6):
         take_notes(memory, f"Ferry {n} leaves at {n} o'clock")
         clock.advance(seconds=1)

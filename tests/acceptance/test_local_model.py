@@ -20,7 +20,7 @@ from inmind.dreams.models import ModelReply, OpenAICompatible, Question
 from inmind.dreams.page.limits import MAX_PAGE_CHARACTERS, MAX_PAGE_TOKENS
 from inmind.dreams.page.sections import Section
 from inmind.errors import ModelFailed
-from inmind.jobs.dreaming.history import Dream
+from inmind.jobs.dream_history import Dream
 from inmind.testing import ManualClock
 
 pytestmark = pytest.mark.exhaustive

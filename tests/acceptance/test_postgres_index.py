@@ -18,7 +18,7 @@ from psycopg import sql
 from inmind import Hit, Memory
 from inmind.core.events.codec import KINDS
 from inmind.errors import NotFound, ReadOnly
-from inmind.jobs.dreaming.gather import Gatherer
+from inmind.jobs.dream_input import Gatherer
 from inmind.search.index import postgres
 from inmind.search.index.base import VERSION, NearestPassages
 from inmind.search.index.indexer import Indexer
@@ -481,14 +481,10 @@ def test_the_same_journal_makes_the_same_dream_in_a_home_and_in_a_database(tenan
     pages: list[str] = []
     for place in (home, tenant_url):
         with Memory.open(place, clock=clock, embedder=None) as memory:
-            gathering = Gatherer(
-                resource="ada",
-                stream=memory._context.resource_stream("ada"),  # pyright: ignore[reportPrivateUsage] -- as a dream does
-                store=memory._context.store,  # pyright: ignore[reportPrivateUsage]
-                search=memory._context.search_engine(),  # pyright: ignore[reportPrivateUsage]
-                clock=clock,
-            )
-            gathered.append(replace(gathering.gather().material, search=_return_nothing, get_crystal=_return_nothing))
+            stream = memory._context.resource_stream("ada")  # pyright: ignore[reportPrivateUsage] -- as a dream does
+            gatherer = Gatherer("ada", memory._context.store, memory._context.search_engine())  # pyright: ignore[reportPrivateUsage]
+            gathered_input = gatherer.gather(stream.state, last_seq=stream.version, now=clock())
+            gathered.append(replace(gathered_input.material, search=_return_nothing, get_crystal=_return_nothing))
             assert memory.dream("ada").status == "done"
             pages.append(memory._context.resource_stream("ada").state.documents.text("MEMORY.md"))  # pyright: ignore[reportPrivateUsage]
     assert gathered[0] == gathered[1]

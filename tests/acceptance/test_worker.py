@@ -18,7 +18,7 @@ from dream_checks import account_for_notes, check_dream_order, events_of, text_o
 from postgres import Tenants, wait_until
 from torture import workers
 from torture.harness import TIMEOUT_SECONDS, RunningActor, run
-from torture.stages import PHASE_AFTER_STAGE, PaidModel
+from torture.stages import PaidModel
 from torture.workers import DONE, FAST_SETTINGS, NOTES, count_requests, fill, open_worker, short_leases
 
 from inmind import Memory
@@ -28,6 +28,7 @@ from inmind.apps.worker.tasks import WorkerTasks, idle_delay
 from inmind.core.events.dreams import DreamCommitted, DreamResumed
 from inmind.documents.document import MEMORY_PAGE_PATH
 from inmind.errors import StoreBusy
+from inmind.jobs.dreaming import PHASES
 from inmind.memory.memory import upkeep_runner_of
 from inmind.store.postgres import PostgresStore
 from inmind.store.postgres.jobs import Jobs, OwnerStatus
@@ -179,11 +180,11 @@ def test_idle_resources_are_checked_less_often() -> None:
 
 
 @pytest.mark.spec("J9", "K22")
-@pytest.mark.parametrize("stage", [*PHASE_AFTER_STAGE, DONE])
-def test_a_worker_killed_anywhere_leaves_one_dream_and_one_bill(tenant_url: str, calls: Path, stage: str) -> None:
+@pytest.mark.parametrize("phase", [*PHASES, DONE])
+def test_a_worker_killed_anywhere_leaves_one_dream_and_one_bill(tenant_url: str, calls: Path, phase: str) -> None:
     fill(tenant_url, "ada")
-    result = run(workers.die_after_stage, url=tenant_url, calls=str(calls), stage=stage)
-    assert (result.killed, result.all("ending")) == (True, [[stage]]), result.output
+    result = run(workers.die_in_phase, url=tenant_url, calls=str(calls), phase=phase)
+    assert (result.killed, result.all("ending")) == (True, [[phase]]), result.output
     until = time.monotonic() + TIMEOUT_SECONDS
     with short_leases(), open_worker(tenant_url, model=PaidModel(str(calls))) as worker:
         while True:
@@ -200,9 +201,7 @@ def test_a_worker_killed_anywhere_leaves_one_dream_and_one_bill(tenant_url: str,
     with Memory.open(tenant_url, embedder=None) as memory:
         payloads = [event.payload for event in events_of(memory)]
         assert sum(isinstance(item, DreamCommitted) for item in payloads) == 1
-        assert sum(isinstance(item, DreamResumed) for item in payloads) == (
-            stage in PHASE_AFTER_STAGE and stage != "committed"
-        )
+        assert sum(isinstance(item, DreamResumed) for item in payloads) == (phase not in ("index", DONE))
 
 
 def unfinished_jobs(url: str) -> int:
@@ -294,7 +293,7 @@ def test_a_stopped_worker_releases_its_dream_and_the_next_one_resumes_it(tenant_
     with Memory.open(tenant_url, embedder=None) as memory:
         running = memory.resource("ada").state.dreams.running
         assert running is not None
-        assert (running.stage, running.is_held(datetime.now(UTC))) == ("gathered", False)
+        assert (running.phase, running.is_held(datetime.now(UTC))) == ("gather", False)
     run_worker_once(tenant_url, model=PaidModel(str(calls)))
     with Memory.open(tenant_url, embedder=None) as memory:
         (dream,) = memory.resource("ada").dreams()

@@ -28,14 +28,14 @@ from profiles import examples
 
 from inmind import Memory
 from inmind.core.events.crystals import CrystalCreated
-from inmind.core.events.dreams import DreamCommitted, DreamProposed
+from inmind.core.events.dreams import DreamCommitted
 from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH
 from inmind.documents.notes_page import parse_notes
 from inmind.dreams.page.limits import MAX_PAGE_CHARACTERS
 from inmind.dreams.page.sections import Section
-from inmind.dreams.state import LEASE_DURATION, PHASE_AFTER
+from inmind.dreams.state import LEASE_DURATION
 from inmind.errors import Conflict, NotFound
-from inmind.jobs.dreaming.runner import PHASES
+from inmind.jobs.dreaming import PHASES
 from inmind.session.state import ResourceFold
 from inmind.testing import ManualClock
 
@@ -121,7 +121,6 @@ class Dreaming(RuleBasedStateMachine):
                 other.dream("ada", watch=die)
         unfinished = self.memory.resource("ada").state.dreams.running
         assert unfinished is not None
-        assert PHASE_AFTER[unfinished.stage] == phase
         self.clock.advance(seconds=LEASE_DURATION.total_seconds())
 
     @rule()
@@ -228,18 +227,13 @@ class Dreaming(RuleBasedStateMachine):
         assert pages[0] == pages[1]
 
     def resume(self) -> None:
-        """Resume an unfinished dream, if any, with its recorded proposal."""
+        """Resume an unfinished dream, if any."""
         unfinished = self.memory.resource("ada").state.dreams.running
         if unfinished is None:
             return
-        proposed = self.proposals()
         dream = self.memory.dream("ada")
         assert dream.status == "done", dream
         assert (dream.id == unfinished.dream) == unfinished.is_resumable(self.clock.now)
-        assert self.proposals() - proposed == (not unfinished.proposed or dream.id != unfinished.dream)
-
-    def proposals(self) -> int:
-        return sum(isinstance(event.payload, DreamProposed) for event in events_of(self.memory))
 
     def dream_disturbed(self, phase: str, disturb: Any) -> None:
         self.resume()

@@ -1,7 +1,7 @@
 """A resource with material for a dream, the dream that is killed, and checks after it.
 
-A dream makes several commits: adopting the page, started, gathered, proposed, checked, and the result. Each is stored
-completely or not at all; for the last that means the page, the processed notes and the crystals together.
+A dream by rules makes up to three commits: adopting the page, started, and the result. Each is stored completely or
+not at all; for the last that means the page, the processed notes and the crystals together.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ from dream_checks import (
 from torture.harness import ActorChannel
 from torture.session_steps import sound
 
-import inmind.jobs.dreaming.lease
+import inmind.jobs.dream_lease
+import inmind.jobs.dreaming
 from inmind import Memory
 from inmind.core.events.codec import encode_payload
-from inmind.core.events.dreams import DreamProposed, DreamStarted
+from inmind.core.events.dreams import DreamStarted
 from inmind.core.paths import DATABASE
 from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH
 from inmind.dreams.page.adopt_existing import entry_texts
@@ -93,13 +94,11 @@ def dream_and_report(channel: ActorChannel, *, home: str) -> dict[str, Any]:
         events = events_of(memory)
         ends = [*(event.seq - 1 for event in events if event.starts_batch and event.seq > before), len(events)]
         taken = len(account_for_notes(memory).taken_in)
-        proposals = sum(isinstance(event.payload, DreamProposed) for event in events)
         return {
             "ends": ends,
             "journal": _journal(memory),
             "pages": pages_of(memory),
             "taken": taken,
-            "proposals": proposals,
         }
 
 
@@ -133,14 +132,6 @@ def resume(home: str, expected: dict[str, Any]) -> None:
         again = memory.dream("ada")
         if unfinished is not None:
             assert again.id == unfinished.dream, "the next process resumes the dream"
-        if unfinished is not None and unfinished.proposed:
-            assert (again.status, late in again.notes) == ("done", False), again
-            assert again.after == expected["pages"][-1], "the result differs from the proposal"
-            assert (
-                len([event for event in events_of(memory) if isinstance(event.payload, DreamProposed)])
-                == expected["proposals"]
-            )
-            again = memory.dream("ada")
         assert (again.status, late in again.notes) == ("done", True), again
         _check_invariants(memory)
         account = account_for_notes(memory)
@@ -261,8 +252,9 @@ def opened(home: str, at: datetime = NOON, *, clock: ManualClock | None = None) 
     def fixed_token(_: int) -> str:
         return str(at)
 
-    inmind.jobs.dreaming.lease.__dict__["time"] = SimpleNamespace(monotonic=lambda: 0.0)
-    inmind.jobs.dreaming.lease.__dict__["token_hex"] = fixed_token
+    for module in (inmind.jobs.dream_lease, inmind.jobs.dreaming):
+        module.__dict__["time"] = SimpleNamespace(monotonic=lambda: 0.0)
+    inmind.jobs.dream_lease.__dict__["token_hex"] = fixed_token
     return Memory.open(home, clock=clock or ManualClock(at), embedder=None)
 
 

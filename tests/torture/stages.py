@@ -1,4 +1,4 @@
-"""Dreams that are stopped right after a stage, in a separate process, and resumed."""
+"""Dreams that are stopped at the start of a phase, in a separate process, and resumed."""
 
 from __future__ import annotations
 
@@ -17,25 +17,16 @@ from dream_checks import account_for_notes, check_dream_order, events_of, text_o
 from torture.harness import ActorChannel
 
 from inmind import Memory
-from inmind.core.events.dreams import DreamCommitted, DreamProposed, DreamResumed
+from inmind.core.events.dreams import DreamAnswered, DreamCommitted, DreamResumed
 from inmind.documents.document import MEMORY_PAGE_PATH
 from inmind.dreams.models import ModelReply, Question
 from inmind.dreams.state import LEASE_DURATION
 from inmind.errors import DreamRunning
-from inmind.jobs.dreaming.lease import DreamLease
+from inmind.jobs.dreaming import Dreamer
 from inmind.testing import ManualClock
 
 NOON = datetime(2026, 3, 12, 12, tzinfo=UTC)
 LATER = NOON + LEASE_DURATION + timedelta(seconds=1)
-
-PHASE_AFTER_STAGE = {
-    "begun": "gather",
-    "gathered": "propose",
-    "proposed": "check",
-    "checked": "commit",
-    "committed": "index",
-}
-"""The phase that a dream enters right after each stage was stored."""
 
 COST = (900, 100)
 
@@ -94,7 +85,7 @@ class DreamResult:
     notes: int
     ends: int
     taken: int
-    proposed: int
+    answers: int
     spent: int
     version: int
 
@@ -119,14 +110,14 @@ def dream(
         return describe_dream(memory, result.id)
 
 
-def stop_after_stage(
-    channel: ActorChannel, *, home: str, calls: str, stage: str, how: str, key: str | None = None, minutes: int = 0
+def stop_in_phase(
+    channel: ActorChannel, *, home: str, calls: str, phase: str, how: str, key: str | None = None, minutes: int = 0
 ) -> dict[str, Any]:
-    """Stop or kill the process after a stage, `minutes` past noon; a stopped one may continue."""
+    """Stop or kill the process at the start of a phase, `minutes` past noon; a stopped one may continue."""
 
-    def stop(phase: str, _: str) -> None:
-        if phase == PHASE_AFTER_STAGE[stage]:
-            channel.report("ending", stage)
+    def stop(now: str, _: str) -> None:
+        if now == phase:
+            channel.report("ending", phase)
             os.kill(os.getpid(), getattr(signal, how))
 
     with opened(home, calls, NOON + timedelta(minutes=minutes)) as memory:
@@ -134,17 +125,20 @@ def stop_after_stage(
         return describe_dream(memory, result.id)
 
 
+record_answer = Dreamer._record_answer  # pyright: ignore[reportPrivateUsage]
+
+
 def die_after_answer(channel: ActorChannel, *, home: str, calls: str, unusable: int, answers: int = 1) -> None:
     """Kill the process when this many answers are in the journal."""
-    record, remaining = DreamLease.record_answer, iter(range(answers - 1, -1, -1))
+    record, remaining = record_answer, iter(range(answers - 1, -1, -1))
 
-    def record_and_die(lease: DreamLease, reply: ModelReply, **options: Any) -> None:
-        record(lease, reply, **options)
+    def record_and_die(dreamer: Dreamer, answer: DreamAnswered) -> None:
+        record(dreamer, answer)
         if not next(remaining):
             channel.report("ending", "answered")
             os.kill(os.getpid(), signal.SIGKILL)
 
-    with patch.object(DreamLease, "record_answer", record_and_die), opened(home, calls, NOON, unusable) as memory:
+    with patch.object(Dreamer, "_record_answer", record_and_die), opened(home, calls, NOON, unusable) as memory:
         memory.dream("ada")
 
 
@@ -179,7 +173,7 @@ def describe_dream(memory: Memory, dream: int) -> dict[str, Any]:
             notes=len(result.notes),
             ends=sum(isinstance(payload, DreamCommitted) for payload in payloads),
             taken=sum(isinstance(payload, DreamResumed) for payload in payloads),
-            proposed=sum(isinstance(payload, DreamProposed) for payload in payloads),
+            answers=sum(isinstance(payload, DreamAnswered) for payload in payloads),
             spent=memory.resource("ada").state.dreams.tokens_on(NOON),
             version=len(payloads),
         )

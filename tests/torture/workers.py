@@ -13,14 +13,14 @@ from typing import Any
 from unittest.mock import patch
 
 from torture.harness import ActorChannel
-from torture.stages import PHASE_AFTER_STAGE, PaidModel
+from torture.stages import PaidModel, record_answer
 
 from inmind import Memory
 from inmind.apps.worker.postgres import DatabaseWorker, job_queue
+from inmind.core.events.dreams import DreamAnswered
 from inmind.dreams.models import ModelReply, Question
-from inmind.dreams.page.edits import Proposal
 from inmind.dreams.state import LEASE_DURATION
-from inmind.jobs.dreaming.lease import DreamLease
+from inmind.jobs.dreaming import Dreamer
 from inmind.jobs.upkeep import Upkeep
 from inmind.memory.memory import upkeep_runner_of
 from inmind.testing import ManualClock
@@ -38,7 +38,7 @@ FAST_SETTINGS: Mapping[str, Any] = {
 NOTES = ("Ada prefers tabs over spaces", "The cat of Ada is called Pascal")
 
 DONE = "done"
-"""After all stages: the worker has finished the job, and the queue is not updated yet."""
+"""After all phases: the worker has finished the job, and the queue is not updated yet."""
 
 
 class EndlessModel:
@@ -58,7 +58,7 @@ class EndlessModel:
 @contextmanager
 def short_leases() -> Generator[None]:
     assert LEASE_DURATION > SHORT
-    with patch("inmind.dreams.state.LEASE_DURATION", SHORT), patch("inmind.jobs.dreaming.lease.LEASE_DURATION", SHORT):
+    with patch("inmind.dreams.state.LEASE_DURATION", SHORT), patch("inmind.jobs.dream_lease.LEASE_DURATION", SHORT):
         yield
 
 
@@ -92,28 +92,28 @@ def ignore_heartbeats(_: str, __: Upkeep) -> None:
     """The default callback."""
 
 
-def die_after_stage(channel: ActorChannel, *, url: str, calls: str, stage: str) -> None:
-    """Run all due jobs until the first dream reaches a stage, and die."""
+def die_in_phase(channel: ActorChannel, *, url: str, calls: str, phase: str) -> None:
+    """Run all due jobs until the first dream reaches a phase, and die."""
 
     def kill() -> None:
-        channel.report("ending", stage)
+        channel.report("ending", phase)
         os.kill(os.getpid(), signal.SIGKILL)
 
-    report = DreamLease.report_phase
+    report = Dreamer._report  # pyright: ignore[reportPrivateUsage]
 
-    def stopping(lease: DreamLease, phase: str, detail: str = "") -> None:
-        if phase == PHASE_AFTER_STAGE.get(stage):
+    def stopping(dreamer: Dreamer, now: str, detail: str = "") -> None:
+        if now == phase:
             kill()
-        report(lease, phase, detail)
+        report(dreamer, now, detail)
 
     def on_done(_: str, done: Upkeep) -> None:
-        if stage == DONE and done.dreams:
+        if phase == DONE and done.dreams:
             kill()
 
     model = PaidModel(calls)
     with (
         short_leases(),
-        patch.object(DreamLease, "report_phase", stopping),
+        patch.object(Dreamer, "_report", stopping),
         open_worker(url, model=model, on_done=on_done) as worker,
     ):
         worker.run_once()
@@ -134,16 +134,15 @@ def work_until_killed(channel: ActorChannel, *, url: str, calls: str) -> None:
         worker.run(1.0)
 
 
-def die_after_proposal(channel: ActorChannel, *, url: str, calls: str) -> None:
-    """Work until a new proposal is in the journal, and die."""
-    record = DreamLease.record_proposal
+def die_after_answer(channel: ActorChannel, *, url: str, calls: str) -> None:
+    """Work until a new answer is in the journal, and die."""
 
-    def record_and_die(lease: DreamLease, proposal: Proposal) -> None:
-        record(lease, proposal)
-        channel.report("proposed", lease.dream)
+    def record_and_die(dreamer: Dreamer, answer: DreamAnswered) -> None:
+        record_answer(dreamer, answer)
+        channel.report("answered", answer.proposer)
         os.kill(os.getpid(), signal.SIGKILL)
 
-    with patch.object(DreamLease, "record_proposal", record_and_die):
+    with patch.object(Dreamer, "_record_answer", record_and_die):
         work_until_killed(channel, url=url, calls=calls)
 
 

@@ -3,5 +3,5 @@
     new state = f(old state, notes, new crystals, insights, affect, curiosity, skills, economics)
 
 Everything here is a pure function of the gathered input, so a dream can be repeated, checked and explained. Reading,
-calling the model and committing is in `jobs/dreaming`.
+calling the model and committing is in `jobs/dreaming.py`.
 """

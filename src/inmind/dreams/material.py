@@ -1,5 +1,7 @@
 """The input of a dream as one value: the same material always results in the same proposal.
 
+`DreamMaterial` is what a proposal is made of; `DreamInput` adds what the commit needs to record that it was processed.
+
 A dream reads a limited number of new crystals of each kind, so that a day of messages cannot displace a preference.
 """
 
@@ -13,10 +15,14 @@ from typing import Final, Literal
 from inmind.core.events.base import Trust
 from inmind.core.events.dreams import KnowledgeGap, LearnedSkill, PageLine
 from inmind.core.frozen import frozen
+from inmind.documents.notes_page import PageNote
 from inmind.dreams.affect.levels import Levels
 from inmind.dreams.economics import CurrencyTotals
 from inmind.dreams.page.page import MemoryPage
 from inmind.search.crystal import Crystal
+
+NEW_ID_PREFIX: Final = "new#"
+"""Prefix of the temporary id of a typed note: prefix and place. The commit replaces it with an event id."""
 
 
 @frozen(kw_only=True)
@@ -78,6 +84,28 @@ class DreamMaterial:
     """Ids of the crystals that a search for some words returns."""
     get_crystal: Callable[[str], Crystal | None]
     """A crystal by its id."""
+
+
+@frozen(kw_only=True)
+class DreamInput:
+    """The input of a dream, and how far the journal was read for it."""
+
+    material: DreamMaterial
+    last_seq: int
+    """The last event read from the resource's stream."""
+    journal_position: int
+    """The position up to which the whole journal was read."""
+    note_ids: tuple[str, ...]
+    """Event ids of the notes that the dream takes in."""
+    page_notes: tuple[PageNote, ...]
+    """These notes and the typed ones, as they are on the notes page."""
+    remarks: tuple[str, ...]
+    """Text that a user wrote between the notes."""
+    typed_notes: tuple[PendingNote, ...]
+    """Notes and remarks that have no event yet."""
+    accessed_crystals: tuple[str, ...]
+    crystal_counts: dict[str, int]
+    """Number of new crystals, by kind."""
 
 
 MAX_BY_KIND: Final[Mapping[str, int]] = {

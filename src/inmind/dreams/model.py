@@ -51,3 +51,16 @@ class Model(Protocol):
         ...
 
     def ask(self, question: Question, /, *, seconds: float) -> ModelReply: ...
+
+
+@frozen
+class ModelCost:
+    """Tokens and price of calls."""
+
+    tokens: tuple[int, int] = (0, 0)
+    """Input and output tokens."""
+    price: float = 0.0
+
+    def __add__(self, other: ModelCost) -> ModelCost:
+        read, written = (first + second for first, second in zip(self.tokens, other.tokens, strict=True))
+        return ModelCost((read, written), self.price + other.price)

@@ -3,7 +3,8 @@
 The state is folded from the journal, which is the only lock. An event starts a dream; while its lease holds, no other
 process starts one. The number of that event and the name of its holder are a fencing token: a slow process finds out
 that another one has taken the dream over. Only the clock decides whether a lease holds, so no process has to be alive
-or reachable for the next one to continue. Each stage is an event too, from which the next process resumes.
+or reachable for the next one to continue. Each answer of a model is an event too, so that the next process does not pay
+for it again. Journals of earlier versions also have events of other stages.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal
+from typing import Any
 
 from inmind.core.events.base import Event, Origin
 from inmind.core.events.documents import DocumentWritten
@@ -48,11 +49,6 @@ MAX_RESUME_AGE = timedelta(days=1)
 """Age up to which an unfinished dream is resumed. A proposal depends on the input, levels and mood of its time. After a
 day a new dream knows more, even if the old one has cost money."""
 
-Stage = Literal["begun", "gathered", "proposed", "checked"]
-
-PHASE_AFTER: Mapping[Stage, str] = {"begun": "gather", "gathered": "propose", "proposed": "check", "checked": "commit"}
-"""The phase that follows each stage."""
-
 
 @frozen(kw_only=True)
 class ActiveDream:
@@ -62,35 +58,24 @@ class ActiveDream:
     started_at: datetime
     lease_until: datetime
     gathered_at: datetime
-    """The time as of which its input was gathered; before that, its start."""
+    """The time as of which its input was gathered, which the dream uses as now."""
     trigger: str = "asked"
     proposer: str = RULES
     holder: str = ""
     gathered: int = 0
-    proposed: int = 0
-    checked: int = 0
-    """Sequence numbers of the events of these stages; 0 for a stage that is not reached."""
-    answers: tuple[int, ...] = ()
-    """Sequence numbers of the model's answers to the gathered input."""
+    """The event up to which its input was read: its start, or the event that last resumed it without answers."""
+    answers: int = 0
+    """Number of the model's answers about this input."""
     tokens: tuple[int, int] = (0, 0)
     price: float = 0.0
-    """Price and tokens of all answers and proposals."""
+    """Price and tokens of all its answers."""
     released: bool = False
     """The holder released it for another process. This is not a failure."""
 
     @property
-    def stage(self) -> Stage:
-        """The last stage that was reached."""
-        if self.checked:
-            return "checked"
-        if self.proposed:
-            return "proposed"
-        return "gathered" if self.gathered else "begun"
-
-    @property
-    def has_paid_work(self) -> bool:
-        """True if there is an answer or a proposal to resume from, which may have cost money."""
-        return bool(self.proposed or self.answers)
+    def phase(self) -> str:
+        """The phase that it has reached, as far as the journal has it."""
+        return "propose" if self.answers else "gather"
 
     @property
     def uses_model(self) -> bool:
@@ -107,6 +92,10 @@ class ActiveDream:
     def is_resumable(self, now: datetime) -> bool:
         """True if it is young enough to resume. False if a wrong clock makes its age unknown."""
         return -LEASE_DURATION <= now - self.gathered_at < MAX_RESUME_AGE
+
+    def has_usable_answers(self, now: datetime) -> bool:
+        """True if a process that resumes it now uses its answers instead of gathering again."""
+        return self.answers > 0 and self.is_resumable(now)
 
 
 def _empty() -> dict[str, Any]:
@@ -153,6 +142,7 @@ class DreamingState:
                     dream=event.seq,
                     started_at=event.at,
                     lease_until=_parse_datetime(started.lease_until),
+                    gathered=event.seq,
                     gathered_at=event.at,
                     trigger=started.trigger,
                     proposer=started.proposer,
@@ -215,39 +205,38 @@ class DreamingState:
         previous, running = running, replace(running, lease_until=_parse_datetime(payload.lease_until), released=False)
         match payload:
             case DreamResumed():
-                return self._apply_takeover(
-                    replace(running, holder=payload.holder, proposer=payload.proposer), previous, event.at
-                )
+                running = replace(running, holder=payload.holder, proposer=payload.proposer)
+                return self._apply_takeover(running, previous, event)
             case DreamGathered():
-                running = replace(running, gathered=event.seq, gathered_at=_parse_datetime(payload.as_of))
-                running = replace(running, answers=(), proposed=0, checked=0)
-            case DreamAnswered():
-                return self._apply_payment(payload, replace(running, answers=(*running.answers, event.seq)), event.at)
-            case DreamProposed():
-                return self._apply_payment(payload, replace(running, proposed=event.seq, checked=0), event.at)
-            case DreamChecked():
-                running = replace(running, checked=event.seq)
+                at = _parse_datetime(payload.as_of)
+                running = replace(running, gathered=event.seq, gathered_at=at, answers=0)
+            case DreamAnswered() | DreamProposed():
+                read, written = (before + more for before, more in zip(running.tokens, payload.tokens, strict=True))
+                running = replace(
+                    running,
+                    answers=running.answers + isinstance(payload, DreamAnswered),
+                    tokens=(read, written),
+                    price=running.price + payload.price,
+                )
+                return replace(self, running=running, day_tokens=self._add_tokens(payload.tokens, event.at))
             case DreamProgressed():
                 running = replace(running, released=payload.released)
+            case DreamChecked():
+                pass
         return replace(self, running=running)
 
-    def _apply_payment(
-        self, payload: DreamAnswered | DreamProposed, running: ActiveDream, at: datetime
-    ) -> DreamingState:
-        read, written = (before + more for before, more in zip(running.tokens, payload.tokens, strict=True))
-        running = replace(running, tokens=(read, written), price=running.price + payload.price)
-        return replace(self, running=running, day_tokens=self._add_tokens(payload.tokens, at))
-
-    def _apply_takeover(self, running: ActiveDream, previous: ActiveDream, at: datetime) -> DreamingState:
+    def _apply_takeover(self, running: ActiveDream, previous: ActiveDream, event: Event) -> DreamingState:
         """Count a failure of the previous holder, unless it released the dream.
 
-        The model failed only if it had not answered yet.
+        The model failed only if it had not answered yet. Without recent answers the input is gathered again.
         """
-        was_unanswered = not previous.has_paid_work
+        if not running.has_usable_answers(event.at):
+            running = replace(running, gathered=event.seq, gathered_at=event.at, answers=0)
+        was_unanswered = not previous.answers
         return replace(
             self,
             running=running,
-            model_asked_at=at if was_unanswered and running.uses_model else self.model_asked_at,
+            model_asked_at=event.at if was_unanswered and running.uses_model else self.model_asked_at,
             failures=self.failures + (not previous.released),
             model_failures=self.model_failures + (was_unanswered and previous.uses_model and not previous.released),
         )
@@ -279,7 +268,7 @@ class DreamingState:
         return (_day(at), self.tokens_on(at) + sum(tokens)) if any(tokens) else self.day_tokens
 
     def _uncounted_tokens(self, tokens: tuple[int, int]) -> tuple[int, int]:
-        """The part of a dream's tokens that was not counted with its answers and proposals."""
+        """The part of a dream's tokens that was not counted with its answers."""
         counted = self.running.tokens if self.running else (0, 0)
         return max(0, tokens[0] - counted[0]), max(0, tokens[1] - counted[1])
 

@@ -1,25 +1,33 @@
-"""Rate limits shared by all processes of a memory: model calls, tokens, money, dreams.
+"""Rate limits shared by all processes of a memory, and the model calls of dreams.
 
 The counters are in the store, so eight workers on four machines keep one limit. Before a call the maximum possible cost
 is reserved; the difference to the actual cost is returned afterwards. A worker that dies in between has used its whole
 reservation, because its actual cost is unknown. Per-minute and per-hour limits wait until the window resets. If a daily
 limit is reached, the dream proposes by rules instead.
+
+A dream calls its model in a thread, so that a hung request cannot block it. Every answer is journaled before it is used
+and before the next question. A process that takes the dream over reads these answers first, in order, and asks only the
+questions that have no answer yet.
 """
 
 from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 
 from inmind.core.encoding import to_json
+from inmind.core.events.dreams import DreamAnswered
 from inmind.core.frozen import frozen
 from inmind.core.settings import LimitSettings
 from inmind.documents.notes_page import format_timestamp
 from inmind.dreams.model import Model, ModelReply, Question
+from inmind.dreams.parse_answer import MAX_ANSWER_CHARACTERS
 from inmind.dreams.state import LIMIT_REACHED
-from inmind.errors import ModelFailed, StoreError
+from inmind.errors import InmindError, ModelFailed, StoreError
 from inmind.store.protocol import Clock, RateWindow, Store
 
 log = logging.getLogger("inmind")
@@ -33,6 +41,9 @@ MICROS_PER_UNIT = 1_000_000
 
 OVERHEAD_TOKENS = 256
 """Tokens that a provider may add to a question."""
+
+POLL_SECONDS = 0.05
+"""Seconds between two checks whether the model has answered or the dream was cancelled."""
 
 TokenPrices = tuple[float, float]
 """Price of an input token and of an output token."""
@@ -197,3 +208,106 @@ def _max_tokens(question: Question) -> tuple[int, int]:
     schema = to_json(question.schema) if question.schema else ""
     input_tokens = sum(len(text.encode("utf-8", "replace")) for text in (question.system, question.prompt, schema))
     return input_tokens + OVERHEAD_TOKENS, question.max_tokens
+
+
+@frozen(kw_only=True)
+class ModelOptions:
+    """The model of a dream, its timeout and its prices."""
+
+    model: Model
+    timeout_seconds: float = 120.0
+    prices: TokenPrices = (0.0, 0.0)
+
+    def price(self, tokens: tuple[int, int]) -> float:
+        return sum(count * price for count, price in zip(tokens, self.prices, strict=True))
+
+
+class DreamModel:
+    """The model of one dream. Returns saved answers first, then calls the model."""
+
+    def __init__(
+        self,
+        options: ModelOptions | None,
+        answers: Sequence[DreamAnswered],
+        *,
+        name: str,
+        record: Callable[[DreamAnswered], None],
+        wait: Callable[[str], None],
+        clock: Clock,
+    ) -> None:
+        """`answers`: saved answers of a former holder. Without `options` only these are available.
+
+        `record` stores a new answer. `wait` is called again and again during a call, with the reason if a rate limit
+        delays it; it raises if the dream was cancelled or has lost its lease.
+        """
+        self._options, self._saved_answers, self._clock = options, list(answers), clock
+        self._record, self._wait = record, wait
+        self.name = options.model.name if options else name
+        """Name of the model that gave the last answer."""
+
+    def ask(self, question: Question, /, *, seconds: float) -> ModelReply:
+        if self._saved_answers:
+            saved = self._saved_answers.pop(0)
+            self.name = saved.proposer
+            return ModelReply(text=saved.text, tokens=saved.tokens, truncated=saved.truncated)
+        if self._options is None:
+            raise ModelFailed(reason="its saved answers cannot be used, and no model is configured to ask again")
+        reply = self._call_when_allowed(self._options.model, question, seconds)
+        self.name = self._options.model.name
+        answer = DreamAnswered(
+            dream=0,
+            lease_until="",
+            text=reply.text,
+            proposer=self.name,
+            truncated=reply.truncated,
+            tokens=reply.tokens,
+            price=self._options.price(reply.tokens),
+        )
+        self._record(answer)
+        return reply
+
+    def _call_when_allowed(self, model: Model, question: Question, seconds: float) -> ModelReply:
+        while True:
+            try:
+                return self._call_in_thread(model, question, seconds)
+            except CallLimitReached as reached:
+                self._wait(f"waiting until {format_timestamp(reached.until)}: limit of model calls per minute reached")
+                while reached.until - MINUTE <= self._clock() < reached.until:  # the clock may be set
+                    time.sleep(POLL_SECONDS)
+                    self._wait("")
+
+    def _call_in_thread(self, model: Model, question: Question, seconds: float) -> ModelReply:
+        outcome: list[ModelReply | InmindError | CallLimitReached] = []
+
+        def ask() -> None:
+            try:
+                outcome.append(_storable(model.ask(question, seconds=seconds)))
+            except (InmindError, CallLimitReached) as error:  # raised again in the dream's thread
+                outcome.append(error)
+            except BaseException as error:  # a host's model may raise anything; it must not end the host
+                failed = ModelFailed(reason=f"{model.name} raised {type(error).__name__}: {error}")
+                failed.__cause__ = error
+                outcome.append(failed)
+
+        thread = threading.Thread(target=ask, name="inmind-dream", daemon=True)
+        deadline = time.monotonic() + 2 * seconds + POLL_SECONDS
+        thread.start()
+        while not outcome:
+            thread.join(POLL_SECONDS)
+            if outcome:
+                break  # it is paid for, so it is recorded before the lease is checked
+            self._wait("")
+            if time.monotonic() >= deadline:
+                raise ModelFailed(reason=f"no answer in {2 * seconds:g} s")
+        if isinstance(outcome[0], ModelReply):
+            return outcome[0]
+        raise outcome[0]
+
+
+def _storable(reply: ModelReply) -> ModelReply:
+    """The reply as the journal stores it, so that a resumed dream reads the same text.
+
+    Unpaired surrogates are replaced, and the text is cut one character after the maximum length.
+    """
+    text = reply.text[: MAX_ANSWER_CHARACTERS + 1].encode("utf-8", "replace").decode("utf-8")
+    return ModelReply(text=text, tokens=reply.tokens, truncated=reply.truncated)

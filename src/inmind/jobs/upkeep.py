@@ -26,8 +26,8 @@ from inmind.dreams.schedule import DreamSchedule, due_trigger, may_ask_model, ne
 from inmind.dreams.state import DreamingState
 from inmind.errors import Closed, DreamRunning, InmindError, InvalidInput, StoreError
 from inmind.jobs.consolidation import Consolidation, Consolidator
-from inmind.jobs.dreaming.history import Dream
-from inmind.jobs.dreaming.lease import LeaseReleased
+from inmind.jobs.dream_history import Dream
+from inmind.jobs.dream_lease import LeaseReleased
 from inmind.jobs.rate_limits import RateLimits
 from inmind.search.engine import SearchEngine
 from inmind.session.state import ResourceState

@@ -28,9 +28,8 @@ if TYPE_CHECKING:
     from inmind.core.settings import Settings
     from inmind.dreams.model import Model
     from inmind.jobs.consolidation import Consolidator
-    from inmind.jobs.dreaming.history import Dream, DreamHistory
-    from inmind.jobs.dreaming.model_call import ModelOptions
-    from inmind.jobs.rate_limits import RateLimits
+    from inmind.jobs.dream_history import Dream, DreamHistory
+    from inmind.jobs.rate_limits import ModelOptions, RateLimits
     from inmind.jobs.upkeep import UpkeepScheduler
     from inmind.search.embedders.base import Embedder
     from inmind.search.engine import SearchEngine
@@ -215,7 +214,7 @@ class MemoryContext:
 
         `ask_model`: use the model, if there is one and its daily budget is not used up.
         """
-        from inmind.jobs.dreaming.runner import Dreamer
+        from inmind.jobs.dreaming import Dreamer
 
         self.check_open()
         stream = self.resource_stream(resource)
@@ -228,14 +227,15 @@ class MemoryContext:
             search=self.search_engine(),
             clock=self.clock,
             sources=self.search_sources,
+            model_options=self._dream_model() if ask_model and self._within_daily_tokens(stream.state) else None,
+            on_progress=watch,
+            cancelled=cancelled,
         )
-        request_key = key_for(key, "dream", resource)
-        model_options = self._dream_model() if ask_model and self._within_daily_tokens(stream.state) else None
-        number = dreamer.dream(trigger, model_options, on_progress=watch, cancelled=cancelled, key=request_key)
+        number = dreamer.dream(trigger, key=key_for(key, "dream", resource))
         return self.dream_history(resource, stream).get(number)
 
     def dream_history(self, resource: str, stream: Stream[ResourceState] | None = None) -> DreamHistory:
-        from inmind.jobs.dreaming.history import DreamHistory
+        from inmind.jobs.dream_history import DreamHistory
 
         return DreamHistory(resource, stream or self.resource_stream(resource), self.store, self.clock)
 
@@ -253,7 +253,7 @@ class MemoryContext:
     def _dream_model(self) -> ModelOptions | None:
         """The model for dreams: the one passed to `open`, or the one in the settings."""
         from inmind.dreams.models import as_model, model_from_settings
-        from inmind.jobs.dreaming.model_call import ModelOptions
+        from inmind.jobs.rate_limits import ModelOptions
 
         settings = self.settings.model
         model = as_model(self._model) if self._model is not None else model_from_settings(settings)

@@ -24,7 +24,7 @@ from inmind.store.stream import key_for
 
 if TYPE_CHECKING:
     from inmind.jobs.consolidation import Consolidation
-    from inmind.jobs.dreaming.history import Dream
+    from inmind.jobs.dream_history import Dream
     from inmind.search.query import Hit
     from inmind.session.affect import Affect
     from inmind.session.economics import Economics
@@ -170,9 +170,13 @@ class Resource:
             raise NotFound(what="resource", name=owner, hint="no session names it, and it has no notes")
         return self._context.dream(owner, "asked", watch=watch, cancelled=cancelled, key=key)
 
-    def dreams(self) -> list[Dream]:
-        """The dreams of the resource with their results, the newest first."""
-        return self._context.dream_history(require_resource(self.name)).all()
+    def dreams(self, *, limit: int | None = None) -> list[Dream]:
+        """The dreams of the resource with their results, the newest first, at most `limit`."""
+        return self._context.dream_history(require_resource(self.name)).newest(limit)
+
+    def get_dream(self, dream: int | None = None) -> Dream:
+        """One dream with its result, by its number; without a number the newest."""
+        return self._context.dream_history(require_resource(self.name)).get(dream)
 
     def undo_dream(self, dream: int | None = None, *, key: str | None = None) -> Dream:
         """Undo the last dream: restore MEMORY.md and put its notes back.
@@ -223,7 +227,7 @@ class Resource:
 
 def _waiting_notes(page: Iterable[PageNote], events: Iterable[Event]) -> list[Note]:
     """The notes of a page with their ids. Of equal notes, the newer event is used first."""
-    from inmind.jobs.dreaming.history import as_page_note
+    from inmind.jobs.dream_history import as_page_note
 
     by_text = defaultdict[PageNote | None, list[Event]](list)
     for event in sorted(events, key=lambda event: event.seq):

@@ -212,7 +212,7 @@ class ResourceState:
 class ResourceFold:
     """Folds a resource's stream."""
 
-    version = 8
+    version = 9
 
     def __init__(self, stream: str) -> None:
         self._stream = stream

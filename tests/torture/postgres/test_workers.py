@@ -38,8 +38,8 @@ def test_when_workers_and_the_server_die_each_dream_runs_once_and_is_paid_once(
         fill(url, *resources)
         written = [resource_count * len(NOTES)]
         for _ in resources:  # each dies after the first paid answer
-            doomed = RunningActor(workers.die_after_proposal, url=url, calls=str(calls))
-            doomed.receive_until("proposed")
+            doomed = RunningActor(workers.die_after_answer, url=url, calls=str(calls))
+            doomed.receive_until("answered")
             assert doomed.finish().killed
             crash(server, rng)
             note(url, resources, written)

@@ -17,7 +17,7 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from inmind import Memory
 from inmind.core import metrics
 from inmind.dreams.models import ModelReply, Question
-from inmind.jobs.dreaming.lease import LeaseReleased
+from inmind.jobs.dream_lease import LeaseReleased
 from inmind.testing import ManualClock
 
 pytestmark = pytest.mark.both_stores

@@ -26,8 +26,7 @@ from inmind.core.events.dreams import (
     DreamResumed,
     DreamStarted,
 )
-from inmind.dreams.state import LEASE_DURATION, MAX_RESUME_AGE, PHASE_AFTER, ActiveDream, DreamingState, Stage
-from inmind.jobs.dreaming.runner import PHASES
+from inmind.dreams.state import LEASE_DURATION, MAX_RESUME_AGE, ActiveDream, DreamingState
 
 NOON = datetime(2026, 3, 12, 12, tzinfo=UTC)
 UNTIL = (NOON + LEASE_DURATION).isoformat()
@@ -65,14 +64,18 @@ def running(*payloads: EventPayload) -> ActiveDream:
 
 
 @pytest.mark.spec("G7", "J9")
-def test_the_stage_is_the_last_recorded_one() -> None:
-    progress = (GATHERED, PROPOSED, CHECKED)
-    stages: list[Stage] = [running(*progress[:n]).stage for n in range(4)]
-    assert stages == ["begun", "gathered", "proposed", "checked"]
-    assert [PHASE_AFTER[stage] for stage in stages] == list(PHASES[:4])
-    checked = running(*progress)
-    assert (checked.gathered, checked.proposed, checked.checked) == (2, 3, 4)
-    assert (checked.holder, checked.gathered_at) == ("one", NOON + timedelta(seconds=5))
+def test_the_input_ends_at_the_event_that_started_the_dream() -> None:
+    started = running()
+    assert (started.phase, started.holder, started.gathered, started.gathered_at) == ("gather", "one", 1, NOON)
+    answered = running(ANSWERED)
+    assert (answered.phase, answered.gathered, answered.answers) == ("propose", 1, 1)
+
+
+@pytest.mark.spec("G7", "M37")
+def test_in_an_old_journal_the_input_ends_at_the_event_that_it_was_gathered() -> None:
+    old = running(GATHERED, ANSWERED, PROPOSED, CHECKED)
+    assert (old.gathered, old.gathered_at, old.answers) == (2, NOON + timedelta(seconds=5), 1)
+    assert (old.tokens, old.price) == ((130, 15), 0.75)
 
 
 @pytest.mark.spec("G7", "K22")
@@ -87,47 +90,38 @@ def test_every_progress_event_extends_the_lease(payload: EventPayload) -> None:
     )
 
 
-@pytest.mark.spec("G7", "J9")
-def test_gathering_again_resets_the_proposal_and_keeps_the_cost() -> None:
-    gathered_again = running(GATHERED, PROPOSED, CHECKED, RESUMED, GATHERED)
-    assert (gathered_again.stage, gathered_again.gathered, gathered_again.proposed, gathered_again.tokens) == (
-        "gathered",
-        6,
-        0,
-        (90, 10),
-    )
-    again = running(GATHERED, PROPOSED, CHECKED, RESUMED, GATHERED, PROPOSED)
-    assert (again.stage, again.tokens, again.price) == ("proposed", (180, 20), 1.0)
+@pytest.mark.spec("B47", "G7", "J9")
+def test_a_takeover_keeps_answers_and_otherwise_gathers_again() -> None:
+    answered = running(ANSWERED, RESUMED, ANSWERED)
+    assert (answered.gathered, answered.answers, answered.tokens, answered.price) == (1, 2, (80, 10), 0.5)
+    unanswered = running(RESUMED)
+    assert (unanswered.gathered, unanswered.answers) == (2, 0)
 
 
 @pytest.mark.spec("B47", "G7", "J9")
-def test_each_answer_is_kept_and_counted_in_addition_to_the_proposal() -> None:
-    once = running(GATHERED, ANSWERED)
-    assert (once.stage, once.answers, once.has_paid_work, once.tokens) == ("gathered", (3,), True, (40, 5))
-    assert running(GATHERED, ANSWERED, RESUMED, ANSWERED).answers == (3, 5)
-    proposed = running(GATHERED, ANSWERED, ANSWERED, replace(PROPOSED, tokens=(0, 0), price=0.0))
-    assert (proposed.stage, proposed.tokens, proposed.price) == ("proposed", (80, 10), 0.5)
-    gathered_again = running(GATHERED, ANSWERED, RESUMED, GATHERED)
-    assert (gathered_again.answers, gathered_again.has_paid_work, gathered_again.tokens) == ((), False, (40, 5)), (
-        "the answer was for other material"
-    )
+def test_a_takeover_after_a_day_gathers_again_and_keeps_the_cost() -> None:
+    state = fold_state(STARTED, ANSWERED)
+    (late,) = events([RESUMED], NOON + MAX_RESUME_AGE)
+    dream = state.apply(replace(late, seq=3)).running
+    assert dream is not None
+    assert (dream.gathered, dream.gathered_at, dream.answers) == (3, NOON + MAX_RESUME_AGE, 0)
+    assert (dream.tokens, dream.price) == ((40, 5), 0.25)
 
 
 @pytest.mark.spec("J9")
-def test_a_takeover_keeps_the_stage() -> None:
-    taken = running(GATHERED, PROPOSED, RESUMED)
-    assert (taken.dream, taken.stage, taken.holder, taken.started_at) == (1, "proposed", "other", NOON)
+def test_a_takeover_keeps_the_number_of_the_dream() -> None:
+    taken = running(ANSWERED, RESUMED)
+    assert (taken.dream, taken.phase, taken.holder, taken.started_at) == (1, "propose", "other", NOON)
     assert taken.is_held(NOON + 2 * LEASE_DURATION)
     assert fold_state(STARTED, replace(RESUMED, dream=9)).running == running(), "the event is of another dream"
 
 
 @pytest.mark.spec("B47", "J9")
 def test_a_takeover_counts_a_failure_but_not_of_a_model_that_answered() -> None:
-    unanswered, answered = fold_state(STARTED, GATHERED, RESUMED), fold_state(STARTED, GATHERED, PROPOSED, RESUMED)
+    unanswered, answered = fold_state(STARTED, RESUMED), fold_state(STARTED, ANSWERED, RESUMED)
     assert (unanswered.failures, unanswered.model_failures) == (1, 1)
     assert (answered.failures, answered.model_failures) == (1, 0)
-    assert fold_state(STARTED, GATHERED, ANSWERED, RESUMED).model_failures == 0
-    done = fold_state(STARTED, GATHERED, RESUMED, GATHERED, PROPOSED, COMMITTED)
+    done = fold_state(STARTED, RESUMED, ANSWERED, COMMITTED)
     assert (done.failures, done.model_failures, done.last_dream, done.running) == (0, 0, 1, None)
 
 
@@ -143,10 +137,9 @@ def test_a_released_dream_is_no_failure(next: EventPayload) -> None:
 
 @pytest.mark.spec("B47", "J9")
 @each_row("end", [(), (COMMITTED,), (FAILED,), (RESUMED, FAILED), (STARTED,), (RESUMED, COMMITTED)])
-def test_a_proposal_is_counted_once_whatever_the_outcome(end: tuple[EventPayload, ...]) -> None:
+def test_an_answer_is_counted_once_whatever_the_outcome(end: tuple[EventPayload, ...]) -> None:
     assert fold_state(STARTED, GATHERED, PROPOSED, *end).tokens_on(NOON) == 100
-    progress = replace(ANSWERED, tokens=(90, 10)), replace(PROPOSED, tokens=(0, 0))
-    assert fold_state(STARTED, GATHERED, *progress, *end).tokens_on(NOON) == 100
+    assert fold_state(STARTED, replace(ANSWERED, tokens=(90, 10)), *end).tokens_on(NOON) == 100
 
 
 @pytest.mark.spec("B47")
@@ -158,7 +151,7 @@ def test_tokens_of_a_dream_without_stages_are_counted_at_its_end() -> None:
 @pytest.mark.spec("G3", "J9")
 def test_input_after_gathering_is_new_to_the_next_dream() -> None:
     assert fold_state(STARTED, GATHERED, PROPOSED, COMMITTED).last_done_at == NOON + timedelta(seconds=5)
-    assert fold_state(STARTED, COMMITTED).last_done_at == NOON
+    assert fold_state(STARTED, ANSWERED, COMMITTED).last_done_at == NOON
 
 
 @pytest.mark.spec("K22")
@@ -176,7 +169,7 @@ def test_events_without_a_holder_are_still_read() -> None:
     progressed = decode_payload("dream_went", json.dumps({"dream": 1, "phase": "propose", "until": UNTIL}))
     dreaming = fold_state(started, progressed)
     assert dreaming.running == ActiveDream(
-        dream=1, started_at=NOON, lease_until=NOON + LEASE_DURATION, gathered_at=NOON
+        dream=1, started_at=NOON, lease_until=NOON + LEASE_DURATION, gathered=1, gathered_at=NOON
     )
 
 

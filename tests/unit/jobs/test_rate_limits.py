@@ -18,8 +18,8 @@ from inmind.core.settings import LimitSettings
 from inmind.dreams.models import ModelReply, OpenAICompatible, Question
 from inmind.dreams.state import LIMIT_REACHED, ActiveDream, DreamingState
 from inmind.errors import ModelFailed, StoreUnavailable
-from inmind.jobs.dreaming.history import Dream
-from inmind.jobs.dreaming.lease import LeaseReleased
+from inmind.jobs.dream_history import Dream
+from inmind.jobs.dream_lease import LeaseReleased
 from inmind.jobs.rate_limits import OVERHEAD_TOKENS, CallLimitReached, RateLimits
 from inmind.store.protocol import RateWindow
 from inmind.testing import InMemoryStore, ManualClock

@@ -9,7 +9,7 @@ import pytest
 from inmind.core.events.dreams import PageLine
 from inmind.dreams.page.sections import Section
 from inmind.jobs.consolidation import Consolidation
-from inmind.jobs.dreaming.history import Dream
+from inmind.jobs.dream_history import Dream
 from inmind.jobs.upkeep import Upkeep
 
 NOON = datetime(2026, 3, 12, 12, tzinfo=UTC)

@@ -36,8 +36,8 @@ from inmind.core.text import count_noun, printable
 from inmind.documents.notes_page import format_timestamp
 from inmind.dreams.page.page import parse_page
 from inmind.dreams.state import LIMIT_REACHED
-from inmind.errors import DreamOvertaken, NotFound
-from inmind.jobs.dreaming.history import Dream
+from inmind.errors import DreamOvertaken
+from inmind.jobs.dream_history import Dream
 
 RULES_ONLY = {"model.name": ""}
 """Setting that disables the model of config.toml."""
@@ -111,7 +111,7 @@ def list_dreams(resource: ResourceArgument, as_json: JsonOption = False) -> None
 def show_dream(resource: ResourceArgument, number: DreamNumber = None, as_json: JsonOption = False) -> None:
     """Show the inputs, the changes and the guard results of a dream."""
     with open_existing_memory() as memory:
-        one = _pick_dream(memory.resource(resolve_resource(memory, resource)).dreams(), resource, number)
+        one = memory.resource(resolve_resource(memory, resource)).get_dream(number)
         if as_json:
             return print_json(dream_json(one))
         print_lines(describe_dream(one))
@@ -123,7 +123,7 @@ def show_dream(resource: ResourceArgument, number: DreamNumber = None, as_json: 
 def diff_dream(resource: ResourceArgument, number: DreamNumber = None, as_json: JsonOption = False) -> None:
     """Show the change of MEMORY.md as a diff."""
     with open_existing_memory() as memory:
-        one = _pick_dream(memory.resource(resolve_resource(memory, resource)).dreams(), resource, number)
+        one = memory.resource(resolve_resource(memory, resource)).get_dream(number)
         if as_json:
             return print_json({"id": one.id, "before": one.before, "after": one.after, "diff": one.diff})
         if not one.diff:
@@ -218,14 +218,6 @@ def _added_lines(before: str, after: str) -> list[str]:
         for section, entry in parse_page(after).all_entries()
         if entry not in known
     ]
-
-
-def _pick_dream(dreams: list[Dream], resource: str, number: int | None) -> Dream:
-    match = next((one for one in dreams if number is None or one.id == number), None)
-    if match is None:
-        hint = f"`inmind dream list {resource}` lists all" if dreams else f"no dreams of {resource} yet"
-        raise NotFound(what="dream", name=resource if number is None else number, hint=hint)
-    return match
 
 
 @contextmanager

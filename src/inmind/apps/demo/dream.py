@@ -17,7 +17,7 @@ from inmind.apps.demo.script import DemoAct, DemoContext, assistant, call, label
 from inmind.core.text import count_noun
 from inmind.documents.document import NOTES_PAGE_PATH
 from inmind.documents.notes_page import parse_notes
-from inmind.jobs.dreaming.history import Dream
+from inmind.jobs.dream_history import Dream
 
 TITLE = "A dream: notes and a mood become MEMORY.md"
 

@@ -30,7 +30,7 @@ def check_dreams(checked: CheckedStream[ResourceState], now: datetime, hints: Fi
     dreaming, run_dream = checked.stream.state.dreams, hints.inmind("dream", "run", checked.owner)
     if dreaming.running is not None and not dreaming.running.is_held(now):
         running = dreaming.running
-        started = f"started {running.started_at:%Y-%m-%d %H:%M}, {running.stage}"
+        started = f"started {running.started_at:%Y-%m-%d %H:%M}, in phase {running.phase}"
         yield LEASES.warning(f"dream {running.dream} of {checked.owner} never ended ({started}); harmless", run_dream)
     if dreaming.failures >= FAILURES_BEFORE_BACKOFF:
         message = f"the last {dreaming.failures} dreams of {checked.owner} failed: {_last_reason(checked, DreamFailed)}"

@@ -139,7 +139,7 @@ def _dream_status(resource: str, running: ActiveDream, *, holds: bool) -> DreamS
     return DreamStatus(
         resource=resource,
         dream=running.dream,
-        stage=running.stage,
+        stage=running.phase,
         by=running.proposer,
         trigger=running.trigger,
         holder=running.holder,

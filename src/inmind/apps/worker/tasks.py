@@ -20,7 +20,7 @@ from procrastinate.jobs import Job
 
 from inmind.core import metrics
 from inmind.errors import InmindError, ModelFailed
-from inmind.jobs.dreaming.lease import LeaseReleased
+from inmind.jobs.dream_lease import LeaseReleased
 from inmind.jobs.upkeep import Upkeep, UpkeepScheduler
 from inmind.store.postgres.jobs import Jobs, OwnerStatus
 

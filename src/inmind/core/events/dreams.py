@@ -55,10 +55,7 @@ class LearnedSkill(NamedTuple):
 
 
 class ProposedEdit(NamedTuple):
-    """One edit of MEMORY.md: see `dreams/page/edits.py`.
-
-    A tuple, because JSON stores tuples directly.
-    """
+    """One edit of MEMORY.md in a journal of an earlier version. A tuple, because JSON stores tuples directly."""
 
     op: str
     """`add`, `rewrite` or `retire`."""
@@ -101,6 +98,8 @@ class PageAdopted(EventPayload):
 class DreamStarted(EventPayload):
     """A dream for this resource started. The sequence number of this event is the dream's id.
 
+    Its input is everything that was stored before this event.
+
     The id and the holder are its fencing token. While the lease is valid no other dream can start. After another dream
     has started, or another holder has resumed this one, the former holder cannot change anything.
     """
@@ -118,7 +117,11 @@ class DreamStarted(EventPayload):
 
 @frozen
 class DreamResumed(EventPayload):
-    """A dream whose lease expired was resumed by another holder from its last recorded stage."""
+    """A dream whose lease expired was resumed by another holder.
+
+    If the model had answered within a day, the input stays and the answers are used. Otherwise the input is gathered as
+    of this event.
+    """
 
     kind = "dream_taken"
     dream: int
@@ -141,7 +144,7 @@ class DreamProgressed(EventPayload):
 
 @frozen
 class DreamGathered(EventPayload):
-    """A dream has read its inputs. These positions allow the same inputs to be read again."""
+    """A dream has read its inputs. Only earlier versions wrote this: now the input ends where the dream starts."""
 
     kind = "dream_gathered"
     dream: int
@@ -177,7 +180,7 @@ class DreamAnswered(EventPayload):
 
 @frozen
 class DreamProposed(EventPayload):
-    """All edits that a dream will apply. A resumed dream does not have to ask a model again."""
+    """All edits that a dream will apply. Only earlier versions wrote this: now they follow from the answers."""
 
     kind = "dream_proposed"
     dream: int
@@ -194,7 +197,7 @@ class DreamProposed(EventPayload):
 
 @frozen
 class DreamChecked(EventPayload):
-    """The proposed page has passed the guards. They run again when the dream is committed."""
+    """The proposed page has passed the guards. Only earlier versions wrote this: now they run at the commit."""
 
     kind = "dream_checked"
     dream: int

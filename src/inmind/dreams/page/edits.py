@@ -6,12 +6,7 @@ edited since: either the line is still there, or the edit is refused.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import fields
-
-from inmind.core.encoding import decode
 from inmind.core.events.base import Trust
-from inmind.core.events.dreams import ProposedEdit
 from inmind.core.frozen import frozen
 from inmind.dreams.page.sections import Section
 
@@ -63,7 +58,7 @@ Edit = Add | Rewrite | Retire
 
 @frozen(kw_only=True)
 class Proposal:
-    """The proposed edits, their proposer and their cost."""
+    """The proposed edits and their proposer."""
 
     edits: tuple[Edit, ...]
     by: str = "rules"
@@ -71,28 +66,3 @@ class Proposal:
     """Why rules proposed this instead of the model."""
     refused: tuple[str, ...] = ()
     """Edits of the model that were not accepted, each with the reason."""
-    tokens: tuple[int, int] = (0, 0)
-    price: float = 0.0
-
-
-_EDITS: Mapping[str, type[Edit]] = {"add": Add, "rewrite": Rewrite, "retire": Retire}
-
-
-def edit_to_row(edit: Edit) -> ProposedEdit:
-    """An edit as the journal stores it."""
-    op = next(name for name, kind in _EDITS.items() if isinstance(edit, kind))
-    values = {one.name: getattr(edit, one.name) for one in fields(edit)}
-    if isinstance(edit, Retire):
-        values["lines"] = (values.pop("line"),)
-    return ProposedEdit(op=op, **values)
-
-
-def edit_from_row(row: ProposedEdit) -> Edit:
-    """The edit of a stored row. Raises ValueError for an invalid one."""
-    if row.op not in _EDITS:
-        raise ValueError(f"{row.op[:50]!r} is not an edit")
-    if row.op == "retire":
-        (line,) = row.lines
-        return Retire(line=line, topic=row.topic, keywords=row.keywords)
-    kind = _EDITS[row.op]
-    return decode(kind, {one.name: getattr(row, one.name) for one in fields(kind)})

@@ -57,5 +57,6 @@ class AsyncResource(AsyncWrapper[Resource]):
     consolidate = awaited(Resource.consolidate)
     dream = cancellable(Resource.dream)
     dreams = awaited(Resource.dreams)
+    get_dream = awaited(Resource.get_dream)
     undo_dream = awaited(Resource.undo_dream)
     cancel_dream = awaited(Resource.cancel_dream)

@@ -32,7 +32,6 @@ from inmind.core.messages import get_format
 from inmind.core.paths import check_name, working_directory
 from inmind.documents.document import resolve_path, validate_text
 from inmind.documents.overview import LANGUAGES
-from inmind.dreams.page.edits import edit_from_row
 from inmind.dreams.page.sections import Section
 from inmind.search.crystal import KINDS
 from inmind.search.extract import parse_time
@@ -82,17 +81,11 @@ def check_payload(payload: EventPayload) -> None:
             if not _AMOUNT.fullmatch(amount):
                 raise ValueError(f"{amount[:50]!r} is not an amount")
             _check_timestamp(on)
-        case DreamStarted() | DreamResumed() | DreamProgressed() | DreamAnswered() | DreamChecked():
+        case DreamStarted() | DreamResumed() | DreamProgressed() | DreamAnswered() | DreamProposed() | DreamChecked():
             parse_timestamp(payload.lease_until)
         case DreamGathered(lease_until=until, as_of=at):
             parse_timestamp(until)
             parse_timestamp(at)
-        case DreamProposed(lease_until=until, edits=edits):
-            parse_timestamp(until)
-            for edit in edits:
-                edit_from_row(edit)
-                _check_timestamp(edit.at)
-                validate_text(edit.topic + edit.keywords)
         case DreamCommitted() | DreamUndone():
             _check_dream(payload)
         case _:

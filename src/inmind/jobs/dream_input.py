@@ -1,7 +1,8 @@
 """Gather the input of a dream: page, pending notes, and activity since the last dream.
 
 Nothing is changed here. Text that a user typed into the notes page has no event yet, so it is identified by its place
-until the dream commits. Everything is read from the journal, so a process that resumes a dream gathers the same input.
+until the dream commits. The input is what the journal had before the dream, so a process that resumes it gathers the
+same. Activity is read from a position of the whole journal: each event once, however many sessions there are.
 """
 
 from __future__ import annotations
@@ -14,35 +15,64 @@ from functools import cache, partial
 from operator import attrgetter
 from typing import cast
 
-from inmind.core.encoding import digest
+from inmind.core.encoding import to_json
 from inmind.core.events.base import Event, Origin, Trust
-from inmind.core.events.crystals import CrystalCreated, NoteAdded
-from inmind.core.events.dreams import DreamCommitted, DreamGathered, DreamUndone, TradeRecorded
+from inmind.core.events.crystals import CrystalCreated, NoteAdded, SearchRecorded
+from inmind.core.events.documents import DocumentWritten
+from inmind.core.events.dreams import (
+    DreamCommitted,
+    DreamGathered,
+    DreamResumed,
+    DreamStarted,
+    DreamUndone,
+    TradeRecorded,
+)
+from inmind.core.events.entities import EntitiesEvicted
+from inmind.core.events.session import MessageAdded, ToolObserved
 from inmind.core.frozen import frozen
+from inmind.core.messages import FORMATS
+from inmind.core.messages.model import Call, Text
+from inmind.core.stream_names import RESOURCE_PREFIX, SESSION_PREFIX
 from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH
 from inmind.documents.notes_page import PageNote, format_timestamp, parse_notes, parse_remarks
+from inmind.dreams.activity import Activity, SearchUse, ToolUse, Utterance
 from inmind.dreams.affect.levels import describe_mood
 from inmind.dreams.economics import summarize_trades
 from inmind.dreams.gaps import update_gaps
 from inmind.dreams.insights import accessed_crystals, find_insights
-from inmind.dreams.material import DreamMaterial, PendingNote, count_by_kind, select_crystals
+from inmind.dreams.material import (
+    NEW_ID_PREFIX,
+    DreamInput,
+    DreamMaterial,
+    PendingNote,
+    count_by_kind,
+    select_crystals,
+)
 from inmind.dreams.open_loops import closed_lines, loop_text
 from inmind.dreams.page.page import parse_page
 from inmind.dreams.page.pointers import distinctive_words
 from inmind.dreams.skills import update_skills
+from inmind.entities.outcome import is_failure
 from inmind.errors import NotFound
-from inmind.jobs.dreaming.activity import ActivitySlice, read_activity
-from inmind.jobs.dreaming.history import as_page_note
+from inmind.jobs.dream_history import as_page_note, is_memory_page
 from inmind.search.consolidate import plan_consolidation
 from inmind.search.crystal import Crystal
+from inmind.search.crystal_texts import message_reader
 from inmind.search.engine import SearchEngine
+from inmind.search.extract import extract_crystals
 from inmind.search.lifecycle import is_searchable
 from inmind.search.note import DEFAULT_IMPORTANCE
 from inmind.search.query import Query
 from inmind.session.state import ResourceState
 from inmind.session.tools.registry import is_memory_tool
-from inmind.store.protocol import Clock, Store
-from inmind.store.stream import Stream
+from inmind.store.protocol import Store
+
+MAX_EVENTS = 20_000
+"""Events that one dream reads. A longer backlog is processed by several dreams."""
+
+_BATCH_SIZE = 2_000
+_MAX_RESULT_CHARACTERS = 4_000
+"""Characters kept of a tool result. Success or failure is read from the complete result."""
 
 MAX_RECENT_CRYSTALS = 2_000
 """Recently written crystals that new material is compared with."""
@@ -54,81 +84,33 @@ independent of the age of the memory; duplicates of older crystals are merged by
 MIN_SHARED_WORDS = 0.5
 """Share of words above which one text may be an edited version of the other."""
 
-NEW_ID_PREFIX = "new#"
-"""Prefix of the temporary id of a typed note: prefix and place. The commit replaces it with an event id."""
 
-
-@frozen(kw_only=True)
-class GatheredInput:
-    """The input of a dream, and how far the journal was read for it."""
-
-    material: DreamMaterial
-    last_seq: int
-    """The last event read from the resource's stream."""
-    journal_position: int
-    """The position up to which the whole journal was read."""
-    note_ids: tuple[str, ...]
-    """Event ids of the notes that the dream takes in."""
-    page_notes: tuple[PageNote, ...]
-    """These notes and the typed ones, as they are on the notes page."""
-    remarks: tuple[str, ...]
-    """Text that a user wrote between the notes."""
-    typed_notes: tuple[PendingNote, ...]
-    """Notes and remarks that have no event yet."""
-    accessed_crystals: tuple[str, ...]
-    crystal_counts: dict[str, int]
-    """Number of new crystals, by kind."""
-
-    @property
-    def typed_digest(self) -> str:
-        """Digest of the typed notes. With an equal digest, a place refers to the same text."""
-        return digest(*(one.text for one in self.typed_notes))
+_DREAM_KINDS = (DreamStarted.kind, DreamResumed.kind, DreamGathered.kind)
+_ACTIVITY_KINDS = tuple(
+    kind.kind for kind in (MessageAdded, ToolObserved, SearchRecorded, CrystalCreated, EntitiesEvicted, DocumentWritten)
+)
 
 
 class Gatherer:
     """Gathers the input for dreams of one resource."""
 
-    def __init__(
-        self,
-        *,
-        resource: str,
-        stream: Stream[ResourceState],
-        store: Store,
-        search: SearchEngine,
-        clock: Clock,
-        sources: tuple[str, ...] = (),
-    ) -> None:
+    def __init__(self, resource: str, store: Store, search: SearchEngine, *, sources: tuple[str, ...] = ()) -> None:
         """`sources`: sources to which the searches of sessions are restricted; empty for all."""
-        self._resource, self._stream, self._store, self._search, self._clock = resource, stream, store, search, clock
-        self._sources = sources
+        self._stream = f"{RESOURCE_PREFIX}{resource}"
+        self._resource, self._store, self._search, self._sources = resource, store, search, sources
 
-    def gather(self) -> GatheredInput:
-        state = self._stream.refresh()
-        return self._build(state, last_seq=self._stream.version, now=self._clock())
+    def gather(self, state: ResourceState, *, last_seq: int, now: datetime, again: bool = False) -> DreamInput:
+        """The input of the dream that the event `last_seq` has started or resumed, given the state before it.
 
-    def gather_again(self, gathered: DreamGathered) -> GatheredInput:
-        """Gather the same input as an earlier run, ignoring everything written since."""
-        now = datetime.fromisoformat(gathered.as_of)
-        return self._build(
-            self._stream.state_at(gathered.last_seq),
-            last_seq=gathered.last_seq,
-            now=now,
-            until=gathered.journal_position,
-        )
-
-    def _build(self, state: ResourceState, *, last_seq: int, now: datetime, until: int | None = None) -> GatheredInput:
+        `again`: an earlier process has gathered it too. Everything written since is ignored.
+        """
         dreaming, page = state.dreams, state.documents.text(NOTES_PAGE_PATH)
-        recent = read_activity(
-            self._store,
-            self._search,
-            self._resource,
-            after=dreaming.journal_position,
-            until=until,
-            own_tool=is_memory_tool,
-        )
-        written = self._search.written_crystals(self._resource)
-        if until is not None:
-            written = [crystal for crystal in written if crystal.at <= now]
+        events, journal_position = self._read_activity(after=dreaming.journal_position, until=last_seq)
+        activity = Activity(utterances=tuple(_utterances(events)), searches=tuple(_searches(events)))
+        crystals = self._read_crystals(events)
+        written = [
+            crystal for crystal in self._search.written_crystals(self._resource) if not again or crystal.at <= now
+        ]
         matched = self._match_notes(parse_notes(page), after=dreaming.last_seq, last_seq=last_seq)
         remarks = parse_remarks(page)
         typed = tuple(
@@ -136,44 +118,73 @@ class Gatherer:
         )
         levels = state.affect.levels.decayed_to(now)
         loop_lines = {line for line in dreaming.lines if loop_text(line)}
-        closed = closed_lines(sorted(loop_lines), recent.activity.utterances)
-        economics = summarize_trades(self._store.read(self._stream.name, until=last_seq, kind=TradeRecorded.kind), now)
+        closed = closed_lines(sorted(loop_lines), activity.utterances)
+        insights = find_insights(
+            _crystals_to_compare(crystals, written),
+            activity,
+            dreaming.insight_keys,
+            now,
+            loop_lines=loop_lines - {*closed},
+        )
         material = DreamMaterial(
             now=now,
             page=parse_page(state.documents.text(MEMORY_PAGE_PATH)),
             dream_lines=dreaming.lines,
             adopted=dreaming.adopted_entries,
             notes=(*_pending_notes(matched.unchanged, written, now), *typed),
-            crystals=select_crystals(recent.crystals),
-            insights=tuple(
-                find_insights(
-                    _crystals_to_compare(recent, written),
-                    recent.activity,
-                    dreaming.insight_keys,
-                    now,
-                    loop_lines=loop_lines - {*closed},
-                )
-            ),
+            crystals=select_crystals(crystals),
+            insights=tuple(insights),
             closed_loops=closed,
             levels=levels,
             mood=describe_mood(levels),
-            gaps=update_gaps(recent.activity, dreaming.gaps, now),
-            skills=update_skills(recent.activity, dreaming.skills, now),
-            economics=economics,
+            gaps=update_gaps(activity, dreaming.gaps, now),
+            skills=update_skills(activity, dreaming.skills, now),
+            economics=summarize_trades(self._store.read(self._stream, until=last_seq, kind=TradeRecorded.kind), now),
             search=self.search_ids,
             get_crystal=self.get_crystal,
         )
-        return GatheredInput(
+        return DreamInput(
             material=material,
             last_seq=last_seq,
-            journal_position=recent.journal_position,
+            journal_position=journal_position,
             note_ids=tuple(event.id for event in matched.unchanged),
             page_notes=tuple(parse_notes(page)),
             remarks=tuple(remarks),
             typed_notes=typed,
-            accessed_crystals=accessed_crystals(recent.activity.searches),
-            crystal_counts=count_by_kind(recent.crystals),
+            accessed_crystals=accessed_crystals(activity.searches),
+            crystal_counts=count_by_kind(crystals),
         )
+
+    def _read_activity(self, *, after: int, until: int) -> tuple[list[Event], int]:
+        """Events of the resource after a position and before the start of the dream, and the last position."""
+        position, events = after, list[Event]()
+        while len(events) < MAX_EVENTS:
+            rows = self._store.events_since(
+                position, kinds=(*_ACTIVITY_KINDS, *_DREAM_KINDS), limit=_BATCH_SIZE, owner=self._resource
+            )
+            for position, event in rows:
+                if event is not None and event.id == f"{self._stream}#{until}":
+                    return events, position
+                if event is not None and event.kind not in _DREAM_KINDS and not is_memory_page(event):
+                    events.append(event)
+            if len(rows) < _BATCH_SIZE:
+                break
+        return events, position
+
+    def _read_crystals(self, events: Sequence[Event]) -> list[Crystal]:
+        """Crystals of messages, tool results and events, in their current state. Notes have a page."""
+        read = message_reader(is_memory_tool)
+        texts: dict[str, str] = {}
+        for event in events:
+            message = read(event.payload) if isinstance(event.payload, MessageAdded) else None
+            for text_part in extract_crystals(event, message):
+                texts[f"{event.id}.{text_part.part}" if text_part.part else event.id] = text_part.text
+        records = self._search.records_of_events([event.id for event in events])
+        return [
+            record.crystal(texts[record.id], self._resource)
+            for record in records
+            if record.is_searchable and record.id in texts
+        ]
 
     def search_ids(self, keywords: str) -> frozenset[str]:
         """Ids that a default search for these keywords returns, with those merged into them."""
@@ -206,36 +217,25 @@ class Gatherer:
 
     def _candidate_notes(self, *, after: int, last_seq: int) -> Iterator[Event]:
         """Notes since the last dream that was not undone, and typed notes of undone dreams."""
-        read = partial(self._store.read, self._stream.name, after=after, until=last_seq)
-        undone = {
-            event.payload.dream for event in read(kind=DreamUndone.kind) if isinstance(event.payload, DreamUndone)
-        }
-        commits = (
-            [event.payload for event in read(kind=DreamCommitted.kind) if isinstance(event.payload, DreamCommitted)]
-            if undone
-            else []
-        )
-        returned_ids = {note for dream in commits if dream.dream in undone for note in dream.notes}
+        read = partial(self._store.read, self._stream, after=after, until=last_seq)
         yield from read(kind=NoteAdded.kind)
-        yield from (
-            event for event in (read(kind=CrystalCreated.kind) if returned_ids else ()) if event.id in returned_ids
-        )
+        undone = {cast(DreamUndone, event.payload).dream for event in read(kind=DreamUndone.kind)}
+        if undone:
+            commits = [cast(DreamCommitted, event.payload) for event in read(kind=DreamCommitted.kind)]
+            returned_ids = {note for dream in commits if dream.dream in undone for note in dream.notes}
+            yield from (event for event in read(kind=CrystalCreated.kind) if event.id in returned_ids)
 
     def _notes_at(self, timestamps: set[str], *, until: int) -> list[Event]:
         """Events of notes, and of typed notes, with one of these timestamps."""
-        read = partial(self._store.read, self._stream.name, until=until)
+        read = partial(self._store.read, self._stream, until=until)
         typed = (event for event in read(kind=CrystalCreated.kind) if event.origin is Origin.FILE)
         return [event for event in (*read(kind=NoteAdded.kind), *typed) if format_timestamp(event.at) in timestamps]
 
     def _used_note_ids(self) -> frozenset[str]:
         """Ids of the notes taken in by dreams that were not undone."""
-        read = partial(self._store.read, self._stream.name)
-        undone = {
-            event.payload.dream for event in read(kind=DreamUndone.kind) if isinstance(event.payload, DreamUndone)
-        }
-        commits = (
-            event.payload for event in read(kind=DreamCommitted.kind) if isinstance(event.payload, DreamCommitted)
-        )
+        read = partial(self._store.read, self._stream)
+        undone = {cast(DreamUndone, event.payload).dream for event in read(kind=DreamUndone.kind)}
+        commits = (cast(DreamCommitted, event.payload) for event in read(kind=DreamCommitted.kind))
         return frozenset(note for dream in commits if dream.dream not in undone for note in dream.notes)
 
 
@@ -269,13 +269,13 @@ def _split_by_page(events: Iterable[Event], waiting: Counter[PageNote]) -> tuple
     return matching, others
 
 
-def _crystals_to_compare(activity: ActivitySlice, written: Sequence[Crystal]) -> list[Crystal]:
+def _crystals_to_compare(new: Sequence[Crystal], written: Sequence[Crystal]) -> list[Crystal]:
     """New crystals and recent older ones.
 
     Repetition shows only in comparison with the earlier crystals.
     """
     recent = sorted(filter(is_searchable, written), key=lambda crystal: crystal.at)[-MAX_RECENT_CRYSTALS:]
-    return list({crystal.id: crystal for crystal in (*recent, *activity.crystals)}.values())
+    return list({crystal.id: crystal for crystal in (*recent, *new)}.values())
 
 
 def _pending_notes(events: Sequence[Event], written: Sequence[Crystal], now: datetime) -> Iterator[PendingNote]:
@@ -354,3 +354,48 @@ def _word_set(text: str) -> frozenset[str]:
 def _share_words(first: frozenset[str], second: frozenset[str]) -> bool:
     """True if one contains most of the words of the other."""
     return len(first & second) > MIN_SHARED_WORDS * min(len(first), len(second))
+
+
+def _searches(events: Iterable[Event]) -> Iterator[SearchUse]:
+    for event in events:
+        if isinstance(event.payload, SearchRecorded):
+            search = event.payload
+            yield SearchUse(id=event.id, session=_session_id(event), at=event.at, query=search.query, hits=search.hits)
+
+
+def _utterances(events: Iterable[Event]) -> Iterator[Utterance]:
+    calls: dict[tuple[str, str], Call] = {}
+    for event in events:
+        match event.payload:
+            case MessageAdded(from_memory=False) as message:
+                yield from _message_utterances(event, message, calls)
+            case ToolObserved(tool=tool, arguments=arguments, result=result, error=error):
+                tool_use = ToolUse(tool=tool, arguments=to_json(arguments), failed=error or is_failure(result))
+                yield _utterance(event, "tool", to_json(result)[:_MAX_RESULT_CHARACTERS], tool_use)
+            case _:
+                pass
+
+
+def _message_utterances(event: Event, message: MessageAdded, calls: dict[tuple[str, str], Call]) -> Iterator[Utterance]:
+    content = FORMATS[message.format].read(message.wire)
+    host_calls = [call for call in content.calls if not is_memory_tool(call.name)]
+    calls.update(((event.stream, call.id), call) for call in host_calls)
+    for result in content.results:
+        if call := calls.pop((event.stream, result.id), None):
+            text = "\n".join(part.text for part in result.parts if isinstance(part, Text))
+            tool_use = ToolUse(tool=call.name, arguments=call.arguments, failed=result.error or is_failure(text))
+            yield _utterance(event, "tool", text[:_MAX_RESULT_CHARACTERS], tool_use)
+    if content.role in ("user", "assistant") and (content.text or host_calls):
+        uses = (ToolUse(tool=call.name, arguments=call.arguments) for call in host_calls)
+        yield _utterance(event, content.role, content.text, *uses)
+
+
+def _utterance(event: Event, role: str, text: str, *tool_uses: ToolUse) -> Utterance:
+    session = _session_id(event)
+    return Utterance(
+        id=event.id, session=session, at=event.at, role=role, text=text, tool_uses=tool_uses, trust=event.trust
+    )
+
+
+def _session_id(event: Event) -> str:
+    return event.stream.removeprefix(SESSION_PREFIX)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import difflib
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import reduce
+from itertools import islice
 from operator import attrgetter
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from inmind.core.events.base import Draft, Event, Origin
 from inmind.core.events.crystals import CrystalCreated, NoteAdded
@@ -33,11 +33,21 @@ from inmind.core.text import count_noun
 from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH
 from inmind.documents.notes_page import PageNote, format_timestamp, parse_notes, prepend_notes, to_page_note
 from inmind.dreams.page.draft import merge_pages
-from inmind.dreams.state import PHASE_AFTER
 from inmind.errors import DreamOvertaken, InvalidInput, NotFound
 from inmind.session.state import ResourceState
 from inmind.store.protocol import Clock, Key, Store
 from inmind.store.stream import Decision, Stream
+
+_FIRST_WINDOW: Final = 64
+"""Events in the first window of a search through the stream. Each further window is twice as long."""
+
+_PHASE_AFTER: Final = {
+    DreamAnswered: "propose",
+    DreamGathered: "propose",
+    DreamProposed: "check",
+    DreamChecked: "commit",
+}
+"""The phase that follows an event of a dream. Only earlier versions wrote the last three."""
 
 
 @frozen(kw_only=True)
@@ -92,35 +102,36 @@ class Dream:
 
 
 class DreamHistory:
-    """The dreams of one resource."""
+    """The dreams of one resource. Each call reads only the events of the dreams that it returns."""
 
     def __init__(self, resource: str, stream: Stream[ResourceState], store: Store, clock: Clock) -> None:
         self._resource, self._stream, self._store, self._clock = resource, stream, store, clock
 
-    def all(self) -> list[Dream]:
-        """All dreams, newest first."""
-        pages = _PageVersions([event for event in self._read_kind(DocumentWritten) if _is_memory_page(event)])
-        ends: dict[int, Event] = {}
-        for kind in (DreamCommitted, DreamFailed):
-            ends |= {_dream_id(event): event for event in self._read_kind(kind)}
-        undone_ids = {_dream_id(event) for event in self._read_kind(DreamUndone)}
-        started, progress = self._read_kind(DreamStarted), dict[int, list[Event]]()
-        if any(event.seq not in ends for event in started):
-            for event in self._progress_events():
-                progress.setdefault(_dream_id(event), []).append(event)
-        return [self._build(event, ends, undone_ids, progress, pages) for event in reversed(started)]
+    def newest(self, limit: int | None = None) -> list[Dream]:
+        """Dreams with their results, newest first, at most `limit`."""
+        if limit is None:
+            started = [*self._read_kind(DreamStarted)]
+        elif isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
+            raise InvalidInput(field="limit", value=limit, expected="a number of dreams, or None for all")
+        else:
+            started = [*islice(self._read_backwards(DreamStarted, until=self._store.version(self._stream.name)), limit)]
+            started.reverse()
+        return self._build_all(started)
 
     def get(self, id: int | None = None) -> Dream:
         """One dream by its number, or the newest."""
         if isinstance(id, bool) or not isinstance(id, int | None):  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
             raise InvalidInput(field="dream", value=id, expected="the number of a dream")
-        dreams = self.all()
-        dream = next((dream for dream in dreams if id is None or dream.id == id), None)
-        if dream is None:
-            known_ids = ", ".join(str(dream.id) for dream in dreams[:10])
+        if id is None:
+            dreams = self.newest(1)
+        else:
+            started = self._read_kind(DreamStarted, after=id - 1, until=id)
+            dreams = self._build_all(started, until=self._last_event_of(id))
+        if not dreams:
+            known_ids = ", ".join(str(dream.id) for dream in self.newest(10))
             hint = f"existing dreams: {known_ids}" if known_ids else f"{self._resource} has no dreams yet"
             raise NotFound(what="dream", name=id if id is not None else self._resource, hint=hint)
-        return dream
+        return dreams[0]
 
     def cancel(self, key: Key | None = None) -> bool:
         """End the running dream, in any process.
@@ -145,7 +156,8 @@ class DreamHistory:
             (undone,) = self._store.read(self._stream.name, after=receipt.first - 1, until=receipt.first)
             return self.get(_dream_id(undone))
         dream = self._find_undoable(id)
-        (commit,) = (event for event in self._read_kind(DreamCommitted) if _dream_id(event) == dream.id)
+        commits = self._read_kind(DreamCommitted, after=dream.id, until=self._last_event_of(dream.id))
+        (commit,) = (event for event in commits if _dream_id(event) == dream.id)
         before = self._stream.state_at(commit.seq - 1)
 
         def decide(state: ResourceState, _: datetime) -> Decision[ResourceState, None]:
@@ -174,13 +186,13 @@ class DreamHistory:
         return self.get(dream.id)
 
     def _find_undoable(self, id: int | None) -> Dream:
-        done = [dream for dream in self.all() if dream.status == "done"]
-        if not done:
+        last = self._stream.refresh().dreams.last_dream
+        if not last:
             raise NotFound(what="dream to undo of", name=self._resource, hint="no dream is left to undo")
-        if id is not None and id != done[0].id:
+        if id is not None and id != last:
             self.get(id)
-            raise InvalidInput(field="dream", value=id, expected=f"{done[0].id}: the last dream is undone first")
-        return done[0]
+            raise InvalidInput(field="dream", value=id, expected=f"{last}: the last dream is undone first")
+        return self.get(last)
 
     def _restore_pages(self, state: ResourceState, dream: Dream, commit: Event) -> Iterator[Draft]:
         if MEMORY_PAGE_PATH not in state.documents.by_path:
@@ -230,24 +242,56 @@ class DreamHistory:
             if isinstance(event.payload, CrystalCreated):
                 yield event
 
-    def _read_kind(self, kind: type[Any]) -> Sequence[Event]:
-        return self._store.read(self._stream.name, kind=kind.kind)
+    def _read_kind(self, kind: type[Any], *, after: int = 0, until: int | None = None) -> Sequence[Event]:
+        return self._store.read(self._stream.name, after=max(0, after), until=until, kind=kind.kind)
 
-    def _progress_events(self) -> list[Event]:
+    def _read_backwards(self, kind: type[Any], *, until: int) -> Iterator[Event]:
+        """Events of a kind up to a number, newest first, read in windows."""
+        size = _FIRST_WINDOW
+        while until > 0:
+            yield from reversed(self._read_kind(kind, after=until - size, until=until))
+            until, size = until - size, 2 * size
+
+    def _last_event_of(self, id: int) -> int | None:
+        """The last event before the next dream starts; None if this is the last dream."""
+        after, size, version = id, _FIRST_WINDOW, self._store.version(self._stream.name)
+        while after < version:
+            if started := self._read_kind(DreamStarted, after=after, until=after + size):
+                return started[0].seq - 1
+            after, size = after + size, 2 * size
+        return None
+
+    def _build_all(self, started: Sequence[Event], *, until: int | None = None) -> list[Dream]:
+        """The dreams that these events have started, newest first. `until`: the last event of the last one."""
+        if not started:
+            return []
+        first = started[0].seq
+        ends: dict[int, Event] = {}
+        for kind in (DreamCommitted, DreamFailed):
+            ends |= {_dream_id(event): event for event in self._read_kind(kind, after=first, until=until)}
+        undone_ids = {_dream_id(event) for event in self._read_kind(DreamUndone, after=first)}
+        unfinished = [event.seq for event in started if event.seq not in ends]
+        progress = self._progress_events(after=unfinished[0], until=until) if unfinished else []
+        pages = self._page_versions(first, until) if len(unfinished) < len(started) else _PageVersions([])
+        return [self._build(event, ends.get(event.seq), undone_ids, progress, pages) for event in reversed(started)]
+
+    def _page_versions(self, first: int, until: int | None) -> _PageVersions:
+        """The versions of MEMORY.md after an event, and the one before it."""
+        before = islice(filter(is_memory_page, self._read_backwards(DocumentWritten, until=first)), 1)
+        return _PageVersions(
+            [*before, *filter(is_memory_page, self._read_kind(DocumentWritten, after=first, until=until))]
+        )
+
+    def _progress_events(self, *, after: int, until: int | None) -> list[Event]:
         """Events that dreams recorded between start and end, in order."""
-        kinds = (DreamProgressed, DreamGathered, DreamAnswered, DreamProposed, DreamChecked)
-        return sorted((event for kind in kinds for event in self._read_kind(kind)), key=attrgetter("seq"))
+        kinds = (DreamProgressed, *_PHASE_AFTER)
+        events = (event for kind in kinds for event in self._read_kind(kind, after=after, until=until))
+        return sorted(events, key=attrgetter("seq"))
 
     def _build(
-        self,
-        event: Event,
-        ends: Mapping[int, Event],
-        undone_ids: set[int],
-        progress: Mapping[int, Sequence[Event]],
-        pages: _PageVersions,
+        self, event: Event, end: Event | None, undone_ids: set[int], progress: Iterable[Event], pages: _PageVersions
     ) -> Dream:
         started = event.payload if isinstance(event.payload, DreamStarted) else DreamStarted("", "")
-        end = ends.get(event.seq)
         dream = Dream(
             id=event.seq,
             resource=self._resource,
@@ -255,7 +299,7 @@ class DreamHistory:
             trigger=started.trigger,
             began=event.at,
             by=started.proposer,
-            phase=PHASE_AFTER["begun"],
+            phase="gather",
         )
         match end.payload if end else None:
             case DreamCommitted() as committed if end is not None:
@@ -267,7 +311,7 @@ class DreamHistory:
                 running = self._stream.state.dreams.running
                 alive = running is not None and running.dream == event.seq and running.is_held(self._clock())
                 dream = replace(dream, status="running" if alive else "abandoned")
-                return reduce(_with_progress, progress.get(event.seq, ()), dream)
+                return _with_progress(dream, [one.payload for one in progress if _dream_id(one) == event.seq])
 
 
 def as_page_note(event: Event) -> PageNote | None:
@@ -291,7 +335,7 @@ def _end_running(state: ResourceState, reason: str) -> list[Draft]:
         return []
     failed = DreamFailed(
         dream=running.dream,
-        phase=PHASE_AFTER[running.stage],
+        phase=running.phase,
         code=DreamOvertaken.code,
         reason=reason,
         proposer=running.proposer,
@@ -357,26 +401,21 @@ def _with_failure(dream: Dream, failed: DreamFailed, end: Event) -> Dream:
     )
 
 
-def _with_progress(dream: Dream, event: Event) -> Dream:
-    """Apply a progress event to an unfinished dream."""
-    match event.payload:
-        case DreamProgressed(phase=phase):
-            return replace(dream, phase=phase)
-        case DreamGathered():
-            return replace(dream, phase=PHASE_AFTER["gathered"])
-        case DreamAnswered() | DreamProposed() as payload:
+def _with_progress(dream: Dream, progress: Iterable[object]) -> Dream:
+    """An unfinished dream after its progress events."""
+    for payload in progress:
+        if isinstance(payload, DreamProgressed):
+            dream = replace(dream, phase=payload.phase)
+        elif isinstance(payload, tuple(_PHASE_AFTER)):
+            dream = replace(dream, phase=_PHASE_AFTER[type(payload)])
+        if isinstance(payload, DreamAnswered | DreamProposed):
             read, written = (count + more for count, more in zip(dream.tokens, payload.tokens, strict=True))
-            phase = PHASE_AFTER["proposed" if isinstance(payload, DreamProposed) else "gathered"]
-            return replace(
-                dream, phase=phase, by=payload.proposer, tokens=(read, written), price=dream.price + payload.price
-            )
-        case DreamChecked():
-            return replace(dream, phase=PHASE_AFTER["checked"])
-        case _:
-            return dream
+            dream = replace(dream, by=payload.proposer, tokens=(read, written), price=dream.price + payload.price)
+    return dream
 
 
-def _is_memory_page(event: Event) -> bool:
+def is_memory_page(event: Event) -> bool:
+    """True if the event wrote MEMORY.md."""
     return isinstance(event.payload, DocumentWritten) and event.payload.path == MEMORY_PAGE_PATH
 
 

@@ -1,1 +1,0 @@
-"""Run dreams in the background: acquire the lease, gather, call the model, commit."""
