@@ -36,8 +36,9 @@ from inmind.core.text import count_noun, printable
 from inmind.documents.notes_page import format_timestamp
 from inmind.dreams.page.page import parse_page
 from inmind.dreams.state import LIMIT_REACHED
-from inmind.errors import DreamOvertaken
+from inmind.errors import DreamOvertaken, NotFound
 from inmind.jobs.dream_history import Dream
+from inmind.memory.resource import Resource
 
 RULES_ONLY = {"model.name": ""}
 """Setting that disables the model of config.toml."""
@@ -111,7 +112,7 @@ def list_dreams(resource: ResourceArgument, as_json: JsonOption = False) -> None
 def show_dream(resource: ResourceArgument, number: DreamNumber = None, as_json: JsonOption = False) -> None:
     """Show the inputs, the changes and the guard results of a dream."""
     with open_existing_memory() as memory:
-        one = memory.resource(resolve_resource(memory, resource)).get_dream(number)
+        one = _get_dream(memory.resource(resolve_resource(memory, resource)), number)
         if as_json:
             return print_json(dream_json(one))
         print_lines(describe_dream(one))
@@ -123,7 +124,7 @@ def show_dream(resource: ResourceArgument, number: DreamNumber = None, as_json: 
 def diff_dream(resource: ResourceArgument, number: DreamNumber = None, as_json: JsonOption = False) -> None:
     """Show the change of MEMORY.md as a diff."""
     with open_existing_memory() as memory:
-        one = memory.resource(resolve_resource(memory, resource)).get_dream(number)
+        one = _get_dream(memory.resource(resolve_resource(memory, resource)), number)
         if as_json:
             return print_json({"id": one.id, "before": one.before, "after": one.after, "diff": one.diff})
         if not one.diff:
@@ -218,6 +219,15 @@ def _added_lines(before: str, after: str) -> list[str]:
         for section, entry in parse_page(after).all_entries()
         if entry not in known
     ]
+
+
+def _get_dream(resource: Resource, number: int | None) -> Dream:
+    try:
+        return resource.get_dream(number)
+    except NotFound:
+        name = resource.name
+        hint = f"`inmind dream list {name}` lists all" if resource.dreams(limit=1) else f"no dreams of {name} yet"
+        raise NotFound(what="dream", name=name if number is None else number, hint=hint) from None
 
 
 @contextmanager
