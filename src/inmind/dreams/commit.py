@@ -78,7 +78,10 @@ def build_commit(
     cost: ModelCost,
     seconds: float,
 ) -> list[Draft]:
-    """Events of the commit at a version of the stream: the dream, the crystals in the order of their ids, the pages."""
+    """Events of the commit: the dream, the crystals in the order of their ids, the pages.
+
+    `version`: the version of the stream to which they are appended.
+    """
     material = gathered.material
     first_typed = version + 2
     typed_ids = {

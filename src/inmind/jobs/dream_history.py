@@ -102,7 +102,10 @@ class Dream:
 
 
 class DreamHistory:
-    """The dreams of one resource. Each call reads only the events of the dreams that it returns."""
+    """The dreams of one resource.
+
+    Each call reads only the events of the dreams that it returns.
+    """
 
     def __init__(self, resource: str, stream: Stream[ResourceState], store: Store, clock: Clock) -> None:
         self._resource, self._stream, self._store, self._clock = resource, stream, store, clock
@@ -262,7 +265,10 @@ class DreamHistory:
         return None
 
     def _build_all(self, started: Sequence[Event], *, until: int | None = None) -> list[Dream]:
-        """The dreams that these events have started, newest first. `until`: the last event of the last one."""
+        """The dreams that these events have started, newest first.
+
+        `until`: the last event of the last one.
+        """
         if not started:
             return []
         first = started[0].seq

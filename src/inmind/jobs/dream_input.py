@@ -100,7 +100,7 @@ class Gatherer:
         self._resource, self._store, self._search, self._sources = resource, store, search, sources
 
     def gather(self, state: ResourceState, *, last_seq: int, now: datetime, again: bool = False) -> DreamInput:
-        """The input of the dream that the event `last_seq` has started or resumed, given the state before it.
+        """The input of the dream that event `last_seq` has started, given the state before it.
 
         `again`: an earlier process has gathered it too. Everything written since is ignored.
         """
@@ -156,7 +156,7 @@ class Gatherer:
         )
 
     def _read_activity(self, *, after: int, until: int) -> tuple[list[Event], int]:
-        """Events of the resource after a position and before the start of the dream, and the last position."""
+        """Events of the resource up to the start of the dream, and the last position."""
         position, events = after, list[Event]()
         while len(events) < MAX_EVENTS:
             rows = self._store.events_since(

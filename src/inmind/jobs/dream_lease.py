@@ -95,7 +95,7 @@ class DreamLease:
         return running, result.result if is_new_input else self._stream.state_at(running.gathered)
 
     def _dream_of(self, key: Key | None) -> int:
-        """Number of the dream that an earlier call with this key started or resumed; 0 if there was none."""
+        """Number of the dream that a call with this key started or resumed; 0 if there was none."""
         receipt = self._store.receipt(self._stream.name, key) if key is not None else None
         if receipt is None:
             return 0
@@ -141,7 +141,7 @@ class DreamLease:
         return running is not None and (running.dream, running.holder) == (self.dream, self._holder)
 
     def end(self, build: Callable[[ResourceState, datetime], EventPayload]) -> None:
-        """Append the event that ends the dream or the lease, unless another process holds it or has ended it.
+        """Append the event that ends the dream or the lease, if this process still holds it.
 
         If that fails, the lease expires and the next process takes the dream over.
         """

@@ -212,7 +212,10 @@ class Dreamer:
         return page
 
     def _rewrite(self, state: ResourceState, edits: tuple[Edit, ...], gathered: DreamInput) -> RewriteResult:
-        """The page with these edits. The last result is used again as long as page, lines and edits are the same."""
+        """The page with these edits.
+
+        The last result is used again as long as page, lines and edits are the same.
+        """
         dreams = state.dreams
         inputs = (
             state.documents.text(MEMORY_PAGE_PATH),

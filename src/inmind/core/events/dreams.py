@@ -55,7 +55,7 @@ class LearnedSkill(NamedTuple):
 
 
 class ProposedEdit(NamedTuple):
-    """One edit of MEMORY.md in a journal of an earlier version. A tuple, because JSON stores tuples directly."""
+    """One edit of MEMORY.md, in a journal of an earlier version."""
 
     op: str
     """`add`, `rewrite` or `retire`."""
@@ -144,7 +144,10 @@ class DreamProgressed(EventPayload):
 
 @frozen
 class DreamGathered(EventPayload):
-    """A dream has read its inputs. Only earlier versions wrote this: now the input ends where the dream starts."""
+    """A dream has read its inputs.
+
+    Only earlier versions wrote this: now the input ends where the dream starts.
+    """
 
     kind = "dream_gathered"
     dream: int
@@ -180,7 +183,10 @@ class DreamAnswered(EventPayload):
 
 @frozen
 class DreamProposed(EventPayload):
-    """All edits that a dream will apply. Only earlier versions wrote this: now they follow from the answers."""
+    """All edits that a dream will apply.
+
+    Only earlier versions wrote this: now they follow from the answers.
+    """
 
     kind = "dream_proposed"
     dream: int
@@ -197,7 +203,10 @@ class DreamProposed(EventPayload):
 
 @frozen
 class DreamChecked(EventPayload):
-    """The proposed page has passed the guards. Only earlier versions wrote this: now they run at the commit."""
+    """The proposed page has passed the guards.
+
+    Only earlier versions wrote this: now they run at the commit.
+    """
 
     kind = "dream_checked"
     dream: int
