@@ -29,7 +29,7 @@ from inmind.core.language.prose import (
 )
 from inmind.core.language.spans import compile_cached
 from inmind.core.messages import FORMATS
-from inmind.core.messages.model import Message, Opaque, Text
+from inmind.core.messages.model import Message, Opaque
 from inmind.history import Conversation, ConversationEntry, EntriesByRange, History
 from inmind.history.token_meter import TokenMeter
 
@@ -148,8 +148,6 @@ def with_archived(history: History, messages: Sequence[TurnMessage], meter: Toke
 
 def to_turn_message(entry: ConversationEntry, message: Message, meter: TokenMeter) -> TurnMessage:
     """Convert an entry with this parsed message."""
-    if not any(type(part) is not Text for part in message.parts):
-        return _text_message(entry, message, meter)
     opaque = [part for part in message.parts if isinstance(part, Opaque)]
     turn_calls = [TurnCall(call.id, call.name, call.arguments) for call in message.calls]
     turn_calls += [TurnCall(part.request_id, part.kind, "") for part in opaque if part.request_id]
@@ -157,41 +155,24 @@ def to_turn_message(entry: ConversationEntry, message: Message, meter: TokenMete
         TurnCall(f"#{entry.seq}", part.kind, "", is_compaction=True) for part in opaque if part.is_compaction
     ]
     turn_results = [
-        TurnResult(
-            result.id,
-            "\n".join(part.text for part in result.parts if isinstance(part, Text)),
-            meter.count_part(result),
-            result.error,
-            entry.is_memory_reply,
-        )
+        TurnResult(result.id, result.text, meter.count_part(result), result.error, entry.is_memory_reply)
         for result in message.results
     ]
     turn_results += [TurnResult(part.answered_id, "", 0) for part in opaque if part.answered_id]
+    speaker: Speaker = "tool" if turn_results or message.role == "tool" else "user"
+    if message.role in ("system", "developer") or entry.is_block:
+        speaker = "operator"
+    elif message.role == "assistant":
+        speaker = "assistant"
     return TurnMessage(
         seq=entry.seq,
-        speaker=_speaker(entry, message, has_results=bool(turn_results)),
+        speaker=speaker,
         text=message.text,
         calls=tuple(turn_calls),
         results=tuple(turn_results),
         tokens=meter.count_message(entry),
         stub=entry.is_stub,
     )
-
-
-def _text_message(entry: ConversationEntry, message: Message, meter: TokenMeter) -> TurnMessage:
-    """Convert an entry that has only text, which is the common case."""
-    speaker = _speaker(entry, message, has_results=False)
-    return TurnMessage(
-        seq=entry.seq, speaker=speaker, text=message.text, tokens=meter.count_message(entry), stub=entry.is_stub
-    )
-
-
-def _speaker(entry: ConversationEntry, message: Message, *, has_results: bool) -> Speaker:
-    if message.role in ("system", "developer") or entry.is_block:
-        return "operator"
-    if message.role == "assistant":
-        return "assistant"
-    return "tool" if has_results or message.role == "tool" else "user"
 
 
 MIN_COMMAND_RATIO = 0.8
@@ -242,7 +223,9 @@ def find_command_output(messages: Sequence[TurnMessage]) -> CommandOutputs:
     if len(after_code) < max(min_commands, MIN_MESSAGES):
         after_code.clear()
     commands = after_call | after_shell | after_code
-    if (calls := _count_tool_calls(messages)) and calls >= len(commands):
+    tools = (call.tool for one in messages for call in _tool_calls(one))
+    # Without memory tools, which any agent may be offered.
+    if (calls := sum(not compile_cached(_MEMORY_TOOLS).fullmatch(tool) for tool in tools)) and calls >= len(commands):
         return CommandOutputs()
     with_heading, screens = (
         _user_messages(messages, has_output_heading),
@@ -270,11 +253,6 @@ def find_command_output(messages: Sequence[TurnMessage]) -> CommandOutputs:
     if not (by_person or (is_conversation and not is_loop)):
         doubtful |= after_shell | after_code
     return CommandOutputs(frozenset(answers), frozenset(doubtful - answers))
-
-
-def _count_tool_calls(messages: Sequence[TurnMessage]) -> int:
-    """Number of tool calls without memory tools, which any agent may be offered."""
-    return sum(not compile_cached(_MEMORY_TOOLS).fullmatch(call.tool) for one in messages for call in _tool_calls(one))
 
 
 def _tool_calls(one: TurnMessage) -> list[TurnCall]:

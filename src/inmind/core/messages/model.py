@@ -73,6 +73,10 @@ class Result:
     custom: bool = False
 
     @property
+    def text(self) -> str:
+        return "\n".join(part.text for part in self.parts if isinstance(part, Text))
+
+    @property
     def parts_with_error_text(self) -> tuple[Content, ...]:
         """The parts for a provider without an error field: a failure is marked in the text."""
         if not self.error:

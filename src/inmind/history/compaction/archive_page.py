@@ -51,14 +51,16 @@ def build_pages(
     The first page continues the text that exists at `path`.
     """
     title = title.replace("\x00", " ")
-    heading = f"# {title}\n\n{_message_count(entries)}\n"
+    heading = f"# {title}\n\n{count_noun(len(entries), 'message')}\n"
     page = _PageWriter(path, f"{existing.rstrip()}\n\n{heading}" if existing else heading)
     finished: list[_PageWriter] = []
     for entry in entries:
         for piece in _split_section(_message_section(entry)):
             if page.lines and page.bytes + len(piece.encode()) > MAX_PAGE_BYTES:
                 finished.append(page)
-                page = _PageWriter(_next_path(path, len(finished)), f"# {title}\n\nGoes on from {finished[-1].path}.\n")
+                stem, _, ending = path.rpartition(".")
+                next_path = f"{stem}-{len(finished) + 1}.{ending}"
+                page = _PageWriter(next_path, f"# {title}\n\nGoes on from {finished[-1].path}.\n")
             page.add(entry.seq, piece)
     return [ArchivePage(one.path, "\n".join(one.pieces), one.lines) for one in (*finished, page)]
 
@@ -126,10 +128,6 @@ class _PageWriter:
         self.lines[seq] = (first, self._next - (2 if piece.endswith("\n") else 1))  # without the blank line after it
 
 
-def _message_count(entries: Sequence[ConversationEntry]) -> str:
-    return count_noun(len(entries), "message")
-
-
 def _message_section(entry: ConversationEntry) -> str:
     message = FORMATS[entry.format].read(entry.wire)
     lines = [f"## {entry.seq}: {message.role}", ""]
@@ -192,8 +190,3 @@ def _split_section(section: str) -> Iterator[str]:
         yield head
         rest = rest[len(head) :]
     yield rest
-
-
-def _next_path(path: str, number: int) -> str:
-    stem, _, ending = path.rpartition(".")
-    return path if not number else f"{stem}-{number + 1}.{ending}"

@@ -17,7 +17,7 @@ from inmind.core.events.session import THREAD, Compacted, CompactionUndone, Reta
 from inmind.core.messages import FORMATS, Message
 from inmind.core.messages.replies import ProviderEdit
 from inmind.history import Conversation, ConversationEntry, History
-from inmind.history.compaction.retention import retained_items
+from inmind.history.compaction.retention import RetainedItems, retained_items
 from inmind.history.compaction.select import CompactionSelection
 from inmind.history.token_meter import TokenMeter
 from inmind.history.turns import TurnMessage
@@ -68,22 +68,36 @@ def compaction_by_provider(
     before = messages[: _first_kept(messages, item_places[0])]
     places = tuple(range(len(before)))
     selection = CompactionSelection(runs=(places,))
-    kept, dropped = retained_items(history, messages, selection, meter, request=request)
+    retained = retained_items(history, messages, selection, meter, request=request)
     if FORMATS[item.format].rules.compaction_keeps_users and all(one.speaker in _PEOPLE for one in before):
         before, places = (), ()
-    ranges = history.ranges_at(places)
+    ranges, tokens = history.ranges_at(places), sum(one.tokens for one in before)
+    stubs = (Stub(ranges, (), item.format),) if ranges else ()
+    return [_draft(history, retained, item, stubs, strategy="compaction", messages=len(before), tokens=tokens)]
+
+
+def _draft(
+    history: History,
+    retained: RetainedItems,
+    last: ConversationEntry,
+    stubs: tuple[Stub, ...],
+    *,
+    strategy: str,
+    messages: int,
+    tokens: int,
+) -> Draft:
     compacted = Compacted(
         target="conversation",
         reason=BY_PROVIDER,
-        strategy="compaction",
-        stubs=(Stub(ranges, (), item.format),) if ranges else (),
-        messages=len(before),
-        tokens=sum(one.tokens for one in before),
-        items=tuple(kept),
-        left_out=tuple(one for one in dropped if one not in history.dropped),
-        provider_item=item.seq,
+        strategy=strategy,
+        stubs=stubs,
+        messages=messages,
+        tokens=tokens,
+        items=tuple(retained.kept),
+        left_out=tuple(one for one in retained.dropped if one not in history.dropped),
+        provider_item=last.seq,
     )
-    return [Draft(payload=compacted, origin=Origin.OPERATOR, sources=(item.id,), trust=Trust.DATA)]
+    return Draft(payload=compacted, origin=Origin.OPERATOR, sources=(last.id,), trust=Trust.DATA)
 
 
 def thread_events(
@@ -109,19 +123,10 @@ def thread_events(
     held_seqs, sent = {entry.seq for entry in entries}, messages(history)
     places = tuple(place for place, one in enumerate(sent) if one.seq in held_seqs)
     # The model sees the last request in the thread, so memory does not repeat it.
-    kept, dropped = retained_items(history, sent, CompactionSelection(runs=(places,)), meter, request=None)
-    compacted = Compacted(
-        target="conversation",
-        reason=BY_PROVIDER,
-        strategy=THREAD,
-        stubs=(Stub(history.ranges_of(held_seqs), (), format),),
-        messages=held_count,
-        tokens=held_tokens(history) + sum(sent[place].tokens for place in places),
-        items=tuple(kept),
-        left_out=tuple(one for one in dropped if one not in history.dropped),
-        provider_item=last.seq,
-    )
-    return [Draft(payload=compacted, origin=Origin.OPERATOR, sources=(last.id,), trust=Trust.DATA)]
+    retained = retained_items(history, sent, CompactionSelection(runs=(places,)), meter, request=None)
+    tokens = held_tokens(history) + sum(sent[place].tokens for place in places)
+    stubs = (Stub(history.ranges_of(held_seqs), (), format),)
+    return [_draft(history, retained, last, stubs, strategy=THREAD, messages=held_count, tokens=tokens)]
 
 
 def held_tokens(history: History) -> int:

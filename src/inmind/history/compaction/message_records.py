@@ -181,9 +181,9 @@ def prune_outputs(entry: ConversationEntry, pointer: str, prune: Callable[[str],
     if message.calls:
         return (entry.wire,)
     if not message.results:  # command output of an agent without tool calls
-        return _write_message(entry, message, _pruned_parts(message.parts, pointer, prune))
+        return _write_message(entry, message, _pruned_parts(message.parts, pointer, prune(message.text)))
     parts = [
-        replace(part, parts=_pruned_parts(part.parts, pointer, prune)) if isinstance(part, Result) else part
+        replace(part, parts=_pruned_parts(part.parts, pointer, prune(part.text))) if isinstance(part, Result) else part
         for part in message.parts
     ]
     return _write_message(entry, message, parts)
@@ -211,8 +211,7 @@ _POINTER = re.compile(r"\[(?:pruned: |cut: all of it is in )(.+)\]")
 
 def _text_lines(entry: ConversationEntry) -> list[str]:
     message = FORMATS[entry.format].read(entry.wire)
-    texts = [message.text, *(_joined_text(result.parts) for result in message.results)]
-    return "\n".join(texts).split("\n")
+    return "\n".join([message.text, *(result.text for result in message.results)]).split("\n")
 
 
 def cut_message(
@@ -248,7 +247,7 @@ def cut_message(
             shortened = cut(part.text, room, MIN_REQUEST_TOKENS if message.role == "user" else 0)
             parts.append(Text(shortened))
         elif isinstance(part, Result):
-            text = _joined_text(part.parts)
+            text = part.text
             record = fit_record(parse_for_record(text), budget=room + id_tokens, count=count)
             is_cut = count(text) > max(room, count(pointer)) + 2
             shortened = f"{pointer}\n{escape_markup(record)}" if record and is_cut else cut(text, room)
@@ -272,16 +271,11 @@ def _cut_content(wire: Any, cut: Callable[[str], str]) -> Any:
     return wire
 
 
-def _pruned_parts(answer: Sequence[Part], pointer: str, prune: Callable[[str], str]) -> tuple[Part, ...]:
-    text = prune(_joined_text(answer))
+def _pruned_parts(answer: Sequence[Part], pointer: str, text: str) -> tuple[Text, ...]:
     if all(isinstance(part, Text) for part in answer):
         return (Text(text),)
     pointed = text if text.startswith(pointer) else f"{pointer}\n{text}".rstrip("\n")
     return (Text(pointed), Text("More than text was in it."))
-
-
-def _joined_text(parts: Sequence[Part]) -> str:
-    return "\n".join(part.text for part in parts if isinstance(part, Text))
 
 
 def _write_message(entry: ConversationEntry, message: Message, parts: Sequence[Part]) -> tuple[dict[str, Any], ...]:

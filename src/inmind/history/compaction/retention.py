@@ -117,7 +117,9 @@ def last_request(newest_first: Iterable[TurnMessage]) -> RetainedItem | None:
     if (not place or is_filler(messages[place].text)) and (earlier := list(remaining)[::-1]):
         messages = [*earlier, *messages]
         place = _last_request_index(messages)
-    return None if place is None else _request_item(messages[place])
+    if place is None:
+        return None
+    return RetainedItem("request", first_sentences(messages[place].text, MAX_GOAL_CHARACTERS), messages[place].seq)
 
 
 def merge_items(
@@ -148,7 +150,7 @@ def merge_items(
     for one in [*(one for one in former if not opens_with_next(one.text)), *former][:1]:
         kept.append(RetainedItem("earlier_goal", first_sentences(one.text, MAX_EARLIER_GOAL_CHARACTERS), one.seq))
     dropped: list[RetainedItem] = []
-    for item in sorted(queue, key=_seq, reverse=True):
+    for item in sorted(queue, key=lambda item: item.seq, reverse=True):
         tokens = count(f"- {item.text}\n")
         (kept if tokens <= max_tokens else dropped).append(item)
         max_tokens -= tokens if tokens <= max_tokens else 0
@@ -201,10 +203,6 @@ def _split_goals(items: Sequence[RetainedItem]) -> tuple[list[RetainedItem], lis
     return [item._replace(kind="goal") for item in newest_first[:1]], newest_first[1:]
 
 
-def _request_item(message: TurnMessage) -> RetainedItem:
-    return RetainedItem("request", first_sentences(message.text, MAX_GOAL_CHARACTERS), message.seq)
-
-
 def _last_request_index(messages: Sequence[TurnMessage]) -> int | None:
     """Return the place of the last request that asks for something, else of the last one."""
     people = mark_command_output(messages)
@@ -241,10 +239,6 @@ def _deduplicate(items: Sequence[RetainedItem]) -> list[RetainedItem]:
 
 def _comparison_key(item: RetainedItem) -> str:
     return " ".join(compile_cached(_WORDS).findall(item.text.casefold()))
-
-
-def _seq(item: RetainedItem) -> int:
-    return item.seq
 
 
 def _contains_item(item: str, line: str) -> bool:

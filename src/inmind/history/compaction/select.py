@@ -116,7 +116,7 @@ def select_requested(messages: Sequence[TurnMessage], *, target: str, keep_recen
     removed = {place for run in runs for place in run}
     outputs: list[int] = []
     if target != "conversation":
-        answered = [place for place in _replaceable_outputs(messages) if place not in removed]
+        answered = [p for p in _prunable(messages) if p not in removed and not messages[p].stub]
         outputs = answered[: max(0, len(answered) - keep_recent)]
     return CompactionSelection(outputs=dict.fromkeys(_seen_by_model(messages, outputs), Detail.FACTS), runs=runs)
 
@@ -158,7 +158,8 @@ def select_for_budget(
     selector, ties = _Selector(messages, budget, sizes), _CallPairs(messages)
     rounds = [_rounds(messages, turn, ties) for turn in all_turns[len(old) :]]
     done = _older_rounds(rounds)
-    results = _old_results(messages)
+    answered = [place for place, one in enumerate(messages) if one.results]
+    results = answered[: max(0, len(answered) - KEEP_RESULTS)]
     selector.prune(results, Detail.FACTS, until=budget.pruned)
     selector.prune(results, Detail.TRAITS, until=budget.target)
     selector.prune(results, Detail.IDS, until=budget.target)
@@ -329,20 +330,9 @@ def _output_tokens(one: TurnMessage) -> int:
     return sum(answer.tokens for answer in one.results)
 
 
-def _replaceable_outputs(messages: Sequence[TurnMessage]) -> list[int]:
-    """Messages with tool results that are large enough and were not pruned before."""
-    return [place for place in _prunable(messages) if not messages[place].stub]
-
-
 def _prunable(messages: Sequence[TurnMessage]) -> list[int]:
     """Messages with large tool results. A record may be pruned to fewer details."""
     return [place for place, one in enumerate(messages) if _output_tokens(one) > MIN_OUTPUT_TOKENS]
-
-
-def _old_results(messages: Sequence[TurnMessage]) -> list[int]:
-    """Messages with tool results, without the last few."""
-    answered = [place for place, one in enumerate(messages) if one.results]
-    return answered[: max(0, len(answered) - KEEP_RESULTS)]
 
 
 def _seen_by_model(messages: Sequence[TurnMessage], places: Sequence[int]) -> list[int]:

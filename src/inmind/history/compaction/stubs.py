@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from inmind.core.events.entities import EntityPart
 from inmind.core.events.session import Stub
 from inmind.core.messages import FORMATS
-from inmind.core.messages.model import Message, Text, Wire
+from inmind.core.messages.model import Message, Wire
 from inmind.core.text import count_noun
 from inmind.core.tokens import Counter
 from inmind.documents.document import ARCHIVE_PREFIX
@@ -97,14 +97,7 @@ class _StubBuilder:
             room, tokens = min(tokens, MIN_CUT_TOKENS), max(0, tokens - MIN_CUT_TOKENS)
         room = min(room, self._request.id_tokens)
         place, count = self._archive_location(entry), self._meter.count
-        wires = cut_message(
-            entry,
-            place,
-            self._name_ids,
-            tokens=tokens,
-            id_tokens=room,
-            count=count,
-        )
+        wires = cut_message(entry, place, self._name_ids, tokens=tokens, id_tokens=room, count=count)
         self._ids.drop(text for wire in wires for text in _wire_texts(entry.format, wire))
         return Stub(message_ranges=((entry.seq, entry.seq),), messages=wires, format=entry.format)
 
@@ -240,7 +233,7 @@ def _wire_texts(format: str, wire: Wire) -> list[str]:
 
 
 def _texts_and_results(message: Message) -> list[str]:
-    return [message.text, *(part.text for result in message.results for part in result.parts if isinstance(part, Text))]
+    return [message.text, *(result.text for result in message.results)]
 
 
 class IdPicker:
