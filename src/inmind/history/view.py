@@ -14,8 +14,7 @@ from inmind.core.encoding import digest, to_json
 from inmind.core.frozen import frozen
 from inmind.core.json import is_list, is_object
 from inmind.core.messages import FORMATS
-from inmind.core.messages.conversion import OmittedPart
-from inmind.core.messages.model import Message, ParsedMessage, Wire
+from inmind.core.messages.model import Message, OmittedPart, ParsedMessage, Wire
 from inmind.core.messages.pairing import ProviderList, to_provider_list
 from inmind.history import Conversation, ConversationEntry
 

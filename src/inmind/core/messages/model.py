@@ -217,6 +217,15 @@ class ParsedMessage:
     message: Message
 
 
+@frozen
+class OmittedPart:
+    """Content that could not be sent. `index`: position of its message in the given list."""
+
+    what: str
+    reason: str
+    index: int
+
+
 def without_id(wire: Wire) -> Wire:
     """Return the message without its id; the same object if it has none."""
     return {key: value for key, value in wire.items() if key != "id"} if "id" in wire else wire

@@ -1,8 +1,9 @@
 """Builds the list of messages that a provider accepts.
 
-Providers refuse a list in which a call has no result or a result has no call, and each requires another order. History
-is cut, interrupted, resumed and mixed from several formats, so it is repaired here: a missing result is replaced by a
-placeholder, a late one is moved to its call, and one without a call is left out and reported.
+Content that the provider does not know is left out. Providers refuse a list in which a call has no result or a result
+has no call, and each requires another order. History is cut, interrupted, resumed and mixed from several formats, so it
+is repaired here: a missing result is replaced by a placeholder, a late one is moved to its call, and one without a call
+is left out and reported.
 
 A message that needs no repair is sent as the same object that came in, so that the provider's cache, and a comparison
 of two prompts, sees the same bytes. All others are written from their parsed form, which may lose decoration (a cache
@@ -11,17 +12,12 @@ mark, a name) but no text.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import groupby
+from typing import TypeVar
 
 from inmind.core.frozen import frozen
-from inmind.core.messages.conversion import (
-    NO_ENTRY,
-    OmittedPart,
-    OutgoingMessage,
-    convert_messages,
-    drop_unpaired_opaque,
-)
 from inmind.core.messages.format import Format
 from inmind.core.messages.model import (
     OPENING_TEXT,
@@ -29,6 +25,8 @@ from inmind.core.messages.model import (
     FormatRules,
     Image,
     Message,
+    OmittedPart,
+    Opaque,
     ParsedMessage,
     Part,
     Result,
@@ -37,6 +35,26 @@ from inmind.core.messages.model import (
 )
 
 NO_RESULT_TEXT = "(no result: the call was not answered)"
+
+# The index of a message that was inserted.
+NO_ENTRY = -1
+
+
+@frozen
+class OutgoingMessage:
+    """A message to send: as `wire` if it is set, otherwise written from `message`."""
+
+    index: int
+    message: Message
+    wire: Wire | None = None
+
+    def with_parts(self, parts: Iterable[Part]) -> OutgoingMessage:
+        return OutgoingMessage(self.index, Message(self.message.role, tuple(parts)))
+
+    @property
+    def parts_without_results(self) -> tuple[Part, ...]:
+        """The remaining parts when the results have been moved to their calls."""
+        return tuple(part for part in self.message.parts if not isinstance(part, Result))
 
 
 @frozen
@@ -89,6 +107,111 @@ def _needs_no_repair(message: ParsedMessage, format: Format) -> bool:
     )
 
 
+P = TypeVar("P", bound=Part)
+
+
+def convert_messages(
+    messages: Sequence[ParsedMessage], format: Format
+) -> tuple[list[OutgoingMessage], list[OmittedPart], list[str]]:
+    """Return the messages without content that this provider does not know.
+
+    Adjacent assistant messages of other formats are joined: a sequence of items in Responses is one message elsewhere,
+    and parallel calls must stay parallel.
+    """
+    items: list[OutgoingMessage] = []
+    left_out: list[OmittedPart] = []
+    repaired: list[str] = []
+    joinable = False
+    for entry, parsed in enumerate(messages):
+        if parsed.format == format.name:
+            joinable = False
+            sendable = format.is_sendable(parsed.wire, parsed.message)
+            if not sendable and not parsed.message.parts and format.rules.drops_empty_messages:
+                left_out.append(OmittedPart("an empty message", f"{format.name} refuses it", entry))
+                continue
+            if not sendable:
+                repaired.append(f"message {entry} was rewritten: {format.name} would refuse it")
+            items.append(OutgoingMessage(entry, parsed.message, parsed.wire if sendable else None))
+            continue
+        message = _without_foreign_parts(parsed.message, format, entry, left_out)
+        if parsed.message.parts and not message.parts:
+            continue
+        is_assistant = message.role == "assistant" and format.rules.result_position != "anywhere"
+        if is_assistant and joinable:
+            items[-1] = items[-1].with_parts(items[-1].message.parts + message.parts)
+        else:
+            items.append(OutgoingMessage(entry, message))
+        joinable = is_assistant
+    return items, left_out, repaired
+
+
+def _without_foreign_parts(message: Message, format: Format, entry: int, left_out: list[OmittedPart]) -> Message:
+    kept: list[Part] = []
+    for part in message.parts:
+        if isinstance(part, Image) and message.role == "assistant" and not format.rules.assistant_images:
+            reason = f"{format.name} accepts no images in assistant messages"
+            left_out.append(OmittedPart("an image in an assistant message", reason, entry))
+        elif isinstance(part, Result):
+            kept.append(replace(part, parts=tuple(_keep_own_parts(part.parts, format, entry, left_out))))
+        else:
+            kept += _keep_own_parts([part], format, entry, left_out)
+    return Message(message.role, tuple(kept))
+
+
+def _keep_own_parts(parts: Iterable[P], format: Format, entry: int, left_out: list[OmittedPart]) -> Iterator[P]:
+    for part in parts:
+        if isinstance(part, Opaque) and part.format != format.name:
+            left_out.append(OmittedPart(f"{part.format} {part.kind}", f"only {part.format} understands it", entry))
+        else:
+            yield part
+
+
+def drop_unpaired_opaque(
+    items: list[OutgoingMessage], demands: FormatRules, *, in_thread: bool = False
+) -> tuple[list[OutgoingMessage], list[OmittedPart]]:
+    """Keep an opaque request and its answer only together: neither half can be written by us.
+
+    Items that lead to a dropped one are dropped too, and so are those that lead to nothing. In a thread, an answer is
+    kept: the provider holds its request.
+    """
+    unpaired = _unpaired(items, in_thread=in_thread)
+    prefixes = demands.opaque_prefixes
+    stray: set[int] = set()
+    follows = False
+    for at in range(len(items) - 1, -1, -1):
+        if any(isinstance(part, Opaque) and part.kind in prefixes for part in items[at].message.parts):
+            if not follows:
+                stray.add(at)
+        else:
+            follows = at not in unpaired and items[at].message.role == "assistant"
+    reasons = dict.fromkeys(unpaired, "its request or answer is missing")
+    reasons |= dict.fromkeys(stray, "the item after it is missing")
+    left_out = [
+        OmittedPart(f"{part.format} {part.kind}", reasons[at], items[at].index)
+        for at in sorted(reasons)
+        for part in items[at].message.parts
+        if isinstance(part, Opaque)
+    ]
+    return [item for at, item in enumerate(items) if at not in reasons], left_out
+
+
+def _unpaired(items: Sequence[OutgoingMessage], *, in_thread: bool) -> set[int]:
+    """Indexes of items with a request that is not answered, or an answer without a request."""
+    waiting: dict[str, int] = {}
+    unpaired: set[int] = set()
+    for at, item in enumerate(items):
+        for part in item.message.parts:
+            if not isinstance(part, Opaque):
+                continue
+            if part.answered_id and waiting.pop(part.answered_id, None) is None and not in_thread:
+                unpaired.add(at)
+            if part.request_id in waiting:
+                unpaired.add(waiting[part.request_id])
+            if part.request_id:
+                waiting[part.request_id] = at
+    return unpaired | set(waiting.values())
+
+
 # Index of an item and of a part in it.
 _Place = tuple[int, int]
 
@@ -96,15 +219,15 @@ _Place = tuple[int, int]
 _ResultToCall = dict[_Place, _Place]
 
 
-def _match_results(items: Sequence[OutgoingMessage]) -> tuple[_ResultToCall, dict[_Place, str]]:
-    """Map results to their calls, and give the reason for each result without a call.
+def _match_results(items: Sequence[OutgoingMessage]) -> tuple[_ResultToCall, dict[_Place, tuple[str, str]]]:
+    """Map results to their calls, and give id and reason for each result without a call.
 
     A result belongs to the last message with an unanswered call of its id; there, to the first such call. This also
     covers servers that number their calls from zero in every turn.
     """
     waiting: dict[str, list[_Place]] = {}
     answers: _ResultToCall = {}
-    orphans: dict[_Place, str] = {}
+    orphans: dict[_Place, tuple[str, str]] = {}
     for at, item in enumerate(items):
         for index, part in enumerate(item.message.parts):
             if isinstance(part, Call):
@@ -116,9 +239,9 @@ def _match_results(items: Sequence[OutgoingMessage]) -> tuple[_ResultToCall, dic
                     calls.remove(call)
                     answers[at, index] = call
                 elif calls is None:
-                    orphans[at, index] = "no earlier call has this id"
+                    orphans[at, index] = part.id, "no earlier call has this id"
                 else:
-                    orphans[at, index] = "its call already has a result"
+                    orphans[at, index] = part.id, "its call already has a result"
     return answers, orphans
 
 
@@ -128,13 +251,12 @@ def _drop_orphan_results(
     answers, orphans = _match_results(items)
     if not orphans or in_thread:
         return items, answers, []
-    left_out: list[OmittedPart] = []
+    left_out = [
+        OmittedPart(f"the result of call {id!r}", reason, items[at].index) for (at, _), (id, reason) in orphans.items()
+    ]
     kept: list[OutgoingMessage] = []
     for at, item in enumerate(items):
         parts = [part for index, part in enumerate(item.message.parts) if (at, index) not in orphans]
-        for index, result in enumerate(item.message.parts):
-            if isinstance(result, Result) and (at, index) in orphans:
-                left_out.append(OmittedPart(f"the result of call {result.id!r}", orphans[at, index], item.index))
         if len(parts) == len(item.message.parts):
             kept.append(item)
         elif parts:
@@ -168,7 +290,17 @@ def _make_ids_unique(
                 repaired.append(f"call id {part.id!r} is not unique: the call to {part.name} is sent as {id!r}")
                 if (at, index) in result_of:
                     new_ids[result_of[at, index]] = id
-    return _apply_new_ids(items, new_ids), repaired
+    changed = {at for at, _ in new_ids}
+    renamed = [
+        item.with_parts(_with_ids(item, at, new_ids)) if at in changed else item for at, item in enumerate(items)
+    ]
+    return renamed, repaired
+
+
+def _with_ids(item: OutgoingMessage, at: int, new_ids: dict[_Place, str]) -> Iterator[Part]:
+    for index, part in enumerate(item.message.parts):
+        is_renamed = isinstance(part, Call | Result) and (at, index) in new_ids
+        yield replace(part, id=new_ids[at, index]) if is_renamed else part
 
 
 def _is_ambiguous(earlier: _Place | None, at: int, result_of: _ResultToCall, demands: FormatRules) -> bool:
@@ -181,22 +313,6 @@ def _is_ambiguous(earlier: _Place | None, at: int, result_of: _ResultToCall, dem
         return True
     answered = result_of.get(earlier)
     return answered is None or answered[0] > at
-
-
-def _apply_new_ids(items: list[OutgoingMessage], new_ids: dict[_Place, str]) -> list[OutgoingMessage]:
-    if not new_ids:
-        return items
-    changed = {at for at, _ in new_ids}
-    return [
-        item.with_parts([_with_id(part, new_ids.get((at, index))) for index, part in enumerate(item.message.parts)])
-        if at in changed
-        else item
-        for at, item in enumerate(items)
-    ]
-
-
-def _with_id(part: Part, id: str | None) -> Part:
-    return replace(part, id=id) if id is not None and isinstance(part, Call | Result) else part
 
 
 def _match_result_kinds(
@@ -278,15 +394,10 @@ def _place_results_after_calls(
         group = [speaker, *_group_results(run, added, demands)]
         if len(group) <= len(run) and any(one.wire is not None for one in run):
             repaired.append(f"the results for message {item.index} were joined into one message")
-        placed += _with_same_form(group, [call for _, call in calls])
+        # Older function calls need results of the same form.
+        is_rewritten = any(call.id == call.name for _, call in calls) and any(one.wire is None for one in group)
+        placed += [replace(one, wire=None) for one in group] if is_rewritten else group
     return placed, repaired
-
-
-def _with_same_form(group: list[OutgoingMessage], calls: Sequence[Call]) -> list[OutgoingMessage]:
-    """Rewrite the group if needed: older function calls need results of the same form."""
-    if any(call.id == call.name for call in calls) and any(one.wire is None for one in group):
-        return [replace(one, wire=None) for one in group]
-    return group
 
 
 def _results_after(items: Sequence[OutgoingMessage], at: int, answers: _ResultToCall) -> list[int]:
@@ -312,7 +423,8 @@ def _group_results(run: list[OutgoingMessage], added: list[Result], demands: For
         return run
     extra = [OutgoingMessage(NO_ENTRY, Message("tool", tuple(added)))] if added else []
     group = [*run[:-1], *extra, run[-1]] if run and run[-1].parts_without_results else [*run, *extra]
-    pictures = any(one.wire is None and _has_images(one.message.results) for one in group)
+    rewritten = [result for one in group if one.wire is None for result in one.message.results]
+    pictures = any(isinstance(part, Image) for result in rewritten for part in result.parts)
     # Images of a rewritten result may need a message after all results: then all are rewritten.
     if len(group) > 1 and (demands.result_position == "together" or pictures):
         results = [result for one in group for result in one.message.results]
@@ -321,27 +433,15 @@ def _group_results(run: list[OutgoingMessage], added: list[Result], demands: For
     return group
 
 
-def _has_images(results: Iterable[Result]) -> bool:
-    return any(isinstance(part, Image) for result in results for part in result.parts)
-
-
 def _to_wires(items: list[OutgoingMessage], format: Format) -> list[Wire]:
     """Original wires, and between them runs of messages that are written together."""
     wires: list[Wire] = []
-    run: list[Message] = []
-    for item in items:
-        if item.wire is None:
-            run.append(item.message)
+    for is_original, group in groupby(items, key=lambda item: item.wire is not None):
+        if is_original:
+            wires += [item.wire for item in group if item.wire is not None]
             continue
-        wires += _write_run(run, format)
-        run = []
-        wires.append(item.wire)
-    return wires + _write_run(run, format)
-
-
-def _write_run(run: list[Message], format: Format) -> list[Wire]:
-    if not run:
-        return []
-    wires: list[Wire] = [*format.write(run)]
-    # A run that starts with the assistant follows other messages, so it needs no opening user message.
-    return wires[1:] if format.rules.user_first and run[0].role == "assistant" else wires
+        run = [item.message for item in group]
+        written = format.write(run)
+        # A run that starts with the assistant follows other messages, so it needs no opening user message.
+        wires += written[1:] if format.rules.user_first and run[0].role == "assistant" else written
+    return wires
