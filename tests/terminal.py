@@ -12,8 +12,8 @@ from contextlib import suppress
 from functools import cache
 
 from builders import Home
+from click.testing import CliRunner, Result
 from fork_server import ForkServer, text
-from typer.testing import CliRunner, Result
 
 import inmind as package
 from inmind.apps.cli.app import app

@@ -288,7 +288,7 @@ def test_a_broken_rule_is_reported(tmp_path: Path, check: Check, file: str, code
         (wrong_imports, "__init__.py", "from inmind.memory import Memory"),
         (early, "tokens.py", "import apsw, json\ndef f():\n    import tiktoken"),
         (early, "tokens.py", "if TYPE_CHECKING:\n    import openai"),
-        (early, "apps/cli.py", "import typer"),
+        (early, "apps/cli.py", "import click"),
         (unsafe_code, "store/sqlite/store.py", "connection.execute('select 1')"),
         (opened_files, "store/sqlite/store.py", "SqliteStore.open(home); cls.open(home); values.copy()"),
         (opened_files, "store/sqlite/store.py", "(files('inmind.store') / 'queries.sql').read_text()"),

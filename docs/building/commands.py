@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import typer
-
 from docs.building.entry import prose
-from inmind.apps.cli.app import COMMANDS, app
+from inmind.apps.cli.app import COMMANDS, load_command
 
 
 def commands_page() -> str:
@@ -26,11 +24,6 @@ def options_by_path() -> dict[str, set[str]]:
     names = [name for commands in COMMANDS.values() for name in commands]
     leaves = [one for name in names for one in walk(name, load_command(name)) if not subcommands(one[1])]
     return {path: {option for one in command.params for option in one.opts} for path, command in leaves}
-
-
-def load_command(name: str) -> Any:
-    group: Any = typer.main.get_command(app)
-    return group.get_command(None, name)
 
 
 def walk(path: str, command: Any) -> Iterator[tuple[str, Any]]:

@@ -545,15 +545,15 @@ def test_a_closed_pipe_prints_no_traceback() -> None:
 
 
 def test_without_the_extra_the_command_names_the_package_to_install() -> None:
-    code = "import sys; sys.modules['typer'] = None; from inmind.apps.cli import main; main()"
+    code = "import sys; sys.modules['click'] = None; from inmind.apps.cli import main; main()"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     assert ran.returncode == 1
     assert 'pip install "inmind[cli]"' in ran.stderr
 
 
 def test_a_broken_library_is_not_reported_as_a_missing_extra() -> None:
-    code = "import sys; sys.modules['typer._click.shell_completion'] = None; from inmind.apps.cli import main; main()"
+    code = "import sys; sys.modules['click.shell_completion'] = None; from inmind.apps.cli import main; main()"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     assert ran.returncode == 1
-    assert "typer._click.shell_completion" in ran.stderr
+    assert "click.shell_completion" in ran.stderr
     assert "pip install" not in ran.stderr

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 from builders import turns, user
+from click.testing import CliRunner, Result
 from postgres import Run
 from provider import Provider, reply_with
 from terminal import command, exit_code_for
-from typer.testing import CliRunner, Result
 
 from inmind import Memory
 from inmind.apps.cli.app import app
@@ -261,8 +261,8 @@ def test_without_the_postgres_extra_the_error_names_the_package(monkeypatch: pyt
 
 def test_names_are_completed_from_a_database(db: str) -> None:
     line = ["inmind", "--db", f"'{db}'", "show", "overview", "supp"]
-    environment = {"COMP_WORDS": " ".join(line), "COMP_CWORD": "5", "_INMIND_COMPLETE": "complete_bash"}
-    assert CliRunner().invoke(app, prog_name="inmind", env=environment).stdout.split() == ["support-42"]
+    environment = {"COMP_WORDS": " ".join(line), "COMP_CWORD": "5", "_INMIND_COMPLETE": "bash_complete"}
+    assert CliRunner().invoke(app, prog_name="inmind", env=environment).stdout.split() == ["plain,support-42"]
 
 
 @pytest.mark.spec("J3")
@@ -272,7 +272,7 @@ def test_reading_an_empty_database_does_not_create_a_memory(tenant_url: str) -> 
         assert message.startswith(f"inmind: NOT_FOUND: no memory at {redact_url(tenant_url)!r}"), message
         assert "--db" in message
     line = ["inmind", "--db", f"'{tenant_url}'", "show", "overview", "supp"]
-    environment = {"COMP_WORDS": " ".join(line), "COMP_CWORD": "5", "_INMIND_COMPLETE": "complete_bash"}
+    environment = {"COMP_WORDS": " ".join(line), "COMP_CWORD": "5", "_INMIND_COMPLETE": "bash_complete"}
     assert CliRunner().invoke(app, prog_name="inmind", env=environment).stdout.split() == []
     assert findings(inmind("--db", tenant_url, "doctor", "--offline", "--json"))["schema"][0] == "warning"
     assert inmind("--db", tenant_url, "note", "tea", "--resource", "ada").exit_code == 0

@@ -20,11 +20,10 @@ from typing import Any
 
 import apsw
 import pytest
-import typer
 from builders import turns, user
+from click.testing import CliRunner
 from tables import each_row
 from terminal import command, inmind, run_in_process
-from typer.testing import CliRunner
 
 from inmind import Memory
 from inmind.apps.cli.app import COMMANDS, app
@@ -112,12 +111,8 @@ def test_the_command_table_has_the_first_sentence_of_each_help() -> None:
         for name, entry in commands.items():
             module, _, attribute = entry.target.partition(":")
             entry_point = getattr(import_module(module), attribute)
-            help_text = (
-                str(entry_point.info.help)
-                if isinstance(entry_point, typer.Typer)
-                else (getdoc(entry_point) or "").replace("\n", " ")
-            )
-            assert help_text.startswith(entry.help), name
+            if callable(entry_point):  # the help of a group is in the table only
+                assert (getdoc(entry_point) or "").replace("\n", " ").startswith(entry.help), name
 
 
 @pytest.mark.spec("I2")
@@ -291,7 +286,7 @@ def test_a_home_of_another_user_is_refused() -> None:
     if os.getuid() != 0:
         pytest.skip("only root can become another user")
     code = (
-        "import os, sys; from typer.testing import CliRunner; from inmind.apps.cli.app import app\n"
+        "import os, sys; from click.testing import CliRunner; from inmind.apps.cli.app import app\n"
         "home = ['--home', sys.argv[1]]\n"
         "assert CliRunner().invoke(app, [*home, 'sessions']).exit_code == 0\n"  # loads all modules first
         f"os.setuid({OTHER_USER_ID}); app([*home, 'sessions'])"
@@ -486,8 +481,9 @@ def test_an_option_with_fixed_values_completes_to_them(sample_home: Path) -> Non
     def completed(*words: str) -> list[str]:
         line = ["inmind", "--home", str(sample_home), *words]
         environment = {"COMP_WORDS": " ".join(line), "COMP_CWORD": str(len(line) - 1)}
-        completion = {**environment, "_INMIND_COMPLETE": "complete_bash"}
-        return CliRunner().invoke(app, prog_name="inmind", env=completion).stdout.split()
+        completion = {**environment, "_INMIND_COMPLETE": "bash_complete"}
+        lines = CliRunner().invoke(app, prog_name="inmind", env=completion).stdout.split()
+        return [line.removeprefix("plain,") for line in lines]
 
     assert completed("note", "x", "--kind", "pref") == ["preference"]
     assert completed("search", "x", "--source", "s") == ["sessions"]
@@ -526,11 +522,9 @@ def test_a_shell_completes_commands_sessions_and_resources(sample_home: Path, sh
         line = " ".join(("inmind", "--home", str(sample_home), *words))
         environment = {
             **os.environ,
-            "_INMIND_COMPLETE": f"complete_{shell}",
-            "_TYPER_COMPLETE_ARGS": line,
+            "_INMIND_COMPLETE": f"{shell}_complete",
             "COMP_WORDS": line,
             "COMP_CWORD": str(len(line.split()) - (not line.endswith(" "))),
-            "_TYPER_COMPLETE_FISH_ACTION": "get-args",
         }
         started = [
             sys.executable,

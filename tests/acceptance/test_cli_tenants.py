@@ -13,10 +13,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from click.testing import CliRunner, Result
 from postgres import Run, Server
 from tenant_builders import PASSWORD, create_tenant, execute_sql, fill_tenant, operator_url
 from terminal import command, exit_code_for, inmind
-from typer.testing import CliRunner, Result
 
 from inmind import Memory
 from inmind.apps.cli.app import app

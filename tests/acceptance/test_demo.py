@@ -18,8 +18,8 @@ from typing import Any
 
 import false_ack
 import pytest
+from click.testing import CliRunner
 from terminal import command
-from typer.testing import CliRunner
 
 from inmind import Memory
 from inmind.apps.cli.app import app

@@ -35,5 +35,5 @@ def test_importing_the_package_loads_no_other_module_than_the_lazy_exports() -> 
 def test_importing_memory_loads_no_optional_dependency() -> None:
     code = "import sys\nfrom inmind import Memory\nprint(sorted({name.partition('.')[0] for name in sys.modules}))"
     process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    for name in ("numpy", "opentelemetry", "procrastinate", "psycopg", "psycopg_pool", "typer"):
+    for name in ("numpy", "opentelemetry", "click", "procrastinate", "psycopg", "psycopg_pool"):
         assert f"'{name}'" not in process.stdout

@@ -13,7 +13,7 @@ from contextlib import nullcontext, redirect_stdout
 from functools import partial
 from typing import Any
 
-import typer
+from click.exceptions import Exit
 
 from inmind.apps.chat.conversation import ChatConversation
 from inmind.apps.chat.endpoint import explain_error
@@ -104,7 +104,7 @@ class Chat:
         if not by_model:
             raise error
         print_error(error.code, f"{why} The message is saved in session {self.session.id}.")
-        raise typer.Exit(MODEL)
+        raise Exit(MODEL)
 
     @property
     def _empty_answer(self) -> dict[str, Any]:

@@ -10,11 +10,11 @@ from datetime import datetime
 from functools import partial
 from getpass import getuser
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from inmind.apps.cli.console import JsonOption, complete_resources, complete_sessions, read_settings, selected_place
+from inmind.apps.cli.console import complete_resources, complete_sessions, json_option, read_settings, selected_place
 from inmind.apps.cli.exit_codes import exit_with
 from inmind.errors import InvalidInput, ModelFailed, NotFound
 
@@ -27,43 +27,43 @@ DEFAULT_USER = "me"
 """Resource if the system has no user name."""
 
 
+@click.option("--model", metavar="NAME", default="", help="Model; default: the only one of the endpoint.")
+@click.option("--base-url", metavar="URL", default="", help="URL of the endpoint, such as http://127.0.0.1:8080/v1.")
+@click.option("--provider", metavar="openai|anthropic", default="", help="Protocol of the endpoint.")
+@click.option("--session", metavar="SESSION", help="Continue or create this session.", shell_complete=complete_sessions)
+@click.option("--continue", "continue_last", is_flag=True, help="Continue the last session of this folder.")
+@click.option(
+    "--resource",
+    metavar="RESOURCE",
+    help="Owner of the memory; default: your user name.",
+    shell_complete=complete_resources,
+)
+@click.option(
+    "--key-env",
+    metavar="NAME",
+    default="",
+    help="Environment variable with the API key; default: the provider's.",
+)
+@click.option("--window", metavar="TOKENS", default=0, help="Context window; default: as the endpoint reports.")
+@click.option(
+    "--timeout", metavar="SECONDS", type=click.FloatRange(min=0), default=0.0, help="Timeout without any data."
+)
+@click.option("--allow-writes", is_flag=True, help="Allow writing files without asking.")
+@click.option("--no-tools", is_flag=True, help="Offer no tools, for a model that cannot call them.")
+@json_option
 def chat(
-    model: Annotated[str, typer.Option(metavar="NAME", help="Model; default: the only one of the endpoint.")] = "",
-    base_url: Annotated[
-        str, typer.Option(metavar="URL", help="URL of the endpoint, such as http://127.0.0.1:8080/v1.")
-    ] = "",
-    provider: Annotated[str, typer.Option(metavar="openai|anthropic", help="Protocol of the endpoint.")] = "",
-    session: Annotated[
-        str | None,
-        typer.Option(metavar="SESSION", help="Continue or create this session.", autocompletion=complete_sessions),
-    ] = None,
-    continue_last: Annotated[
-        bool, typer.Option("--continue", help="Continue the last session of this folder.")
-    ] = False,
-    resource: Annotated[
-        str | None,
-        typer.Option(
-            metavar="RESOURCE",
-            help="Owner of the memory; default: your user name.",
-            autocompletion=complete_resources,
-        ),
-    ] = None,
-    key_env: Annotated[
-        str, typer.Option(metavar="NAME", help="Environment variable with the API key; default: the provider's.")
-    ] = "",
-    window: Annotated[
-        int,
-        typer.Option(metavar="TOKENS", help="Context window; default: as the endpoint reports.", show_default=False),
-    ] = 0,
-    timeout: Annotated[
-        float,
-        typer.Option(metavar="SECONDS", min=0, help="Timeout without any data.", show_default=False),
-    ] = 0.0,
-    allow_writes: Annotated[bool, typer.Option("--allow-writes", help="Allow writing files without asking.")] = False,
-    no_tools: Annotated[
-        bool, typer.Option("--no-tools", help="Offer no tools, for a model that cannot call them.")
-    ] = False,
-    as_json: JsonOption = False,
+    model: str,
+    base_url: str,
+    provider: str,
+    session: str | None,
+    continue_last: bool,
+    resource: str | None,
+    key_env: str,
+    window: int,
+    timeout: float,
+    allow_writes: bool,
+    no_tools: bool,
+    as_json: bool,
 ) -> None:
     """Chat with an agent that has working memory.
 

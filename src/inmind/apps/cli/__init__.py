@@ -23,7 +23,7 @@ def main() -> None:
     except KeyboardInterrupt:  # during the imports
         sys.exit(EXIT_SIGINT)
     except ModuleNotFoundError as error:
-        if error.name not in ("typer", "rich"):  # a missing submodule means a wrong version, not a missing extra
+        if error.name not in ("click", "rich"):  # a missing submodule means a wrong version, not a missing extra
             raise
         sys.exit('inmind: the command line needs the cli extra: pip install "inmind[cli]"')
 

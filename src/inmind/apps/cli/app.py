@@ -7,19 +7,18 @@ The help text in the table is the first sentence of the command's docstring; a t
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
-from difflib import get_close_matches
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from importlib import import_module
 from itertools import takewhile
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
-import typer
-from typer._click.core import Command as ClickCommand
-from typer._click.exceptions import ClickException, NoArgsIsHelpError, UsageError
-from typer._click.shell_completion import CompletionItem
-from typer.core import TyperCommand, TyperGroup
+import click
+from click.exceptions import Exit, NoArgsIsHelpError, NoSuchCommand
+from click.shell_completion import CompletionItem, get_completion_class
 
 from inmind.apps.cli.exit_codes import (
     EXIT_CODE_HELP,
@@ -36,7 +35,7 @@ class CommandEntry(NamedTuple):
     """A command that is not imported yet."""
 
     target: str
-    """`module:function`, or `module:name` of the `Typer` of a command group."""
+    """`module:name` of a function with click parameters, or of a mapping of names to such functions: a group."""
     help: str
 
 
@@ -95,17 +94,17 @@ GLOBAL_OPTIONS = ("home", "db", "debugging")
 """Options of `inmind` that are also accepted after a command's name."""
 
 
-class _WithGlobalOptions(ClickCommand):
+class _WithGlobalOptions(click.Command):
     """A command or group that also accepts the global options.
 
     The last occurrence of an option wins.
     """
 
-    def get_params(self, ctx: Any) -> list[Any]:
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         *own, help = super().get_params(ctx)
         return [*own, *(param for param in ctx.find_root().command.params if param.name in GLOBAL_OPTIONS), help]
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         rest = super().parse_args(ctx, args)
         global_params = ctx.find_root().params
         command_params = {name: ctx.params.pop(name) for name in GLOBAL_OPTIONS}
@@ -114,26 +113,29 @@ class _WithGlobalOptions(ClickCommand):
         return rest
 
 
-class CommandGroup(_WithGlobalOptions, TyperGroup):
+class CommandGroup(_WithGlobalOptions, click.Group):
     """A group of commands under one name, such as `inmind show`."""
 
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 -- the signature of the base class
+        return list(self.commands)
 
-class CliCommand(_WithGlobalOptions, TyperCommand):
+
+class CliCommand(_WithGlobalOptions):
     """One command.
 
     Errors about its input name the option as typed: --limit, not limit; TEXT, not text.
     """
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         _check_place_given_once(ctx, args)
         return super().parse_args(ctx, args)
 
-    def invoke(self, ctx: Any) -> Any:
+    def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
         except InvalidInput as error:
             option_names = {
-                param.name: param.opts[0] if param.opts[0].startswith("-") else _argument_name(param)
+                param.name: param.opts[0] if isinstance(param, click.Option) else param.human_readable_name.strip("[]…")
                 for param in self.params
             }
             if error.field == "url":
@@ -145,7 +147,7 @@ class CliCommand(_WithGlobalOptions, TyperCommand):
             raise type(error)(field=option_names[error.field], value=error.value, expected=error.expected) from error
 
 
-class RootGroup(TyperGroup):
+class RootGroup(click.Group):
     """All commands of the table. Every command exits through it."""
 
     def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
@@ -154,46 +156,45 @@ class RootGroup(TyperGroup):
             code = super().main(*args, standalone_mode=False, **extra)
         except NoArgsIsHelpError as error:
             code = show_help(error)
-        except ClickException as error:
+        except click.ClickException as error:
             code = report_usage_error(error)
         if not standalone_mode:
             return code
         sys.exit(code)
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        commands = self.list_commands(ctx)
-        _check_place_given_once(ctx, takewhile(lambda arg: arg not in commands, args))
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        _check_place_given_once(ctx, takewhile(lambda arg: arg not in ENTRIES, args))
         return super().parse_args(ctx, args)
 
-    def make_context(self, *args: Any, **extra: Any) -> Any:
+    def make_context(self, *args: Any, **extra: Any) -> click.Context:
         with map_errors_to_exit_codes():  # help and version are printed here
             return super().make_context(*args, **extra)
+        raise AssertionError  # the block returns or exits
 
-    def invoke(self, ctx: Any) -> Any:
+    def invoke(self, ctx: click.Context) -> Any:
         with map_errors_to_exit_codes():
             return super().invoke(ctx)
 
-    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 -- the signature of the base class
-        return [name for name, _ in _all_entries()]
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 -- the signature of the base class
+        return list(ENTRIES)
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 -- the signature of the base class
-        entry = dict(_all_entries()).get(cmd_name)
-        return None if entry is None else _load_command(cmd_name, entry)
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 -- as above
+        return load_command(cmd_name) if cmd_name in ENTRIES else None
 
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
         try:
             return super().resolve_command(ctx, args)
-        except UsageError as error:  # the base class only suggests commands that are already loaded
-            if near := get_close_matches(args[0], self.list_commands(ctx)):
-                error.message = f"{error.message} Did you mean {', '.join(map(repr, near))}?"
-            raise
+        except NoSuchCommand as error:  # the base class only suggests commands that are already loaded
+            raise NoSuchCommand(error.command_name, possibilities=ENTRIES, ctx=ctx) from None
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 -- the signature of the base class
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 -- as above
         for subject, commands in COMMANDS.items():
             with formatter.section(subject):
                 formatter.write_dl([(f"{name:<8}", entry.help) for name, entry in commands.items()])
 
-    def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 -- the signature of the base class
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 -- as above
         with formatter.section("Try"):
             for line in EXAMPLES.splitlines():
                 formatter.write(f"{' ' * formatter.current_indent}{line}\n")
@@ -201,85 +202,121 @@ class RootGroup(TyperGroup):
         with formatter.section("Exit codes"):
             formatter.write_text(codes)
 
-    def shell_complete(self, ctx: Any, incomplete: str) -> list[CompletionItem]:
-        items = [CompletionItem(name, help=entry.help) for name, entry in _all_entries() if name.startswith(incomplete)]
-        return items or super().shell_complete(ctx, incomplete)
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        names = [name for name in ENTRIES if name.startswith(incomplete)]
+        return [CompletionItem(name, help=ENTRIES[name].help) for name in names] or super().shell_complete(
+            ctx, incomplete
+        )
 
 
-app = typer.Typer(
-    name="inmind",
-    cls=RootGroup,
-    help="Working memory for LLM agents: inspect it, chat with it, maintain it.",
-    no_args_is_help=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
+ENTRIES = {name: entry for commands in COMMANDS.values() for name, entry in commands.items()}
 
 
-def _print_version(enabled: bool) -> None:
+@cache
+def load_command(name: str) -> click.Command:
+    """Import a command of the table; a mapping of functions becomes a group."""
+    entry = ENTRIES[name]
+    module, _, attribute = entry.target.partition(":")
+    loaded: Callable[..., Any] | dict[str, Callable[..., Any]] = getattr(import_module(module), attribute)
+    if callable(loaded):
+        return _make_command(name, loaded)
+    commands = {child: _make_command(child, function) for child, function in loaded.items()}
+    return CommandGroup(name, commands, help=entry.help)
+
+
+def _make_command(name: str, function: Callable[..., Any]) -> click.Command:
+    command = click.command(name, cls=CliCommand)(function)
+    for param in command.params:
+        if isinstance(param, click.Option):
+            param.show_default = bool(param.default)
+    return command
+
+
+def _print_version(_context: click.Context, _param: click.Parameter, enabled: bool) -> None:
     if enabled:
         from importlib.metadata import version
 
         import apsw
 
         print(f"inmind {version('inmind')}, SQLite {apsw.sqlite_lib_version()}")
-        raise typer.Exit
+        raise Exit
 
 
-@app.callback()
-def options(
-    home: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", readable=False, help="The home folder; default: $INMIND_HOME or ~/.inmind."),
-    ] = None,
-    db: Annotated[
-        str | None,
-        typer.Option(metavar="URL", help="A PostgreSQL database instead of a home; default: $INMIND_DB."),
-    ] = None,
-    debugging: Annotated[bool, typer.Option("--debug", help="Show tracebacks and debug logs.")] = False,
-    show_version: Annotated[  # noqa: ARG001 -- handled by its callback
-        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_print_version)
-    ] = False,
-) -> None:
+STARTUP_FILES = {
+    "bash": (".bashrc", 'eval "$(inmind --show-completion bash)"'),
+    "zsh": (".zshrc", 'eval "$(inmind --show-completion zsh)"'),
+    "fish": (".config/fish/config.fish", "inmind --show-completion fish | source"),
+}
+"""File and line that turn on completion, by shell."""
+
+
+def _show_completion(context: click.Context, _param: click.Parameter, shell: str | None) -> None:
+    if shell is not None and (completion := get_completion_class(shell)) is not None:
+        print(completion(context.command, {}, "inmind", "_INMIND_COMPLETE").source())
+        raise Exit
+
+
+def _install_completion(context: click.Context, _param: click.Parameter, enabled: bool) -> None:
+    """Add a line to the startup file of the user's shell, once."""
+    if not enabled:
+        return
+    shell = os.path.basename(os.environ.get("SHELL", ""))
+    if shell not in STARTUP_FILES:
+        raise click.UsageError(f"$SHELL is {shell!r}: only {', '.join(STARTUP_FILES)} can be completed", context)
+    name, line = STARTUP_FILES[shell]
+    file = Path.home() / name
+    if not file.exists() or line not in file.read_text().splitlines():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("a") as opened:
+            opened.write(f"\n{line}\n")
+    print(f"Completion is installed in {file}; restart the shell.")
+    raise Exit
+
+
+@click.group("inmind", cls=RootGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--home", type=Path, metavar="DIR", help="The home folder; default: $INMIND_HOME or ~/.inmind.")
+@click.option("--db", metavar="URL", help="A PostgreSQL database instead of a home; default: $INMIND_DB.")
+@click.option("--debug", "debugging", is_flag=True, help="Show tracebacks and debug logs.")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Print the version and exit.",
+)
+@click.option(
+    "--install-completion",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_install_completion,
+    help="Install completion for the current shell.",
+)
+@click.option(
+    "--show-completion",
+    type=click.Choice(list(STARTUP_FILES)),
+    metavar="SHELL",
+    is_eager=True,
+    expose_value=False,
+    callback=_show_completion,
+    help="Print the completion script of bash, zsh or fish.",
+)
+def app(home: Path | None, db: str | None, debugging: bool) -> None:
+    """Working memory for LLM agents: inspect it, chat with it, maintain it."""
     _apply_global_options(home, db, debugging)
 
 
-def _check_place_given_once(ctx: Any, args: Iterable[str]) -> None:
+def _check_place_given_once(ctx: click.Context, args: Iterable[str]) -> None:
     """Reject a repeated --home or --db: the last would silently win over the first."""
     options = [arg.partition("=")[0] for arg in takewhile(lambda arg: arg != "--", args)]
     for option in ("--home", "--db"):
         if options.count(option) > 1:
-            raise UsageError(f"{option} is given twice: pass it once", ctx)
+            raise click.UsageError(f"{option} is given twice: pass it once", ctx)
 
 
-def _apply_global_options(home: Path | str | None, db: str | None, debugging: bool) -> None:
+def _apply_global_options(home: Path | None, db: str | None, debugging: bool) -> None:
     from inmind.apps.cli.console import select_place
 
     set_debug(debugging)
-    select_place(None if home is None else Path(home), db)
-
-
-def _all_entries() -> Iterator[tuple[str, CommandEntry]]:
-    for commands in COMMANDS.values():
-        yield from commands.items()
-
-
-def _load_command(name: str, entry: CommandEntry) -> Any:
-    module, _, attribute = entry.target.partition(":")
-    loaded = getattr(import_module(module), attribute)
-    if not isinstance(loaded, typer.Typer):
-        single = typer.Typer(add_completion=False, rich_markup_mode=None)
-        single.command(name)(loaded)
-        loaded = single
-    loaded.info.cls = CommandGroup
-    for info in loaded.registered_commands:
-        info.cls = CliCommand
-    command = typer.main.get_command(loaded)
-    command.name = name
-    return command
-
-
-def _argument_name(argument: Any) -> str:
-    """Name of an argument as the help shows it, without brackets and dots."""
-    return str(argument.metavar or argument.name).strip("[]…")
+    select_place(home, db)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
 
 from inmind.apps.cli.console import (
-    JsonOption,
-    SessionArgument,
+    choice_option,
     collapse_whitespace,
-    complete_choices,
+    json_option,
     open_existing_session,
     print_json,
     print_text,
+    session_argument,
 )
 from inmind.errors import InvalidInput
 from inmind.history.compaction.build import CompactionReport, KeptItem
@@ -23,33 +23,17 @@ from inmind.history.compaction.policy import STRATEGIES
 from inmind.history.compaction.select import DEFAULT_KEEP_RECENT, TARGETS
 
 
+@session_argument
+@choice_option("--target", choices=TARGETS, default="all", help="What to archive: turns, tool outputs, or all.")
+@choice_option("--strategy", choices=STRATEGIES, default="archive", help="archive (pointer only) or summarize.")
+@click.option(
+    "--keep-recent", default=DEFAULT_KEEP_RECENT, help="How many recent turns, rounds and tool outputs to keep."
+)
+@click.option("--archive-to", metavar="PATH", help="Target page: archive/<name>.md or detail/<name>.md.")
+@click.option("--undo", is_flag=True, help="Undo the last compaction instead.")
+@json_option
 def compact(
-    context: typer.Context,
-    session: SessionArgument,
-    target: Annotated[
-        str,
-        typer.Option(
-            metavar="|".join(TARGETS),
-            help="What to archive: turns, tool outputs, or all.",
-            autocompletion=complete_choices(TARGETS),
-        ),
-    ] = "all",
-    strategy: Annotated[
-        str,
-        typer.Option(
-            metavar="|".join(STRATEGIES),
-            help="archive (pointer only) or summarize.",
-            autocompletion=complete_choices(STRATEGIES),
-        ),
-    ] = "archive",
-    keep_recent: Annotated[
-        int, typer.Option(help="How many recent turns, rounds and tool outputs to keep.")
-    ] = DEFAULT_KEEP_RECENT,
-    archive_to: Annotated[
-        str | None, typer.Option(metavar="PATH", help="Target page: archive/<name>.md or detail/<name>.md.")
-    ] = None,
-    undo: Annotated[bool, typer.Option("--undo", help="Undo the last compaction instead.")] = False,
-    as_json: JsonOption = False,
+    session: str, target: str, strategy: str, keep_recent: int, archive_to: str | None, undo: bool, as_json: bool
 ) -> None:
     """Archive old messages of a session.
 
@@ -57,7 +41,7 @@ def compact(
     """
     with open_existing_session(session) as opened:
         if undo:
-            _check_no_other_options(context, "--undo")
+            _check_no_other_options("--undo")
             undone = opened.undo_compaction()
             if as_json:
                 return print_json({**asdict(undone), "version": opened.state.seq})
@@ -70,8 +54,9 @@ def compact(
     return None
 
 
-def _check_no_other_options(context: typer.Context, option: str) -> None:
+def _check_no_other_options(option: str) -> None:
     """Reject options that have no effect together with this one."""
+    context = click.get_current_context()
     for name in ("target", "strategy", "keep_recent", "archive_to"):
         source = context.get_parameter_source(name)
         if source is not None and source.name != "DEFAULT":

@@ -8,9 +8,9 @@ import sys
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import typer
+import click
 
 from inmind.core.paths import check_database_url, default_place, redact_url, refuse_database
 from inmind.core.settings import Settings, load_settings
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from inmind.session.session import Session
+
+CommandFunction = TypeVar("CommandFunction", bound=Callable[..., Any])
 
 _MAX_LINE_CHARS = 200
 """Line width of list output in a pipe, in characters; --json is not cut."""
@@ -227,16 +229,15 @@ def progress_bar(description: str) -> Generator[Callable[[int, int], None]]:
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-def _complete_names(context: typer.Context, names: Callable[[Memory], Iterable[str]], incomplete: str) -> list[str]:
+def _complete_names(context: click.Context, names: Callable[[Memory], Iterable[str]], incomplete: str) -> list[str]:
     """Completions for a shell; empty if the memory cannot be opened.
 
     No error can be shown there. The shell inserts a completion as is, so names with shell syntax are left out: names
     come from outside, and `$(…)` in one would be executed.
     """
     params = context.find_root().params
-    home = params.get("home")
     with suppress(InmindError, OSError):
-        select_place(Path(home) if home else None, params.get("db"))
+        select_place(params.get("home"), params.get("db"))
         with open_existing_memory(embedder=None) as memory:
             return [name for name in names(memory) if name.startswith(incomplete) and _is_shell_safe(name)]
     return []
@@ -246,51 +247,47 @@ def _is_shell_safe(name: str) -> bool:
     return shlex.quote(name) == name and not name.startswith("-")
 
 
-def complete_sessions(context: typer.Context, incomplete: str) -> list[str]:
+def complete_sessions(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
     return _complete_names(
         context, lambda memory: [info.id for info in memory.sessions(limit=MAX_COMPLETIONS)], incomplete
     )
 
 
-def complete_resources(context: typer.Context, incomplete: str) -> list[str]:
+def complete_resources(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
     return _complete_names(context, lambda memory: memory.resources(), incomplete)
 
 
-def complete_owners(context: typer.Context, incomplete: str) -> list[str]:
+def complete_owners(context: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Complete names of resources and sessions."""
-    return [*complete_resources(context, incomplete), *complete_sessions(context, incomplete)]
+    return [*complete_resources(context, param, incomplete), *complete_sessions(context, param, incomplete)]
 
 
-def complete_choices(choices: Sequence[str]) -> Callable[[str], list[str]]:
-    """Completion function for an option with fixed choices."""
-
-    def complete(incomplete: str) -> list[str]:
-        return [choice for choice in choices if choice.startswith(incomplete)]
-
-    return complete
+def complete_choices(choices: Iterable[str]) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    """Completion function for fixed choices."""
+    return lambda _context, _param, incomplete: [choice for choice in choices if choice.startswith(incomplete)]
 
 
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
-SessionArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="SESSION", help="Session id, as listed by `inmind sessions`.", autocompletion=complete_sessions
-    ),
-]
-SessionOption = Annotated[
-    str | None, typer.Option("--session", metavar="SESSION", help="Use this session.", autocompletion=complete_sessions)
-]
-ResourceArgument = Annotated[
-    str,
-    typer.Argument(metavar="RESOURCE", help="Name of a resource.", autocompletion=complete_resources),
-]
-OptionalResourceArgument = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="RESOURCE", help="Resource; optional if the home has only one.", autocompletion=complete_resources
-    ),
-]
-ResourceOption = Annotated[
-    str | None,
-    typer.Option("--resource", metavar="RESOURCE", help="Use this resource.", autocompletion=complete_resources),
-]
+def choice_option(
+    *names: str, choices: Iterable[str], **attributes: Any
+) -> Callable[[CommandFunction], CommandFunction]:
+    """An option that completes to fixed values; the library checks the value."""
+    return click.option(*names, metavar="|".join(choices), shell_complete=complete_choices(choices), **attributes)
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+session_argument = click.argument(
+    "session", help="Session id, as listed by `inmind sessions`.", shell_complete=complete_sessions
+)
+session_option = click.option(
+    "--session", metavar="SESSION", help="Use this session.", shell_complete=complete_sessions
+)
+resource_argument = click.argument("resource", help="Name of a resource.", shell_complete=complete_resources)
+optional_resource_argument = click.argument(
+    "resource",
+    required=False,
+    help="Resource; optional if the home has only one.",
+    shell_complete=complete_resources,
+)
+resource_option = click.option(
+    "--resource", metavar="RESOURCE", help="Use this resource.", shell_complete=complete_resources
+)

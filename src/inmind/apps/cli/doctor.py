@@ -6,11 +6,12 @@ import logging
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import groupby
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
+from click.exceptions import Exit
 
-from inmind.apps.cli.console import JsonOption, console, print_json, progress_bar, selected_place
+from inmind.apps.cli.console import console, json_option, print_json, progress_bar, selected_place
 from inmind.apps.cli.exit_codes import STORAGE
 from inmind.core.text import count_noun, printable
 
@@ -24,10 +25,9 @@ _COLOURS = {"ok": "dim", "warning": "yellow", "trouble": "bold red"}
 _FIX_PREFIX = " " * 11 + "fix: "
 
 
-def doctor(
-    offline: Annotated[bool, typer.Option("--offline", help="Make no network requests.")] = False,
-    as_json: JsonOption = False,
-) -> None:
+@click.option("--offline", is_flag=True, help="Make no network requests.")
+@json_option
+def doctor(offline: bool, as_json: bool) -> None:
     """Check a home for problems and print how to fix them. Changes nothing.
 
     Works even if the home cannot be opened. Exits with 0 if there are no problems or only warnings, and with 5 if
@@ -50,7 +50,7 @@ def doctor(
         for line, style in _report_lines(report):
             screen.print(printable(line), style=style, markup=False, soft_wrap=True)
     if report.verdict is Verdict.TROUBLE:
-        raise typer.Exit(STORAGE)
+        raise Exit(STORAGE)
 
 
 def _finding_json(finding: DoctorFinding) -> dict[str, str]:

@@ -10,25 +10,25 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from difflib import SequenceMatcher
 from itertools import groupby, zip_longest
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
 from rich.table import Column
 from rich.text import Text
 
 from inmind.apps.cli.console import (
-    JsonOption,
-    OptionalResourceArgument,
-    ResourceArgument,
     collapse_whitespace,
     console,
+    json_option,
     one_line_console,
     open_existing_memory,
+    optional_resource_argument,
     plain_table,
     print_json,
     print_lines,
     print_text,
     resolve_resource,
+    resource_argument,
 )
 from inmind.apps.cli.exit_codes import exit_with
 from inmind.apps.signals import handle_signals
@@ -43,24 +43,15 @@ from inmind.memory.resource import Resource
 RULES_ONLY = {"model.name": ""}
 """Setting that disables the model of config.toml."""
 
-DreamNumber = Annotated[int | None, typer.Argument(metavar="N", help="Number of the dream; default: the newest.")]
-
-dream = typer.Typer(
-    help="Update MEMORY.md with a dream, or inspect past dreams.",
-    add_completion=False,
-    no_args_is_help=True,
-    rich_markup_mode=None,
+number_argument = click.argument(
+    "number", metavar="[N]", required=False, type=int, help="Number of the dream; default: the newest."
 )
 
 
-@dream.command("run")
-def run(
-    resource: OptionalResourceArgument = None,
-    by_rules: Annotated[
-        bool, typer.Option("--rules", help="Use rules only, even if config.toml names a model.")
-    ] = False,
-    as_json: JsonOption = False,
-) -> None:
+@optional_resource_argument
+@click.option("--rules", "by_rules", is_flag=True, help="Use rules only, even if config.toml names a model.")
+@json_option
+def run(resource: str | None, by_rules: bool, as_json: bool) -> None:
     """Update MEMORY.md with the waiting notes and new activity.
 
     Ctrl-C cancels and changes nothing.
@@ -79,8 +70,9 @@ def run(
             print_lines(describe_dream(result))
 
 
-@dream.command("list")
-def list_dreams(resource: ResourceArgument, as_json: JsonOption = False) -> None:
+@resource_argument
+@json_option
+def list_dreams(resource: str, as_json: bool) -> None:
     """List past dreams, newest first."""
     with open_existing_memory() as memory:
         dreams = memory.resource(resolve_resource(memory, resource)).dreams()
@@ -108,8 +100,10 @@ def list_dreams(resource: ResourceArgument, as_json: JsonOption = False) -> None
     return None
 
 
-@dream.command("show")
-def show_dream(resource: ResourceArgument, number: DreamNumber = None, as_json: JsonOption = False) -> None:
+@resource_argument
+@number_argument
+@json_option
+def show_dream(resource: str, number: int | None, as_json: bool) -> None:
     """Show the inputs, the changes and the guard results of a dream."""
     with open_existing_memory() as memory:
         one = _get_dream(memory.resource(resolve_resource(memory, resource)), number)
@@ -120,8 +114,10 @@ def show_dream(resource: ResourceArgument, number: DreamNumber = None, as_json: 
     return None
 
 
-@dream.command("diff")
-def diff_dream(resource: ResourceArgument, number: DreamNumber = None, as_json: JsonOption = False) -> None:
+@resource_argument
+@number_argument
+@json_option
+def diff_dream(resource: str, number: int | None, as_json: bool) -> None:
     """Show the change of MEMORY.md as a diff."""
     with open_existing_memory() as memory:
         one = _get_dream(memory.resource(resolve_resource(memory, resource)), number)
@@ -134,8 +130,10 @@ def diff_dream(resource: ResourceArgument, number: DreamNumber = None, as_json: 
     return None
 
 
-@dream.command("undo")
-def undo_dream(resource: ResourceArgument, number: DreamNumber = None, as_json: JsonOption = False) -> None:
+@resource_argument
+@number_argument
+@json_option
+def undo_dream(resource: str, number: int | None, as_json: bool) -> None:
     """Undo the last dream: restores MEMORY.md but keeps later edits by users.
 
     Its notes wait for the next dream again.
@@ -148,6 +146,9 @@ def undo_dream(resource: ResourceArgument, number: DreamNumber = None, as_json: 
         notes = f", and its {count_noun(len(undone.notes), 'note')} {wait} again" if undone.notes else ""
         print_text(f"Dream {undone.id} of {undone.resource} is undone: MEMORY.md is as before it{notes}.")
     return None
+
+
+dream = {"run": run, "list": list_dreams, "show": show_dream, "diff": diff_dream, "undo": undo_dream}
 
 
 def describe_dream(dream: Dream) -> Iterator[str]:

@@ -12,19 +12,19 @@ import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
 from inmind.apps.cli.console import (
-    JsonOption,
-    ResourceOption,
-    SessionOption,
     check_exists,
+    complete_choices,
+    json_option,
     open_existing_memory,
     print_json,
     print_text,
+    resource_option,
     selected_place,
+    session_option,
 )
 from inmind.apps.cli.exit_codes import exit_with
 from inmind.apps.cli.note import last_used_session
@@ -42,30 +42,19 @@ DEFAULT_EDITOR = "vi"
 """Used if neither $VISUAL nor $EDITOR is set."""
 
 
-def complete_paths(incomplete: str) -> list[str]:
-    return [
-        path
-        for path in (OVERVIEW_PATH, MEMORY_PAGE_PATH, NOTES_PAGE_PATH, CONFIG, "detail/", "archive/")
-        if path.startswith(incomplete)
-    ]
+complete_paths = complete_choices((OVERVIEW_PATH, MEMORY_PAGE_PATH, NOTES_PAGE_PATH, CONFIG, "detail/", "archive/"))
 
 
-def edit(
-    path: Annotated[
-        str,
-        typer.Argument(
-            metavar="PATH",
-            help=f"{OVERVIEW_PATH}, detail/…, archive/…, {MEMORY_PAGE_PATH}, {NOTES_PAGE_PATH} or {CONFIG}.",
-            autocompletion=complete_paths,
-        ),
-    ],
-    session: SessionOption = None,
-    resource: ResourceOption = None,
-    source: Annotated[
-        str | None, typer.Option("--from", metavar="FILE", help="Read the new text from FILE; - is stdin.")
-    ] = None,
-    as_json: JsonOption = False,
-) -> None:
+@click.argument(
+    "path",
+    help=f"{OVERVIEW_PATH}, detail/…, archive/…, {MEMORY_PAGE_PATH}, {NOTES_PAGE_PATH} or {CONFIG}.",
+    shell_complete=complete_paths,
+)
+@session_option
+@resource_option
+@click.option("--from", "source", metavar="FILE", help="Read the new text from FILE; - is stdin.")
+@json_option
+def edit(path: str, session: str | None, resource: str | None, source: str | None, as_json: bool) -> None:
     """Edit a page or config.toml in $EDITOR.
 
     If stdin is a pipe, the new text is read from it. Without --session or --resource, edits a page of the session last

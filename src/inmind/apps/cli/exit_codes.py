@@ -15,14 +15,15 @@ from contextlib import contextmanager
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, ClassVar, NoReturn, TextIO
 
-import typer
+from click import Abort
+from click.exceptions import Exit
 
 from inmind.apps.cli import EXIT_SIGINT, EXIT_SIGTERM
 from inmind.core.text import printable
 from inmind.errors import InmindError
 
 if TYPE_CHECKING:
-    from typer._click.exceptions import ClickException
+    from click import ClickException
 
 FAILED, USAGE, NOT_FOUND, CONFLICT, STORAGE, MODEL, DEFECT, OUTPUT_FAILED, BROKEN_PIPE = 1, 2, 3, 4, 5, 6, 70, 74, 141
 
@@ -154,18 +155,18 @@ def map_errors_to_exit_codes() -> Generator[None]:
     try:
         try:
             yield
-        except typer.Exit as exited:
+        except Exit as exited:
             if not exited.exit_code:
                 _check_output_written()
             raise
         _check_output_written()
-    except (typer.Exit, SystemExit):
+    except (Exit, SystemExit):
         raise
     except InmindError as error:
         exit_with(error.code, _error_text(error))
     except SeveralErrors as several:
         _exit(exit_code(several.errors[0].code), *((error.code, _error_text(error)) for error in several.errors))
-    except (KeyboardInterrupt, typer.Abort):
+    except (KeyboardInterrupt, Abort):
         exit_with("INTERRUPTED", "stopped; acknowledged changes are saved")
     except BrokenPipeError:
         _exit(BROKEN_PIPE)
@@ -229,7 +230,7 @@ def _exit(code: int, *lines: tuple[str, str]) -> NoReturn:
             stream.flush()
         except OSError:
             _discard_stream(stream)
-    raise typer.Exit(code)
+    raise Exit(code)
 
 
 def _discard_stream(stream: TextIO) -> None:

@@ -11,17 +11,17 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO, cast
+from typing import TYPE_CHECKING, BinaryIO, cast
 
-import typer
+import click
 
 from inmind.apps.cli.console import (
-    JsonOption,
-    ResourceOption,
+    json_option,
     open_existing_memory,
     print_json,
     print_lines,
     progress_bar,
+    resource_option,
     selected_place,
 )
 from inmind.core.paths import redact_url
@@ -37,15 +37,14 @@ if TYPE_CHECKING:
 STDIO = "-"
 
 
-def export(
-    file: Annotated[
-        str | None,
-        typer.Argument(metavar="FILE", help="Target file; - is stdout. Default: inmind-DATE.inmind."),
-    ] = None,
-    resource: ResourceOption = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
-    as_json: JsonOption = False,
-) -> None:
+force_option = click.option("--force", is_flag=True, help="Overwrite an existing file.")
+
+
+@click.argument("file", required=False, help="Target file; - is stdout. Default: inmind-DATE.inmind.")
+@resource_option
+@force_option
+@json_option
+def export(file: str | None, resource: str | None, force: bool, as_json: bool) -> None:
     """Export a home, or one resource, into one file. The home may be in use.
 
     Edits that users made to live files are imported first. The file is read back and verified before it gets its name.
@@ -61,11 +60,10 @@ def export(
     return print_lines(_describe_export(exported))
 
 
-def import_(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A file written by `inmind export`; - is stdin.")],
-    only_new: Annotated[bool, typer.Option("--into-new-home", help="Fail if the home is not empty.")] = False,
-    as_json: JsonOption = False,
-) -> None:
+@click.argument("file", help="A file written by `inmind export`; - is stdin.")
+@click.option("--into-new-home", "only_new", is_flag=True, help="Fail if the home is not empty.")
+@json_option
+def import_(file: str, only_new: bool = False, as_json: bool = False) -> None:
     """Import a file written by `inmind export`, all of it or nothing.
 
     Events that exist already are skipped, and streams that the file continues are continued; importing a file twice has

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
 from inmind.apps.cli.console import (
-    JsonOption,
-    ResourceOption,
-    SessionOption,
-    complete_choices,
+    choice_option,
     get_session,
+    json_option,
     open_existing_memory,
     print_json,
     print_text,
+    resource_option,
     selected_place,
+    session_option,
 )
 from inmind.core.events.base import Origin
 from inmind.documents.notes_page import format_timestamp
@@ -29,16 +28,13 @@ from inmind.search.note import DEFAULT_IMPORTANCE
 STDIN = "-"
 
 
-def note(
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="Text of the note; - reads it from stdin.")],
-    importance: Annotated[float, typer.Option(help="From 0 to 1.")] = DEFAULT_IMPORTANCE,
-    kind: Annotated[
-        str, typer.Option(metavar="|".join(KINDS), help="Kind of the note.", autocompletion=complete_choices(KINDS))
-    ] = "general",
-    session: SessionOption = None,
-    resource: ResourceOption = None,
-    as_json: JsonOption = False,
-) -> None:
+@click.argument("text", help="Text of the note; - reads it from stdin.")
+@click.option("--importance", default=DEFAULT_IMPORTANCE, help="From 0 to 1.")
+@choice_option("--kind", choices=KINDS, default="general", help="Kind of the note.")
+@session_option
+@resource_option
+@json_option
+def note(text: str, importance: float, kind: str, session: str | None, resource: str | None, as_json: bool) -> None:
     """Save a note.
 
     Without --session or --resource, it is saved for the session last used in this folder.

@@ -3,48 +3,55 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
-from inmind.apps.cli.console import JsonOption, console, print_json
+from inmind.apps.cli.console import console, json_option, print_json
 from inmind.core.pricing import Rates
 from inmind.memory.session_opener import DEFAULT_WINDOW
 
+PRICE = click.FloatRange(min=0)
 
+
+@click.argument(
+    "files", metavar="FILE…", nargs=-1, required=True, help="Recorded conversations, also as .gz or .zst; - is stdin."
+)
+@click.option("--window", default=DEFAULT_WINDOW, help="Context window in tokens; a small one shows what is cut.")
+@click.option("--limit", type=click.IntRange(min=1), help="Maximum number of recordings per file.")
+@click.option("--joined", "as_one", is_flag=True, help="Replay all recordings of a file as one long session.")
+@click.option("--cost-saving", is_flag=True, help="Compact as soon as it saves cost, and report the saving.")
+@click.option("--memory-tools/--no-memory-tools", default=True, help="Count the memory tool that a session offers.")
+@click.option(
+    "--keep",
+    type=Path,
+    metavar="DIR",
+    help="Save the sessions in this new folder, for `inmind --home DIR show prompt …`.",
+)
+@click.option("--each", is_flag=True, help="Print a row per recording instead of per file.")
+@click.option("--input", "input_price", type=PRICE, default=3.0, help="Price per million input tokens.")
+@click.option(
+    "--cached", "cached_price", type=PRICE, help="Price per million cached tokens; default: a tenth of --input."
+)
+@click.option(
+    "--written",
+    "written_price",
+    type=PRICE,
+    help="Price per million tokens written to the cache; default: 1.25 of --input.",
+)
+@json_option
 def replay(
-    files: Annotated[
-        list[str], typer.Argument(metavar="FILE…", help="Recorded conversations, also as .gz or .zst; - is stdin.")
-    ],
-    window: Annotated[
-        int, typer.Option(help="Context window in tokens; a small one shows what is cut.")
-    ] = DEFAULT_WINDOW,
-    limit: Annotated[int | None, typer.Option(min=1, help="Maximum number of recordings per file.")] = None,
-    as_one: Annotated[
-        bool, typer.Option("--joined", help="Replay all recordings of a file as one long session.")
-    ] = False,
-    cost_saving: Annotated[
-        bool, typer.Option("--cost-saving", help="Compact as soon as it saves cost, and report the saving.")
-    ] = False,
-    memory_tools: Annotated[
-        bool, typer.Option("--memory-tools/--no-memory-tools", help="Count the memory tool that a session offers.")
-    ] = True,
-    keep: Annotated[
-        Path | None, typer.Option(help="Save the sessions in this new folder, for `inmind --home DIR show prompt …`.")
-    ] = None,
-    each: Annotated[bool, typer.Option("--each", help="Print a row per recording instead of per file.")] = False,
-    input_price: Annotated[float, typer.Option("--input", min=0, help="Price per million input tokens.")] = 3.0,
-    cached_price: Annotated[
-        float | None,
-        typer.Option("--cached", min=0, help="Price per million cached tokens; default: a tenth of --input."),
-    ] = None,
-    written_price: Annotated[
-        float | None,
-        typer.Option(
-            "--written", min=0, help="Price per million tokens written to the cache; default: 1.25 of --input."
-        ),
-    ] = None,
-    as_json: JsonOption = False,
+    files: tuple[str, ...],
+    window: int,
+    limit: int | None,
+    as_one: bool,
+    cost_saving: bool,
+    memory_tools: bool,
+    keep: Path | None,
+    each: bool,
+    input_price: float,
+    cached_price: float | None,
+    written_price: float | None,
+    as_json: bool,
 ) -> None:
     """Replay recorded conversations through memory.
 

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from typing import Annotated, Any, get_args
+from typing import Any, get_args
 
-import typer
+import click
 from rich.text import Text
 
 from inmind import Memory
 from inmind.apps.cli.console import (
-    JsonOption,
-    OptionalResourceArgument,
-    ResourceArgument,
+    choice_option,
     complete_choices,
     complete_owners,
     console,
+    json_option,
     not_found_error,
     open_existing_memory,
+    optional_resource_argument,
     print_json,
     print_text,
     resolve_resource,
+    resource_argument,
 )
 from inmind.apps.cli.dreams import describe_dream, dream_summary_json
 from inmind.core.text import count_noun
@@ -46,15 +47,15 @@ _COLOURS = {"dopamine": "green", "cortisol": "red", "oxytocin": "blue"}
 _HEIGHTS = "▁▂▃▄▅▆▇█"
 
 
-def show_state(
-    owner: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="RESOURCE|SESSION", help="A resource, or one of its sessions.", autocompletion=complete_owners
-        ),
-    ] = None,
-    as_json: JsonOption = False,
-) -> None:
+@click.argument(
+    "owner",
+    metavar="[RESOURCE|SESSION]",
+    required=False,
+    help="A resource, or one of its sessions.",
+    shell_complete=complete_owners,
+)
+@json_option
+def show_state(owner: str | None, as_json: bool = False) -> None:
     """Show MEMORY.md of a resource, its waiting notes, last dream, mood and economics."""
     with open_existing_memory() as memory:
         resource = _resolve_owner(memory, owner)
@@ -82,21 +83,12 @@ def show_state(
     return None
 
 
-def affect(
-    resource: OptionalResourceArgument = None,
-    hours: Annotated[float, typer.Option(help="Hours that the curves show.")] = 24.0,
-    spike: Annotated[
-        str | None,
-        typer.Option(
-            "--spike",
-            metavar="|".join(SPIKES),
-            help="Record this spike first.",
-            autocompletion=complete_choices(tuple(SPIKES)),
-        ),
-    ] = None,
-    why: Annotated[str | None, typer.Option(help="Reason of the spike; only with --spike.")] = None,
-    as_json: JsonOption = False,
-) -> None:
+@optional_resource_argument
+@click.option("--hours", default=24.0, help="Hours that the curves show.")
+@choice_option("--spike", choices=SPIKES, help="Record this spike first.")
+@click.option("--why", help="Reason of the spike; only with --spike.")
+@json_option
+def affect(resource: str | None, hours: float, spike: str | None, why: str | None, as_json: bool) -> None:
     """Show the affect levels, mood and recent history of a resource."""
     with open_existing_memory() as memory:
         name = resolve_resource(memory, resource)
@@ -131,24 +123,33 @@ def affect(
     return None
 
 
+@resource_argument
+@click.argument(
+    "what",
+    metavar=f"[{'|'.join(ENTRY_KINDS)}]",
+    required=False,
+    help="Kind of entry to record; without it, print the report.",
+    shell_complete=complete_choices(ENTRY_KINDS),
+)
+@click.argument("amount", required=False, help="Exact amount, such as 12.50.")
+@click.option("--currency", default="USD", help="Currency code.")
+@click.option("--skill", default="", help="Skill that was sold, bought or offered.")
+@click.option("--buyer", default="", help="Buyer of an earning.")
+@click.option("--seller", default="", help="Seller of a spending.")
+@click.option("--note", default="", help="Free text.")
+@click.option("--on", metavar="DAY", help="Day of the entry; default: now.")
+@json_option
 def economics(
-    resource: ResourceArgument,
-    what: Annotated[
-        str | None,
-        typer.Argument(
-            metavar=f"[{'|'.join(ENTRY_KINDS)}]",
-            help="Kind of entry to record; without it, print the report.",
-            autocompletion=complete_choices(ENTRY_KINDS),
-        ),
-    ] = None,
-    amount: Annotated[str | None, typer.Argument(metavar="AMOUNT", help="Exact amount, such as 12.50.")] = None,
-    currency: Annotated[str, typer.Option(help="Currency code.")] = "USD",
-    skill: Annotated[str, typer.Option(help="Skill that was sold, bought or offered.")] = "",
-    buyer: Annotated[str, typer.Option(help="Buyer of an earning.")] = "",
-    seller: Annotated[str, typer.Option(help="Seller of a spending.")] = "",
-    note: Annotated[str, typer.Option(help="Free text.")] = "",
-    on: Annotated[str | None, typer.Option(metavar="DAY", help="Day of the entry; default: now.")] = None,
-    as_json: JsonOption = False,
+    resource: str,
+    what: str | None,
+    amount: str | None,
+    currency: str,
+    skill: str,
+    buyer: str,
+    seller: str,
+    note: str,
+    on: str | None,
+    as_json: bool,
 ) -> None:
     """Show or record the income, spending and offers of a resource.
 

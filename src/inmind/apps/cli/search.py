@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
 
 from inmind.apps.cli.console import (
-    JsonOption,
-    ResourceOption,
-    SessionOption,
     check_exists,
-    complete_choices,
+    choice_option,
+    json_option,
     open_existing_memory,
     print_json,
     print_text,
     progress_bar,
+    resource_option,
+    session_option,
 )
 from inmind.core.paths import INDEX
 from inmind.core.settings import SOURCES
@@ -26,33 +26,27 @@ from inmind.search.query import Hit
 from inmind.search.render import render_hits
 
 
+@click.argument("query", help="A question, or a few words.")
+@click.option("--limit", default=10, help="Maximum number of hits.")
+@resource_option
+@session_option
+@choice_option("--kind", "kinds", choices=KINDS, multiple=True, help="Only entries of this kind.")
+@choice_option("--source", "sources", choices=SOURCES, multiple=True, help="Only from this source.")
+@click.option("--since", metavar="DAY", help="Only since this day or time.")
+@click.option("--until", metavar="DAY", help="Only until this day or time.")
+@click.option("--as-of", metavar="DAY", help="What was known on this date.")
+@json_option
 def search(
-    query: Annotated[str, typer.Argument(metavar="QUERY", help="A question, or a few words.")],
-    limit: Annotated[int, typer.Option(help="Maximum number of hits.")] = 10,
-    resource: ResourceOption = None,
-    session: SessionOption = None,
-    kinds: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--kind",
-            metavar="|".join(KINDS),
-            help="Only entries of this kind.",
-            autocompletion=complete_choices(KINDS),
-        ),
-    ] = None,
-    sources: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--source",
-            metavar="|".join(SOURCES),
-            help="Only from this source.",
-            autocompletion=complete_choices(SOURCES),
-        ),
-    ] = None,
-    since: Annotated[str | None, typer.Option(metavar="DAY", help="Only since this day or time.")] = None,
-    until: Annotated[str | None, typer.Option(metavar="DAY", help="Only until this day or time.")] = None,
-    as_of: Annotated[str | None, typer.Option(metavar="DAY", help="What was known on this date.")] = None,
-    as_json: JsonOption = False,
+    query: str,
+    limit: int,
+    resource: str | None,
+    session: str | None,
+    kinds: tuple[str, ...],
+    sources: tuple[str, ...],
+    since: str | None,
+    until: str | None,
+    as_of: str | None,
+    as_json: bool,
 ) -> None:
     """Search everything that was said, noted or seen."""
     with open_existing_memory() as memory:
@@ -62,8 +56,8 @@ def search(
             hits = scope.search(
                 query,
                 limit=limit,
-                kinds=kinds,
-                sources=sources,
+                kinds=kinds or None,
+                sources=sources or None,
                 since=since,
                 until=until,
                 session=session,

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
 
 from inmind.apps.cli.console import (
-    JsonOption,
-    ResourceOption,
     check_exists,
     collapse_whitespace,
+    json_option,
     one_line_console,
     open_existing_memory,
     plain_table,
     print_json,
     print_text,
+    resource_option,
 )
 from inmind.core.text import printable
 
 
-def sessions(
-    here: Annotated[bool, typer.Option("--here", help="Only sessions started in the current folder.")] = False,
-    resource: ResourceOption = None,
-    limit: Annotated[int | None, typer.Option(metavar="N", help="Maximum number of sessions.")] = None,
-    as_json: JsonOption = False,
-) -> None:
+@click.option("--here", is_flag=True, help="Only sessions started in the current folder.")
+@resource_option
+@click.option("--limit", type=int, metavar="N", help="Maximum number of sessions.")
+@json_option
+def sessions(here: bool, resource: str | None, limit: int | None, as_json: bool) -> None:
     """List the sessions, most recently used first."""
     with open_existing_memory() as memory:
         from rich.table import Column

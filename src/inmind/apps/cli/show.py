@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from typing import Annotated
 
-import typer
+import click
 
 from inmind.apps.cli.compact import compaction_json, format_items, print_compaction
 from inmind.apps.cli.console import (
-    JsonOption,
-    ResourceOption,
-    SessionArgument,
-    SessionOption,
     check_exists,
     collapse_whitespace,
     console,
     get_session,
+    json_option,
     one_line_console,
     open_existing_memory,
     open_existing_session,
     print_json,
     print_text,
+    resource_option,
+    session_argument,
+    session_option,
 )
 from inmind.apps.cli.edit import complete_paths
 from inmind.apps.cli.note import last_used_session
@@ -45,21 +44,11 @@ from inmind.prompt.report import PromptPreview
 from inmind.session.session import Session
 from inmind.session.tools.registry import is_memory_tool
 
-show = typer.Typer(
-    help="Show the state of a session or a resource.",
-    add_completion=False,
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
-show.command("state")(show_state)
 
-
-@show.command("prompt")
-def show_prompt(
-    session: SessionArgument,
-    call: Annotated[int | None, typer.Option(metavar="N", help="Show the prompt of this past call instead.")] = None,
-    as_json: JsonOption = False,
-) -> None:
+@session_argument
+@click.option("--call", type=int, metavar="N", help="Show the prompt of this past call instead.")
+@json_option
+def show_prompt(session: str, call: int | None = None, as_json: bool = False) -> None:
     """Show the next prompt by layer, with tokens and reasons. --json prints the request.
 
     Nothing is stored, and no model is called.
@@ -92,8 +81,9 @@ def _next_prompt(memory: Memory, session: Session) -> PromptPreview:
     return reopened.preview(format=last.format)
 
 
-@show.command("entities")
-def show_entities(session: SessionArgument, as_json: JsonOption = False) -> None:
+@session_argument
+@json_option
+def show_entities(session: str, as_json: bool = False) -> None:
     """Show the entities in the window, as the model reads them. --json prints all."""
     with open_existing_session(session) as opened:
         if as_json:
@@ -108,8 +98,9 @@ def show_entities(session: SessionArgument, as_json: JsonOption = False) -> None
     return None
 
 
-@show.command("scratchpad")
-def show_scratchpad(session: SessionArgument, as_json: JsonOption = False) -> None:
+@session_argument
+@json_option
+def show_scratchpad(session: str, as_json: bool = False) -> None:
     """Show the scratchpads of the session and its resource, as the model reads them."""
     with open_existing_session(session) as opened:
         scratchpads = {
@@ -132,8 +123,9 @@ def show_scratchpad(session: SessionArgument, as_json: JsonOption = False) -> No
     return None
 
 
-@show.command("overview")
-def show_overview(session: SessionArgument, as_json: JsonOption = False) -> None:
+@session_argument
+@json_option
+def show_overview(session: str, as_json: bool = False) -> None:
     """Show overview.md. Prompts leave out the comments of its template."""
     with open_existing_session(session) as opened:
         text = opened.overview
@@ -143,13 +135,11 @@ def show_overview(session: SessionArgument, as_json: JsonOption = False) -> None
     return None
 
 
-@show.command("page")
-def show_page(
-    path: Annotated[str, typer.Argument(metavar="PATH", help="As for `inmind edit`.", autocompletion=complete_paths)],
-    session: SessionOption = None,
-    resource: ResourceOption = None,
-    as_json: JsonOption = False,
-) -> None:
+@click.argument("path", help="As for `inmind edit`.", shell_complete=complete_paths)
+@session_option
+@resource_option
+@json_option
+def show_page(path: str, session: str | None, resource: str | None, as_json: bool) -> None:
     """Show a page of a session or resource, or config.toml, verbatim."""
     with open_existing_memory(Settings() if path in SETTINGS_PATHS else None, embedder=None) as memory:
         check_exists(memory, session=session, resource=resource)
@@ -163,8 +153,9 @@ def show_page(
     return None
 
 
-@show.command("retained")
-def show_retained(session: SessionArgument, as_json: JsonOption = False) -> None:
+@session_argument
+@json_option
+def show_retained(session: str, as_json: bool = False) -> None:
     """Show the items that every compaction must keep, and where each one is now."""
     with open_existing_session(session) as opened:
         unsent = items_in_memory(opened.state.history, request=None)
@@ -179,12 +170,10 @@ def show_retained(session: SessionArgument, as_json: JsonOption = False) -> None
     return None
 
 
-@show.command("journal")
-def show_journal(
-    session: SessionArgument,
-    after: Annotated[int, typer.Option(help="Only events after this number.")] = 0,
-    as_json: JsonOption = False,
-) -> None:
+@session_argument
+@click.option("--after", default=0, help="Only events after this number.")
+@json_option
+def show_journal(session: str, after: int, as_json: bool) -> None:
     """List all events, one per line.
 
     Lines are cut to the width; --json prints all of each event.
@@ -212,3 +201,15 @@ def show_journal(
             line = f"{head} {encode_payload(event.payload)}"
             screen.print(printable(line), markup=False, overflow="ellipsis", no_wrap=True)
     return None
+
+
+show = {
+    "state": show_state,
+    "prompt": show_prompt,
+    "entities": show_entities,
+    "scratchpad": show_scratchpad,
+    "overview": show_overview,
+    "page": show_page,
+    "retained": show_retained,
+    "journal": show_journal,
+}

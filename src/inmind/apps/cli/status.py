@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from inmind.apps.cli.console import (
-    JsonOption,
+    json_option,
     open_existing_memory,
     print_json,
     print_lines,
@@ -22,7 +22,8 @@ from inmind.memory.memory import upkeep_runner_of
 from inmind.store.protocol import QueueStatus
 
 
-def status(as_json: JsonOption = False) -> None:
+@json_option
+def status(as_json: bool) -> None:
     """Show running and waiting background work. Changes nothing."""
     with open_existing_memory(NO_START_DELAY) as memory:
         upkeep, jobs = upkeep_runner_of(memory), None

@@ -10,13 +10,12 @@ import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
 from urllib.parse import urlsplit
 
-import typer
+import click
 
 from inmind.apps.cli.console import (
-    JsonOption,
+    json_option,
     one_line_console,
     plain_table,
     print_json,
@@ -33,26 +32,18 @@ from inmind.core.text import count_noun, printable
 from inmind.errors import InvalidInput, StoreError
 from inmind.store.tenants import Inventory, Tenants
 
-tenant = typer.Typer(
-    help="Manage isolated tenants in one database or one folder.",
-    add_completion=False,
-    no_args_is_help=True,
-    rich_markup_mode=None,
+name_argument = click.argument("name", help="Tenant, as listed by `inmind tenant list`.")
+password_option = click.option(
+    "--password-stdin",
+    is_flag=True,
+    help="Read the password from the first line of stdin; default: generate one.",
 )
 
-TenantName = Annotated[str, typer.Argument(metavar="NAME", help="Tenant, as listed by `inmind tenant list`.")]
-PasswordStdin = Annotated[
-    bool,
-    typer.Option("--password-stdin", help="Read the password from the first line of stdin; default: generate one."),
-]
 
-
-@tenant.command("create")
-def create_(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the new tenant.")],
-    password_stdin: PasswordStdin = False,
-    as_json: JsonOption = False,
-) -> None:
+@click.argument("name", help="Name of the new tenant.")
+@password_option
+@json_option
+def create_(name: str, password_stdin: bool, as_json: bool) -> None:
     """Create a tenant: a role and a schema, or a home.
 
     Prints its address, with the password, once.
@@ -73,8 +64,8 @@ def create_(
         _warn_if_incomplete(name, tenants)
 
 
-@tenant.command("list")
-def list_(as_json: JsonOption = False) -> None:
+@json_option
+def list_(as_json: bool) -> None:
     """List the tenants. Their memories are not opened."""
     with _open_tenants() as tenants:
         listed = tenants.list_all()
@@ -91,31 +82,25 @@ def list_(as_json: JsonOption = False) -> None:
     return one_line_console().print(table)
 
 
-@tenant.command("export")
-def export(
-    name: TenantName,
-    file: Annotated[str, typer.Argument(metavar="FILE", help="Target file; - is stdout.")],
-    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
-    as_json: JsonOption = False,
-) -> None:
+@name_argument
+@click.argument("file", help="Target file; - is stdout.")
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
+@json_option
+def export(name: str, file: str, force: bool, as_json: bool) -> None:
     """Export a tenant into one file, like `inmind export`. The tenant may be in use."""
     from inmind.apps.cli.export_import import export as export_memory
 
     with _open_tenants() as tenants, tenants.open_as_operator(name) as place:
         select_place(place if isinstance(place, Path) else None, place if isinstance(place, str) else None)
-        export_memory(file, force=force, as_json=as_json)
+        export_memory(file, None, force, as_json)
 
 
-@tenant.command("move")
-def move_(
-    name: TenantName,
-    to: Annotated[
-        str, typer.Option("--to", metavar="URL|DIR", help="Target: an operator's URL, or a folder of homes.")
-    ],
-    keep: Annotated[bool, typer.Option("--keep", help="Copy only: erase nothing at the source.")] = False,
-    password_stdin: PasswordStdin = False,
-    as_json: JsonOption = False,
-) -> None:
+@name_argument
+@click.option("--to", required=True, metavar="URL|DIR", help="Target: an operator's URL, or a folder of homes.")
+@click.option("--keep", is_flag=True, help="Copy only: erase nothing at the source.")
+@password_option
+@json_option
+def move_(name: str, to: str, keep: bool, password_stdin: bool, as_json: bool) -> None:
     """Move a tenant to another database or folder.
 
     The tenant is copied and verified, gets access there, and is then erased here. Prints the new address before
@@ -150,12 +135,10 @@ def move_(
         )
 
 
-@tenant.command("erase")
-def erase(
-    name: TenantName,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
-    as_json: JsonOption = False,
-) -> None:
+@name_argument
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@json_option
+def erase(name: str, yes: bool, as_json: bool) -> None:
     """Erase a tenant permanently: its schema and role, or its home.
 
     Other tenants are not touched.
@@ -170,6 +153,9 @@ def erase(
         streams = len(inventory.versions)
         return print_json({"tenant": name, "streams": streams, "events": inventory.events, "keys": inventory.keys})
     return print_text(f"Erased tenant {name!r}: {_inventory_text(inventory)}.")
+
+
+tenant = {"create": create_, "list": list_, "export": export, "move": move_, "erase": erase}
 
 
 @contextmanager

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict
 
-from inmind.apps.cli.console import JsonOption, SessionArgument, open_existing_session, print_json, print_text
+from inmind.apps.cli.console import json_option, open_existing_session, print_json, print_text, session_argument
 from inmind.core.frozen import frozen
 from inmind.core.text import count_noun
 from inmind.history.compaction.build import CompactionUndoReport
 from inmind.session.state import SessionState
 
 
-def undo(session: SessionArgument, as_json: JsonOption = False) -> None:
+@session_argument
+@json_option
+def undo(session: str, as_json: bool) -> None:
     """Undo the last change of a session.
 
     That may be a compaction; the change stays in the journal.

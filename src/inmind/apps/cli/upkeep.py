@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
 
-from inmind.apps.cli.console import JsonOption, open_existing_memory, print_json, print_lines, print_text, progress_bar
+from inmind.apps.cli.console import json_option, open_existing_memory, print_json, print_lines, print_text, progress_bar
 from inmind.apps.cli.dreams import describe_dream, dream_summary_json
 from inmind.core.text import count_noun
 from inmind.jobs.upkeep import Upkeep
@@ -17,10 +17,9 @@ NO_START_DELAY = {"dream.first_minutes": 0}
 """Setting without the start delay: a process that runs one round must not wait five minutes."""
 
 
-def upkeep(
-    seconds: Annotated[float, typer.Option(help="Maximum run time, approximately.")] = 60.0,
-    as_json: JsonOption = False,
-) -> None:
+@click.option("--seconds", default=60.0, help="Maximum run time, approximately.")
+@json_option
+def upkeep(seconds: float, as_json: bool) -> None:
     """Run the upkeep that is due once: consolidation, dreams, embeddings. For all resources."""
     with open_existing_memory(NO_START_DELAY) as memory:
         with progress_bar("upkeep"):

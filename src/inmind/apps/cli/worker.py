@@ -11,9 +11,9 @@ import time
 from collections.abc import Iterable
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import NoReturn
 
-import typer
+import click
 
 from inmind.apps.cli import EXIT_SIGTERM
 from inmind.apps.cli.console import open_existing_memory, print_lines, print_text, selected_place
@@ -35,12 +35,11 @@ SHUTDOWN_SECONDS = 8.0
 """Time a worker has to stop after a signal; unfinished jobs are taken over by other workers."""
 
 
-def worker(
-    every: Annotated[float, typer.Option(help="Seconds between two scans for due work.")] = 60.0,
-    jobs: Annotated[int, typer.Option(help="Number of concurrent jobs, on a database.")] = 1,
-    once: Annotated[bool, typer.Option("--once", help="Do what is due and exit.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON per result.")] = False,
-) -> None:
+@click.option("--every", default=60.0, help="Seconds between two scans for due work.")
+@click.option("--jobs", default=1, help="Number of concurrent jobs, on a database.")
+@click.option("--once", is_flag=True, help="Do what is due and exit.")
+@click.option("--json", "as_json", is_flag=True, help="Print one line of JSON per result.")
+def worker(every: float, jobs: int, once: bool, as_json: bool) -> None:
     """Run upkeep continuously until Ctrl-C or SIGTERM. Any number of workers can run at once."""
     if not 0 < every <= MAX_UPKEEP_INTERVAL_SECONDS:
         raise InvalidInput(

@@ -8,11 +8,12 @@ import tempfile
 from pathlib import Path
 from shlex import quote
 from sysconfig import get_path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
+from click.exceptions import Exit
 
-from inmind.apps.cli.console import JsonOption, console, print_json, refuse_place
+from inmind.apps.cli.console import console, json_option, print_json, refuse_place
 from inmind.apps.cli.exit_codes import FAILED, print_error
 from inmind.core.frozen import frozen
 from inmind.memory.memory import Memory
@@ -26,10 +27,9 @@ MAX_WIDTH = 100
 """Maximum width of the output in columns."""
 
 
-def demo(
-    verbose: Annotated[bool, typer.Option("--verbose", help="Print the prompts in full, with reasons.")] = False,
-    as_json: JsonOption = False,
-) -> None:
+@click.option("--verbose", is_flag=True, help="Print the prompts in full, with reasons.")
+@json_option
+def demo(verbose: bool = False, as_json: bool = False) -> None:
     """Run a one-minute demonstration.
 
     It has five acts: references, a full window, a dream, a crash, the price. The replies of the model are scripted;
@@ -45,7 +45,7 @@ def demo(
         print_json({name: {**act.facts, "promises": dict(act.promises)} for name, act in results.items()})
     if broken := [f"{name}: {promise}" for name, act in results.items() for promise in act.broken]:
         print_error("FAILED", f"checks of the demo failed ({'; '.join(broken)})")
-        raise typer.Exit(FAILED)
+        raise Exit(FAILED)
     _print_next_steps(screen)
 
 

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
 from inmind.core.text import printable
 from inmind.errors import InvalidInput
@@ -32,22 +32,30 @@ SHUTDOWN_SECONDS = 4.0
 """The process exits after this time even if a client does not read or a dream runs; acknowledged data is stored."""
 
 
+@click.option("--http", is_flag=True, help="Serve over HTTP, for any number of clients.")
+@click.option("--host", default=HOST, help="With --http: address to listen on.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=PORT,
+    help="With --http: port; 0 takes any free one.",
+)
+@click.option("--session", help="Session of calls that name none; or $INMIND_SESSION.")
+@click.option("--resource", help="Resource of all sessions; or $INMIND_RESOURCE.")
+@click.option("--cwd", type=Path, metavar="DIR", help="Project folder; default: as the client reports, or this folder.")
+@click.option("--all-resources", is_flag=True, help="Give every client access to the memory of all projects.")
+@click.option("--public-url", metavar="URL", help="With --http: the URL that clients use, if behind a TLS proxy.")
+@click.option("--no-dreams", is_flag=True, help="Leave upkeep and dreams to `inmind worker`.")
 def mcp(
-    http: Annotated[bool, typer.Option("--http", help="Serve over HTTP, for any number of clients.")] = False,
-    host: Annotated[str, typer.Option(help="With --http: address to listen on.")] = HOST,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="With --http: port; 0 takes any free one.")] = PORT,
-    session: Annotated[str | None, typer.Option(help="Session of calls that name none; or $INMIND_SESSION.")] = None,
-    resource: Annotated[str | None, typer.Option(help="Resource of all sessions; or $INMIND_RESOURCE.")] = None,
-    cwd: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Project folder; default: as the client reports, or this folder.")
-    ] = None,
-    all_resources: Annotated[
-        bool, typer.Option("--all-resources", help="Give every client access to the memory of all projects.")
-    ] = False,
-    public_url: Annotated[
-        str | None, typer.Option(metavar="URL", help="With --http: the URL that clients use, if behind a TLS proxy.")
-    ] = None,
-    no_dreams: Annotated[bool, typer.Option("--no-dreams", help="Leave upkeep and dreams to `inmind worker`.")] = False,
+    http: bool,
+    host: str,
+    port: int,
+    session: str | None,
+    resource: str | None,
+    cwd: Path | None,
+    all_resources: bool,
+    public_url: str | None,
+    no_dreams: bool,
 ) -> None:
     """Run an MCP server that gives an agent working memory.
 
