@@ -1,13 +1,21 @@
-"""Prepare the next prompt: record the host's input, recall, plan, render, and commit."""
+"""Prepare the next prompt, in five steps.
+
+1. ingest: match the host's messages and tools with the conversation, as events.
+2. derive: add the events that follow from them: entities, overview lines, affect.
+3. fit: ask the layers, share the budget and plan the prompt; or plan the compaction that has to come first.
+4. render: write the request of the provider and the report.
+5. commit: append everything at once; after a compaction, decide again.
+
+Steps 1 to 4 decide on values and change nothing, so a conflict with another writer just repeats them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from inmind.core.events.base import Draft, Origin
 from inmind.core.events.prompt import AnchorMoved, PromptPrepared
@@ -29,7 +37,7 @@ from inmind.prompt.state import PromptState
 from inmind.session.compaction import Compactor
 from inmind.session.compaction_trigger import PlannedCompaction
 from inmind.session.context import SessionContext
-from inmind.session.derive import DerivedEvents, EventDeriver
+from inmind.session.derive import EventDeriver
 from inmind.session.layer_calls import LayerCalls
 from inmind.session.prompt_history import PromptHistory
 from inmind.session.state import SessionState
@@ -39,20 +47,20 @@ from inmind.store.protocol import Key
 from inmind.store.stream import CommitResult, Decision
 
 
-class _CompactionDue(Exception):
-    """The conversation has to be compacted before this prompt can be committed."""
-
-    def __init__(self, planned: PlannedCompaction) -> None:
-        super().__init__(planned.request.reason)
-        self.planned = planned
-
-
 class _LastPrompt(NamedTuple):
     """The last prompt that this process has prepared."""
 
     call: int = 0
     seq: int = 0
     view: View | None = None
+
+
+class _FittedPrompt(NamedTuple):
+    """A prompt that fits the window."""
+
+    view: View
+    layer_texts: Sequence[tuple[Layer, LayerText]]
+    plan: PromptPlan
 
 
 class PromptPreparer:
@@ -78,11 +86,26 @@ class PromptPreparer:
     def prepare(
         self, inputs: PrepareInput, fmt: Format, notices: tuple[str, ...], key: Key | None
     ) -> CommitResult[Prompt]:
-        """Commit the next prompt.
+        """Commit the next prompt. `result` is None if a call with the same key has committed it before.
 
-        `result` is None if a call with the same key has committed it before.
+        A compaction that is due is a commit of its own, after the host's input, so that undoing it undoes nothing else.
         """
-        done = self._commit(inputs, fmt, notices, key)
+        compactions, compacted = 0, False
+        while True:
+            decide = partial(self._decide, inputs=inputs, fmt=fmt, notices=notices, compacted=compacted)
+            try:
+                done = self._stream.commit(decide, key=key, companion=self._resource)
+            except ContextOverflow:
+                if not compacted or compactions == MAX_COMPACTIONS_PER_PROMPT:
+                    raise
+                compacted = False  # another writer has added messages: compact those too
+                continue
+            if not isinstance(done.result, PlannedCompaction):
+                break
+            compaction = self._compactor.run_planned(done.result)
+            compactions += 1
+            notices += compaction.notices
+            compacted = compaction.done or compactions == MAX_COMPACTIONS_PER_PROMPT
         if done.result is None:
             return CommitResult(done.appended, None, done.events)
         prompt, view = done.result
@@ -96,15 +119,14 @@ class PromptPreparer:
 
     def preview(self, state: SessionState, now: datetime, *, inputs: PrepareInput, fmt: Format) -> PromptPreview:
         """Compute the next prompt without committing anything."""
-        decide = partial(self._decide_prompt, inputs=inputs, fmt=fmt, notices=())
-        try:
-            decision = decide(state, now, compacted=False)
-        except _CompactionDue as compaction_due:
-            compaction = compaction_due.planned
-            state = self._stream.preview(state, state.seq, self._intake(state, now, inputs, fmt).session_events, now)
-            state = self._stream.preview(state, state.seq, self._compactor.planned_drafts(state, compaction), now)
+        decide = partial(self._decide, inputs=inputs, fmt=fmt, notices=())
+        decision = decide(state, now, compacted=False)
+        if isinstance(decision.result, PlannedCompaction):
+            state = self._stream.preview(state, state.seq, decision.drafts, now)
+            compaction = self._compactor.planned_drafts(state, decision.result)
+            state = self._stream.preview(state, state.seq, compaction, now)
             decision = decide(state, now, compacted=True)
-        prompt, _ = decision.result
+        prompt, _ = cast(tuple[Prompt, View], decision.result)  # no second compaction is planned
         (prepared,) = (draft.payload for draft in decision.drafts if isinstance(draft.payload, PromptPrepared))
         state = self._stream.preview(state, state.seq, decision.drafts[:-1], now)
         why = explain_prompt(state.prompt, state.history.sent, prepared, counter=self._meter.count)
@@ -144,45 +166,7 @@ class PromptPreparer:
             self._layer_calls.fully_shown_documents(replace(state, shown_in_prompt={}), planned, layer_texts) or (),
         )
 
-    def _commit(
-        self, inputs: PrepareInput, fmt: Format, notices: tuple[str, ...], key: Key | None
-    ) -> CommitResult[tuple[Prompt, View]]:
-        """Commit the next prompt. A compaction that is due first is a commit on its own.
-
-        The host's input is then committed before the compaction, so that undoing the compaction undoes nothing else.
-        """
-        decide = partial(self._decide_prompt, inputs=inputs, fmt=fmt)
-        commit = partial(self._stream.commit, key=key, companion=self._resource)
-        for _ in range(MAX_COMPACTIONS_PER_PROMPT):
-            try:
-                return commit(partial(decide, notices=notices, compacted=False))
-            except _CompactionDue as compaction_due:
-                self._stream.commit(partial(self._decide_intake, inputs=inputs, fmt=fmt), companion=self._resource)
-                compaction = self._compactor.run_planned(compaction_due.planned)
-                notices += compaction.notices
-                if compaction.done:
-                    with suppress(ContextOverflow):  # another writer has added messages: try again
-                        return commit(partial(decide, notices=notices, compacted=True))
-        return commit(partial(decide, notices=notices, compacted=True))
-
-    def _decide_intake(
-        self, state: SessionState, now: datetime, *, inputs: PrepareInput, fmt: Format
-    ) -> Decision[SessionState, None]:
-        intake = self._intake(state, now, inputs, fmt)
-        return Decision(intake.session_events, None, companion=intake.resource_events)
-
-    def _intake(self, state: SessionState, now: datetime, inputs: PrepareInput, fmt: Format) -> DerivedEvents:
-        """Events for the host's input, and the events derived from them."""
-        inputs = continue_thread(inputs, state.conversation, fmt)
-        layer_tools = self._layer_calls.tools(fmt)
-        memory_tools = tool_schemas(self._config.layers, fmt.name) if self._config.memory_tools else []
-        drafts = ingest_events(state.prompt, state.history, inputs, [*layer_tools, *memory_tools], fmt)
-        drafts += self._compactor.undone_by_edits(state, drafts, now)
-        drafts += self._compactor.by_provider(state, drafts, now, fmt.name, held_count=inputs.held_count)
-        derived_events, resource_events = self._deriver.derive(state, now, drafts)
-        return DerivedEvents([*drafts, *derived_events], resource_events)
-
-    def _decide_prompt(
+    def _decide(
         self,
         state: SessionState,
         now: datetime,
@@ -191,50 +175,39 @@ class PromptPreparer:
         fmt: Format,
         notices: tuple[str, ...],
         compacted: bool,
-    ) -> Decision[SessionState, tuple[Prompt, View]]:
-        """Decide the next prompt on a given state.
+    ) -> Decision[SessionState, tuple[Prompt, View] | PlannedCompaction]:
+        """Decide the next prompt on a given state, or the compaction that has to come first.
 
-        Raises _CompactionDue, unless `compacted` says that it was tried.
+        With a compaction, only the host's input is committed. `compacted`: it was tried, and no other is planned.
         """
-        drafts, resource_events = self._intake(state, now, inputs, fmt)
+        inputs = continue_thread(inputs, state.conversation, fmt)
+        ingested = self._ingest(state, now, inputs, fmt)
+        derived_events, resource_events = self._deriver.derive(state, now, ingested)
+        drafts = [*ingested, *derived_events]
         state = self._stream.preview(state, state.seq, drafts, now)
+        fitted = self._fit(state, now, inputs, fmt, compacted=compacted)
+        if isinstance(fitted, PlannedCompaction):
+            return Decision(drafts, fitted, next_state=state, companion=resource_events, consumes_key=False)
+        state = self._stream.preview(state, state.seq, fitted.plan.drafts, now)
+        return self._render(
+            state, now, fitted, inputs, fmt, notices, drafts=[*drafts, *fitted.plan.drafts], companion=resource_events
+        )
+
+    def _ingest(self, state: SessionState, now: datetime, inputs: PrepareInput, fmt: Format) -> list[Draft]:
+        """Events for the host's messages and tools, and for compactions that they undo or that the provider made."""
+        layer_tools = self._layer_calls.tools(fmt)
+        memory_tools = tool_schemas(self._config.layers, fmt.name) if self._config.memory_tools else []
+        drafts = ingest_events(state.prompt, state.history, inputs, [*layer_tools, *memory_tools], fmt)
+        drafts += self._compactor.undone_by_edits(state, drafts, now)
+        drafts += self._compactor.by_provider(state, drafts, now, fmt.name, held_count=inputs.held_count)
+        return drafts
+
+    def _fit(
+        self, state: SessionState, now: datetime, inputs: PrepareInput, fmt: Format, *, compacted: bool
+    ) -> _FittedPrompt | PlannedCompaction:
+        """Ask the layers and plan the prompt, or the compaction that is due."""
         view = self._view.build(state.history.sent, fmt.name, in_thread=bool(inputs.thread))
         layer_texts = self._layer_calls.recall(state, now)
-        planned = self._plan(state, view, layer_texts, now, thread=inputs.thread, compacted=compacted)
-        state = self._stream.preview(state, state.seq, planned.drafts, now)
-        wires = self._view.copy_wires(view)
-        shown_versions = self._layer_calls.fully_shown_documents(state, planned, layer_texts)
-        prepared = replace(
-            planned.prepared,
-            cache_marks=cache_marks(inputs, state.conversation, view),
-            shown_versions=shown_versions,
-            memory_index=memory_index(state.history, view),
-            thread=inputs.thread,
-        )
-        rendered = render(state.prompt, state.history.sent, prepared, view, wires, self._copies)
-        draft = Draft(payload=replace(prepared, digest=rendered.digest), origin=Origin.OPERATOR)
-        next_state = self._stream.preview(state, state.seq, [draft], now)
-        call = next_state.prompt.calls
-        automatic = self._compactor.automatic_since(state.history, since=self._previous_prompt_seq(state))
-        notices += tuple(describe_left_out(event.left_out) for event in automatic if event.left_out)
-        compactions = tuple(self._compactor.report_for(event, state.history) for event in automatic)
-        report = build_report(call, state.prompt, planned, view, notices, compactions)
-        prompt = Prompt(call=call, format=fmt.name, request=rendered.request, report=report, memory=rendered.memory)
-        return Decision(
-            [*drafts, *planned.drafts, draft], (prompt, view), next_state=next_state, companion=resource_events
-        )
-
-    def _plan(
-        self,
-        state: SessionState,
-        view: View,
-        layer_texts: Sequence[tuple[Layer, LayerText]],
-        now: datetime,
-        *,
-        thread: str,
-        compacted: bool,
-    ) -> PromptPlan:
-        """Plan the prompt, or raise _CompactionDue."""
         plan_input = PlanInput(
             state=state.prompt,
             conversation=state.history.sent,
@@ -244,24 +217,53 @@ class PromptPreparer:
             limits=self._limits,
             meter=self._meter,
             turn_messages=partial(self._compactor.messages, state.history),
-            in_thread=bool(thread),
+            in_thread=bool(inputs.thread),
             held_tokens=held_tokens(state.history),
-            in_other_thread=bool(thread) and not _continues_last_prompt(state, thread),
+            in_other_thread=bool(inputs.thread) and not _continues_last_prompt(state, inputs.thread),
             now=now,
         )
         try:
-            planned = plan_prompt(plan_input)
+            plan = plan_prompt(plan_input)
         except ContextOverflow:
-            if not compacted:
-                self._check_compaction_due(state, plan_input, None)
-            raise
-        if not compacted:
-            self._check_compaction_due(state, plan_input, planned)
-        return planned
+            if compacted or (due := self._compactor.planned(state, measure_pressure(plan_input, None))) is None:
+                raise
+            return due
+        if not compacted and (due := self._compactor.planned(state, measure_pressure(plan_input, plan))) is not None:
+            return due
+        return _FittedPrompt(view, layer_texts, plan)
 
-    def _check_compaction_due(self, state: SessionState, plan_input: PlanInput, planned: PromptPlan | None) -> None:
-        if (compaction := self._compactor.planned(state, measure_pressure(plan_input, planned))) is not None:
-            raise _CompactionDue(compaction)
+    def _render(
+        self,
+        state: SessionState,
+        now: datetime,
+        fitted: _FittedPrompt,
+        inputs: PrepareInput,
+        fmt: Format,
+        notices: tuple[str, ...],
+        *,
+        drafts: Sequence[Draft],
+        companion: Sequence[Draft],
+    ) -> Decision[SessionState, tuple[Prompt, View] | PlannedCompaction]:
+        """Write the request and its report; `drafts` are the events so far."""
+        view, layer_texts, plan = fitted
+        prepared = replace(
+            plan.prepared,
+            cache_marks=cache_marks(inputs, state.conversation, view),
+            shown_versions=self._layer_calls.fully_shown_documents(state, plan, layer_texts),
+            memory_index=memory_index(state.history, view),
+            thread=inputs.thread,
+        )
+        wires = self._view.copy_wires(view)
+        rendered = render(state.prompt, state.history.sent, prepared, view, wires, self._copies)
+        draft = Draft(payload=replace(prepared, digest=rendered.digest), origin=Origin.OPERATOR)
+        next_state = self._stream.preview(state, state.seq, [draft], now)
+        call = next_state.prompt.calls
+        automatic = self._compactor.automatic_since(state.history, since=self._previous_prompt_seq(state))
+        notices += tuple(describe_left_out(event.left_out) for event in automatic if event.left_out)
+        compactions = tuple(self._compactor.report_for(event, state.history) for event in automatic)
+        report = build_report(call, state.prompt, plan, view, notices, compactions)
+        prompt = Prompt(call=call, format=fmt.name, request=rendered.request, report=report, memory=rendered.memory)
+        return Decision([*drafts, draft], (prompt, view), next_state=next_state, companion=companion)
 
     def _shared_prefix(self, state: SessionState, view: View) -> int:
         """Number of leading messages that the previous prompt had too.
