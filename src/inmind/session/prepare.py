@@ -86,9 +86,9 @@ class PromptPreparer:
     def prepare(
         self, inputs: PrepareInput, fmt: Format, notices: tuple[str, ...], key: Key | None
     ) -> CommitResult[Prompt]:
-        """Commit the next prompt. `result` is None if a call with the same key has committed it before.
+        """Commit the next prompt.
 
-        A compaction that is due is a commit of its own, after the host's input, so that undoing it undoes nothing else.
+        `result` is None if a call with the same key has committed it before. A compaction that is due is a commit of its own, after the host's input, so that undoing it undoes nothing else.
         """
         compactions, compacted = 0, False
         while True:
@@ -194,7 +194,7 @@ class PromptPreparer:
         )
 
     def _ingest(self, state: SessionState, now: datetime, inputs: PrepareInput, fmt: Format) -> list[Draft]:
-        """Events for the host's messages and tools, and for compactions that they undo or that the provider made."""
+        """Events for the host's messages and tools, and for compactions undone by them or made by the provider."""
         layer_tools = self._layer_calls.tools(fmt)
         memory_tools = tool_schemas(self._config.layers, fmt.name) if self._config.memory_tools else []
         drafts = ingest_events(state.prompt, state.history, inputs, [*layer_tools, *memory_tools], fmt)
