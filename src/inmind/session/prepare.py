@@ -194,7 +194,7 @@ class PromptPreparer:
         )
 
     def _ingest(self, state: SessionState, now: datetime, inputs: PrepareInput, fmt: Format) -> list[Draft]:
-        """Events for the host's messages and tools, and for compactions undone by them or made by the provider."""
+        """Events for the host's messages and tools, and for compactions that they undo or contain."""
         layer_tools = self._layer_calls.tools(fmt)
         memory_tools = tool_schemas(self._config.layers, fmt.name) if self._config.memory_tools else []
         drafts = ingest_events(state.prompt, state.history, inputs, [*layer_tools, *memory_tools], fmt)
