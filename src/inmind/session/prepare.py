@@ -88,7 +88,8 @@ class PromptPreparer:
     ) -> CommitResult[Prompt]:
         """Commit the next prompt.
 
-        `result` is None if a call with the same key has committed it before. A compaction that is due is a commit of its own, after the host's input, so that undoing it undoes nothing else.
+        `result` is None if a call with the same key has committed it before. A compaction that is due is a commit of
+        its own, after the host's input, so that undoing it undoes nothing else.
         """
         compactions, compacted = 0, False
         while True:
