@@ -86,7 +86,7 @@ PAGES: Mapping[str, Page] = {
     ),
     "errors": Page("Error classes", "Every error with its code.", ("InmindError",), "inmind.errors"),
     "settings": Page("Settings", "The settings of a home or a database.", (), "inmind.core.settings"),
-    "testing": Page("Testing", "For the tests of hosts.", (), "inmind.store.in_memory"),
+    "testing": Page("Testing", "For the tests of hosts.", (), "inmind.testing"),
 }
 
 

@@ -221,19 +221,23 @@ def _fields_reader(kind: Any, strict: bool) -> Reader:
     def read_fields(stored: Any) -> Any:
         if not isinstance(stored, Mapping):
             raise _type_mismatch(stored, kind.__name__)
-        return kind(**_read_members(cast(Mapping[str, Any], stored), fields, _unchanged))
+        return kind(**_read_members(cast(Mapping[str, Any], stored), fields, None))
 
     return read_fields
 
 
-def _read_members(stored: Mapping[str, Any], fields: Mapping[str, tuple[str, Reader]], other: Reader) -> dict[str, Any]:
+def _read_members(
+    stored: Mapping[str, Any], fields: Mapping[str, tuple[str, Reader]], other: Reader | None
+) -> dict[str, Any]:
     """The members of an object, by the names of `fields`.
 
-    Members that it does not list are read by `other`.
+    Members that it does not list are read by `other`. Without it they are a TypeError.
     """
     values: dict[str, Any] = {}
     for key, value in stored.items():
         name, read = fields.get(key) or (key, other)
+        if read is None:
+            raise TypeError(f"unexpected member {key!r}")
         try:
             values[name] = read(value)
         except TypeMismatch as error:

@@ -23,6 +23,7 @@ from inmind.core.events.dreams import (
     DreamResumed,
     DreamStarted,
     DreamUndone,
+    ProposedEdit,
     TradeRecorded,
 )
 from inmind.core.events.entities import EntitySighting, EntitySightings
@@ -81,7 +82,11 @@ def check_payload(payload: EventPayload) -> None:
             if not _AMOUNT.fullmatch(amount):
                 raise ValueError(f"{amount[:50]!r} is not an amount")
             _check_timestamp(on)
-        case DreamStarted() | DreamResumed() | DreamProgressed() | DreamAnswered() | DreamProposed() | DreamChecked():
+        case DreamProposed(lease_until=until, edits=edits):
+            parse_timestamp(until)
+            for edit in edits:
+                _check_edit(edit)
+        case DreamStarted() | DreamResumed() | DreamProgressed() | DreamAnswered() | DreamChecked():
             parse_timestamp(payload.lease_until)
         case DreamGathered(lease_until=until, as_of=at):
             parse_timestamp(until)
@@ -121,6 +126,15 @@ def _check_stubs(stubs: Iterable[Stub]) -> None:
     for stub in stubs:
         for wire in stub.messages:
             get_format(stub.format).check(wire, field="stubs")
+
+
+def _check_edit(edit: ProposedEdit) -> None:
+    if edit.op not in ("add", "rewrite", "retire") or (edit.op == "retire" and len(edit.lines) != 1):
+        raise ValueError(f"{edit.op[:50]!r} is not an edit")
+    if edit.op != "retire":
+        Section(edit.section)
+        Trust(edit.trust)
+    validate_text(edit.topic + edit.keywords)
 
 
 def _check_dream(dream: DreamCommitted | DreamUndone) -> None:
