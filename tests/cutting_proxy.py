@@ -155,6 +155,8 @@ class _ProxiedConnection:
         self.server: socket.socket | None = None
         self.threads: list[threading.Thread] = []
         self._silent = False
+        self._without_replies = False
+        """Set before the last statement is forwarded: its reply may be faster than the end of the connection."""
         self._lost_reply: Cut | None = None
         """Set if the next reply must not arrive."""
 
@@ -181,6 +183,7 @@ class _ProxiedConnection:
             return cut.how == "silence"
         self._lost_reply = self._lost_reply or self._proxy.at("reply", statement)
         cut = self._proxy.at("after", statement)
+        self._without_replies = cut is not None
         if not self._silent:
             self.server.sendall(statement)
         if cut:
@@ -200,7 +203,7 @@ class _ProxiedConnection:
                         if message[:1] == b"Z":  # the server has committed, and is ready for the next statement
                             cut, self._lost_reply = self._lost_reply, None
                             self.end(cut.how)
-                    elif not self._silent:
+                    elif not (self._silent or self._without_replies):
                         self._client.sendall(message)
         self.end("closed")
 
