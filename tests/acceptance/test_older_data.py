@@ -1,7 +1,7 @@
-"""A home, a database and a bundle written by inmind 0.1 are read by the current code.
+"""Homes, databases and bundles written by inmind 0.1 and 0.2.0 are read by the current code.
 
-The fixtures and the results of 0.1 are in tests/fixtures/written_by_0_1. They are never regenerated: a version that
-reads them differently breaks the memories of users who upgrade.
+The fixtures and what those versions answered are in tests/fixtures/written_by_0_1 and written_by_0_2. They are never
+regenerated: a version that reads them differently breaks the memories of users who upgrade.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import json
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Generator
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -22,36 +23,69 @@ import pytest
 from inmind import Memory, Session, default_layers
 from inmind.layers import ScratchpadLayer
 
-FIXTURES = Path(__file__).parents[1] / "fixtures" / "written_by_0_1"
-NOW = datetime(2026, 5, 7, 20, tzinfo=UTC)
-"""Shortly after the last event."""
+FIXTURES = Path(__file__).parents[1] / "fixtures"
 
-RESOURCES = ("ada", "ben", "lin")
-OBJECT_PADS = ("task", "parent", "child", "viewer", "quiet")
-"""Sessions whose scratchpad is an object."""
-FULL_PROMPTS = (("shop", 6), ("billing", 1))
-"""Prompts that are compared in full, not by digest."""
-QUERIES = (
-    ("tabs or spaces", None),
-    ("quails and the boat", "ada"),
-    ("refund of Mei", "ada"),
-    ("deadline of the harbour project", "lin"),
-    ("barometer", "lin"),
-    ("靠窗的座位", "lin"),
+
+@dataclass(frozen=True)
+class Written:
+    """Data that a version wrote, and which parts of it are compared."""
+
+    version: str
+    now: datetime
+    """Shortly after the last event."""
+    resources: tuple[str, ...]
+    object_pads: tuple[str, ...]
+    """Sessions whose scratchpad is an object."""
+    full_prompts: tuple[tuple[str, int], ...]
+    """Prompts that are compared in full, not by digest."""
+    queries: tuple[tuple[str, str | None], ...]
+
+    @property
+    def folder(self) -> Path:
+        return FIXTURES / f"written_by_{self.version}"
+
+
+BY_0_1 = Written(
+    version="0_1",
+    now=datetime(2026, 5, 7, 20, tzinfo=UTC),
+    resources=("ada", "ben", "lin"),
+    object_pads=("task", "parent", "child", "viewer", "quiet"),
+    full_prompts=(("shop", 6), ("billing", 1)),
+    queries=(
+        ("tabs or spaces", None),
+        ("quails and the boat", "ada"),
+        ("refund of Mei", "ada"),
+        ("deadline of the harbour project", "lin"),
+        ("barometer", "lin"),
+        ("靠窗的座位", "lin"),
+    ),
+)
+BY_0_2 = Written(
+    version="0_2",
+    now=datetime(2026, 11, 17, 12, 20, 10, tzinfo=UTC),
+    resources=("ada", "ben"),
+    object_pads=("orders",),
+    full_prompts=(("orders", 15), ("claude", 2), ("lead", 2)),
+    queries=(
+        ("refunds by phone", None),
+        ("who supplies kettles", "ada"),
+        ("cookie lifetime", "ben"),
+        ("order W4203 status", "ada"),
+    ),
 )
 
 
 # -- contents of a memory ----------------------------------------------------------------------------------------
 
 
-def open_memory(place: Path | str) -> Memory:
-    return Memory.open(place, clock=lambda: NOW, embedder=None)
+def open_memory(place: Path | str, written: Written = BY_0_1) -> Memory:
+    return Memory.open(place, clock=lambda: written.now, embedder=None)
 
 
-def session_of(memory: Memory, id: str) -> Session:
+def session_of(memory: Memory, id: str, written: Written) -> Session:
     if id == "shared":
         return memory.session(id, layers=[ScratchpadLayer(schema={"type": "object"}, scope="resource")])
-    if id in OBJECT_PADS:
+    if id in written.object_pads:
         return memory.session(id, layers=default_layers(ScratchpadLayer(schema={"type": "object"})))
     return memory.session(id)
 
@@ -74,7 +108,7 @@ def affect_levels(memory: Memory, resource: str) -> dict[str, float]:
     return {name: round(level, 6) for name, level in memory.resource(resource).affect.levels.by_name.items()}
 
 
-def session_facts(session: Session) -> dict[str, Any]:
+def session_facts(session: Session, written: Written) -> dict[str, Any]:
     prompts = [session.prompt(call).request for call in range(1, session.usage.calls + 1)]
     return {
         "resource": session.resource,
@@ -87,7 +121,7 @@ def session_facts(session: Session) -> dict[str, Any]:
         "pages": {path: digest_of(session.read(path)) for path in session.documents()},
         "retained": [one.text for one in session.retained],
         "prompts": [digest_of(request) for request in prompts],
-        "in full": {str(call): prompts[call - 1] for id, call in FULL_PROMPTS if id == session.id},
+        "in full": {str(call): prompts[call - 1] for id, call in written.full_prompts if id == session.id},
         "usage": usage_of(session),
     }
 
@@ -108,14 +142,14 @@ def search_hits(memory: Memory, query: str, resource: str | None) -> list[list[s
     return [[hit.crystal.id, hit.text] for hit in scope.search(query)]
 
 
-def memory_facts(memory: Memory) -> dict[str, Any]:
+def memory_facts(memory: Memory, written: Written) -> dict[str, Any]:
     infos = {one.id: [one.title, one.model, one.parent] for one in memory.sessions()}
     facts = {
         "listed": dict(sorted(infos.items())),
-        "sessions": {id: session_facts(session_of(memory, id)) for id in sorted(infos)},
-        "resources": {resource: resource_facts(memory, resource) for resource in RESOURCES},
+        "sessions": {id: session_facts(session_of(memory, id, written), written) for id in sorted(infos)},
+        "resources": {resource: resource_facts(memory, resource) for resource in written.resources},
         "settings": memory.page("config.toml").text,
-        "searches": {query: search_hits(memory, query, resource) for query, resource in QUERIES},
+        "searches": {query: search_hits(memory, query, resource) for query, resource in written.queries},
     }
     return json.loads(json.dumps(facts))
 
@@ -135,18 +169,24 @@ def digest_of(value: object) -> str:
 # -- the fixtures --------------------------------------------------------------------------------------
 
 
-def unpack_home(folder: Path) -> Path:
-    with zipfile.ZipFile(FIXTURES / "home.zip") as files:
+def unpack_home(folder: Path, written: Written) -> Path:
+    with zipfile.ZipFile(written.folder / "home.zip") as files:
         files.extractall(folder)
     return folder / "home"
 
 
-def load_dump(url: str) -> str:
+def load_dump(url: str, written: Written) -> str:
     """The dump has a placeholder for the schema of its tenant."""
-    dump = (FIXTURES / "database.sql").read_text("utf-8").replace("tenant_of_0_1", urlsplit(url).username or "")
+    dump = (written.folder / "database.sql").read_text("utf-8")
+    dump = dump.replace(f"tenant_of_{written.version}", urlsplit(url).username or "")
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(dump.encode())
     return url
+
+
+@pytest.fixture(params=[BY_0_1, BY_0_2], ids=["0.1", "0.2"])
+def written(request: pytest.FixtureRequest) -> Written:
+    return request.param
 
 
 @pytest.fixture(params=["home", "database"])
@@ -155,24 +195,25 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def place(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> Path | str:
-    return unpack_home(tmp_path) if kind == "home" else load_dump(request.getfixturevalue("tenant_url"))
+def place(written: Written, kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> Path | str:
+    if kind == "home":
+        return unpack_home(tmp_path, written)
+    return load_dump(request.getfixturevalue("tenant_url"), written)
 
 
 @pytest.fixture
-def memory(place: Path | str) -> Generator[Memory]:
-    with open_memory(place) as memory:
+def memory(place: Path | str, written: Written) -> Generator[Memory]:
+    with open_memory(place, written) as memory:
         yield memory
 
 
-@pytest.fixture(scope="module")
-def all_expected() -> dict[str, Any]:
-    return json.loads((FIXTURES / "expected.json").read_text("utf-8"))
+def all_expected(written: Written) -> dict[str, Any]:
+    return json.loads((written.folder / "expected.json").read_text("utf-8"))
 
 
 @pytest.fixture
-def expected(all_expected: dict[str, Any], kind: str) -> dict[str, Any]:
-    return all_expected[kind]
+def expected(written: Written, kind: str) -> dict[str, Any]:
+    return all_expected(written)[kind]
 
 
 def check_equal(actual: dict[str, Any], expected: dict[str, Any]) -> None:
@@ -189,39 +230,47 @@ def check_equal(actual: dict[str, Any], expected: dict[str, Any]) -> None:
 # -- reading ------------------------------------------------------------------------------------------------
 
 
-def test_data_written_by_0_1_opens_and_reads_the_same(memory: Memory, expected: dict[str, Any]) -> None:
-    check_equal(memory_facts(memory), expected["told"])
+def test_older_data_opens_and_reads_the_same(memory: Memory, written: Written, expected: dict[str, Any]) -> None:
+    check_equal(memory_facts(memory, written), expected["facts"])
 
 
-def test_data_written_by_0_1_reads_the_same_after_reopening(place: Path | str, expected: dict[str, Any]) -> None:
+def test_older_data_reads_the_same_after_reopening(
+    place: Path | str, written: Written, expected: dict[str, Any]
+) -> None:
     """The first opening may migrate tables and files."""
-    with open_memory(place) as memory:
-        memory_facts(memory)
-    with open_memory(place) as memory:
-        check_equal(memory_facts(memory), expected["told"])
+    with open_memory(place, written) as memory:
+        memory_facts(memory, written)
+    with open_memory(place, written) as memory:
+        check_equal(memory_facts(memory, written), expected["facts"])
 
 
-def test_every_event_written_by_0_1_can_be_decoded_and_exported(
-    memory: Memory, expected: dict[str, Any], tmp_path: Path
+def test_every_older_event_can_be_decoded_and_exported(
+    memory: Memory, written: Written, expected: dict[str, Any], tmp_path: Path
 ) -> None:
     assert kinds_in(memory, tmp_path / "first.inmind") == expected["kinds"]
-    with open_memory(tmp_path / "elsewhere") as other:
+    with open_memory(tmp_path / "elsewhere", written) as other:
         other.import_bundle(tmp_path / "first.inmind")
         assert kinds_in(other, tmp_path / "second.inmind") == expected["kinds"]
 
 
-def test_a_bundle_written_by_0_1_is_imported_and_reads_the_same(all_expected: dict[str, Any], tmp_path: Path) -> None:
+def test_an_older_bundle_is_imported_and_reads_the_same(written: Written, tmp_path: Path) -> None:
     """Except for its settings, which are stored next to the existing ones."""
-    facts = all_expected["home"]["told"]
-    with open_memory(tmp_path / "home") as memory:
-        memory.import_bundle(FIXTURES / "bundle.inmind")
-        check_equal({**memory_facts(memory), "settings": facts["settings"]}, facts)
-        assert kinds_in(memory, tmp_path / "again.inmind") == all_expected["home"]["kinds"]
+    expected = all_expected(written)["home"]
+    facts = expected["facts"]
+    with open_memory(tmp_path / "home", written) as memory:
+        memory.import_bundle(written.folder / "bundle.inmind")
+        check_equal({**memory_facts(memory, written), "settings": facts["settings"]}, facts)
+        assert kinds_in(memory, tmp_path / "again.inmind") == expected["kinds"]
 
 
 # -- continuing ------------------------------------------------------------------------------------------
 
 
+of_0_1 = pytest.mark.parametrize("written", [BY_0_1], ids=["0.1"], indirect=True)
+of_0_2 = pytest.mark.parametrize("written", [BY_0_2], ids=["0.2"], indirect=True)
+
+
+@of_0_1
 def test_a_session_of_0_1_can_be_continued(memory: Memory) -> None:
     session = memory.session("shop")
     before, calls = session.events(), session.usage.calls
@@ -248,6 +297,7 @@ REPEATED_CALLS: dict[str, Callable[[Session], None]] = {
 }
 
 
+@of_0_1
 @pytest.mark.parametrize("call", REPEATED_CALLS)
 def test_a_call_repeated_with_a_key_of_0_1_writes_nothing(memory: Memory, call: str) -> None:
     session = memory.session("shop")
@@ -256,6 +306,7 @@ def test_a_call_repeated_with_a_key_of_0_1_writes_nothing(memory: Memory, call: 
     assert len(session.events()) == before
 
 
+@of_0_1
 def test_an_unfinished_dream_of_0_1_is_resumed(memory: Memory) -> None:
     (unfinished, *_) = memory.resource("ben").dreams()
     assert unfinished.status == "abandoned"
@@ -264,6 +315,7 @@ def test_an_unfinished_dream_of_0_1_is_resumed(memory: Memory) -> None:
     assert "dock of oak" in memory.page("MEMORY.md", resource="ben").text
 
 
+@of_0_1
 def test_a_dream_of_0_1_can_be_undone(memory: Memory) -> None:
     last = next(dream for dream in memory.resource("ada").dreams() if dream.status == "done")
     undone = memory.resource("ada").undo_dream()
@@ -271,9 +323,41 @@ def test_a_dream_of_0_1_can_be_undone(memory: Memory) -> None:
     assert memory.page("MEMORY.md", resource="ada").text == last.before
 
 
+@of_0_1
 def test_a_compaction_of_0_1_can_be_undone(memory: Memory) -> None:
     session = memory.session("shop")
     assert "archive/march.md" in session.documents()
     session.undo_compaction()
     assert "archive/march.md" not in session.documents()
     assert "How is order-0?" in json.dumps(session.prepare().request)
+
+
+@of_0_2
+def test_a_session_of_0_2_can_be_continued(memory: Memory) -> None:
+    session = memory.session("lead")
+    before, calls = session.events(), session.usage.calls
+    prompt = session.prepare(
+        [*session.messages, {"role": "user", "content": "Is that issue fixed?"}], format="responses"
+    )
+    assert prompt.call == calls + 1
+    assert "ISS-9" in json.dumps(prompt.request)
+    entity = session.resolve("close that issue").entity
+    assert entity is not None
+    assert (entity.id, entity.name) == ("ISS-9", "Login fails")
+    assert session.events()[: len(before)] == before
+
+
+@of_0_2
+def test_a_dream_of_0_2_can_be_undone_and_another_follows(memory: Memory) -> None:
+    ada = memory.resource("ada")
+    last = next(dream for dream in ada.dreams() if dream.status == "done")
+    assert ada.undo_dream().id == last.id
+    assert memory.page("MEMORY.md", resource="ada").text == last.before
+    assert memory.dream("ada").status == "done"
+
+
+@of_0_2
+def test_a_compaction_of_0_2_can_be_undone(memory: Memory) -> None:
+    session = memory.session("orders", layers=default_layers(ScratchpadLayer(schema={"type": "object"})))
+    session.undo_compaction()
+    assert "W4200" in json.dumps(session.prepare().request)
