@@ -39,9 +39,8 @@ import zstandard
 from bench.table import Row, Table
 from inmind.core.events.base import Event, EventPayload, Origin, Trust
 from inmind.core.events.entities import EntitiesEvicted, EntitiesSeen, EntityPart, EntitySighting
-from inmind.entities.config import DEFAULT_MAX_PER_LIST, DEFAULT_WINDOW
-from inmind.entities.entity import Entity
-from inmind.entities.extract.tool_name import parse_tool_name
+from inmind.entities.entity import DEFAULT_MAX_PER_LIST, DEFAULT_WINDOW, Entity
+from inmind.entities.extract.identity import parse_tool_name
 from inmind.entities.references.resolve import resolve
 from inmind.entities.references.result import Resolution
 from inmind.entities.window import Entities

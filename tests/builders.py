@@ -14,7 +14,7 @@ from inmind.core.events.base import Event, EventPayload, Origin, Trust
 from inmind.core.events.entities import EntitiesSeen, EntitySighting
 from inmind.core.events.prompt import AnchoredBlock
 from inmind.core.events.session import HistorySpliced, MessageAdded, ToolObserved
-from inmind.entities.config import DEFAULT_RULES, EntityRules
+from inmind.entities.entity import DEFAULT_RULES, EntityRules
 from inmind.entities.extract.from_result import sightings_from_result
 from inmind.entities.window import Entities
 from inmind.history import Conversation

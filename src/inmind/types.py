@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from inmind.dreams.affect.levels import Levels
     from inmind.dreams.economics import CurrencyTotals
     from inmind.dreams.model import Model
-    from inmind.entities.config import EntityRules
+    from inmind.entities.entity import EntityRules
     from inmind.entities.window import Entities
     from inmind.history.compaction.build import CompactionReport, CompactionUndoReport, KeptItem
     from inmind.history.compaction.policy import Summarizer
@@ -92,7 +92,7 @@ if not TYPE_CHECKING:  # a type checker would accept any name
             "inmind.dreams.affect.levels": ["Levels"],
             "inmind.dreams.economics": ["CurrencyTotals"],
             "inmind.dreams.model": ["Model"],
-            "inmind.entities.config": ["EntityRules"],
+            "inmind.entities.entity": ["EntityRules"],
             "inmind.entities.window": ["Entities"],
             "inmind.history.compaction.policy": ["Summarizer"],
             "inmind.history.compaction.build": ["CompactionReport", "CompactionUndoReport", "KeptItem"],

@@ -13,8 +13,7 @@ from builders import Home, a_call, a_result, assistant, user
 from inmind import Memory, Session
 from inmind.core.events.base import Origin, Trust
 from inmind.core.events.documents import DocumentWritten, OverviewEvent
-from inmind.documents.overview.generated_lines import line_text
-from inmind.documents.overview.sections import read_section
+from inmind.documents.overview.sections import line_text, read_section
 from inmind.errors import ContextOverflow, InvalidInput
 from inmind.testing import ManualClock
 

@@ -6,7 +6,7 @@ import pytest
 from builders import turns, user
 
 from inmind import Prompt, Session
-from inmind.documents.overview.size import SIZE_GOAL_BYTES
+from inmind.documents.overview.page import SIZE_GOAL_BYTES
 
 pytestmark = pytest.mark.spec("F1", "D4")
 

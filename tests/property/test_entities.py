@@ -17,7 +17,7 @@ from inmind.core.encoding import to_json
 from inmind.core.events.base import Event, EventPayload, Origin, Trust
 from inmind.core.events.entities import EntitiesRestored, EntitiesSeen, EntityPinned, EntitySighting
 from inmind.core.events.session import ToolObserved
-from inmind.entities.config import EntityRules
+from inmind.entities.entity import EntityRules
 from inmind.entities.extract.from_result import sightings_from_result
 from inmind.entities.observe import Observation, draft_entity_events
 from inmind.entities.references.resolve import resolve

@@ -20,15 +20,11 @@ from typing import Any, Literal
 from inmind.core.events.entities import EntityPart
 from inmind.core.frozen import frozen
 from inmind.core.text import contains_id
-from inmind.entities.config import DEFAULT_RULES, EntityRules
-from inmind.entities.edit_distance import edit_distance
-from inmind.entities.entity import Entity
-from inmind.entities.extract.tool_name import ToolName, parse_tool_name
-from inmind.entities.ids.arguments import FoundId, find_ids
-from inmind.entities.ids.keys import key_meaning
-from inmind.entities.ids.prose import find_ids_in_text
-from inmind.entities.ids.shapes import handle_kind
-from inmind.entities.nouns import SYNONYMS, UNTYPED, canonical_type, split_words, type_matches
+from inmind.entities.entity import DEFAULT_RULES, Entity, EntityRules
+from inmind.entities.extract.identity import ToolName, parse_tool_name
+from inmind.entities.find_ids import FoundId, find_ids, find_ids_in_text
+from inmind.entities.ids import handle_kind, key_meaning
+from inmind.entities.nouns import SYNONYMS, UNTYPED, canonical_type, edit_distance, split_words, type_matches
 from inmind.entities.window import MIN_UNIQUE_DIGITS, Entities
 
 IdStatus = Literal["in_window", "known", "mentioned", "other_session", "deleted", "new", "unknown"]

@@ -19,8 +19,7 @@ from typing import Any, NamedTuple
 from inmind.core.encoding import to_json
 from inmind.core.text import shorten
 from inmind.entities.extract.identity import NAME_KEYS, name_of
-from inmind.entities.ids.keys import has_secret, is_secret_key, key_meaning
-from inmind.entities.ids.shapes import handle_kind
+from inmind.entities.ids import handle_kind, has_secret, is_secret_key, key_meaning
 from inmind.entities.nouns import split_words
 from inmind.entities.outcome import SUCCESS_KEYS
 from inmind.entities.parse_result import is_list, is_object

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from inmind.core.tokens import Counter
-from inmind.entities.ids.keys import key_meaning
+from inmind.entities.ids import key_meaning
 from inmind.entities.parse_result import is_list, is_object
 from inmind.entities.record import Detail, is_count, is_scalar, prune
 

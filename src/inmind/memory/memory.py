@@ -22,7 +22,7 @@ from inmind.core.paths import (
 )
 from inmind.core.stream_names import SESSION_PREFIX
 from inmind.core.tokens import Counter
-from inmind.entities.config import DEFAULT_RULES, EntityRules
+from inmind.entities.entity import DEFAULT_RULES, EntityRules
 from inmind.entities.serialize import deserialize
 from inmind.errors import InvalidInput, NotFound
 from inmind.history.compaction.policy import DEFAULT_POLICY, CompressionPolicy, Summarizer

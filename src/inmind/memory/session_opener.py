@@ -18,7 +18,7 @@ from inmind.core.stream_names import ANONYMOUS, owner_of
 from inmind.core.tokens import Counter, estimator
 from inmind.documents.document import OVERVIEW_PATH
 from inmind.documents.overview import LANGUAGES, template
-from inmind.entities.config import EntityRules
+from inmind.entities.entity import EntityRules
 from inmind.errors import InvalidInput
 from inmind.history.compaction.policy import CompressionPolicy, Summarizer
 from inmind.memory.context import MemoryContext

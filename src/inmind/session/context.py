@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from inmind.core.frozen import frozen
 from inmind.core.stream_names import ANONYMOUS
 from inmind.core.tokens import Counter
-from inmind.entities.config import EntityRules
+from inmind.entities.entity import EntityRules
 from inmind.errors import InvalidInput
 from inmind.history.compaction.policy import DEFAULT_POLICY, CompressionPolicy, Summarizer
 from inmind.prompt.layers.base import Layer

@@ -16,8 +16,7 @@ from inmind.core.encoding import digest_of, to_json
 from inmind.core.events.base import Draft, EventPayload, Origin, Trust
 from inmind.core.events.entities import EntitiesRestored, EntitiesSeen, EntityPinned, EntitySighting
 from inmind.core.events.session import ToolObserved
-from inmind.entities.config import EntityRules
-from inmind.entities.entity import Entity
+from inmind.entities.entity import Entity, EntityRules
 from inmind.entities.nouns import canonical_type
 from inmind.entities.observe import Observation, draft_entity_events, draft_evictions
 from inmind.entities.serialize import deserialize, sighting_from

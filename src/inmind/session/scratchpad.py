@@ -9,8 +9,8 @@ from typing import Any
 from inmind.core.events.base import Draft, EventPayload, Origin
 from inmind.core.events.documents import ScratchpadSetAside
 from inmind.core.frozen import frozen
-from inmind.documents.scratchpad.json_input import copy_json
 from inmind.documents.scratchpad.state import ScratchpadState
+from inmind.documents.scratchpad.values import copy_json
 from inmind.errors import InvalidInput
 from inmind.history.view import deep_copy
 from inmind.prompt.layers.base import Layer

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tables import each_row
 
-from inmind.entities.edit_distance import edit_distance
+from inmind.entities.nouns import edit_distance
 
 words = st.text(alphabet="abc#1", max_size=8)
 

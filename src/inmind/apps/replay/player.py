@@ -31,8 +31,8 @@ from inmind.core.messages import FORMATS
 from inmind.core.messages.model import Call, Message
 from inmind.core.pricing import Usage
 from inmind.core.text import contains_id
-from inmind.entities.extract.tool_name import parse_tool_name
-from inmind.entities.ids.arguments import FoundId, find_ids
+from inmind.entities.extract.identity import parse_tool_name
+from inmind.entities.find_ids import FoundId, find_ids
 from inmind.entities.nouns import UNTYPED
 from inmind.entities.window import Entities
 from inmind.errors import ContextOverflow, InvalidInput

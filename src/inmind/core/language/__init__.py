@@ -1,12 +1,12 @@
 """Words and spans of languages, for every rule that reads text.
 
-`spans` finds words, sentences, quotes and Chinese characters; `filters` says if a sentence is negated, hedged,
+`spans` finds words, sentences, quotes and Chinese characters; `languages` says if a sentence is negated, hedged,
 hypothetical, reported or a question; `prose` separates a person's own words from pasted text. The words of each
 language are one file of tables (`english`, `chinese`, `german`), a `Language` of `tables`.
 
 A subject does not ask for the language of a text. It takes the union of a word list over all languages:
 
-    from inmind.core.language.filters import any_word, is_hedged
+    from inmind.core.language.languages import any_word, is_hedged
 
     if is_hedged(sentence) or any_word("first_person").search(sentence.lower()): ...
 

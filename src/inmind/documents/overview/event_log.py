@@ -24,17 +24,17 @@ from inmind.core.frozen import frozen
 from inmind.core.text import shorten
 from inmind.documents.document import OVERVIEW_PATH, validate_text
 from inmind.documents.overview.front_matter import split_front_matter
-from inmind.documents.overview.generated_lines import (
+from inmind.documents.overview.page import LANGUAGES, MAX_EVENT_BYTES, OverviewSection, fit_round_robin
+from inmind.documents.overview.sections import (
     MARK,
     MAX_LINE_CHARACTERS,
     comparison_key,
+    edit_section_lines,
     generated_line,
     insert_generated,
     split_generated,
+    text_lines,
 )
-from inmind.documents.overview.sections import edit_section_lines, text_lines
-from inmind.documents.overview.size import MAX_EVENT_BYTES, fit_round_robin
-from inmind.documents.overview.template import LANGUAGES, OverviewSection
 from inmind.errors import InvalidInput
 
 HOST_EVENT_KINDS = (

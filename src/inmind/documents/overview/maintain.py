@@ -1,18 +1,138 @@
 """Updates that memory makes on overview.md: the index of pages and the event log.
 
 Both are one write with `upkeep=True`: it counts neither as an edit nor for the overview's coverage of the conversation.
+
+Pages of detail/ and archive/ are not in the prompt, and a model does not read a page without a reference. So each gets
+a line in the index, within a limit: detail pages before archive pages, newest first; the rest is counted. If a person
+or model wrote a line about a page, that line is used instead. The index is above the sections, because a long page is
+cut at its end and text is appended there.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import PurePosixPath
 
 from inmind.core.events.base import Draft, Origin, Trust
 from inmind.core.events.documents import DocumentWritten, OverviewEvent
-from inmind.documents.document import OVERVIEW_PATH, PAGE_FOLDERS, Document, Documents
+from inmind.core.frozen import frozen
+from inmind.core.text import contains_id, shorten
+from inmind.documents.document import ARCHIVE_PREFIX, OVERVIEW_PATH, PAGE_FOLDERS, Document, Documents
 from inmind.documents.overview.event_log import OverviewLog, with_log_lines
-from inmind.documents.overview.generated_lines import is_generated
-from inmind.documents.overview.index import with_index
+from inmind.documents.overview.front_matter import split_front_matter
+from inmind.documents.overview.page import MAX_INDEX_BYTES, fit_round_robin
+from inmind.documents.overview.sections import (
+    edit_section_lines,
+    find_headings,
+    generated_line,
+    has_no_words,
+    insert_generated,
+    is_generated,
+    line_text,
+    split_generated,
+    text_lines,
+)
+
+MAX_DETAIL_PAGES = 5
+MAX_ARCHIVE_PAGES = 3
+
+# Characters scanned for title and summary: an archive page may have a megabyte.
+_SCANNED_CHARACTERS = 8_000
+
+_MAX_ENTRY_CHARACTERS = 240
+_MAX_TITLE_CHARACTERS = 60
+_MAX_SUMMARY_CHARACTERS = 100
+
+_HEADINGS = {"en": "Detail and archive", "zh": "详细与归档"}
+# Names no tool, because not every model has one that lists pages.
+_MORE = {"en": "and {} more in these folders", "zh": "这些目录中另有 {} 个"}
+# Wording of older versions, still recognized as generated.
+_OLD_MORE = ("and {} more: memory_list", "另有 {} 个：memory_list")
+_ENTRY = re.compile(
+    rf"(?:{'|'.join(PAGE_FOLDERS)})/.+ \(\d+ KB\): .*|"
+    + "|".join(r"\d+".join(map(re.escape, more.split("{}"))) for more in (*_MORE.values(), *_OLD_MORE))
+)
+
+
+@frozen
+class IndexEntry:
+    """The index line of one page."""
+
+    path: str
+    title: str
+    bytes: int
+    summary: str
+
+    @property
+    def text(self) -> str:
+        size = f"{max(1, round(self.bytes / 1024))} KB"
+        return f"{self.path} ({size}): {self.title}" + (f" — {self.summary}" if self.summary else "")
+
+
+def index_entry(path: str, text: str) -> IndexEntry:
+    """Return the index entry of a page.
+
+    The title is the first heading, else the file name. The summary is the first line with words.
+    """
+    title, line = _title_and_summary(text[:_SCANNED_CHARACTERS])
+    return IndexEntry(
+        path=path,
+        title=shorten(title or PurePosixPath(path).stem, _MAX_TITLE_CHARACTERS),
+        bytes=len(text.encode()),
+        summary=shorten(line, _MAX_SUMMARY_CHARACTERS),
+    )
+
+
+def with_index(text: str, pages: Mapping[str, str], language: str) -> str:
+    """Return the overview with the index of these pages, newest first.
+
+    Without pages it has no index.
+    """
+    if not pages:
+        for heading in _HEADINGS.values():
+            text = edit_section_lines(text, [heading], _without_index)
+        return text
+
+    def update_lines(lines: Sequence[str]) -> list[str]:
+        _, others = split_generated(lines, _is_entry)
+        unlisted = [path for path in pages if not any(contains_id(line, path) for line in others)]
+        archived = [path for path in unlisted if path.startswith(ARCHIVE_PREFIX)]
+        written = [path for path in unlisted if not path.startswith(ARCHIVE_PREFIX)]
+        kinds = (written[:MAX_DETAIL_PAGES], archived[:MAX_ARCHIVE_PAGES])
+        lists = [
+            [generated_line(index_entry(path, pages[path]).text, max_characters=_MAX_ENTRY_CHARACTERS) for path in kind]
+            for kind in kinds
+        ]
+        listed = fit_round_robin(lists, str, max_bytes=MAX_INDEX_BYTES)
+        own = [line for kind in lists for line in kind if line in listed]
+        if more := len(unlisted) - len(own):
+            own.append(generated_line(_MORE[language].format(more)))
+        return insert_generated(others, own)
+
+    return edit_section_lines(text, [_HEADINGS[language], *_HEADINGS.values()], update_lines, on_top=True)
+
+
+@lru_cache(maxsize=64)
+def _title_and_summary(text: str) -> tuple[str, str]:
+    """Title and summary of a page. Cached: every write of the overview reads the same pages."""
+    lines = split_front_matter(text)[1].split("\n")
+    titles = {number: words for number, _, words in find_headings(lines)}
+    body_lines = (line for number, line in text_lines(lines) if number not in titles)
+    title = next((words for words in titles.values() if words), "")
+    return title, next((line_text(line) for line in body_lines if not has_no_words(line)), "")
+
+
+def _without_index(lines: Sequence[str]) -> list[str] | None:
+    own, others = split_generated(lines, _is_entry)
+    return others if not own or any(line.strip() for line in others) else None
+
+
+def _is_entry(line: str) -> bool:
+    """True for a line with the form of an index entry; no others are under this heading."""
+    return _ENTRY.fullmatch(line_text(line)) is not None
+
 
 _EMPTY_LOG = OverviewLog()
 

@@ -20,7 +20,7 @@ from inmind.core.json import is_list, is_object
 from inmind.core.language.spans import split_identifier
 from inmind.core.text import shorten
 from inmind.documents.overview.event_log import OverviewLine, OverviewLog
-from inmind.documents.overview.template import OverviewSection
+from inmind.documents.overview.page import OverviewSection
 
 MAX_FAILURES_PER_TOOL = 3
 """Open failures listed for one tool; more add no information."""

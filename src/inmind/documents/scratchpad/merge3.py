@@ -15,9 +15,8 @@ from typing import Any
 
 from inmind.core.frozen import frozen
 from inmind.core.merge3 import merge_lines
-from inmind.documents.scratchpad.merge import json_equal
-from inmind.documents.scratchpad.paths import ABSENT, Path, format_path, is_list, is_object
-from inmind.documents.scratchpad.state import ScratchpadState
+from inmind.documents.scratchpad.state import ScratchpadState, json_equal
+from inmind.documents.scratchpad.values import ABSENT, Path, format_path, is_list, is_object
 
 
 @frozen

@@ -19,8 +19,8 @@ from typing import Any
 
 from inmind.core.text import TruncatedText, truncate
 from inmind.core.tokens import Counter
-from inmind.documents.scratchpad.paths import format_path, is_list, is_object
 from inmind.documents.scratchpad.state import ScratchpadState
+from inmind.documents.scratchpad.values import format_path, is_list, is_object
 
 MAX_LINE_WIDTH = 100
 """Characters up to which a value stays on the line of its key."""

@@ -4,19 +4,27 @@ A scratchpad and its objects are filled in step by step. A field that was never 
 that is set cannot be removed, except together with the object that contains it, which then starts empty like a new
 scratchpad. A value that contradicts the schema is always refused. The merged values are stored, not the validator's
 output.
+
+So objects that updates are merged into lose their required fields in the schema of an update. Objects inside lists keep
+them, because a list is replaced as a whole and items are never completed later. `oneOf`, `not` and `if` are kept as
+they are: with fewer required fields a wrong branch could match. The exception is a `oneOf` with a discriminator, as
+pydantic writes tagged unions: only its tag is required. The result is self-contained, as model providers require: every
+reference leads to its own `$defs`.
+
+Pydantic ignores unknown fields. Merged into a scratchpad they would stay in every prompt, and the caller would see a
+success. So only the fields of a model are accepted, unless it allows extra ones. JSON Schema states this itself.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NoReturn, TypeGuard
+from urllib.parse import unquote
 
 from inmind.core.encoding import to_json
 from inmind.core.frozen import frozen
-from inmind.documents.scratchpad.partial_schema import partial_schema
-from inmind.documents.scratchpad.paths import Path, format_path, is_object
-from inmind.documents.scratchpad.unknown_fields import find_unknown_fields
 from inmind.documents.scratchpad.validators import (
     JsonSchemaValidator,
     ModelValidator,
@@ -25,7 +33,200 @@ from inmind.documents.scratchpad.validators import (
     Validator,
     compile_validator,
 )
+from inmind.documents.scratchpad.values import Path, format_path, is_list, is_object, parse_pointer
 from inmind.errors import InvalidInput, SchemaViolation
+
+_REQUIREMENTS = frozenset({"required", "minProperties"})
+_MERGED_KEYWORDS = frozenset({"properties", "patternProperties", "additionalProperties", "allOf", "anyOf", "$ref"})
+
+# Keywords that hold schemas: a map by name, or one schema or a list. All other keywords hold data.
+_SCHEMA_MAPS = frozenset({"properties", "patternProperties", "dependentSchemas", "dependencies"})
+_SCHEMA_KEYWORDS = frozenset(
+    "additionalItems additionalProperties allOf anyOf contains contentSchema else if items not oneOf prefixItems "
+    "propertyNames then unevaluatedItems unevaluatedProperties".split()
+)
+
+# A title repeats the field name. A default would apply to a field left out of an update, which keeps its value instead.
+# The others name the location of a schema, which changes in a copy.
+_OMITTED_KEYWORDS = frozenset(
+    {"title", "default", "discriminator", "$defs", "definitions", "$id", "$anchor", "$dynamicAnchor"}
+)
+
+# These change how references are resolved.
+_UNSUPPORTED_KEYWORDS = ("$id", "$dynamicRef", "$recursiveRef")
+
+
+def partial_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema with nothing required in objects that updates are merged into."""
+    return _SchemaRewriter(schema).rewrite()
+
+
+class _SchemaRewriter:
+    """Rewrites one schema; keeps the definitions referenced so far and their new names."""
+
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        self._schema = {key: value for key, value in schema.items() if key != "$id"}
+        self._names: dict[tuple[Path, bool], str] = {}
+        self._definitions: dict[str, Any] = {}
+
+    def rewrite(self) -> dict[str, Any]:
+        root = self._schema
+        if "type" not in root and "$ref" in root:
+            # pydantic writes a self-referencing model like this; the provider needs the object itself.
+            _, target = self._resolve(root["$ref"])
+            root = {**(target if is_object(target) else {}), **{key: root[key] for key in root if key != "$ref"}}
+        rewritten = self._rewrite(root, merged=True)
+        return {**rewritten, "$defs": self._definitions} if self._definitions else rewritten
+
+    def _rewrite(self, schema: Any, *, merged: bool) -> Any:
+        if not is_object(schema):
+            return schema
+        for key in _UNSUPPORTED_KEYWORDS:
+            if key in schema:
+                raise _reference_error(f"{key}: {schema[key]}")
+        kept = [key for key in schema if key not in _OMITTED_KEYWORDS and not (merged and key in _REQUIREMENTS)]
+        tag = self._discriminator(schema) if merged else None
+        into = _MERGED_KEYWORDS if tag is None else _MERGED_KEYWORDS | {"oneOf"}
+        rewritten = {key: self._rewrite_keyword(key, schema[key], merged=merged and key in into) for key in kept}
+        return rewritten if tag is None else {**rewritten, "required": [tag]}
+
+    def _rewrite_keyword(self, key: str, value: Any, *, merged: bool) -> Any:
+        if key == "$ref":
+            return self._rewrite_reference(value, merged=merged)
+        if key in _SCHEMA_MAPS and is_object(value):
+            return {name: self._rewrite(one, merged=merged) for name, one in value.items()}
+        if key in _SCHEMA_KEYWORDS and is_list(value):
+            return [self._rewrite(one, merged=merged) for one in value]
+        return self._rewrite(value, merged=merged) if key in _SCHEMA_KEYWORDS else value
+
+    def _discriminator(self, schema: Mapping[str, Any]) -> str | None:
+        """Return the field that selects a branch of `oneOf`; None if no field does."""
+        match schema:
+            case {"oneOf": branches, "discriminator": {"propertyName": str(tag)}} if is_list(branches):
+                return tag if all(self._fixes_field(branch, tag) for branch in branches) else None
+            case _:
+                return None
+
+    def _fixes_field(self, branch: Any, tag: str) -> bool:
+        """True if the branch fixes the value of the field.
+
+        Otherwise it could match together with another branch.
+        """
+        if is_object(branch) and "$ref" in branch:
+            _, branch = self._resolve(branch["$ref"])
+        match branch:
+            case {"properties": {**fields}}:
+                return is_object(fields.get(tag)) and not fields[tag].keys().isdisjoint({"const", "enum"})
+            case _:
+                return False
+
+    def _rewrite_reference(self, reference: Any, *, merged: bool) -> str:
+        path, target = self._resolve(reference)
+        merged = merged and is_object(target) and "object" in target.get("type", "object")
+        if (path, merged) not in self._names:
+            self._names[path, merged] = name = self._new_name(path, merged=merged)
+            self._definitions[name] = {}  # reserve the name first, because the target may refer to itself
+            self._definitions[name] = self._rewrite(target, merged=merged)
+        return f"#/$defs/{self._names[path, merged]}"
+
+    def _resolve(self, reference: Any) -> tuple[Path, Any]:
+        """Return path and value that a reference names."""
+        if not isinstance(reference, str) or not reference.startswith("#"):
+            raise _reference_error(reference)
+        path = parse_pointer(unquote(reference[1:])) if reference != "#" else ()
+        target: Any = self._schema if path is not None else None
+        for key in path or ():
+            if is_list(target) and key.isdecimal() and int(key) < len(target):
+                target = target[int(key)]
+            else:
+                target = target.get(key) if is_object(target) else None
+        if path is None or target is None:
+            raise _reference_error(reference)
+        return path, target
+
+    def _new_name(self, path: Path, *, merged: bool) -> str:
+        name = re.sub(r"\W+", "_", path[-1]) if path else "Root"
+        name = f"Partial{name}" if merged else name
+        while name in self._definitions:
+            name += "_"
+        return name
+
+
+def _reference_error(reference: object) -> InvalidInput:
+    return InvalidInput(
+        field="schema", value=reference, expected="references into the schema itself, like #/$defs/Step"
+    )
+
+
+_UNIONS = ("anyOf", "oneOf", "allOf")
+_ADDITIONAL = "additionalProperties"
+_PATTERN_FIELDS = "patternProperties"
+_OBJECT_KEYWORDS = frozenset({"properties", _ADDITIONAL, _PATTERN_FIELDS})
+
+
+@frozen
+class UnknownField:
+    path: tuple[str | int, ...]
+    known: tuple[str, ...]
+    """The fields that exist at this place."""
+
+
+def find_unknown_fields(values: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[UnknownField]:
+    """Yield unknown fields, by the JSON Schema of a model with self-contained references."""
+    return _SchemaWalk(schema).find(values, [schema], ())
+
+
+@frozen
+class _SchemaWalk:
+    root: Mapping[str, Any]
+
+    def find(self, value: Any, schemas: Sequence[Any], path: tuple[str | int, ...]) -> Iterator[UnknownField]:
+        """`schemas`: alternatives for the value. A field known to one of them is known."""
+        # Each alternative once: nested unions would otherwise multiply.
+        alternatives = list({id(one): one for schema in schemas for one in self._alternatives(schema)}.values())
+        if is_list(value):
+            for place, item in enumerate(value):
+                yield from self.find(item, [_item_schema(one, place) for one in alternatives], (*path, place))
+        elif is_object(value) and alternatives and not any(map(_accepts_any_object, alternatives)):
+            objects = [one for one in alternatives if not _OBJECT_KEYWORDS.isdisjoint(one)]
+            known = {name: None for one in objects for name in one.get("properties", ())}
+            others = [one[_ADDITIONAL] for one in objects if one.get(_ADDITIONAL, False) is not False]
+            others += [other for one in objects for other in one.get(_PATTERN_FIELDS, {}).values()]
+            for key, inner in value.items():
+                fields = [one["properties"][key] for one in objects if key in one.get("properties", ())]
+                if fields or others:
+                    yield from self.find(inner, [*fields, *filter(is_object, others)], (*path, key))
+                else:
+                    yield UnknownField((*path, key), tuple(known))
+
+    def _alternatives(self, schema: Any) -> Iterator[Mapping[str, Any]]:
+        if not is_object(schema):
+            return
+        if "$ref" in schema:
+            yield from self._alternatives(self._target(schema["$ref"]))
+        elif union := [one for key in _UNIONS for one in schema.get(key, ())]:
+            for one in union:
+                yield from self._alternatives(one)
+        else:
+            yield schema
+
+    def _target(self, reference: str) -> Any:
+        target: Any = self.root
+        for key in parse_pointer(reference.removeprefix("#")) or ():
+            target = target[key]
+        return target
+
+
+def _accepts_any_object(schema: Mapping[str, Any]) -> bool:
+    """True if the schema does not restrict the keys."""
+    return schema.get("type", "object") == "object" and _OBJECT_KEYWORDS.isdisjoint(schema)
+
+
+def _item_schema(schema: Mapping[str, Any], place: int) -> Any:
+    """Schema of the list item at this index."""
+    first = schema.get("prefixItems", ())
+    return first[place] if place < len(first) else schema.get("items")
+
 
 _MAX_REASON_CHARACTERS = 300
 

@@ -15,7 +15,7 @@ from operator import getitem
 from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
 from inmind.core.frozen import frozen
-from inmind.documents.scratchpad.paths import ABSENT, Path, format_path, is_list, is_object, value_at
+from inmind.documents.scratchpad.values import ABSENT, Path, format_path, is_list, is_object, value_at
 from inmind.errors import InvalidInput
 
 if TYPE_CHECKING:

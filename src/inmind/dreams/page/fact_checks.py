@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from inmind.core.language.filters import is_negated
+from inmind.core.language.languages import is_negated
 from inmind.core.language.spans import HAN_OR_KANA
 from inmind.core.text import escape_markup
 from inmind.dreams.page.pointers import distinctive_words

@@ -15,9 +15,8 @@ from typing import Any
 
 from inmind.core.events.entities import EntityPart, EntitySighting
 from inmind.core.events.session import ToolObserved
-from inmind.entities.config import DEFAULT_RULES, EntityRules, Extractor
-from inmind.entities.entity import MAX_PARTS
-from inmind.entities.extract.identity import name_of
+from inmind.entities.entity import DEFAULT_RULES, MAX_PARTS, EntityRules, Extractor
+from inmind.entities.extract.identity import ToolName, name_of, parse_tool_name
 from inmind.entities.extract.records import (
     MAX_RECORDS,
     RecordReader,
@@ -26,10 +25,8 @@ from inmind.entities.extract.records import (
     is_only_wrappers,
     limit_keys,
 )
-from inmind.entities.extract.tool_name import ToolName, parse_tool_name
-from inmind.entities.ids.arguments import FoundId, find_ids
-from inmind.entities.ids.prose import find_ids_in_text
-from inmind.entities.ids.shapes import is_code, looks_like_id, parse_id
+from inmind.entities.find_ids import FoundId, find_ids, find_ids_in_text
+from inmind.entities.ids import is_code, looks_like_id, parse_id
 from inmind.entities.nouns import UNTYPED, singular
 from inmind.entities.outcome import deletion_refused, is_empty_result, reports_failure, split_deletion
 from inmind.entities.parse_result import is_list, is_object, parse_layers, parse_name_list, parse_result

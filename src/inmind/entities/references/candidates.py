@@ -14,8 +14,7 @@ from itertools import takewhile
 
 from inmind.core.frozen import frozen
 from inmind.core.language.languages import languages_of
-from inmind.entities.config import DEFAULT_MAX_PER_LIST
-from inmind.entities.entity import Entity
+from inmind.entities.entity import DEFAULT_MAX_PER_LIST, Entity
 from inmind.entities.nouns import UNTYPED, canonical_type, is_plural, type_matches
 from inmind.entities.references.context import ReferenceContext
 from inmind.entities.references.name_match import is_in_earlier_name

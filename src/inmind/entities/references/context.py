@@ -12,8 +12,7 @@ from functools import cached_property
 from itertools import islice
 
 from inmind.core.events.entities import EntityPart
-from inmind.entities.config import EntityRules
-from inmind.entities.entity import Entity, EntityKey
+from inmind.entities.entity import Entity, EntityKey, EntityRules
 from inmind.entities.nouns import SYNONYMS, canonical_type, head_nouns, singular, type_matches
 from inmind.entities.references.name_match import NameIndex
 from inmind.entities.references.result import Phrase

@@ -15,9 +15,8 @@ from typing import Literal
 
 from inmind.core.frozen import frozen
 from inmind.core.language.spans import Token, has_han, tokens
-from inmind.entities.edit_distance import edit_distance
 from inmind.entities.entity import Entity, EntityKey
-from inmind.entities.nouns import singular
+from inmind.entities.nouns import edit_distance, singular
 
 MatchKind = Literal["id", "name", "alias", "part", "typo"]
 

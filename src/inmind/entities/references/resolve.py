@@ -35,12 +35,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 
-from inmind.core.language.filters import word_pattern
-from inmind.core.language.languages import languages_of
+from inmind.core.language.languages import languages_of, word_pattern
 from inmind.core.language.spans import any_of, compile_cached
 from inmind.core.language.tables import ReferenceWords
-from inmind.entities.config import DEFAULT_RULES, EntityRules
-from inmind.entities.entity import Entity, EntityKey
+from inmind.entities.entity import DEFAULT_RULES, Entity, EntityKey, EntityRules
 from inmind.entities.nouns import singular, type_matches
 from inmind.entities.references import spaced, unspaced
 from inmind.entities.references.candidates import (

@@ -16,9 +16,8 @@ from inmind.core.frozen import frozen
 from inmind.core.json import is_list, is_object
 from inmind.core.text import escape_markup, shorten
 from inmind.core.tokens import Counter
-from inmind.entities.extract.tool_name import parse_tool_name
-from inmind.entities.ids.keys import has_secret, key_meaning
-from inmind.entities.ids.shapes import handle_kind
+from inmind.entities.extract.identity import parse_tool_name
+from inmind.entities.ids import handle_kind, has_secret, key_meaning
 from inmind.entities.record import MIN_ID_DIGITS, Detail, is_aside, names_secret, prune
 from inmind.entities.record_text import cut_record, render_record
 from inmind.history.compaction.records import TEXT_CHARACTERS, AnsweredCall, answer_text, clip_text, id_fields, texts_in

@@ -17,9 +17,8 @@ from inmind.documents.document import (
     validate_text,
 )
 from inmind.documents.notes_page import parse_notes, remove_pieces, strip_heading, truncate_to_newest
-from inmind.documents.overview.content import has_content, prompt_text, without_empty_sections
 from inmind.documents.overview.maintain import without_archive_lines
-from inmind.documents.overview.size import size_warning
+from inmind.documents.overview.page import has_content, prompt_text, size_warning, without_empty_sections
 from inmind.dreams.affect.state import AUTO_MARK, is_auto_note_about
 from inmind.dreams.page.limits import split_prompt_characters
 from inmind.entities.entity import Entity

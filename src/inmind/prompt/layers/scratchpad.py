@@ -15,12 +15,10 @@ from inmind.core.events.base import EventPayload, Trust
 from inmind.core.events.documents import ScratchpadSetAside, ScratchpadStarted
 from inmind.core.frozen import frozen
 from inmind.documents.document import MAX_DOCUMENT_BYTES, Scope
-from inmind.documents.scratchpad.filler_values import leaf_values
-from inmind.documents.scratchpad.merge import json_equal
-from inmind.documents.scratchpad.paths import ABSENT, format_path, is_object, value_at
 from inmind.documents.scratchpad.render import render_state, render_within
-from inmind.documents.scratchpad.state import Scratchpads, ScratchpadState
-from inmind.documents.scratchpad.update import ScratchpadUpdate, plan_object_update, plan_text_update
+from inmind.documents.scratchpad.state import Scratchpads, ScratchpadState, json_equal
+from inmind.documents.scratchpad.update import ScratchpadUpdate, leaf_values, plan_object_update, plan_text_update
+from inmind.documents.scratchpad.values import ABSENT, format_path, is_object, value_at
 from inmind.errors import InvalidInput, ReadOnly
 from inmind.prompt.layers.base import Budget, Layer, LayerContext, LayerText, PlainLayer, Slot, Spawn, unwrap_view
 

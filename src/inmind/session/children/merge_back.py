@@ -20,10 +20,10 @@ from inmind.core.text import count_noun
 from inmind.documents.document import ARCHIVE_PREFIX, OVERVIEW_PATH, Document
 from inmind.documents.overview.event_log import OverviewLine, OverviewLog, with_log_lines
 from inmind.documents.overview.maintain import overview_updates, with_pending_writes, without_generated_lines
-from inmind.documents.overview.template import OverviewSection
+from inmind.documents.overview.page import OverviewSection
 from inmind.documents.scratchpad.merge3 import MergeConflict, merge_three_way
-from inmind.documents.scratchpad.paths import ABSENT
 from inmind.documents.scratchpad.state import SavedScratchpad, Scratchpads
+from inmind.documents.scratchpad.values import ABSENT
 from inmind.entities.serialize import sighting_from
 from inmind.errors import InvalidInput, SchemaViolation
 from inmind.history.compaction.archive_page import renumbered_path, update_continuation

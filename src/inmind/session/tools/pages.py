@@ -19,11 +19,11 @@ from inmind.documents.document import (
     split_lines,
     validate_text,
 )
-from inmind.documents.overview.content import prompt_text
 from inmind.documents.overview.front_matter import front_matter_error
 from inmind.documents.overview.maintain import indexed_pages
+from inmind.documents.overview.page import prompt_text
 from inmind.documents.overview.sections import read_section, replace_section
-from inmind.documents.scratchpad.merge import append_text
+from inmind.documents.scratchpad.state import append_text
 from inmind.errors import Conflict, InvalidInput, InvalidPath, NotFound
 from inmind.history.compaction.archive_page import parse_location
 from inmind.prompt.layers.base import Layer

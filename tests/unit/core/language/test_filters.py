@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from inmind.core.language.filters import is_hedged, is_hypothetical, is_negated, is_question, is_reported
-from inmind.core.language.languages import LANGUAGES, languages_of
+from inmind.core.language.languages import (
+    LANGUAGES,
+    is_hedged,
+    is_hypothetical,
+    is_negated,
+    is_question,
+    is_reported,
+    languages_of,
+)
 
 
 @pytest.mark.parametrize(

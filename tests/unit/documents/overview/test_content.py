@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tables import each_row
 
 from inmind.documents.overview import LANGUAGES, is_maintained, template
-from inmind.documents.overview.content import prompt_text, without_empty_sections
+from inmind.documents.overview.page import prompt_text, without_empty_sections
 
 pytestmark = pytest.mark.spec("F1")
 

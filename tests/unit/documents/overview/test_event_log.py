@@ -21,10 +21,8 @@ from inmind.documents.overview.event_log import (
     overview_event,
     with_log_lines,
 )
-from inmind.documents.overview.generated_lines import MAX_LINE_CHARACTERS, is_generated
-from inmind.documents.overview.sections import find_headings, read_section
-from inmind.documents.overview.size import MAX_EVENT_BYTES
-from inmind.documents.overview.template import OverviewSection
+from inmind.documents.overview.page import MAX_EVENT_BYTES, OverviewSection
+from inmind.documents.overview.sections import MAX_LINE_CHARACTERS, find_headings, is_generated, read_section
 from inmind.errors import InvalidInput
 
 pytestmark = pytest.mark.spec("F5")

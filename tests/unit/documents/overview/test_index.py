@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 from tables import each_row
 
 from inmind.documents.overview import LANGUAGES, is_maintained, template
-from inmind.documents.overview.generated_lines import is_generated
-from inmind.documents.overview.index import MAX_ARCHIVE_PAGES, MAX_DETAIL_PAGES, index_entry, with_index
-from inmind.documents.overview.sections import read_section
-from inmind.documents.overview.size import MAX_INDEX_BYTES
+from inmind.documents.overview.maintain import MAX_ARCHIVE_PAGES, MAX_DETAIL_PAGES, index_entry, with_index
+from inmind.documents.overview.page import MAX_INDEX_BYTES
+from inmind.documents.overview.sections import is_generated, read_section
 
 pytestmark = pytest.mark.spec("F3")
 

@@ -6,7 +6,7 @@ import pytest
 from tables import each_row
 
 from inmind.documents.overview import LANGUAGES, is_maintained, template
-from inmind.documents.overview.template import OverviewSection
+from inmind.documents.overview.page import OverviewSection
 
 
 @pytest.mark.spec("F1")

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from tables import each_row
 
-from inmind.documents.scratchpad import merge
-from inmind.documents.scratchpad.merge import append_text, delete_paths, json_equal, merge_update
+from inmind.documents.scratchpad import state as state_module
+from inmind.documents.scratchpad.state import append_text, delete_paths, json_equal, merge_update
 
 STATE: dict[str, Any] = {
     "currentGoal": "Deploy v2",
@@ -77,7 +77,7 @@ def test_each_object_is_copied_once_for_any_number_of_deletions(monkeypatch: pyt
         copied.append(held)
         return {**held}
 
-    monkeypatch.setattr(merge, "dict", copy, raising=False)
+    monkeypatch.setattr(state_module, "dict", copy, raising=False)
     assert delete_paths(state, [("inner", str(n)) for n in range(99)]) == {"inner": {"99": 99}, "kept": {}}
     assert copied == [state, state["inner"]]
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tables import each_row
 
-from inmind.documents.scratchpad.partial_schema import partial_schema
+from inmind.documents.scratchpad.schema import partial_schema
 from inmind.errors import InvalidInput
 
 STEP = {"type": "object", "required": ["title"], "properties": {"title": {"type": "string"}}}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tables import each_row
 
-from inmind.documents.scratchpad.paths import ABSENT, MAX_PATH_CHARACTERS, format_path, parse_path, value_at
+from inmind.documents.scratchpad.values import ABSENT, MAX_PATH_CHARACTERS, format_path, parse_path, value_at
 from inmind.errors import InvalidInput
 
 STATE: dict[str, Any] = {

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from inmind.documents.scratchpad.merge import merge_update
 from inmind.documents.scratchpad.render import MAX_LINE_WIDTH, MAX_NAMED_FIELDS, render_state, render_within
+from inmind.documents.scratchpad.state import merge_update
 
 STATE: dict[str, Any] = {
     "currentGoal": "Deploy v2",

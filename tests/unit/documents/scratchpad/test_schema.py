@@ -13,8 +13,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field, RootModel, StringConstraints, field_validator, model_validator
 from tables import each_row
 
-from inmind.documents.scratchpad.schema import ScratchpadSchema, compile_schema
-from inmind.documents.scratchpad.unknown_fields import find_unknown_fields
+from inmind.documents.scratchpad.schema import ScratchpadSchema, compile_schema, find_unknown_fields
 from inmind.errors import InvalidInput, SchemaViolation
 
 

@@ -10,7 +10,7 @@ from strategies import entity_sightings
 from tables import each_row
 
 from inmind.core.events.entities import EntitiesSeen, EntityPart, EntitySighting
-from inmind.entities.extract.from_message import sightings_from_message
+from inmind.entities.observe import sightings_from_message
 from inmind.entities.window import Entities
 
 pytestmark = pytest.mark.spec("B2", "B4")

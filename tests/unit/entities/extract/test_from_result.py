@@ -13,8 +13,7 @@ from tables import each_row
 from inmind import Entity
 from inmind.core.events.entities import EntityPart, EntitySighting
 from inmind.core.events.session import ToolObserved
-from inmind.entities.config import EntityRules
-from inmind.entities.entity import MAX_PARTS
+from inmind.entities.entity import MAX_PARTS, EntityRules
 from inmind.entities.extract.from_result import MAX_USED_ARGUMENTS, sightings_from_result
 from inmind.entities.extract.records import MAX_RECORDS
 from inmind.errors import ExtractorFailed

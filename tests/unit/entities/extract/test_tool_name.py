@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tables import each_row
 
-from inmind.entities.extract.tool_name import parse_tool_name
+from inmind.entities.extract.identity import parse_tool_name
 
 pytestmark = pytest.mark.spec("B4")
 

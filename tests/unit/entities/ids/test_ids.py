@@ -10,11 +10,9 @@ from hypothesis import strategies as st
 from strategies import json_values
 from tables import each_row
 
-from inmind.entities.config import EntityRules
-from inmind.entities.ids.arguments import find_ids
-from inmind.entities.ids.keys import key_meaning
-from inmind.entities.ids.prose import find_ids_in_text
-from inmind.entities.ids.shapes import MAX_ID_CHARS, looks_like_id, parse_id
+from inmind.entities.entity import EntityRules
+from inmind.entities.find_ids import find_ids, find_ids_in_text
+from inmind.entities.ids import MAX_ID_CHARS, key_meaning, looks_like_id, parse_id
 
 pytestmark = pytest.mark.spec("B4")
 

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from tables import each_row
 
 from inmind.core.events.entities import EntitiesSeen, EntityPart, EntitySighting
-from inmind.entities.config import EntityRules
-from inmind.entities.entity import MAX_PARTS, Entity
+from inmind.entities.entity import MAX_PARTS, Entity, EntityRules
 from inmind.entities.references.candidates import MAX_CANDIDATES
 from inmind.entities.references.resolve import MAX_TEXT_CHARS, resolve
 from inmind.entities.references.result import Resolution

@@ -1,1 +1,0 @@
-"""Recognises ids: by their key, by their shape, in arguments and in text."""
