@@ -22,13 +22,14 @@ from terminal import INMIND, command, location_options, run_in_process, warm_inm
 
 from inmind import Memory, Session
 from inmind.apps.chat.conversation import STOPPED_MARK
-from inmind.apps.chat.input import HISTORY_FILE
+from inmind.apps.chat.terminal import HISTORY_FILE
 from inmind.core.messages import FORMATS
 from inmind.core.paths import CONFIG
 
 pytestmark = pytest.mark.spec("I2")
 
 KEY = "sk-very-secret"
+NOTE = a_tool_call("working_memory_note", {"note": "order-123 is late"})
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b31m‮ and\r\nthe rest"
 
 
@@ -47,7 +48,6 @@ def home(tmp_path: Path) -> Path:
 def work(tmp_path: Path) -> Path:
     work = tmp_path / "work"
     work.mkdir()
-    (work / "notes.md").write_text("order-123 is late\n")
     return work
 
 
@@ -73,7 +73,7 @@ def messages_of(session: Session) -> list[tuple[str, str]]:
 def test_a_user_can_chat_stop_an_answer_retry_and_quit(provider: Provider, home: Path, work: Path) -> None:
     gate = Event()
     provider.will(
-        reply_with("Let me look.", a_tool_call("read_file", {"path": "notes.md"})),
+        reply_with("Let me look.", NOTE),
         reply_with("It is late."),
         reply_with("Once upon a time", gate=gate),
         ScriptedFailure(429, "slow down"),
@@ -83,8 +83,8 @@ def test_a_user_can_chat_stop_an_answer_retry_and_quit(provider: Provider, home:
         person.wait_for("model-1 at http://127.0.0.1")
         person.wait_for("> ")
         person.send_line("Where is my order?")
-        person.wait_for("Let me look.\n· read_file notes.md → 1 line\nIt is late.\n")
-        person.wait_for("in mind: notes.md · normal, 0% full · 220 tokens, 80% from cache\n> ")
+        person.wait_for("Let me look.\n· working_memory_note order-123 is late → Noted")
+        person.wait_for("It is late.\nnormal, 0% full · 220 tokens, 80% from cache\n> ")
         person.send_line("Tell me a story.")
         person.wait_for("Once upon a time")
         person.press_ctrl_c(until="(stopped)\n")
@@ -108,40 +108,6 @@ def test_a_user_can_chat_stop_an_answer_retry_and_quit(provider: Provider, home:
         ("user", "And now?"),
         ("assistant", "Now it works."),
     ]
-
-
-def test_no_file_is_written_without_confirmation(provider: Provider, home: Path, work: Path) -> None:
-    write_call = a_tool_call("write_file", {"path": "notes.md", "text": "order-123 is here\n"})
-    provider.will(
-        reply_with("", write_call),
-        reply_with("Then not."),
-        reply_with("", write_call),
-        reply_with("Done."),
-        reply_with("", write_call),
-    )
-    with ChatTerminal("chat", "--base-url", provider.openai, home=home, cwd=work) as person:
-        person.wait_for("> ")
-        person.send_line("Change it.")
-        assert "-order-123 is late\n+order-123 is here\n" in person.wait_for("Change notes.md? [y/N] ")
-        person.send_line("")
-        person.wait_for("the user refused.")
-        person.wait_for("Then not.")
-        person.wait_for("> ")
-        assert (work / "notes.md").read_text() == "order-123 is late\n"
-        person.send_line("Do it.")
-        person.wait_for("[y/N] ")
-        person.send_line("y")
-        person.wait_for("Done.")
-        assert (work / "notes.md").read_text() == "order-123 is here\n"
-        (work / "notes.md").write_text("order-123 is late\n")
-        person.wait_for("> ")
-        person.send_line("Once more.")
-        person.wait_for("[y/N] ")
-        person.press_ctrl_c(until="(stopped)")
-        person.wait_for("> ")
-        person.press_ctrl_c(until="Saved. ")
-        assert person.wait_for_exit() == 0
-    assert (work / "notes.md").read_text() == "order-123 is late\n"
 
 
 @pytest.mark.spec("J4")
@@ -175,7 +141,7 @@ def test_chat_commands_show_and_change_memory_and_escape_control_characters(
             "/note": "expected TEXT",
             "/nope": "one of /show /note",
             "/help": "/retry",
-            "/undo": "Hello\nFiles, notes and pages that were written are not changed.",
+            "/undo": "Hello\nNotes and pages that were written are not changed.",
         }.items():
             person.send_line(chat_command)
             person.wait_for(expected)
@@ -212,21 +178,19 @@ def test_pasted_lines_are_one_message(provider: Provider, home: Path, work: Path
 
 def test_without_an_endpoint_the_chat_explains_how_to_configure_one(home: Path, work: Path) -> None:
     with ChatTerminal("chat", home=home, cwd=work) as person:
-        output = person.wait_for("[y/N] ")
+        output = person.wait_for("no endpoint configured; `inmind demo` needs none")
         assert all(way in output for way in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "ollama", "llama-server"))
-        person.send_line("n")
-        assert person.wait_for_exit() == 0
+        assert person.wait_for_exit() == 3
 
 
-def test_a_resumed_chat_chooses_a_model_and_reports_its_state_and_other_terminals(home: Path, work: Path) -> None:
+def test_a_resumed_chat_shows_its_last_exchange_and_can_undo_it(home: Path, work: Path) -> None:
     with serve_handler(TwoModelsHandler) as url:
+        chat = ("chat", "--model", "large", "--base-url", url)
         with ChatTerminal("chat", "--base-url", url, home=home, cwd=work) as person:
-            person.wait_for("   1  small\n   2  large\n")
-            for wrong in ("", "3"):
-                person.wait_for("Which model, by number or name? ")
-                person.send_line(wrong)
-            person.wait_for("Which model, by number or name? ")
-            person.send_line("2")
+            person.wait_for("--model: expected one of the models of")
+            person.wait_for(": small, large")
+            assert person.wait_for_exit() == 2
+        with ChatTerminal(*chat, home=home, cwd=work) as person:
             person.wait_for(f"large at {url}, session")
             person.wait_for("Context window unknown, assuming 128,000 tokens: set --window or window of [model].\n> ")
             person.send_line("Where is my order?")
@@ -234,29 +198,18 @@ def test_a_resumed_chat_chooses_a_model_and_reports_its_state_and_other_terminal
             person.wait_for("> ")
             person.send_line("exit")
             assert person.wait_for_exit() == 0
-        with ChatTerminal("chat", "--continue", "--model", "small", "--base-url", url, home=home, cwd=work) as person:
+        with ChatTerminal(*chat, "--continue", home=home, cwd=work) as person:
             person.wait_for(" (resumed).\n")
             person.wait_for("About: Where is my order?\nLast: Where is my order? → no answer yet: /retry\n> ")
-            with Memory.open(home, embedder=None) as memory:
-                session = only_session(memory)
-                session.add([{"role": "user", "content": "Hello from there"}])
-                person.send_line("/undo")
-                person.wait_for("New from another process: Hello from there\n")
-                person.wait_for("From another chat: Hello from there\nRemove it? [y/N] ")
-                person.send_line("n")
-                person.wait_for("> ")
-                assert len(messages_of(session)) == 2
-                for _ in range(2):
-                    person.send_line("/undo")
-                    person.wait_for("[y/N] ")
-                    person.send_line("y")
-                    person.wait_for("Removed 1 message: ")
-                    person.wait_for("> ")
-                assert messages_of(session) == []
+            person.send_line("/undo")
+            person.wait_for("Removed 1 message: Where is my order?\n")
+            person.wait_for("> ")
             person.send_line("/undo")
             person.wait_for("Nothing to undo.\n> ")
             person.send_line("/exit")
             assert person.wait_for_exit() == 0
+    with Memory.open(home, embedder=None) as memory:
+        assert messages_of(only_session(memory)) == []
 
 
 class TwoModelsHandler(QuietHandler):
@@ -313,21 +266,16 @@ def wait_for(condition: Callable[[], bool]) -> None:
 def test_in_a_pipe_stdout_has_the_answers_and_continue_resumes_the_session(
     provider: Provider, home: Path, work: Path
 ) -> None:
-    provider.will(
-        reply_with("Hello."), reply_with("", a_tool_call("read_file", {"path": "notes.md"})), reply_with("It is late.")
-    )
+    provider.will(reply_with("Hello."), reply_with("", NOTE), reply_with("It is late."))
     first = piped("Hello\nWhere is my order?\n", "--base-url", provider.openai, home=home, work=work)
     assert (first.stdout, first.returncode) == ("Hello.\nIt is late.\n", 0)
     progress = first.stderr.splitlines()
-    assert progress[1] == "· read_file notes.md → 1 line"
+    assert progress[1].startswith("· working_memory_note order-123 is late → Noted")
     assert all(len(one) <= 80 for one in progress)
     assert "\x1b" not in first.stderr
     provider.will(reply_with("As I said, it is late."))
     again = piped("Once more?\n", "--continue", "--base-url", provider.openai, home=home, work=work)
     assert again.stdout == "As I said, it is late.\n"
-    refused = piped("/undo\n", "--continue", "--base-url", provider.openai, home=home, work=work)
-    assert refused.returncode == 3
-    assert "no exchange of this chat to undo" in refused.stderr
     assert "Where is my order?" in str(provider.requests[-1].messages)
     with Memory.open(home, embedder=None) as memory:
         assert len(messages_of(only_session(memory))) == 8
@@ -335,7 +283,7 @@ def test_in_a_pipe_stdout_has_the_answers_and_continue_resumes_the_session(
 
 def test_in_a_pipe_json_has_one_line_per_answer(provider: Provider, home: Path, work: Path) -> None:
     provider.will(
-        reply_with("Let me look.", a_tool_call("read_file", {"path": "notes.md"}), a_tool_call("read_file", "{no")),
+        reply_with("Let me look.", NOTE, a_tool_call("working_memory_note", "{no")),
         reply_with("It is\nlate."),
         reply_with("It is a file."),
         reply_with("A file."),
@@ -352,8 +300,8 @@ def test_in_a_pipe_json_has_one_line_per_answer(provider: Provider, home: Path, 
         "call": 2,
         "text": "Let me look.\nIt is\nlate.",
         "tools": [
-            {"name": "read_file", "arguments": {"path": "notes.md"}, "error": False},
-            {"name": "read_file", "arguments": "{no", "error": True},
+            {"name": "working_memory_note", "arguments": {"note": "order-123 is late"}, "error": False},
+            {"name": "working_memory_note", "arguments": "{no", "error": True},
         ],
         "ended": "",
         "tokens": 220,
@@ -375,35 +323,18 @@ def test_in_a_pipe_json_has_one_line_per_answer(provider: Provider, home: Path, 
 
 @pytest.mark.spec("N65")
 def test_a_closed_reader_leaves_no_call_open(provider: Provider, home: Path, work: Path) -> None:
-    provider.will(
-        reply_with("", a_tool_call("write_file", {"path": "new.md", "text": "hello\n"}), a_tool_call("list_files"))
-    )
+    provider.will(reply_with("", NOTE, a_tool_call("list_files")))
     theirs, ours = os.pipe()
     os.close(theirs)
-    arguments = ("chat", "--allow-writes", "--session", "left", "--base-url", provider.openai)
+    arguments = ("chat", "--session", "left", "--base-url", provider.openai)
     with subprocess.Popen(
         command(*arguments, home=home), stdin=subprocess.PIPE, stdout=ours, stderr=ours, cwd=work, env=environment()
     ) as chat:
         os.close(ours)
-        chat.communicate(b"Write.\n", timeout=60)
+        chat.communicate(b"Note it.\n", timeout=60)
     assert chat.returncode == 141
-    assert (work / "new.md").read_text() == "hello\n"
     with Memory.open(home, embedder=None) as memory:
         assert [role for role, _ in messages_of(memory.session("left"))] == ["user", "assistant", "tool", "tool"]
-
-
-@pytest.mark.exhaustive
-def test_in_a_pipe_files_are_written_only_with_allow_writes(provider: Provider, home: Path, work: Path) -> None:
-    write_call = a_tool_call("write_file", {"path": "new.md", "text": "hello\n"})
-    provider.will(reply_with("", write_call), reply_with("I may not."))
-    refused = piped("Write.\n", "--base-url", provider.openai, home=home, work=work)
-    assert (refused.stdout, refused.returncode) == ("I may not.\n", 0)
-    assert "--allow-writes" in refused.stderr
-    assert not (work / "new.md").exists()
-    provider.will(reply_with("", write_call), reply_with("Done."))
-    allowed = piped("Write.\n", "--allow-writes", "--base-url", provider.openai, home=home, work=work)
-    assert allowed.stdout == "Done.\n"
-    assert (work / "new.md").read_text() == "hello\n"
 
 
 def test_in_a_pipe_a_failure_is_one_line_without_the_key(provider: Provider, home: Path, work: Path) -> None:

@@ -7,7 +7,6 @@ import secrets
 import sys
 from contextlib import nullcontext
 from datetime import datetime
-from functools import partial
 from getpass import getuser
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +18,6 @@ from inmind.apps.cli.exit_codes import exit_with
 from inmind.errors import InvalidInput, ModelFailed, NotFound
 
 if TYPE_CHECKING:
-    from inmind.apps.chat.output import ChatOutput
     from inmind.memory.memory import Memory
     from inmind.session.session import Session
 
@@ -48,7 +46,6 @@ DEFAULT_USER = "me"
 @click.option(
     "--timeout", metavar="SECONDS", type=click.FloatRange(min=0), default=0.0, help="Timeout without any data."
 )
-@click.option("--allow-writes", is_flag=True, help="Allow writing files without asking.")
 @click.option("--no-tools", is_flag=True, help="Offer no tools, for a model that cannot call them.")
 @json_option
 def chat(
@@ -61,95 +58,74 @@ def chat(
     key_env: str,
     window: int,
     timeout: float,
-    allow_writes: bool,
     no_tools: bool,
     as_json: bool,
 ) -> None:
-    """Chat with an agent that has working memory.
-
-    It can list, read, search and write files of the working directory.
+    """Chat with a model that has working memory.
 
     The endpoint is taken from the options, else from [model] in config.toml, else from the environment: OPENAI_API_KEY
     with OPENAI_BASE_URL, or ANTHROPIC_API_KEY with ANTHROPIC_BASE_URL. A local server needs no key. If stdin is a pipe,
     each line is a message and only the answers are printed, with --json one object per line. /help lists the commands
     of the chat.
     """
-    from inmind.apps.chat.chat import Chat
     from inmind.apps.chat.conversation import ChatConversation
     from inmind.apps.chat.endpoint import (
-        EndpointOptions,
+        SETUP_HELP,
+        ChatEndpoint,
         complete_endpoint,
         explain_error,
         exposes_key,
         find_endpoint,
         missing_key,
     )
-    from inmind.apps.chat.file_tools import FileTools
-    from inmind.apps.chat.input import line_editor, pipe_reader, read_messages, terminal_reader
-    from inmind.apps.chat.output import ChatOutput
+    from inmind.apps.chat.loop import Chat
+    from inmind.apps.chat.terminal import ChatOutput, line_editor, pipe_reader, read_messages, terminal_reader
     from inmind.apps.signals import InterruptHandler
     from inmind.core.http import RETRY_DELAYS_SECONDS, HttpEndpoint
     from inmind.memory.memory import Memory
 
     settings = read_settings().model
     output = ChatOutput(interactive=sys.stdin.isatty() and sys.stdout.isatty() and not as_json, as_json=as_json)
-    options = EndpointOptions(provider=provider, url=base_url, model=model, key_env=key_env, window=window)
+    options = ChatEndpoint(provider=provider, url=base_url, model=model, key_env=key_env, window=window)
     selected = find_endpoint(options, settings, os.environ)
     if selected is None:
         if variable := missing_key(options):
             exit_with("NOT_FOUND", f"{variable} is not set; --base-url can name an endpoint without a key")
-        return _offer_demo(output)
+        print(SETUP_HELP, file=sys.stderr)
+        exit_with("NOT_FOUND", "no endpoint configured; `inmind demo` needs none")
     if exposes_key(selected, os.environ):
         print(f"inmind: {selected.key_env} is sent to {selected.url} unencrypted", file=sys.stderr)
     # A user can retry; a pipe cannot, so the client does.
-    server = HttpEndpoint(
-        url=selected.url, key_env=selected.key_env, retry_delays=() if output.interactive else RETRY_DELAYS_SECONDS
-    )
-    interruptions = InterruptHandler()
+    retry_delays = () if output.interactive else RETRY_DELAYS_SECONDS
+    server = HttpEndpoint(url=selected.url, key_env=selected.key_env, retry_delays=retry_delays)
     try:
-        endpoint = complete_endpoint(selected, server, choose=output.choose if output.interactive else None)
+        endpoint = complete_endpoint(selected, server)
     except ModelFailed as error:
         exit_with(error.code, explain_error(error, selected))
     with Memory.open(selected_place()) as memory:
-        id = _session_id(memory, session, resource, continue_last=continue_last)
-        refuse_write = None if allow_writes else output.refuse_write
-        file_tools = (
-            None
-            if no_tools
-            else FileTools(
-                Path.cwd(), home=memory.home, refuse_write=refuse_write, interruptible=interruptions.interruptible
-            )
-        )
-        open_session = partial(_open_session, memory, id, resource, window=endpoint.window, tools=not no_tools)
+        id, interrupts = _session_id(memory, session, resource, continue_last=continue_last), InterruptHandler()
+
+        def open_session() -> Session:
+            # A new session belongs to the user of this system, so that the next chat shares its memory.
+            owner = resource if resource is not None or id in memory else _user_name()
+            return memory.session(id, resource=owner, window=endpoint.window, memory_tools=not no_tools)
+
+        is_resumed = id in memory
         conversation = ChatConversation(
-            open_session() if id in memory else open_session,
+            open_session() if is_resumed else open_session,
             endpoint,
             server,
-            file_tools,
-            listener=output,
-            interrupts=interruptions,
+            output,
+            interrupts,
             timeout=timeout or settings.seconds,
         )
-        loop = Chat(memory, conversation, output, interruptions)
-        with interruptions.install(), line_editor(memory.home) if output.interactive else nullcontext():
+        loop = Chat(memory, conversation, output, interrupts)
+        with interrupts.install(), line_editor(memory.home) if output.interactive else nullcontext():
             if output.interactive:
                 memory.start_upkeep()
-                loop.greet(id)
-            read = terminal_reader(interruptions) if output.interactive else pipe_reader(interruptions)
+                loop.greet(id, is_resumed=is_resumed)
+            read = terminal_reader(interrupts) if output.interactive else pipe_reader(interrupts)
             loop.run(read_messages(read))
-    return None
-
-
-def _offer_demo(output: ChatOutput) -> None:
-    from inmind.apps.chat.endpoint import DEMO_COMMAND, SETUP_HELP
-
-    print(SETUP_HELP, file=sys.stdout if output.interactive else sys.stderr)
-    if not output.interactive:
-        exit_with("NOT_FOUND", f"no endpoint configured; `{DEMO_COMMAND}` needs none")
-    if output.confirm("Run the demo instead, which needs no endpoint?"):
-        from inmind.apps.demo.command import demo
-
-        demo()
 
 
 def _session_id(memory: Memory, session: str | None, resource: str | None, *, continue_last: bool) -> str:
@@ -163,15 +139,6 @@ def _session_id(memory: Memory, session: str | None, resource: str | None, *, co
     if latest is None:
         raise NotFound(what="session in", name=str(Path.cwd()), hint="without --continue a new one is created")
     return latest.id
-
-
-def _open_session(memory: Memory, id: str, resource: str | None, *, window: int, tools: bool) -> Session:
-    """Open or create the session.
-
-    A new one belongs to the user of this system, so that the next chat shares its memory.
-    """
-    owner = resource if resource is not None or id in memory else _user_name()
-    return memory.session(id, resource=owner, window=window, memory_tools=tools)
 
 
 def _user_name() -> str:

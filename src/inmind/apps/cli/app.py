@@ -44,7 +44,7 @@ CLI = "inmind.apps.cli"
 COMMANDS: Mapping[str, Mapping[str, CommandEntry]] = {
     "Start": {
         "demo": CommandEntry("inmind.apps.demo.command:demo", "Run a one-minute demonstration."),
-        "chat": CommandEntry("inmind.apps.chat.command:chat", "Chat with an agent that has working memory."),
+        "chat": CommandEntry("inmind.apps.chat.command:chat", "Chat with a model that has working memory."),
         "mcp": CommandEntry("inmind.apps.mcp.command:mcp", "Run an MCP server that gives an agent working memory."),
         "replay": CommandEntry(f"{CLI}.replay:replay", "Replay recorded conversations through memory."),
     },

@@ -8,9 +8,8 @@ import pytest
 from tables import each_row
 
 from inmind.apps.chat.endpoint import (
-    PROVIDER_DEFAULTS,
+    PROVIDERS,
     ChatEndpoint,
-    EndpointOptions,
     apply_model_list,
     explain_error,
     exposes_key,
@@ -31,7 +30,7 @@ CONFIGURED = ModelSettings(url="http://127.0.0.1:8080/v1", name="qwen", key_env=
 
 
 def endpoint_for(
-    options: EndpointOptions, settings: ModelSettings = NOTHING, *environments: dict[str, str]
+    options: ChatEndpoint, settings: ModelSettings = NOTHING, *environments: dict[str, str]
 ) -> tuple[str, str, str, str] | None:
     endpoint = find_endpoint(
         options, settings, {name: value for environment in environments for name, value in environment.items()}
@@ -40,37 +39,37 @@ def endpoint_for(
 
 
 def test_without_options_settings_or_keys_no_endpoint_is_found() -> None:
-    assert endpoint_for(EndpointOptions(model="gpt")) is None
-    assert endpoint_for(EndpointOptions(provider="anthropic"), NOTHING, OPENAI) is None
+    assert endpoint_for(ChatEndpoint(model="gpt")) is None
+    assert endpoint_for(ChatEndpoint(provider="anthropic"), NOTHING, OPENAI) is None
 
 
 def test_an_endpoint_named_by_options_has_priority() -> None:
-    options = EndpointOptions(url="http://127.0.0.1:11434/v1", model="qwen3")
+    options = ChatEndpoint(url="http://127.0.0.1:11434/v1", model="qwen3")
     expected = ("openai", "http://127.0.0.1:11434/v1", "qwen3", "OPENAI_API_KEY")
     assert endpoint_for(options, CONFIGURED, OPENAI, ANTHROPIC) == expected
 
 
 def test_config_has_priority_over_the_environment_and_a_named_model_over_config() -> None:
-    assert endpoint_for(EndpointOptions(), CONFIGURED, OPENAI) == (
+    assert endpoint_for(ChatEndpoint(), CONFIGURED, OPENAI) == (
         "openai",
         "http://127.0.0.1:8080/v1",
         "qwen",
         "MY_KEY",
     )
-    assert endpoint_for(EndpointOptions(model="other"), CONFIGURED) == (
+    assert endpoint_for(ChatEndpoint(model="other"), CONFIGURED) == (
         "openai",
         "http://127.0.0.1:8080/v1",
         "other",
         "MY_KEY",
     )
     claude = ModelSettings(provider="anthropic", name="claude-x")
-    assert endpoint_for(EndpointOptions(), claude, OPENAI) == (
+    assert endpoint_for(ChatEndpoint(), claude, OPENAI) == (
         "anthropic",
         ANTHROPIC_URL,
         "claude-x",
         "ANTHROPIC_API_KEY",
     )
-    assert endpoint_for(EndpointOptions(provider="anthropic"), CONFIGURED, ANTHROPIC) == (
+    assert endpoint_for(ChatEndpoint(provider="anthropic"), CONFIGURED, ANTHROPIC) == (
         "anthropic",
         ANTHROPIC_URL,
         "",
@@ -79,65 +78,65 @@ def test_config_has_priority_over_the_environment_and_a_named_model_over_config(
 
 
 def test_configured_prices_apply_only_to_the_configured_model() -> None:
-    [own, other] = [find_endpoint(EndpointOptions(model=model), CONFIGURED, {}) for model in ("qwen", "other")]
+    [own, other] = [find_endpoint(ChatEndpoint(model=model), CONFIGURED, {}) for model in ("qwen", "other")]
     assert own is not None
     assert other is not None
     assert (own.prices, other.prices) == ((1.0, 0.0), (0.0, 0.0))
 
 
 def test_keys_in_the_environment_choose_the_provider_and_the_model_name_breaks_ties() -> None:
-    assert endpoint_for(EndpointOptions(), NOTHING, OPENAI) == (
+    assert endpoint_for(ChatEndpoint(), NOTHING, OPENAI) == (
         "openai",
-        PROVIDER_DEFAULTS["openai"].url,
+        PROVIDERS["openai"].url,
         "",
         "OPENAI_API_KEY",
     )
-    assert endpoint_for(EndpointOptions(), NOTHING, ANTHROPIC) == ("anthropic", ANTHROPIC_URL, "", "ANTHROPIC_API_KEY")
-    assert endpoint_for(EndpointOptions(model="claude-x"), NOTHING, OPENAI, ANTHROPIC) == (
+    assert endpoint_for(ChatEndpoint(), NOTHING, ANTHROPIC) == ("anthropic", ANTHROPIC_URL, "", "ANTHROPIC_API_KEY")
+    assert endpoint_for(ChatEndpoint(model="claude-x"), NOTHING, OPENAI, ANTHROPIC) == (
         "anthropic",
         ANTHROPIC_URL,
         "claude-x",
         "ANTHROPIC_API_KEY",
     )
-    local = endpoint_for(EndpointOptions(), NOTHING, {"OPENAI_BASE_URL": "http://127.0.0.1:8080/v1"})
+    local = endpoint_for(ChatEndpoint(), NOTHING, {"OPENAI_BASE_URL": "http://127.0.0.1:8080/v1"})
     assert local == ("openai", "http://127.0.0.1:8080/v1", "", "OPENAI_API_KEY")
 
 
 @each_row(
     ("options", "variable"),
     [
-        (EndpointOptions(model="gpt-5"), "OPENAI_API_KEY"),
-        (EndpointOptions(model="o3-mini"), "OPENAI_API_KEY"),
-        (EndpointOptions(model="claude-x"), "ANTHROPIC_API_KEY"),
-        (EndpointOptions(provider="anthropic"), "ANTHROPIC_API_KEY"),
-        (EndpointOptions(model="gpt-oss:20b"), ""),
-        (EndpointOptions(model="olmo-2"), ""),
-        (EndpointOptions(), ""),
+        (ChatEndpoint(model="gpt-5"), "OPENAI_API_KEY"),
+        (ChatEndpoint(model="o3-mini"), "OPENAI_API_KEY"),
+        (ChatEndpoint(model="claude-x"), "ANTHROPIC_API_KEY"),
+        (ChatEndpoint(provider="anthropic"), "ANTHROPIC_API_KEY"),
+        (ChatEndpoint(model="gpt-oss:20b"), ""),
+        (ChatEndpoint(model="olmo-2"), ""),
+        (ChatEndpoint(), ""),
     ],
 )
-def test_a_model_name_tells_which_key_is_missing(options: EndpointOptions, variable: str) -> None:
+def test_a_model_name_tells_which_key_is_missing(options: ChatEndpoint, variable: str) -> None:
     assert find_endpoint(options, NOTHING, {}) is None
     assert missing_key(options) == variable
 
 
-@each_row("provider", PROVIDER_DEFAULTS)
+@each_row("provider", PROVIDERS)
 def test_the_url_of_every_provider_can_be_set_in_the_environment(provider: str) -> None:
-    environment = {PROVIDER_DEFAULTS[provider].url_env: "http://127.0.0.1:9"}
-    assert endpoint_for(EndpointOptions(), NOTHING, environment) == (
+    environment = {PROVIDERS[provider].url_env: "http://127.0.0.1:9"}
+    assert endpoint_for(ChatEndpoint(), NOTHING, environment) == (
         provider,
         "http://127.0.0.1:9",
         "",
-        PROVIDER_DEFAULTS[provider].key_env,
+        PROVIDERS[provider].key_env,
     )
 
 
 def test_an_unknown_provider_is_refused() -> None:
     with pytest.raises(InvalidInput, match="openai, anthropic"):
-        find_endpoint(EndpointOptions(provider="acme"), NOTHING, {})
+        find_endpoint(ChatEndpoint(provider="acme"), NOTHING, {})
 
 
 def test_a_key_can_be_read_from_any_variable_that_is_set() -> None:
-    options = EndpointOptions(url="http://127.0.0.1:1/v1", key_env="MY_KEY")
+    options = ChatEndpoint(url="http://127.0.0.1:1/v1", key_env="MY_KEY")
     assert endpoint_for(options, NOTHING, OPENAI, {"MY_KEY": "sk-3"}) == (
         "openai",
         "http://127.0.0.1:1/v1",
@@ -171,16 +170,16 @@ def test_the_window_can_be_set_in_the_configuration_and_by_option() -> None:
     named = ModelSettings(url="http://127.0.0.1:8080/v1", name="qwen", window=32_768)
     unnamed = ModelSettings(url="http://127.0.0.1:8080/v1", window=32_768)
     cases = [
-        (named, EndpointOptions(), 32_768),
-        (named, EndpointOptions(window=8_000), 8_000),
-        (named, EndpointOptions(model="other"), 0),
+        (named, ChatEndpoint(), 32_768),
+        (named, ChatEndpoint(window=8_000), 8_000),
+        (named, ChatEndpoint(model="other"), 0),
     ]
-    for settings, options, window in [*cases, (unnamed, EndpointOptions(model="other"), 32_768)]:
+    for settings, options, window in [*cases, (unnamed, ChatEndpoint(model="other"), 32_768)]:
         endpoint = find_endpoint(options, settings, {})
         assert endpoint is not None
         assert endpoint.window == window
     with pytest.raises(InvalidInput, match=r"settings\.model\.window"):
-        find_endpoint(EndpointOptions(), ModelSettings(name="qwen", window=10), {})
+        find_endpoint(ChatEndpoint(), ModelSettings(name="qwen", window=10), {})
 
 
 @each_row(
@@ -243,10 +242,7 @@ def test_a_single_listed_model_is_used_and_one_of_several_must_be_named() -> Non
     with pytest.raises(InvalidInput, match=r"^--model: expected one of the models of .*: a, b$"):
         apply_model_list(endpoint, several)
     with pytest.raises(InvalidInput, match=r"lists none$"):
-        apply_model_list(endpoint, {}, choose=lambda names: names[0])
-    assert apply_model_list(endpoint, several, choose=lambda names: names[1]).model == "b"
-    with pytest.raises(InvalidInput, match=r": a, b$"):
-        apply_model_list(endpoint, several, choose=lambda _: "")
+        apply_model_list(endpoint, {})
 
 
 @each_row(

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inmind.apps.chat.input import HISTORY_FILE, line_editor, read_messages, remove_from_history, terminal_reader
-from inmind.apps.chat.slash_commands import is_command, unescape
-from inmind.apps.signals import InterruptHandler
+from inmind.apps.chat.loop import is_command
+from inmind.apps.chat.terminal import HISTORY_FILE, line_editor, read_messages
 
 pytestmark = pytest.mark.spec("I2")
 
@@ -40,11 +39,6 @@ def test_a_message_can_begin_with_a_slash_and_a_path_is_not_a_command() -> None:
     assert [message for message in [*commands, "//undo", "/etc/hosts what is it", "a /b"] if is_command(message)] == (
         commands
     )
-    assert [unescape(message) for message in ("//etc/hosts?", "/etc/hosts?", "a // b")] == [
-        "/etc/hosts?",
-        "/etc/hosts?",
-        "a // b",
-    ]
 
 
 def test_only_the_owner_can_read_the_history_file(tmp_path: Path) -> None:
@@ -54,24 +48,6 @@ def test_only_the_owner_can_read_the_history_file(tmp_path: Path) -> None:
     with line_editor(tmp_path):
         pass
     assert (tmp_path / HISTORY_FILE).stat().st_mode & 0o777 == 0o600
-
-
-def test_messages_that_start_with_a_space_or_were_removed_are_not_in_the_history(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lines = iter(["one", " a secret\\", "and more of it", "two\\", "three", "four", "four"])
-
-    def type_line(_: str) -> str:
-        return next(lines)
-
-    monkeypatch.setattr("builtins.input", type_line)
-    with line_editor(tmp_path):
-        messages = read_messages(terminal_reader(InterruptHandler()))
-        assert [next(messages) for _ in range(5)] == ["one", "a secret\nand more of it", "two\nthree", "four", "four"]
-        remove_from_history("two\nthree")
-        remove_from_history("never said")
-    kept = (tmp_path / HISTORY_FILE).read_text().splitlines()
-    assert [line for line in kept if not line.startswith("_HiStOrY")] == ["one", "four"]
 
 
 def test_without_a_writable_history_file_the_chat_runs_without_history(tmp_path: Path) -> None:

@@ -1,0 +1,270 @@
+"""Input and output of a chat, on a terminal or in a pipe.
+
+On a terminal everything is on one screen: answers as they arrive, and dimmed notes about tools. In a pipe only answers
+go to stdout and the rest to stderr, so that `… | inmind chat > answer.txt` has just the answer. With --json each
+complete answer is one JSON object per line.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from rich.cells import cell_len
+from rich.text import Text
+
+from inmind.apps.cli.console import collapse_whitespace, console
+from inmind.apps.signals import InterruptHandler
+from inmind.core.frozen import frozen
+from inmind.core.json import is_object
+from inmind.core.messages.model import Message
+from inmind.core.messages.replies import ReplyUsage
+from inmind.core.pricing import Rates
+from inmind.core.text import printable, shorten
+from inmind.errors import InvalidInput
+from inmind.prompt.report import Report
+
+WIDTH = 80
+MIN_NAME_COLUMNS = 12
+"""Minimum width for names in the status line; below it they are left out."""
+
+HISTORY_FILE = "chat-history"
+"""File in the home with the lines of earlier chats, private to the user."""
+
+MAX_HISTORY_LINES = 1_000
+
+PROMPT, CONTINUATION_PROMPT = "> ", "… "
+
+ReadLine = Callable[[str], str | None]
+"""Returns the next line, or None at the end. The argument is the prompt of a terminal."""
+
+
+@frozen
+class ChatToolUse:
+    """A call of a tool, with the arguments as the model wrote them, and its result."""
+
+    name: str
+    arguments: str
+    result: str
+    error: bool = False
+
+    @property
+    def parsed_arguments(self) -> Any:
+        """Parsed arguments, or the text if it is not JSON."""
+        try:
+            return json.loads(self.arguments or "{}")
+        except (ValueError, RecursionError):
+            return self.arguments
+
+
+@frozen(kw_only=True)
+class ChatTurn:
+    """An answer in one or more rounds, its usage and how it ended."""
+
+    text: str = ""
+    report: Report | None = None
+    """Report of the last prompt."""
+    tools: tuple[ChatToolUse, ...] = ()
+    notices: tuple[str, ...] = ()
+    """Notices of memory, for example about a compaction."""
+    end_reason: str = ""
+    """Reason if the answer is incomplete; otherwise empty."""
+    is_calling: bool = False
+    """The last reply has called tools, so that another one follows."""
+    usages: tuple[ReplyUsage, ...] = ()
+    is_estimated: bool = False
+    """The provider has not reported the usage of all rounds."""
+
+    @property
+    def tokens(self) -> int:
+        return sum(one.prompt_tokens + one.completion_tokens for one in self.usages)
+
+    @property
+    def cached_share(self) -> float:
+        return sum(one.cached_tokens for one in self.usages) / max(1, sum(one.prompt_tokens for one in self.usages))
+
+    def price(self, prices: tuple[float, float]) -> float:
+        """Cost at these prices per million input and output tokens."""
+        rates = Rates.per_million(input=prices[0])
+        return sum(
+            (one.prompt_tokens - one.cached_tokens) * rates.uncached
+            + one.cached_tokens * rates.cached
+            + one.completion_tokens * prices[1] / 1e6
+            for one in self.usages
+        )
+
+
+def status_line(turn: ChatTurn, entities: Sequence[str], prices: tuple[float, float], *, width: int = WIDTH) -> str:
+    """One line within the width; names are left out first, numbers never."""
+    if turn.report is None:
+        return ""
+    counted = f"{turn.tokens:,} tokens, {turn.cached_share:.0%}"
+    parts = [
+        f"{turn.report.band.replace('_', ' ')}, {turn.report.tokens_percent:.0f}% full",
+        f"about {counted} cacheable" if turn.is_estimated else f"{counted} from cache",
+    ]
+    parts += [f"${turn.price(prices):.4f}"] if any(prices) else []
+    names = _fitting_names(entities, width - len(" · ".join(["", *parts])))
+    return " · ".join([*names, *parts])[:width]
+
+
+def _fitting_names(entities: Sequence[str], room: int) -> list[str]:
+    """As many names as fit, and the number of the others; empty without names or room."""
+    if not entities or room <= MIN_NAME_COLUMNS:
+        return []
+    names = [printable(shorten(name, room)) for name in entities]
+    for count in range(len(names), 0, -1):
+        more = f" +{len(names) - count}" if count < len(names) else ""
+        line = f"in mind: {', '.join(names[:count])}{more}"
+        if cell_len(line) <= room:
+            return [line]
+    return [f"in mind: {len(entities)}"]
+
+
+def describe_exchange(title: str, messages: Sequence[Message], *, width: int) -> Iterator[str]:
+    """Lines about a resumed session: its title, and its last exchange in equal parts."""
+    if title:
+        yield shorten(f"About: {title}", width)
+    if messages:
+        question, *answers = messages
+        is_answered = bool(answers) and answers[-1].role == "assistant"
+        answer = " ".join(one.text for one in answers if one.role == "assistant" and one.text)
+        room = (width - len("Last:  → ")) // 2
+        yield f"Last: {shorten(question.text, room)} → {shorten(answer if is_answered else 'no answer yet: /retry', room)}"
+
+
+class ChatOutput:
+    """Prints the chat. `interactive`: stdin and stdout are terminals."""
+
+    def __init__(self, *, interactive: bool, as_json: bool = False) -> None:
+        self.interactive, self.as_json = interactive, as_json
+        self._out, self._console = sys.stdout, console(stderr=not interactive)
+        self._pending, self._is_inside_line, self._is_thinking = "", False, False
+
+    @property
+    def width(self) -> int:
+        return min(WIDTH, self._console.width) if self.interactive else WIDTH
+
+    def show_piece(self, text: str, reasoning: str = "") -> None:
+        """Print a piece of an answer; a trailing carriage return waits for its line feed."""
+        if self.as_json:
+            return
+        if reasoning and self.interactive:
+            self._dim(reasoning, end="")
+            self._is_thinking = True
+        if text:
+            self._end_thinking()
+            text, self._pending = self._pending + text, ""
+            if text.endswith("\r"):
+                text, self._pending = text[:-1], "\r"
+            print(printable(text), end="", flush=True)
+            self._is_inside_line = not text.endswith("\n")
+
+    def end_answer(self) -> None:
+        self._end_thinking()
+        if self._is_inside_line or self._pending:
+            print(flush=True)
+        self._pending, self._is_inside_line = "", False
+
+    def show_tool_use(self, use: ChatToolUse) -> None:
+        """Print one line per call: its first argument and its result."""
+        parsed = use.parsed_arguments
+        argument = next(iter(parsed.values()), "") if is_object(parsed) else parsed
+        text = str(argument).encode(errors="backslashreplace").decode()  # escape unpaired surrogates
+        mark, half = "✗" if use.error else "·", WIDTH // 2
+        head = collapse_whitespace(f"{mark} {shorten(use.name, half)} {shorten(text, half)}")
+        room = max(20, self.width - len(head) - len(" → "))
+        self._dim(f"{head} → {shorten(collapse_whitespace(use.result), room)}")
+
+    def print_note(self, text: str) -> None:
+        self._dim(text)
+
+    def print_error(self, text: str) -> None:
+        self._console.print(Text(printable(f"! {collapse_whitespace(text)}"), style="red"), soft_wrap=True)
+
+    def print_json(self, answer: Mapping[str, Any]) -> None:
+        print(json.dumps(answer), file=self._out, flush=True)  # ASCII: no control characters reach the terminal
+
+    def _dim(self, text: str, end: str = "\n") -> None:
+        self._console.print(Text(printable(text), style="dim"), end=end, soft_wrap=True)
+
+    def _end_thinking(self) -> None:
+        if self._is_thinking:
+            self._is_thinking = False
+            self._console.print()
+
+
+def read_messages(read: ReadLine) -> Iterator[str]:
+    """Messages; lines that end in a backslash are joined, empty ones are skipped."""
+    while (line := read(PROMPT)) is not None:
+        lines = [line]
+        while lines[-1].endswith("\\") and (more := read(CONTINUATION_PROMPT)) is not None:
+            lines[-1] = lines[-1].removesuffix("\\")
+            lines.append(more)
+        if message := "\n".join(lines).removesuffix("\\").strip():
+            yield message
+
+
+def terminal_reader(interrupts: InterruptHandler) -> ReadLine:
+    """Reads lines from the terminal. Ctrl-C and Ctrl-D end the input."""
+
+    def read(prompt: str) -> str | None:
+        interrupts.discard()
+        try:
+            with interrupts.interruptible():
+                return input(prompt)
+        except (EOFError, KeyboardInterrupt):
+            print()
+            return None
+
+    return read
+
+
+def pipe_reader(interrupts: InterruptHandler) -> ReadLine:
+    def read(_: str) -> str | None:
+        with interrupts.interruptible():
+            line = sys.stdin.buffer.readline()
+        try:
+            return line.decode().rstrip("\r\n") if line else None
+        except UnicodeDecodeError as error:
+            raise InvalidInput(field="stdin", value=line, expected="text in UTF-8") from error
+
+    return read
+
+
+@contextmanager
+def line_editor(home: Path | None) -> Generator[None]:
+    """Enable readline with the history of earlier chats, if both are available."""
+    try:
+        import readline
+    except ImportError:  # not part of every Python build
+        yield
+        return
+    readline.set_history_length(MAX_HISTORY_LINES)
+    if "libedit" not in (readline.__doc__ or ""):  # Python disables it; a pasted text would become one message per line
+        readline.parse_and_bind("set enable-bracketed-paste on")
+    with suppress(OSError):
+        if home is not None:
+            _make_private(home / HISTORY_FILE)
+            readline.read_history_file(home / HISTORY_FILE)
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            if home is not None:
+                _make_private(home / HISTORY_FILE)
+                readline.write_history_file(home / HISTORY_FILE)
+
+
+def _make_private(file: Path) -> None:
+    """Create the file if needed, readable only by its owner; refuses a link."""
+    descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        os.fchmod(descriptor, 0o600)
+    finally:
+        os.close(descriptor)
