@@ -1,4 +1,4 @@
-"""One conversation with a model: prepare, receive, record, and again while the model calls tools of memory.
+"""One conversation with a model: prepare, receive, record, until it calls no more tools.
 
 Every answer is recorded as far as it arrived: a broken stream and an interrupt both leave an answer with a mark at the
 cut. Recording answers every call: with the result of a tool, or with the statement that it was cut or is unknown.

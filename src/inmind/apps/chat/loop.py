@@ -1,4 +1,4 @@
-"""The chat loop, and its commands such as /show and /undo, with the output of the `inmind` commands.
+"""The chat loop and its commands, such as /show and /undo.
 
 On a terminal an error is printed and the chat continues. In a pipe the first error ends the process, with its exit
 code.

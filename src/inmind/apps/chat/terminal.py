@@ -135,7 +135,8 @@ def describe_exchange(title: str, messages: Sequence[Message], *, width: int) ->
         is_answered = bool(answers) and answers[-1].role == "assistant"
         answer = " ".join(one.text for one in answers if one.role == "assistant" and one.text)
         room = (width - len("Last:  → ")) // 2
-        yield f"Last: {shorten(question.text, room)} → {shorten(answer if is_answered else 'no answer yet: /retry', room)}"
+        reply = answer if is_answered else "no answer yet: /retry"
+        yield f"Last: {shorten(question.text, room)} → {shorten(reply, room)}"
 
 
 class ChatOutput:
