@@ -5,62 +5,35 @@ from typing import TYPE_CHECKING
 from inmind.core.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from inmind.core.events.base import Origin, Trust
-    from inmind.core.pricing import Usage
-    from inmind.core.settings import Settings
-    from inmind.entities.entity import Entity
-    from inmind.entities.grounding import CallCheck
-    from inmind.entities.references.result import Resolution
-    from inmind.errors import InmindError
-    from inmind.history.compaction.policy import CompressionPolicy
-    from inmind.integrations.wrap import wrap
-    from inmind.jobs.dream_history import Dream
-    from inmind.memory.aio.memory import AsyncMemory
-    from inmind.memory.aio.resource import AsyncResource
-    from inmind.memory.aio.session import AsyncSession
-    from inmind.memory.memory import Memory
-    from inmind.memory.resource import Resource
-    from inmind.memory.session_opener import default_layers
-    from inmind.prompt.layers.base import Layer
-    from inmind.prompt.report import Prompt
-    from inmind.search.crystal import Crystal
-    from inmind.search.note import Note
-    from inmind.search.query import Hit
-    from inmind.session.recorded import HostCall, Recorded
-    from inmind.session.session import Session
-    from inmind.session.tools.base import ToolResult
-
-__all__ = [
-    "AsyncMemory",
-    "AsyncResource",
-    "AsyncSession",
-    "CallCheck",
-    "CompressionPolicy",
-    "Crystal",
-    "Dream",
-    "Entity",
-    "Hit",
-    "HostCall",
-    "InmindError",
-    "Layer",
-    "Memory",
-    "Note",
-    "Origin",
-    "Prompt",
-    "Recorded",
-    "Resolution",
-    "Resource",
-    "Session",
-    "Settings",
-    "ToolResult",
-    "Trust",
-    "Usage",
-    "default_layers",
-    "wrap",
-]
+    from inmind.core.events.base import Origin as Origin
+    from inmind.core.events.base import Trust as Trust
+    from inmind.core.pricing import Usage as Usage
+    from inmind.core.settings import Settings as Settings
+    from inmind.entities.entity import Entity as Entity
+    from inmind.entities.grounding import CallCheck as CallCheck
+    from inmind.entities.references.result import Resolution as Resolution
+    from inmind.errors import InmindError as InmindError
+    from inmind.history.compaction.policy import CompressionPolicy as CompressionPolicy
+    from inmind.integrations.wrap import wrap as wrap
+    from inmind.jobs.dream_history import Dream as Dream
+    from inmind.memory.aio.memory import AsyncMemory as AsyncMemory
+    from inmind.memory.aio.resource import AsyncResource as AsyncResource
+    from inmind.memory.aio.session import AsyncSession as AsyncSession
+    from inmind.memory.memory import Memory as Memory
+    from inmind.memory.resource import Resource as Resource
+    from inmind.memory.session_opener import default_layers as default_layers
+    from inmind.prompt.layers.base import Layer as Layer
+    from inmind.prompt.report import Prompt as Prompt
+    from inmind.search.crystal import Crystal as Crystal
+    from inmind.search.note import Note as Note
+    from inmind.search.query import Hit as Hit
+    from inmind.session.recorded import HostCall as HostCall
+    from inmind.session.recorded import Recorded as Recorded
+    from inmind.session.session import Session as Session
+    from inmind.session.tools.base import ToolResult as ToolResult
 
 if not TYPE_CHECKING:  # a type checker would accept any name
-    __getattr__, __dir__ = lazy_exports(
+    __all__, __getattr__, __dir__ = lazy_exports(
         __name__,
         {
             "inmind.core.events.base": ["Origin", "Trust"],

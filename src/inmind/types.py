@@ -5,81 +5,47 @@ from typing import TYPE_CHECKING
 from inmind.core.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from inmind.core.events.base import Event
-    from inmind.core.events.entities import EntityPart
-    from inmind.core.events.session import RetainedItem, ToolObserved
-    from inmind.core.messages.model import Wire
-    from inmind.core.pricing import Rates
-    from inmind.core.tokens import Counter
-    from inmind.documents.scratchpad.merge3 import MergeConflict
-    from inmind.dreams.affect.levels import Levels
-    from inmind.dreams.economics import CurrencyTotals
-    from inmind.dreams.model import Model
-    from inmind.entities.entity import EntityRules
-    from inmind.entities.window import Entities
-    from inmind.history.compaction.build import CompactionReport, CompactionUndoReport, KeptItem
-    from inmind.history.compaction.policy import Summarizer
-    from inmind.jobs.consolidation import Consolidation
-    from inmind.jobs.upkeep import Upkeep
-    from inmind.memory.aio.resource import AsyncAffect, AsyncEconomics
-    from inmind.memory.aio.session import AsyncScratchpad
-    from inmind.memory.bundle.export_bundle import Exported
-    from inmind.memory.bundle.import_bundle import Imported
-    from inmind.memory.documents import Page
-    from inmind.memory.listing import SessionInfo
-    from inmind.prompt.explain import Explanation
-    from inmind.prompt.report import PromptPreview, Report
-    from inmind.search.embedders.base import Embedder
-    from inmind.session.affect import Affect
-    from inmind.session.children.merge_back import MergeReport
-    from inmind.session.economics import Economics
-    from inmind.session.scratchpad import Scratchpad, SetAside
-    from inmind.session.state import ResourceState, SessionState
-    from inmind.store.protocol import Clock
-
-__all__ = [
-    "Affect",
-    "AsyncAffect",
-    "AsyncEconomics",
-    "AsyncScratchpad",
-    "Clock",
-    "CompactionReport",
-    "CompactionUndoReport",
-    "Consolidation",
-    "Counter",
-    "CurrencyTotals",
-    "Economics",
-    "Embedder",
-    "Entities",
-    "EntityPart",
-    "EntityRules",
-    "Event",
-    "Explanation",
-    "Exported",
-    "Imported",
-    "KeptItem",
-    "Levels",
-    "MergeConflict",
-    "MergeReport",
-    "Model",
-    "Page",
-    "PromptPreview",
-    "Rates",
-    "Report",
-    "ResourceState",
-    "RetainedItem",
-    "Scratchpad",
-    "SessionInfo",
-    "SessionState",
-    "SetAside",
-    "Summarizer",
-    "ToolObserved",
-    "Upkeep",
-    "Wire",
-]
+    from inmind.core.events.base import Event as Event
+    from inmind.core.events.entities import EntityPart as EntityPart
+    from inmind.core.events.session import RetainedItem as RetainedItem
+    from inmind.core.events.session import ToolObserved as ToolObserved
+    from inmind.core.messages.model import Wire as Wire
+    from inmind.core.pricing import Rates as Rates
+    from inmind.core.tokens import Counter as Counter
+    from inmind.documents.scratchpad.merge3 import MergeConflict as MergeConflict
+    from inmind.dreams.affect.levels import Levels as Levels
+    from inmind.dreams.economics import CurrencyTotals as CurrencyTotals
+    from inmind.dreams.model import Model as Model
+    from inmind.entities.entity import EntityRules as EntityRules
+    from inmind.entities.window import Entities as Entities
+    from inmind.history.compaction.build import CompactionReport as CompactionReport
+    from inmind.history.compaction.build import CompactionUndoReport as CompactionUndoReport
+    from inmind.history.compaction.build import KeptItem as KeptItem
+    from inmind.history.compaction.policy import Summarizer as Summarizer
+    from inmind.jobs.consolidation import Consolidation as Consolidation
+    from inmind.jobs.upkeep import Upkeep as Upkeep
+    from inmind.memory.aio.resource import AsyncAffect as AsyncAffect
+    from inmind.memory.aio.resource import AsyncEconomics as AsyncEconomics
+    from inmind.memory.aio.session import AsyncScratchpad as AsyncScratchpad
+    from inmind.memory.bundle.export_bundle import Exported as Exported
+    from inmind.memory.bundle.import_bundle import Imported as Imported
+    from inmind.memory.documents import Page as Page
+    from inmind.memory.listing import SessionInfo as SessionInfo
+    from inmind.prompt.explain import Explanation as Explanation
+    from inmind.prompt.report import PromptPreview as PromptPreview
+    from inmind.prompt.report import Report as Report
+    from inmind.search.embedders.base import Embedder as Embedder
+    from inmind.session.affect import Affect as Affect
+    from inmind.session.children.merge_back import MergeReport as MergeReport
+    from inmind.session.economics import Economics as Economics
+    from inmind.session.scratchpad import Scratchpad as Scratchpad
+    from inmind.session.scratchpad import SetAside as SetAside
+    from inmind.session.state import ResourceState as ResourceState
+    from inmind.session.state import SessionState as SessionState
+    from inmind.store.protocol import Clock as Clock
 
 if not TYPE_CHECKING:  # a type checker would accept any name
-    __getattr__, __dir__ = lazy_exports(
+    __all__, __getattr__, __dir__ = lazy_exports(
         __name__,
         {
             "inmind.core.events.base": ["Event"],
