@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from enum import IntEnum, StrEnum
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 from inmind.core.frozen import frozen
 
@@ -43,6 +43,23 @@ TRUST_BY_ORIGIN = {
     Origin.TOOL: Trust.DATA,
     Origin.WEB: Trust.DATA,
 }
+
+
+class EventId(NamedTuple):
+    """Stream and sequence number of an event, written as `stream#seq`."""
+
+    stream: str
+    seq: int
+
+    @classmethod
+    def parse(cls, text: str) -> EventId | None:
+        """Return the id that a text spells; None for any other text."""
+        stream, _, number = text.rpartition("#")
+        is_number = number.isascii() and number.isdecimal() and len(number) <= 18
+        return cls(stream, int(number)) if stream and is_number else None
+
+    def __str__(self) -> str:
+        return f"{self.stream}#{self.seq}"
 
 
 @frozen
@@ -89,7 +106,7 @@ class Event:
 
         It is derived, so it takes no space in the store and needs no index.
         """
-        return f"{self.stream}#{self.seq}"
+        return str(EventId(self.stream, self.seq))
 
     @property
     def kind(self) -> str:
