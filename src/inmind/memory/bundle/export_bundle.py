@@ -7,12 +7,13 @@ it was read back and checked like an import.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import stat
 import zipfile
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -21,19 +22,27 @@ from typing import BinaryIO, NoReturn
 from inmind.core.events.base import Event
 from inmind.core.events.dreams import RecordsReadPosition
 from inmind.core.frozen import frozen
-from inmind.core.stream_names import RESOURCE_PREFIX, SESSION_PREFIX, SETTINGS_STREAM
+from inmind.core.stream_names import SETTINGS_STREAM
 from inmind.core.text import count_noun
 from inmind.errors import Damaged, InvalidInput
-from inmind.memory.bundle import manifest
 from inmind.memory.bundle.event_lines import encode_event_line, encode_receipt_line
 from inmind.memory.bundle.extra_files import read_extra_files
-from inmind.memory.bundle.manifest import EXTRA_PREFIX, JOURNAL, KEYS, MANIFEST, EntryDigest, Manifest
-from inmind.memory.bundle.reader import BundleReader, OnProgress, ignore_progress
+from inmind.memory.bundle.reader import (
+    EXTRA_PREFIX,
+    JOURNAL,
+    KEYS,
+    MANIFEST,
+    BundleReader,
+    EntryDigest,
+    Manifest,
+    OnProgress,
+    ignore_progress,
+)
 from inmind.memory.bundle.staging import staging_folder
 from inmind.memory.bundle.zip_reader import MAX_RATIO, MIN_OUTPUT_BYTES, normalized_name
 from inmind.session.backend import Backend
 from inmind.store.file_operations import fsync_folder, translate_os_error
-from inmind.store.protocol import Receipt, Store
+from inmind.store.protocol import Receipt
 
 BATCH_SIZE = 1_000
 
@@ -68,32 +77,61 @@ def write_bundle(
     _check_outside_home(to, place.home)
     _check_not_existing(to, overwrite=overwrite)
     with staging_folder(to) as folder, _create_private(part := folder / "bundle", to) as file:
-        left_out: list[str] = []
         for compression in (zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED):
             file.seek(0)
             file.truncate()
             with zipfile.ZipFile(file, "w", compression=compression) as zip, place.store.consistent_read():
-                writer = _ZipWriter(zip)
-                left_out = _write_entries(writer, place, resource, now, progress)
+                export = _Export(zip, place, resource, progress)
+                export.write(now)
             # Very repetitive data would look like a zip bomb to the reader: it is stored uncompressed.
-            if writer.written_bytes < MIN_OUTPUT_BYTES + MAX_RATIO // 2 * file.seek(0, os.SEEK_END):
+            if export.written_bytes < MIN_OUTPUT_BYTES + MAX_RATIO // 2 * file.seek(0, os.SEEK_END):
                 break
         file.flush()
         os.fsync(file.fileno())
-        exported = _verify(file, to, tuple(left_out), progress)
+        exported = _verify(file, to, tuple(export.left_out), progress)
         _move_into_place(part, to, overwrite=overwrite)
     return exported
 
 
-class _ZipWriter:
-    """A zip file being written, with the length and hash of each entry."""
+class _Export:
+    """The zip file being written, and what it contains so far."""
 
-    def __init__(self, zip: zipfile.ZipFile) -> None:
-        self._zip = zip
-        self.entries: dict[str, EntryDigest] = {}
+    def __init__(self, zip: zipfile.ZipFile, place: Backend, resource: str, watch: OnProgress) -> None:
+        self._zip, self._place, self._store, self._watch = zip, place, place.store, watch
+        self._resource, self._owner = resource, resource or None
+        self._entries: dict[str, EntryDigest] = {}
+        self._versions: dict[str, int] = {}
+        """The number of exported events of each stream."""
+        self._first_events: list[Event] = []
+        """First events of the streams of one resource, to find its files; empty if everything is exported."""
+        self._keys = 0
+        self._last_position = self._position_offset = 0
         self.written_bytes = 0
+        self.left_out: list[str] = []
 
-    def add(self, name: str, pieces: Iterator[bytes]) -> None:
+    def write(self, now: datetime) -> None:
+        self._add(JOURNAL, self._event_lines())
+        self._add(KEYS, self._receipt_lines())
+        names: set[str] = set()
+        for name, data in read_extra_files(self._place, self._first_events if self._owner else None):
+            if data is None or normalized_name(name) in names:
+                self.left_out.append(name)
+            else:
+                names.add(normalized_name(name))
+                self._add(EXTRA_PREFIX + name, iter([data]))
+        manifest = Manifest(
+            made=now.isoformat(),
+            by=version("inmind"),
+            of=self._resource,
+            streams=len(self._versions),
+            events=sum(self._versions.values()),
+            keys=self._keys,
+            entries=self._entries,
+        )
+        text = json.dumps(asdict(manifest), ensure_ascii=False, indent=2)
+        self._add(MANIFEST, iter([f"{text}\n".encode()]))
+
+    def _add(self, name: str, pieces: Iterator[bytes]) -> None:
         info = zipfile.ZipInfo(name)
         info.compress_type, info.external_attr = self._zip.compression, (stat.S_IFREG | 0o600) << 16
         length, hashed = 0, hashlib.sha256()
@@ -102,134 +140,72 @@ class _ZipWriter:
                 length += len(piece)
                 hashed.update(piece)
                 entry.write(piece)
-        self.entries[name] = EntryDigest(length, hashed.hexdigest())
+        self._entries[name] = EntryDigest(length, hashed.hexdigest())
         self.written_bytes += length
 
+    def _event_lines(self) -> Iterator[bytes]:
+        upto = self._store.last_position(owner=self._owner)
+        events = self._store.events_up_to(upto, batch_size=BATCH_SIZE, owner=self._owner)
+        lines: list[str] = []
+        for done, (position, event) in enumerate(events, start=1):
+            if event is None:
+                self._raise_unreadable(self._store.stream_names("", owner=self._owner))
+            if event.stream != SETTINGS_STREAM:  # settings are not exported as events: see `extra_files`
+                lines.append(f"{self._encode(position, event)}\n")
+            if not done % BATCH_SIZE:
+                yield "".join(lines).encode()
+                lines.clear()
+                self._watch(min(done, upto), 2 * upto)
+        yield "".join(lines).encode()
+        self._watch(upto, 2 * upto)
 
-def _write_entries(writer: _ZipWriter, place: Backend, resource: str, now: datetime, watch: OnProgress) -> list[str]:
-    store, selection = place.store, _StreamSelection(resource)
-    keys = 0
+    def _encode(self, position: int, event: Event) -> str:
+        """The line of the next event. Positions increase.
 
-    def receipts() -> Iterator[bytes]:
-        nonlocal keys
-        for receipt in _receipts(store, selection):
-            keys += 1
-            yield f"{encode_receipt_line(receipt)}\n".encode()
+        A store may return the events of one owner after those of another, with smaller positions. Then all positions of
+        an owner are shifted by the same offset, including how far its dreams have read.
+        """
+        if event.seq == 1 and self._owner is not None:
+            self._first_events.append(event)
+        self._versions[event.stream] = self._versions.get(event.stream, 0) + 1
+        if event.seq != self._versions[event.stream]:
+            self._raise_unreadable([event.stream])
+        if position + self._position_offset <= self._last_position:
+            self._position_offset = self._last_position + 1 - position
+        self._last_position = position + self._position_offset
+        payload = event.payload
+        if self._position_offset and isinstance(payload, RecordsReadPosition):
+            shifted = payload.journal_position + self._position_offset
+            event = replace(event, payload=replace(payload, journal_position=shifted))
+        return encode_event_line(self._last_position, event)
 
-    writer.add(JOURNAL, _event_lines(store, selection, watch))
-    writer.add(KEYS, receipts())
-    left_out: list[str] = []
-    names: set[str] = set()
-    for name, data in read_extra_files(place, selection.first_events if resource else None):
-        if data is None or normalized_name(name) in names:
-            left_out.append(name)
-        else:
-            names.add(normalized_name(name))
-            writer.add(EXTRA_PREFIX + name, iter([data]))
-    bundle_manifest = Manifest(
-        made=now.isoformat(),
-        by=version("inmind"),
-        of=resource,
-        streams=len(selection.versions),
-        events=sum(selection.versions.values()),
-        keys=keys,
-        entries=dict(writer.entries),
-    )
-    writer.add(MANIFEST, iter([manifest.encode_manifest(bundle_manifest)]))
-    return left_out
+    def _raise_unreadable(self, streams: Sequence[str]) -> NoReturn:
+        """Read the streams to raise the error for the event that is damaged or of an unknown kind."""
+        for stream in streams:
+            self._store.read(stream)
+        raise Damaged(place="the journal", reason="an event could not be read, and can be read now: export again")
 
+    def _receipt_lines(self) -> Iterator[bytes]:
+        """The keys of exported events.
 
-class _StreamSelection:
-    """The exported streams, and the number of events of each."""
+        Keys that were added during the export belong to later events and are left out.
+        """
+        for receipt in self._receipts():
+            if receipt.stream == SETTINGS_STREAM:
+                continue
+            if receipt.appended.last <= self._versions.setdefault(receipt.stream, 0):
+                self._keys += 1
+                yield f"{encode_receipt_line(receipt)}\n".encode()
 
-    def __init__(self, resource: str) -> None:
-        self.owner = resource or None
-        self.versions: dict[str, int] = {}
-        self.first_events: list[Event] = []
-        """First events of the streams of one resource, to find its files; empty if everything is exported."""
-
-    def includes(self, event: Event) -> bool:
-        """Settings are not exported as events: see `extra_files`."""
-        if event.stream == SETTINGS_STREAM:
-            return False
-        if event.seq == 1 and self.owner is not None:
-            self.first_events.append(event)
-        self.versions[event.stream] = self.versions.get(event.stream, 0) + 1
-        return True
-
-
-class _PositionEncoder:
-    """Encodes events with increasing positions.
-
-    A store may return the events of one owner after those of another, with smaller positions. Then all positions of an
-    owner are shifted by the same offset, including how far its dreams have read.
-    """
-
-    def __init__(self) -> None:
-        self._last = 0
-        self._offset = 0
-
-    def encode(self, position: int, event: Event) -> str:
-        if position + self._offset <= self._last:
-            self._offset = self._last + 1 - position
-        self._last = position + self._offset
-        if self._offset and isinstance(event.payload, RecordsReadPosition):
-            event = replace(
-                event, payload=replace(event.payload, journal_position=event.payload.journal_position + self._offset)
-            )
-        return encode_event_line(self._last, event)
-
-
-def _event_lines(store: Store, selection: _StreamSelection, watch: OnProgress) -> Iterator[bytes]:
-    upto, places = store.last_position(owner=selection.owner), _PositionEncoder()
-    lines: list[str] = []
-    for done, (position, event) in enumerate(
-        store.events_up_to(upto, batch_size=BATCH_SIZE, owner=selection.owner), start=1
-    ):
-        if event is None:
-            _raise_unreadable(store, store.stream_names("", owner=selection.owner))
-        if selection.includes(event):
-            lines.append(f"{places.encode(position, event)}\n")
-            if event.seq != selection.versions[event.stream]:
-                _raise_unreadable(store, [event.stream])
-        if not done % BATCH_SIZE:
-            yield "".join(lines).encode()
-            lines.clear()
-            watch(min(done, upto), 2 * upto)
-    yield "".join(lines).encode()
-    watch(upto, 2 * upto)
-
-
-def _raise_unreadable(store: Store, streams: Sequence[str]) -> NoReturn:
-    """Read the streams to raise the error for the event that is damaged or of an unknown kind."""
-    for stream in streams:
-        store.read(stream)
-    raise Damaged(place="the journal", reason="an event could not be read, and can be read now: export again")
-
-
-def _receipts(store: Store, selection: _StreamSelection) -> Iterator[Receipt]:
-    """The keys of exported events.
-
-    Keys that were added during the export belong to later events and are left out.
-    """
-    receipts = (
-        store.all_receipts(batch_size=BATCH_SIZE)
-        if selection.owner is None
-        else _receipts_of(store, list(selection.versions))
-    )
-    for receipt in receipts:
-        if receipt.stream != SETTINGS_STREAM and receipt.appended.last <= selection.versions.setdefault(
-            receipt.stream, 0
-        ):
-            yield receipt
-
-
-def _receipts_of(store: Store, streams: Sequence[str]) -> Iterator[Receipt]:
-    for stream in streams:
-        after: str | None = None
-        while batch := store.receipts(stream, after=after, limit=BATCH_SIZE):
-            after = batch[-1].key.value
-            yield from batch
+    def _receipts(self) -> Iterator[Receipt]:
+        if self._owner is None:
+            yield from self._store.all_receipts(batch_size=BATCH_SIZE)
+            return
+        for stream in list(self._versions):
+            after: str | None = None
+            while batch := self._store.receipts(stream, after=after, limit=BATCH_SIZE):
+                after = batch[-1].key.value
+                yield from batch
 
 
 def _verify(file: BinaryIO, to: Path, left_out: tuple[str, ...], watch: OnProgress) -> Exported:
@@ -241,8 +217,7 @@ def _verify(file: BinaryIO, to: Path, left_out: tuple[str, ...], watch: OnProgre
         raise Damaged(place=str(to), reason=str(error)) from error
     return Exported(
         path=to,
-        sessions=sum(stream.startswith(SESSION_PREFIX) for stream in checked.versions),
-        resources=sum(stream.startswith(RESOURCE_PREFIX) for stream in checked.versions),
+        **checked.count_streams(),
         events=bundle.manifest.events,
         keys=checked.keys,
         extra_files=sum(name.startswith(EXTRA_PREFIX) for name in bundle.manifest.entries),

@@ -16,12 +16,12 @@ import os
 import re
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import Protocol
 
-from inmind.core.events.base import Draft, Event, Origin
+from inmind.core.events.base import Event, Origin, Trust
 from inmind.core.events.documents import SettingsWritten
 from inmind.core.paths import CONFIG, stream_folder
 from inmind.core.stream_names import SETTINGS_STREAM
@@ -59,7 +59,7 @@ def is_extra_file(name: str) -> bool:
 
 
 def read_extra_files(place: Backend, firsts: Sequence[Event] | None) -> Iterator[tuple[str, bytes | None]]:
-    """The extra files with their bytes, or None for a file that cannot be read.
+    """The extra files with their bytes, or None for a file that is too large, a link, or gone.
 
     `firsts`: first events of the streams whose files are wanted; None for all.
     """
@@ -69,53 +69,23 @@ def read_extra_files(place: Backend, firsts: Sequence[Event] | None) -> Iterator
         if config.version and firsts is None:
             yield CONFIG, config.text.encode()
         return
-    own = None if firsts is None else [stream_folder(home, first).relative_to(home).as_posix() for first in firsts]
-    for name in find_extra_files(home, EXTRA_FILE_ROOTS if own is None else own):
-        yield name, read_extra_file(home, name)
+    roots: Iterable[str] = EXTRA_FILE_ROOTS
+    if firsts is not None:
+        roots = [stream_folder(home, first).relative_to(home).as_posix() for first in firsts]
+    for name in _find_extra_files(home, roots):
+        file = Folder(home).read(name, max_bytes=MAX_EXTRA_FILE_BYTES)
+        yield name, file.data if file.is_complete else None
 
 
-def find_extra_files(home: Path, places: Sequence[str]) -> Iterator[str]:
+def _find_extra_files(home: Path, roots: Iterable[str]) -> Iterator[str]:
     """The names of extra files in some folders of a home. Links are not followed."""
-    for place in places:
-        if place == CONFIG and (home / place).is_file():
-            yield place
-        for folder, folders, files in os.walk(home / place):
+    for root in roots:
+        if root == CONFIG and (home / root).is_file():
+            yield root
+        for folder, folders, files in os.walk(home / root):
             folders.sort()
-            for file in sorted(files):
-                name = (Path(folder) / file).relative_to(home).as_posix()
-                if is_extra_file(name):
-                    yield name
-
-
-def read_extra_file(home: Path, name: str) -> bytes | None:
-    """The bytes of an extra file; None if it is too large, a link, or no longer there."""
-    file = Folder(home).read(name, max_bytes=MAX_EXTRA_FILE_BYTES)
-    return file.data if file.is_complete else None
-
-
-class ExtraFileWriter(Protocol):
-    """Writes the extra files of a bundle.
-
-    `stage` writes each while the events are imported; `publish` makes them visible after the commit.
-    """
-
-    @property
-    def written(self) -> tuple[str, ...]: ...
-
-    @property
-    def left_out(self) -> tuple[str, ...]:
-        """Files that have no place in this backend."""
-        ...
-
-    def transaction(self) -> AbstractContextManager[None]: ...
-
-    def stage(self, name: str, data: bytes, adoption: BulkImport) -> None: ...
-
-    def publish(self) -> None: ...
-
-
-def extra_file_writer(place: Backend, now: datetime) -> ExtraFileWriter:
-    return FolderExtraFiles(place.home) if place.home is not None else DatabaseExtraFiles(place, now)
+            names = ((Path(folder) / file).relative_to(home).as_posix() for file in sorted(files))
+            yield from filter(is_extra_file, names)
 
 
 class DatabaseExtraFiles:
@@ -126,6 +96,7 @@ class DatabaseExtraFiles:
 
     written: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
+    """Files that have no place in a database."""
 
     def __init__(self, place: Backend, now: datetime) -> None:
         self._place, self._now = place, now
@@ -140,27 +111,22 @@ class DatabaseExtraFiles:
         text = validate_text(data.decode(errors="replace"), field=CONFIG)
         if text in (self._place.read_config().text, self._place.read_config(_IMPORTED_CONFIG).text):
             return
-        draft = Draft(payload=SettingsWritten(path=_IMPORTED_CONFIG, text=text), origin=Origin.OPERATOR)
+        event = Event(
+            stream=SETTINGS_STREAM,
+            seq=self._place.store.version(SETTINGS_STREAM) + 1,
+            at=self._now,
+            payload=SettingsWritten(path=_IMPORTED_CONFIG, text=text),
+            origin=Origin.OPERATOR,
+            trust=Trust.OPERATOR,
+        )
         try:
-            adoption.add_event(self._settings_event(self._place.store.version(SETTINGS_STREAM), draft))
+            adoption.add_event(event)
         except Conflict as conflict:  # another writer was first; from now on the import holds the stream
-            adoption.add_event(self._settings_event(conflict.actual, draft))
+            adoption.add_event(replace(event, seq=conflict.actual + 1))
         self.written = (_IMPORTED_CONFIG,)
 
     def publish(self) -> None:
         """Nothing to do: the settings are part of the transaction."""
-
-    def _settings_event(self, version: int, draft: Draft) -> Event:
-        return Event(
-            stream=SETTINGS_STREAM,
-            seq=version + 1,
-            at=self._now,
-            payload=draft.payload,
-            origin=draft.origin,
-            trust=draft.effective_trust,
-            starts_batch=True,
-            sources=draft.sources,
-        )
 
 
 class FolderExtraFiles:
@@ -235,3 +201,14 @@ class FolderExtraFiles:
 
 def _hex_digest(data: bytes) -> str:
     return sha256(data).hexdigest()
+
+
+ExtraFileWriter = FolderExtraFiles | DatabaseExtraFiles
+"""Writes the extra files of a bundle.
+
+`stage` writes each while the events are imported; `publish` makes them visible after the commit.
+"""
+
+
+def extra_file_writer(place: Backend, now: datetime) -> ExtraFileWriter:
+    return FolderExtraFiles(place.home) if place.home is not None else DatabaseExtraFiles(place, now)

@@ -18,7 +18,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO
 
-from inmind.core.events.base import Event
+from inmind.core.events.base import Event, EventId
 from inmind.core.events.codec import DECODE_ERRORS
 from inmind.core.events.dreams import RecordsReadPosition
 from inmind.core.events.session import SessionOpened
@@ -27,14 +27,15 @@ from inmind.core.stream_names import RESOURCE_PREFIX, SESSION_PREFIX
 from inmind.core.text import count_noun
 from inmind.errors import BundleDiverged, Conflict, InmindError, InvalidInput, NotFound, StoreError
 from inmind.memory.bundle.extra_files import extra_file_writer
-from inmind.memory.bundle.manifest import JOURNAL, bundle_error
 from inmind.memory.bundle.reader import (
+    JOURNAL,
     PROGRESS_INTERVAL_EVENTS,
     BundleContents,
     BundleReader,
     OnProgress,
     ignore_progress,
 )
+from inmind.memory.bundle.zip_reader import bundle_error
 from inmind.session.backend import Backend
 from inmind.store.file_operations import open_regular_file
 from inmind.store.protocol import BulkImport, Receipt, Store
@@ -125,8 +126,7 @@ def import_into(
         file_writer.publish()
     progress(total, total)
     return Imported(
-        sessions=sum(stream.startswith(SESSION_PREFIX) for stream in checked.versions),
-        resources=sum(stream.startswith(RESOURCE_PREFIX) for stream in checked.versions),
+        **checked.count_streams(),
         added=sum(not before for before in importer.changed.values()),
         extended=sum(before > 0 for before in importer.changed.values()),
         unchanged=len(checked.versions) - len(importer.changed),
@@ -231,15 +231,13 @@ class _EventImporter:
 
     def _source_exists(self, source: str) -> bool:
         """True if the source event exists. Its id is stream#number, or stream#number.part."""
-        stream, mark, number = source.rpartition("#")
-        seq, _, _ = number.partition(".")
-        if not mark or not seq.isdecimal():
-            return True  # not the id of an event
-        if int(seq) <= self._bundle_versions.get(stream, 0):
+        event, dot, part = source.rpartition(".")
+        id = EventId.parse(event if dot and part.isdecimal() else source)
+        if id is None or id.seq <= self._bundle_versions.get(id.stream, 0):
             return True
-        if stream not in self._local_versions:
-            self._local_versions[stream] = self._store.version(stream)
-        return int(seq) <= self._local_versions[stream]
+        if id.stream not in self._local_versions:
+            self._local_versions[id.stream] = self._store.version(id.stream)
+        return id.seq <= self._local_versions[id.stream]
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Reading of a bundle, with every line checked.
+"""Reading of a bundle: its manifest, and its events and keys with every line checked.
 
 `event_lines` checks each line separately. Here it is checked against the lines before it: the events of a stream are
 numbered without a gap, positions in the journal increase, and stream names are valid.
@@ -7,19 +7,28 @@ numbered without a gap, positions in the journal increase, and stream names are 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
-from typing import BinaryIO
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, BinaryIO
 
+from inmind.core.encoding import decode
 from inmind.core.events.base import Event
 from inmind.core.events.dreams import DreamGathered, RecordsReadPosition
 from inmind.core.frozen import frozen
 from inmind.core.paths import check_name
+from inmind.core.stream_names import RESOURCE_PREFIX, SESSION_PREFIX
 from inmind.errors import InvalidInput
-from inmind.memory.bundle import extra_files, manifest
+from inmind.memory.bundle import extra_files
 from inmind.memory.bundle.event_lines import decode_event_line, decode_receipt_line
-from inmind.memory.bundle.manifest import EXTRA_PREFIX, JOURNAL, KEYS, MANIFEST, bundle_error
-from inmind.memory.bundle.zip_reader import CHUNK_BYTES, ZipReader, iterate_lines
+from inmind.memory.bundle.zip_reader import CHUNK_BYTES, ZipReader, bundle_error, iterate_lines
 from inmind.store.protocol import Receipt
+
+FORMAT = 1
+"""Increased when an older inmind could not read the bundle; the older one then says so."""
+
+MANIFEST, JOURNAL, KEYS, EXTRA_PREFIX = "manifest.json", "journal.jsonl", "keys.jsonl", "kept/"
+
+MAX_MANIFEST_BYTES = 16 * 1_048_576
 
 OnProgress = Callable[[int, int], None]
 """Called with the number of events done, and their total."""
@@ -33,6 +42,30 @@ PROGRESS_INTERVAL_EVENTS = 1_000
 
 
 @frozen
+class EntryDigest:
+    bytes: int
+    sha256: str
+
+
+@frozen(kw_only=True)
+class Manifest:
+    """The fields are the keys of manifest.json. All of it is checked against the contents."""
+
+    made: str
+    """Time of the export, in UTC."""
+    by: str
+    """Version of the inmind that wrote it."""
+    of: str
+    """The exported resource; empty for a whole home."""
+    streams: int
+    events: int
+    keys: int
+    entries: Mapping[str, EntryDigest]
+    """All other entries, by name."""
+    format: int = FORMAT
+
+
+@frozen
 class BundleContents:
     """The contents of a valid bundle."""
 
@@ -41,6 +74,13 @@ class BundleContents:
     keys: int
     read_positions: frozenset[tuple[int, str]]
     """Journal positions that events of dreams refer to, each with the stream of the event."""
+
+    def count_streams(self) -> dict[str, int]:
+        """The number of sessions and of resources."""
+        return {
+            "sessions": sum(stream.startswith(SESSION_PREFIX) for stream in self.versions),
+            "resources": sum(stream.startswith(RESOURCE_PREFIX) for stream in self.versions),
+        }
 
 
 class BundleReader:
@@ -52,7 +92,7 @@ class BundleReader:
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self._zip = ZipReader(file)
-        self.manifest = manifest.decode_manifest(self._zip.read_all(MANIFEST, max_bytes=manifest.MAX_MANIFEST_BYTES))
+        self.manifest = _decode_manifest(self._zip.read_all(MANIFEST, max_bytes=MAX_MANIFEST_BYTES))
         self._check_entry_names()
 
     @property
@@ -169,3 +209,15 @@ def _check_stream_name(stream: str) -> None:
     if kind not in ("session", "resource"):
         raise ValueError(f"stream {stream!r} is neither a session's nor a resource's")
     check_name(name, kind)
+
+
+def _decode_manifest(data: bytes) -> Manifest:
+    """Parse a manifest. A newer format is reported as such before anything else is checked."""
+    try:
+        values: Any = json.loads(data.decode())
+        if type(values["format"]) is int and values["format"] > FORMAT:
+            newer = f"format {values['format']} of inmind {values.get('by')}"
+            raise bundle_error(MANIFEST, value=newer, expected=f"format {FORMAT} or older: upgrade inmind")
+        return decode(Manifest, values, strict=True)
+    except (ValueError, TypeError, LookupError, RecursionError) as error:
+        raise bundle_error(MANIFEST, value=str(error), expected="the manifest of a bundle") from error

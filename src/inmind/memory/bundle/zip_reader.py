@@ -17,7 +17,7 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import BinaryIO
 
-from inmind.memory.bundle.manifest import bundle_error
+from inmind.errors import InvalidInput
 
 MAX_DIRECTORY_BYTES = 8 * 1_048_576
 """Of the central directory: some ten thousand entries. The zip library holds all of it in memory."""
@@ -109,6 +109,11 @@ def iterate_lines(chunks: Iterator[bytes], name: str) -> Iterator[bytes]:
             raise bundle_error(name, value=f"a line of more than {MAX_LINE_BYTES:,} bytes", expected="shorter lines")
     if partial:
         raise bundle_error(name, value="a last line without a newline", expected="complete lines")
+
+
+def bundle_error(entry: str, *, value: object, expected: str) -> InvalidInput:
+    """The error for an invalid bundle, with the entry. It is raised before anything is written."""
+    return InvalidInput(field=f"bundle {entry}" if entry else "bundle", value=value, expected=expected)
 
 
 @contextmanager
