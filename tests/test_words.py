@@ -56,7 +56,7 @@ PARTICIPLES = {"told", "said", "asked", "found", "shown", "heard", "made", "left
 """Names that say nothing of a value: `message`, `match`, `result` or `remaining` do."""
 _PARTICIPLE = re.compile(rf"(?i)(?<![a-z])(?:{'|'.join(sorted(PARTICIPLES))})_*\s*(?:[=,:(\[)\]]|in )")
 """Finds files that may define such a name: parsing all of them takes seconds."""
-STORED_NAMES = {("record.py", "made"), ("manifest.py", "made")}
+STORED_NAMES = {("record.py", "made"), ("reader.py", "made")}
 """Names of a column and of a key on disk."""
 
 MAX_GLOSSARY_ENTRIES = 80
