@@ -1,9 +1,9 @@
-"""Time of `record`, with and without a memory tool call, against a bare commit."""
+"""Time of `record`, with and without a memory tool call, and of `observe`, against a bare commit."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 from random import Random
@@ -22,7 +22,7 @@ from bench.prepare import (
 )
 from bench.table import Row, Table
 from bench.timing import TimedCall, Timings, format_duration
-from inmind import Memory, default_layers
+from inmind import Memory, Session, default_layers
 from inmind.core.events.codec import encode_payload
 from inmind.core.events.documents import ScratchpadWritten
 from inmind.core.paths import DATABASE
@@ -37,6 +37,9 @@ _CASES: dict[str, Scope | None] = {
     "one call, on the resource's scratchpad": "resource",
 }
 
+MAX_OBSERVE_RATIO = 3.0
+_OBSERVATIONS = 120
+
 
 def run() -> list[Table]:
     races = {size: _time_size(size) for size in COMMIT_SIZES}
@@ -49,7 +52,8 @@ def run() -> list[Table]:
                 "that this record has just stored, of both streams if it changed both. There is no bar; prepare, which "
                 f"is also one commit, has {MAX_COMMIT_RATIO:g}x. Medians, interleaved.",
             ),
-        )
+        ),
+        _observe(),
     ]
 
 
@@ -119,6 +123,74 @@ def _bare_name(what: str) -> str:
     return f"bare: {what}"
 
 
+def _observe() -> Table:
+    timings = Timings()
+    with TemporaryDirectory() as folder, Memory.open(Path(folder) / "home") as memory:
+        bare = BareJournal(Path(folder) / "bare.db")
+        timed_calls = dict[str, TimedCall]()
+        for what, results in _RESULTS.items():
+            timed_calls |= _observe_calls(memory.session(f"observe-{len(timed_calls)}"), bare, what, results())
+        sleep(SETTLE_SECONDS)
+        timings.run(timed_calls, repetitions=_OBSERVATIONS)
+        bare.close()
+    rows: list[Row] = []
+    for what in _RESULTS:
+        ratio = timings.ratio(what, _bare_name(what))
+        medians = f"{format_duration(timings.median(what))} / {format_duration(timings.median(_bare_name(what)))}"
+        rows.append(
+            Row(
+                what=what,
+                measured=f"{ratio:.2f}x ({medians})",
+                bar=f"<= {MAX_OBSERVE_RATIO:g}x",
+                met=ratio <= MAX_OBSERVE_RATIO,
+                figures={"ratio": ratio, "seconds": timings.median(what), "bare": timings.median(_bare_name(what))},
+            )
+        )
+    return Table(
+        "observe of a result of 20 KB, against a bare SQLite commit of the same bytes",
+        rows,
+        ("Each result differs from the ones before. Bare: as for record. Medians, interleaved.",),
+    )
+
+
+def _observe_calls(session: Session, bare: BareJournal, what: str, results: Iterator[str]) -> dict[str, TimedCall]:
+    result, before = "", 0
+
+    def make_result() -> None:
+        nonlocal result, before
+        result, before = next(results), len(session.events())
+
+    stored: list[str] = []
+
+    def collect_stored_events() -> None:
+        stored[:] = [encode_payload(event.payload) for event in session.events()[before:]]
+
+    return {
+        what: TimedCall(lambda: session.observe("list_orders", {"page": 1}, result), before=make_result),
+        _bare_name(what): TimedCall(lambda: bare.commit(stored), before=collect_stored_events),
+    }
+
+
+def _json_results() -> Iterator[str]:
+    """A list of orders with items, as most tools answer."""
+    for page in count(1):
+        items = [
+            {"product_id": f"P{n}", "name": f"Kettle {n}", "price": 20.5, "options": {"color": "blue"}}
+            for n in range(3)
+        ]
+        orders = [
+            {"id": f"W{page:03}{n:03}", "status": "pending", "user_id": f"user_{n}", "items": items, "total": 61.5}
+            for n in range(58)
+        ]
+        yield json.dumps({"orders": orders})
+
+
+def _text_results() -> Iterator[str]:
+    """Output of a command."""
+    for page in count(1):
+        yield "\n".join(f"{page:03}:{n:04} INFO worker {n % 7} finished job {n} in {n % 90} ms" for n in range(430))
+
+
 def _replies(*, calls: bool) -> Iterator[Message]:
     """Endless replies of OpenAI chat: text, and on request a call that rewrites the scratchpad."""
     random = Random(19)
@@ -136,3 +208,6 @@ def _replies(*, calls: bool) -> Iterator[Message]:
             "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls" if calls else "stop"}],
             "usage": {"prompt_tokens": 1_000, "completion_tokens": 100, "total_tokens": 1_100},
         }
+
+
+_RESULTS: dict[str, Callable[[], Iterator[str]]] = {"JSON": _json_results, "text": _text_results}
