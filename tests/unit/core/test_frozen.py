@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy, deepcopy
 from dataclasses import FrozenInstanceError, asdict, dataclass, field, fields, replace
 from typing import Any
 
@@ -26,6 +27,11 @@ class Plain:
     worth: int = 1
     year: int = field(default=0, compare=False)
     secret: int = field(default=0, repr=False)
+
+
+@frozen
+class Box:
+    coins: list[Coin]
 
 
 @frozen(kw_only=True)
@@ -65,6 +71,13 @@ def test_fields_cannot_be_assigned() -> None:
     with pytest.raises(FrozenInstanceError):
         del coin.worth  # pyright: ignore[reportAttributeAccessIssue] -- deletion is tested
     assert not hasattr(coin, "__dict__")
+
+
+def test_a_copy_is_equal_and_shares_nothing_if_it_is_deep() -> None:
+    box = Box([Coin("a")])
+    assert copy(box) == deepcopy(box) == box
+    assert copy(box).coins is box.coins
+    assert deepcopy(box).coins is not box.coins
 
 
 def test_it_is_recognised_as_a_dataclass() -> None:
