@@ -85,7 +85,7 @@ class Inmind(SearchSystem):
     def wait_until_ready(self) -> None:
         """Wait for all vectors, or fail: a search without some of them would go unnoticed."""
         self._memory.flush()
-        assert self._memory._context.search_engine().embed()  # pyright: ignore[reportPrivateUsage] -- hosts need not wait for this
+        assert self._memory._context.search.engine.embed()  # pyright: ignore[reportPrivateUsage] -- hosts need not wait for this
         self.search("ready?", 1, self._clock.now)
 
     def search(self, query: str, limit: int, at: datetime) -> list[int]:

@@ -148,12 +148,12 @@ class Home:
             "Resource.cancel_dream": lambda: self.memory.resource("ada").cancel_dream(key="k"),
         }
 
-    @property
-    def events(self) -> list[Event]:
+    async def events(self) -> list[Event]:
         """All stored events, read by another connection while no write is in progress.
 
-        Live files are written a little later, and that may hold the lock for a moment.
+        Searches are recorded a little later. So are live files, and that may hold the lock for a moment.
         """
+        await self.memory.flush()
         assert self._store is not None
         others: Any = apsw.Connection(str(self.place / "inmind.db"))
         others.set_busy_timeout(5_000)
@@ -200,7 +200,7 @@ async def cancelled_at_each_wait(_: Home, step: Step) -> None:
 
 
 async def cancelled_before_a_thread_runs_it(home: Home, step: Step) -> None:
-    before, gate, busy = home.events, threading.Event(), list[int]()
+    before, gate, busy = await home.events(), threading.Event(), list[int]()
 
     def work() -> None:
         busy.append(1)
@@ -215,7 +215,7 @@ async def cancelled_before_a_thread_runs_it(home: Home, step: Step) -> None:
     assert await is_cancelled(call)
     gate.set()
     await asyncio.gather(*others)
-    assert home.events == before
+    assert await home.events() == before
     await step()
 
 
@@ -229,9 +229,9 @@ async def cancelled_during_the_commit(home: Home, step: Step) -> None:
         assert not call.done()
     home.gate.opened.set()
     assert await is_cancelled(call)
-    after = home.events
+    after = await home.events()
     await step()
-    assert home.events == after, "a stored change was stored again"
+    assert await home.events() == after, "a stored change was stored again"
 
 
 async def awaiting(call: Awaitable[A]) -> A:
@@ -252,7 +252,7 @@ async def events_after_each_step(place: Path, make: Callable[[Home, Step], Await
     stored: dict[str, list[Event]] = {}
     for name, step in (await home.begin()).items():
         await make(home, step)
-        stored[name] = home.events
+        stored[name] = await home.events()
     await home.end()
     return stored
 

@@ -451,7 +451,7 @@ def test_any_text_on_the_notes_page_can_be_gathered(memory: Memory, lines: list[
 
 
 def gatherer_of(memory: Memory, **more: Any) -> Gatherer:
-    return Gatherer("ada", memory._context.store, memory._context.search_engine(), **more)  # pyright: ignore[reportPrivateUsage]
+    return Gatherer("ada", memory._context.store, memory._context.search.engine, **more)  # pyright: ignore[reportPrivateUsage]
 
 
 @pytest.mark.both_stores

@@ -193,7 +193,7 @@ def test_a_claim_of_a_dead_process_expires_after_a_minute(home: Home) -> None:
     clock = ManualClock()
     quick, calls = counting_embedder()
     with Memory.open(home, clock=clock, embedder=quick) as memory:
-        engine = memory._context.search_engine()  # pyright: ignore[reportPrivateUsage] -- as a killed process leaves it
+        engine = memory._context.search.engine  # pyright: ignore[reportPrivateUsage] -- as a killed process leaves it
         (scope,) = engine._index.catch_up_scopes(["ada"])  # pyright: ignore[reportPrivateUsage]
         assert engine._index.claim_unembedded(quick.name, scope.id, 64, now=clock())  # pyright: ignore[reportPrivateUsage]
         clock.advance(seconds=59)

@@ -66,7 +66,7 @@ def test_committed_text_is_found_by_every_process(tenant_url: str, memory: Memor
 def test_a_search_indexes_only_its_resource(tenant_url: str, memory: Memory) -> None:
     for name in ("ada", "bob", "eve"):
         take_notes(memory, name)
-    engine = memory._context.search_engine()  # pyright: ignore[reportPrivateUsage] -- as a worker does
+    engine = memory._context.search.engine  # pyright: ignore[reportPrivateUsage] -- as a worker does
     assert engine.stale_resources(limit=9) == ["ada", "bob", "eve"]
     assert find_ferries(memory, "bob") == FERRY_TEXTS
     assert engine.stale_resources(limit=9) == ["ada", "eve"]
@@ -97,7 +97,7 @@ def test_pinning_a_crystal_that_is_not_indexed_yet(tenant_url: str, memory: Memo
     memory.pin(id)
     execute(tenant_url, "DROP TABLE resources")
     with Memory.open(tenant_url, embedder=None) as other:
-        other._context.search_engine().catch_up(["default"])  # pyright: ignore[reportPrivateUsage] -- the anonymous owner first
+        other._context.search.engine.catch_up(["default"])  # pyright: ignore[reportPrivateUsage] -- the anonymous owner first
         assert other.get(id).lifecycle == "frozen"
 
 
@@ -171,7 +171,7 @@ def test_a_read_only_database_returns_what_is_indexed(
     with read_only(tenant_url, postgres_admin), Memory.open(tenant_url, embedder=ToyEmbedder("toy")) as other:
         assert sorted(find_ferries(other)) == sorted(FERRY_TEXTS)
         assert other.get("resource/ada#1").text
-        engine = other._context.search_engine()  # pyright: ignore[reportPrivateUsage] -- what `inmind status` asks
+        engine = other._context.search.engine  # pyright: ignore[reportPrivateUsage] -- what `inmind status` asks
         assert engine.stale_resources(limit=9) == ["ada"]
         assert engine.count_without_vectors(9) == 0
     assert [record.message for record in caplog.records if "cannot be indexed" in record.message]
@@ -212,7 +212,7 @@ def test_other_calls_survive_a_rebuild(tenant_url: str, memory: Memory, call: st
 def test_after_a_rebuild_every_unindexed_owner_is_stale(tenant_url: str, memory: Memory) -> None:
     for name in ("ada", "bob", "eve"):
         take_notes(memory, name)
-    engine = memory._context.search_engine()  # pyright: ignore[reportPrivateUsage] -- as a worker does
+    engine = memory._context.search.engine  # pyright: ignore[reportPrivateUsage] -- as a worker does
     engine.catch_up()
     assert engine.stale_resources(limit=9) == []
     execute(tenant_url, DAMAGE["dropped"])
@@ -339,7 +339,7 @@ def test_the_same_journal_gives_the_same_hits_in_a_home_and_a_database(
     answers: list[Any] = []
     for place in (home, tenant_url):
         with Memory.open(place, clock=clock, embedder=embedder) as memory:
-            assert memory._context.search_engine().embed()  # pyright: ignore[reportPrivateUsage] -- so that every search has vectors
+            assert memory._context.search.engine.embed()  # pyright: ignore[reportPrivateUsage] -- so that every search has vectors
             answers.append(all_hits(memory))
     assert answers[0] == answers[1]
     assert [question for question, hits in zip(QUESTIONS, answers[0], strict=True) if not hits] == []
@@ -353,7 +353,7 @@ def test_cosines_equal_those_of_a_home(tenant_url: str, tmp_path: Path) -> None:
     near: list[NearestPassages] = []
     for place in (home, tenant_url):
         with Memory.open(place, clock=clock, embedder="auto") as memory:
-            engine = memory._context.search_engine()  # pyright: ignore[reportPrivateUsage] -- cosines are not public
+            engine = memory._context.search.engine  # pyright: ignore[reportPrivateUsage] -- cosines are not public
             assert engine.embed()
             assert engine.crystal_embedder
             (scope,) = engine._index.scopes(["ada"])  # pyright: ignore[reportPrivateUsage]
@@ -410,13 +410,13 @@ def test_pgvector_may_be_installed_and_removed_at_any_time(
         execute(plain.admin, 'CREATE SCHEMA "odd. name"; CREATE EXTENSION vector SCHEMA "odd. name"')
         assert meaning_scores(memory) == []  # only its owner may use that schema
         execute(plain.admin, 'GRANT USAGE ON SCHEMA "odd. name" TO PUBLIC')
-        assert memory._context.search_engine().embed()  # pyright: ignore[reportPrivateUsage] -- so that every search has vectors
+        assert memory._context.search.engine.embed()  # pyright: ignore[reportPrivateUsage] -- so that every search has vectors
         assert len(meaning_scores(memory)) == 2
         execute(plain.admin, "DROP EXTENSION vector CASCADE")
         assert meaning_scores(memory) == []
         assert find_ferries(memory) == FERRY_TEXTS
         execute(plain.admin, "CREATE EXTENSION vector")
-        assert memory._context.search_engine().embed()  # pyright: ignore[reportPrivateUsage]
+        assert memory._context.search.engine.embed()  # pyright: ignore[reportPrivateUsage]
         assert len(meaning_scores(memory)) == 2
 
 
@@ -456,9 +456,9 @@ def test_every_resource_without_vectors_is_found(tenant_url: str) -> None:
     """Resources from before the embedder, new ones, and grown ones."""
     with Memory.open(tenant_url, embedder=None) as memory:
         take_notes(memory)
-        memory._context.search_engine().catch_up()  # pyright: ignore[reportPrivateUsage] -- what a worker does
+        memory._context.search.engine.catch_up()  # pyright: ignore[reportPrivateUsage] -- what a worker does
     with Memory.open(tenant_url, embedder=ToyEmbedder("toy")) as memory:
-        engine = memory._context.search_engine()  # pyright: ignore[reportPrivateUsage]
+        engine = memory._context.search.engine  # pyright: ignore[reportPrivateUsage]
         assert engine.embed()
         take_notes(memory, "bob")
         memory.session("of ada").note("The ferry is late")
@@ -482,7 +482,7 @@ def test_the_same_journal_makes_the_same_dream_in_a_home_and_in_a_database(tenan
     for place in (home, tenant_url):
         with Memory.open(place, clock=clock, embedder=None) as memory:
             stream = memory._context.resource_stream("ada")  # pyright: ignore[reportPrivateUsage] -- as a dream does
-            gatherer = Gatherer("ada", memory._context.store, memory._context.search_engine())  # pyright: ignore[reportPrivateUsage]
+            gatherer = Gatherer("ada", memory._context.store, memory._context.search.engine)  # pyright: ignore[reportPrivateUsage]
             gathered_input = gatherer.gather(stream.state, last_seq=stream.version, now=clock())
             gathered.append(replace(gathered_input.material, search=_return_nothing, get_crystal=_return_nothing))
             assert memory.dream("ada").status == "done"

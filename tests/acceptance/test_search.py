@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Generator, Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -18,7 +19,7 @@ from torture.harness import RunningActor, ask
 from inmind import Memory, Origin, Session, Trust
 from inmind.core.events.base import Draft
 from inmind.core.events.crystals import CrystalCreated, SearchRecorded
-from inmind.errors import Closed, InvalidInput, KeyReused, NotFound
+from inmind.errors import Closed, InvalidInput, KeyReused, NotFound, StoreBusy
 from inmind.search.query import Hit
 from inmind.store.protocol import Batch
 from inmind.testing import ManualClock
@@ -513,6 +514,89 @@ def test_a_retried_search_counts_once(memory: Memory, session: Session) -> None:
     assert memory.get(note.id).accesses == 1
     with pytest.raises(KeyReused):
         session.search("ferry nine", key="k")
+
+
+def searches(session: Session) -> list[str]:
+    return [event.payload.query for event in session.events() if isinstance(event.payload, SearchRecorded)]
+
+
+class Appends:
+    """The threads that have appended to the store of a memory, and how many events each time."""
+
+    def __init__(self, memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.made: list[tuple[str, int]] = []
+        self.fails = False
+        store = memory._context.store  # pyright: ignore[reportPrivateUsage] -- each commit goes through it
+        append = store.append
+
+        def watched(batch: Batch, **more: Any) -> Any:
+            if self.fails:
+                raise StoreBusy(place="here", seconds=0)
+            self.made.append((threading.current_thread().name, len(batch.drafts)))
+            return append(batch, **more)
+
+        monkeypatch.setattr(store, "append", watched)
+
+
+@pytest.mark.spec("H2")
+def test_a_search_does_not_commit_before_it_returns(
+    memory: Memory, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    appends = Appends(memory, monkeypatch)
+    for number in range(5):
+        session.search(f"ferry {number}")
+    session.search("ferry", key="k")
+    memory.flush()
+    own = threading.current_thread().name
+    assert own not in [thread for thread, _ in appends.made]
+    assert searches(session) == [*(f"ferry {number}" for number in range(5)), "ferry"]
+
+
+def test_several_searches_are_one_commit(memory: Memory, session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    appends = Appends(memory, monkeypatch)
+    recording = memory._context.search  # pyright: ignore[reportPrivateUsage] -- so that all wait for the same commit
+    with recording._storing:  # pyright: ignore[reportPrivateUsage]
+        for number in range(5):
+            session.search(f"ferry {number}")
+    memory.flush()
+    assert [number for _, number in appends.made] == [5]
+
+
+def test_a_closed_memory_has_recorded_its_searches(home: Home) -> None:
+    with Memory.open(home, embedder=None) as memory:
+        memory.session("s").search("ferry")
+    with Memory.open(home, embedder=None) as memory:
+        assert searches(memory.session("s")) == ["ferry"]
+
+
+def test_a_search_keeps_its_time_and_a_later_change_its_place(
+    memory: Memory, session: Session, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    appends = Appends(memory, monkeypatch)
+    searched_at, appends.fails = clock(), True
+    session.search("ferry")
+    memory.flush()
+    appends.fails = False
+    clock.advance(seconds=600)
+    session.add([user("Is there a ferry?")])
+    memory.flush()
+    message, searched = session.events()[-2:]
+    assert (message.kind, searched.kind, searched.at) == ("message", "searched", searched_at)
+    assert session.state_at(message.seq).conversation[-1].id == message.id
+
+
+@pytest.mark.spec("A6")
+def test_a_key_records_one_of_many_equal_searches(memory: Memory, session: Session) -> None:
+    for _ in range(3):
+        session.search("ferry", key="k")
+    with pytest.raises(KeyReused):
+        session.search("harbour", key="k")
+    memory.flush()
+    session.search("ferry", key="k")
+    with pytest.raises(KeyReused):
+        session.search("harbour", key="k")
+    memory.flush()
+    assert searches(session) == ["ferry"]
 
 
 @pytest.mark.spec("J3")

@@ -213,7 +213,7 @@ def test_an_interrupted_consolidation_is_continued_by_the_next_worker(
         Memory.open(tenant_url, embedder=None, settings=settings, clock=clock) as other,
     ):
         one.session("talk", resource="ada").add([{"role": "user", "content": f"The boat {n} is red"} for n in range(6)])
-        upkeep_runner_of(one).search().catch_up(["ada"])
+        upkeep_runner_of(one).search.engine.catch_up(["ada"])
         sql.execute("UPDATE crystals SET importance = 0.1")
         clock.advance(seconds=400 * 86_400)
         rounds = [

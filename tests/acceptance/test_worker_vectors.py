@@ -45,7 +45,7 @@ def test_several_jobs_embed_many_texts_and_none_twice(tenant_url: str, monkeypat
     with open_worker(tenant_url, concurrency=4, embedder=embedder) as worker:
         worker.run_once()
     with Memory.open(tenant_url, embedder=embedder) as memory:
-        assert memory._context.search_engine().count_without_vectors(99) == 0  # pyright: ignore[reportPrivateUsage] -- as in `status`
+        assert memory._context.search.engine.count_without_vectors(99) == 0  # pyright: ignore[reportPrivateUsage] -- as in `status`
     assert together.is_set()
     assert len(calls) == 2 * MANY
     assert set(calls.values()) == {1}

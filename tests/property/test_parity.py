@@ -100,6 +100,8 @@ class TwoMemories(RuleBasedStateMachine):
     @rule(id=SESSIONS, query=WORDS)
     def search(self, id: str, query: str) -> None:
         self.on_sessions(id, lambda session: session.search(query))
+        for memory in self.memories:  # the search is recorded in the background, before or after the next change
+            memory.flush()
 
     @rule(id=SESSIONS, path=PATHS, text=WORDS, key=KEYS)
     def write(self, id: str, path: str, text: str, key: str | None) -> None:

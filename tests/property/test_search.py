@@ -49,7 +49,7 @@ class Setup(NamedTuple):
 def _search(memory: Memory, word: str, owner: str) -> Any:
     from inmind.search.query import validate_query
 
-    return memory._context.search(validate_query(word, limit=200), [owner])  # pyright: ignore[reportPrivateUsage] -- also of anonymous sessions
+    return memory._context.search.run(validate_query(word, limit=200), [owner])  # pyright: ignore[reportPrivateUsage] -- also of anonymous sessions
 
 
 Step = Callable[[Setup], object]
@@ -162,6 +162,7 @@ def run_steps(place: Path | str, steps: list[tuple[Step, bool]], *, private: boo
         for step, searches in steps:
             clock.advance(seconds=3_600)
             step(setup)
+            memory.flush()  # a search is recorded in the background
             if searches:
                 memory.resource(resource).search("anchor")
         updated = setup.content()
@@ -169,7 +170,7 @@ def run_steps(place: Path | str, steps: list[tuple[Step, bool]], *, private: boo
         (place / "index.db").unlink()
     with Memory.open(place, clock=clock, embedder=None) as memory:
         if not isinstance(place, Path):
-            index = memory._context.search_engine()._index  # pyright: ignore[reportPrivateUsage] -- as if it had been damaged
+            index = memory._context.search.engine._index  # pyright: ignore[reportPrivateUsage] -- as if it had been damaged
             before = index.identity()
             index.mark_damaged("a test")
             assert index.identity() != before

@@ -29,7 +29,7 @@ from inmind.jobs.consolidation import Consolidation, Consolidator
 from inmind.jobs.dream_history import Dream
 from inmind.jobs.dream_lease import LeaseReleased
 from inmind.jobs.rate_limits import RateLimits
-from inmind.search.engine import SearchEngine
+from inmind.session.search import MemorySearch
 from inmind.session.state import ResourceState
 from inmind.store.protocol import Clock, Store
 from inmind.store.stream import Decision, Stream
@@ -99,7 +99,7 @@ class UpkeepScheduler:
         self,
         *,
         store: Store,
-        search: Callable[[], SearchEngine],
+        search: MemorySearch,
         resource_stream: Callable[[str], Stream[ResourceState]],
         consolidator: Callable[[str], Consolidator],
         dream: DreamStarter,
@@ -145,7 +145,7 @@ class UpkeepScheduler:
         `shared`: other processes run upkeep too; see `maintain`.
         """
         deadline = time.monotonic() + seconds
-        search = self.search()
+        search = self.search.engine
         done = Upkeep(finished=search.catch_up(until=deadline))
         unindexed = () if done.finished else search.stale_resources(limit=MAX_UNINDEXED)
         resources = sorted(filter(is_maintained, {*search.resources(), *unindexed}))
@@ -203,7 +203,7 @@ class UpkeepScheduler:
         Returns True if nothing remains to do.
         """
         deadline = time.monotonic() + seconds
-        return self.search().embed(seconds=seconds) and self.search().delete_unused_vectors(
+        return self.search.engine.embed(seconds=seconds) and self.search.engine.delete_unused_vectors(
             seconds=deadline - time.monotonic()
         )
 
@@ -345,7 +345,7 @@ class UpkeepScheduler:
     def _count_new(self, resource: str, state: ResourceState, now: datetime) -> Callable[[int], int]:
         last_done_at = state.dreams.last_done_at
         since = last_done_at if last_done_at is not None and last_done_at <= now else _EPOCH
-        return lambda limit: self.search().count_since(resource, since, limit)
+        return lambda limit: self.search.engine.count_since(resource, since, limit)
 
     def _uptime(self, now: datetime) -> timedelta:
         """Time since this object was created.

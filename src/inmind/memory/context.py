@@ -6,20 +6,18 @@ sessions never loads the search engine.
 
 from __future__ import annotations
 
-import logging
 import threading
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from inmind.core.background import BackgroundQueue
 from inmind.core.fork import register_after_fork
-from inmind.core.settings import SOURCES
 from inmind.core.stream_names import RESOURCE_PREFIX, SESSION_PREFIX
-from inmind.errors import Closed, InvalidInput, ModelFailed
+from inmind.errors import Closed, InvalidInput
 from inmind.session.backend import Backend, DocumentFiles
+from inmind.session.search import MemorySearch
 from inmind.session.state import ResourceFold, ResourceState, SessionFold, SessionState
 from inmind.store.protocol import Clock
 from inmind.store.stream import Stream, key_for
@@ -33,13 +31,7 @@ if TYPE_CHECKING:
     from inmind.jobs.upkeep import UpkeepScheduler
     from inmind.search.embedders.base import Embedder
     from inmind.search.engine import SearchEngine
-    from inmind.search.query import Hit, Query
     from inmind.session.notes import NoteWriter
-
-log = logging.getLogger("inmind")
-
-EMBEDDING_SLICE_SECONDS = 1.0
-"""Embedding in the background runs in slices of this length. Closing a memory waits for at most one of them."""
 
 
 class MemoryContext:
@@ -64,9 +56,8 @@ class MemoryContext:
         self.background = BackgroundQueue()
         self.lock = threading.RLock()
         self.closed = False
-        self._engine: SearchEngine | None = None
-        self._to_embed: set[str] = set()
-        """Owners with new crystals that may have no vectors yet."""
+        self.search = MemorySearch(self._create_engine, self.background, self.clock, embeds=embedder is not None)
+        self.search.limit_sources(settings.search.sources)
         self._upkeep: UpkeepScheduler | None = None
         register_after_fork(self)
 
@@ -82,10 +73,10 @@ class MemoryContext:
         if self._upkeep is not None:
             self._upkeep.stop()
         self.background.close()
+        self.search.store_searches()
 
     def close_store(self) -> None:
-        if self._engine is not None:
-            self._engine.close()
+        self.search.close()
         self.store.close()
 
     # -- streams -------------------------------------------------------------------------------------------
@@ -107,79 +98,28 @@ class MemoryContext:
     def note_writer(self, stream: Stream[Any], files: DocumentFiles, owner: str) -> NoteWriter:
         from inmind.session.notes import NoteWriter
 
-        schedule_embedding = partial(self.embed_soon, [owner], start=True)
+        schedule_embedding = partial(self.search.embed_soon, [owner], start=True)
         return NoteWriter(stream, files, submit=self.background.submit, schedule_embedding=schedule_embedding)
 
     # -- search --------------------------------------------------------------------------------------------
 
-    def search_engine(self) -> SearchEngine:
+    def _create_engine(self) -> SearchEngine:
         from inmind.search.crystal_texts import message_reader
         from inmind.search.embedders import create_embedder
         from inmind.search.engine import SearchEngine
         from inmind.session.tools.registry import is_memory_tool
 
         self.check_open()
-        with self.lock:
-            if self._engine is None:
-                read = message_reader(is_memory_tool)
-                index = self.backend.index(read)
-                self._engine = SearchEngine(index, self.store, read, self.clock, create_embedder(self._embedder))
-            return self._engine
-
-    def search(self, query: Query, resources: Sequence[str] | None) -> list[Hit]:
-        engine = self.search_engine()
-        if not query.sources:
-            query = replace(query, sources=self.search_sources)
-        hits = engine.search(query, resources)
-        if engine.stale_owners:
-            self.embed_soon(engine.stale_owners)
-        return hits
-
-    @property
-    def search_sources(self) -> tuple[str, ...]:
-        """The sources that searches are limited to by the settings; empty if that is all of them.
-
-        An empty filter is faster: no hit has to be compared with it.
-        """
-        sources = self.settings.search.sources
-        return () if sources == SOURCES else sources
-
-    def embed_soon(self, owners: Iterable[str], *, start: bool = False) -> None:
-        """Embed new crystals of some owners in the background.
-
-        With `start` this begins even if nothing was searched so far.
-        """
-        if self._engine.crystal_embedder if self._engine else start and self._embedder is not None:
-            self._to_embed.update(owners)
-            self.background.submit("vectors", partial(self._embed, seconds=EMBEDDING_SLICE_SECONDS))
-
-    def flush(self) -> None:
-        """Wait until the background tasks are done and new crystals are embedded."""
-        self.background.flush()
-        if self._engine is not None:
-            try:
-                self._embed()
-            except ModelFailed as error:
-                log.warning("embedding of new crystals failed: %s", error)
-
-    def _embed(self, seconds: float | None = None) -> None:
-        """Embed until the time is over. The rest follows in another slice, or with the next change."""
-        owners, self._to_embed = self._to_embed, set()
-        finished = False
-        try:
-            finished = self.search_engine().embed(sorted(owners), seconds=seconds)
-        finally:
-            if not finished:
-                self._to_embed |= owners
-        if not finished:
-            self.embed_soon(())
+        read = message_reader(is_memory_tool)
+        return SearchEngine(self.backend.index(read), self.store, read, self.clock, create_embedder(self._embedder))
 
     # -- background jobs -----------------------------------------------------------------------------------
 
     def consolidator(self, resource: str) -> Consolidator:
         from inmind.jobs.consolidation import Consolidator
 
-        return Consolidator(self.search_engine(), self.store, self.resource_stream(resource), resource, self.clock)
+        self.search.store_searches()
+        return Consolidator(self.search.engine, self.store, self.resource_stream(resource), resource, self.clock)
 
     def upkeep(self) -> UpkeepScheduler:
         from inmind.jobs.upkeep import UpkeepScheduler
@@ -189,7 +129,7 @@ class MemoryContext:
             if self._upkeep is None:
                 self._upkeep = UpkeepScheduler(
                     store=self.store,
-                    search=self.search_engine,
+                    search=self.search,
                     resource_stream=self.resource_stream,
                     consolidator=self.consolidator,
                     dream=self.dream,
@@ -217,6 +157,7 @@ class MemoryContext:
         from inmind.jobs.dreaming import Dreamer
 
         self.check_open()
+        self.search.store_searches()
         stream = self.resource_stream(resource)
         dreamer = Dreamer(
             resource=resource,
@@ -224,9 +165,9 @@ class MemoryContext:
             files=self.resource_files(resource, stream),
             save_backup=partial(self.backend.back_up_state, resource),
             store=self.store,
-            search=self.search_engine(),
+            search=self.search.engine,
             clock=self.clock,
-            sources=self.search_sources,
+            sources=self.search.sources,
             model_options=self._dream_model() if ask_model and self._within_daily_tokens(stream.state) else None,
             on_progress=watch,
             cancelled=cancelled,
@@ -244,6 +185,7 @@ class MemoryContext:
         from inmind.core.settings import parse_settings
 
         self.settings = parse_settings(self.backend.read_config().text, self._overrides)
+        self.search.limit_sources(self.settings.search.sources)
         return self.settings
 
     def _within_daily_tokens(self, owned: ResourceState) -> bool:

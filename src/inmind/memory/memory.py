@@ -289,13 +289,14 @@ class Memory:
             "as_of": as_of,
         }
         checked = validate_query(query, limit=limit, **filters)
-        return self._context.search(checked, None)
+        return self._context.search.run(checked, None)
 
     def get(self, id: str) -> Crystal:
         """The note, message or page part with this id, as it is now; NotFound if there is none."""
         if not isinstance(id, str):  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
             raise InvalidInput(field="id", value=id, expected="the id of a crystal")
-        return self._context.search_engine().crystal(id)
+        self._context.search.store_searches()
+        return self._context.search.engine.crystal(id)
 
     def pin(self, id: str, *, key: str | None = None) -> Crystal:
         """Exempt a crystal from expiry."""
@@ -333,8 +334,8 @@ class Memory:
         self._context.upkeep().start(every)
 
     def flush(self) -> None:
-        """Wait for the background tasks: embeddings of new crystals, live files of notes."""
-        self._context.flush()
+        """Wait for the background tasks: records of searches, embeddings of new crystals, live files of notes."""
+        self._context.search.flush()
 
     # -- bundles -------------------------------------------------------------------------------------------
 
@@ -359,6 +360,7 @@ class Memory:
         owner = "" if resource is None else require_resource(resource)
         if owner and not self.has_resource(owner):
             raise NotFound(what="resource", name=resource, hint="no session names it, and it has no notes")
+        context.search.store_searches()
         context.backend.read_edits(owner, context.session_stream, context.resource_stream)
         now = context.clock()
         return write_bundle(context.backend, path, resource=owner, now=now, overwrite=overwrite, watch=watch)

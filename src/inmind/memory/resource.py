@@ -137,7 +137,7 @@ class Resource:
             session=session,
             as_of=as_of,
         )
-        return self._context.search(checked, [self.name])
+        return self._context.search.run(checked, [self.name])
 
     def consolidate(self, *, seconds: float | None = None) -> Consolidation:
         """Merge duplicate crystals, mark superseded ones, and expire faded ones.

@@ -214,7 +214,7 @@ class SessionOpener:
             session_stream=context.session_stream,
             notes=context.note_writer(*notes, owner),
             search=context.search,
-            schedule_embedding=partial(context.embed_soon, [owner]),
+            schedule_embedding=partial(context.search.embed_soon, [owner]),
         )
 
     def _ancestors(self, opened: SessionOpened) -> Iterator[Stream[SessionState]]:

@@ -60,6 +60,14 @@ MAX_CONTEXT_CHARS = 200
 
 
 @frozen
+class SearchResult:
+    """The best hits, best first, and the owners whose new crystals could not be embedded in time."""
+
+    hits: list[Hit]
+    stale_owners: Sequence[str] = ()
+
+
+@frozen
 class _RankedRecord:
     score: float
     parts: Mapping[str, float]
@@ -114,27 +122,24 @@ class SearchEngine:
         self._index, self._clock = index, clock
         self._texts = CrystalTexts(store, read_message)
         self.crystal_embedder = None if embedder is None else CrystalEmbedder(embedder, index, self._texts.read, clock)
-        self.stale_owners: Sequence[str] = ()
-        """Owners for which the last search ran out of time to embed new crystals."""
         self._matcher = PassageMatcher(index, self.crystal_embedder)
 
     # -- queries -------------------------------------------------------------------------------------------
 
     @_retry_on_rebuilt_index
-    def search(self, query: Query, resources: Sequence[str] | None = None) -> list[Hit]:
-        """Return the best hits, best first, in some resources or in all."""
+    def search(self, query: Query, resources: Sequence[str] | None = None) -> SearchResult:
+        """Search some resources or all."""
         wanted = self._all_resources() if resources is None else resources
         scopes: Sequence[Scope] = self._index.catch_up_scopes(
             wanted, embedder=self.crystal_embedder.name if self.crystal_embedder else ""
         )
+        stale_owners: Sequence[str] = ()
         if self.crystal_embedder is not None:
-            scopes, self.stale_owners = self.crystal_embedder.embed_briefly(scopes)
+            scopes, stale_owners = self.crystal_embedder.embed_briefly(scopes)
         now = query.as_of or self._clock()
         ranked = [ranked_record for scope in scopes for ranked_record in self._rank(query, scope, now)]
-        return self._make_hits(
-            nlargest(query.limit, ranked, key=lambda ranked_record: (ranked_record.score, ranked_record.record.at)),
-            query,
-        )
+        best = nlargest(query.limit, ranked, key=lambda ranked_record: (ranked_record.score, ranked_record.record.at))
+        return SearchResult(self._make_hits(best, query), stale_owners)
 
     @_retry_on_rebuilt_index
     def crystal(self, id: str) -> Crystal:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from inmind.core.frozen import frozen
@@ -19,10 +19,10 @@ from inmind.store.protocol import Store
 from inmind.store.stream import Stream
 
 if TYPE_CHECKING:
-    from inmind.search.query import Hit, Query
     from inmind.session.entities import EntityTracker
     from inmind.session.notes import NoteWriter
     from inmind.session.scratchpad import Scratchpad
+    from inmind.session.search import MemorySearch
 
 
 @frozen(kw_only=True)
@@ -59,8 +59,7 @@ class SessionContext:
     config: SessionConfig
     session_stream: Callable[[str], Stream[SessionState]]
     notes: NoteWriter
-    search: Callable[[Query, Sequence[str]], list[Hit]]
-    """Searches the crystals of some resources."""
+    search: MemorySearch
     schedule_embedding: Callable[[], None]
     """Schedules the embedding of new crystals in the background."""
 

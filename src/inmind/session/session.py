@@ -298,8 +298,9 @@ class Session(SessionReader):
     ) -> list[Hit]:
         """Search messages, notes and pages of this session's resource, the best hits first.
 
-        `as_of` searches what was known on that day. The search is recorded: hits expire later, and a query without hits
-        becomes a gap for the next dream. A session without a resource searches only itself.
+        `as_of` searches what was known on that day. The search is recorded in the background, once for each `key`: hits
+        expire later, and a query without hits becomes a gap for the next dream. A session without a resource searches
+        only itself.
         """
         options = {
             "limit": limit if limit != 10 else None,

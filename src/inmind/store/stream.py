@@ -135,6 +135,7 @@ class Stream(Generic[S]):
         *,
         key: Key | None = None,
         companion: Stream[Any] | None = None,
+        at: datetime | None = None,
     ) -> CommitResult[R]:
         """Carry out a decision exactly once, on the newest state.
 
@@ -143,6 +144,7 @@ class Stream(Generic[S]):
         decision with `consumes_key=False` leaves it free.
 
         `companion`: another stream that the decision may change too. Its version is checked like that of this stream.
+        `at`: when it happened, if that was before this call.
         """
         with self._lock, companion._lock if companion else nullcontext():
             if self._forked:
@@ -153,7 +155,7 @@ class Stream(Generic[S]):
             for _ in range(MAX_RETRIES):
                 if key is not None and (earlier := self._store.receipt(self.name, key)) is not None:
                     return CommitResult(appended=earlier, result=None)
-                version, now = self._version, self._clock()
+                version, now = self._version, at or self._clock()
                 decision = decide(self._state, now)
                 stored_key = key if decision.consumes_key else None
                 if not decision.drafts and not decision.companion and stored_key is None:
@@ -183,9 +185,9 @@ class Stream(Generic[S]):
                 return CommitResult(appended=appended, result=decision.result, events=next_own.events)
             raise Conflict(stream=self.name, expected=version, actual=self._store.version(self.name))
 
-    def append(self, *drafts: Draft, key: Key | None = None) -> AppendResult:
+    def append(self, *drafts: Draft, key: Key | None = None, at: datetime | None = None) -> AppendResult:
         """Append events regardless of the state."""
-        return self.commit(lambda _, __: Decision(drafts, None), key=key).appended
+        return self.commit(lambda _, __: Decision(drafts, None), key=key, at=at).appended
 
     def dry_run(self, decide: Callable[[S, datetime], R]) -> R:
         """Return the result of a decision on the newest state without storing anything."""

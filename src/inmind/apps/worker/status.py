@@ -68,8 +68,8 @@ class WorkerStatus:
 def get_status(upkeep: UpkeepScheduler, jobs: Jobs | None) -> WorkerStatus:
     """Status of a memory. `jobs` is None for a home, whose status comes from the journal alone."""
     behind, without_vectors = (
-        len(upkeep.search().stale_resources(limit=MAX_COUNT + 1)),
-        upkeep.search().count_without_vectors(MAX_COUNT + 1),
+        len(upkeep.search.engine.stale_resources(limit=MAX_COUNT + 1)),
+        upkeep.search.engine.count_without_vectors(MAX_COUNT + 1),
     )
     if jobs is None:
         owners = [owner for owner in upkeep.store.owners() if is_maintained(owner)]

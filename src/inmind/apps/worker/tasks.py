@@ -84,7 +84,7 @@ class WorkerTasks:
         self.upkeep.reload_settings()
         if not self.jobs.claim_scan(every):
             return
-        if self.upkeep.search().crystal_embedder is not None:
+        if self.upkeep.search.engine.crystal_embedder is not None:
             self.jobs.enqueue("embed")
         self.enqueue_due(self.upkeep.clock())
 
