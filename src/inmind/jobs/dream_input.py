@@ -188,8 +188,8 @@ class Gatherer:
 
     def search_ids(self, keywords: str) -> frozenset[str]:
         """Ids that a default search for these keywords returns, with those merged into them."""
-        found = self._search.search(Query(text=keywords, sources=self._sources), [self._resource])
-        return frozenset(id for hit in found.hits for id in (hit.crystal.id, *hit.crystal.sources))
+        result = self._search.search(Query(text=keywords, sources=self._sources), [self._resource])
+        return frozenset(id for hit in result.hits for id in (hit.crystal.id, *hit.crystal.sources))
 
     def get_crystal(self, id: str) -> Crystal | None:
         try:
