@@ -334,7 +334,7 @@ class Memory:
         self._context.upkeep().start(every)
 
     def flush(self) -> None:
-        """Wait for the background tasks: records of searches, embeddings of new crystals, live files of notes."""
+        """Wait for background tasks: records of searches, embeddings, live files of notes."""
         self._context.search.flush()
 
     # -- bundles -------------------------------------------------------------------------------------------

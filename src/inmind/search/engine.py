@@ -61,7 +61,10 @@ MAX_CONTEXT_CHARS = 200
 
 @frozen
 class SearchResult:
-    """The best hits, best first, and the owners whose new crystals could not be embedded in time."""
+    """The best hits, best first.
+
+    `stale_owners`: those whose new crystals could not be embedded in time.
+    """
 
     hits: list[Hit]
     stale_owners: Sequence[str] = ()

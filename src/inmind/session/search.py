@@ -36,7 +36,7 @@ MAX_PENDING_SEARCHES = 1_000
 
 
 class MemorySearch:
-    """Search in one memory, shared by its sessions: the engine, and what follows a search in the background.
+    """Search in one memory, shared by its sessions.
 
     A search stores nothing while its caller waits. What sessions found is stored soon after, many searches in one
     commit, and so are the vectors of new crystals. A process that is killed loses the record of its last searches.
@@ -63,7 +63,10 @@ class MemorySearch:
         """Searches to store, by stream and key."""
 
     def limit_sources(self, sources: tuple[str, ...]) -> None:
-        """Limit searches to some sources. An empty filter is faster: no hit has to be compared with it."""
+        """Limit searches to some sources.
+
+        For all of them there is no filter, which is faster: no hit has to be compared with it.
+        """
         self.sources = () if sources == SOURCES else sources
 
     @property
@@ -74,14 +77,20 @@ class MemorySearch:
             return self._engine
 
     def run(self, query: Query, resources: Sequence[str] | None) -> list[Hit]:
-        """Return the best hits in some resources or in all. Missing vectors follow in the background."""
+        """Return the best hits in some resources or in all.
+
+        Vectors that are still missing follow in the background.
+        """
         result = self.engine.search(query if query.sources else replace(query, sources=self.sources), resources)
         if result.stale_owners:
             self.embed_soon(result.stale_owners)
         return result.hits
 
     def record(self, stream: Stream[Any], searched: SearchRecorded, key: Key | None) -> None:
-        """Store a search soon, and once for each key. Raises KeyReused if the key stands for another search."""
+        """Store a search soon, and once for each key.
+
+        Raises KeyReused if the key stands for another search.
+        """
         at = self._clock()
         with self._lock:
             place = stream.name, key.value if key else ""
@@ -93,9 +102,9 @@ class MemorySearch:
         self._background.submit("searches", self.store_searches)
 
     def store_searches(self) -> None:
-        """Store what was searched so far, all searches of a session in one commit, at the time of the last one.
+        """Store what was searched so far, all searches of a session in one commit.
 
-        If the store fails they are kept for the next time.
+        It has the time of the last one. If the store fails they are kept for the next time.
         """
         with self._storing:
             for place in list(self._pending):
@@ -124,7 +133,7 @@ class MemorySearch:
             self._background.submit("vectors", partial(self._embed, seconds=EMBEDDING_SLICE_SECONDS))
 
     def flush(self) -> None:
-        """Wait until the background tasks are done, searches are stored and new crystals are embedded."""
+        """Wait until background tasks, records of searches and embeddings are done."""
         self._background.flush()
         self.store_searches()
         if self._engine is not None:
@@ -163,7 +172,10 @@ class SessionSearch:
         self._context, self._stream, self._view = context, context.stream, view
 
     def run(self, query: str, limit: int, filters: Mapping[str, Any], key: str | None) -> list[Hit]:
-        """Search, and record the search in the background, so that hits last longer and misses become gaps."""
+        """Search, and record the search in the background.
+
+        So hits last longer, and misses become gaps.
+        """
         from inmind.search.query import validate_query
 
         checked = validate_query(query, **{"limit": limit, **filters})
