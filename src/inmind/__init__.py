@@ -7,8 +7,8 @@ from inmind.core.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from inmind.core.events.base import Origin as Origin
     from inmind.core.events.base import Trust as Trust
-    from inmind.core.pricing import Usage as Usage
     from inmind.core.settings import Settings as Settings
+    from inmind.core.tokens import Usage as Usage
     from inmind.entities.entity import Entity as Entity
     from inmind.entities.grounding import CallCheck as CallCheck
     from inmind.entities.references.result import Resolution as Resolution
@@ -37,7 +37,7 @@ if not TYPE_CHECKING:  # a type checker would accept any name
         __name__,
         {
             "inmind.core.events.base": ["Origin", "Trust"],
-            "inmind.core.pricing": ["Usage"],
+            "inmind.core.tokens": ["Usage"],
             "inmind.core.settings": ["Settings"],
             "inmind.entities.entity": ["Entity"],
             "inmind.entities.grounding": ["CallCheck"],

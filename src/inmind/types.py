@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from inmind.core.events.session import RetainedItem as RetainedItem
     from inmind.core.events.session import ToolObserved as ToolObserved
     from inmind.core.messages.model import Wire as Wire
-    from inmind.core.pricing import Rates as Rates
     from inmind.core.tokens import Counter as Counter
+    from inmind.core.tokens import Rates as Rates
     from inmind.documents.scratchpad.merge3 import MergeConflict as MergeConflict
     from inmind.dreams.affect.levels import Levels as Levels
     from inmind.dreams.economics import CurrencyTotals as CurrencyTotals
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from inmind.memory.bundle.import_bundle import Imported as Imported
     from inmind.memory.documents import Page as Page
     from inmind.memory.listing import SessionInfo as SessionInfo
-    from inmind.prompt.explain import Explanation as Explanation
+    from inmind.prompt.report import Explanation as Explanation
     from inmind.prompt.report import PromptPreview as PromptPreview
     from inmind.prompt.report import Report as Report
     from inmind.search.embedders.base import Embedder as Embedder
@@ -52,8 +52,7 @@ if not TYPE_CHECKING:  # a type checker would accept any name
             "inmind.core.events.entities": ["EntityPart"],
             "inmind.core.events.session": ["RetainedItem", "ToolObserved"],
             "inmind.core.messages.model": ["Wire"],
-            "inmind.core.pricing": ["Rates"],
-            "inmind.core.tokens": ["Counter"],
+            "inmind.core.tokens": ["Counter", "Rates"],
             "inmind.documents.scratchpad.merge3": ["MergeConflict"],
             "inmind.dreams.affect.levels": ["Levels"],
             "inmind.dreams.economics": ["CurrencyTotals"],
@@ -70,8 +69,7 @@ if not TYPE_CHECKING:  # a type checker would accept any name
             "inmind.memory.bundle.import_bundle": ["Imported"],
             "inmind.memory.documents": ["Page"],
             "inmind.memory.listing": ["SessionInfo"],
-            "inmind.prompt.explain": ["Explanation"],
-            "inmind.prompt.report": ["PromptPreview", "Report"],
+            "inmind.prompt.report": ["Explanation", "PromptPreview", "Report"],
             "inmind.search.embedders.base": ["Embedder"],
             "inmind.session.affect": ["Affect"],
             "inmind.session.children.merge_back": ["MergeReport"],

@@ -10,7 +10,7 @@ from builders import a_call, a_result, assistant, user
 from tables import each_row
 
 from inmind import Memory, Prompt, Session
-from inmind.history.token_meter import BANDS, EMERGENCY_BAND, band_for
+from inmind.history.view import BANDS, EMERGENCY_BAND, band_for
 
 pytestmark = pytest.mark.spec("E11")
 

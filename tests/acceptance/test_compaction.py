@@ -22,9 +22,9 @@ from inmind.core.events.documents import DocumentWritten
 from inmind.core.events.session import Compacted
 from inmind.core.tokens import SAFETY_MARGIN
 from inmind.errors import InvalidInput, InvalidPath, KeyReused, ModelFailed, NotFound, SummaryRefused
-from inmind.history.compaction.archive_page import page_name
 from inmind.history.compaction.policy import CompressionPolicy
 from inmind.history.compaction.select import DEFAULT_KEEP_RECENT
+from inmind.history.compaction.stubs import page_name
 from inmind.memory.session_opener import DEFAULT_RESERVE
 from inmind.prompt.anchor import CACHE_SECONDS
 from inmind.testing import ManualClock

@@ -22,7 +22,7 @@ from strategies import entity_records, ids_in
 from inmind import Memory, Prompt, Session
 from inmind.core.text import contains_id
 from inmind.documents.document import split_lines
-from inmind.history.compaction.archive_page import parse_location
+from inmind.history.compaction.stubs import parse_location
 from inmind.testing import ManualClock
 
 pytestmark = pytest.mark.spec("B10", "B11", "E5", "E10")

@@ -17,7 +17,7 @@ from torture.session_steps import sound
 from inmind import Memory, Session
 from inmind.core.events.codec import encode_payload
 from inmind.core.events.session import Compacted
-from inmind.history.compaction.archive_page import parse_location
+from inmind.history.compaction.stubs import parse_location
 from inmind.testing import ManualClock
 
 WINDOW = 8_000

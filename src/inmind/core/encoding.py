@@ -19,8 +19,8 @@ from types import UnionType
 from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from inmind.core.events.wire_names import STORED_NAMES
+from inmind.core.frozen import PersistentMap
 from inmind.core.json import check_json, is_list, is_object
-from inmind.core.persistent_map import PersistentMap
 from inmind.errors import InvalidInput
 
 V = TypeVar("V")

@@ -1,4 +1,4 @@
-"""Frozen dataclasses that are cheap to define.
+"""Immutable values: frozen dataclasses that are cheap to define, and a persistent map.
 
 `dataclass` generates and compiles six methods for every class, which is half of the time it takes to import the
 package. A program uses a part of the classes, and most values are never compared, hashed or printed, so `__init__` and
@@ -7,10 +7,12 @@ the rest are generated on first use. Assignment is refused by one method for all
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from bisect import bisect_left
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import FrozenInstanceError, dataclass, field, fields, make_dataclass
-from typing import Any, TypeVar, dataclass_transform, overload
+from typing import Any, Generic, TypeVar, dataclass_transform, overload
 
+K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 _COMPARING_METHODS = ("__eq__", "__hash__", "__repr__")
@@ -71,3 +73,61 @@ def _state(self: Any) -> list[Any]:
 def _restore_state(self: Any, state: list[Any]) -> None:
     for one, value in zip(fields(self), state, strict=True):
         object.__setattr__(self, one.name, value)
+
+
+class PersistentMap(Generic[K, V]):
+    """A map whose `put` returns a new version; an older version stays valid.
+
+    The state of a session is copied with every event. All versions share one list of entries, and each reads only the
+    entries that existed when it was made, so adding an entry takes constant time. Adding to an older version reuses the
+    next entry if it is the same, and copies otherwise. A value of None marks a deleted key.
+    """
+
+    __slots__ = ("_entries", "_places", "length")
+
+    def __init__(self, entries: Iterable[tuple[K, V]] = ()) -> None:
+        self._entries: list[tuple[K, V]] = []
+        self._places: dict[K, list[int]] = {}
+        for key, value in entries:
+            self._append(key, value)
+        self.length = len(self._entries)
+
+    def get(self, key: K) -> V | None:
+        """The newest value of a key in this version, or None."""
+        places = self._places.get(key, ())
+        newest = bisect_left(places, self.length) - 1
+        return self._entries[places[newest]][1] if newest >= 0 else None
+
+    def put(self, key: K, value: V) -> PersistentMap[K, V]:
+        if self.get(key) == value:
+            return self
+        if self.length == len(self._entries):
+            self._append(key, value)
+        elif self._entries[self.length] != (key, value):
+            return PersistentMap([*self._entries[: self.length], (key, value)])
+        grown: PersistentMap[K, V] = PersistentMap()
+        grown._entries, grown._places = self._entries, self._places
+        grown.length = self.length + 1
+        return grown
+
+    def __contains__(self, key: K) -> bool:
+        return self.get(key) is not None
+
+    def __iter__(self) -> Iterator[tuple[K, V]]:
+        """Every key that has a value, with its newest value, most recent first."""
+        seen: set[K] = set()
+        for place in range(self.length - 1, -1, -1):
+            key, value = self._entries[place]
+            if key not in seen:
+                seen.add(key)
+                if value is not None:
+                    yield key, value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PersistentMap) and list(self) == list(other)  # pyright: ignore[reportUnknownArgumentType] -- any two can be compared
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType] -- equal by content, and it holds lists
+
+    def _append(self, key: K, value: V) -> None:
+        self._places.setdefault(key, []).append(len(self._entries))
+        self._entries.append((key, value))

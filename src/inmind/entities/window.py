@@ -22,8 +22,7 @@ from inmind.core.events.entities import (
     EntityPinned,
     EntitySighting,
 )
-from inmind.core.frozen import frozen
-from inmind.core.persistent_map import PersistentMap
+from inmind.core.frozen import PersistentMap, frozen
 from inmind.entities.entity import MAX_PARTS, Entity, EntityKey
 from inmind.entities.nouns import UNTYPED, canonical_type, singular
 from inmind.entities.record import merge_records, without_id

@@ -19,7 +19,7 @@ from inmind.core.paths import CONFIG, require_resource
 from inmind.core.stream_names import ANONYMOUS
 from inmind.documents.document import MEMORY_PAGE_PATH, resolve_path, validate_text
 from inmind.errors import Conflict, InvalidInput
-from inmind.history.compaction.archive_page import parse_location
+from inmind.history.compaction.stubs import parse_location
 from inmind.memory.context import MemoryContext
 from inmind.session.backend import DocumentFiles
 from inmind.session.state import ResourceState, SessionState

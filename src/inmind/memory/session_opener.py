@@ -172,10 +172,10 @@ class SessionOpener:
         return candidates[0] if candidates else None
 
     def _assemble(self, id: str, stream: Stream[SessionState], opened: SessionOpened, setup: SessionConfig) -> Session:
-        from inmind.prompt.layers.retained import LAYER_NAME, RetainedLayer
+        from inmind.prompt.layers.builtin import RETAINED_LAYER, RetainedLayer
         from inmind.session.session import Session  # loaded with the first session
 
-        if LAYER_NAME not in {layer.name for layer in setup.layers}:
+        if RETAINED_LAYER not in {layer.name for layer in setup.layers}:
             setup = replace(setup, layers=check_layers([*setup.layers, RetainedLayer()]))
         parts = self._parts(id, stream, opened, setup)
         parts.meta.read_title()

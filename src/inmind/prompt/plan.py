@@ -20,13 +20,12 @@ from inmind.core.text import TruncatedText, truncate
 from inmind.core.tokens import SAFETY_MARGIN, TOKENS_PER_MESSAGE, Counter
 from inmind.errors import ContextOverflow
 from inmind.history import Conversation
-from inmind.history.token_meter import TokenMeter
 from inmind.history.turns import TurnMessage
-from inmind.history.view import View
+from inmind.history.view import TokenMeter, View
 from inmind.prompt.anchor import MOVED_IN_THREAD, Anchor, AnchorCosts, decide_anchor
 from inmind.prompt.budget import LayerDemand, allocate
 from inmind.prompt.layers.base import Layer, LayerText
-from inmind.prompt.meter import (
+from inmind.prompt.render import (
     STRONG_REMINDER_PERCENT,
     can_compact,
     min_named_tokens,

@@ -8,7 +8,6 @@ from inmind.core.events.prompt import AnchorMoved
 from inmind.core.frozen import frozen
 from inmind.history.compaction.policy import COMPACTION_THRESHOLD, PRUNED_TARGET, compaction_target
 from inmind.history.compaction.select import HistoryBudget
-from inmind.prompt.meter import share_of_room
 from inmind.prompt.plan import (
     PlanInput,
     PromptPlan,
@@ -20,6 +19,7 @@ from inmind.prompt.plan import (
     max_meta_tokens,
     to_block,
 )
+from inmind.prompt.render import share_of_room
 
 
 @frozen(kw_only=True)

@@ -1,20 +1,117 @@
-"""The result of `prepare`: the request, and a report of its parts."""
+"""The result of `prepare`: the request, a report of its parts, and their explanation.
+
+A past prompt is rebuilt from its events; a result that differs from the original is refused.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
-from typing import Any
+from datetime import datetime
+from typing import Any, Literal
 
+from inmind.core.events.prompt import PromptPrepared
 from inmind.core.frozen import frozen
 from inmind.core.text import count_noun
+from inmind.core.tokens import Counter
+from inmind.errors import PromptNotRebuilt
+from inmind.history import Conversation
 from inmind.history.compaction.build import CompactionReport
-from inmind.history.token_meter import band_for
-from inmind.history.view import View
-from inmind.prompt.explain import Explanation
-from inmind.prompt.meter import share_of_room
-from inmind.prompt.plan import PromptPlan
+from inmind.history.view import TokenMeter, View, ViewBuilder, band_for
+from inmind.prompt.plan import PromptPlan, count_tokens, count_unchanged_prefix, is_cache_cold
+from inmind.prompt.render import CopyCache, render, share_of_room
 from inmind.prompt.state import PromptState
+
+Fate = Literal["included", "cut", "left out", "repaired"]
+
+
+@frozen(kw_only=True)
+class PromptPart:
+    """One part of a prompt with its sources, and whether it was included or cut."""
+
+    name: str
+    fate: Fate
+    tokens: int
+    why: str
+    sources: tuple[str, ...] = ()
+
+
+@frozen(kw_only=True)
+class Explanation:
+    """All parts of a prompt, each with tokens, source events and reason."""
+
+    call: int
+    parts: tuple[PromptPart, ...]
+
+    @property
+    def tokens(self) -> int:
+        return sum(part.tokens for part in self.parts)
+
+    def __str__(self) -> str:
+        rows = [f"call {self.call}, {self.tokens} tokens"]
+        for part in self.parts:
+            origin = f" ({format_sources(part.sources)})" if part.sources else ""
+            rows.append(f"  {part.tokens:>7}  {part.name:<20} {part.fate}: {part.why}{origin}")
+        return "\n".join(rows)
+
+
+def explain(
+    call: int, state: PromptState, conversation: Conversation, view: View, tokens: Mapping[str, int]
+) -> Explanation:
+    """Explain the parts of one call. `tokens`: tokens by part, as in the report."""
+    anchor = state.anchor
+    since = f"anchored since call {anchor.call} ({anchor.reason})" if anchor else ""
+    parts = [
+        PromptPart(name=name, fate="included", tokens=tokens[name], why=why, sources=(state.sources[name],))
+        for name, why in _FIXED_PARTS
+        if tokens[name]
+    ]
+    for block in (block for block in state.blocks if block.text or block.left_out):
+        name = f"memory:{block.layer}"
+        fate: Fate = "included" if not block.left_out else "cut" if block.text else "left out"
+        why = f"{count_noun(block.left_out, 'line')} did not fit its budget; {since}" if block.left_out else since
+        parts.append(PromptPart(name=name, fate=fate, tokens=tokens[name], why=why, sources=block.sources))
+    message_ids = tuple(entry.id for entry in conversation)
+    parts.append(
+        PromptPart(
+            name="history",
+            fate="included",
+            tokens=tokens["history"],
+            why=count_noun(len(conversation), "message"),
+            sources=message_ids,
+        )
+    )
+    parts += [
+        PromptPart(name=omission.what, fate="left out", tokens=0, why=omission.reason) for omission in view.left_out
+    ]
+    parts += [PromptPart(name="history", fate="repaired", tokens=0, why=why) for why in view.repaired]
+    if tokens["changes"]:
+        sources = tuple(dict.fromkeys(state.change_sources))
+        parts.append(
+            PromptPart(name="changes", fate="included", tokens=tokens["changes"], why=_CHANGES, sources=sources)
+        )
+    if view.carrier is not None:
+        meta = tokens["context_meta"]
+        parts.append(PromptPart(name="context_meta", fate="included", tokens=meta, why="how full the window is"))
+    else:
+        parts.append(
+            PromptPart(name="context_meta", fate="left out", tokens=0, why="no user or tool message can carry it")
+        )
+    return Explanation(call=call, parts=tuple(parts))
+
+
+_FIXED_PARTS = (
+    ("tools", "tools of the host and of layers"),
+    ("system", "system prompt of the host, unchanged"),
+    ("guide", "explains the memory to the model"),
+)
+_CHANGES = "memory that changed since the anchor"
+
+
+def format_sources(sources: tuple[str, ...]) -> str:
+    """Format event ids: events of the session as #number, others by their full id."""
+    numbers = [f"#{source.rpartition('#')[2]}" if source.startswith("session/") else source for source in sources]
+    return numbers[0] if len(numbers) == 1 else f"{numbers[0]} … {numbers[-1]}"
 
 
 @frozen(kw_only=True)
@@ -129,3 +226,50 @@ def build_report(
         notices=notices,
         compactions=compactions,
     )
+
+
+def rebuild_prompt(
+    state: PromptState,
+    conversation: Conversation,
+    prepared: PromptPrepared,
+    *,
+    at: datetime,
+    counter: Counter,
+    cache_seconds: float,
+) -> Prompt:
+    """Return the prompt prepared on this state, with a report counted by the current counter."""
+    call, meter = state.calls + 1, TokenMeter(counter)
+    history = ViewBuilder()
+    view = history.build(conversation, prepared.format, in_thread=bool(prepared.thread))
+    rendered = render(state, conversation, prepared, view, history.copy_wires(view), CopyCache())
+    if rendered.digest != prepared.digest:
+        raise PromptNotRebuilt(call=call, sent=prepared.digest, rebuilt=rendered.digest)
+    tokens = count_tokens(state, conversation, view, meter, prepared.room or prepared.window)
+    shared = meter.count_view(conversation, view, assumed_shared_wires(state, conversation, view))
+    planned = PromptPlan(
+        drafts=(),
+        prepared=prepared,
+        tokens=tokens,
+        cut=tuple((block.layer, block.left_out) for block in state.blocks if block.left_out),
+        unchanged_tokens=count_unchanged_prefix(state, tokens, prepared.format, shared),
+        cold=is_cache_cold(state, at, cache_seconds),
+    )
+    report = build_report(call, state, planned, view, ())
+    return Prompt(call=call, format=prepared.format, request=rendered.request, report=report, memory=rendered.memory)
+
+
+def explain_prompt(
+    state: PromptState, conversation: Conversation, prepared: PromptPrepared, *, counter: Counter
+) -> Explanation:
+    view = ViewBuilder().build(conversation, prepared.format, in_thread=bool(prepared.thread))
+    correct = state.calibration.correct
+    tokens = count_tokens(state, conversation, view, TokenMeter(counter), prepared.room or prepared.window)
+    return explain(state.calls + 1, state, conversation, view, {part: correct(size) for part, size in tokens.items()})
+
+
+def assumed_shared_wires(state: PromptState, conversation: Conversation, view: View) -> int:
+    """Leading wires that the previous prompt had, known only from its events.
+
+    If messages were repaired or converted, the events do not show it, and the result is 0.
+    """
+    return min(state.last_prompt.message_count, len(conversation) - view.after_carrier) if view.is_unchanged else 0

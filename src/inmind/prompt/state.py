@@ -18,8 +18,7 @@ from inmind.core.events.prompt import AnchoredBlock, AnchorMoved, PromptPrepared
 from inmind.core.events.session import Compacted, CompactionUndone, HistorySpliced, SystemSet, ToolsSet
 from inmind.core.frozen import frozen
 from inmind.core.messages import FORMATS
-from inmind.core.pricing import Usage
-from inmind.core.tokens import Calibration
+from inmind.core.tokens import Calibration, Usage
 from inmind.prompt.anchor import Anchor, MemoryChanges
 
 System = str | Sequence[Mapping[str, Any]] | None

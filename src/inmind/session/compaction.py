@@ -34,11 +34,10 @@ from inmind.history.compaction.policy import (
 from inmind.history.compaction.retention import extract_items, items_in_memory, last_request
 from inmind.history.compaction.select import DEFAULT_KEEP_RECENT, CompactionSelection, select_requested
 from inmind.history.compaction.summary import check_summary, summary_prompt
-from inmind.history.token_meter import TokenMeter
 from inmind.history.turns import GrowingConversation, ReadMessage, TurnMessage, turn_messages
+from inmind.history.view import TokenMeter
 from inmind.prompt.layers.base import LayerContext
-from inmind.prompt.layers.builtin import DocumentLayer
-from inmind.prompt.layers.retained import RetainedLayer
+from inmind.prompt.layers.builtin import DocumentLayer, RetainedLayer
 from inmind.prompt.plan import count_block, count_guide, to_block
 from inmind.prompt.pressure import WindowPressure
 from inmind.prompt.templates import COMPACTED, wording_for

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from inmind.core.frozen import frozen
-from inmind.core.pricing import Rates
+from inmind.core.tokens import Rates
 from inmind.history.compaction.message_records import MessageRecords
 from inmind.history.compaction.policy import CompactionRequest, CompressionPolicy, pays_off, with_stub_size
 from inmind.history.compaction.retention import items_in_memory, retained_items, unsent_items
@@ -23,9 +23,9 @@ from inmind.history.compaction.select import (
     select_requested,
 )
 from inmind.history.compaction.stubs import FRAME_TOKENS
-from inmind.history.token_meter import TokenMeter, band_for
 from inmind.history.turns import TurnMessage
-from inmind.prompt.layers.retained import RetainedLayer, render_items
+from inmind.history.view import TokenMeter, band_for
+from inmind.prompt.layers.builtin import RetainedLayer, render_items
 from inmind.prompt.pressure import WindowPressure
 from inmind.session.state import SessionState
 

@@ -11,7 +11,7 @@ from inmind.core.events.documents import DocumentWritten
 from inmind.documents.document import OVERVIEW_PATH, Documents, Scope, resolve_path, validate_text
 from inmind.documents.overview.front_matter import merge_front_matter
 from inmind.errors import Conflict, InvalidInput, NotFound
-from inmind.history.compaction.archive_page import parse_location
+from inmind.history.compaction.stubs import parse_location
 from inmind.session.context import SessionContext, whole_number
 from inmind.session.derive import EventDeriver
 from inmind.session.state import SessionState

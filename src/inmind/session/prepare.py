@@ -24,15 +24,13 @@ from inmind.errors import ContextOverflow
 from inmind.history import Conversation
 from inmind.history.compaction.build import describe_left_out
 from inmind.history.compaction.by_provider import held_tokens, memory_index
-from inmind.history.token_meter import TokenMeter
-from inmind.history.view import View, ViewBuilder
+from inmind.history.view import TokenMeter, View, ViewBuilder
 from inmind.prompt.ingest import PrepareInput, cache_marks, continue_thread, ingest_events
 from inmind.prompt.layers.base import Layer, LayerText
 from inmind.prompt.plan import PlanInput, PromptPlan, plan_prompt
 from inmind.prompt.pressure import measure_pressure
-from inmind.prompt.rebuild import assumed_shared_wires, explain_prompt
 from inmind.prompt.render import CopyCache, render
-from inmind.prompt.report import Prompt, PromptPreview, build_report
+from inmind.prompt.report import Prompt, PromptPreview, assumed_shared_wires, build_report, explain_prompt
 from inmind.prompt.state import PromptState
 from inmind.session.compaction import Compactor
 from inmind.session.compaction_trigger import PlannedCompaction

@@ -7,10 +7,8 @@ from dataclasses import replace
 from inmind.core.events.base import Event
 from inmind.core.events.prompt import PromptPrepared
 from inmind.errors import NotFound
-from inmind.history.token_meter import TokenMeter
-from inmind.prompt.explain import Explanation
-from inmind.prompt.rebuild import explain_prompt, rebuild_prompt
-from inmind.prompt.report import Prompt
+from inmind.history.view import TokenMeter
+from inmind.prompt.report import Explanation, Prompt, explain_prompt, rebuild_prompt
 from inmind.session.compaction import Compactor
 from inmind.session.context import SessionContext, whole_number
 from inmind.session.state import SessionState

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any
 from inmind.core.events.base import Event
 from inmind.core.events.session import RetainedItem
 from inmind.core.messages.model import Wire
-from inmind.core.pricing import Usage
 from inmind.core.text import count_noun
+from inmind.core.tokens import Usage
 from inmind.documents.document import validate_text
 from inmind.entities.serialize import serialize
 from inmind.entities.window import Entities
 from inmind.history.view import deep_copy
-from inmind.prompt.explain import Explanation
 from inmind.prompt.ingest import copy_json_value
-from inmind.prompt.report import Prompt
+from inmind.prompt.report import Explanation, Prompt
 from inmind.session.context import SessionContext, whole_number
 from inmind.session.state import ResourceState, SessionState
 from inmind.session.tools.registry import tool_schemas

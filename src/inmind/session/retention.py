@@ -9,7 +9,7 @@ from inmind.core.events.session import Retained, RetainedItem
 from inmind.errors import InvalidInput, NotFound
 from inmind.history.compaction.retention import check_pinned_text, retained_items
 from inmind.history.compaction.select import CompactionSelection
-from inmind.history.token_meter import TokenMeter
+from inmind.history.view import TokenMeter
 from inmind.session.compaction import Compactor
 from inmind.session.context import SessionContext
 from inmind.session.state import SessionState

@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from inmind.history.token_meter import TokenMeter
-from inmind.history.view import ViewBuilder
+from inmind.history.view import TokenMeter, ViewBuilder
 from inmind.session.affect import SessionAffect
 from inmind.session.compaction import Compactor
 from inmind.session.context import SessionContext

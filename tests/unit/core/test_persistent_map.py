@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inmind.core.persistent_map import PersistentMap
+from inmind.core.frozen import PersistentMap
 
 KEYS = st.sampled_from("abc")
 VALUES = st.sampled_from([1, 2, None])

@@ -14,8 +14,8 @@ from inmind.core.messages import FORMATS, ParsedMessage
 from inmind.core.tokens import estimator
 from inmind.history import ConversationEntry
 from inmind.history.compaction.message_records import BLOCK_START
-from inmind.history.token_meter import TokenMeter
 from inmind.history.turns import TurnCall, TurnMessage, to_turn_message
+from inmind.history.view import TokenMeter
 
 METER = TokenMeter(estimator())
 

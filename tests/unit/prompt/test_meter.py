@@ -13,10 +13,9 @@ from tables import each_row
 
 from inmind.core.tokens import TOKENS_PER_IMAGE, TOKENS_PER_MESSAGE, Counter, estimator
 from inmind.history.compaction.select import select_requested
-from inmind.history.token_meter import TokenMeter, band_for
 from inmind.history.turns import TurnMessage, to_turn_message
-from inmind.history.view import ViewBuilder
-from inmind.prompt.meter import (
+from inmind.history.view import TokenMeter, ViewBuilder, band_for
+from inmind.prompt.render import (
     MIN_NAMED_TOKENS,
     MeterReading,
     name_largest,

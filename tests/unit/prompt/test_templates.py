@@ -6,7 +6,7 @@ import pytest
 from tables import each_row
 
 from inmind.core.tokens import estimator
-from inmind.history.token_meter import BANDS, EMERGENCY_BAND
+from inmind.history.view import BANDS, EMERGENCY_BAND
 from inmind.prompt.templates import COMMAND_TOOL, WORDING, offered_commands, wording_for
 
 COMMANDS = ("write", "compact", "search")

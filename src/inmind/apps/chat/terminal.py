@@ -24,8 +24,8 @@ from inmind.core.frozen import frozen
 from inmind.core.json import is_object
 from inmind.core.messages.model import Message
 from inmind.core.messages.replies import ReplyUsage
-from inmind.core.pricing import Rates
 from inmind.core.text import printable, shorten
+from inmind.core.tokens import Rates
 from inmind.errors import InvalidInput
 from inmind.prompt.report import Report
 

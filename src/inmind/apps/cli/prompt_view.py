@@ -22,8 +22,7 @@ from inmind.core.messages import FORMATS
 from inmind.core.messages import Text as TextPart
 from inmind.core.messages.model import Call, Image, Message, Opaque, Part, Result, Wire
 from inmind.core.text import printable
-from inmind.prompt.explain import Explanation, format_sources
-from inmind.prompt.report import Prompt, PromptPreview, Report
+from inmind.prompt.report import Explanation, Prompt, PromptPreview, Report, format_sources
 from inmind.prompt.templates import is_changes_part
 
 if TYPE_CHECKING:

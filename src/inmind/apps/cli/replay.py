@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from inmind.apps.cli.console import console, json_option, print_json
-from inmind.core.pricing import Rates
+from inmind.core.tokens import Rates
 from inmind.memory.session_opener import DEFAULT_WINDOW
 
 PRICE = click.FloatRange(min=0)

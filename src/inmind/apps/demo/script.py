@@ -18,7 +18,7 @@ from rich.text import Text
 from inmind import Memory, Prompt, Session
 from inmind.core.frozen import frozen
 from inmind.core.text import printable
-from inmind.prompt.explain import Explanation
+from inmind.prompt.report import Explanation
 
 ChatMessage = dict[str, Any]
 """A message in the OpenAI chat completions format."""

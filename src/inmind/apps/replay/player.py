@@ -29,8 +29,8 @@ from inmind.apps.replay.truncating_host import BaselineAgent, TokenSizes, Trunca
 from inmind.core.events.session import RetainedItem
 from inmind.core.messages import FORMATS
 from inmind.core.messages.model import Call, Message
-from inmind.core.pricing import Usage
 from inmind.core.text import contains_id
+from inmind.core.tokens import Usage
 from inmind.entities.extract.identity import parse_tool_name
 from inmind.entities.find_ids import FoundId, find_ids
 from inmind.entities.nouns import UNTYPED
@@ -42,8 +42,7 @@ from inmind.history.turns import Speaker, TurnCall, TurnMessage, TurnResult, mar
 from inmind.memory.memory import Memory
 from inmind.memory.session_opener import DEFAULT_RESERVE, DEFAULT_WINDOW
 from inmind.prompt.anchor import CACHE_SECONDS
-from inmind.prompt.layers.builtin import EntityLayer
-from inmind.prompt.layers.retained import LAYER_NAME
+from inmind.prompt.layers.builtin import RETAINED_LAYER, EntityLayer
 from inmind.prompt.plan import WindowLimits
 from inmind.prompt.report import Prompt, Report
 from inmind.session.session import Session
@@ -205,7 +204,7 @@ class _Player:
         history = self._session.state.history
         expected = {item.text: item for item in (*self._expected_items(stop), *history.items)}
         omitted = {item.text for item in history.dropped}
-        if any(one.startswith(f"{LAYER_NAME}: ") for one in report.cut):
+        if any(one.startswith(f"{RETAINED_LAYER}: ") for one in report.cut):
             omitted.update(item.text for item in history.items if item.kind in ("rule", "decision"))
         self._expected_count += len(expected)
         for item in missing_items(list(expected.values()), sent.text):

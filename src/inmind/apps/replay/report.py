@@ -18,7 +18,7 @@ from typing import Any
 
 from inmind.core.events.session import Compacted
 from inmind.core.frozen import frozen
-from inmind.core.pricing import Rates, Usage
+from inmind.core.tokens import Rates, Usage
 
 
 @frozen(kw_only=True)

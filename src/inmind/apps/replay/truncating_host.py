@@ -17,11 +17,10 @@ from inmind.apps.replay.files import Recording
 from inmind.core.encoding import digest_of
 from inmind.core.messages import FORMATS
 from inmind.core.messages.model import Wire
-from inmind.core.pricing import Usage
-from inmind.core.tokens import estimator
+from inmind.core.tokens import Usage, estimator
 from inmind.errors import ContextOverflow
 from inmind.history import ConversationEntry
-from inmind.history.token_meter import TokenMeter
+from inmind.history.view import TokenMeter
 
 T = TypeVar("T")
 

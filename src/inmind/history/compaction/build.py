@@ -20,13 +20,12 @@ from inmind.documents.overview.event_log import MAX_SUMMARY_LINE_CHARACTERS, SUM
 from inmind.documents.overview.maintain import ARCHIVED_WORDS, overview_updates, with_pending_writes
 from inmind.errors import InvalidPath
 from inmind.history import ConversationEntry, History
-from inmind.history.compaction.archive_page import ArchivePage, build_pages, new_path
 from inmind.history.compaction.detection import is_filler
 from inmind.history.compaction.message_records import MessageRecords
 from inmind.history.compaction.policy import CompactionRequest, check_archive_path
 from inmind.history.compaction.retention import items_in_memory, retained_items, unsent_items
 from inmind.history.compaction.select import CompactionSelection
-from inmind.history.compaction.stubs import FRAME_TOKENS, build_stubs
+from inmind.history.compaction.stubs import FRAME_TOKENS, ArchivePage, build_pages, build_stubs, new_path
 from inmind.history.compaction.summary import SummaryPoints, extract_summary, summary_line, summary_points
 from inmind.history.turns import TurnMessage
 

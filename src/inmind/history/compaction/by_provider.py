@@ -19,9 +19,8 @@ from inmind.core.messages.replies import ProviderEdit
 from inmind.history import Conversation, ConversationEntry, History
 from inmind.history.compaction.retention import RetainedItems, retained_items
 from inmind.history.compaction.select import CompactionSelection
-from inmind.history.token_meter import TokenMeter
 from inmind.history.turns import TurnMessage
-from inmind.history.view import View
+from inmind.history.view import TokenMeter, View
 
 BY_PROVIDER = "by the provider"
 _PEOPLE = ("user", "operator")

@@ -38,8 +38,8 @@ from inmind.history.compaction.records import (
     pruned_result,
 )
 from inmind.history.compaction.select import MIN_REQUEST_TOKENS, CompactionSelection, MessageSizes
-from inmind.history.token_meter import TokenMeter
 from inmind.history.turns import TurnMessage, TurnResult, with_archived
+from inmind.history.view import TokenMeter
 
 _USUAL_LOCATION = f"{ARCHIVE_PREFIX}001:1000-1100"
 

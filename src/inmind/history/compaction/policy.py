@@ -15,11 +15,11 @@ from typing import Any
 
 from inmind.core.events.session import RetainedItem
 from inmind.core.frozen import frozen
-from inmind.core.pricing import Rates
+from inmind.core.tokens import Rates
 from inmind.documents.document import ARCHIVE_PREFIX, OVERVIEW_PATH, resolve_path
 from inmind.errors import InvalidInput, InvalidPath
 from inmind.history.compaction.select import AUTOMATIC_KEEP_RECENT, DEFAULT_KEEP_RECENT, TARGETS
-from inmind.history.token_meter import BANDS, EMERGENCY_BAND
+from inmind.history.view import BANDS, EMERGENCY_BAND
 
 Summarizer = Callable[[str], Any]
 """Calls a model with a prompt and returns its text."""

@@ -38,8 +38,8 @@ from inmind.history.compaction.detection import (
     opens_with_next,
 )
 from inmind.history.compaction.select import CompactionSelection
-from inmind.history.token_meter import TokenMeter
 from inmind.history.turns import TurnMessage, mark_command_output, with_archived
+from inmind.history.view import TokenMeter
 
 Kind = Literal["goal", "earlier_goal", "request", "pinned", "decision", "open_decision", "rule"]
 

@@ -19,8 +19,7 @@ from inmind.documents.overview.event_log import with_log_lines
 from inmind.entities.serialize import deserialize, serialize
 from inmind.errors import InvalidInput
 from inmind.prompt.layers.base import Layer, LayerContext, LayerText, Spawn, ViewLayer, unwrap_view
-from inmind.prompt.layers.builtin import EntityLayer
-from inmind.prompt.layers.retained import RetainedLayer
+from inmind.prompt.layers.builtin import EntityLayer, RetainedLayer
 from inmind.prompt.layers.scratchpad import ScratchpadLayer
 from inmind.session.state import ResourceState, SessionState
 

@@ -26,7 +26,7 @@ from inmind.documents.scratchpad.state import SavedScratchpad, Scratchpads
 from inmind.documents.scratchpad.values import ABSENT
 from inmind.entities.serialize import sighting_from
 from inmind.errors import InvalidInput, SchemaViolation
-from inmind.history.compaction.archive_page import renumbered_path, update_continuation
+from inmind.history.compaction.stubs import renumbered_path, update_continuation
 from inmind.prompt.layers.base import Layer
 from inmind.prompt.layers.builtin import EntityLayer
 from inmind.prompt.layers.scratchpad import ScratchpadLayer

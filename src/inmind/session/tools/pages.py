@@ -25,7 +25,7 @@ from inmind.documents.overview.page import prompt_text
 from inmind.documents.overview.sections import read_section, replace_section
 from inmind.documents.scratchpad.state import append_text
 from inmind.errors import Conflict, InvalidInput, InvalidPath, NotFound
-from inmind.history.compaction.archive_page import parse_location
+from inmind.history.compaction.stubs import parse_location
 from inmind.prompt.layers.base import Layer
 from inmind.prompt.layers.scratchpad import SCRATCHPAD_PATH, find_visible_scratchpad, parse_bool
 from inmind.session.state import SessionState

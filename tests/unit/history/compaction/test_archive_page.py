@@ -15,7 +15,7 @@ from inmind.core.encoding import digest_of, to_json
 from inmind.core.messages import ParsedMessage
 from inmind.documents.document import MAX_DOCUMENT_BYTES, split_lines
 from inmind.history import ConversationEntry
-from inmind.history.compaction.archive_page import (
+from inmind.history.compaction.stubs import (
     MAX_PAGE_BYTES,
     ArchivePage,
     build_pages,

@@ -21,15 +21,15 @@ from inmind.documents.overview import template
 from inmind.documents.overview.event_log import OverviewLog
 from inmind.entities.record import Detail
 from inmind.errors import InvalidPath
-from inmind.history.compaction.archive_page import page_name
 from inmind.history.compaction.build import CompactionPlan, build_compaction
 from inmind.history.compaction.message_records import MessageRecords
 from inmind.history.compaction.policy import CompactionRequest, check_archive_path
 from inmind.history.compaction.retention import items_in_memory
 from inmind.history.compaction.select import CompactionSelection
+from inmind.history.compaction.stubs import page_name
 from inmind.history.history import History
-from inmind.history.token_meter import TokenMeter
 from inmind.history.turns import to_turn_message
+from inmind.history.view import TokenMeter
 
 METER = TokenMeter(estimator())
 MESSAGES = [

@@ -11,8 +11,8 @@ from inmind.core.messages import FORMATS
 from inmind.core.tokens import estimator
 from inmind.history import History
 from inmind.history.compaction.by_provider import compaction_by_provider
-from inmind.history.token_meter import TokenMeter
 from inmind.history.turns import turn_messages
+from inmind.history.view import TokenMeter
 
 ITEM = {"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAA"}
 

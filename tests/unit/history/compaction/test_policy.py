@@ -12,7 +12,7 @@ from tables import each_row
 from inmind import CompressionPolicy
 from inmind.errors import InvalidInput
 from inmind.history.compaction.policy import pays_off
-from inmind.history.token_meter import BANDS, EMERGENCY_BAND
+from inmind.history.view import BANDS, EMERGENCY_BAND
 from inmind.types import Rates
 
 NAMES = [*(name for _, name in BANDS), EMERGENCY_BAND]

@@ -19,15 +19,14 @@ from inmind.core.messages import FORMATS
 from inmind.core.text import contains_id
 from inmind.core.tokens import estimator
 from inmind.entities.record import Detail
-from inmind.history.compaction.archive_page import build_pages
 from inmind.history.compaction.message_records import MessageRecords
 from inmind.history.compaction.policy import CompactionRequest
 from inmind.history.compaction.records import possible_ids
 from inmind.history.compaction.select import CompactionSelection
-from inmind.history.compaction.stubs import IdPicker, build_stubs
+from inmind.history.compaction.stubs import IdPicker, build_pages, build_stubs
 from inmind.history.history import History
-from inmind.history.token_meter import TokenMeter
 from inmind.history.turns import turn_messages
+from inmind.history.view import TokenMeter
 
 count = estimator()
 METER = TokenMeter(count)
