@@ -21,7 +21,7 @@ from terminal import command, exit_code_for
 
 from inmind import Memory
 from inmind.apps.cli.app import app
-from inmind.apps.doctor import search
+from inmind.apps.doctor import home as home_checks
 from inmind.apps.mcp.token import ENV_VARIABLE
 from inmind.core.paths import check_database_url, default_place, redact_url
 from inmind.errors import InmindError, InvalidInput
@@ -325,7 +325,7 @@ def test_the_doctor_reports_whether_vectors_are_created_here(db: str, monkeypatc
 
     def none_is_installed(_: object) -> None: ...
 
-    monkeypatch.setattr(search, "embedder_of", none_is_installed)
+    monkeypatch.setattr(home_checks, "create_embedder", none_is_installed)
     by_check = findings(inmind("--db", db, "doctor", "--offline", "--json"))
     assert by_check["vectors"] == ("ok", "none are created here; those of other processes are searched with pgvector")
 

@@ -8,21 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from inmind.apps.doctor import environment, search
-from inmind.apps.doctor.result import Check, DoctorFinding, DoctorReport, Subject, sort_findings
+from inmind.apps.doctor import home
+from inmind.apps.doctor.report import UPGRADE, DoctorFinding, ok, trouble, warning
 from inmind.core.paths import CONFIG, redact_url
 from inmind.core.settings import parse_settings
 from inmind.core.text import count_noun
 from inmind.errors import InvalidInput, StoreError
-
-CONNECTION = Check(Subject.PLACE, "connection")
-OPENS = Check(Subject.JOURNAL, "database")
-DURABLE = Check(Subject.JOURNAL, "durability")
-WRITING = Check(Subject.JOURNAL, "writing")
-SCHEMA = Check(Subject.JOURNAL, "schema")
-
-INDEXED = Check(Subject.SEARCH, "index")
-VECTORS = Check(Subject.SEARCH, "vectors")
 
 CONNECT_TIMEOUT_SECONDS = 5
 
@@ -30,19 +21,14 @@ _RETRY_HINT = "fix the server or the URL, then run the check again"
 _DURABILITY_SETTINGS = ("fsync", "full_page_writes", "synchronous_commit")
 
 
-def check_server(url: str, *, online: bool) -> DoctorReport:
-    findings = [environment.check_versions(), environment.check_extras(), *_run_checks(url, online=online)]
-    return DoctorReport(home=redact_url(url), findings=sort_findings(findings))
-
-
-def _run_checks(url: str, *, online: bool) -> Iterator[DoctorFinding]:
+def check_server(url: str, *, online: bool) -> Iterator[DoctorFinding]:
     try:
         import psycopg
 
         from inmind.store.postgres.connection import conninfo_for
         from inmind.store.postgres.database import MIGRATIONS, MIN_VERSION
     except ImportError:
-        yield CONNECTION.trouble("the PostgreSQL driver is not installed", '`pip install "inmind[postgres]"`')
+        yield trouble("connection", "the PostgreSQL driver is not installed", '`pip install "inmind[postgres]"`')
         return
     connected: DoctorFinding | None = None
     try:
@@ -59,19 +45,19 @@ def _run_checks(url: str, *, online: bool) -> Iterator[DoctorFinding]:
     except psycopg.Error as error:
         reason = str(error).strip().partition("\n")[0]
         if connected is None:
-            yield CONNECTION.trouble(f"{redact_url(url)}: {reason}", _RETRY_HINT)
+            yield trouble("connection", f"{redact_url(url)}: {reason}", _RETRY_HINT)
         else:
-            yield OPENS.trouble(reason, _RETRY_HINT)
+            yield trouble("database", reason, _RETRY_HINT)
     except StoreError as error:
-        yield OPENS.trouble(str(getattr(error, "reason", error)), _RETRY_HINT)
+        yield trouble("database", str(getattr(error, "reason", error)), _RETRY_HINT)
 
 
 def _check_version(connection: Any, url: str, min_version: int) -> DoctorFinding:
     (version, role) = connection.execute("SELECT current_setting('server_version'), current_user").fetchone()
     message = f"{redact_url(url)}, connected as {role}, PostgreSQL {version}"
     if connection.info.server_version < min_version * 10_000:
-        return CONNECTION.trouble(message, f"upgrade the server to PostgreSQL {min_version} or later")
-    return CONNECTION.ok(message)
+        return trouble("connection", message, f"upgrade the server to PostgreSQL {min_version} or later")
+    return ok("connection", message)
 
 
 def _check_durability(connection: Any) -> DoctorFinding:
@@ -80,19 +66,19 @@ def _check_durability(connection: Any) -> DoctorFinding:
     values = dict(connection.execute(query, (list(_DURABILITY_SETTINGS),)).fetchall())
     if off := [name for name in _DURABILITY_SETTINGS if values.get(name) == "off"]:
         fix = "; ".join(f"ALTER SYSTEM SET {name} = on" for name in off)
-        return DURABLE.trouble(f"off: {', '.join(off)}", f"as its administrator, {fix}; SELECT pg_reload_conf()")
-    return DURABLE.ok(", ".join(f"{name} {values[name]}" for name in _DURABILITY_SETTINGS if name in values))
+        return trouble("durability", f"off: {', '.join(off)}", f"as its administrator, {fix}; SELECT pg_reload_conf()")
+    return ok("durability", ", ".join(f"{name} {values[name]}" for name in _DURABILITY_SETTINGS if name in values))
 
 
 def _check_writable(connection: Any) -> DoctorFinding:
     query = "SELECT pg_is_in_recovery(), current_setting('transaction_read_only')"
     (is_replica, read_only) = connection.execute(query).fetchone()
     if is_replica:
-        return WRITING.trouble("this server is a read-only replica", "use the URL of the primary server")
+        return trouble("writing", "this server is a read-only replica", "use the URL of the primary server")
     if read_only == "on":
         fix = "as its administrator, RESET it with ALTER ROLE, ALTER DATABASE or ALTER SYSTEM"
-        return WRITING.trouble("default_transaction_read_only is on", fix)
-    return WRITING.ok("writable")
+        return trouble("writing", "default_transaction_read_only is on", fix)
+    return ok("writing", "writable")
 
 
 def _check_schema(connection: Any, known: int) -> DoctorFinding:
@@ -102,15 +88,17 @@ def _check_schema(connection: Any, known: int) -> DoctorFinding:
         (is_operator, role) = connection.execute(powers).fetchone()
         if is_operator:
             message = f"{role} is an operator role without a memory"
-            return SCHEMA.warning(message, "check a tenant by its URL; `inmind tenant create NAME` creates one")
-        return SCHEMA.warning("no memory yet: opening it creates one", "`inmind --db URL chat`")
+            return warning("schema", message, "check a tenant by its URL; `inmind tenant create NAME` creates one")
+        return warning("schema", "no memory yet: opening it creates one", "`inmind --db URL chat`")
     (current,) = connection.execute(f"SELECT coalesce(max(number), 0) FROM {table}").fetchone()  # noqa: S608 -- quoted by the server
     if current > known:
         message = f"{current}, and this inmind knows {known}: it is read, and not written"
-        return SCHEMA.trouble(message, "`pip install --upgrade inmind`")
+        return trouble("schema", message, UPGRADE)
     if current < known:
-        return SCHEMA.warning(f"{current}, will be migrated to {known} when it is opened", "`inmind --db URL sessions`")
-    return SCHEMA.ok(str(current))
+        return warning(
+            "schema", f"{current}, will be migrated to {known} when it is opened", "`inmind --db URL sessions`"
+        )
+    return ok("schema", str(current))
 
 
 def _check_search(connection: Any, *, online: bool) -> Iterator[DoctorFinding]:
@@ -119,18 +107,19 @@ def _check_search(connection: Any, *, online: bool) -> Iterator[DoctorFinding]:
     query = f"SELECT count(*), count(*) FILTER (WHERE news) FROM {owners}"  # noqa: S608 -- quoted by the server
     (total, stale) = connection.execute(query).fetchone()
     message = f"{count_noun(stale, 'owner')} of {total:,} behind; the next search indexes the rest"
-    yield INDEXED.ok(message if stale else "up to date")
+    yield ok("index", message if stale else "up to date")
     (vector,) = connection.execute("SELECT count(*) FROM pg_catalog.pg_extension WHERE extname = 'vector'").fetchone()
-    embedder, finding = search.check_embedder("auto", online=online)
+    embedder, finding = home.check_embedder("auto", online=online)
     yield finding
     if vector:
-        yield VECTORS.ok(
+        yield ok(
+            "vectors",
             "searched with pgvector"
             if embedder
-            else "none are created here; those of other processes are searched with pgvector"
+            else "none are created here; those of other processes are searched with pgvector",
         )
     else:
-        yield VECTORS.ok("none: keyword search only", "as its administrator, CREATE EXTENSION vector")
+        yield ok("vectors", "none: keyword search only", "as its administrator, CREATE EXTENSION vector")
 
 
 def _check_settings(url: str, *, online: bool) -> Iterator[DoctorFinding]:
@@ -148,9 +137,7 @@ def _check_settings(url: str, *, online: bool) -> Iterator[DoctorFinding]:
     try:
         parsed = parse_settings(config.text)
     except InvalidInput as error:
-        yield environment.CONFIG_CHECK.trouble(
-            environment.describe_setting_error(error), f"`inmind --db URL edit {CONFIG}`"
-        )
+        yield trouble(CONFIG, home.describe_setting_error(error), f"`inmind --db URL edit {CONFIG}`")
         return
-    yield environment.CONFIG_CHECK.ok("all settings are valid" if config.version else "none: using the defaults")
-    yield environment.check_model(parsed.model, online=online)
+    yield ok(CONFIG, "all settings are valid" if config.version else "none: using the defaults")
+    yield home.check_model(parsed.model, online=online)

@@ -2,73 +2,66 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
-from inmind.apps.doctor.database import check_sqlite_version
-from inmind.apps.doctor.environment import missing_packages
-from inmind.apps.doctor.folder import (
+from inmind.apps.doctor.home import (
     MAX_WAL_BYTES,
-    DiskSpace,
-    FileEntry,
     FolderScan,
     check_disk,
     check_permissions,
     check_size,
+    check_sqlite_version,
     check_writable,
     format_bytes,
+    missing_packages,
 )
-from inmind.apps.doctor.result import (
-    Check,
-    DoctorFinding,
-    DoctorReport,
-    FixHints,
-    Subject,
-    Verdict,
-    add_ok_findings,
-    sort_findings,
-)
+from inmind.apps.doctor.report import DoctorFinding, DoctorReport, FixHints, Verdict, ok, trouble, warning
 from inmind.store.filesystem import Mount
 
 HOME = Path("/home/ada/.inmind")
 HINTS = FixHints(HOME, is_default=True)
 LOCAL = Mount(kind="ext4", point="/home")
-PLENTY = DiskSpace(free=10**12, read_only=False)
-PLACE, DREAM, NOTES = Check(Subject.PLACE, "place"), Check(Subject.DREAMS, "dreams"), Check(Subject.DREAMS, "notes")
+SLEEPLESS = warning("leases", "bad", "sleep")
+
+
+def a_status(mode: int, *, owner: int = 0, size: int = 0) -> os.stat_result:
+    return os.stat_result((mode, 0, 0, 1, owner, 0, size, 0, 0, 0))
 
 
 def test_a_finding_without_a_fix_is_refused() -> None:
     with pytest.raises(ValueError, match="needs a fix"):
-        DoctorFinding(subject=Subject.PLACE, check="home", verdict=Verdict.TROUBLE, message="it is gone")
+        DoctorFinding("home", Verdict.TROUBLE, "it is gone")
 
 
 @pytest.mark.parametrize(
     ("findings", "verdict"),
     [
         ([], Verdict.OK),
-        ([PLACE.ok("there")], Verdict.OK),
-        ([PLACE.ok("there"), DREAM.warning("bad", "sleep")], Verdict.WARNING),
-        ([PLACE.trouble("gone", "find it"), DREAM.warning("bad", "sleep")], Verdict.TROUBLE),
+        ([ok("home", "there")], Verdict.OK),
+        ([ok("home", "there"), SLEEPLESS], Verdict.WARNING),
+        ([trouble("home", "gone", "find it"), SLEEPLESS], Verdict.TROUBLE),
     ],
 )
 def test_the_verdict_is_the_worst_of_all(findings: list[DoctorFinding], verdict: Verdict) -> None:
-    assert DoctorReport(home=HOME, findings=tuple(findings)).verdict is verdict
+    assert DoctorReport.of(HOME, findings).verdict is verdict
 
 
 def test_findings_are_sorted_by_subject_and_check() -> None:
-    findings = [DREAM.ok("first"), NOTES.ok("second"), DREAM.ok("third"), PLACE.ok("fourth")]
-    assert [finding.message for finding in sort_findings(findings)] == ["fourth", "first", "third", "second"]
-
-
-def test_a_check_without_findings_gets_an_ok_message() -> None:
-    findings = add_ok_findings([DREAM.warning("bad", "sleep")], {DREAM: "all well", PLACE: "there"})
-    assert [finding.message for finding in findings] == ["bad", "there"]
+    findings = [ok("leases", "second"), ok("notes", "fourth"), ok("leases", "third"), ok("home", "first")]
+    assert [finding.message for finding in DoctorReport.of(HOME, findings).findings] == [
+        "first",
+        "second",
+        "third",
+        "fourth",
+    ]
 
 
 @pytest.mark.spec("M42")
 def test_a_home_on_a_network_file_system_is_trouble() -> None:
-    finding, _ = check_disk(Mount(kind="nfs4", point="/home"), PLENTY, HOME, HINTS)
+    finding, _ = check_disk(Mount(kind="nfs4", point="/home"), free=10**12, read_only=False, hints=HINTS)
     assert (finding.verdict, finding.message.partition(":")[0]) == (Verdict.TROUBLE, "nfs4 at /home")
     assert f"cp -a {HOME}" in finding.fix
 
@@ -79,14 +72,14 @@ def test_a_home_on_a_network_file_system_is_trouble() -> None:
     [(10**12, Verdict.OK), (10**8, Verdict.WARNING), (10**6, Verdict.TROUBLE), (0, Verdict.TROUBLE)],
 )
 def test_less_free_space_gives_a_worse_verdict(free: int, verdict: Verdict) -> None:
-    _, finding = check_disk(LOCAL, DiskSpace(free=free, read_only=False), HOME, HINTS)
+    _, finding = check_disk(LOCAL, free=free, read_only=False, hints=HINTS)
     assert (finding.check, finding.verdict) == ("free space", verdict)
 
 
 @pytest.mark.spec("D12")
 def test_a_log_that_a_reader_keeps_from_shrinking_is_reported() -> None:
     def check_log(log: int) -> DoctorFinding:
-        return check_size(FolderScan((FileEntry("inmind.db-wal", 0o100600, 0, log, 1),)), HINTS)
+        return check_size(FolderScan({"inmind.db-wal": a_status(0o100600, size=log)}), HINTS)
 
     assert check_log(MAX_WAL_BYTES).verdict is Verdict.OK
     assert "`inmind sessions`" in check_log(MAX_WAL_BYTES + 1).fix
@@ -97,14 +90,15 @@ def test_a_log_that_a_reader_keeps_from_shrinking_is_reported() -> None:
     [(0o40500, f"`chmod -R u+rwX {HOME}`"), (0o40700, f"`lsattr -d {HOME}` shows file attributes that prevent it")],
 )
 def test_the_fix_of_an_unwritable_home_depends_on_the_cause(mode: int, fix: str) -> None:
-    (finding,) = check_writable(FolderScan((FileEntry(".", mode, 7, 0, 2),), unwritable=(".",)), HOME, HINTS, user=7)
+    scan = FolderScan({".": a_status(mode, owner=7)}, unwritable=(".",))
+    (finding,) = check_writable(scan, HINTS, user=7)
     assert (finding.verdict, finding.fix) == (Verdict.TROUBLE, fix)
 
 
 def test_a_home_of_another_user_is_reported_once() -> None:
-    scan = FolderScan((FileEntry(".", 0o40700, 8, 0, 2),), unwritable=(".",))
-    assert list(check_writable(scan, HOME, HINTS, user=7)) == []
-    (finding,) = check_permissions(scan, HOME, HINTS, user=7)
+    scan = FolderScan({".": a_status(0o40700, owner=8)}, unwritable=(".",))
+    assert list(check_writable(scan, HINTS, user=7)) == []
+    (finding,) = check_permissions(scan, HINTS, user=7)
     assert finding.fix == f"run inmind as user 8, or `sudo chown -R 7 {HOME}`"
 
 

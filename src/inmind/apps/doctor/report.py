@@ -1,14 +1,15 @@
-"""Findings of the doctor, and the shell commands that fix them."""
+"""Findings of the doctor, and the steps that fix them."""
 
 from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from pathlib import Path
 
 from inmind.core.frozen import frozen
+from inmind.core.paths import CONFIG
 
 
 class Verdict(StrEnum):
@@ -19,21 +20,26 @@ class Verdict(StrEnum):
     """Something cannot be opened, stored or trusted."""
 
 
-class Subject(StrEnum):
-    """Subjects of findings, in the order of the report."""
+CHECKS: Mapping[str, tuple[str, ...]] = {
+    "place": (
+        *("home", "connection", "permissions", "writing", "files", "file system", "free space", "size"),
+        CONFIG,
+    ),
+    "journal": ("database", "durability", "schema", "events", "snapshots", "clock"),
+    "pages": ("pages", "damaged files", "scratchpads", "leftovers"),
+    "dreams": ("leases", "failures", "notes"),
+    "search": ("unreadable messages", "index", "embedder", "vectors"),
+    "model": ("endpoint",),
+    "software": ("versions", "extras", "SQLite"),
+}
+"""The checks by subject, in the order of the report."""
 
-    PLACE = "place"
-    JOURNAL = "journal"
-    PAGES = "pages"
-    DREAMS = "dreams"
-    SEARCH = "search"
-    MODEL = "model"
-    SOFTWARE = "software"
+_ORDER = [(subject, check) for subject, checks in CHECKS.items() for check in checks]
+_SUBJECTS = {check: subject for subject, check in _ORDER}
 
 
-@frozen(kw_only=True)
+@frozen
 class DoctorFinding:
-    subject: Subject
     check: str
     verdict: Verdict
     message: str
@@ -44,59 +50,47 @@ class DoctorFinding:
         if self.verdict is not Verdict.OK and not self.fix:
             raise ValueError("a warning or trouble needs a fix")
 
+    @property
+    def subject(self) -> str:
+        return _SUBJECTS[self.check]
+
+
+def ok(check: str, message: str, fix: str = "") -> DoctorFinding:
+    return DoctorFinding(check, Verdict.OK, message, fix)
+
+
+def warning(check: str, message: str, fix: str) -> DoctorFinding:
+    return DoctorFinding(check, Verdict.WARNING, message, fix)
+
+
+def trouble(check: str, message: str, fix: str) -> DoctorFinding:
+    return DoctorFinding(check, Verdict.TROUBLE, message, fix)
+
 
 @frozen(kw_only=True)
 class DoctorReport:
     home: Path | str
     """The folder, or the URL of the database without its password."""
     findings: tuple[DoctorFinding, ...]
-    """Sorted by subject. A check without problems has one OK finding."""
+    """Sorted by check. A check without problems has one OK finding."""
+
+    @classmethod
+    def of(cls, home: Path | str, findings: Iterable[DoctorFinding]) -> DoctorReport:
+        in_order = sorted(findings, key=lambda finding: _ORDER.index((finding.subject, finding.check)))
+        return cls(home=home, findings=tuple(in_order))
 
     @property
     def verdict(self) -> Verdict:
         """The worst verdict of all findings."""
         verdicts = {finding.verdict for finding in self.findings}
-        return next(
-            verdict for verdict in (Verdict.TROUBLE, Verdict.WARNING, Verdict.OK) if verdict in {*verdicts, "ok"}
-        )
+        return next((verdict for verdict in (Verdict.TROUBLE, Verdict.WARNING) if verdict in verdicts), Verdict.OK)
 
     def with_verdict(self, verdict: Verdict) -> list[DoctorFinding]:
         return [finding for finding in self.findings if finding.verdict is verdict]
 
 
-@frozen
-class Check:
-    """One check: creates its findings."""
-
-    subject: Subject
-    name: str
-
-    def ok(self, message: str, fix: str = "") -> DoctorFinding:
-        return DoctorFinding(subject=self.subject, check=self.name, verdict=Verdict.OK, message=message, fix=fix)
-
-    def warning(self, message: str, fix: str) -> DoctorFinding:
-        return DoctorFinding(subject=self.subject, check=self.name, verdict=Verdict.WARNING, message=message, fix=fix)
-
-    def trouble(self, message: str, fix: str) -> DoctorFinding:
-        return DoctorFinding(subject=self.subject, check=self.name, verdict=Verdict.TROUBLE, message=message, fix=fix)
-
-
-def add_ok_findings(findings: Sequence[DoctorFinding], ok_messages: Mapping[Check, str]) -> list[DoctorFinding]:
-    """Append an OK finding for each of these checks that has no finding yet."""
-    checked = {(finding.subject, finding.check) for finding in findings}
-    return [
-        *findings,
-        *(check.ok(message) for check, message in ok_messages.items() if (check.subject, check.name) not in checked),
-    ]
-
-
-def sort_findings(findings: Sequence[DoctorFinding]) -> tuple[DoctorFinding, ...]:
-    """Sort by subject, then by check: checks run stream by stream, the report groups them."""
-    subjects, checks = list(Subject), list(dict.fromkeys(finding.check for finding in findings))
-    return tuple(sorted(findings, key=lambda one: (subjects.index(one.subject), checks.index(one.check))))
-
-
 RETRY_HINT = "run the check again later"
+UPGRADE = "`pip install --upgrade inmind`"
 
 
 @frozen
@@ -118,15 +112,25 @@ class FixHints:
         """Give the whole home to a user."""
         return self.shell("sudo", "chown", "-R", str(user), self.home)
 
+    def run_as_owner(self, owner: int, user: int) -> str:
+        return f"run inmind as user {owner}, or {self.take_ownership(user)}"
+
     def break_hard_link(self, file: Path) -> str:
         """Replace a hard-linked file by a copy."""
         copy = f"{file}.alone"
         return f"`{shlex.join(['cp', '-p', str(file), copy])} && {shlex.join(['mv', copy, str(file)])}`"
 
+    def remove_if_unused(self, *words: str | Path) -> str:
+        return f"if it is not needed: {self.shell('rm', *words)}"
+
     @property
     def move_to_local_disk(self) -> str:
         """Copy the home to another disk."""
         return f"while it is not in use, {self.shell('cp', '-a', self.home, '/on/a/local/disk')}, then use that home"
+
+    @property
+    def other_home(self) -> str:
+        return "pass another home with --home or $INMIND_HOME"
 
     def sql(self, statement: str, database: str) -> str:
         """Run SQL with the SQLite library of inmind: another version may corrupt a shared log."""
@@ -140,6 +144,10 @@ class FixHints:
     def open_session(self, session: str) -> str:
         """Sync the files of a session and of its resource with the journal."""
         return self.inmind("show", "overview", session)
+
+    def run_dream(self, resource: str) -> str:
+        """Run a dream, which also syncs the files of the resource."""
+        return self.inmind("dream", "run", resource)
 
     @property
     def restore_backup(self) -> str:
