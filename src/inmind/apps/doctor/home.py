@@ -174,7 +174,7 @@ def check_permissions(scan: FolderScan, hints: FixHints, *, user: int) -> Iterat
 
 
 def check_writable(scan: FolderScan, hints: FixHints, *, user: int) -> Iterator[DoctorFinding]:
-    """Check that memory can write its folders and databases; `check_permissions` reports foreign owners."""
+    """Check that memory can write the folders and databases that this user owns."""
     own = {path: scan.entries[path].st_mode for path in scan.unwritable if scan.entries[path].st_uid == user}
     foreign = [path for path in scan.unwritable if path not in own]
     read_only = [path for path in own if not own[path] & stat.S_IWUSR]
@@ -308,7 +308,7 @@ def check_embedder(choice: str | Embedder | None, *, online: bool) -> tuple[Embe
 
 
 def check_software() -> Iterator[DoctorFinding]:
-    """Versions, and the extras that are installed and missing, as declared by the installed package."""
+    """Versions, and the extras of the package that are installed and missing."""
     yield ok("versions", f"inmind {_version('inmind')}, Python {platform.python_version()}, {platform.system()}")
     try:
         missing = missing_packages(metadata.requires("inmind") or ())

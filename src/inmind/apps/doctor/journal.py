@@ -1,4 +1,4 @@
-"""Checks of the journal and of everything derived from it: snapshots, live files, dreams, search index.
+"""Checks of the journal, and of snapshots, dreams and the search index.
 
 Checks that depend on a failed one are skipped: a hundred findings about one damaged page do not help.
 """
@@ -162,7 +162,7 @@ def _check_streams(context: DoctorContext, store: ReadOnlyStore) -> list[_Stream
 def _collect_findings(
     context: DoctorContext, store: ReadOnlyStore, checks: Sequence[_StreamCheck]
 ) -> Iterator[DoctorFinding]:
-    """Findings of all streams and of the files between them, and an OK finding for each check without any."""
+    """Findings of all streams and files, with an OK finding for each check without any."""
     restored_by = {folder: session for one in checks for folder, session in one.restores.items()}
     findings = [finding for one in checks for finding in one.findings]
     findings += [finding for one in checks for finding in _confirm_file_findings(context, store, one, restored_by)]
@@ -190,7 +190,7 @@ def _collect_findings(
 def _check_stream(
     context: DoctorContext, store: ReadOnlyStore, name: str, restored_by: Mapping[Path, str]
 ) -> _StreamCheck:
-    """Check one stream. An exception becomes a finding, so that the other streams are still checked."""
+    """Check one stream; an exception becomes a finding, so that the others are checked."""
     restore = context.hints.restore_backup
     try:
         with store.read_transaction():
@@ -259,7 +259,7 @@ def _check_snapshot(
 def _check_events(
     stream: Stream[Any], events: Sequence[Event], now: datetime, hints: FixHints
 ) -> Iterator[DoctorFinding]:
-    """Find events in the future, scratchpads that were set aside, and messages that search skips."""
+    """Find events in the future, scratchpads set aside, and messages that search skips."""
     if events and (latest := max(event.at for event in events)) > now + MAX_CLOCK_SKEW:
         message = f"{stream.name} has events of {latest:%Y-%m-%d %H:%M} UTC, but it is {now:%Y-%m-%d %H:%M}"
         yield warning(

@@ -85,7 +85,7 @@ def _file_findings(context: DoctorContext, file: Path, check: FileCheck, fix: st
 
 
 def check_stray_files(context: DoctorContext, sessions: Mapping[Path, str]) -> Iterator[DoctorFinding]:
-    """Copies of damaged files, and temporary files of writers that were killed or are still running.
+    """Copies of damaged files, and temporary files of writers.
 
     `sessions` maps each folder to a session whose opening syncs it. Nothing is removed by itself: a copy is for the
     user to look at, and a temporary file may hold an edit; the next call cleans that up.
