@@ -29,7 +29,7 @@ from inmind.apps.mcp.project import Project, ServerDefaults, folder_from_uri, fo
 from inmind.apps.mcp.server import INSTRUCTIONS, KEY_META
 from inmind.apps.mcp.tools import error_result, mcp_tools
 from inmind.errors import InvalidInput, NotFound
-from inmind.session.tools.registry import TOOLS
+from inmind.session.tools.table import TOOLS
 
 Task = Callable[[Client], Awaitable[Any]]
 

@@ -18,7 +18,7 @@ from inmind.documents.document import Scope
 from inmind.errors import Conflict, InvalidInput, InvalidPath, KeyReused, NotFound
 from inmind.layers import ScratchpadLayer
 from inmind.session.tools.base import ToolResult
-from inmind.session.tools.registry import TOOLS
+from inmind.session.tools.table import TOOLS
 from inmind.testing import ManualClock
 
 PAGE = {"page": {"id": "page-123", "title": "About Us"}}

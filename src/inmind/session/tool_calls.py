@@ -202,10 +202,6 @@ class ToolCallRunner:
 
     def context_for(self, batch: ToolCallBatch, now: datetime) -> ToolContext:
         state, resource, knowledge = batch.state, batch.resource, batch.knowledge
-        next_ids = {
-            "thread": f"{state.stream}#{state.seq + 1}",
-            "resource": f"{self._resource.name}#{resource.version + 1}",
-        }
         return ToolContext(
             now=now,
             state=state,
@@ -215,7 +211,10 @@ class ToolCallRunner:
             seen=knowledge.seen,
             page_as_seen=partial(self._page_as_seen, knowledge.seen),
             scratchpad_as_seen=knowledge.scratchpad,
-            next_id=next_ids.__getitem__,
+            next_ids={
+                "thread": f"{state.stream}#{state.seq + 1}",
+                "resource": f"{self._resource.name}#{resource.version + 1}",
+            },
             resolve=self._entities.resolve,
             search=self._search,
             compact=partial(self._compact, state),

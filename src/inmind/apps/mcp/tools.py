@@ -18,7 +18,8 @@ from inmind.core.text import escape_markup
 from inmind.errors import InmindError, InvalidInput
 from inmind.memory.session_opener import default_layers
 from inmind.session.tools.base import ToolResult
-from inmind.session.tools.registry import TOOLS, tool_schemas
+from inmind.session.tools.registry import tool_schemas
+from inmind.session.tools.table import TOOLS
 
 WITHIN = "within"
 """Name of the session filter of a search here, because `session` names the caller's session."""

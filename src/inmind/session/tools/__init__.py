@@ -1,1 +1,1 @@
-"""The memory tools that a model can call; `registry` has the table."""
+"""The memory tools that a model can call; `table` lists them."""

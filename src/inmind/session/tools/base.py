@@ -7,7 +7,7 @@ reply with several tool calls is one decision and one commit.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from datetime import datetime
 from typing import Any
@@ -23,7 +23,6 @@ from inmind.entities.references.result import Resolution
 from inmind.errors import InvalidInput
 from inmind.history.compaction.build import CompactionPlan
 from inmind.prompt.layers.base import Layer
-from inmind.prompt.layers.builtin import DocumentLayer
 from inmind.prompt.layers.scratchpad import find_visible_scratchpad
 from inmind.search.query import Hit, Query
 from inmind.session.state import ResourceState, SessionState
@@ -55,8 +54,8 @@ class ToolContext:
     """Returns the text of a page as the model saw it; empty if it did not see it."""
     scratchpad_as_seen: ScratchpadState | None
     """The scratchpad as the model saw it; None if it did not see it, or saw only a part of a text."""
-    next_id: Callable[[Scope], str]
-    """Returns the id of the next event in the session's stream or in the resource's stream."""
+    next_ids: Mapping[Scope, str]
+    """Ids of the next event in the session's stream and in the resource's stream."""
     resolve: Callable[[str], Resolution]
     search: Callable[[Query], Sequence[Hit]]
     compact: Callable[[dict[str, Any]], CompactionPlan]
@@ -140,72 +139,67 @@ class MemoryTool:
     """One memory tool, declared once; the schemas of all providers are made from it."""
 
     name: str
-    wire_name: str
-    """The name sent to providers. Most of them reject a slash."""
     legacy_name: str = ""
     """A name from an older convention. Errors under it are dropped with a diagnostic instead of shown to the model."""
     title: str
     """Human-readable title, for MCP clients."""
-    read_only: bool = False
-    """Changes nothing that can be read. A search is still recorded, because a hit makes a crystal last longer."""
-    overwrites: bool = False
-    """Can replace existing text. The call is therefore checked against what the caller has `seen`."""
-    shows_pages: bool = False
-    """The answer can show a page, or the scratchpad, in full; `seen` then names it."""
-    mcp_only: bool = False
-    """Offered only over MCP. Other callers get the same content in their prompt."""
-    uses_pages: bool = False
-    """Reads or writes pages, so edits in live files have to be read first."""
+    run: Callable[[ToolContext, Layer, dict[str, Any]], ToolAnswer]
+    offered_by: Callable[[Layer], bool]
+    """True if a layer offers this tool."""
+    declare: Callable[[Layer], ToolDeclaration | None]
+    """Returns the declaration for a layer, or None if the tool is not advertised there. A call is still executed."""
     mcp_parameters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
     """Extra schema of parameters, by name, for MCP only. In a prompt it would cost tokens in every request."""
     output: Mapping[str, Any]
     """JSON schema of `content`."""
     scope: Callable[[Layer, bool], Scope] = lambda _, __: "thread"
     """Returns the stream that the tool writes to, given the layer and whether the session is anonymous."""
-    offered_by: Callable[[Layer], bool]
-    """True if a layer offers this tool."""
-    declare: Callable[[Layer], ToolDeclaration | None]
-    """Returns the declaration for a layer, or None if the tool is not advertised there. A call is still executed."""
-    run: Callable[[ToolContext, Layer, dict[str, Any]], ToolAnswer]
+    read_only: bool = False
+    """Changes nothing that can be read. A search is still recorded, because a hit makes a crystal last longer."""
+    overwrites: bool = False
+    """Can replace existing text. The call is therefore checked against what the caller has `seen`."""
+    shows_pages: bool = False
+    """The answer can show a page, or the scratchpad, in full; `seen` then names it."""
+    uses_pages: bool = False
+    """Reads or writes pages, so edits in live files have to be read first."""
 
-
-def has_pages(layer: Layer) -> bool:
-    return isinstance(layer, DocumentLayer) and resolve_path(layer.path)[0] == "thread"
-
-
-def object_schema(properties: Mapping[str, Any], required: Sequence[str] = ()) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": dict(properties),
-        **({"required": list(required)} if required else {}),
-    }
-
-
-def always_offered(description: str, parameters: Mapping[str, Any]) -> Callable[[Layer], ToolDeclaration | None]:
-    return lambda _: ToolDeclaration(description, parameters)
+    @property
+    def wire_name(self) -> str:
+        """The name sent to providers. Most of them reject a slash."""
+        return self.name.replace("-", "_").replace("/", "_")
 
 
 TEXT = {"type": "string"}
-
-
-INTEGER = {"type": "integer"}
-
-
 TEXTS = {"type": "array", "items": TEXT}
-
-
+INTEGER = {"type": "integer"}
 NUMBER = {"type": "number"}
-
-
 BOOLEAN = {"type": "boolean"}
 
 
-def required_object(properties: Mapping[str, Any]) -> dict[str, Any]:
-    return object_schema(properties, required=tuple(properties))
+def choice(values: Iterable[str]) -> dict[str, Any]:
+    return {"type": "string", "enum": list(values)}
 
 
-def list_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
-    return {"type": "array", "items": required_object(properties)}
+def list_of(item: Mapping[str, Any]) -> dict[str, Any]:
+    return {"type": "array", "items": item}
+
+
+def object_schema(*required: str, **properties: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema of an object with these properties, of which some are required."""
+    return {"type": "object", "properties": properties, **({"required": list(required)} if required else {})}
+
+
+def record_schema(**properties: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema of an object that always has all of its properties."""
+    return object_schema(*properties, **properties)
+
+
+def declares(
+    description: str, *required: str, **parameters: Mapping[str, Any]
+) -> Callable[[Layer], ToolDeclaration | None]:
+    """The same declaration for every layer that offers the tool."""
+    declaration = ToolDeclaration(description, object_schema(*required, **parameters))
+    return lambda _: declaration
 
 
 def text_argument(arguments: Mapping[str, Any], key: str) -> str:

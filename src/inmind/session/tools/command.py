@@ -143,7 +143,7 @@ def declare_command(offered: Collection[str]) -> ToolDeclaration | None:
         *(command for command in ("list", "compact") if command in commands),
     ]
     description = "; ".join(filter(None, usages))
-    return ToolDeclaration(description, object_schema({"command": TEXT})) if commands else None
+    return ToolDeclaration(description, object_schema(command=TEXT)) if commands else None
 
 
 def _refuse(_: ToolContext, __: Layer, arguments: Arguments) -> ToolAnswer:
@@ -155,9 +155,8 @@ def _refuse(_: ToolContext, __: Layer, arguments: Arguments) -> ToolAnswer:
 
 WORKING_MEMORY = MemoryTool(
     name=COMMAND_TOOL,
-    wire_name=COMMAND_TOOL,
     title="Working memory",
-    output=object_schema({}),
+    output=object_schema(),
     offered_by=lambda _: True,
     declare=lambda _: None,
     run=_refuse,

@@ -12,8 +12,6 @@ from inmind.core.events.documents import DocumentWritten
 from inmind.core.text import count_noun, truncate
 from inmind.documents.document import (
     MAX_LINE_CHARACTERS,
-    MEMORY_PAGE_PATH,
-    NOTES_PAGE_PATH,
     OVERVIEW_PATH,
     resolve_path,
     split_lines,
@@ -27,23 +25,9 @@ from inmind.documents.scratchpad.state import append_text
 from inmind.errors import Conflict, InvalidInput, InvalidPath, NotFound
 from inmind.history.compaction.stubs import parse_location
 from inmind.prompt.layers.base import Layer
-from inmind.prompt.layers.scratchpad import SCRATCHPAD_PATH, find_visible_scratchpad, parse_bool
+from inmind.prompt.layers.scratchpad import SCRATCHPAD_PATH, parse_bool
 from inmind.session.state import SessionState
-from inmind.session.tools.base import (
-    BOOLEAN,
-    INTEGER,
-    TEXT,
-    MemoryTool,
-    ToolAnswer,
-    ToolContext,
-    always_offered,
-    has_pages,
-    list_schema,
-    number_argument,
-    object_schema,
-    required_object,
-    text_argument,
-)
+from inmind.session.tools.base import ToolAnswer, ToolContext, number_argument, text_argument
 
 MAX_LINES_READ = 400
 
@@ -66,7 +50,7 @@ MAX_CONFLICT_CHARACTERS = 4_000
 MAX_LINE_NUMBER = 2**53
 
 
-def _read_page(context: ToolContext, _: Layer, arguments: dict[str, Any]) -> ToolAnswer:
+def read_page(context: ToolContext, _: Layer, arguments: dict[str, Any]) -> ToolAnswer:
     path, named_lines = parse_location(text_argument(arguments, "path"), context.state.documents.by_path)
     text = context.scratchpad_text if path == SCRATCHPAD_PATH else context.page_text(path)
     if text is None:
@@ -99,7 +83,7 @@ def _line_number(arguments: Mapping[str, Any], key: str, default: int, *, least:
     return number
 
 
-def _write_page(context: ToolContext, _: Layer, arguments: dict[str, Any]) -> ToolAnswer:
+def write_page(context: ToolContext, _: Layer, arguments: dict[str, Any]) -> ToolAnswer:
     path, lines = parse_location(text_argument(arguments, "path"), context.state.documents.by_path)
     path = _writable_path(text_argument(arguments, "path") if lines else path)
     text, section = text_argument(arguments, "text"), arguments.get("section") or ""
@@ -155,7 +139,7 @@ def _cut_section(text: str) -> str:
     return truncate(text, budget=MAX_CONFLICT_CHARACTERS, count=len, pointer="[cut: read the page for the rest]").text
 
 
-def _list_pages(context: ToolContext, _: Layer, arguments: dict[str, Any]) -> ToolAnswer:
+def list_pages(context: ToolContext, _: Layer, arguments: dict[str, Any]) -> ToolAnswer:
     paths = _paths(context)
     first = _line_number(arguments, "from_line", 1, least=1, most=max(1, len(paths)))
     last = min(len(paths), first - 1 + MAX_PATHS_LISTED)
@@ -195,70 +179,3 @@ def _writable_path(path: str) -> str:
         if scope == "thread":
             return name
     raise InvalidPath(field="path", value=path, expected=f"{OVERVIEW_PATH}, detail/<name> or archive/<name>")
-
-
-READ_PAGE = MemoryTool(
-    name="memory_read",
-    wire_name="memory_read",
-    title="Read a page of memory",
-    read_only=True,
-    shows_pages=True,
-    uses_pages=True,
-    mcp_parameters={"path": {"description": f"Also {MEMORY_PAGE_PATH}: what is known about the user."}},
-    output=required_object({"path": TEXT, "text": TEXT, "from_line": INTEGER, "to_line": INTEGER, "lines": INTEGER}),
-    offered_by=lambda layer: has_pages(layer) or find_visible_scratchpad([layer]) is not None,
-    declare=always_offered(
-        f"Read {OVERVIEW_PATH}, detail/<name>, archive/<name>, {NOTES_PAGE_PATH} or {SCRATCHPAD_PATH}.",
-        object_schema({"path": TEXT, "from_line": INTEGER, "to_line": INTEGER}, required=("path",)),
-    ),
-    run=_read_page,
-)
-
-
-WRITE_PAGE = MemoryTool(
-    name="memory_write",
-    wire_name="memory_write",
-    title="Write a page of memory",
-    overwrites=True,
-    shows_pages=True,
-    uses_pages=True,
-    mcp_parameters={
-        "section": {"description": "A heading of the page."},
-        "append": {"description": "Add to the existing text."},
-    },
-    output=required_object({"path": TEXT, "bytes": INTEGER, "changed": BOOLEAN}),
-    offered_by=has_pages,
-    declare=always_offered(
-        f"Write {OVERVIEW_PATH}, shown in every request, or detail/<name> and archive/<name>, which are not. With a "
-        "section, only the text under that heading.",
-        object_schema(
-            {
-                "path": TEXT,
-                "text": TEXT,
-                "section": TEXT,
-                "append": {"type": "boolean"},
-            },
-            required=("path", "text"),
-        ),
-    ),
-    run=_write_page,
-)
-
-
-LIST_PAGES = MemoryTool(
-    name="memory_list",
-    wire_name="memory_list",
-    title="List the pages of memory",
-    read_only=True,
-    uses_pages=True,
-    output=required_object(
-        {
-            "documents": list_schema({"path": TEXT, "bytes": INTEGER, "begins": TEXT}),
-            "from_line": INTEGER,
-            "all": INTEGER,
-        }
-    ),
-    offered_by=has_pages,
-    declare=always_offered("List what memory_read can read.", object_schema({"from_line": INTEGER})),
-    run=_list_pages,
-)

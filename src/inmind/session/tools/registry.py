@@ -1,4 +1,4 @@
-"""The table of memory tools: schemas for providers, routing of calls, and execution.
+"""Memory tools by name: schemas for providers, routing of calls, and execution.
 
 An error in a call becomes the call's answer, so that the agent can continue.
 """
@@ -17,12 +17,11 @@ from inmind.prompt.ingest import tool_names
 from inmind.prompt.layers.base import Layer
 from inmind.session.tools.base import MemoryTool, ToolAnswer, ToolContext, ToolDeclaration
 from inmind.session.tools.command import WORKING_MEMORY, declare_command, expand_command
-from inmind.session.tools.compaction import COMPACT_HISTORY
-from inmind.session.tools.entities import OBSERVE_TOOL, RESOLVE_REFERENCE
-from inmind.session.tools.notes import ADD_NOTE
-from inmind.session.tools.pages import LIST_PAGES, READ_PAGE, WRITE_PAGE
-from inmind.session.tools.scratchpad import SHOW_MEMORY, UPDATE_SCRATCHPAD
-from inmind.session.tools.search import SEARCH_MEMORY
+from inmind.session.tools.table import TOOLS
+
+_BY_NAME = {
+    name: tool for tool in (*TOOLS, WORKING_MEMORY) for name in (tool.name, tool.wire_name, tool.legacy_name) if name
+}
 
 
 def tool_schemas(layers: Sequence[Layer], format: str) -> list[dict[str, Any]]:
@@ -31,15 +30,14 @@ def tool_schemas(layers: Sequence[Layer], format: str) -> list[dict[str, Any]]:
     A provider's request declares one tool with commands, and the update of a scratchpad that has a schema. MCP clients
     load tools when they need them, and get each one.
     """
-    convert = _FORMATS.get(format)
-    if convert is None:
+    if format not in _FORMATS:
         raise InvalidInput(field="format", value=format, expected=f"one of {', '.join(_FORMATS)}")
     pairs = ((tool, layer) for tool in TOOLS if (layer := _offering_layer(tool, layers)) is not None)
     offered = [(tool, one) for tool, layer in pairs if (one := tool.declare(layer)) is not None]
-    if format != _MCP:
+    if format != "mcp":
         command = declare_command([tool.wire_name for tool, one in offered if not one.open])
         offered = [*(pair for pair in offered if pair[1].open), *([(WORKING_MEMORY, command)] if command else [])]
-    return [convert(tool, declaration) for tool, declaration in offered]
+    return [_as_provider_tool(tool, declaration, format) for tool, declaration in offered]
 
 
 def is_memory_tool(name: str) -> bool:
@@ -108,13 +106,13 @@ def _inert_values(value: Any) -> Any:
 def _run(call: Call, context: ToolContext) -> ToolAnswer:
     name, tool = call.name, _BY_NAME[call.name]
     try:
-        name, arguments = expand_command(name, parse_arguments(call))
+        name, arguments = expand_command(name, _parse_arguments(call))
         tool = _BY_NAME[name]
         layer = _offering_layer(tool, context.layers)
         if layer is None:
             raise NotFound(what="memory tool", name=name, hint="not offered in this session")
         declaration = None if name == tool.legacy_name else tool.declare(layer)
-        answer = tool.run(context, layer, known_arguments(arguments, declaration))
+        answer = tool.run(context, layer, _known_arguments(arguments, declaration))
     except InmindError as error:
         message = str(error) if tool.read_only else f"Nothing was changed. {error}"
         answer = ToolAnswer(text=message, error=True, code=error.code)
@@ -134,51 +132,28 @@ def unknown_tool_answer(call: Call, known: Sequence[str]) -> ToolAnswer:
     return ToolAnswer(text=f"There is no tool named {call.name}. {tool_list}", error=True)
 
 
-TOOLS: tuple[MemoryTool, ...] = (
-    UPDATE_SCRATCHPAD,
-    ADD_NOTE,
-    SEARCH_MEMORY,
-    READ_PAGE,
-    WRITE_PAGE,
-    LIST_PAGES,
-    COMPACT_HISTORY,
-    RESOLVE_REFERENCE,
-    SHOW_MEMORY,
-    OBSERVE_TOOL,
-)
-
-_BY_NAME = {
-    name: tool for tool in (*TOOLS, WORKING_MEMORY) for name in (tool.name, tool.wire_name, tool.legacy_name) if name
-}
+def _as_provider_tool(tool: MemoryTool, declaration: ToolDeclaration, format: str) -> dict[str, Any]:
+    named = {"name": tool.wire_name, "description": declaration.description}
+    parameters = dict(declaration.parameters)
+    match format:
+        case "openai":
+            return {"type": "function", "function": {**named, "parameters": parameters}}
+        case "responses":
+            return {"type": "function", **named, "parameters": parameters, "strict": False}
+        case "anthropic":
+            return {**named, "input_schema": parameters}
+        case _:
+            return _as_mcp_tool(tool, declaration)
 
 
-def _as_openai(tool: MemoryTool, declaration: ToolDeclaration) -> dict[str, Any]:
-    function = {
-        "name": tool.wire_name,
-        "description": declaration.description,
-        "parameters": dict(declaration.parameters),
-    }
-    return {"type": "function", "function": function}
-
-
-def _as_responses(tool: MemoryTool, declaration: ToolDeclaration) -> dict[str, Any]:
-    return {"type": "function", **_as_openai(tool, declaration)["function"], "strict": False}
-
-
-def _as_anthropic(tool: MemoryTool, declaration: ToolDeclaration) -> dict[str, Any]:
-    return {
-        "name": tool.wire_name,
-        "description": declaration.description,
-        "input_schema": dict(declaration.parameters),
-    }
-
-
-def _as_mcp(tool: MemoryTool, declaration: ToolDeclaration) -> dict[str, Any]:
+def _as_mcp_tool(tool: MemoryTool, declaration: ToolDeclaration) -> dict[str, Any]:
+    fields = declaration.parameters["properties"]
+    described = {name: {**schema, **tool.mcp_parameters.get(name, {})} for name, schema in fields.items()}
     return {
         "name": tool.wire_name,
         "title": tool.title,
         "description": declaration.description,
-        "inputSchema": _with_descriptions(declaration.parameters, tool.mcp_parameters),
+        "inputSchema": {**declaration.parameters, "properties": described},
         "outputSchema": dict(tool.output),
         "annotations": {
             "readOnlyHint": tool.read_only,
@@ -189,21 +164,7 @@ def _as_mcp(tool: MemoryTool, declaration: ToolDeclaration) -> dict[str, Any]:
     }
 
 
-def _with_descriptions(parameters: Mapping[str, Any], words: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    properties = {name: {**one, **words.get(name, {})} for name, one in parameters["properties"].items()}
-    return {**parameters, "properties": properties}
-
-
-_FORMATS: dict[str, Callable[[MemoryTool, ToolDeclaration], dict[str, Any]]] = {
-    "openai": _as_openai,
-    "responses": _as_responses,
-    "anthropic": _as_anthropic,
-    "mcp": _as_mcp,
-}
-_MCP = "mcp"
-"""MCP clients get no prompt from us."""
-
-
+_FORMATS = ("openai", "responses", "anthropic", "mcp")
 _TOOL_ADDING_PARTS = frozenset({"additional_tools", "tool_addition"})
 
 
@@ -216,7 +177,7 @@ def _offering_layer(tool: MemoryTool, layers: Sequence[Layer]) -> Layer | None:
     return next((layer for layer in layers if tool.offered_by(layer)), None)
 
 
-def parse_arguments(call: Call) -> dict[str, Any]:
+def _parse_arguments(call: Call) -> dict[str, Any]:
     """The arguments as an object. Models often write invalid JSON."""
     try:
         parsed: Any = json.loads(call.arguments or "{}")
@@ -229,7 +190,7 @@ def parse_arguments(call: Call) -> dict[str, Any]:
     return parsed  # pyright: ignore[reportUnknownVariableType] -- keys of a JSON object are texts
 
 
-def known_arguments(arguments: dict[str, Any], declaration: ToolDeclaration | None) -> dict[str, Any]:
+def _known_arguments(arguments: dict[str, Any], declaration: ToolDeclaration | None) -> dict[str, Any]:
     """Arguments that the tool declares. An unknown name raises InvalidInput.
 
     A misspelt name must not be ignored: with `apend` dropped, a write would overwrite instead of append. A null

@@ -28,7 +28,8 @@ from inmind.prompt.layers.builtin import NotesLayer
 from inmind.session.state import ResourceFold, ResourceState, SessionFold, SessionState
 from inmind.session.tools.base import MemoryTool, MemoryView, ToolAnswer, ToolContext
 from inmind.session.tools.pages import MAX_CHARACTERS_READ, MAX_PATHS_LISTED
-from inmind.session.tools.registry import TOOLS, is_memory_tool, route_call, run_tool, tool_schemas, unknown_tool_answer
+from inmind.session.tools.registry import is_memory_tool, route_call, run_tool, tool_schemas, unknown_tool_answer
+from inmind.session.tools.table import TOOLS
 
 FORMATS = ["openai", "responses", "anthropic", "mcp"]
 SCHEMA = {"type": "object", "properties": {"goal": {"type": "string"}}, "required": ["goal"]}
@@ -69,7 +70,7 @@ def a_context(
     return ToolContext(
         compact=lambda _: CompactionPlan([], CompactionReport(reason="nothing is old enough")),
         now=WHEN,
-        next_id=lambda scope: f"{scope}/x#1",
+        next_ids={"thread": "thread/x#1", "resource": "resource/x#1"},
         state=state or a_state(),
         resource_state=resource_state or ResourceState(),
         ancestors=ancestors,
