@@ -18,7 +18,8 @@ import profiles
 import pytest
 from builders import Home
 
-from inmind import Memory, Session
+from inmind.memory.memory import Memory
+from inmind.session.session import Session
 from inmind.testing import ManualClock
 
 if TYPE_CHECKING:

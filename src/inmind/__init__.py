@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from inmind.search.crystal import Crystal as Crystal
     from inmind.search.note import Note as Note
     from inmind.search.query import Hit as Hit
-    from inmind.session.recorded import HostCall as HostCall
-    from inmind.session.recorded import Recorded as Recorded
+    from inmind.session.replies import HostCall as HostCall
+    from inmind.session.replies import Recorded as Recorded
     from inmind.session.session import Session as Session
     from inmind.session.tools.base import ToolResult as ToolResult
 
@@ -57,7 +57,7 @@ if not TYPE_CHECKING:  # a type checker would accept any name
             "inmind.search.crystal": ["Crystal"],
             "inmind.search.note": ["Note"],
             "inmind.search.query": ["Hit"],
-            "inmind.session.recorded": ["HostCall", "Recorded"],
+            "inmind.session.replies": ["HostCall", "Recorded"],
             "inmind.session.session": ["Session"],
             "inmind.session.tools.base": ["ToolResult"],
         },

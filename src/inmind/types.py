@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from inmind.prompt.report import Report as Report
     from inmind.search.embedders.base import Embedder as Embedder
     from inmind.session.affect import Affect as Affect
-    from inmind.session.children.merge_back import MergeReport as MergeReport
     from inmind.session.economics import Economics as Economics
+    from inmind.session.merge_child import MergeReport as MergeReport
     from inmind.session.scratchpad import Scratchpad as Scratchpad
     from inmind.session.scratchpad import SetAside as SetAside
     from inmind.session.state import ResourceState as ResourceState
@@ -72,7 +72,7 @@ if not TYPE_CHECKING:  # a type checker would accept any name
             "inmind.prompt.report": ["Explanation", "PromptPreview", "Report"],
             "inmind.search.embedders.base": ["Embedder"],
             "inmind.session.affect": ["Affect"],
-            "inmind.session.children.merge_back": ["MergeReport"],
+            "inmind.session.merge_child": ["MergeReport"],
             "inmind.session.economics": ["Economics"],
             "inmind.session.scratchpad": ["Scratchpad", "SetAside"],
             "inmind.session.state": ["ResourceState", "SessionState"],

@@ -20,8 +20,10 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
-from inmind import Memory, Session, default_layers
-from inmind.layers import ScratchpadLayer
+from inmind.memory.memory import Memory
+from inmind.memory.session_opener import default_layers
+from inmind.prompt.layers.scratchpad import ScratchpadLayer
+from inmind.session.session import Session
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 

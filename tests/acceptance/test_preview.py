@@ -7,8 +7,9 @@ from collections.abc import Callable
 import pytest
 from builders import Home, assistant, turns, user
 
-from inmind import Memory, Session
-from inmind.types import PromptPreview
+from inmind.memory.memory import Memory
+from inmind.prompt.report import PromptPreview
+from inmind.session.session import Session
 
 SYSTEM = "You build pages."
 

@@ -14,7 +14,7 @@ import pytest
 from tables import each_row
 
 from inmind.dreams.affect.levels import SPIKES
-from inmind.session.affect import affect_from_text
+from inmind.session.derive import affect_from_text
 
 pytestmark = pytest.mark.spec("G9")
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from inmind import Memory
+from inmind.memory.memory import Memory
 
 pytestmark = pytest.mark.spec("H3")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from builders import user
 
-from inmind import Session
+from inmind.session.session import Session
 
 GUIDE = """\
 <memory_guide>

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from profiles import examples
 
-from inmind import Memory, Session
+from inmind.memory.memory import Memory
+from inmind.session.session import Session
 from inmind.testing import ManualClock
 
 TEXTS = [

@@ -187,9 +187,8 @@ class SessionOpener:
     def _parts(
         self, id: str, stream: Stream[SessionState], opened: SessionOpened, setup: SessionConfig
     ) -> SessionContext:
-        from inmind.session.entities import EntityTracker
+        from inmind.history.view import TokenMeter, ViewBuilder
         from inmind.session.scratchpad import open_scratchpad
-        from inmind.session.tools.registry import is_memory_tool
 
         context = self._context
         views = context.backend.session_files(id, opened.cwd, stream)
@@ -207,7 +206,7 @@ class SessionOpener:
             resource_files=shared,
             transcript=views.transcript,
             meta=views.meta,
-            entities=EntityTracker(stream, context.store, self._siblings, setup.entities, is_memory_tool),
+            siblings=self._siblings,
             scratchpad=open_scratchpad(setup.layers, (stream, *ancestors), resource, context.store),
             ancestors=ancestors,
             config=setup,
@@ -215,6 +214,8 @@ class SessionOpener:
             notes=context.note_writer(*notes, owner),
             search=context.search,
             schedule_embedding=partial(context.search.embed_soon, [owner]),
+            meter=TokenMeter(setup.counter),
+            view=ViewBuilder(),
         )
 
     def _ancestors(self, opened: SessionOpened) -> Iterator[Stream[SessionState]]:
@@ -243,7 +244,7 @@ def _with_private_scratchpad(layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
 
 
 def _inherit_layers(layers: tuple[Layer, ...], opened: SessionOpened) -> tuple[Layer, ...]:
-    from inmind.session.children.inherit import child_layers  # loaded with the first child session
+    from inmind.session.children import child_layers  # loaded with the first child session
 
     return child_layers(layers, dict(opened.inheritance))
 

@@ -1,4 +1,4 @@
-"""Dependencies of a Session, shared with its helpers."""
+"""The values that all parts of a session share."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ from inmind.store.protocol import Store
 from inmind.store.stream import Stream
 
 if TYPE_CHECKING:
-    from inmind.session.entities import EntityTracker
+    from inmind.history.view import TokenMeter, ViewBuilder
     from inmind.session.notes import NoteWriter
     from inmind.session.scratchpad import Scratchpad
     from inmind.session.search import MemorySearch
+    from inmind.session.sibling_entities import SiblingEntities
 
 
 @frozen(kw_only=True)
@@ -42,7 +43,7 @@ class SessionConfig:
 
 @frozen(kw_only=True)
 class SessionContext:
-    """Streams, files and helpers of one session; `Memory` creates it."""
+    """Streams, files, options and caches of one session; `Memory` creates it."""
 
     id: str
     store: Store
@@ -52,7 +53,7 @@ class SessionContext:
     resource_files: DocumentFiles
     transcript: Transcript
     meta: SessionMeta
-    entities: EntityTracker
+    siblings: SiblingEntities
     scratchpad: Scratchpad | None
     ancestors: tuple[Stream[SessionState], ...]
     """Streams of the parent session, its parent, and so on."""
@@ -62,6 +63,9 @@ class SessionContext:
     search: MemorySearch
     schedule_embedding: Callable[[], None]
     """Schedules the embedding of new crystals in the background."""
+    meter: TokenMeter
+    view: ViewBuilder
+    """Builds the history of a prompt. `view.read_message` parses each message once."""
 
     @property
     def resource_name(self) -> str:

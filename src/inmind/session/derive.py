@@ -1,20 +1,40 @@
-"""Events that are derived from other events and share their commit."""
+"""Events that are derived from other events and share their commit.
+
+What layers store, entity sightings, memory's lines on the overview, and affect. Affect belongs to the resource, so its
+events go into the resource's stream.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import NamedTuple
 
-from inmind.core.events.base import Draft
+from inmind.core.events.base import Draft, Origin
 from inmind.core.events.documents import DocumentWritten, OverviewEvent
-from inmind.session.affect import SessionAffect
+from inmind.core.events.dreams import AffectSpiked
+from inmind.core.events.session import ToolObserved
+from inmind.core.language.prose import ends_with_shell_prompt, has_output_heading, own_words, starts_like_output
+from inmind.core.language.spans import split_sentences
+from inmind.documents.overview.event_log import OverviewLog
+from inmind.documents.overview.tool_rules import ToolCallOutcome, overview_events
+from inmind.dreams.affect.auto_notes import add_auto_notes
+from inmind.dreams.affect.rules import (
+    AffectSignal,
+    may_have_affect,
+    signal_from_outcome,
+    signal_from_search,
+    signals_from_text,
+)
+from inmind.dreams.affect.state import AffectState
+from inmind.entities.observe import draft_entity_events
 from inmind.session.context import SessionContext
 from inmind.session.layer_calls import LayerCalls
-from inmind.session.overview import OverviewWriter
+from inmind.session.message_events import observations_in
+from inmind.session.overview import OverviewUpkeep, read_outcome
 from inmind.session.state import SessionState
-from inmind.store.stream import Decision
 
 
 class DerivedEvents(NamedTuple):
@@ -26,28 +46,110 @@ class DerivedEvents(NamedTuple):
     """For the resource's stream."""
 
 
+class AffectCause(NamedTuple):
+    """A possible cause of affect.
+
+    The content is a message of the user, the outcome of a tool, or whether a search had hits.
+    """
+
+    content: str | ToolCallOutcome | bool
+    origin: Origin
+    source: str
+    """Id of its event."""
+
+
 class EventDeriver:
-    """Derives the events that go into the same commit as some drafts."""
+    """Derives the events that go into the same commit as some drafts.
 
-    def __init__(
-        self, context: SessionContext, layer_calls: LayerCalls, overview: OverviewWriter, affect: SessionAffect
-    ) -> None:
-        self._stream, self._entities = context.stream, context.entities
-        self._layer_calls, self._overview, self._affect = layer_calls, overview, affect
+    It changes nothing and keeps only caches.
+    """
 
-    def derive(self, state: SessionState, now: datetime, drafts: Sequence[Draft]) -> DerivedEvents:
-        """Events derived from drafts: layer documents, entity sightings, overview lines and affect."""
+    def __init__(self, context: SessionContext, layer_calls: LayerCalls, overview: OverviewUpkeep) -> None:
+        self._context, self._stream = context, context.stream
+        self._layer_calls, self._overview = layer_calls, overview
+
+    def derive(
+        self, state: SessionState, now: datetime, drafts: Sequence[Draft], searches: Sequence[AffectCause] = ()
+    ) -> DerivedEvents:
+        """The events that follow from drafts. `searches`: those of the model among them."""
         layer_drafts = self._layer_calls.store_replies(state, now, drafts)
-        observations = self._entities.observations(state, [*drafts, *layer_drafts])
-        more = [*layer_drafts, *self._entities.sightings(state, observations, len(drafts) + len(layer_drafts), now)]
-        wrote = any(isinstance(draft.payload, DocumentWritten | OverviewEvent) for draft in (*drafts, *layer_drafts))
-        next_state = partial(self._stream.preview, state, state.seq, [*drafts, *more], now)
-        overview_drafts = self._overview.entries_for(next_state, state, observations, wrote=wrote)
-        return DerivedEvents([*more, *overview_drafts], self._affect.spikes_for(state, observations, now))
+        given = [*drafts, *layer_drafts]
+        observations = observations_in(state, given, self._context.view.read_message)
+        entity_drafts = draft_entity_events(
+            state.entities,
+            observations,
+            self._context.config.entities,
+            now=now,
+            stream=state.stream,
+            version=state.seq + len(given),
+        )
+        causes = [
+            AffectCause(
+                read_outcome(item.content) if isinstance(item.content, ToolObserved) else item.content,
+                item.origin,
+                item.source,
+            )
+            for item in observations
+        ]
+        overview_drafts = self._overview.entries_for(
+            partial(self._stream.preview, state, state.seq, [*given, *entity_drafts], now),
+            state,
+            [(cause.content, cause.source) for cause in causes if isinstance(cause.content, ToolCallOutcome)],
+            wrote=any(isinstance(draft.payload, DocumentWritten | OverviewEvent) for draft in given),
+        )
+        spikes: list[Draft] = []
+        if self._context.config.affect and not self._context.is_anonymous:
+            before = self._context.resource.state.affect
+            spikes = _spikes(before, state, now, [*_newest_causes(state, causes), *searches])
+        return DerivedEvents([*layer_drafts, *entity_drafts, *overview_drafts], spikes)
 
-    def decide_with_derived(
-        self, decide: Callable[[SessionState], list[Draft]], state: SessionState, now: datetime
-    ) -> Decision[SessionState, bool]:
-        """The decision to append the drafts of `decide` together with the events derived from them."""
-        drafts = decide(state)
-        return Decision([*drafts, *(self.derive(state, now, drafts).session_events if drafts else [])], True)
+
+def _newest_causes(state: SessionState, causes: Sequence[AffectCause]) -> list[AffectCause]:
+    """The last message and what follows it: a host may pass a long old conversation at once.
+
+    Messages of child sessions come from the parent agent and carry no affect.
+    """
+    is_child = state.opened is not None and bool(state.opened.parent)
+    last = max((index for index, cause in enumerate(causes) if isinstance(cause.content, str)), default=0)
+    return [cause for cause in causes[last:] if not (is_child and isinstance(cause.content, str))]
+
+
+def _spikes(before: AffectState, state: SessionState, now: datetime, causes: Iterable[AffectCause]) -> list[Draft]:
+    """Spikes of several causes, each computed on the affect after the ones before.
+
+    Each kind of spike is raised once: three calls that fail together are one error.
+    """
+    affect, session = before, state.stream.removeprefix("session/")
+    spikes: dict[str, Draft] = {}
+    for cause in causes:
+        for signal in _signals(cause.content, affect, now):
+            payload = AffectSpiked(signal.spike, reason=signal.why, subject=signal.about, session=session)
+            draft = Draft(payload=payload, origin=cause.origin, sources=(cause.source,))
+            if spikes.setdefault(signal.spike, draft) is draft:
+                affect = affect.with_spike(payload, at=now, trust=draft.effective_trust)
+    return add_auto_notes(before, spikes.values(), now)
+
+
+def _signals(content: str | ToolCallOutcome | bool, affect: AffectState, now: datetime) -> list[AffectSignal]:
+    if isinstance(content, str):
+        return affect_from_text(content)
+    if isinstance(content, bool):
+        return [signal_from_search(has_hits=content)]
+    # A search without hits counts as a success, for any exit code.
+    failed = content.failed and bool(
+        overview_events([content], OverviewLog(), has_worked=lambda _: True, language="en")
+    )
+    signal = signal_from_outcome(replace(content, failed=failed), affect, now)
+    return [] if signal is None else [signal]
+
+
+def affect_from_text(text: str) -> list[AffectSignal]:
+    """Affect signals in a user's message, in the user's own words only."""
+    if (
+        not may_have_affect(text)
+        or has_output_heading(text)
+        or starts_like_output(text)
+        or ends_with_shell_prompt(text)
+    ):
+        return []
+    return signals_from_text([sentence for line in own_words(text) for sentence in split_sentences(line)])

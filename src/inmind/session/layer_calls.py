@@ -2,40 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any
 
 from inmind.core.events.base import Draft, Origin
-from inmind.core.events.session import MessageAdded, RetainedItem, ShownVersions
+from inmind.core.events.session import MessageAdded, ShownVersions
 from inmind.core.messages.format import Format
-from inmind.documents.document import NOTES_PAGE_PATH, Document
+from inmind.documents.document import NOTES_PAGE_PATH
 from inmind.history import History
 from inmind.history.compaction.stubs import shown_ids
-from inmind.history.turns import ReadMessage
 from inmind.prompt.layers.base import Layer, LayerContext, LayerText, ViewLayer, call_layer, check_stored_draft
 from inmind.prompt.layers.builtin import DocumentLayer
 from inmind.prompt.layers.scratchpad import SCRATCHPAD_PATH, find_scratchpad
 from inmind.prompt.plan import PromptPlan
+from inmind.session.compaction_plan import CompactionPlanner
 from inmind.session.context import SessionContext
-from inmind.session.state import ResourceState, SessionState
+from inmind.session.state import SessionState
 from inmind.store.stream import Stream
 
 
 class LayerCalls:
     """Calls the layers of one session: `recall`, `store` and `tools`."""
 
-    def __init__(
-        self,
-        context: SessionContext,
-        items_in_memory: Callable[[History], Sequence[RetainedItem]],
-        read: ReadMessage,
-    ) -> None:
-        """`items_in_memory` returns the retained items that no sent message contains."""
-        self._items_in_memory, self._read = items_in_memory, read
+    def __init__(self, context: SessionContext, planner: CompactionPlanner) -> None:
         self._context, self._resource, self._ancestors = context, context.resource, context.ancestors
-        self._layers, self._limits = context.config.layers, context.config.limits
+        self._layers, self._planner = context.config.layers, planner
         self._ids_by_message: dict[str, frozenset[str]] = {}
 
     def recall(self, state: SessionState, now: datetime) -> list[tuple[Layer, LayerText]]:
@@ -76,20 +69,25 @@ class LayerCalls:
         is_own = ancestors is None
         streams = self._ancestors if ancestors is None else ancestors
         resource_state = self._resource.state
+        resource_pages = {
+            path: page
+            for path, page in resource_state.documents.by_path.items()
+            if not (path == NOTES_PAGE_PATH and self._context.is_anonymous)  # it has its own notes page
+        }
         return LayerContext(
             session=state.stream.removeprefix("session/"),
             resource=self._context.resource_name,
             now=now,
-            documents={**self._resource_pages(resource_state), **state.documents.by_path},
+            documents={**resource_pages, **state.documents.by_path},
             messages=state.history.sent.wires,
             entities=state.entities,
             scratchpads={"thread": state.scratchpads, "resource": resource_state.scratchpads},
-            is_visible=state.history.sent.contains_event if is_own else _contains_nothing,
+            is_visible=state.history.sent.contains_event if is_own else lambda _: False,
             visible_ids=self._shown_ids(state.history) if is_own else frozenset(),
             parent=self.layer_context(streams[0].state, now, streams[1:]) if streams else None,
             language=state.language,
-            retained=self._items_in_memory(state.history),
-            window=self._limits.window,
+            retained=self._planner.items_in_memory(state.history),
+            window=self._context.config.limits.window,
         )
 
     def refresh_ancestors(self) -> None:
@@ -124,27 +122,13 @@ class LayerCalls:
         """Ids in the stubs and calls that are sent; each message is read once."""
         known = self._ids_by_message
         self._ids_by_message = {
-            entry.digest: known[entry.digest] if entry.digest in known else shown_ids(entry, self._read(entry))
+            entry.digest: known[entry.digest]
+            if entry.digest in known
+            else shown_ids(entry, self._context.view.read_message(entry))
             for entry in (history.sent if history.compactions else ())
         }
         return frozenset[str]().union(*self._ids_by_message.values())
 
-    def _resource_pages(self, resource_state: ResourceState) -> Mapping[str, Document]:
-        """Documents of the resource that layers may read.
-
-        An anonymous session has its own notes page.
-        """
-        pages = resource_state.documents.by_path
-        return (
-            {path: page for path, page in pages.items() if path != NOTES_PAGE_PATH}
-            if self._context.is_anonymous
-            else pages
-        )
-
 
 _LIST = (list, tuple)
 _RECALLED = (LayerText, type(None))
-
-
-def _contains_nothing(_: str) -> bool:
-    return False

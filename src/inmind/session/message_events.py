@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from inmind.core.encoding import to_json
 from inmind.core.events.base import Draft, Origin
 from inmind.core.events.session import MessageAdded, ToolObserved
-from inmind.core.frozen import frozen
 from inmind.core.messages import FORMATS
-from inmind.core.messages.model import Call, Message, Opaque, Part, Result, Text
+from inmind.core.messages.model import Call, Opaque, Part, Result, Text
 from inmind.entities.observe import Observation
 from inmind.entities.outcome import is_failure
 from inmind.history import Conversation, ConversationEntry
+from inmind.history.turns import ReadMessage
+from inmind.session.state import SessionState
+from inmind.session.tools.registry import is_memory_tool
 
 if TYPE_CHECKING:
     from inmind.entities.grounding import SessionTexts
@@ -22,57 +24,53 @@ MAX_LOOKBACK = 64
 """Messages to search backwards for the call of a result. Most providers require it right before."""
 
 
-def observations_in(
-    line: Conversation, drafts: Sequence[Draft], *, stream: str, version: int, own: Callable[[str], bool]
-) -> list[Observation]:
-    """Tool results and user messages among these drafts, in order.
+def observations_in(state: SessionState, drafts: Sequence[Draft], read: ReadMessage) -> list[Observation]:
+    """Tool results and user messages among drafts that will be appended after `state`.
 
-    They will be appended right after `version`.
-
-    `own`: whether a name is that of a memory tool. Their results come from memory and are not learned again.
+    Results of memory tools in messages come from memory and are not learned again.
     """
     observations: list[Observation] = []
+    observed: list[Observation] = []
     calls: dict[str, Call] = {}
-    for place, draft in enumerate(drafts):
+    for seq, draft in enumerate(drafts, start=state.seq + 1):
+        source = f"{state.stream}#{seq}"
+        if isinstance(draft.payload, ToolObserved):
+            observed.append(Observation(draft.payload, draft.origin, source))
         if not isinstance(draft.payload, MessageAdded):
             continue
         message = FORMATS[draft.payload.format].read(draft.payload.wire)
         calls.update((call.id, call) for call in message.calls)
-        source = f"{stream}#{version + 1 + place}"
-        contents = (
-            one for one in _observed_in(message, line, calls, draft) if isinstance(one, str) or not own(one.tool)
-        )
-        observations += [Observation(one, draft.origin, source) for one in contents]
-    return observations
+        for result in message.results:
+            call = calls.get(result.id) or _find_call(state.conversation, result.id, read)
+            outcome = _outcome(result, call, draft.payload.wire)
+            if not is_memory_tool(outcome.tool):
+                observations.append(Observation(outcome, draft.origin, source))
+        if draft.origin is Origin.USER and message.text:
+            observations.append(Observation(message.text, draft.origin, source))
+    return [*observations, *observed]
 
 
-def tool_results_in(entries: Sequence[ConversationEntry]) -> Iterator[ToolObserved]:
+def tool_results_in(entries: Sequence[ConversationEntry], read: ReadMessage) -> Iterator[ToolObserved]:
     """Tool results in messages of the conversation."""
     calls: dict[str, Call] = {}
     for entry in entries:
-        message = FORMATS[entry.format].read(entry.wire)
+        message = read(entry)
         calls.update((call.id, call) for call in message.calls)
         yield from (_outcome(result, calls.get(result.id), entry.wire) for result in message.results)
 
 
-@frozen
-class LastReply:
-    """Text of the last reply, and its event number."""
-
-    text: str
-    seq: int
-
-
-def last_reply(line: Conversation) -> LastReply | None:
-    """The last text of the model."""
+def last_reply(line: Conversation, read: ReadMessage) -> tuple[str, int]:
+    """The last text of the model and its event number; an empty text if there is none."""
     for entry in reversed(line[max(0, len(line) - MAX_LOOKBACK) :]):
-        message = FORMATS[entry.format].read(entry.wire)
+        message = read(entry)
         if message.role == "assistant" and message.text:
-            return LastReply(message.text, entry.seq)
-    return None
+            return message.text, entry.seq
+    return "", 0
 
 
-def session_texts(line: Conversation, *, system: object, observed: Iterable[ToolObserved]) -> SessionTexts:
+def session_texts(
+    line: Conversation, read: ReadMessage, *, system: object, observed: Iterable[ToolObserved]
+) -> SessionTexts:
     """All texts of a session that the model did not write.
 
     Results of failed calls are left out: they repeat ids that do not exist.
@@ -83,7 +81,7 @@ def session_texts(line: Conversation, *, system: object, observed: Iterable[Tool
     operator = [to_json(system)] if system else []
     tools = [to_json(outcome.result) for outcome in observed if not (outcome.error or is_failure(outcome.result))]
     for entry in line:
-        message = FORMATS[entry.format].read(entry.wire)
+        message = read(entry)
         for result in message.results:
             if not (result.error or is_failure(_result_value(result))):
                 tools += _texts(result.parts)
@@ -91,16 +89,6 @@ def session_texts(line: Conversation, *, system: object, observed: Iterable[Tool
             texts = people if message.role == "user" else tools if message.role == "tool" else operator
             texts += _texts(message.parts)
     return SessionTexts(operator="\n".join(operator), user="\n".join(people), tools="\n".join(tools))
-
-
-def _observed_in(
-    message: Message, line: Conversation, calls: dict[str, Call], draft: Draft
-) -> Iterator[str | ToolObserved]:
-    for result in message.results:
-        call = calls.get(result.id) or _find_call(line, result.id)
-        yield _outcome(result, call, draft.payload.wire if isinstance(draft.payload, MessageAdded) else {})
-    if draft.origin is Origin.USER and message.text:
-        yield message.text
 
 
 def _outcome(result: Result, call: Call | None, wire: Mapping[str, Any]) -> ToolObserved:
@@ -113,9 +101,9 @@ def _outcome(result: Result, call: Call | None, wire: Mapping[str, Any]) -> Tool
     )
 
 
-def _find_call(line: Conversation, id: str) -> Call | None:
+def _find_call(line: Conversation, id: str, read: ReadMessage) -> Call | None:
     for entry in reversed(line[max(0, len(line) - MAX_LOOKBACK) :]):
-        for call in FORMATS[entry.format].read(entry.wire).calls:
+        for call in read(entry).calls:
             if call.id == id:
                 return call
     return None

@@ -9,9 +9,9 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any
 
-from inmind.core.events.base import Draft, Event, EventPayload, Origin
+from inmind.core.events.base import Draft, Event, Origin
 from inmind.core.events.codec import encode_payload
 from inmind.core.events.crystals import CrystalCreated, NoteAdded, NoteWithdrawn
 from inmind.core.events.documents import DocumentWritten
@@ -72,46 +72,46 @@ class NoteWriter:
         self.publish()
 
 
-class NoteWithdrawals:
-    """Withdraws notes for one session, so that `Session.undo` can restore them.
+def withdraw_note(context: SessionContext, id: str, *, key: str | None) -> Sequence[Event]:
+    """Withdraw a note so that `Session.undo` can restore it.
 
-    The event goes into the stream that has the note, and also into the session's stream, which `undo` reverts.
+    Returns the events appended to the session's stream. The event goes into the stream that has the note, and also into
+    the session's stream, which `undo` reverts.
     """
+    stream, resource, is_anonymous = context.stream, context.resource, context.is_anonymous
+    note = find_note(context.store, stream.name if is_anonymous else resource.name, id)
 
-    def __init__(self, context: SessionContext) -> None:
-        self._stream, self._resource, self._store = context.stream, context.resource, context.store
-        self._anonymous = context.is_anonymous
+    def decide(state: SessionState, _: datetime) -> Decision[SessionState, None]:
+        if is_anonymous:
+            return Decision(withdrawal_drafts(state, note), None)
+        drafts = withdrawal_drafts(resource.state, note)
+        return Decision(drafts[:1], None, companion=drafts)
 
-    def withdraw(self, id: str, *, key: str | None) -> Sequence[Event]:
-        """Withdraw a note. Returns the events appended to the session's stream."""
-        note = find_note(self._store, self._stream.name if self._anonymous else self._resource.name, id)
-        checked_key = key_for(key, "withdraw", id)
+    resource.refresh()
+    return stream.commit(decide, key=key_for(key, "withdraw", id), companion=resource).events
 
-        def decide(state: SessionState, _: datetime) -> Decision[SessionState, None]:
-            if self._anonymous:
-                return Decision(withdrawal_drafts(state, note), None)
-            drafts = withdrawal_drafts(self._resource.state, note)
-            return Decision(drafts[:1], None, companion=drafts)
 
-        self._resource.refresh()
-        return self._stream.commit(decide, key=checked_key, companion=self._resource).events
-
-    def revert_drafts(self, state: SessionState, target: int) -> list[Draft]:
-        """Events for the resource that restore its notes as of `target` in the session."""
-        events = self._store.read(self._stream.name, kind=NoteWithdrawn.kind)
-        if self._anonymous or not events:
-            return []
-        before = self._stream.state_at(target).withdrawn_notes
-        on_page = {event.payload.note: event.payload.on_page for event in events if _is_withdrawal(event.payload)}
-        drafts: list[Draft] = []
-        for id in sorted(state.withdrawn_notes ^ before):
-            note = find_note(self._store, self._resource.name, id)
-            resource_state = self._resource.preview(self._resource.state, self._resource.version, drafts, note.at)
-            if id in before:
-                drafts += withdrawal_drafts(resource_state, note)
-            else:
-                drafts += _restore_drafts(resource_state, note, on_page=on_page.get(id, False))
-        return drafts
+def revert_withdrawals(context: SessionContext, state: SessionState, target: int) -> list[Draft]:
+    """Events for the resource that restore its notes as of `target` in the session."""
+    resource = context.resource
+    events = context.store.read(context.stream.name, kind=NoteWithdrawn.kind)
+    if context.is_anonymous or not events:
+        return []
+    before = context.stream.state_at(target).withdrawn_notes
+    on_page = {
+        event.payload.note: event.payload.on_page
+        for event in events
+        if isinstance(event.payload, NoteWithdrawn) and event.payload.withdrawn
+    }
+    drafts: list[Draft] = []
+    for id in sorted(state.withdrawn_notes ^ before):
+        note = find_note(context.store, resource.name, id)
+        resource_state = resource.preview(resource.state, resource.version, drafts, note.at)
+        if id in before:
+            drafts += withdrawal_drafts(resource_state, note)
+        else:
+            drafts += _restore_drafts(resource_state, note, on_page=on_page.get(id, False))
+    return drafts
 
 
 def find_note(store: Store, stream: str, id: str) -> Event:
@@ -159,10 +159,6 @@ def _page_draft(page: Document, text: str) -> Draft:
 
 def _page_note(note: Event) -> PageNote | None:
     return to_page_note(note.payload, note.at) if isinstance(note.payload, NoteAdded) else None
-
-
-def _is_withdrawal(payload: EventPayload) -> TypeGuard[NoteWithdrawn]:
-    return isinstance(payload, NoteWithdrawn) and payload.withdrawn
 
 
 _NUMBER = re.compile(r"[0-9]{1,15}")

@@ -14,69 +14,55 @@ from typing import Any
 from inmind.core.events.base import Draft, Trust
 from inmind.core.events.session import ToolObserved
 from inmind.documents.document import Documents
-from inmind.documents.overview.event_log import OverviewLog, overview_event
+from inmind.documents.overview.event_log import OverviewLog
 from inmind.documents.overview.maintain import overview_updates
 from inmind.documents.overview.tool_rules import ToolCallOutcome, overview_events
-from inmind.entities.observe import Observation
 from inmind.entities.outcome import exit_code, is_failure, reports_failure
 from inmind.entities.parse_result import is_object, looks_like_json, parse_layers
 from inmind.history import Conversation
+from inmind.history.turns import ReadMessage
 from inmind.session.message_events import MAX_LOOKBACK, tool_results_in
 from inmind.session.state import SessionState
-from inmind.store.protocol import Key
+from inmind.session.tools.registry import is_memory_tool
 from inmind.store.stream import Decision, Stream
 
 
-class OverviewWriter:
+class OverviewUpkeep:
     """Maintains memory's lines on the overview of one session."""
 
-    def __init__(self, stream: Stream[SessionState], own_tool: Callable[[str], bool]) -> None:
-        self._stream, self._own_tool = stream, own_tool
+    def __init__(self, stream: Stream[SessionState], read: ReadMessage) -> None:
+        self._stream, self._read = stream, read
         self._current: tuple[Documents, OverviewLog] | None = None
         """The documents and lines for which the overview was last found up to date."""
         self._working_tools: tuple[int, str, frozenset[str]] = (0, "", frozenset())
         """A prefix of the conversation (its length and digest), and the tools that have succeeded in it."""
 
-    def add_event(self, kind: str, text: str, key: Key | None) -> None:
-        """Add a line for an event that the host reports."""
-        event = overview_event(kind, text)
-
-        def decide(state: SessionState, _: datetime) -> Decision[SessionState, None]:
-            return Decision(overview_updates(state.documents, state.language, [event], log=state.overview_lines), None)
-
-        self._stream.commit(decide, key=key)
-
     def entries_for(
         self,
         next_state: Callable[[], SessionState],
         before: SessionState,
-        observations: Sequence[Observation],
+        outcomes: Sequence[tuple[ToolCallOutcome, str]],
         *,
         wrote: bool,
     ) -> list[Draft]:
-        """Events that update the overview for tool results and written pages.
+        """Events that update the overview for tool calls and written pages.
 
-        `next_state` returns the state after them, `before` is the state until then. `wrote`: whether pages were
-        written.
+        Each outcome comes with the id of its event. `next_state` returns the state after them, `before` is the state
+        until then. `wrote`: whether pages were written.
         """
-        outcomes = [
-            (read_outcome(item.content), item.source)
-            for item in observations
-            if isinstance(item.content, ToolObserved) and not self._own_tool(item.content.tool)
-        ]
-        language = before.language
+        outcomes = [(outcome, source) for outcome, source in outcomes if not is_memory_tool(outcome.tool)]
         events = overview_events(
             (outcome for outcome, _ in outcomes),
             before.overview_lines,
             has_worked=lambda tool: tool in before.working_tools or tool in self._working_tools_in(before.conversation),
-            language=language,
+            language=before.language,
         )
         if not events and not wrote and (before.documents, before.overview_lines) == self._current:
             return []
         after = next_state()
         sources = tuple(dict.fromkeys(source for _, source in outcomes)) if events else ()
         drafts = overview_updates(
-            after.documents, language, events, log=after.overview_lines, trust=Trust.DATA, sources=sources
+            after.documents, before.language, events, log=after.overview_lines, trust=Trust.DATA, sources=sources
         )
         if not drafts:
             self._current = (after.documents, after.overview_lines)
@@ -109,7 +95,7 @@ class OverviewWriter:
         if not conversation.begins_with(length, digest):
             length, worked = 0, frozenset[str]()
         if length < len(conversation):
-            outcomes = tool_results_in(conversation[max(0, length - MAX_LOOKBACK) :])
+            outcomes = tool_results_in(conversation[max(0, length - MAX_LOOKBACK) :], self._read)
             worked |= {
                 result.tool
                 for result in outcomes

@@ -17,27 +17,34 @@ from datetime import datetime
 from functools import partial
 from typing import NamedTuple, cast
 
-from inmind.core.events.base import Draft, Origin
+from inmind.core.events.base import Draft, Event, Origin
 from inmind.core.events.prompt import AnchorMoved, PromptPrepared
 from inmind.core.messages.format import Format
-from inmind.errors import ContextOverflow
+from inmind.errors import ContextOverflow, NotFound
 from inmind.history import Conversation
 from inmind.history.compaction.build import describe_left_out
 from inmind.history.compaction.by_provider import held_tokens, memory_index
-from inmind.history.view import TokenMeter, View, ViewBuilder
+from inmind.history.view import View
 from inmind.prompt.ingest import PrepareInput, cache_marks, continue_thread, ingest_events
 from inmind.prompt.layers.base import Layer, LayerText
 from inmind.prompt.plan import PlanInput, PromptPlan, plan_prompt
 from inmind.prompt.pressure import measure_pressure
 from inmind.prompt.render import CopyCache, render
-from inmind.prompt.report import Prompt, PromptPreview, assumed_shared_wires, build_report, explain_prompt
+from inmind.prompt.report import (
+    Explanation,
+    Prompt,
+    PromptPreview,
+    assumed_shared_wires,
+    build_report,
+    explain_prompt,
+    rebuild_prompt,
+)
 from inmind.prompt.state import PromptState
-from inmind.session.compaction import Compactor
-from inmind.session.compaction_trigger import PlannedCompaction
-from inmind.session.context import SessionContext
+from inmind.session.compaction import Compactor, automatic_compactions
+from inmind.session.compaction_plan import CompactionPlanner, PlannedCompaction
+from inmind.session.context import SessionContext, whole_number
 from inmind.session.derive import EventDeriver
 from inmind.session.layer_calls import LayerCalls
-from inmind.session.prompt_history import PromptHistory
 from inmind.session.state import SessionState
 from inmind.session.tools.base import MemoryView
 from inmind.session.tools.registry import tool_schemas
@@ -67,17 +74,16 @@ class PromptPreparer:
     def __init__(
         self,
         context: SessionContext,
+        planner: CompactionPlanner,
+        compactor: Compactor,
         layer_calls: LayerCalls,
         deriver: EventDeriver,
-        compactor: Compactor,
         prompts: PromptHistory,
-        *,
-        meter: TokenMeter,
-        view: ViewBuilder,
     ) -> None:
         self._stream, self._resource, self._config = context.stream, context.resource, context.config
-        self._layer_calls, self._deriver, self._compactor, self._prompts = layer_calls, deriver, compactor, prompts
-        self._meter, self._view, self._limits = meter, view, context.config.limits
+        self._planner, self._compactor, self._prompts = planner, compactor, prompts
+        self._layer_calls, self._deriver = layer_calls, deriver
+        self._meter, self._view, self._limits = context.meter, context.view, context.config.limits
         self._copies = CopyCache()
         self._last_prompt = _LastPrompt()
 
@@ -122,8 +128,8 @@ class PromptPreparer:
         decision = decide(state, now, compacted=False)
         if isinstance(decision.result, PlannedCompaction):
             state = self._stream.preview(state, state.seq, decision.drafts, now)
-            compaction = self._compactor.planned_drafts(state, decision.result)
-            state = self._stream.preview(state, state.seq, compaction, now)
+            compaction = self._planner.build_planned(state, decision.result)
+            state = self._stream.preview(state, state.seq, compaction.drafts, now)
             decision = decide(state, now, compacted=True)
         prompt, _ = cast(tuple[Prompt, View], decision.result)  # no second compaction is planned
         (prepared,) = (draft.payload for draft in decision.drafts if isinstance(draft.payload, PromptPrepared))
@@ -215,7 +221,7 @@ class PromptPreparer:
             shared_wires=self._shared_prefix(state, view),
             limits=self._limits,
             meter=self._meter,
-            turn_messages=partial(self._compactor.messages, state.history),
+            turn_messages=partial(self._planner.messages, state.history),
             in_thread=bool(inputs.thread),
             held_tokens=held_tokens(state.history),
             in_other_thread=bool(inputs.thread) and not _continues_last_prompt(state, inputs.thread),
@@ -224,10 +230,10 @@ class PromptPreparer:
         try:
             plan = plan_prompt(plan_input)
         except ContextOverflow:
-            if compacted or (due := self._compactor.planned(state, measure_pressure(plan_input, None))) is None:
+            if compacted or (due := self._planner.plan(state, measure_pressure(plan_input, None))) is None:
                 raise
             return due
-        if not compacted and (due := self._compactor.planned(state, measure_pressure(plan_input, plan))) is not None:
+        if not compacted and (due := self._planner.plan(state, measure_pressure(plan_input, plan))) is not None:
             return due
         return _FittedPrompt(view, layer_texts, plan)
 
@@ -257,7 +263,7 @@ class PromptPreparer:
         draft = Draft(payload=replace(prepared, digest=rendered.digest), origin=Origin.OPERATOR)
         next_state = self._stream.preview(state, state.seq, [draft], now)
         call = next_state.prompt.calls
-        automatic = self._compactor.automatic_since(state.history, since=self._previous_prompt_seq(state))
+        automatic = automatic_compactions(state.history, since=self._previous_prompt_seq(state))
         notices += tuple(describe_left_out(event.left_out) for event in automatic if event.left_out)
         compactions = tuple(self._compactor.report_for(event, state.history) for event in automatic)
         report = build_report(call, state.prompt, plan, view, notices, compactions)
@@ -288,3 +294,56 @@ def _continues_last_prompt(state: SessionState, thread: str) -> bool:
 
 MAX_COMPACTIONS_PER_PROMPT = 3
 """Compactions tried before one prompt while other writers change the conversation."""
+
+
+class PromptHistory:
+    """Past prompts of one session, rebuilt from the journal."""
+
+    def __init__(self, context: SessionContext, compactor: Compactor) -> None:
+        self._stream, self._store, self._limits = context.stream, context.store, context.config.limits
+        self._compactor, self._meter = compactor, context.meter
+
+    def find(self, call: int) -> tuple[Event, PromptPrepared]:
+        """The event and payload of a numbered call. Raises NotFound."""
+        events = self._store.read(self._stream.name, kind=PromptPrepared.kind)
+        if not 0 < whole_number(call, "call") <= len(events):
+            hint = f"this session has made {len(events)}" if events else "this session has not made one yet"
+            raise NotFound(what="call", name=call, hint=hint)
+        return events[call - 1], _payload(events[call - 1])
+
+    def last_prepared(self, *, until: int) -> int:
+        """Number of the last event up to `until` that prepared a prompt; 0 if there is none."""
+        events = self._store.read(self._stream.name, until=until, kind=PromptPrepared.kind)
+        return events[-1].seq if events else 0
+
+    def rebuild(self, event: Event, prepared: PromptPrepared) -> Prompt:
+        """Rebuild a past prompt from its event."""
+        state = self._stream.state_at(event.seq - 1)
+        prompt = rebuild_prompt(
+            state.prompt,
+            state.history.sent,
+            prepared,
+            at=event.at,
+            counter=self._meter.count,
+            cache_seconds=self._limits.cache_seconds,
+        )
+        compacted = automatic_compactions(state.history, since=self.last_prepared(until=event.seq - 1))
+        compactions = tuple(self._compactor.report_for(event_payload, state.history) for event_payload in compacted)
+        return replace(prompt, report=replace(prompt.report, compactions=compactions))
+
+    def rebuild_at(self, seq: int) -> Prompt:
+        """Rebuild the prompt that the event with this number prepared."""
+        (event,) = self._store.read(self._stream.name, after=seq - 1, until=seq)
+        return self.rebuild(event, _payload(event))
+
+    def explain(self, call: int | None = None) -> Explanation:
+        """For each part of a prompt: its layer, tokens, source events and reason."""
+        event, prepared = self.find(self._stream.refresh().prompt.calls if call is None else call)
+        state = self._stream.state_at(event.seq - 1)
+        return explain_prompt(state.prompt, state.history.sent, prepared, counter=self._meter.count)
+
+
+def _payload(event: Event) -> PromptPrepared:
+    if not isinstance(event.payload, PromptPrepared):
+        raise NotFound(what="prompt", name=event.id)
+    return event.payload

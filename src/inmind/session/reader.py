@@ -1,25 +1,35 @@
-"""The read-only part of a session: its state, events, messages, entities and past prompts."""
+"""Read a session: state, events, messages, documents, entities and prompts."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from inmind.core.events.base import Event
 from inmind.core.events.session import RetainedItem
+from inmind.core.messages import get_format
 from inmind.core.messages.model import Wire
 from inmind.core.text import count_noun
 from inmind.core.tokens import Usage
-from inmind.documents.document import validate_text
+from inmind.documents.document import OVERVIEW_PATH, validate_text
+from inmind.documents.overview.front_matter import parse_front_matter
 from inmind.entities.serialize import serialize
 from inmind.entities.window import Entities
 from inmind.history.view import deep_copy
-from inmind.prompt.ingest import copy_json_value
-from inmind.prompt.report import Explanation, Prompt
+from inmind.prompt.ingest import PrepareInput, copy_json_value
+from inmind.prompt.report import Explanation, Prompt, PromptPreview
+from inmind.session.compaction import Compactor
+from inmind.session.compaction_plan import CompactionPlanner
 from inmind.session.context import SessionContext, whole_number
+from inmind.session.derive import EventDeriver
+from inmind.session.documents import SessionDocuments
+from inmind.session.entities import check_call, resolve
+from inmind.session.layer_calls import LayerCalls
+from inmind.session.overview import OverviewUpkeep
+from inmind.session.prepare import PromptHistory, PromptPreparer
 from inmind.session.state import ResourceState, SessionState
 from inmind.session.tools.registry import tool_schemas
-from inmind.session.wiring import SessionParts
 
 if TYPE_CHECKING:
     from inmind.entities.grounding import CallCheck
@@ -27,12 +37,24 @@ if TYPE_CHECKING:
 
 
 class SessionReader:
-    """Reads a session. Nothing here is stored or counted."""
+    """Reads a session.
+
+    The host changes nothing here. Edits that people saved in live files are stored first.
+    """
 
     def __init__(self, context: SessionContext) -> None:
         self.id, self._context, self._config = context.id, context, context.config
         self._store, self._stream, self._resource = context.store, context.stream, context.resource
-        self._parts = SessionParts(context)
+        self._planner = CompactionPlanner(context)
+        self._compactor = Compactor(context, self._planner)
+        self._prompts = PromptHistory(context, self._compactor)
+        overview = OverviewUpkeep(context.stream, context.view.read_message)
+        self._layer_calls = LayerCalls(context, self._planner)
+        self._deriver = EventDeriver(context, self._layer_calls, overview)
+        self._documents = SessionDocuments(context, overview, self._deriver)
+        self._preparer = PromptPreparer(
+            context, self._planner, self._compactor, self._layer_calls, self._deriver, self._prompts
+        )
 
     @property
     def resource(self) -> str:
@@ -81,14 +103,35 @@ class SessionReader:
 
         Its report is counted with the current counter.
         """
-        return self._parts.prompts.rebuild(*self._parts.prompts.find(call))
+        return self._prompts.rebuild(*self._prompts.find(call))
 
     def explain(self, call: int | None = None) -> Explanation:
         """For each part of a prompt: its layer, tokens, source events and reason.
 
         The default is the last prompt.
         """
-        return self._parts.prompts.explain(call)
+        return self._prompts.explain(call)
+
+    def preview(
+        self,
+        messages: Sequence[Any] | None = None,
+        *,
+        system: str | Sequence[Any] | None = None,
+        tools: Sequence[Any] | None = None,
+        format: str = "openai",
+        thread: str | None = None,
+    ) -> PromptPreview:
+        """Return what `prepare` would return now, with its explanation.
+
+        Nothing is stored and no call is counted.
+
+        A compaction that `prepare` would run first is included, with an extracted summary: no model is called.
+        """
+        fmt = get_format(format)
+        inputs = PrepareInput.of(messages, system, tools, fmt, thread)
+        self._documents.read_edits()
+        self._preparer.refresh()
+        return self._stream.dry_run(partial(self._preparer.preview, inputs=inputs, fmt=fmt))
 
     @property
     def entities(self) -> Entities:
@@ -101,13 +144,11 @@ class SessionReader:
 
     def resolve(self, text: str) -> Resolution:
         """Find the entities that a user's words refer to, with a confidence; no model is called."""
-        return self._context.entities.resolve(validate_text(text))
+        return resolve(self._context, validate_text(text))
 
     def check_call(self, tool: str, arguments: Any) -> CallCheck:
         """Report ids in a call's arguments that this session and its resource have never seen."""
-        return self._context.entities.check_call(
-            validate_text(tool, field="tool"), copy_json_value(arguments, "arguments")
-        )
+        return check_call(self._context, validate_text(tool, field="tool"), copy_json_value(arguments, "arguments"))
 
     @property
     def retained(self) -> tuple[RetainedItem, ...]:
@@ -115,7 +156,28 @@ class SessionReader:
 
         They are the goal, rules, decisions, and texts added with `retain`.
         """
-        return self._parts.retention.items(self._stream.refresh())
+        return self._planner.retained_items(self._stream.refresh().history)
+
+    @property
+    def overview(self) -> str:
+        """The text of overview.md, with edits that people have just saved."""
+        return self.read(OVERVIEW_PATH)
+
+    @property
+    def front_matter(self) -> Mapping[str, Any] | None:
+        """The YAML front matter of the overview; None if there is none.
+
+        Raises InvalidInput if it is not valid YAML or the YAML library is not installed.
+        """
+        return parse_front_matter(self.overview)
+
+    def read(self, path: str) -> str:
+        """Return a document with the latest edits of people; `archive/001:5-20` names lines."""
+        return self._documents.read(path)
+
+    def documents(self) -> dict[str, int]:
+        """Paths of all documents of the session and its resource, with their versions."""
+        return self._documents.versions()
 
     def __repr__(self) -> str:
         state = self._stream.state

@@ -9,8 +9,11 @@ answered, because a call without an answer blocks the conversation. All of it is
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, TypeVar
@@ -18,26 +21,25 @@ from typing import Any, TypeVar
 from inmind.core.encoding import digest, digest_of, to_json
 from inmind.core.events.base import Draft, Event, Origin
 from inmind.core.events.prompt import UsageReported
-from inmind.core.events.session import Reverted
+from inmind.core.events.session import MessageAdded, Reverted
 from inmind.core.frozen import frozen
 from inmind.core.messages import FORMATS, get_format
-from inmind.core.messages.model import Call, Message, Result, Text
+from inmind.core.messages.model import Call, Message, Result, Text, Wire
 from inmind.core.messages.replies import Reply, read_reply
+from inmind.core.text import count_noun
 from inmind.documents.document import Scope
 from inmind.history import Conversation, ConversationEntry
-from inmind.history.compaction.build import CompactionPlan
 from inmind.history.compaction.by_provider import clearing_by_provider
+from inmind.history.view import deep_copy
 from inmind.prompt.ingest import message_draft
 from inmind.prompt.layers.scratchpad import SCRATCHPAD_PATH
 from inmind.prompt.state import PromptState
-from inmind.search.query import Hit, Query
-from inmind.session.affect import SearchCall
 from inmind.session.context import SessionContext
-from inmind.session.derive import DerivedEvents
-from inmind.session.recorded import Recorded, record_result
+from inmind.session.derive import EventDeriver
+from inmind.session.prepare import PromptHistory
 from inmind.session.state import ResourceState, SessionState
 from inmind.session.tool_calls import CallerKnowledge, ResourceVersion, ToolCallBatch, ToolCallRunner
-from inmind.session.tools.base import MemoryView, ToolAnswer, ToolResult
+from inmind.session.tools.base import ToolAnswer, ToolResult
 from inmind.store.protocol import AppendResult, Key
 from inmind.store.stream import Decision, key_for
 
@@ -47,6 +49,51 @@ R = TypeVar("R")
 
 MIN_REPLY_ID_LENGTH = 16
 """Shorter reply ids are not unique: some servers count their replies, or give all of them the same id."""
+
+
+@frozen(kw_only=True)
+class HostCall:
+    """A call for the host to run.
+
+    Its result goes into the host's message list, or to `session.add`.
+    """
+
+    id: str
+    name: str
+    arguments: Any
+    """The parsed arguments; None if the model wrote invalid JSON, see `text`."""
+    text: str
+    """The arguments as the model wrote them."""
+
+    @classmethod
+    def of(cls, call: Call) -> HostCall:
+        arguments: Any = None
+        if not call.custom:
+            with suppress(ValueError, RecursionError):
+                arguments = json.loads(call.arguments or "{}")
+        return cls(id=call.id, name=call.name, arguments=arguments, text=call.arguments)
+
+
+@frozen(kw_only=True)
+class Recorded:
+    """A recorded reply and the results of the memory tools that it called."""
+
+    text: str
+    """The text of the reply."""
+    results: list[Wire]
+    """Messages to send back, in the format of the reply: results of memory tools, and errors for unknown tools."""
+    host_calls: tuple[HostCall, ...]
+    diagnostics: tuple[str, ...] = ()
+    """Errors that were dropped without telling the model."""
+    complete: bool = True
+    """False if the provider cut the reply off, by length or by a filter; its memory tools were not run."""
+    repeated: bool = False
+    """The reply had been recorded before; nothing was done again."""
+
+    def __str__(self) -> str:
+        calls = [f"{call.name}({call.text})" for call in self.host_calls]
+        results = [f"[{count_noun(len(self.results), 'result')} to send back]"] if self.results else []
+        return "\n".join(filter(None, [self.text, *calls, *results]))
 
 
 @frozen
@@ -66,34 +113,25 @@ class ToolCallResult:
 
 
 class ReplyExecutor:
-    """Records replies of one session, and runs single tool calls.
-
-    The callables: `derive` returns the events that share the commit of some drafts; `spikes_for_searches` the affect
-    events of searches, for the resource's stream; `state_after` the state right after a numbered call was prepared;
-    `compact` the plan of a compaction that the model asks for; `search` the hits of a query; `memory_view` the memory
-    blocks of a prompt.
-    """
+    """Records replies of one session, and runs single tool calls."""
 
     def __init__(
         self,
         context: SessionContext,
-        *,
-        derive: Callable[[SessionState, datetime, Sequence[Draft]], DerivedEvents],
-        spikes_for_searches: Callable[[SessionState, datetime, Sequence[SearchCall]], list[Draft]],
-        state_after: Callable[[int], SessionState],
-        compact: Callable[[SessionState, dict[str, Any]], CompactionPlan],
-        search: Callable[[Query], Sequence[Hit]],
-        memory_view: Callable[[SessionState, datetime], MemoryView],
+        deriver: EventDeriver,
+        prompts: PromptHistory,
+        runner: ToolCallRunner,
     ) -> None:
         self._stream, self._resource, self._store = context.stream, context.resource, context.store
-        self._derive, self._spikes_for_searches, self._state_after = derive, spikes_for_searches, state_after
-        self._runner = ToolCallRunner(context, compact=compact, search=search, memory_view=memory_view)
+        self._deriver, self._prompts, self._runner = deriver, prompts, runner
 
     def record(self, reply: object, *, format: str | None, call: int | None, key: str | None) -> RecordedReply:
         """Record a reply and run its memory tools, once for each reply."""
         format_name = None if format is None else get_format(format).name
         state, _ = self._stream.refresh(), self._resource.refresh()
-        at_prompt = state if call in (None, state.prompt.calls) else self._state_after(call)
+        at_prompt = (
+            state if call in (None, state.prompt.calls) else self._stream.state_at(self._prompts.find(call)[0].seq)
+        )
         prompt = at_prompt.prompt
         parsed = read_reply(reply, format=format_name, hint=prompt.format or "openai")
         checked_key, undone = key_for(key, "record", parsed.wires), list[AppendResult]()
@@ -110,13 +148,11 @@ class ReplyExecutor:
         if done.result is None:
             first, last = done.appended.first, done.appended.last
             events = self._store.read(self._stream.name, after=first - 1, until=last)
-            return RecordedReply(record_result(events, complete=parsed.is_complete, repeated=True))
+            return RecordedReply(_recorded(events, complete=parsed.is_complete, repeated=True))
         diagnostics = tuple(answer.diagnostic for answer in done.result if answer.diagnostic)
         for diagnostic in diagnostics:
             log.warning("%s: %s", self._stream.name, diagnostic)
-        return RecordedReply(
-            record_result(done.events, complete=parsed.is_complete, diagnostics=diagnostics), done.events
-        )
+        return RecordedReply(_recorded(done.events, complete=parsed.is_complete, diagnostics=diagnostics), done.events)
 
     def call(
         self, tool: str, arguments: Any, *, scope: Scope, read_only: bool, seen: Mapping[str, str], key: str | None
@@ -184,9 +220,8 @@ class ReplyExecutor:
 
     def _decide(self, state: SessionState, now: datetime, batch: ToolCallBatch, answer: R) -> Decision[SessionState, R]:
         """The decision to append a batch and the events derived from it."""
-        derived = self._derive(state, now, batch.drafts)
-        spikes = self._spikes_for_searches(state, now, batch.searches)
-        companion = [*batch.resource_drafts, *derived.resource_events, *spikes]
+        derived = self._deriver.derive(state, now, batch.drafts, batch.searches)
+        companion = [*batch.resource_drafts, *derived.resource_events]
         return Decision([*batch.drafts, *derived.session_events], answer, companion=companion)
 
     def _execute(
@@ -309,3 +344,37 @@ def _usage(prompt: PromptState, reply: Reply) -> list[Draft]:
         model=reply.model,
     )
     return [Draft(payload=payload, origin=Origin.OPERATOR)]
+
+
+def _recorded(
+    events: Sequence[Event], *, complete: bool, diagnostics: tuple[str, ...] = (), repeated: bool = False
+) -> Recorded:
+    """Build the result from the events of the commit, so that a repeated call returns the same."""
+    texts: list[str] = []
+    results: list[Wire] = []
+    calls: list[Call] = []
+    answered: Counter[str] = Counter()
+    for event in events:
+        if not isinstance(event.payload, MessageAdded):
+            continue
+        message = FORMATS[event.payload.format].read(event.payload.wire)
+        if message.results:
+            results.append(deep_copy(event.payload.wire))
+            answered.update(result.id for result in message.results)
+        else:
+            calls += message.calls
+            texts += [message.text] if message.text else []
+    host_calls: list[HostCall] = []
+    for call in calls:
+        if answered[call.id]:
+            answered[call.id] -= 1
+        else:
+            host_calls.append(HostCall.of(call))
+    return Recorded(
+        text="\n".join(texts),
+        results=results,
+        host_calls=tuple(host_calls),
+        diagnostics=diagnostics,
+        complete=complete,
+        repeated=repeated,
+    )

@@ -9,35 +9,40 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from inmind.core.events.base import Draft, Origin
 from inmind.core.events.session import SessionOpened, SessionTitled
 from inmind.core.messages import get_format
 from inmind.core.text import shorten
-from inmind.documents.document import OVERVIEW_PATH, validate_text
-from inmind.documents.overview.front_matter import parse_front_matter
+from inmind.documents.document import validate_text
+from inmind.documents.overview.event_log import overview_event
+from inmind.documents.overview.maintain import overview_updates
 from inmind.errors import InvalidInput, NotFound
 from inmind.history.compaction.build import CompactionReport, CompactionUndoReport
 from inmind.history.compaction.policy import Summarizer
 from inmind.history.compaction.select import DEFAULT_KEEP_RECENT
 from inmind.prompt.ingest import PrepareInput, copy_json_value
-from inmind.prompt.report import Prompt, PromptPreview
+from inmind.prompt.report import Prompt
 from inmind.search.note import DEFAULT_IMPORTANCE, Note, validate_note
-from inmind.session.context import SessionConfig, SessionContext, whole_number
+from inmind.session import host_input
+from inmind.session.context import SessionConfig, SessionContext
+from inmind.session.entities import import_entities, set_pinned, track
+from inmind.session.notes import withdraw_note
 from inmind.session.reader import SessionReader
-from inmind.session.recorded import Recorded
+from inmind.session.replies import Recorded, ReplyExecutor
 from inmind.session.scratchpad import Scratchpad
+from inmind.session.search import SessionSearch
 from inmind.session.state import MAX_TITLE_LENGTH
+from inmind.session.tool_calls import ToolCallRunner
 from inmind.session.tools.base import ToolResult
 from inmind.session.tools.command import expand_command
 from inmind.session.tools.registry import find_tool
-from inmind.store.stream import key_for
+from inmind.store.stream import Decision, key_for
 
 if TYPE_CHECKING:
     from inmind.search.query import Hit
-    from inmind.session.children.merge_back import MergeReport
+    from inmind.session.merge_child import MergeReport
 
 
 OpenChild = Callable[[str, SessionOpened, Sequence[Draft], SessionConfig], "Session"]
@@ -49,12 +54,14 @@ class Session(SessionReader):
 
     def __init__(self, context: SessionContext, open_child: OpenChild) -> None:
         super().__init__(context)
-        self._open_child, self._views = open_child, self._parts.views
-        self._views.read_edits()
-        self._views.publish()
-        self._views.mark_all_seen()
+        self._open_child, self._search = open_child, SessionSearch(context, context.view)
+        runner = ToolCallRunner(context, self._compactor, self._search, self._preparer)
+        self._replies = ReplyExecutor(context, self._deriver, self._prompts, runner)
+        self._documents.read_edits()
+        self._documents.publish()
+        self._documents.mark_all_seen()
         if context.scratchpad is not None and (misfit := context.scratchpad.misfit):
-            self._views.add_notice(f"the saved scratchpad does not fit ({misfit}): the first update sets it aside")
+            self._documents.add_notice(f"the saved scratchpad does not fit ({misfit}): the first update sets it aside")
 
     # -- talking to the model ------------------------------------------------------------------------------
 
@@ -77,35 +84,14 @@ class Session(SessionReader):
         fmt = get_format(format)
         inputs = PrepareInput.of(messages, system, tools, fmt, thread)
         checked_key = key_for(key, "prepare", format, messages, system, tools, *([thread] if thread else []))
-        self._views.read_edits()
-        self._parts.preparer.refresh()
-        done = self._parts.preparer.prepare(inputs, fmt, self._views.notices(), checked_key)
-        self._views.publish(done.events)
+        self._documents.read_edits()
+        self._preparer.refresh()
+        done = self._preparer.prepare(inputs, fmt, self._documents.notices(), checked_key)
+        self._documents.publish(done.events)
         if done.result is None:
-            return self._parts.prompts.rebuild_at(done.appended.last)
-        self._views.mark_prompt_seen()
+            return self._prompts.rebuild_at(done.appended.last)
+        self._documents.mark_prompt_seen()
         return done.result
-
-    def preview(
-        self,
-        messages: Sequence[Any] | None = None,
-        *,
-        system: str | Sequence[Any] | None = None,
-        tools: Sequence[Any] | None = None,
-        format: str = "openai",
-        thread: str | None = None,
-    ) -> PromptPreview:
-        """Return what `prepare` would return now, with its explanation.
-
-        Nothing is stored and no call is counted.
-
-        A compaction that `prepare` would run first is included, with an extracted summary: no model is called.
-        """
-        fmt = get_format(format)
-        inputs = PrepareInput.of(messages, system, tools, fmt, thread)
-        self._views.read_edits()
-        self._parts.preparer.refresh()
-        return self._stream.dry_run(partial(self._parts.preparer.preview, inputs=inputs, fmt=fmt))
 
     def record(
         self, reply: Any, *, format: str | None = None, call: int | None = None, key: str | None = None
@@ -117,11 +103,11 @@ class Session(SessionReader):
         answers are one commit; recording the same reply again changes nothing. `call`: number of the prompt that the
         reply answers, if not the last one.
         """
-        self._views.read_edits()
-        self._parts.layer_calls.refresh_ancestors()
-        done = self._parts.replies.record(reply, format=format, call=call, key=key)
-        self._views.publish(done.events)
-        self._views.mark_results_seen()
+        self._documents.read_edits()
+        self._layer_calls.refresh_ancestors()
+        done = self._replies.record(reply, format=format, call=call, key=key)
+        self._documents.publish(done.events)
+        self._documents.mark_results_seen()
         return done.recorded
 
     def call_tool(
@@ -144,15 +130,15 @@ class Session(SessionReader):
         checked_arguments = copy_json_value({} if arguments is None else arguments, "arguments")
         tool, checked_arguments = expand_command(validate_text(tool, field="tool"), checked_arguments)
         memory_tool, layer = find_tool(tool, self._config.layers)
-        self._parts.layer_calls.refresh_ancestors()
+        self._layer_calls.refresh_ancestors()
         if memory_tool.uses_pages:
-            self._views.read_edits()
+            self._documents.read_edits()
         scope = memory_tool.scope(layer, self._context.is_anonymous)
-        done = self._parts.replies.call(
+        done = self._replies.call(
             tool, checked_arguments, scope=scope, read_only=memory_tool.read_only, seen=seen or {}, key=key
         )
         if memory_tool.uses_pages:
-            self._views.publish(done.events)
+            self._documents.publish(done.events)
         elif not memory_tool.read_only:
             self._context.notes.publish()
         return done.result
@@ -162,7 +148,8 @@ class Session(SessionReader):
 
         A message whose `id` is already in the conversation is skipped.
         """
-        self._views.publish(self._parts.host_input.add(messages, format=format, key=key))
+        self._documents.read_edits()
+        self._documents.publish(host_input.add_messages(self._context, self._deriver, messages, format=format, key=key))
 
     def observe(
         self,
@@ -179,8 +166,10 @@ class Session(SessionReader):
 
         Entities in it are added in the same commit. With an `id` the same observation is recorded once.
         """
-        events = self._parts.host_input.observe(tool, arguments, result, error=error, id=id, origin=origin, key=key)
-        self._views.publish(events)
+        events = host_input.observe_tool(
+            self._context, self._deriver, tool, arguments, result, error=error, id=id, origin=origin, key=key
+        )
+        self._documents.publish(events)
 
     def report_usage(
         self,
@@ -192,7 +181,15 @@ class Session(SessionReader):
         key: str | None = None,
     ) -> None:
         """Record the token counts of the provider. They calibrate the counter and go into `usage`."""
-        self._parts.host_input.report_usage(prompt_tokens, cached_tokens, completion_tokens, call=call, key=key)
+        host_input.report_usage(
+            self._context,
+            self._prompts,
+            prompt_tokens=prompt_tokens,
+            cached_tokens=cached_tokens,
+            completion_tokens=completion_tokens,
+            call=call,
+            key=key,
+        )
 
     # -- scratchpad and child sessions ---------------------------------------------------------------------
 
@@ -211,18 +208,21 @@ class Session(SessionReader):
         For each layer the child gets a copy (fork), a read-only view (view) or nothing (none): as the layer declares,
         or as `policy` says, for all layers or by layer name. The same id, or the same key, is the same child.
         """
-        self._views.read_edits()
-        child = self._parts.children.prepare_child(id, policy, key, self._parts.retention.items)
-        return self._open_child(*child, self._config)
+        self._documents.read_edits()
+        from inmind.session.children import prepare_child  # needed only by sessions with children
+
+        return self._open_child(*prepare_child(self._context, self._planner, id, policy, key), self._config)
 
     def merge_back(self, child: Session | str, *, key: str | None = None) -> MergeReport:
         """Merge what a child has changed since it was opened or last merged.
 
         `child` may be an id. If both changed the same item, the parent's value stays and the report has both.
         """
-        self._views.read_edits()
-        report = self._parts.children.merge_back(child.id if isinstance(child, Session) else child, key)
-        self._views.publish()
+        self._documents.read_edits()
+        from inmind.session.merge_child import merge_child
+
+        report = merge_child(self._context, child.id if isinstance(child, Session) else child, key)
+        self._documents.publish()
         return report
 
     # -- entities ------------------------------------------------------------------------------------------
@@ -234,19 +234,19 @@ class Session(SessionReader):
         """
         if isinstance(entities, str) or not isinstance(entities, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
             raise InvalidInput(field="entities", value=entities, expected="a list")
-        self._context.entities.track(entities, key_for(key, "track"))
+        track(self._context, entities, key_for(key, "track"))
 
     def pin(self, id: str, type: str | None = None, *, key: str | None = None) -> None:
         """Keep an entity in the window until it is unpinned."""
-        self._context.entities.pin(id, type, key_for(key, "pin", id, type), pinned=True)
+        set_pinned(self._context, id, type, key_for(key, "pin", id, type), pinned=True)
 
     def unpin(self, id: str, type: str | None = None, *, key: str | None = None) -> None:
         """Allow an entity to leave the window again."""
-        self._context.entities.pin(id, type, key_for(key, "unpin", id, type), pinned=False)
+        set_pinned(self._context, id, type, key_for(key, "unpin", id, type), pinned=False)
 
     def import_entities(self, data: object, *, key: str | None = None) -> None:
         """Add the entities of an export, of any older version too, in front of the window."""
-        self._context.entities.import_entities(data, key_for(key, "restore", data))
+        import_entities(self._context, data, key_for(key, "restore", data))
 
     # -- notes and search ----------------------------------------------------------------------------------
 
@@ -280,8 +280,8 @@ class Session(SessionReader):
 
         The note stays in the journal, and so do lines that a dream has already written from it.
         """
-        self._views.read_edits()
-        self._views.publish(self._parts.withdrawals.withdraw(note_id, key=key))
+        self._documents.read_edits()
+        self._documents.publish(withdraw_note(self._context, note_id, key=key))
 
     def search(
         self,
@@ -312,42 +312,31 @@ class Session(SessionReader):
             "as_of": as_of,
         }
         filters = {name: value for name, value in options.items() if value is not None}
-        return self._parts.search.run(query, limit, filters, key)
+        return self._search.run(query, limit, filters, key)
 
     # -- documents -----------------------------------------------------------------------------------------
-
-    @property
-    def overview(self) -> str:
-        """The text of overview.md, with edits that people have just saved."""
-        return self.read(OVERVIEW_PATH)
-
-    @property
-    def front_matter(self) -> Mapping[str, Any] | None:
-        """The YAML front matter of the overview; None if there is none.
-
-        Raises InvalidInput if it is not valid YAML or the YAML library is not installed.
-        """
-        return parse_front_matter(self.overview)
 
     def update_front_matter(self, values: Mapping[str, Any], *, key: str | None = None) -> int:
         """Merge values into the overview's front matter and return the page's version.
 
         The text after it stays.
         """
-        return self._parts.documents.update_front_matter(values, key=key)
+        return self._documents.update_front_matter(values, key=key)
 
     def event(self, kind: str, text: str, *, key: str | None = None) -> None:
         """Add a line to the overview for an event.
 
         `kind`: task_started, task_completed, decision_made, bug_found or context_changed.
         """
-        self._views.read_edits()
-        self._parts.overview.add_event(kind, validate_text(text), key_for(key, "event", kind, text))
-        self._views.publish()
-
-    def read(self, path: str) -> str:
-        """Return a document with the latest edits of people; `archive/001:5-20` names lines."""
-        return self._parts.documents.read(path)
+        event, checked_key = overview_event(kind, validate_text(text)), key_for(key, "event", kind, text)
+        self._documents.read_edits()
+        self._stream.commit(
+            lambda state, _: Decision(
+                overview_updates(state.documents, state.language, [event], log=state.overview_lines), None
+            ),
+            key=checked_key,
+        )
+        self._documents.publish()
 
     def write(
         self,
@@ -364,11 +353,7 @@ class Session(SessionReader):
         in a prompt, or when the session was opened. If the document has changed since, this raises Conflict with both
         texts, and nothing is overwritten.
         """
-        return self._parts.documents.write(path, text, base=base, origin=origin, key=key)
-
-    def documents(self) -> dict[str, int]:
-        """Paths of all documents of the session and its resource, with their versions."""
-        return self._parts.documents.versions()
+        return self._documents.write(path, text, base=base, origin=origin, key=key)
 
     def rename(self, title: str, *, key: str | None = None) -> None:
         """Set the title shown in lists. The default is the first words of the user."""
@@ -376,7 +361,7 @@ class Session(SessionReader):
         if not name:
             raise InvalidInput(field="title", value=title, expected="a name")
         self._stream.append(Draft(payload=SessionTitled(name), origin=Origin.USER), key=key_for(key, "rename", title))
-        self._views.publish()
+        self._documents.publish()
 
     # -- history -------------------------------------------------------------------------------------------
 
@@ -400,27 +385,27 @@ class Session(SessionReader):
         """
         if model is not None and strategy != "summarize":
             raise InvalidInput(field="strategy", value=strategy, expected="summarize, if a model is given")
-        self._views.read_edits()
-        report, events = self._parts.compactor.compact(
+        self._documents.read_edits()
+        report, events = self._compactor.compact(
             target=target, strategy=strategy, keep_recent=keep_recent, archive_to=archive_to, model=model, key=key
         )
-        self._views.publish(events)
+        self._documents.publish(events)
         return report
 
     def undo_compaction(self, *, key: str | None = None) -> CompactionUndoReport:
         """Send the messages of the last compaction again. Messages added since stay."""
-        self._views.read_edits()
-        report, events = self._parts.compactor.undo(key=key)
-        self._views.publish(events)
+        self._documents.read_edits()
+        report, events = self._compactor.undo(key=key)
+        self._documents.publish(events)
         return report
 
     def retain(self, text: str, *, key: str | None = None) -> None:
         """Keep a text, word for word, through every compaction."""
-        self._parts.retention.change(text, key, retain=True)
+        host_input.change_retained(self._context, self._planner, text, key, retain=True)
 
     def release(self, text: str, *, key: str | None = None) -> None:
         """Stop keeping a retained item: a text added with `retain`, a rule, a goal or a decision."""
-        self._parts.retention.change(text, key, retain=False)
+        host_input.change_retained(self._context, self._planner, text, key, retain=False)
 
     def undo(self, *, to: int | None = None, key: str | None = None) -> int:
         """Undo the last change of this session, or go back to its state at event `to`.
@@ -430,10 +415,10 @@ class Session(SessionReader):
         An event is appended and nothing is deleted. Documents of the resource are not changed, except that
         withdrawn notes are restored. Edits that a person saved in a file are not changes of the session, and stay.
         """
-        self._views.read_edits()
-        target = self._parts.undo.undo(to=to, key=key)
-        self._views.publish()
-        self._views.mark_all_seen()
+        self._documents.read_edits()
+        target = host_input.undo(self._context, to=to, key=key)
+        self._documents.publish()
+        self._documents.mark_all_seen()
         return target
 
     def remove_last_messages(self, messages: int, *, key: str | None = None) -> None:
@@ -441,9 +426,8 @@ class Session(SessionReader):
 
         They stay in the journal. Pages and the scratchpad do not change.
         """
-        count = whole_number(messages, "messages", minimum=1)
-        self._views.read_edits()
-        self._views.publish(self._parts.undo.remove_last_messages(count, key=key))
+        self._documents.read_edits()
+        self._documents.publish(host_input.remove_last_messages(self._context, self._compactor, messages, key=key))
 
     def close(self) -> None:
         """Write meta.json. Called by `Memory.close`."""

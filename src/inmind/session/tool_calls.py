@@ -6,28 +6,29 @@ Nothing is appended here: a batch of calls collects drafts, and each call sees t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any, Self
 
-from inmind.core.events.base import Draft
+from inmind.core.events.base import Draft, Origin
 from inmind.core.events.crystals import SearchRecorded
 from inmind.core.frozen import frozen
-from inmind.core.messages import FORMATS
 from inmind.core.messages.model import Call
 from inmind.core.messages.replies import Reply
 from inmind.documents.scratchpad.state import ScratchpadState, known_state_after
-from inmind.history.compaction.build import CompactionPlan
 from inmind.prompt.ingest import tool_names
 from inmind.prompt.layers.scratchpad import SCRATCHPAD_PATH, find_scratchpad
 from inmind.prompt.state import PromptState
-from inmind.search.query import Hit, Query
-from inmind.session.affect import SearchCall
+from inmind.session.compaction import Compactor
 from inmind.session.context import SessionContext
+from inmind.session.derive import AffectCause
+from inmind.session.entities import resolve
+from inmind.session.prepare import PromptPreparer
+from inmind.session.search import SessionSearch
 from inmind.session.state import ResourceState, SessionState
-from inmind.session.tools.base import MemoryView, ToolAnswer, ToolContext, ToolResult
+from inmind.session.tools.base import ToolAnswer, ToolContext, ToolResult
 from inmind.session.tools.registry import adds_tools, cut_off_answer, route_call, run_tool, unknown_tool_answer
 
 _NUMBER = re.compile(r"[0-9]{1,15}")
@@ -88,7 +89,7 @@ class ToolCallBatch:
         self.resource_drafts: list[Draft] = []
         """Events for the resource's stream."""
         self.answers: list[ToolAnswer] = []
-        self.searches: list[SearchCall] = []
+        self.searches: list[AffectCause] = []
 
     @property
     def resource(self) -> ResourceVersion:
@@ -115,16 +116,10 @@ class ToolCallRunner:
     """Runs memory tools of one session against given states. It appends nothing."""
 
     def __init__(
-        self,
-        context: SessionContext,
-        *,
-        compact: Callable[[SessionState, dict[str, Any]], CompactionPlan],
-        search: Callable[[Query], Sequence[Hit]],
-        memory_view: Callable[[SessionState, datetime], MemoryView],
+        self, context: SessionContext, compactor: Compactor, search: SessionSearch, preparer: PromptPreparer
     ) -> None:
-        self._stream, self._resource, self._entities = context.stream, context.resource, context.entities
-        self._ancestors, self._config = context.ancestors, context.config
-        self._compact, self._search, self._memory_view = compact, search, memory_view
+        self._context, self._stream, self._resource = context, context.stream, context.resource
+        self._layers, self._compactor, self._search, self._preparer = context.config.layers, compactor, search, preparer
 
     def run_call(
         self, call: Call, state: SessionState, resource: ResourceVersion, knowledge: CallerKnowledge, now: datetime
@@ -198,7 +193,7 @@ class ToolCallRunner:
         for draft in drafts:
             if isinstance(draft.payload, SearchRecorded):
                 at = source or f"{batch.state.stream}#{batch.state.seq}"
-                batch.searches.append(SearchCall(bool(draft.payload.hits), at))
+                batch.searches.append(AffectCause(bool(draft.payload.hits), Origin.ASSISTANT, at))
 
     def context_for(self, batch: ToolCallBatch, now: datetime) -> ToolContext:
         state, resource, knowledge = batch.state, batch.resource, batch.knowledge
@@ -206,8 +201,8 @@ class ToolCallRunner:
             now=now,
             state=state,
             resource_state=resource.resource_state,
-            ancestors=[stream.state for stream in self._ancestors],
-            layers=self._config.layers,
+            ancestors=[stream.state for stream in self._context.ancestors],
+            layers=self._layers,
             seen=knowledge.seen,
             page_as_seen=partial(self._page_as_seen, knowledge.seen),
             scratchpad_as_seen=knowledge.scratchpad,
@@ -215,10 +210,10 @@ class ToolCallRunner:
                 "thread": f"{state.stream}#{state.seq + 1}",
                 "resource": f"{self._resource.name}#{resource.version + 1}",
             },
-            resolve=self._entities.resolve,
-            search=self._search,
-            compact=partial(self._compact, state),
-            memory_view=partial(self._memory_view, state, now),
+            resolve=partial(resolve, self._context),
+            search=self._search.search_by_model,
+            compact=partial(self._compactor.compact_by_model, state),
+            memory_view=partial(self._preparer.memory_view, state, now),
         )
 
     def known_scratchpad(
@@ -230,7 +225,7 @@ class ToolCallRunner:
 
         `already_applied`: this reply has changed the resource before, so the model knew the state at that time.
         """
-        layer = find_scratchpad(self._config.layers)
+        layer = find_scratchpad(self._layers)
         if layer is None:
             return None
         pads, stream = (
@@ -245,7 +240,7 @@ class ToolCallRunner:
 
     def source_of(self, path: str, state: SessionState, resource_state: ResourceState) -> str:
         """Id of the event that wrote the current version of a page or of the scratchpad."""
-        layer = find_scratchpad(self._config.layers)
+        layer = find_scratchpad(self._layers)
         if path == SCRATCHPAD_PATH and layer is not None:
             if layer.scope == "thread":
                 return layer.source(state.stream, state.scratchpads)
@@ -264,13 +259,13 @@ class ToolCallRunner:
         """
         if call.custom:
             return "host"
-        messages = (FORMATS[entry.format].read(entry.wire) for entry in state.conversation)
+        messages = map(self._context.view.read_message, state.conversation)
         return route_call(
             call.name,
             prompt.tools,
             lambda: adds_tools(messages),
             layer_tools=prompt.layer_tools,
-            memory_tools=self._config.memory_tools,
+            memory_tools=self._context.config.memory_tools,
         )
 
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from inmind.core.encoding import digest_of
 from inmind.core.frozen import frozen
 from inmind.core.text import shorten
+from inmind.documents.overview.tool_rules import ToolCallOutcome
 from inmind.dreams.affect.matcher import Saying, compiled, find_sayings
 from inmind.dreams.affect.patterns_en import ENGLISH
 from inmind.dreams.affect.patterns_zh import CHINESE
@@ -35,17 +36,6 @@ class AffectSignal:
     about: str = ""
 
 
-@frozen(kw_only=True)
-class ToolOutcome:
-    """A tool call and its outcome."""
-
-    tool: str
-    arguments: Any = None
-    """Parsed values, like the result."""
-    result: Any = None
-    failed: bool = False
-
-
 def may_have_affect(text: str) -> bool:
     """A fast check for words with affect. It runs on every message."""
     return len(text) <= MAX_MESSAGE_CHARACTERS and any(patterns.find_cues(text) for patterns in _LANGUAGES)
@@ -60,7 +50,7 @@ def signals_from_text(sentences: Sequence[str]) -> list[AffectSignal]:
     return [AffectSignal(*_SIGNAL_BY_SAYING[saying]) for saying in sayings]
 
 
-def signal_from_outcome(outcome: ToolOutcome, affect: AffectState, now: datetime) -> AffectSignal | None:
+def signal_from_outcome(outcome: ToolCallOutcome, affect: AffectState, now: datetime) -> AffectSignal | None:
     """The signal of a tool call: a new failure, or a success after a failure; else None."""
     run = parse_run(outcome.tool, outcome.arguments)
     about = _outcome_key(outcome, run)
@@ -85,7 +75,7 @@ def signal_from_search(*, has_hits: bool) -> AffectSignal:
     )
 
 
-def _outcome_key(outcome: ToolOutcome, run: SuiteRun | None) -> str:
+def _outcome_key(outcome: ToolCallOutcome, run: SuiteRun | None) -> str:
     """The key of a call: tool and arguments, or the tests that it runs."""
     return run.about if run else f"{outcome.tool} {digest_of(outcome.arguments)}"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from inmind.memory.aio.threads import CallThreads
 from inmind.memory.aio.wrapper import AsyncWrapper, awaited, awaited_property, wrapped_result
-from inmind.session.children.merge_back import MergeReport
+from inmind.session.merge_child import MergeReport
 from inmind.session.scratchpad import Scratchpad
 from inmind.session.session import Session
 

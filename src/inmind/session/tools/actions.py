@@ -1,4 +1,4 @@
-"""What each memory tool does, except those for pages."""
+"""The functions of all memory tools, except those for pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of memory tools: names, parameters, the layers that offer them, and what they do."""
+"""The table of memory tools: names, parameters, offering layers, and functions."""
 
 from __future__ import annotations
 

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from datetime import datetime
+from typing import Any, cast
 
-from inmind.core.events.base import Draft, EventPayload, Trust
+from inmind.core.events.base import Draft, EventPayload, Origin, Trust
 from inmind.core.events.documents import DocumentWritten, OverviewEvent
 from inmind.core.events.entities import EntitySighting
 from inmind.core.events.session import ChildMerged
 from inmind.core.frozen import frozen
 from inmind.core.text import count_noun
-from inmind.documents.document import ARCHIVE_PREFIX, OVERVIEW_PATH, Document
+from inmind.documents.document import ARCHIVE_PREFIX, OVERVIEW_PATH, Document, validate_text
 from inmind.documents.overview.event_log import OverviewLine, OverviewLog, with_log_lines
 from inmind.documents.overview.maintain import overview_updates, with_pending_writes, without_generated_lines
 from inmind.documents.overview.page import OverviewSection
@@ -29,9 +30,12 @@ from inmind.errors import InvalidInput, SchemaViolation
 from inmind.history.compaction.stubs import renumbered_path, update_continuation
 from inmind.prompt.layers.base import Layer
 from inmind.prompt.layers.builtin import EntityLayer
-from inmind.prompt.layers.scratchpad import ScratchpadLayer
-from inmind.session.children.inherit import copy_draft, keeps_documents
-from inmind.session.state import ResourceState, SessionState
+from inmind.prompt.layers.scratchpad import ScratchpadLayer, find_scratchpad
+from inmind.session.children import child_layers, copy_draft, keeps_documents
+from inmind.session.context import SessionContext
+from inmind.session.entities import restore_from_child
+from inmind.session.state import MergePoint, ResourceState, SessionState
+from inmind.store.stream import Decision, key_for
 
 
 @frozen(kw_only=True)
@@ -126,7 +130,61 @@ class MergeChanges:
         )
 
 
-def merge_scratchpad(
+def merge_child(context: SessionContext, id: str, key: str | None) -> MergeReport:
+    """Merge the changes of a child in one commit."""
+    checked_key = key_for(key, "merge_back", id)
+    stream = context.session_stream(validate_text(id, field="child"))
+    child_state = stream.state
+    if child_state.opened is None or child_state.opened.parent != context.id:
+        raise InvalidInput(field="child", value=id, expected=f"a child session of {context.id}")
+    layers = context.config.layers
+    inherited = child_layers(layers, dict(child_state.opened.inheritance))
+    layer = find_scratchpad(layers)
+    context.resource.refresh()
+
+    def decide(state: SessionState, at: datetime) -> Decision[SessionState, MergeReport]:
+        last = state.merged_children.get(id, MergePoint(child_state.opening_end, child_state.opening_end, 0))
+        base = stream.state_at(last.seq)
+        is_same = last.scratchpad_seq == last.seq
+        scratchpads = base.scratchpads if is_same else stream.state_at(last.scratchpad_seq).scratchpads
+        child = ChildChanges(id=id, base=base, base_scratchpads=scratchpads, state=child_state, layers=inherited)
+        scratchpad = _merge_scratchpad(child, state, context.resource.state, layer)
+        if (
+            last.event
+            and last.seq == child_state.seq
+            and (last.scratchpad_seq == child_state.seq or scratchpad.waiting)
+        ):
+            return Decision([], _repeat_report(context, last.event))
+        documents = _merge_documents(child, state, layers)
+        changes = scratchpad + documents
+        seq = last.seq if documents.waiting else child_state.seq
+        scratchpad_seq = last.scratchpad_seq if scratchpad.waiting else child_state.seq
+        merged = ChildMerged(
+            id,
+            seq,
+            changes.taken,
+            changes.combined,
+            tuple(map(_conflict_json, changes.conflicts)),
+            len(changes.entities),
+            None if scratchpad_seq == seq else scratchpad_seq,
+        )
+        companion = scratchpad.drafts if layer is not None and layer.scope == "resource" else ()
+        drafts = [Draft(payload=merged, origin=Origin.OPERATOR), *changes.drafts[len(companion) :]]
+        next_state = context.stream.preview(state, state.seq, drafts, at)
+        drafts += restore_from_child(context, next_state, changes.entities, at)
+        return Decision(drafts, MergeReport.of(merged), companion=companion)
+
+    done = context.stream.commit(decide, key=checked_key, companion=context.resource)
+    return done.result or _repeat_report(context, context.stream.state_at(done.appended.last).merged_children[id].event)
+
+
+def _repeat_report(context: SessionContext, seq: int) -> MergeReport:
+    """The report of an earlier merge, from its event."""
+    (event,) = context.store.read(context.stream.name, after=seq - 1, until=seq)
+    return MergeReport.of(cast(ChildMerged, event.payload), repeated=True)
+
+
+def _merge_scratchpad(
     child: ChildChanges, state: SessionState, resource_state: ResourceState, layer: ScratchpadLayer | None
 ) -> MergeChanges:
     """Merge the scratchpad into the stream in which the parent keeps it.
@@ -181,7 +239,7 @@ def _unmerged_scratchpads(child: ChildChanges, layer: ScratchpadLayer | None) ->
     return MergeChanges(conflicts=conflicts, waiting=bool(conflicts))
 
 
-def merge_documents(child: ChildChanges, state: SessionState, layers: Sequence[Layer]) -> MergeChanges:
+def _merge_documents(child: ChildChanges, state: SessionState, layers: Sequence[Layer]) -> MergeChanges:
     """Merge documents and entities, if the child has its own layers for them.
 
     `layers` are those of the parent. They may be views, and nothing can be merged into a view.
@@ -313,7 +371,7 @@ def _entities_since(child: ChildChanges) -> tuple[EntitySighting, ...]:
     return tuple(sighting_from(entity, "things") for entity in fresh)
 
 
-def conflict_json(conflict: MergeConflict) -> dict[str, Any]:
+def _conflict_json(conflict: MergeConflict) -> dict[str, Any]:
     """A conflict as JSON. An absent value has no key."""
     sides = {"base": conflict.base, "ours": conflict.ours, "theirs": conflict.theirs}
     return {"path": conflict.path, **{side: value for side, value in sides.items() if value is not ABSENT}}

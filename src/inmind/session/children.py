@@ -1,19 +1,22 @@
-"""The part of each parent layer that a child inherits: a copy (fork), a view, or nothing.
+"""Open child sessions.
 
-A view is the layer itself, called with the context of the parent. A copy belongs to the child from its first event on:
-a child that dies has changed nothing in its parent, and its changes are in its own stream until they are merged back.
+Of each layer of its parent a child inherits a copy (fork), a view, or nothing. A view is the layer itself, called with
+the context of the parent. A copy belongs to the child from its first event on: a child that dies has changed nothing in
+its parent, and its changes are in its own stream until they are merged back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast, get_args
 
+from inmind.core.encoding import digest
 from inmind.core.events.base import Draft, EventPayload, Origin, Trust
 from inmind.core.events.documents import DocumentWritten, ScratchpadStarted
 from inmind.core.events.entities import EntitiesRestored
-from inmind.core.events.session import Retained, RetainedItem
+from inmind.core.events.session import Retained, RetainedItem, SessionOpened
 from inmind.documents.document import ARCHIVE_PREFIX, OVERVIEW_PATH, Document
 from inmind.documents.overview.event_log import with_log_lines
 from inmind.entities.serialize import deserialize, serialize
@@ -21,13 +24,41 @@ from inmind.errors import InvalidInput
 from inmind.prompt.layers.base import Layer, LayerContext, LayerText, Spawn, ViewLayer, unwrap_view
 from inmind.prompt.layers.builtin import EntityLayer, RetainedLayer
 from inmind.prompt.layers.scratchpad import ScratchpadLayer
+from inmind.session.compaction_plan import CompactionPlanner
+from inmind.session.context import SessionContext
 from inmind.session.state import ResourceState, SessionState
-
-RetainedItems = Callable[[SessionState], Sequence[RetainedItem]]
-"""Returns the items of a session that every compaction keeps."""
+from inmind.store.stream import key_for
 
 
-def inherit_policies(layers: Sequence[Layer], policy: object) -> dict[str, Spawn]:
+def prepare_child(
+    context: SessionContext, planner: CompactionPlanner, id: str | None, policy: object, key: str | None
+) -> tuple[str, SessionOpened, list[Draft]]:
+    """The id of a child, its opening event, and the events that it inherits.
+
+    The same id is the same child. Without an id, it is derived from the key.
+    """
+    checked_key = key_for(key, "spawn")
+    state, resource_state = context.stream.refresh(), context.resource.refresh()
+    policies = _inherit_policies(context.config.layers, policy)
+    opened = state.opened or SessionOpened(resource="", cwd="")
+    suffix = digest(checked_key.value) if checked_key else os.urandom(4).hex()
+    child_id = f"{context.id}.{suffix}" if id is None else id
+    opening = replace(opened, parent=context.id, inheritance=tuple(policies.items()))
+    states = [state, *(ancestor.refresh() for ancestor in context.ancestors)]
+    drafts: dict[str, Draft] = {}
+    for layer in context.config.layers:
+        if policies[layer.name] == "fork":
+            own, height = unwrap_view(layer)
+            if isinstance(own, RetainedLayer):
+                above = states[height::-1]
+                items = [(state, item) for state in above for item in planner.retained_items(state.history)]
+                drafts |= _copied_items(items)
+            else:
+                drafts |= _copies(own, states[height], resource_state)
+    return child_id, opening, list(drafts.values())
+
+
+def _inherit_policies(layers: Sequence[Layer], policy: object) -> dict[str, Spawn]:
     """The policy of each layer: from the caller, for all or by name, or else from the layer."""
     own: dict[str, Spawn] = {layer.name: _policy(layer.spawn(), f"{layer.name}.spawn") for layer in layers}
     if policy is None:
@@ -43,25 +74,6 @@ def inherit_policies(layers: Sequence[Layer], policy: object) -> dict[str, Spawn
 def child_layers(layers: Sequence[Layer], policies: Mapping[str, str]) -> tuple[Layer, ...]:
     """The layers of a child. A layer that the parent does not have belongs to the child."""
     return tuple(_child_layer(layer, policies.get(layer.name, "none")) for layer in layers)
-
-
-def inherited_events(
-    states: Sequence[SessionState],
-    resource_state: ResourceState,
-    layers: Sequence[Layer],
-    policies: Mapping[str, Spawn],
-    retained: RetainedItems,
-) -> list[Draft]:
-    """The first events of a child. `states`: of its parent, and of the parent's ancestors."""
-    drafts: dict[str, Draft] = {}
-    for layer in layers:
-        if policies[layer.name] == "fork":
-            own, height = unwrap_view(layer)
-            if isinstance(own, RetainedLayer):
-                drafts |= _copied_items([(state, item) for state in states[height::-1] for item in retained(state)])
-            else:
-                drafts |= _copies(own, states[height], resource_state)
-    return list(drafts.values())
 
 
 def copy_draft(payload: EventPayload, sources: Sequence[str], trust: Trust) -> Draft:

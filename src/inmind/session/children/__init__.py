@@ -1,1 +1,0 @@
-"""Child sessions: inheritance, and merging their changes back."""
