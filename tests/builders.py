@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
+from inmind import Memory
 from inmind.core.encoding import decode, to_json
 from inmind.core.events.base import Event, EventPayload, Origin, Trust
 from inmind.core.events.entities import EntitiesSeen, EntitySighting
@@ -17,7 +18,6 @@ from inmind.entities.entity import DEFAULT_RULES, EntityRules
 from inmind.entities.extract.from_result import sightings_from_result
 from inmind.entities.window import Entities
 from inmind.history import Conversation
-from inmind.memory.memory import Memory
 
 WHEN = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from inmind import Memory
 from inmind.core.events.base import Event
 from inmind.core.events.codec import KINDS
 from inmind.core.paths import DATABASE
-from inmind.memory.memory import Memory
 from inmind.store.protocol import Receipt
 from inmind.store.sqlite.store import SqliteStore
 

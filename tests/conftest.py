@@ -18,8 +18,7 @@ import profiles
 import pytest
 from builders import Home
 
-from inmind.memory.memory import Memory
-from inmind.session.session import Session
+from inmind import Memory, Session
 from inmind.testing import ManualClock
 
 if TYPE_CHECKING:

@@ -11,13 +11,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from inmind import Memory
 from inmind.core.events.base import Event
 from inmind.core.events.crystals import CrystalCreated, NoteAdded
 from inmind.core.events.documents import DocumentWritten
 from inmind.core.events.dreams import DreamCommitted, DreamFailed, DreamStarted, DreamUnderway, DreamUndone
 from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH
 from inmind.documents.notes_page import parse_notes, to_page_note
-from inmind.memory.memory import Memory
 
 ADA = "ada"
 

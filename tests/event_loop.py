@@ -7,16 +7,9 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from inmind.memory.aio.memory import AsyncMemory
-from inmind.memory.aio.resource import AsyncAffect, AsyncEconomics, AsyncResource
-from inmind.memory.aio.session import AsyncScratchpad, AsyncSession
+from inmind import AsyncMemory, AsyncResource, AsyncSession, Memory, Resource, Session
 from inmind.memory.aio.wrapper import AsyncWrapper
-from inmind.memory.memory import Memory
-from inmind.memory.resource import Resource
-from inmind.session.affect import Affect
-from inmind.session.economics import Economics
-from inmind.session.scratchpad import Scratchpad
-from inmind.session.session import Session
+from inmind.types import Affect, AsyncAffect, AsyncEconomics, AsyncScratchpad, Economics, Scratchpad
 
 DEADLINE = 20.0
 

@@ -10,8 +10,8 @@ import signal
 import sys
 from pathlib import Path
 
+from inmind import Memory
 from inmind.apps.demo.crash_child import NOTE_COUNT, RESOURCE, SESSION, note_text
-from inmind.memory.memory import Memory
 
 __all__ = ["NOTE_COUNT", "RESOURCE", "SESSION", "note_text"]
 

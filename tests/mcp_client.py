@@ -21,11 +21,11 @@ from mcp.server import Server
 from mcp_types import CallToolResult, ListRootsResult, Root, TextContent
 from terminal import command
 
+from inmind import Memory
 from inmind.apps.mcp.project import Project, ServerDefaults
 from inmind.apps.mcp.server import build_server
 from inmind.apps.mcp.session_pool import SessionPool
 from inmind.apps.mcp.token import ENV_VARIABLE, FILE_NAME
-from inmind.memory.memory import Memory
 
 Mode = Literal["auto", "legacy"]
 MODES: tuple[Mode, ...] = ("auto", "legacy")

@@ -30,7 +30,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 import server_reaper
 from server_reaper import SECONDS, is_locked, lock_file
 
-from inmind.memory.memory import Memory
+from inmind import Memory
 
 SERVER_VARIABLE = "INMIND_TEST_POSTGRES"
 """The environment variable with the URL of a server to share."""

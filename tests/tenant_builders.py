@@ -7,8 +7,8 @@ from pathlib import Path
 import psycopg
 from postgres import Server
 
+from inmind import Memory
 from inmind.apps.tenants.move import create
-from inmind.memory.memory import Memory
 from inmind.store.tenants import Tenants
 
 PASSWORD = "only for tests"

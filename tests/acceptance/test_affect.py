@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from builders import Home, a_call, a_result, assistant, user
 
+from inmind import Memory, Session
 from inmind.core.events.base import Event, Origin, Trust
 from inmind.core.events.crystals import NoteAdded
 from inmind.core.events.dreams import AffectSpiked
@@ -16,8 +17,6 @@ from inmind.core.events.session import MessageAdded
 from inmind.documents.notes_page import parse_notes
 from inmind.dreams.affect.levels import Levels
 from inmind.errors import InvalidInput, KeyReused
-from inmind.memory.memory import Memory
-from inmind.session.session import Session
 from inmind.testing import ManualClock
 
 pytestmark = pytest.mark.spec("G9")

@@ -24,20 +24,13 @@ from event_loop import ASYNC_CLASSES, DEADLINE, run, until
 from provider import Provider, a_tool_call, reply_with
 from tables import each_row
 
-from inmind.entities.window import Entities
+from inmind import AsyncMemory, AsyncSession, Hit, Memory, Prompt, Session, wrap
 from inmind.errors import Closed, InvalidInput, NotFound
-from inmind.integrations.wrap.wrap import wrap
-from inmind.memory.aio.memory import AsyncMemory
-from inmind.memory.aio.resource import AsyncAffect, AsyncEconomics
-from inmind.memory.aio.session import AsyncScratchpad, AsyncSession
+from inmind.layers import TextLayer
 from inmind.memory.aio.threads import MAX_THREADS
 from inmind.memory.aio.wrapper import awaited_property
-from inmind.memory.memory import Memory
-from inmind.prompt.layers.builtin import TextLayer
-from inmind.prompt.report import Prompt
-from inmind.search.query import Hit
-from inmind.session.session import Session
 from inmind.testing import ManualClock
+from inmind.types import AsyncAffect, AsyncEconomics, AsyncScratchpad, Entities
 
 PLAIN_ATTRIBUTES = {
     "Memory": {"home", "location", "settings"},

@@ -25,13 +25,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from profiles import examples
 
-from inmind.core.events.base import Event
+from inmind import AsyncMemory
 from inmind.core.events.dreams import DreamCommitted, DreamStarted
 from inmind.errors import Closed, DreamOvertaken, NotFound
-from inmind.memory.aio.memory import AsyncMemory
 from inmind.memory.aio.threads import MAX_THREADS
 from inmind.store.sqlite.store import SqliteStore
 from inmind.testing import ManualClock
+from inmind.types import Event
 
 pytestmark = pytest.mark.both_stores
 

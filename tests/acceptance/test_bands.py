@@ -9,10 +9,8 @@ import pytest
 from builders import a_call, a_result, assistant, user
 from tables import each_row
 
+from inmind import Memory, Prompt, Session
 from inmind.history.view import BANDS, EMERGENCY_BAND, band_for
-from inmind.memory.memory import Memory
-from inmind.prompt.report import Prompt
-from inmind.session.session import Session
 
 pytestmark = pytest.mark.spec("E11")
 

@@ -31,6 +31,7 @@ from bundle_builders import (
 )
 from terminal import command, run_in_process
 
+from inmind import Memory
 from inmind.core.events.base import Event
 from inmind.core.events.dreams import RecordsReadPosition
 from inmind.core.events.session import MessageAdded
@@ -39,7 +40,6 @@ from inmind.errors import Closed, Conflict, Damaged, InvalidInput, NotFound, Sto
 from inmind.memory.bundle import export_bundle, zip_reader
 from inmind.memory.bundle.extra_files import MAX_EXTRA_FILE_BYTES
 from inmind.memory.bundle.staging import staging_folder
-from inmind.memory.memory import Memory
 from inmind.store.sqlite.store import SqliteStore
 
 pytestmark = [pytest.mark.spec("M40"), pytest.mark.embedded]

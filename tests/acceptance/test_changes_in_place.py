@@ -12,13 +12,11 @@ from builders import a_block, a_call, a_result, an_event, assistant, through_jso
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from inmind import Memory, Prompt, Session
 from inmind.core.events.prompt import TailChanged
 from inmind.memory.folder_backend import FolderBackend
-from inmind.memory.memory import Memory
 from inmind.prompt.plan import count_in_room
-from inmind.prompt.report import Prompt
 from inmind.prompt.state import PromptState
-from inmind.session.session import Session
 from inmind.testing import InMemoryStore, ManualClock
 
 pytestmark = pytest.mark.spec("D4")

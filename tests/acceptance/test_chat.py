@@ -14,6 +14,7 @@ from model_server import HttpReply, model_server
 from provider import Provider, ScriptedFailure, ScriptedReply, a_tool_call, chunks, reply_with
 from provider_rules import faults
 
+from inmind import Memory, Session
 from inmind.apps.chat.conversation import CUT_MARK, MAX_ROUNDS, STOPPED_MARK, ChatConversation
 from inmind.apps.chat.endpoint import ChatEndpoint, explain_error
 from inmind.apps.chat.terminal import ChatOutput, ChatToolUse, status_line
@@ -22,8 +23,6 @@ from inmind.core.http import HttpEndpoint
 from inmind.core.messages import FORMATS
 from inmind.core.messages.model import Text
 from inmind.errors import ModelFailed, NotFound
-from inmind.memory.memory import Memory
-from inmind.session.session import Session
 
 pytestmark = pytest.mark.spec("I2")
 

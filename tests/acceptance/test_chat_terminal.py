@@ -20,12 +20,11 @@ from model_server import HttpReply, model_server
 from provider import Provider, ScriptedFailure, a_tool_call, reply_with
 from terminal import INMIND, command, location_options, run_in_process, warm_inmind
 
+from inmind import Memory, Session
 from inmind.apps.chat.conversation import STOPPED_MARK
 from inmind.apps.chat.terminal import HISTORY_FILE
 from inmind.core.messages import FORMATS
 from inmind.core.paths import CONFIG
-from inmind.memory.memory import Memory
-from inmind.session.session import Session
 
 pytestmark = pytest.mark.spec("I2")
 

@@ -13,15 +13,13 @@ import pytest
 from builders import Home, assistant, home_of, user
 from pydantic import BaseModel
 
+from inmind import Memory, Session, default_layers
 from inmind.core.encoding import to_json
 from inmind.core.events.base import Origin, Trust
 from inmind.core.events.documents import DocumentWritten, OverviewEvent
 from inmind.documents.overview.sections import read_section
 from inmind.errors import InvalidInput, ReadOnly, SchemaViolation
-from inmind.memory.memory import Memory
-from inmind.memory.session_opener import default_layers
-from inmind.prompt.layers.scratchpad import ScratchpadLayer
-from inmind.session.session import Session
+from inmind.layers import ScratchpadLayer
 from inmind.session.state import SessionFold
 
 SCHEMA = {"type": "object", "properties": {"goal": {"type": "string"}, "steps": {"type": "array"}}}

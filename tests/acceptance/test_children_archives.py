@@ -12,10 +12,9 @@ from typing import Any
 import pytest
 from builders import a_call, a_result, assistant, user
 
+from inmind import Memory, Session
 from inmind.documents.overview.sections import read_section
 from inmind.history.compaction import archive_page
-from inmind.memory.memory import Memory
-from inmind.session.session import Session
 
 FIRST = "archive/001-outputs-of-search.md"
 

@@ -12,10 +12,9 @@ import pytest
 from builders import Home, assistant, page_of, turns, user
 from terminal import exit_code_for, inmind, run_in_process, run_on_terminal
 
-from inmind.core.events.base import Trust
-from inmind.entities.entity import EntityRules
-from inmind.memory.memory import Memory
-from inmind.prompt.layers.scratchpad import ScratchpadLayer
+from inmind import Memory, Trust
+from inmind.layers import ScratchpadLayer
+from inmind.types import EntityRules
 
 
 @pytest.fixture

@@ -19,12 +19,12 @@ from postgres import Run
 from provider import Provider, reply_with
 from terminal import command, exit_code_for
 
+from inmind import Memory
 from inmind.apps.cli.app import app
 from inmind.apps.doctor import home as home_checks
 from inmind.apps.mcp.token import ENV_VARIABLE
 from inmind.core.paths import check_database_url, default_place, redact_url
 from inmind.errors import InmindError, InvalidInput
-from inmind.memory.memory import Memory
 from inmind.store.postgres import database
 from inmind.store.postgres.connection import Connection, connect
 from inmind.store.protocol import Batch

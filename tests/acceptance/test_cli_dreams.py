@@ -16,9 +16,9 @@ from model_server import HttpReply, model_server
 from rich.text import Text
 from terminal import command, exit_code_for, inmind, run_in_process, run_on_terminal
 
+from inmind import Memory
 from inmind.apps.cli.dreams import color_diff, describe_dream
 from inmind.dreams.state import LIMIT_REACHED
-from inmind.memory.memory import Memory
 from inmind.testing import ManualClock
 
 TABS = "Ada prefers tabs over spaces."

@@ -25,10 +25,10 @@ from click.testing import CliRunner
 from tables import each_row
 from terminal import command, inmind, run_in_process
 
+from inmind import Memory
 from inmind.apps.cli.app import COMMANDS, app
 from inmind.apps.cli.exit_codes import EXIT_CODE_HELP, EXIT_CODES
 from inmind.errors import InmindError
-from inmind.memory.memory import Memory
 
 pytestmark = pytest.mark.embedded
 

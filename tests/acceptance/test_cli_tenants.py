@@ -18,9 +18,9 @@ from postgres import Run, Server
 from tenant_builders import PASSWORD, create_tenant, execute_sql, fill_tenant, operator_url
 from terminal import command, exit_code_for, inmind
 
+from inmind import Memory
 from inmind.apps.cli.app import app
 from inmind.apps.tenants.folders import TenantHomes
-from inmind.memory.memory import Memory
 from inmind.store.postgres.tenants import TenantRoles
 from inmind.store.tenants import Tenants
 

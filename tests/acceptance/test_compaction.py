@@ -16,21 +16,19 @@ from acceptance.test_cli import inmind
 from builders import Home, a_call, a_result, assistant, user
 from provider_rules import faults
 
+from inmind import Memory, Prompt, Recorded, Session
 from inmind.core.events.base import Event
 from inmind.core.events.documents import DocumentWritten
 from inmind.core.events.session import Compacted
-from inmind.core.tokens import SAFETY_MARGIN, Rates
+from inmind.core.tokens import SAFETY_MARGIN
 from inmind.errors import InvalidInput, InvalidPath, KeyReused, ModelFailed, NotFound, SummaryRefused
 from inmind.history.compaction.policy import CompressionPolicy
 from inmind.history.compaction.select import DEFAULT_KEEP_RECENT
 from inmind.history.compaction.stubs import page_name
-from inmind.memory.memory import Memory
 from inmind.memory.session_opener import DEFAULT_RESERVE
 from inmind.prompt.anchor import CACHE_SECONDS
-from inmind.prompt.report import Prompt
-from inmind.session.replies import Recorded
-from inmind.session.session import Session
 from inmind.testing import ManualClock
+from inmind.types import Rates
 
 Message = dict[str, Any]
 

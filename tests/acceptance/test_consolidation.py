@@ -12,14 +12,13 @@ from builders import Home, a_call, a_result, assistant, user
 from torture import searching
 from torture.harness import RunningActor, ask
 
-from inmind.core.events.base import Draft, Origin
+from inmind import Memory, Origin, Session
+from inmind.core.events.base import Draft
 from inmind.core.events.crystals import Consolidated, NoteAdded
 from inmind.errors import InvalidInput
 from inmind.jobs.consolidation import BATCH_SIZE, Consolidation
-from inmind.memory.memory import Memory
 from inmind.search.engine import SearchEngine
 from inmind.search.query import Hit
-from inmind.session.session import Session
 from inmind.store.protocol import Batch
 from inmind.testing import ManualClock
 

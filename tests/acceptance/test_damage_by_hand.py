@@ -18,11 +18,11 @@ from typing import Any
 import pytest
 from builders import a_call, a_result, assistant, user
 
+from inmind import Memory
 from inmind.core.events.base import Origin, Trust
 from inmind.documents.document import NOTES_PAGE_PATH
 from inmind.documents.notes_page import parse_notes
 from inmind.errors import Damaged, InmindError, NotDurable
-from inmind.memory.memory import Memory
 from inmind.session.session import Session
 
 DEEP = "[" * 100_000

@@ -21,12 +21,12 @@ import pytest
 from click.testing import CliRunner
 from terminal import command
 
+from inmind import Memory
 from inmind.apps.cli.app import app
 from inmind.apps.demo import command as demo_command
 from inmind.apps.demo import cost, crash, crash_child, full_window, references
 from inmind.apps.demo.script import DemoContext
 from inmind.history.compaction.policy import compaction_target
-from inmind.memory.memory import Memory
 
 pytestmark = pytest.mark.embedded
 

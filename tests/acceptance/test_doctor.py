@@ -31,6 +31,7 @@ from profiles import examples
 from pydantic import BaseModel
 from terminal import command, inmind, run_in_process, run_on_terminal
 
+from inmind import Memory, default_layers
 from inmind.apps.doctor import DoctorFinding, DoctorReport, Verdict, run_checks
 from inmind.core.encoding import digest
 from inmind.core.events.base import Draft, EventPayload, Origin
@@ -38,9 +39,7 @@ from inmind.core.events.crystals import NoteAdded
 from inmind.core.events.documents import DocumentWritten
 from inmind.core.events.dreams import DreamFailed, DreamStarted
 from inmind.errors import Damaged
-from inmind.memory.memory import Memory
-from inmind.memory.session_opener import default_layers
-from inmind.prompt.layers.scratchpad import ScratchpadLayer
+from inmind.layers import ScratchpadLayer
 from inmind.store.protocol import Batch
 from inmind.store.sqlite.store import SqliteStore
 

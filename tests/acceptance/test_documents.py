@@ -11,12 +11,10 @@ from pathlib import Path
 import pytest
 from builders import Home, user
 
-from inmind.core.events.base import Origin
+from inmind import Memory, Origin, Session
 from inmind.core.events.documents import DocumentSetAside, DocumentWritten
 from inmind.errors import Conflict, InvalidInput, InvalidPath, NotFound
 from inmind.memory.folder_backend import FolderBackend
-from inmind.memory.memory import Memory
-from inmind.session.session import Session
 from inmind.store.protocol import PublishedVersion
 from inmind.testing import InMemoryStore
 

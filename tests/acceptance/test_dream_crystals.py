@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 from builders import Home
 
+from inmind import Memory, Session
 from inmind.core.events.base import Draft, EventPayload, Origin
 from inmind.core.events.crystals import CrystalCreated
 from inmind.core.events.dreams import DreamCommitted, DreamUndone
-from inmind.memory.memory import Memory
-from inmind.session.session import Session
 from inmind.testing import ManualClock
 
 pytestmark = [pytest.mark.spec("G13", "H1"), pytest.mark.both_stores]

@@ -17,6 +17,7 @@ import pytest
 from builders import Home, edit_page_by_hand, home_of, page_of
 from dream_checks import account_for_notes, check_dream_order, check_files, folder_of, pages_of, search_finds, text_of
 
+from inmind import Memory
 from inmind.core.events.base import Draft, EventPayload, Origin
 from inmind.core.events.dreams import DreamProgressed, DreamStarted
 from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH
@@ -27,7 +28,6 @@ from inmind.dreams.state import LEASE_DURATION, MAX_RESUME_AGE
 from inmind.errors import DreamRunning
 from inmind.jobs.dream_history import Dream
 from inmind.jobs.dreaming import PHASES
-from inmind.memory.memory import Memory
 from inmind.store.protocol import Batch
 from inmind.testing import ManualClock
 

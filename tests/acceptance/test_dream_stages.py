@@ -25,11 +25,11 @@ from torture import stages
 from torture.harness import TIMEOUT_SECONDS, RunningActor, ask, run
 from torture.stages import COST, LATER, NOON, NOTES, PaidModel
 
+from inmind import Memory
 from inmind.core.events.dreams import DreamResumed
 from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH
 from inmind.dreams.state import LEASE_DURATION, MAX_RESUME_AGE
 from inmind.errors import DreamRunning
-from inmind.memory.memory import Memory
 from inmind.testing import ManualClock
 
 UNPAID = ("gather", "propose")

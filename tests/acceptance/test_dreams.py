@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from profiles import examples
 
+from inmind import Memory
 from inmind.core.events.base import Draft, Origin, Trust
 from inmind.core.events.crystals import Consolidated
 from inmind.core.events.documents import DocumentWritten
@@ -26,7 +27,6 @@ from inmind.dreams.page.sections import Section
 from inmind.errors import DreamRunning, InvalidInput, NotFound
 from inmind.jobs.dream_history import Dream
 from inmind.jobs.dream_input import Gatherer
-from inmind.memory.memory import Memory
 from inmind.search import consolidate
 from inmind.search.crystal import Crystal
 from inmind.testing import ManualClock

@@ -8,8 +8,7 @@ from collections.abc import Generator
 import pytest
 from builders import Home, a_call, a_result, assistant, user
 
-from inmind.memory.memory import Memory
-from inmind.session.session import Session
+from inmind import Memory, Session
 from inmind.testing import ManualClock
 
 pytestmark = [pytest.mark.spec("H6"), pytest.mark.both_stores]

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from inmind import Memory, Session
 from inmind.documents.notes_page import parse_notes, parse_remarks
-from inmind.memory.memory import Memory
-from inmind.session.session import Session
 from inmind.testing import ManualClock
 
 pytestmark = [pytest.mark.spec("A5", "G7"), pytest.mark.both_stores]

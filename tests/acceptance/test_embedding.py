@@ -14,7 +14,7 @@ import apsw
 import pytest
 from builders import Home, user
 
-from inmind.memory.memory import Memory
+from inmind import Memory
 from inmind.search.embedders import FunctionEmbedder
 from inmind.testing import ManualClock
 

@@ -11,16 +11,15 @@ from typing import Any
 import pytest
 from builders import Home, a_call, a_result, assistant, turns, user
 
+from inmind import Entity, Memory, Session
 from inmind.core.events.base import Event, Origin, Trust
 from inmind.core.events.entities import EntitiesEvicted
-from inmind.entities.entity import Entity, EntityRules
 from inmind.errors import ExtractorFailed, InvalidInput, KeyReused, NotFound
+from inmind.layers import EntityLayer
 from inmind.memory.folder_backend import FolderBackend
-from inmind.memory.memory import Memory
-from inmind.prompt.layers.builtin import EntityLayer
-from inmind.session.session import Session
 from inmind.store.stream import SNAPSHOT_INTERVAL_EVENTS
 from inmind.testing import InMemoryStore, ManualClock
+from inmind.types import EntityRules
 
 
 def page(id: str, title: str) -> dict[str, Any]:

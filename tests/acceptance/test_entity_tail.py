@@ -8,9 +8,7 @@ from typing import Any
 import pytest
 from builders import a_call, a_result, assistant, user
 
-from inmind.memory.memory import Memory
-from inmind.prompt.report import Prompt
-from inmind.session.session import Session
+from inmind import Memory, Prompt, Session
 
 ORDER = {"order_id": "#W6390527", "items": [{"item_id": "8384507844", "name": "Desk Lamp"}]}
 TALK = [message for n in range(40) for message in (user(f"{n}: " + "so it goes " * 20), assistant("I see. " * 30))]

@@ -13,15 +13,11 @@ import pytest
 from builders import Home, turns, user
 from tables import each_row
 
-from inmind import errors
-from inmind.core.events.base import Origin
-from inmind.core.tokens import Rates
-from inmind.errors import InmindError
-from inmind.memory.memory import Memory
-from inmind.prompt.layers.builtin import DocumentLayer, TextLayer
-from inmind.session.session import Session
+from inmind import InmindError, Memory, Origin, Session, errors
+from inmind.layers import DocumentLayer, TextLayer
 from inmind.store.protocol import Batch
 from inmind.store.sqlite.store import SqliteStore
+from inmind.types import Rates
 
 Bad = Callable[[Session], Any]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from inmind.session.session import Session
+from inmind import Session
 
 
 def open_pages(session: Session) -> None:

@@ -14,9 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import well_formed
 
-from inmind.memory.memory import Memory
-from inmind.prompt.report import Prompt
-from inmind.session.session import Session
+from inmind import Memory, Prompt, Session
 from inmind.testing import ManualClock
 
 FORMATS = ("openai", "anthropic", "responses")

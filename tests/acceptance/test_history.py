@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 from builders import Home, a_call, a_result, assistant, turns, user
 
+from inmind import Memory, Session
 from inmind.core.events.session import HistorySpliced
 from inmind.errors import InvalidInput, KeyReused
-from inmind.memory.memory import Memory
-from inmind.session.session import Session
 
 
 def transcript_lines(home: Path) -> list[dict[str, Any]]:

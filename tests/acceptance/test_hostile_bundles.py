@@ -31,9 +31,9 @@ from bundle_builders import (
     write_bundle_file,
 )
 
+from inmind import Memory
 from inmind.errors import InvalidInput, NotFound
 from inmind.memory.bundle import zip_reader
-from inmind.memory.memory import Memory
 
 pytestmark = pytest.mark.spec("N67")
 

@@ -18,8 +18,8 @@ from builders import Home, user
 from torture import searching
 from torture.harness import RunningActor, ask, run_together
 
+from inmind import Memory
 from inmind.errors import NotFound, UnsafeStorage
-from inmind.memory.memory import Memory
 from inmind.search.index.base import VERSION
 from inmind.search.index.sqlite import SqliteIndex
 

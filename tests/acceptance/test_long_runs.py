@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 from builders import a_result, assistant, user
 
+from inmind import CompressionPolicy, Memory
 from inmind.history.compaction.message_records import BLOCK_START
-from inmind.history.compaction.policy import CompressionPolicy
-from inmind.memory.memory import Memory
 
 Message = dict[str, Any]
 

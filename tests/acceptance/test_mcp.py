@@ -23,12 +23,12 @@ from profiles import examples
 from strategies import json_values
 from tables import each_row
 
+from inmind import Memory
 from inmind.apps.mcp.http_auth import PublicUrl, ServerAddress
 from inmind.apps.mcp.project import Project, ServerDefaults, folder_from_uri, folder_project_name
 from inmind.apps.mcp.server import INSTRUCTIONS, KEY_META
 from inmind.apps.mcp.tools import error_result, mcp_tools
 from inmind.errors import InvalidInput, NotFound
-from inmind.memory.memory import Memory
 from inmind.session.tools.table import TOOLS
 
 Task = Callable[[Client], Awaitable[Any]]

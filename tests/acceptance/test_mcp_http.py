@@ -20,12 +20,12 @@ from mcp.shared.exceptions import MCPError
 from mcp_client import MODES, HttpServer, Mode, call_tool, over_http, roots, status_of, text_of
 from terminal import inmind, run_in_process
 
+from inmind import Memory
 from inmind.apps.mcp.http import MAX_CONNECTIONS
 from inmind.apps.mcp.http_auth import AuthMiddleware, ServerAddress
 from inmind.apps.mcp.project import folder_project_name
 from inmind.apps.mcp.token import FILE_NAME, load_token
 from inmind.errors import InvalidInput, UnsafeStorage
-from inmind.memory.memory import Memory
 
 EVERYWHERE = "0.0.0.0"  # noqa: S104 -- the subject of the tests
 PUBLIC = "https://memory.example.com"

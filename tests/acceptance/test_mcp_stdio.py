@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 from mcp_client import MODES, Mode, call_tool, over_stdio, roots, text_of
 from terminal import command, run_in_process
 
+from inmind import Memory
 from inmind.apps.mcp.project import folder_project_name
 from inmind.apps.mcp.stdio import MAX_MESSAGE_BYTES, find_id, split_lines
-from inmind.memory.memory import Memory
 
 CALLS = 100
 

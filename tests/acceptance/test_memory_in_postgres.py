@@ -12,7 +12,8 @@ import pytest
 from builders import assistant, user
 from psycopg import sql
 
-from inmind.core.events.base import Draft, Event, Origin, Trust
+from inmind import Memory, Origin, Session, Trust
+from inmind.core.events.base import Draft, Event
 from inmind.core.events.documents import SettingsWritten
 from inmind.core.events.dreams import DreamCommitted, PageAdopted
 from inmind.core.events.session import MessageAdded
@@ -21,10 +22,8 @@ from inmind.core.settings import Settings
 from inmind.core.stream_names import SETTINGS_STREAM
 from inmind.errors import Conflict, InvalidInput, InvalidPath, NotFound
 from inmind.memory.documents import Page
-from inmind.memory.memory import Memory
 from inmind.memory.postgres_backend import PostgresBackend
 from inmind.search.index.sqlite import SqliteIndex
-from inmind.session.session import Session
 from inmind.store.sqlite.store import SqliteImport, SqliteStore
 from inmind.testing import InMemoryStore, ManualClock
 

@@ -9,14 +9,12 @@ from typing import Any
 import pytest
 from builders import Home, user
 
-from inmind.core.events.base import Origin, Trust
+from inmind import Memory, Origin, Session, Trust
 from inmind.core.events.crystals import NoteAdded
 from inmind.core.events.documents import DocumentWritten
 from inmind.documents.document import MAX_DOCUMENT_BYTES
 from inmind.documents.notes_page import parse_notes
 from inmind.errors import Closed, InmindError, InvalidInput, KeyReused
-from inmind.memory.memory import Memory
-from inmind.session.session import Session
 from inmind.testing import ManualClock
 
 SCRATCH = "memory/scratch.md"

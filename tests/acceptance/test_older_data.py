@@ -20,10 +20,8 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
-from inmind.memory.memory import Memory
-from inmind.memory.session_opener import default_layers
-from inmind.prompt.layers.scratchpad import ScratchpadLayer
-from inmind.session.session import Session
+from inmind import Memory, Session, default_layers
+from inmind.layers import ScratchpadLayer
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from builders import Home
 
+from inmind import Memory
 from inmind.documents.document import MEMORY_PAGE_PATH
-from inmind.memory.memory import Memory
 from inmind.session.session import Session
 from inmind.testing import ManualClock
 

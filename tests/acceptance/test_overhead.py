@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 from builders import a_call, a_result, assistant, user
 
+from inmind import Memory, Session
 from inmind.errors import ContextOverflow
-from inmind.memory.memory import Memory
-from inmind.session.session import Session
 
 pytestmark = pytest.mark.spec("D11")
 

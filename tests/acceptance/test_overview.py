@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 from builders import Home, a_call, a_result, assistant, user
 
+from inmind import Memory, Session
 from inmind.core.events.base import Origin, Trust
 from inmind.core.events.documents import DocumentWritten, OverviewEvent
 from inmind.documents.overview.sections import line_text, read_section
 from inmind.errors import ContextOverflow, InvalidInput
-from inmind.memory.memory import Memory
-from inmind.session.session import Session
 from inmind.testing import ManualClock
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 from builders import turns, user
 
+from inmind import Prompt, Session
 from inmind.documents.overview.page import SIZE_GOAL_BYTES
-from inmind.prompt.report import Prompt
-from inmind.session.session import Session
 
 pytestmark = pytest.mark.spec("F1", "D4")
 

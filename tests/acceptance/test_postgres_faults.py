@@ -14,10 +14,8 @@ from typing import Any
 import pytest
 from builders import user
 
+from inmind import InmindError, Memory, Session
 from inmind.core.events.codec import encode_payload
-from inmind.errors import InmindError
-from inmind.memory.memory import Memory
-from inmind.session.session import Session
 from inmind.testing import ManualClock
 
 

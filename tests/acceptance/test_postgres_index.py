@@ -15,14 +15,13 @@ import pytest
 from builders import assistant, user
 from psycopg import sql
 
+from inmind import Hit, Memory
 from inmind.core.events.codec import KINDS
 from inmind.errors import NotFound, ReadOnly
 from inmind.jobs.dream_input import Gatherer
-from inmind.memory.memory import Memory
 from inmind.search.index import postgres
 from inmind.search.index.base import VERSION, NearestPassages
 from inmind.search.index.indexer import Indexer
-from inmind.search.query import Hit
 from inmind.store.postgres import PostgresStore
 from inmind.store.sqlite.store import SqliteStore
 from inmind.testing import ManualClock

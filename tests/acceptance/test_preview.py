@@ -7,9 +7,8 @@ from collections.abc import Callable
 import pytest
 from builders import Home, assistant, turns, user
 
-from inmind.memory.memory import Memory
-from inmind.prompt.report import PromptPreview
-from inmind.session.session import Session
+from inmind import Memory, Session
+from inmind.types import PromptPreview
 
 SYSTEM = "You build pages."
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from inmind.memory.memory import Memory
+from inmind import Memory
 
 MAX_LINE = 200
 

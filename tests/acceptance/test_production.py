@@ -16,8 +16,8 @@ import psycopg
 import pytest
 from pages import PROJECT
 
+from inmind import Memory
 from inmind.errors import InmindError
-from inmind.memory.memory import Memory
 from inmind.store.named_sql import load_queries
 from inmind.store.postgres import PostgresStore
 

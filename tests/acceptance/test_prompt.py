@@ -10,16 +10,15 @@ from typing import Any, cast
 import pytest
 from builders import a_call, a_result, assistant, turns, user
 
-from inmind.core.events.base import Draft, Origin, Trust
+from inmind import Memory, Session, Trust
+from inmind.core.events.base import Draft, Origin
 from inmind.core.events.documents import DocumentWritten
 from inmind.core.events.session import Reverted
-from inmind.core.tokens import Rates, estimator
+from inmind.core.tokens import estimator
 from inmind.errors import ContextOverflow, InvalidInput, InvalidPath, LayerFailed
-from inmind.memory.memory import Memory
-from inmind.prompt.layers.base import Budget, LayerContext, LayerText, PlainLayer
-from inmind.prompt.layers.builtin import DocumentLayer, TextLayer
-from inmind.session.session import Session
+from inmind.layers import Budget, DocumentLayer, LayerContext, LayerText, PlainLayer, TextLayer
 from inmind.testing import ManualClock
+from inmind.types import Rates
 
 FACTS = "\n".join(f"- fact number {n} that has been known for long" for n in range(60))
 

@@ -13,11 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from provider_rules import faults
 
+from inmind import Memory, Prompt, Session
 from inmind.core.events.session import Compacted
 from inmind.errors import NotFound
-from inmind.memory.memory import Memory
-from inmind.prompt.report import Prompt
-from inmind.session.session import Session
 from inmind.session.state import SessionFold
 from inmind.testing import ManualClock
 

@@ -16,12 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from provider import Provider, ScriptedFailure, a_tool_call, reply_with
 
+from inmind import Memory, Session, wrap
 from inmind.core.events.session import Compacted
 from inmind.errors import InvalidInput
 from inmind.history.sync import last_reply_id
-from inmind.integrations.wrap.wrap import wrap
-from inmind.memory.memory import Memory
-from inmind.session.session import Session
 from inmind.session.state import SessionFold
 from inmind.testing import ManualClock
 

@@ -13,17 +13,14 @@ from builders import a_result, assistant, user
 from openai.types.chat import ChatCompletion
 from openai.types.responses import Response
 
+from inmind import Memory, Recorded, Session, default_layers
 from inmind.core.events.base import Draft, Origin, Trust
 from inmind.core.events.session import MessageAdded
 from inmind.errors import InmindError, InvalidInput, StorageFull
+from inmind.layers import ScratchpadLayer
 from inmind.memory.folder_backend import FolderBackend
-from inmind.memory.memory import Memory
-from inmind.memory.session_opener import default_layers
 from inmind.prompt.layers.base import Layer, LayerContext, LayerText
 from inmind.prompt.layers.builtin import TextLayer
-from inmind.prompt.layers.scratchpad import ScratchpadLayer
-from inmind.session.replies import Recorded
-from inmind.session.session import Session
 from inmind.store.protocol import AppendResult, Batch
 from inmind.testing import InMemoryStore
 

@@ -14,7 +14,7 @@ from builders import a_call, a_result, assistant, user
 from recorded_transcripts import AGENTDOJO, ANTHROPIC, CHAT, SWE_AGENT, TAU, TAU2, a_file, a_line, lines
 from terminal import INMIND, exit_code_for, warm_inmind
 
-from inmind.memory.memory import Memory
+from inmind import Memory
 
 pytestmark = pytest.mark.spec("I8")
 

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 from builders import user
 
-from inmind.core.events.base import Origin
+from inmind import Memory, Origin
 from inmind.errors import InvalidInput, NotFound
-from inmind.memory.memory import Memory
 
 
 @pytest.mark.spec("D3")

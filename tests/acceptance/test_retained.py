@@ -8,12 +8,10 @@ from typing import Any
 import pytest
 from builders import Home, assistant, user
 
+from inmind import Memory, Prompt, Session
 from inmind.core.events.session import Retained
 from inmind.errors import InvalidInput, NotFound
-from inmind.memory.memory import Memory
-from inmind.prompt.report import Prompt
 from inmind.session.host_input import MAX_RETAINED_CHARACTERS
-from inmind.session.session import Session
 
 Message = dict[str, Any]
 

@@ -14,9 +14,8 @@ from builders import assistant, user
 from postgres import Tenants
 from psycopg import sql
 
+from inmind import Memory, Session
 from inmind.memory import listing
-from inmind.memory.memory import Memory
-from inmind.session.session import Session
 from inmind.store.postgres.connection import Connection, Cursor
 from inmind.testing import ManualClock
 

@@ -11,14 +11,11 @@ from builders import user
 from pydantic import BaseModel, Field, field_validator
 from tables import each_row
 
+from inmind import Memory, Prompt, Session, default_layers
 from inmind.core.events.documents import ScratchpadMerged, ScratchpadSetAside, ScratchpadWritten
 from inmind.documents.document import MAX_DOCUMENT_BYTES
 from inmind.errors import InmindError, InvalidInput, KeyReused, NotFound, ReadOnly, SchemaViolation
-from inmind.memory.memory import Memory
-from inmind.memory.session_opener import default_layers
-from inmind.prompt.layers.scratchpad import ScratchpadLayer
-from inmind.prompt.report import Prompt
-from inmind.session.session import Session
+from inmind.layers import ScratchpadLayer
 
 
 class Task(BaseModel):

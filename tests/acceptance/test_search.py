@@ -16,15 +16,14 @@ from terminal import inmind
 from torture import searching
 from torture.harness import RunningActor, ask
 
-from inmind.core.events.base import Draft, Origin, Trust
+from inmind import Memory, Origin, Session, Trust
+from inmind.core.events.base import Draft
 from inmind.core.events.crystals import CrystalCreated, SearchRecorded
-from inmind.entities.entity import EntityRules
 from inmind.errors import Closed, InvalidInput, KeyReused, NotFound, StoreBusy
-from inmind.memory.memory import Memory
 from inmind.search.query import Hit
-from inmind.session.session import Session
 from inmind.store.protocol import Batch
 from inmind.testing import ManualClock
+from inmind.types import EntityRules
 
 pytestmark = [pytest.mark.spec("H3"), pytest.mark.both_stores]
 

@@ -11,11 +11,10 @@ from typing import Any
 import pytest
 from builders import assistant, turns, user
 
+from inmind import Memory, Session
 from inmind.core.events.session import SessionTitled
 from inmind.errors import Closed, InvalidInput
 from inmind.memory.folder_backend import FolderBackend
-from inmind.memory.memory import Memory
-from inmind.session.session import Session
 from inmind.store.protocol import StreamSummary
 from inmind.testing import InMemoryStore, ManualClock
 

@@ -13,10 +13,10 @@ import pytest
 from bundle_builders import fill_home_with_all_kinds
 from tenant_builders import create_tenant, fill_tenant
 
+from inmind import Memory
 from inmind.apps.tenants.folders import TenantHomes
 from inmind.core.paths import DATABASE
 from inmind.errors import InvalidInput, NotFound, StoreBusy, StoreError, UnsafeStorage
-from inmind.memory.memory import Memory
 
 pytestmark = pytest.mark.spec("J8")
 

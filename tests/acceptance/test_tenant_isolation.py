@@ -17,9 +17,9 @@ from bundle_builders import read_entries
 from postgres import Run, Server
 from tenant_builders import create_tenant, execute_sql, fill_tenant, query_sql
 
+from inmind import Memory
 from inmind.apps.tenants.folders import TenantHomes
 from inmind.errors import KeyReused, NotFound, StoreUnavailable
-from inmind.memory.memory import Memory
 from inmind.store.postgres.database import Database
 from inmind.store.postgres.jobs import Jobs
 from inmind.store.postgres.tenants import TenantRoles

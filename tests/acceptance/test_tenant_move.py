@@ -12,12 +12,12 @@ from bundle_builders import fill_home_with_all_kinds
 from postgres import Run, Server, wait_until
 from tenant_builders import PASSWORD, create_tenant, fill_tenant, operator_url
 
+from inmind import Memory
 from inmind.apps.tenants.folders import TenantHomes
 from inmind.apps.tenants.move import MoveResult, TenantCopy, move, open_store
 from inmind.core.events.crystals import NoteAdded
 from inmind.core.events.documents import SettingsWritten
 from inmind.errors import BundleDiverged, InmindError, InvalidInput, NotFound
-from inmind.memory.memory import Memory
 from inmind.store.postgres.tenants import TenantRoles
 from inmind.store.tenants import Tenants
 

@@ -19,6 +19,7 @@ from pages import PROJECT
 from postgres import Run, Server, wait_until
 from tenant_builders import OPERATOR, PASSWORD, create_tenant, execute_sql, fill_tenant, operator_url, query_sql
 
+from inmind import Memory
 from inmind.apps.tenants.folders import TenantHomes
 from inmind.apps.tenants.move import move
 from inmind.errors import (
@@ -30,7 +31,6 @@ from inmind.errors import (
     StoreUnavailable,
     UnsafeStorage,
 )
-from inmind.memory.memory import Memory
 from inmind.store.postgres.database import Database
 from inmind.store.postgres.jobs import Jobs
 from inmind.store.postgres.tenants import TenantRoles

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from builders import Home, user
 
-from inmind.memory.memory import Memory
+from inmind import Memory
 
 pytestmark = pytest.mark.both_stores
 

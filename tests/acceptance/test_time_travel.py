@@ -8,14 +8,13 @@ from pathlib import Path
 import pytest
 from builders import Home, a_call, assistant, turns, user
 
+from inmind import Memory, Session
 from inmind.core.encoding import to_json
 from inmind.core.events.base import Draft, Event, Origin
 from inmind.core.events.prompt import PromptPrepared
 from inmind.errors import InvalidInput, NotFound, PromptNotRebuilt
 from inmind.memory.folder_backend import FolderBackend
-from inmind.memory.memory import Memory
 from inmind.prompt.templates import WORDING
-from inmind.session.session import Session
 from inmind.session.state import SessionFold, SessionState
 from inmind.store.stream import SNAPSHOT_INTERVAL_EVENTS
 from inmind.testing import InMemoryStore

@@ -11,14 +11,12 @@ import jsonschema_rs
 import pytest
 from builders import Home
 
+from inmind import Memory, Session, default_layers
 from inmind.core.events.base import Origin, Trust
 from inmind.core.events.crystals import NoteAdded
 from inmind.documents.document import Scope
 from inmind.errors import Conflict, InvalidInput, InvalidPath, KeyReused, NotFound
-from inmind.memory.memory import Memory
-from inmind.memory.session_opener import default_layers
-from inmind.prompt.layers.scratchpad import ScratchpadLayer
-from inmind.session.session import Session
+from inmind.layers import ScratchpadLayer
 from inmind.session.tools.base import ToolResult
 from inmind.session.tools.table import TOOLS
 from inmind.testing import ManualClock

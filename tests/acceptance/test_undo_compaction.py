@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from builders import Home, a_call, a_result, assistant, user
 
-from inmind.memory.memory import Memory
-from inmind.session.session import Session
+from inmind import Memory, Session
 from inmind.testing import ManualClock
 
 Message = dict[str, Any]

@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 from builders import Home, user
 
+from inmind import Memory, Session
 from inmind.core.events.crystals import NoteWithdrawn
 from inmind.errors import NotFound
-from inmind.memory.memory import Memory
-from inmind.session.session import Session
 
 PAGE = "memory/scratch.md"
 

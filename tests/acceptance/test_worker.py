@@ -21,6 +21,7 @@ from torture.harness import TIMEOUT_SECONDS, RunningActor, run
 from torture.stages import PaidModel
 from torture.workers import DONE, FAST_SETTINGS, NOTES, count_requests, fill, open_worker, short_leases
 
+from inmind import Memory
 from inmind.apps.worker.postgres import TenantConnector
 from inmind.apps.worker.status import RemainingWork, remaining_work
 from inmind.apps.worker.tasks import WorkerTasks, idle_delay
@@ -28,7 +29,7 @@ from inmind.core.events.dreams import DreamCommitted, DreamResumed
 from inmind.documents.document import MEMORY_PAGE_PATH
 from inmind.errors import StoreBusy
 from inmind.jobs.dreaming import PHASES
-from inmind.memory.memory import Memory, upkeep_runner_of
+from inmind.memory.memory import upkeep_runner_of
 from inmind.store.postgres import PostgresStore
 from inmind.store.postgres.jobs import Jobs, OwnerStatus
 from inmind.testing import ManualClock

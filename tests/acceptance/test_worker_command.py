@@ -24,8 +24,9 @@ from terminal import INMIND, command, inmind, run_in_process
 from torture.harness import TIMEOUT_SECONDS
 from torture.workers import FAST_SETTINGS, fill
 
+from inmind import Memory
 from inmind.apps.worker.status import get_status
-from inmind.memory.memory import Memory, upkeep_runner_of
+from inmind.memory.memory import upkeep_runner_of
 from inmind.store.postgres.jobs import Jobs
 from inmind.testing import ManualClock
 

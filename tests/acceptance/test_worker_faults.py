@@ -18,11 +18,12 @@ from torture.harness import TIMEOUT_SECONDS
 from torture.stages import PaidModel
 from torture.workers import count_requests, fill, open_worker
 
+from inmind import Memory
 from inmind.apps.worker.postgres import DatabaseWorker, TenantConnector
 from inmind.apps.worker.status import get_status
 from inmind.errors import ReadOnly
 from inmind.jobs.upkeep import is_maintained
-from inmind.memory.memory import Memory, upkeep_runner_of
+from inmind.memory.memory import upkeep_runner_of
 from inmind.store.postgres import PostgresStore
 from inmind.store.postgres.jobs import Jobs, procrastinate_migrations
 from inmind.store.postgres.store import ServerClock

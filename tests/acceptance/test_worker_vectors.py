@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import pytest
 from torture.workers import open_worker
 
+from inmind import Memory
 from inmind.apps.worker import postgres
-from inmind.memory.memory import Memory
 from inmind.search.embedders import FunctionEmbedder
 
 pytest.importorskip("numpy")

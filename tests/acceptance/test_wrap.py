@@ -21,6 +21,7 @@ from openai.types.chat import ChatCompletion
 from provider import Provider, ReceivedRequest, ScriptedFailure, ScriptedReply, a_tool_call, reply_with
 from pydantic import BaseModel
 
+from inmind import Memory, Session, default_layers
 from inmind.core.events.prompt import UsageReported
 from inmind.core.json import is_list
 from inmind.core.messages import FORMATS, Call, Message, Result, Text
@@ -28,10 +29,7 @@ from inmind.core.messages.replies import Reply, ReplyUsage, read_partial_reply, 
 from inmind.errors import InvalidInput
 from inmind.integrations.wrap import wrap
 from inmind.integrations.wrap.call_loop import MAX_ROUNDS
-from inmind.memory.memory import Memory
-from inmind.memory.session_opener import default_layers
-from inmind.prompt.layers.builtin import TextLayer
-from inmind.session.session import Session
+from inmind.layers import TextLayer
 
 Json = dict[str, Any]
 
@@ -541,8 +539,8 @@ def test_an_approval_is_sent_after_its_request(provider: Provider, session: Sess
 
 @pytest.mark.spec("C6", "C8")
 def test_a_structured_scratchpad_and_a_child_merge_work_through_a_client(provider: Provider, memory: Memory) -> None:
-    from inmind.memory.session_opener import default_layers
-    from inmind.prompt.layers.scratchpad import ScratchpadLayer
+    from inmind import default_layers
+    from inmind.layers import ScratchpadLayer
 
     class Task(BaseModel):
         currentGoal: str  # noqa: N815 -- as the source design spells it

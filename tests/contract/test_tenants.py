@@ -11,9 +11,9 @@ import pytest
 from postgres import Run, Server
 from tenant_builders import ODD_NAMES, OPERATOR, REFUSED_NAMES, create_tenant, fill_tenant, operator_url
 
+from inmind import Memory
 from inmind.apps.tenants.folders import TenantHomes
 from inmind.errors import InmindError, InvalidInput, NotFound
-from inmind.memory.memory import Memory
 from inmind.store.postgres.tenants import TenantRoles
 from inmind.store.tenants import EMPTY_INVENTORY, Tenants
 

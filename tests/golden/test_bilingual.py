@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from inmind.memory.memory import Memory
+from inmind import Memory
 
 pytestmark = pytest.mark.spec("H3")
 

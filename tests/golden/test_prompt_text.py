@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from builders import user
 
-from inmind.session.session import Session
+from inmind import Session
 
 GUIDE = """\
 <memory_guide>

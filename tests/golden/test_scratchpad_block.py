@@ -8,11 +8,8 @@ from typing import Any
 import pytest
 from builders import user
 
-from inmind.memory.memory import Memory
-from inmind.prompt.layers.base import Budget
-from inmind.prompt.layers.scratchpad import ScratchpadLayer
-from inmind.prompt.report import Prompt
-from inmind.session.session import Session
+from inmind import Memory, Prompt, Session
+from inmind.layers import Budget, ScratchpadLayer
 
 pytestmark = pytest.mark.spec("C4")
 

@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, Field
 
-from inmind.memory.memory import Memory
-from inmind.prompt.layers.scratchpad import ScratchpadLayer
+from inmind import Memory, Session
+from inmind.layers import ScratchpadLayer
 from inmind.search.crystal import KINDS
-from inmind.session.session import Session
 
 pytestmark = pytest.mark.spec("C5", "F2", "G2")
 

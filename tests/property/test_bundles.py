@@ -18,6 +18,7 @@ from profiles import examples
 from strategies import any_entity_sightings, json_values
 from tables import each_row
 
+from inmind import Memory
 from inmind.core.encoding import decode
 from inmind.core.events.base import TRUST_BY_ORIGIN, Draft, Event, EventPayload, Origin, Trust
 from inmind.core.events.codec import KINDS, encode_payload
@@ -36,7 +37,6 @@ from inmind.memory.bundle.event_lines import (
 from inmind.memory.bundle.export_bundle import write_bundle
 from inmind.memory.bundle.import_bundle import Imported, import_into, open_bundle
 from inmind.memory.folder_backend import FolderBackend
-from inmind.memory.memory import Memory
 from inmind.store.protocol import AppendResult, Batch, Key, Receipt, Store
 from inmind.testing import InMemoryStore
 

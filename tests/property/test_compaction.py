@@ -24,6 +24,7 @@ from profiles import examples
 from provider_rules import faults
 from strategies import WIRES
 
+from inmind import CompressionPolicy, Memory, Prompt
 from inmind.core.encoding import to_json
 from inmind.core.events.session import MessageAdded
 from inmind.core.json import is_list, is_object
@@ -32,10 +33,7 @@ from inmind.core.text import escape_markup
 from inmind.errors import ContextOverflow, NotFound
 from inmind.history import ConversationEntry
 from inmind.history.compaction.detection import is_filler
-from inmind.history.compaction.policy import CompressionPolicy
 from inmind.history.history import History
-from inmind.memory.memory import Memory
-from inmind.prompt.report import Prompt
 from inmind.testing import ManualClock
 
 pytestmark = pytest.mark.spec("A4", "D3", "D7", "E2", "E3", "E5", "E6", "E8", "E9")

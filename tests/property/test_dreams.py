@@ -26,6 +26,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from profiles import examples
 
+from inmind import Memory
 from inmind.core.events.crystals import CrystalCreated
 from inmind.core.events.dreams import DreamCommitted
 from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH
@@ -35,7 +36,6 @@ from inmind.dreams.page.sections import Section
 from inmind.dreams.state import LEASE_DURATION
 from inmind.errors import Conflict, NotFound
 from inmind.jobs.dreaming import PHASES
-from inmind.memory.memory import Memory
 from inmind.session.state import ResourceFold
 from inmind.testing import ManualClock
 

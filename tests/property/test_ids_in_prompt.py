@@ -19,12 +19,10 @@ from hypothesis import strategies as st
 from profiles import examples
 from strategies import entity_records, ids_in
 
+from inmind import Memory, Prompt, Session
 from inmind.core.text import contains_id
 from inmind.documents.document import split_lines
 from inmind.history.compaction.stubs import parse_location
-from inmind.memory.memory import Memory
-from inmind.prompt.report import Prompt
-from inmind.session.session import Session
 from inmind.testing import ManualClock
 
 pytestmark = pytest.mark.spec("B10", "B11", "E5", "E10")

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from profiles import examples
 
-from inmind.memory.memory import Memory
-from inmind.session.session import Session
+from inmind import Memory, Session
 from inmind.testing import ManualClock
 
 TEXTS = [

@@ -17,10 +17,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from postgres import Tenants
 from profiles import examples
 
+from inmind import InmindError, Memory, Session
 from inmind.core.events.codec import encode_payload
-from inmind.errors import InmindError
-from inmind.memory.memory import Memory
-from inmind.session.session import Session
 from inmind.testing import ManualClock
 
 pytestmark = pytest.mark.spec("J8", "J9", "K27")

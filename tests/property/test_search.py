@@ -15,13 +15,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from profiles import examples
 
+from inmind import Memory, Session
 from inmind.core.events.base import Draft, Origin
 from inmind.core.events.crystals import CrystalCreated
 from inmind.core.events.dreams import DreamCommitted, DreamUndone
 from inmind.core.stream_names import owner_of
 from inmind.errors import NotFound
-from inmind.memory.memory import Memory
-from inmind.session.session import Session
 from inmind.testing import ManualClock
 
 WORDS = ["anchor", "barge", "canoe", "dinghy"]

@@ -30,15 +30,11 @@ from scratchpad_model import (
     merge_child,
 )
 
+from inmind import Memory, Prompt, Recorded, Session, default_layers
 from inmind.core.encoding import to_json
 from inmind.core.tokens import estimator
 from inmind.documents.document import Scope
-from inmind.memory.memory import Memory
-from inmind.memory.session_opener import default_layers
-from inmind.prompt.layers.scratchpad import ScratchpadLayer
-from inmind.prompt.report import Prompt
-from inmind.session.replies import Recorded
-from inmind.session.session import Session
+from inmind.layers import ScratchpadLayer
 from inmind.session.state import SessionFold
 from inmind.testing import ManualClock
 

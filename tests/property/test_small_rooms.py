@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from profiles import examples
 
-from inmind.memory.memory import Memory
+from inmind import Memory
 
 SYSTEM = {"role": "system", "content": "Only change an order after the user has confirmed it. " * 110}
 GOAL = "I want to upgrade everything in my orders to the most expensive version."

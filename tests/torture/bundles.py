@@ -11,10 +11,10 @@ from torture.harness import ActorChannel
 from torture.session_steps import sound
 
 import inmind.memory.bundle.export_bundle
+from inmind import Memory
 from inmind.apps.cli.console import select_place
 from inmind.apps.cli.export_import import import_
 from inmind.core.paths import DATABASE
-from inmind.memory.memory import Memory
 
 BUNDLE = "in.inmind"
 EXTRA_FILES = ("resources/ada/MEMORY.md.damaged-1", "sessions/--w--/old.jsonl")

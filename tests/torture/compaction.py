@@ -14,11 +14,10 @@ from provider_rules import faults
 from torture.harness import ActorChannel
 from torture.session_steps import sound
 
+from inmind import Memory, Session
 from inmind.core.events.codec import encode_payload
 from inmind.core.events.session import Compacted
 from inmind.history.compaction.stubs import parse_location
-from inmind.memory.memory import Memory
-from inmind.session.session import Session
 from inmind.testing import ManualClock
 
 WINDOW = 8_000

@@ -14,9 +14,9 @@ from torture.harness import ActorChannel
 from torture.session_steps import sound
 from torture.writers import opened, session_of
 
+from inmind import Memory
 from inmind.core.events.session import MessageAdded
 from inmind.errors import InmindError, NotFound
-from inmind.memory.memory import Memory
 from inmind.session.session import Session
 
 # -- a disk that does not confirm --------------------------------------------------------------------------

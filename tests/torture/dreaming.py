@@ -30,6 +30,7 @@ from torture.session_steps import sound
 
 import inmind.jobs.dream_lease
 import inmind.jobs.dreaming
+from inmind import Memory
 from inmind.core.events.codec import encode_payload
 from inmind.core.events.dreams import DreamStarted
 from inmind.core.paths import DATABASE
@@ -38,7 +39,6 @@ from inmind.dreams.page.adopt_existing import entry_texts
 from inmind.dreams.state import LEASE_DURATION
 from inmind.errors import DreamRunning, InmindError
 from inmind.memory.folder_backend import SEED_BACKUP
-from inmind.memory.memory import Memory
 from inmind.testing import ManualClock
 
 NOON = datetime(2026, 3, 12, 12, tzinfo=UTC)

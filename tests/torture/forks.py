@@ -15,7 +15,7 @@ from typing import Any
 from torture.harness import ActorChannel
 from torture.writers import opened, session_of
 
-from inmind.memory.memory import Memory
+from inmind import Memory
 from inmind.session.session import Session
 
 faulthandler.register(signal.SIGUSR1)

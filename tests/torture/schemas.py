@@ -15,12 +15,12 @@ from torture.session_steps import connected, sound
 from torture.writers import opened, session_of
 
 import inmind.store.sqlite.connection as sqlite
+from inmind import Memory
 from inmind.core.encoding import to_microseconds
 from inmind.core.events.base import Draft, Origin
 from inmind.core.events.codec import encode_payload
 from inmind.core.events.documents import DocumentWritten
 from inmind.errors import InmindError
-from inmind.memory.memory import Memory
 from inmind.store.protocol import Batch, Key, PublishedVersion, Snapshot
 from inmind.store.sqlite.connection import MIGRATIONS
 from inmind.store.sqlite.store import SqliteStore

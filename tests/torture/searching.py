@@ -11,7 +11,7 @@ from typing import Any
 from torture.harness import ActorChannel
 from torture.writers import session_of
 
-from inmind.memory.memory import Memory
+from inmind import Memory
 from inmind.testing import ManualClock
 
 

@@ -17,12 +17,11 @@ from torture.harness import ActorChannel
 
 import inmind.session.meta_file
 import inmind.store.stream
+from inmind import Memory, default_layers
 from inmind.core.events.session import HistorySpliced, MessageAdded, Reverted
 from inmind.core.paths import DATABASE
 from inmind.errors import NotFound
-from inmind.memory.memory import Memory
-from inmind.memory.session_opener import default_layers
-from inmind.prompt.layers.scratchpad import ScratchpadLayer
+from inmind.layers import ScratchpadLayer
 from inmind.session.session import Session
 from inmind.testing import ManualClock
 

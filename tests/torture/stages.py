@@ -16,13 +16,13 @@ from unittest.mock import patch
 from dream_checks import account_for_notes, check_dream_order, events_of, text_of
 from torture.harness import ActorChannel
 
+from inmind import Memory
 from inmind.core.events.dreams import DreamAnswered, DreamCommitted, DreamResumed
 from inmind.documents.document import MEMORY_PAGE_PATH
 from inmind.dreams.models import ModelReply, Question
 from inmind.dreams.state import LEASE_DURATION
 from inmind.errors import DreamRunning
 from inmind.jobs.dreaming import Dreamer
-from inmind.memory.memory import Memory
 from inmind.testing import ManualClock
 
 NOON = datetime(2026, 3, 12, 12, tzinfo=UTC)

@@ -18,11 +18,11 @@ import pytest
 from torture import crashes
 from torture.harness import ask
 
+from inmind import Memory
 from inmind.core.events.base import Origin
 from inmind.core.events.documents import DocumentSetAside
 from inmind.documents.document import MAX_DOCUMENT_BYTES
 from inmind.errors import NotFound
-from inmind.memory.memory import Memory
 from inmind.session.session import Session
 
 GOOD = "# Ada\n- prefers tea — really\n- zwölf Kartons\n"

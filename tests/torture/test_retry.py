@@ -12,8 +12,8 @@ import pytest
 from torture import writers
 from torture.harness import ask, run
 
+from inmind import Memory
 from inmind.errors import InvalidInput
-from inmind.memory.memory import Memory
 
 
 @pytest.mark.parametrize("call", writers.CALLS)

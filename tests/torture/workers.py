@@ -15,13 +15,14 @@ from unittest.mock import patch
 from torture.harness import ActorChannel
 from torture.stages import PaidModel, record_answer
 
+from inmind import Memory
 from inmind.apps.worker.postgres import DatabaseWorker, job_queue
 from inmind.core.events.dreams import DreamAnswered
 from inmind.dreams.models import ModelReply, Question
 from inmind.dreams.state import LEASE_DURATION
 from inmind.jobs.dreaming import Dreamer
 from inmind.jobs.upkeep import Upkeep
-from inmind.memory.memory import Memory, upkeep_runner_of
+from inmind.memory.memory import upkeep_runner_of
 from inmind.testing import ManualClock
 
 SHORT = timedelta(seconds=1)

@@ -15,13 +15,12 @@ import apsw
 from torture.harness import ActorChannel
 from torture.session_steps import sound
 
+from inmind import Memory, default_layers
 from inmind.core.events.documents import DocumentWritten
 from inmind.core.events.session import MessageAdded, ToolObserved
 from inmind.documents.document import Scope
 from inmind.errors import Conflict, KeyReused
-from inmind.memory.memory import Memory
-from inmind.memory.session_opener import default_layers
-from inmind.prompt.layers.scratchpad import ScratchpadLayer
+from inmind.layers import ScratchpadLayer
 from inmind.session.session import Session
 
 BATCH = 3

@@ -8,9 +8,9 @@ from typing import Any
 
 from torture.harness import ActorChannel
 
+from inmind import Memory
 from inmind.core.events.crystals import NoteAdded
 from inmind.errors import DreamRunning
-from inmind.memory.memory import Memory
 from inmind.testing import ManualClock
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -16,8 +16,8 @@ from torture.harness import RunningActor, ask, in_threads, run_together
 from torture.postgres.actors import STREAM, census, count_up, cross, names, now, open_fresh, page_draft, put
 from torture.postgres.conftest import OwnServer
 
+from inmind import Memory
 from inmind.errors import Conflict, ReadOnly, StoreBusy
-from inmind.memory.memory import Memory
 from inmind.store.postgres import PostgresStore
 from inmind.store.postgres.connection import Connection
 from inmind.store.postgres.database import MIGRATIONS

@@ -18,7 +18,7 @@ from psycopg import sql
 from torture import searching
 from torture.harness import RunningActor, ask, run_together, seeded_random
 
-from inmind.memory.memory import Memory
+from inmind import Memory
 
 BACKLOG = 1_200
 """More than two batches."""

@@ -21,8 +21,8 @@ from torture.harness import ask, in_threads
 from torture.postgres.actors import STREAM, census, make_key, names, now, page_draft, put
 from torture.postgres.conftest import SECRET, OwnServer
 
+from inmind import Memory
 from inmind.errors import InmindError, InvalidInput, ReadOnly, StoreBusy, StoreError, StoreUnavailable
-from inmind.memory.memory import Memory
 from inmind.store.postgres import PostgresStore, pool
 from inmind.store.protocol import Batch
 

@@ -16,8 +16,8 @@ from torture.postgres.actors import STREAM, add_pages, adopt, census, names, now
 from torture.postgres.conftest import OwnServer
 from torture.postgres.test_outages import SHORT_SECONDS, opened
 
+from inmind import Memory
 from inmind.errors import StoreError, UnsafeStorage
-from inmind.memory.memory import Memory
 from inmind.store.postgres import PostgresStore, database
 from inmind.store.postgres.store import IMPORT_BATCH_SIZE
 from inmind.store.protocol import AppendResult, Batch, Key, Receipt

@@ -19,7 +19,7 @@ from torture.harness import TIMEOUT_SECONDS, RunningActor, seeded_random
 from torture.postgres.conftest import OwnServer
 from torture.workers import NOTES, count_requests, fill
 
-from inmind.memory.memory import Memory
+from inmind import Memory
 
 UNFINISHED = "SELECT count(*) FROM procrastinate_jobs WHERE status IN ('todo', 'doing')"
 DONE = "SELECT count(*) FROM events WHERE kind = 'dreamt'"

@@ -14,10 +14,10 @@ from opentelemetry import metrics as otel
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
+from inmind import Memory
 from inmind.core import metrics
 from inmind.dreams.models import ModelReply, Question
 from inmind.jobs.dream_lease import LeaseReleased
-from inmind.memory.memory import Memory
 from inmind.testing import ManualClock
 
 pytestmark = pytest.mark.both_stores

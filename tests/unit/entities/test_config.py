@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from tables import each_row
 
-from inmind.entities.entity import EntityRules
 from inmind.errors import InvalidInput
+from inmind.types import EntityRules
 
 pytestmark = pytest.mark.spec("B5")
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inmind import Memory
 from inmind.core.events.base import Event, Origin, Trust
 from inmind.core.events.dreams import DreamCommitted
 from inmind.core.settings import LimitSettings
@@ -20,7 +21,6 @@ from inmind.errors import ModelFailed, StoreUnavailable
 from inmind.jobs.dream_history import Dream
 from inmind.jobs.dream_lease import LeaseReleased
 from inmind.jobs.rate_limits import OVERHEAD_TOKENS, CallLimitReached, RateLimits
-from inmind.memory.memory import Memory
 from inmind.store.protocol import RateWindow
 from inmind.testing import InMemoryStore, ManualClock
 

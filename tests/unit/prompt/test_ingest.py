@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from builders import assistant, user
 
-from inmind.session.session import Session
+from inmind import Session
 
 Json = dict[str, Any]
 

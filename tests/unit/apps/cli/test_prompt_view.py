@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 from rich.table import Table
 
+from inmind import Memory, Prompt, Session
 from inmind.apps.cli.prompt_view import (
     SCALE_LIMIT,
     bar,
@@ -27,12 +28,9 @@ from inmind.apps.cli.prompt_view import (
     scale_to_width,
     table,
 )
-from inmind.memory.memory import Memory
+from inmind.layers import Budget, DocumentLayer
 from inmind.memory.session_opener import default_layers
-from inmind.prompt.layers.base import Budget
-from inmind.prompt.layers.builtin import DocumentLayer
-from inmind.prompt.report import Prompt, Report
-from inmind.session.session import Session
+from inmind.prompt.report import Report
 
 WIDTH = 80
 USUAL: tuple[str, ...] = (

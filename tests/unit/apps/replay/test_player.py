@@ -14,9 +14,9 @@ from recorded_transcripts import ANTHROPIC, CHAT
 
 from inmind.apps.replay import Recording, ReplayReport, replay
 from inmind.core.events.session import RetainedItem
-from inmind.core.tokens import Rates
 from inmind.errors import InvalidInput
 from inmind.history.compaction.policy import CompressionPolicy
+from inmind.types import Rates
 
 pytestmark = pytest.mark.spec("I8")
 

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inmind import Usage
 from inmind.apps.replay import ReplayReport, sum_reports
 from inmind.apps.replay.report import AgentCost, IdUse, MissingItem, percentile
 from inmind.core.events.session import Compacted
-from inmind.core.tokens import Rates, Usage
+from inmind.types import Rates
 
 pytestmark = pytest.mark.spec("I8")
 

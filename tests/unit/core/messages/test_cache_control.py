@@ -12,11 +12,10 @@ from builders import assistant, user
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inmind import Memory, Session
 from inmind.core.events.session import MessageAdded
 from inmind.core.messages.cache_control import apply_marks, find_marks, without_marks
 from inmind.errors import InvalidInput
-from inmind.memory.memory import Memory
-from inmind.session.session import Session
 
 Json = dict[str, Any]
 MARK: Json = {"type": "ephemeral"}

@@ -10,9 +10,10 @@ import pytest
 from builders import entities_of_call
 from tables import each_row
 
+from inmind import Entity
 from inmind.core.events.entities import EntityPart, EntitySighting
 from inmind.core.events.session import ToolObserved
-from inmind.entities.entity import MAX_PARTS, Entity, EntityRules
+from inmind.entities.entity import MAX_PARTS, EntityRules
 from inmind.entities.extract.from_result import MAX_USED_ARGUMENTS, sightings_from_result
 from inmind.entities.extract.records import MAX_RECORDS
 from inmind.errors import ExtractorFailed

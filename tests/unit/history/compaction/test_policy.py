@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tables import each_row
 
-from inmind.core.tokens import Rates
+from inmind import CompressionPolicy
 from inmind.errors import InvalidInput
-from inmind.history.compaction.policy import CompressionPolicy, pays_off
+from inmind.history.compaction.policy import pays_off
 from inmind.history.view import BANDS, EMERGENCY_BAND
+from inmind.types import Rates
 
 NAMES = [*(name for _, name in BANDS), EMERGENCY_BAND]
 RATES = Rates()

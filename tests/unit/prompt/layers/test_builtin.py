@@ -6,13 +6,12 @@ import pytest
 from builders import WHEN, user
 from tables import each_row
 
+from inmind import Memory, Session
 from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH, Document
 from inmind.dreams.page.limits import MAX_PAGE_CHARACTERS, prompt_characters
 from inmind.dreams.page.page import truncate_page
-from inmind.memory.memory import Memory
 from inmind.prompt.layers.base import LayerContext, LayerText
 from inmind.prompt.layers.builtin import NOTES_BANNER, STATE_POINTER, NotesLayer, StateLayer
-from inmind.session.session import Session
 
 pytestmark = pytest.mark.spec("G1", "G11")
 

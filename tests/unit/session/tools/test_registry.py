@@ -15,16 +15,16 @@ from jsonschema_rs import meta
 from strategies import json_values
 from tables import each_row
 
+from inmind import Layer, default_layers
 from inmind.core.events.base import Event, EventPayload, Origin, Trust
 from inmind.core.events.documents import DocumentWritten, ScratchpadWritten
 from inmind.core.messages.model import Call
 from inmind.entities.references.result import Resolution
 from inmind.errors import InvalidInput
 from inmind.history.compaction.build import CompactionPlan, CompactionReport
-from inmind.memory.session_opener import default_layers
-from inmind.prompt.layers.base import Layer, ViewLayer
-from inmind.prompt.layers.builtin import DocumentLayer, NotesLayer, TextLayer
-from inmind.prompt.layers.scratchpad import ScratchpadLayer
+from inmind.layers import DocumentLayer, ScratchpadLayer, TextLayer
+from inmind.prompt.layers.base import ViewLayer
+from inmind.prompt.layers.builtin import NotesLayer
 from inmind.session.state import ResourceFold, ResourceState, SessionFold, SessionState
 from inmind.session.tools.base import MemoryTool, MemoryView, ToolAnswer, ToolContext
 from inmind.session.tools.pages import MAX_CHARACTERS_READ, MAX_PATHS_LISTED
