@@ -288,7 +288,7 @@ class TestNextSteps:
     def test_the_commands_work_as_they_are_printed(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Each command is run with --help: model, client and pager are missing."""
         monkeypatch.chdir(Path(__file__).parents[2])
-        chat, mcp, tutorial = (shlex.split(step.command) for step in demo_command.next_steps())
+        chat, mcp, tutorial = (shlex.split(command) for command, _ in demo_command.next_steps())
         server = mcp[mcp.index("--") + 1 :]
         for arguments in (chat, server):
             ran = subprocess.run(
@@ -307,11 +307,11 @@ class TestNextSteps:
         program.touch(mode=0o755)
         monkeypatch.setattr(demo_command, "get_path", {"scripts": str(program.parent)}.__getitem__)
         monkeypatch.setenv("PATH", str(program.parent))
-        assert demo_command.next_steps()[0].command == "inmind chat"
+        assert demo_command.next_steps()[0][0] == "inmind chat"
         monkeypatch.setenv("PATH", "/nowhere")
         monkeypatch.chdir(tmp_path)
-        assert demo_command.next_steps()[0].command == "'with space/inmind' chat"
-        assert demo_command.next_steps()[1].command == f"claude mcp add inmind -- '{program}' mcp"
+        assert demo_command.next_steps()[0][0] == "'with space/inmind' chat"
+        assert demo_command.next_steps()[1][0] == f"claude mcp add inmind -- '{program}' mcp"
 
 
 @pytest.mark.parametrize(("signum", "ending"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)])

@@ -15,16 +15,17 @@ from click.exceptions import Exit
 
 from inmind.apps.cli.console import console, json_option, print_json, refuse_place
 from inmind.apps.cli.exit_codes import FAILED, print_error
-from inmind.core.frozen import frozen
 from inmind.memory.memory import Memory
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from inmind.apps.demo.script import DemoAct
+    from inmind.apps.demo.script import DemoAct, DemoLine
 
 MAX_WIDTH = 100
 """Maximum width of the output in columns."""
+
+INDENT = 3
 
 
 @click.option("--verbose", is_flag=True, help="Print the prompts in full, with reasons.")
@@ -51,72 +52,63 @@ def demo(verbose: bool = False, as_json: bool = False) -> None:
 
 def _run_acts(screen: Console, folder: Path, *, verbose: bool) -> dict[str, DemoAct]:
     from inmind.apps.cli.prompt_view import print_prompt
-    from inmind.apps.demo import cost, crash, dream, full_window, references
-    from inmind.apps.demo.script import INDENT, DemoContext, indent, text_line
+    from inmind.apps.demo import cost, crash, full_window, references
+    from inmind.apps.demo.script import DemoContext, text_line
 
-    acts = {"references": references, "compaction": full_window, "dream": dream, "crash": crash, "price": cost}
+    acts = {
+        "references": (references.TITLE, references.play),
+        "compaction": (full_window.TITLE, full_window.play),
+        "dream": (references.DREAM_TITLE, references.play_dream),
+        "crash": (crash.TITLE, crash.play),
+        "price": (cost.TITLE, cost.play),
+    }
     results: dict[str, DemoAct] = {}
     screen.print(text_line("The model's replies are scripted; everything else is real.", "dim"))
     # Keyword search is enough here, and the output does not depend on an installed embedder.
     with Memory.open(folder / "home", embedder=None) as memory:
         context = DemoContext(memory=memory, folder=folder, width=screen.width - INDENT)
-        for number, (name, module) in enumerate(acts.items(), start=1):
-            screen.print(f"\n{number}  {module.TITLE}", style="bold", markup=False)
-            results[name] = act = module.play(context)
-            for one in act.lines:
-                screen.print(indent(one))
-            for promise in act.broken:
-                screen.print(indent(text_line(f"FAILED: {promise}", "bold red")))
+        for number, (name, (title, play)) in enumerate(acts.items(), start=1):
+            screen.print(f"\n{number}  {title}", style="bold", markup=False)
+            results[name] = act = play(context)
+            for line in (*act.lines, *(text_line(f"FAILED: {promise}", "bold red") for promise in act.broken)):
+                _print_indented(screen, line)
             if verbose and act.prompt is not None:
                 print_prompt(screen, *act.prompt)
     return results
 
 
 def _print_next_steps(screen: Console) -> None:
-    from inmind.apps.demo.script import INDENT, indent, text_line
+    from inmind.apps.demo.script import text_line
 
     screen.print("\nNext", style="bold")
-    for step in next_steps():
-        screen.print(indent(text_line(f"{step.purpose}:", "dim")))
-        screen.print(f"{' ' * INDENT}{step.command}", markup=False, soft_wrap=True)
+    for command, purpose in next_steps():
+        _print_indented(screen, text_line(f"{purpose}:", "dim"))
+        screen.print(f"{' ' * INDENT}{command}", markup=False, soft_wrap=True)
+
+
+def _print_indented(screen: Console, line: DemoLine) -> None:
+    from rich.padding import Padding
+
+    screen.print(Padding(line, (0, 0, 0, INDENT), expand=False))
 
 
 PROGRAM = "inmind"
 
 
-@frozen
-class NextStep:
-    command: str
-    purpose: str
-
-
-def next_steps() -> tuple[NextStep, ...]:
+def next_steps() -> list[tuple[str, str]]:
+    """Commands to try next, each with its purpose."""
     program = Path(get_path("scripts"), PROGRAM)
-    return (
-        NextStep(f"{_command(program)} chat", "chat with an agent that has this memory"),
-        NextStep(
-            f"claude mcp add {PROGRAM} -- {_bare_name(program) or quote(str(program))} mcp", "add it to Claude Code"
-        ),
-        _tutorial(program),
-    )
-
-
-def _tutorial(program: Path) -> NextStep:
-    """The tutorial if the source is available, otherwise the help."""
-    page = Path(__file__).parents[4] / "docs" / "tutorial.md"
-    if page.exists():
-        return NextStep(f"less {_shortest_path(page)}", "a ten-minute tutorial")
-    return NextStep(f"{_command(program)} --help", "list all commands")
-
-
-def _command(program: Path) -> str:
-    return _bare_name(program) or (_shortest_path(program) if program.exists() else PROGRAM)
-
-
-def _bare_name(program: Path) -> str:
-    """The bare name of the program, if the shell finds this one by it."""
-    path = shutil.which(PROGRAM)
-    return PROGRAM if path and program.exists() and Path(path).samefile(program) else ""
+    path, page = shutil.which(PROGRAM), Path(__file__).parents[4] / "docs" / "tutorial.md"
+    # The bare name if the shell finds this program by it.
+    is_on_path = path is not None and program.exists() and Path(path).samefile(program)
+    command = PROGRAM if is_on_path or not program.exists() else _shortest_path(program)
+    server = PROGRAM if is_on_path else quote(str(program))
+    help = (f"less {_shortest_path(page)}", "a ten-minute tutorial")
+    return [
+        (f"{command} chat", "chat with a model that has this memory"),
+        (f"claude mcp add {PROGRAM} -- {server} mcp", "add it to Claude Code"),
+        help if page.exists() else (f"{command} --help", "list all commands"),
+    ]
 
 
 def _shortest_path(path: Path) -> str:

@@ -6,13 +6,13 @@ appends, which is the best case for caching. In a short conversation memory cost
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import accumulate
 from math import isclose
 from typing import Any
 
-from rich.table import Column, Table
+from rich.table import Column
 from rich.text import Text
 
 from inmind import Session, Usage
@@ -35,52 +35,64 @@ RATES = Rates.per_million(input=INPUT_PRICE)
 
 @frozen(kw_only=True)
 class CostComparison:
-    """Accumulated cost of a conversation after each call."""
+    """Accumulated cost of a conversation after each call, and tokens of its longest prompt."""
 
-    name: str
     with_memory: Sequence[float]
     without_memory: Sequence[float]
-    longest_prompt: tuple[int, int]
-    """Tokens of the longest prompt, with memory and without."""
+    longest_with: int
+    longest_without: int
 
     @property
     def calls(self) -> int:
         return len(self.with_memory)
 
-    @property
-    def ratio(self) -> float:
-        return self.ratio_after(self.calls)
-
-    def ratio_after(self, call: int) -> float:
+    def ratio(self, call: int = 0) -> float:
+        """Cost with memory by cost without, after a call; by default after the last."""
         return self.with_memory[call - 1] / self.without_memory[call - 1]
 
     @property
     def cheaper_from(self) -> int | None:
         """The call from which on memory is cheaper in total; None if it never is."""
-        expensive = [call for call in range(1, self.calls + 1) if self.ratio_after(call) >= 1]
-        last = expensive[-1] if expensive else 0
+        last = max((call for call in range(1, self.calls + 1) if self.ratio(call) >= 1), default=0)
         return last + 1 if last < self.calls else None
 
 
 def play(context: DemoContext) -> DemoAct:
+    right = ("calls", "full history", "with memory", "ratio", "longest prompt")
+    table = plain_table("", *(Column(name, justify="right") for name in right), header_style="dim")
+    bills: list[dict[str, Any]] = []
     sessions = [context.memory.session(name) for name in (references.SESSION, full_window.SESSION)]
-    short, long = (compare_costs(session) for session in sessions)
+    short, long = map(compare_costs, sessions)
+    for title, session, one in zip(("the page", "the deliveries"), sessions, (short, long), strict=True):
+        table.add_row(
+            title,
+            str(one.calls),
+            f"${one.without_memory[-1]:.4f}",
+            f"${one.with_memory[-1]:.4f}",
+            Text(f"{one.ratio():.2f}", "green" if one.ratio() < 1 else "red"),
+            f"{one.longest_without:,} → {one.longest_with:,}",
+        )
+        bills.append(
+            {
+                "session": session.id,
+                "calls": one.calls,
+                "full_history": one.without_memory[-1],
+                "with_memory": one.with_memory[-1],
+                "ratio": one.ratio(),
+                "pays_from_call": one.cheaper_from,
+                "longest_prompt": {"with_memory": one.longest_with, "full_history": one.longest_without},
+            }
+        )
+    prices = f"At ${INPUT_PRICE:.2f} per million tokens; cache reads cost a tenth, cache writes a quarter more."
     return DemoAct(
-        lines=[
-            _table({"the page": short, "the deliveries": long}),
-            text_line(_break_even_text(long)),
-            text_line(
-                f"At ${INPUT_PRICE:.2f} per million tokens; cache reads cost a tenth, cache writes a quarter more.",
-                "dim",
-            ),
-        ],
-        facts={"rates": asdict(RATES), "bills": [_facts(comparison) for comparison in (short, long)]},
+        lines=[table, text_line(_break_even_text(long)), text_line(prices, "dim")],
+        facts={"rates": asdict(RATES), "bills": bills},
         promises={
             "the cost matches session.usage": all(
-                isclose(comparison.with_memory[-1], session.usage.price(RATES))
-                for comparison, session in zip((short, long), sessions, strict=True)
+                isclose(one.with_memory[-1], session.usage.price(RATES))
+                for one, session in zip((short, long), sessions, strict=True)
             ),
-            "a long run costs less with memory": long.ratio < 1,
+            "a long run costs less with memory": long.ratio() < 1,
         },
     )
 
@@ -102,46 +114,19 @@ def compare_costs(session: Session) -> CostComparison:
             with_memory.append(Usage(calls=1, cached=payload.cached, written=payload.written, uncached=tail))
             without_memory.append(baseline.call(message_count) or Usage())
     return CostComparison(
-        name=session.id,
         with_memory=list(accumulate(one.price(RATES) for one in with_memory)),
         without_memory=list(accumulate(one.price(RATES) for one in without_memory)),
-        longest_prompt=(max(one.tokens for one in with_memory), max(one.tokens for one in without_memory)),
+        longest_with=max(one.tokens for one in with_memory),
+        longest_without=max(one.tokens for one in without_memory),
     )
-
-
-def _table(comparisons: Mapping[str, CostComparison]) -> Table:
-    right = ("calls", "full history", "with memory", "ratio", "longest prompt")
-    table = plain_table("", *(Column(name, justify="right") for name in right), header_style="dim")
-    for name, comparison in comparisons.items():
-        table.add_row(
-            name,
-            str(comparison.calls),
-            f"${comparison.without_memory[-1]:.4f}",
-            f"${comparison.with_memory[-1]:.4f}",
-            Text(f"{comparison.ratio:.2f}", "green" if comparison.ratio < 1 else "red"),
-            f"{comparison.longest_prompt[1]:,} → {comparison.longest_prompt[0]:,}",
-        )
-    return table
 
 
 def _break_even_text(long: CostComparison) -> str:
     """The result in words, also if it is negative."""
     if long.cheaper_from is None:
         return "Memory costs more here: the tokens that it adds to each prompt were not saved elsewhere."
-    early = ", ".join(f"{long.ratio_after(call):.1f} times after call {call}" for call in (10, long.cheaper_from // 2))
+    early = ", ".join(f"{long.ratio(call):.1f} times after call {call}" for call in (10, long.cheaper_from // 2))
     return (
         "A short run costs more with memory, because its tool, meter and blocks are in each prompt. So does the start "
         f"of a long one: {early}. From call {long.cheaper_from} on memory is cheaper."
     )
-
-
-def _facts(comparison: CostComparison) -> dict[str, Any]:
-    return {
-        "session": comparison.name,
-        "calls": comparison.calls,
-        "full_history": comparison.without_memory[-1],
-        "with_memory": comparison.with_memory[-1],
-        "ratio": comparison.ratio,
-        "pays_from_call": comparison.cheaper_from,
-        "longest_prompt": {"with_memory": comparison.longest_prompt[0], "full_history": comparison.longest_prompt[1]},
-    }

@@ -8,18 +8,14 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from time import perf_counter
 
 from inmind.apps.demo import crash_child
-from inmind.apps.demo.script import DemoAct, DemoContext, label_line
-from inmind.apps.doctor import DoctorReport, Verdict, run_checks
+from inmind.apps.demo.script import DemoAct, DemoContext, label_line, saved_notes
+from inmind.apps.doctor import Verdict, run_checks
 from inmind.apps.signals import handle_signals
-from inmind.core.frozen import frozen
-from inmind.documents.document import NOTES_PAGE_PATH
-from inmind.documents.notes_page import parse_notes
 from inmind.memory.memory import Memory
 
 TITLE = "A crash: a process is killed during a write"
@@ -28,60 +24,49 @@ TIMEOUT_SECONDS = 60
 """Time limit of the child process, also on a slow disk."""
 
 
-@frozen(kw_only=True)
-class RecoveryResult:
-    """State that the next process finds."""
-
-    notes: Sequence[str]
-    milliseconds: float
-    """Time until the session was open again."""
-    accepts_writes: bool
-    """Another note can be saved."""
-    report: DoctorReport
-
-    @property
-    def is_intact(self) -> bool:
-        return self.report.verdict is not Verdict.TROUBLE
-
-
 def play(context: DemoContext) -> DemoAct:
     home = context.folder / "crashed"
     child = _run_child(home)
-    killed = child.returncode == -signal.SIGKILL
+    is_killed = child.returncode == -signal.SIGKILL
     acknowledged = [crash_child.note_text(int(number)) for number in child.stdout.split()]
-    recovered = _reopen(home)
-    lost = [text for text in acknowledged if text not in recovered.notes]
-    partial = [
-        text
-        for text in recovered.notes
-        if text not in acknowledged and text != crash_child.note_text(len(acknowledged) + 1)
-    ]
-    end = "SIGKILL, with half a page of another note in the log" if killed else f"nothing: {_last_line(child.stderr)}"
+    started = perf_counter()
+    with Memory.open(home, embedder=None) as memory:
+        session = memory.session(crash_child.SESSION)
+        milliseconds = 1000 * (perf_counter() - started)
+        notes = saved_notes(session)
+        accepts_writes = bool(session.note("Here again.").id)
+    report = run_checks(home, online=False, embedder=None)
+    troubles = [finding.message for finding in report.with_verdict(Verdict.TROUBLE)]
+    checked = {finding.check: finding.message for finding in report.findings}
+    lost = [text for text in acknowledged if text not in notes]
+    next_note = crash_child.note_text(len(acknowledged) + 1)
+    partial = [text for text in notes if text not in acknowledged and text != next_note]
+    error = child.stderr.strip().rpartition("\n")[2]
+    cause = "SIGKILL, with half a page of another note in the log" if is_killed else f"nothing: {error}"
+    found = f"{len(acknowledged) - len(lost)} of {len(acknowledged)} acknowledged; incomplete: {len(partial)}"
+    health = f"database: {checked['database']}; events: {checked.get('events')}"
     return DemoAct(
         lines=[
             label_line("safe", f"{len(acknowledged)} notes, each acknowledged before the next one"),
-            label_line("killed by", end),
-            label_line("back", f"in {recovered.milliseconds:.0f} ms, without manual repair"),
-            label_line(
-                "found",
-                f"{len(acknowledged) - len(lost)} of {len(acknowledged)} acknowledged; incomplete: {len(partial)}",
-            ),
-            label_line("doctor", _doctor_text(recovered.report)),
+            label_line("killed by", cause),
+            label_line("back", f"in {milliseconds:.0f} ms, without manual repair"),
+            label_line("found", found),
+            label_line("doctor", "; ".join(troubles) or health),
         ],
         facts={
-            "killed": killed,
+            "killed": is_killed,
             "acknowledged": len(acknowledged),
             "found": len(acknowledged) - len(lost),
             "lost": lost,
             "half": partial,
-            "milliseconds": recovered.milliseconds,
-            "troubles": [finding.message for finding in recovered.report.with_verdict(Verdict.TROUBLE)],
+            "milliseconds": milliseconds,
+            "troubles": troubles,
         },
         promises={
-            "the process dies in the middle of a write": killed and len(acknowledged) == crash_child.NOTE_COUNT,
+            "the process dies in the middle of a write": is_killed and len(acknowledged) == crash_child.NOTE_COUNT,
             "every acknowledged note is found": bool(acknowledged) and not lost,
             "no note is incomplete": not partial,
-            "the home is intact and accepts notes": recovered.is_intact and recovered.accepts_writes,
+            "the home is intact and accepts notes": not troubles and accepts_writes,
         },
     )
 
@@ -109,25 +94,3 @@ def _run_child(home: Path) -> subprocess.CompletedProcess[str]:
                 process.kill()
                 raise
     return subprocess.CompletedProcess(command, process.returncode, stdout, stderr)
-
-
-def _last_line(stderr: str) -> str:
-    return stderr.strip().rpartition("\n")[2]
-
-
-def _reopen(home: Path) -> RecoveryResult:
-    started = perf_counter()
-    with Memory.open(home, embedder=None) as memory:
-        session = memory.session(crash_child.SESSION)
-        milliseconds = 1000 * (perf_counter() - started)
-        notes = [note.text for note in parse_notes(session.resource_state.documents.text(NOTES_PAGE_PATH))]
-        accepts_writes = bool(session.note("Here again.").id)
-    report = run_checks(home, online=False, embedder=None)
-    return RecoveryResult(notes=notes, milliseconds=milliseconds, accepts_writes=accepts_writes, report=report)
-
-
-def _doctor_text(report: DoctorReport) -> str:
-    if troubles := report.with_verdict(Verdict.TROUBLE):
-        return "; ".join(finding.message for finding in troubles)
-    checked = {finding.check: finding.message for finding in report.findings}
-    return f"database: {checked['database']}; events: {checked['events']}"

@@ -1,16 +1,16 @@
-"""Act 1: a user refers to things as "it", and memory resolves the references."""
+"""Acts 1 and 3: memory resolves "it" and "the other one", and a dream about that day becomes MEMORY.md."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
-from rich.table import Column, Table
+from rich.table import Column
 from rich.text import Text
 
 from inmind import Prompt
 from inmind.apps.cli.console import plain_table
-from inmind.apps.cli.prompt_view import bar, legend, report_json
+from inmind.apps.cli.dreams import color_diff
+from inmind.apps.cli.prompt_view import bar, legend, prompt_texts, report_json
 from inmind.apps.demo.script import (
     ChatMessage,
     DemoAct,
@@ -20,13 +20,15 @@ from inmind.apps.demo.script import (
     call,
     label_line,
     result,
+    saved_notes,
     text_line,
     tool,
     user,
 )
 from inmind.core.frozen import frozen
-from inmind.core.text import printable
+from inmind.core.text import count_noun, printable
 from inmind.entities.references.result import Resolution
+from inmind.jobs.dream_history import Dream
 
 TITLE = 'References: "it" and "the other one"'
 
@@ -115,25 +117,34 @@ def play(context: DemoContext) -> DemoAct:
     session = context.memory.session(SESSION, resource=RESOURCE, cwd="/website")
     resolutions: list[Resolution] = []
     prompts: list[Prompt] = []
+    table = plain_table(Column(), Column(), show_header=False)
     for turn in TURNS:
         resolutions.append(session.resolve(turn.text))
+        table.add_row(Text(turn.text), _answer(resolutions[-1]))
         prompts += EDITOR.run_script(session, [user(turn.text), *turn.messages])
     checked = session.check_call("cms_publish", INVENTED_ARGUMENTS)
+    caught = "; ".join(finding.why for finding in checked.unknown)
     last = prompts[-1]
     return DemoAct(
         lines=[
-            _table(resolutions),
-            label_line(
-                "caught",
-                f'{checked.tool}("{INVENTED_ARGUMENTS["page"]}"): '
-                f"{'; '.join(finding.why for finding in checked.unknown)}",
-            ),
+            table,
+            label_line("caught", f'{checked.tool}("{INVENTED_ARGUMENTS["page"]}"): {caught}'),
             text_line(f"The prompt of call {last.call}:", "dim"),
             *bar(last.report, width=context.width),
             *legend(last.report, width=context.width),
         ],
         facts={
-            "said": [_facts(one) for one in resolutions],
+            "said": [
+                {
+                    "text": one.text,
+                    "verdict": one.verdict,
+                    "ids": [entity.id for entity in one.entities],
+                    "confidence": one.confidence,
+                    "question": one.question,
+                    "why": one.why,
+                }
+                for one in resolutions
+            ],
             "invented_id": [{"id": finding.id, "why": finding.why} for finding in checked.unknown],
             "prompt": report_json(last.report),
         },
@@ -151,13 +162,6 @@ def _is_expected(turn: DemoTurn, resolution: Resolution) -> bool:
     return (resolution.entity.id if resolution.entity else None) == turn.expected
 
 
-def _table(resolutions: Sequence[Resolution]) -> Table:
-    table = plain_table(Column(), Column(), show_header=False)
-    for one in resolutions:
-        table.add_row(Text(one.text), _answer(one))
-    return table
-
-
 def _answer(resolution: Resolution) -> Text:
     if resolution.question:
         return Text.assemble(("asks: ", "yellow"), printable(resolution.question))
@@ -167,12 +171,76 @@ def _answer(resolution: Resolution) -> Text:
     return Text.assemble((f"{words.lower()} → ", "green"), printable(str(resolution.entity)))
 
 
-def _facts(resolution: Resolution) -> dict[str, Any]:
-    return {
-        "text": resolution.text,
-        "verdict": resolution.verdict,
-        "ids": [entity.id for entity in resolution.entities],
-        "confidence": resolution.confidence,
-        "question": resolution.question,
-        "why": resolution.why,
-    }
+DREAM_TITLE = "A dream: notes and a mood become MEMORY.md"
+
+NOTES = ["Ada prefers alt texts in English.", "Next: a page for the shop in Graz, which opens in May."]
+
+CONVERSATION = (
+    user("Publish the page."),
+    call("p1", "cms_publish", page="page-123"),
+    result("p1", error="img-790 has no alt text"),
+    call("p2", "cms_publish", page="page-123", alt="A lake in the mountains"),
+    result("p2", page={"id": "page-123", "status": "published"}),
+    assistant("About Us is online."),
+    user("Perfect, great work! The shop in Graz opens in May: it gets a page next."),
+)
+
+
+def play_dream(context: DemoContext) -> DemoAct:
+    """A dream about the day of act 1. The next session starts with MEMORY.md."""
+    memory = context.memory
+    session = memory.session(SESSION)
+    list(EDITOR.run_script(session, CONVERSATION))
+    for number, note in enumerate(NOTES, start=1):
+        session.prepare(system=EDITOR.system, tools=EDITOR.tools)
+        session.record(call(f"n{number}", "working_memory_note", note=note))
+    mood, waiting = memory.resource(RESOURCE).affect.mood, saved_notes(session)
+    dream = memory.dream(RESOURCE)
+    remaining = saved_notes(session)
+    morning = memory.session("next-morning", resource=RESOURCE, cwd="/website")
+    prompt = morning.prepare([user("Add a picture of the lake.")], system=EDITOR.system, tools=EDITOR.tools)
+    state = next((passage.text for passage in prompt_texts(prompt) if passage.part == "memory:state"), "")
+    merged = f"{count_noun(len(dream.notes), 'note')} merged, {len(remaining)} left"
+    size = prompt.report.tokens.get("memory:state", 0)
+    return DemoAct(
+        lines=[
+            label_line("the day", "a call fails, the next one works, the user is happy"),
+            label_line("mood", mood),
+            *(label_line("" if place else "notes", text) for place, text in enumerate(waiting)),
+            label_line("dream", f"by {dream.by}: {merged}. MEMORY.md:"),
+            *(label_line("", changed) for changed in _changes(dream)),
+            label_line("next day", f"the first prompt of a new session contains it as part s, {size} tokens"),
+            bar(prompt.report, width=context.width)[0],
+        ],
+        facts={
+            "mood": mood,
+            "notes": waiting,
+            "notes_left": remaining,
+            "by": dream.by,
+            "diff": dream.diff,
+            "state_in_next_prompt": state,
+            "prompt": report_json(prompt.report),
+        },
+        promises={
+            "notes were saved": waiting == NOTES,
+            "the dream merges the notes": dream.status == "done"
+            and not remaining
+            and all(note in dream.after for note in NOTES),
+            "the next session starts with the notes": all(note in state for note in NOTES),
+        },
+        prompt=(prompt, morning.explain(prompt.call)),
+    )
+
+
+def _changes(dream: Dream) -> Iterator[Text]:
+    """Changed lines of the diff with their section headings."""
+    section: Text | None = None
+    for changed in list(color_diff(dream.diff))[2:]:
+        sign, text = changed.plain[:1], changed.plain[1:].strip()
+        if text.startswith("#"):
+            section = changed
+        elif sign in ("+", "-") and text:
+            if section is not None and section.plain.lstrip("+- ").startswith("##"):
+                yield section
+            section = None
+            yield changed

@@ -11,20 +11,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from inmind import Memory, Prompt, Session
 from inmind.core.frozen import frozen
 from inmind.core.text import printable
+from inmind.documents.document import NOTES_PAGE_PATH
+from inmind.documents.notes_page import parse_notes
 from inmind.prompt.report import Explanation
 
 ChatMessage = dict[str, Any]
 """A message in the OpenAI chat completions format."""
 DemoLine = Text | Table
-
-INDENT = 3
 
 
 @frozen(kw_only=True)
@@ -70,10 +69,8 @@ def result(id: str, **result: Any) -> ChatMessage:
 
 
 def tool(name: str, description: str) -> ChatMessage:
-    return {"type": "function", "function": {"name": name, "description": description, "parameters": _ANY_OBJECT}}
-
-
-_ANY_OBJECT = {"type": "object"}
+    function = {"name": name, "description": description, "parameters": {"type": "object"}}
+    return {"type": "function", "function": function}
 
 
 @frozen(kw_only=True)
@@ -91,6 +88,11 @@ class ScriptedAgent:
             session.add([message])
 
 
+def saved_notes(session: Session) -> list[str]:
+    """Notes of the session's resource that wait for a dream."""
+    return [note.text for note in parse_notes(session.resource_state.documents.text(NOTES_PAGE_PATH))]
+
+
 def text_line(text: str, style: str = "") -> Text:
     return Text(printable(text), style)
 
@@ -98,15 +100,7 @@ def text_line(text: str, style: str = "") -> Text:
 def label_line(label: str, text: str | Text, style: str = "cyan") -> Table:
     """A line with a label; a long text wraps in its own column."""
     grid = Table.grid(padding=(0, 1, 0, 0))
-    grid.add_column(no_wrap=True, width=LABEL_WIDTH)
+    grid.add_column(no_wrap=True, width=9)
     grid.add_column()
     grid.add_row(Text(label, style), text_line(text) if isinstance(text, str) else text)
     return grid
-
-
-LABEL_WIDTH = 9
-"""Width of the labels in columns."""
-
-
-def indent(line: DemoLine) -> Padding:
-    return Padding(line, (0, 0, 0, INDENT), expand=False)
