@@ -106,7 +106,7 @@ def play(context: DemoContext) -> DemoAct:
 
 
 def _compare(session: Session, before: Prompt, after: Prompt, width: int) -> DemoAct:
-    """Compare the prompts before and after the first compaction; the one before was still complete."""
+    """Compare the complete prompt before the first compaction with the one after it."""
     compaction, history = after.report.compactions[-1], session.state.history
     text_before, text_after = ("\n".join(one.text for one in prompt_texts(prompt)) for prompt in (before, after))
     all_ids = [id for number in range(DELIVERIES) for id in (delivery_id(number), order_id(number))]

@@ -1,4 +1,4 @@
-"""Acts 1 and 3: memory resolves "it" and "the other one", and a dream about that day becomes MEMORY.md."""
+"""Acts 1 and 3: references such as "the other one", and a dream about that day."""
 
 from __future__ import annotations
 
