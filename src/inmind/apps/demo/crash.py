@@ -43,14 +43,14 @@ def play(context: DemoContext) -> DemoAct:
     partial = [text for text in notes if text not in acknowledged and text != next_note]
     error = child.stderr.strip().rpartition("\n")[2]
     cause = "SIGKILL, with half a page of another note in the log" if is_killed else f"nothing: {error}"
-    found = f"{len(acknowledged) - len(lost)} of {len(acknowledged)} acknowledged; incomplete: {len(partial)}"
+    count = f"{len(acknowledged) - len(lost)} of {len(acknowledged)} acknowledged; incomplete: {len(partial)}"
     health = f"database: {checked['database']}; events: {checked.get('events')}"
     return DemoAct(
         lines=[
             label_line("safe", f"{len(acknowledged)} notes, each acknowledged before the next one"),
             label_line("killed by", cause),
             label_line("back", f"in {milliseconds:.0f} ms, without manual repair"),
-            label_line("found", found),
+            label_line("found", count),
             label_line("doctor", "; ".join(troubles) or health),
         ],
         facts={
