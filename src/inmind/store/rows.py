@@ -1,4 +1,4 @@
-"""Events and receipts as database rows, the same for SQLite and PostgreSQL.
+"""Events as database rows, the same for SQLite and PostgreSQL.
 
 Anyone with write access to the database may have changed a row, so a row that is not a valid event raises Damaged with
 its place.
@@ -15,30 +15,15 @@ from inmind.core.encoding import from_microseconds, to_json, to_microseconds
 from inmind.core.events.base import Event, Origin, Trust
 from inmind.core.events.codec import KINDS, decode_payload, encode_payload
 from inmind.errors import Damaged, short_repr
-from inmind.store.protocol import AppendResult, Batch, Key, Receipt, StreamInfo
 
 log = logging.getLogger("inmind")
 
 
-def batch_rows(batch: Batch, stamp: int) -> list[tuple[object, ...]]:
-    """Rows of a batch: seq, at, kind, origin, trust, starts_batch, sources, body."""
-    return [
-        (
-            batch.expected + 1 + n,
-            stamp,
-            draft.payload.kind,
-            draft.origin.value,
-            int(draft.effective_trust),
-            n == 0,
-            _encode_sources(draft.sources),
-            encode_payload(draft.payload),
-        )
-        for n, draft in enumerate(batch.drafts)
-    ]
-
-
 def event_row(event: Event) -> tuple[object, ...]:
-    """The row of a stored event. Two events are equal if their rows are, even with NaN."""
+    """The row of an event: seq, at, kind, origin, trust, starts_batch, sources, body.
+
+    Two events are equal if their rows are, even with NaN.
+    """
     return (
         event.seq,
         to_microseconds(event.at),
@@ -46,19 +31,9 @@ def event_row(event: Event) -> tuple[object, ...]:
         event.origin.value,
         int(event.trust),
         event.starts_batch,
-        _encode_sources(event.sources),
+        to_json(event.sources) if event.sources else None,
         encode_payload(event.payload),
     )
-
-
-def stream_info_from_row(row: Sequence[Any]) -> StreamInfo:
-    stream, version, updated, *first = row
-    return StreamInfo(first=event_from_row(stream, first), version=version, updated=from_microseconds(updated))
-
-
-def receipt_from_row(stream: str, key: str, row: Sequence[Any]) -> Receipt:
-    request, first, last, at = row
-    return Receipt(stream, Key(key, request), AppendResult(first=first, last=last, at=from_microseconds(at)))
 
 
 def event_or_none(stream: str, row: Sequence[Any]) -> Event | None:
@@ -92,10 +67,6 @@ def event_from_row(stream: str, row: Sequence[Any]) -> Event:
         raise Damaged(place=place, reason=error.reason) from error
     except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise Damaged(place=place, reason=str(error)) from error
-
-
-def _encode_sources(sources: tuple[str, ...]) -> str | None:
-    return to_json(sources) if sources else None
 
 
 def _decode_sources(text: str) -> tuple[str, ...]:

@@ -196,12 +196,12 @@ class Stream(Generic[S]):
 
     def preview(self, state: S, version: int, drafts: Sequence[Draft], now: datetime) -> S:
         """Return the state after these drafts without storing anything."""
-        for event in _number_events(self.name, version, drafts, now):
+        for event in Batch(self.name, drafts, version).events(now):
             state = self._fold.apply(state, event)
         return state
 
     def _next(self, drafts: Sequence[Draft], now: datetime, known_state: S | None = None) -> _NextState[S]:
-        events = _number_events(self.name, self._version, drafts, from_microseconds(to_microseconds(now)))
+        events = Batch(self.name, drafts, self._version).events(from_microseconds(to_microseconds(now)))
         return _NextState(events, self._fold_events(events) if known_state is None else known_state)
 
     def _fold_events(self, events: Sequence[Event]) -> S:
@@ -324,19 +324,3 @@ def _json_fallback(value: object) -> object:
     """Convert an argument that is not JSON, so that the same call always has the same digest."""
     dump = getattr(value, "model_dump", None)
     return dump(mode="json", by_alias=True, exclude_unset=True, warnings=False) if callable(dump) else repr(value)
-
-
-def _number_events(stream: str, version: int, drafts: Sequence[Draft], at: datetime) -> list[Event]:
-    return [
-        Event(
-            stream=stream,
-            seq=version + 1 + n,
-            at=at,
-            payload=draft.payload,
-            origin=draft.origin,
-            trust=draft.effective_trust,
-            sources=draft.sources,
-            starts_batch=n == 0,
-        )
-        for n, draft in enumerate(drafts)
-    ]

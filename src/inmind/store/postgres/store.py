@@ -24,9 +24,8 @@ from inmind.core.stream_names import owner_from_first_event
 from inmind.errors import Conflict, KeyReused, ReadOnly
 from inmind.store.postgres.connection import Connection, Cursor
 from inmind.store.postgres.database import MIGRATIONS, Database
-from inmind.store.protocol import AppendResult, Batch, ImportedEvent, Key, Receipt
-from inmind.store.rows import batch_rows, event_from_row, event_row, receipt_from_row
-from inmind.store.sql_store import SqlStore
+from inmind.store.protocol import AppendResult, Batch, ImportedEvent, Key, Receipt, Store
+from inmind.store.rows import event_from_row, event_row
 
 log = logging.getLogger("inmind")
 
@@ -36,7 +35,7 @@ IMPORT_BATCH_SIZE = 500
 _VERSION_CONFLICT, _NEWER_SCHEMA = "IM001", "IM002"
 
 
-class PostgresStore(SqlStore):
+class PostgresStore(Store):
     """A Store in one tenant's schema. See `Store` for its guarantees."""
 
     def __init__(self, database: Database) -> None:
@@ -68,17 +67,18 @@ class PostgresStore(SqlStore):
         self, batch: Batch, *, at: datetime, key: Key | None = None, companion: Batch | None = None
     ) -> AppendResult:
         stamp = to_microseconds(at)
+        at = from_microseconds(stamp)
         if key is None and companion is None and batch.expected > 0 and len(batch.drafts) == 1:
-            ((_, _, kind, origin, trust, _, sources, body),) = batch_rows(batch, stamp)
+            _, _, kind, origin, trust, _, sources, body = event_row(batch.events(at)[0])
             values = [len(MIGRATIONS), batch.stream, batch.expected, stamp, kind, origin, trust, sources, body]
             if self.database.write(lambda connection: connection.execute(self._sql("append_one"), values).get):
-                return batch.result(from_microseconds(stamp))
-        stream, owner, expected, events = _batch_values(batch, stamp)
+                return batch.result(at)
+        stream, owner, expected, events = _batch_values(batch, at)
         values = [len(MIGRATIONS), stream, owner, expected, stamp, key and key.value, key and key.request, events]
         if companion is None:
             row = self._run_append("append", values, retryable=key is not None)
         else:
-            values += _batch_values(companion, stamp)
+            values += _batch_values(companion, at)
             row = self._run_append("append_with_companion", values, retryable=key is not None)
         repeated, request, first, last, then = row
         if repeated and key is not None and request != key.request:
@@ -147,10 +147,11 @@ class PostgresStore(SqlStore):
             raise ReadOnly(place=self.database.place, reason=self.database.read_only_reason) from error
 
 
-def _batch_values(batch: Batch, stamp: int) -> tuple[str, str, int, str]:
+def _batch_values(batch: Batch, at: datetime) -> tuple[str, str, int, str]:
     """The arguments of an append: stream, owner, version, events."""
     owner = owner_from_first_event(batch.stream, batch.drafts[0].payload) if batch.drafts and not batch.expected else ""
-    return batch.stream, owner, batch.expected, to_json([(*row[2:5], *row[6:]) for row in batch_rows(batch, stamp)])
+    rows = map(event_row, batch.events(at))
+    return batch.stream, owner, batch.expected, to_json([(*row[2:5], *row[6:]) for row in rows])
 
 
 TOLERANCE = timedelta(seconds=5)
@@ -235,7 +236,7 @@ class PostgresImport:
         if row is None:
             values = (key.request, appended.first, appended.last, to_microseconds(appended.at))
             self._execute("add_key", (stream.id, key.value, *values))
-        elif receipt_from_row(receipt.stream, key.value, row) != receipt:
+        elif Receipt.from_row(receipt.stream, key.value, row) != receipt:
             raise Conflict(stream=receipt.stream, expected=appended.last, actual=stream.version)
         return row is None
 

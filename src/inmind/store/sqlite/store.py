@@ -38,9 +38,8 @@ from inmind.errors import (
 )
 from inmind.store.file_operations import create_private_file
 from inmind.store.named_sql import load_queries
-from inmind.store.protocol import AppendResult, Batch, ImportedEvent, Key, Receipt
-from inmind.store.rows import batch_rows, event_from_row, event_row, receipt_from_row
-from inmind.store.sql_store import SqlStore
+from inmind.store.protocol import AppendResult, Batch, ImportedEvent, Key, Receipt, Store
+from inmind.store.rows import event_from_row, event_row
 from inmind.store.sqlite.connection import (
     APPLICATION_ID,
     PRAGMAS,
@@ -70,7 +69,7 @@ _READ_ERRORS = (apsw.SQLITE_IOERR_READ, apsw.SQLITE_IOERR_SHORT_READ, apsw.SQLIT
 _NOT_WRITABLE = "opening it requires write permission, if only for the lock; the content was not checked"
 
 
-class SqliteStore(SqliteConnectionOwner, SqlStore):
+class SqliteStore(SqliteConnectionOwner, Store):
     """A Store in one SQLite file. See `Store` for its guarantees."""
 
     def __init__(self, path: Path, *, busy_seconds: float = BUSY_SECONDS) -> None:
@@ -91,8 +90,8 @@ class SqliteStore(SqliteConnectionOwner, SqlStore):
     ) -> AppendResult:
         stamp = to_microseconds(at)
         batches = [batch, *([companion] if companion else [])]
-        rows = [batch_rows(one, stamp) for one in batches]
         result = batch.result(from_microseconds(stamp))
+        rows = [list(map(event_row, one.events(result.at))) for one in batches]
         with self._write_transaction() as connection:
             if key and (earlier := self.receipt(batch.stream, key)):
                 return earlier
@@ -304,7 +303,7 @@ class SqliteImport:
         if row is None:
             values = (key.request, appended.first, appended.last, to_microseconds(appended.at))
             self._connection.execute(_sql("add_key"), (number, key.value, *values))
-        elif receipt_from_row(receipt.stream, key.value, row) != receipt:
+        elif Receipt.from_row(receipt.stream, key.value, row) != receipt:
             raise Conflict(stream=receipt.stream, expected=appended.last, actual=version)
         return row is None
 
