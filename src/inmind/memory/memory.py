@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from datetime import date
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
+from inmind.core.closing import Closing
 from inmind.core.events.base import Draft, Origin
 from inmind.core.events.crystals import CrystalPinned
 from inmind.core.paths import (
@@ -21,7 +21,7 @@ from inmind.core.paths import (
     working_directory,
 )
 from inmind.core.stream_names import SESSION_PREFIX
-from inmind.core.tokens import Counter
+from inmind.core.tokens import Counter, estimator
 from inmind.entities.entity import DEFAULT_RULES, EntityRules
 from inmind.entities.serialize import deserialize
 from inmind.errors import InvalidInput, NotFound
@@ -31,10 +31,19 @@ from inmind.memory.documents import Page, PageEditor
 from inmind.memory.folder_backend import open_folder
 from inmind.memory.listing import SessionInfo, checked_limit, is_known_resource, list_resources, list_sessions
 from inmind.memory.resource import Resource
-from inmind.memory.session_opener import DEFAULT_WINDOW, SessionOpener, checked_seconds, checked_setup
+from inmind.memory.session_opener import (
+    DEFAULT_WINDOW,
+    SessionOpener,
+    checked_counter,
+    checked_seconds,
+    checked_type,
+    default_layers,
+    window_limits,
+)
 from inmind.prompt.anchor import CACHE_SECONDS
-from inmind.prompt.layers.base import Layer
+from inmind.prompt.layers.base import Layer, check_layers
 from inmind.session.backend import Backend
+from inmind.session.context import SessionConfig
 from inmind.store.protocol import Clock, Store
 from inmind.store.stream import key_for
 
@@ -54,7 +63,7 @@ MAX_UPKEEP_INTERVAL_SECONDS = 366 * 86_400
 """A thread cannot wait for arbitrarily long."""
 
 
-class Memory:
+class Memory(Closing):
     """All sessions and resources of one home folder or database. Use it as a context manager."""
 
     def __init__(
@@ -169,15 +178,15 @@ class Memory:
         `summarizer`, a function from a prompt to a text, writes the summaries of `compact`.
         """
         self._context.check_open()
-        setup = checked_setup(
-            layers=layers,
-            window=window,
-            reserve=reserve,
-            counter=counter,
-            cache_seconds=cache_seconds,
-            entities=entities,
-            memory_tools=memory_tools,
-            compression=compression,
+        if summarizer is not None and not callable(summarizer):
+            raise InvalidInput(field="summarizer", value=summarizer, expected="a function from a prompt to a text")
+        setup = SessionConfig(
+            layers=default_layers() if layers is None else check_layers(layers),
+            limits=window_limits(window, reserve, cache_seconds, exact=counter is not None),
+            counter=estimator() if counter is None else checked_counter(counter),
+            entities=checked_type(entities, EntityRules, "entities", "EntityRules"),
+            memory_tools=checked_type(memory_tools, bool, "memory_tools", "True or False"),
+            compression=checked_type(compression, CompressionPolicy, "compression", "a CompressionPolicy"),
             summarizer=summarizer,
             affect=self.settings.affect.enabled,
         )
@@ -280,15 +289,7 @@ class Memory:
         """
         from inmind.search.query import validate_query
 
-        filters = {
-            "kinds": kinds,
-            "sources": sources,
-            "since": since,
-            "until": until,
-            "session": session,
-            "as_of": as_of,
-        }
-        checked = validate_query(query, limit=limit, **filters)
+        checked = validate_query(query, limit, kinds, sources, since, until, session, as_of)
         return self._context.search.run(checked, None)
 
     def get(self, id: str) -> Crystal:
@@ -407,14 +408,6 @@ class Memory:
 
     def __repr__(self) -> str:
         return f"<Memory at {self.location!r}{', closed' if self._context.closed else ''}>"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _set_pinned(self, id: str, key: str | None, *, pinned: bool) -> Crystal:
         crystal = self.get(id)

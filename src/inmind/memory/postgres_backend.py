@@ -7,7 +7,7 @@ they name the server that receives the memory's data.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -20,12 +20,8 @@ from inmind.core.settings import parse_settings
 from inmind.core.stream_names import SETTINGS_STREAM
 from inmind.documents.document import Document, validate_text
 from inmind.errors import Conflict, InvalidInput
-from inmind.session.backend import SessionFiles
-from inmind.session.legacy_files import LegacySession
-from inmind.session.meta_file import SessionSummary, complete_summary
-from inmind.session.state import ResourceState, SessionState
-from inmind.store.protocol import Batch, Clock, Store, StreamInfo
-from inmind.store.stream import Stream
+from inmind.session.backend import Backend
+from inmind.store.protocol import Batch, Clock, Store
 
 if TYPE_CHECKING:
     from inmind.core.settings import Settings
@@ -34,20 +30,25 @@ if TYPE_CHECKING:
     from inmind.store.postgres import PostgresStore
 
 
-class PostgresBackend:
+class PostgresBackend(Backend):
     """The backend of one database, or of another store without a folder."""
-
-    home = None
 
     def __init__(
         self, store: Store, *, location: str, index: Callable[[MessageReader], SearchIndex], clock: Clock | None = None
     ) -> None:
         """`location`: the URL without its password."""
-        self.store, self._location, self._index = store, location, index
-        self.clock: Clock = clock or partial(datetime.now, UTC)
+        self._store, self._location, self._index = store, location, index
+        self._clock: Clock = clock or partial(datetime.now, UTC)
 
     def __str__(self) -> str:
         return self._location
+
+    @property
+    def store(self) -> Store:
+        return self._store
+
+    def clock(self) -> datetime:
+        return self._clock()
 
     def index(self, read: MessageReader) -> SearchIndex:
         return self._index(read)
@@ -71,66 +72,6 @@ class PostgresBackend:
             draft = Draft(payload=SettingsWritten(path=name, text=text), origin=Origin.OPERATOR)
             with suppress(Conflict):  # another writer was first: compare with its text
                 return self.store.append(Batch(SETTINGS_STREAM, [draft], len(events)), at=at).last
-
-    # -- no files --------------------------------------------------------------------------
-
-    def session_files(self, id: str, cwd: str, stream: Stream[SessionState]) -> SessionFiles:  # noqa: ARG002 -- signature of Backend
-        return SessionFiles(files=_NO_FILES, transcript=_NO_FILES, meta=_NO_FILES)
-
-    def resource_files(self, resource: str, stream: Stream[ResourceState]) -> NoFiles:  # noqa: ARG002 -- signature of Backend
-        return _NO_FILES
-
-    def read_edits(
-        self,
-        resource: str,
-        session_stream: Callable[[str], Stream[SessionState]],
-        resource_stream: Callable[[str], Stream[ResourceState]],
-    ) -> None:
-        """Nothing to read: all documents are in the journal."""
-
-    def session_folder(self, id: str, cwd: str) -> None:
-        """None: a database has no folders."""
-
-    def session_summary(self, info: StreamInfo) -> SessionSummary:
-        return complete_summary(SessionSummary(), self.store, info)
-
-    def has_resource_files(self, resource: str) -> bool:  # noqa: ARG002 -- signature of Backend
-        return False
-
-    def legacy_sessions(self, id: str) -> list[LegacySession]:  # noqa: ARG002 -- signature of Backend
-        return []
-
-    def all_legacy_sessions(self, *, excluding: Container[str]) -> list[LegacySession]:  # noqa: ARG002 -- signature of Backend
-        return []
-
-    def back_up_state(self, resource: str, text: str) -> str:  # noqa: ARG002 -- signature of Backend
-        """Nothing to write: the event of the first dream has the text."""
-        return ""
-
-
-class NoFiles:
-    """Live files, transcript and meta file of a backend without files."""
-
-    def read_edits(self) -> None: ...
-
-    def read_title(self) -> None: ...
-
-    def publish(self) -> None: ...
-
-    def notices(self) -> tuple[str, ...]:
-        return ()
-
-    def update(self, fresh: Sequence[Event] = ()) -> str:  # noqa: ARG002 -- signature of Transcript
-        return ""
-
-    def is_stale(self, state: SessionState) -> bool:  # noqa: ARG002 -- signature of SessionMeta
-        return False
-
-    def write(self, state: SessionState) -> str:  # noqa: ARG002 -- signature of SessionMeta
-        return ""
-
-
-_NO_FILES = NoFiles()
 
 
 def _document(events: Sequence[Event], path: str) -> Document:

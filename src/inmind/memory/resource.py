@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from inmind.search.query import Hit
     from inmind.session.affect import Affect
     from inmind.session.economics import Economics
+    from inmind.session.notes import NoteWriter
 
 
 class Resource:
@@ -74,24 +75,16 @@ class Resource:
         key: str | None = None,
     ) -> Note:
         """Save a note for the resource, as `Session.note` does. No session is needed."""
-        payload = validate_note(
-            text, importance=importance, kind=kind, valence=valence, valid_from=valid_from, valid_to=valid_to
-        )
-        self._context.check_open()
-        stream = self._context.resource_stream(owner := require_resource(self.name))
-        files = self._context.resource_files(owner, stream)
-        return self._context.note_writer(stream, files, owner).add(payload, origin=origin, key=key)
+        payload = validate_note(text, importance, kind, valence, valid_from, valid_to)
+        return self._note_writer().add(payload, origin=origin, key=key)
 
     def withdraw(self, note_id: str, *, key: str | None = None) -> None:
         """Withdraw a note: it leaves the notes page, prompts and search, and stays in the journal.
 
         A note withdrawn with `Session.withdraw` can be restored by `undo` of that session; this one cannot.
         """
-        self._context.check_open()
-        stream = self._context.resource_stream(owner := require_resource(self.name))
-        files = self._context.resource_files(owner, stream)
-        files.read_edits()
-        self._context.note_writer(stream, files, owner).withdraw(note_id, store=self._context.store, key=key)
+        writer = self._note_writer(read_edits=True)
+        writer.withdraw(note_id, store=self._context.store, key=key)
 
     def notes(self, *, all: bool = False) -> list[Note]:
         """The notes that wait for a dream, in the order of their page.
@@ -127,16 +120,7 @@ class Resource:
         """
         from inmind.search.query import validate_query
 
-        checked = validate_query(
-            query,
-            limit=limit,
-            kinds=kinds,
-            sources=sources,
-            since=since,
-            until=until,
-            session=session,
-            as_of=as_of,
-        )
+        checked = validate_query(query, limit, kinds, sources, since, until, session, as_of)
         return self._context.search.run(checked, [self.name])
 
     def consolidate(self, *, seconds: float | None = None) -> Consolidation:
@@ -147,6 +131,14 @@ class Resource:
         """
         limit = None if seconds is None else checked_seconds(seconds, "seconds")
         return self._context.upkeep().consolidate(self.name, limit)
+
+    def _note_writer(self, *, read_edits: bool = False) -> NoteWriter:
+        self._context.check_open()
+        stream = self._context.resource_stream(owner := require_resource(self.name))
+        files = self._context.resource_files(owner, stream)
+        if read_edits:
+            files.read_edits()
+        return self._context.note_writer(stream, files, owner)
 
     # -- dreams --------------------------------------------------------------------------------------------
 

@@ -8,19 +8,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from inmind.core.events.base import Draft, Origin
 from inmind.core.events.documents import DocumentWritten
 from inmind.core.events.session import SessionImported, SessionOpened, SessionTitled
 from inmind.core.paths import check_name, working_directory
 from inmind.core.stream_names import ANONYMOUS, owner_of
-from inmind.core.tokens import Counter, estimator
+from inmind.core.tokens import Counter
 from inmind.documents.document import OVERVIEW_PATH
 from inmind.documents.overview import LANGUAGES, template
-from inmind.entities.entity import EntityRules
 from inmind.errors import InvalidInput
-from inmind.history.compaction.policy import CompressionPolicy, Summarizer
 from inmind.memory.context import MemoryContext
 from inmind.memory.listing import belongs_to_folder
 from inmind.prompt.layers.base import Layer, check_layers
@@ -34,6 +32,8 @@ from inmind.store.stream import Decision, Stream
 
 if TYPE_CHECKING:
     from inmind.session.session import Session
+
+V = TypeVar("V")
 
 log = logging.getLogger("inmind")
 
@@ -57,40 +57,11 @@ def default_layers(*own: Layer) -> tuple[Layer, ...]:
     return check_layers([*(layer for layer in defaults if layer.name not in names), *own])
 
 
-def checked_setup(
-    *,
-    layers: Sequence[Layer] | None,
-    window: int,
-    reserve: int | None,
-    counter: Counter | None,
-    cache_seconds: float,
-    entities: EntityRules,
-    memory_tools: bool,
-    compression: CompressionPolicy,
-    summarizer: Summarizer | None,
-    affect: bool,
-) -> SessionConfig:
-    """The options of `Memory.session`, checked."""
-    limits = _limits(window, reserve, cache_seconds, exact=counter is not None)
-    count = estimator() if counter is None else _checked_counter(counter)
-    if not isinstance(entities, EntityRules):  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
-        raise InvalidInput(field="entities", value=entities, expected="EntityRules")
-    if not isinstance(memory_tools, bool):  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
-        raise InvalidInput(field="memory_tools", value=memory_tools, expected="True or False")
-    if not isinstance(compression, CompressionPolicy):  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
-        raise InvalidInput(field="compression", value=compression, expected="a CompressionPolicy")
-    if summarizer is not None and not callable(summarizer):
-        raise InvalidInput(field="summarizer", value=summarizer, expected="a function from a prompt to a text")
-    return SessionConfig(
-        layers=default_layers() if layers is None else check_layers(layers),
-        limits=limits,
-        counter=count,
-        entities=entities,
-        memory_tools=memory_tools,
-        compression=compression,
-        summarizer=summarizer,
-        affect=affect,
-    )
+def checked_type(value: V, kind: type[V], field: str, expected: str) -> V:
+    """The value, if it has this type: hosts are not all typed."""
+    if not isinstance(value, kind):
+        raise InvalidInput(field=field, value=value, expected=expected)
+    return value
 
 
 class SessionOpener:
@@ -254,7 +225,7 @@ def _import_event(legacy: LegacySession) -> SessionImported:
     return SessionImported(file=legacy.file, started_at=started_at, model=legacy.model)
 
 
-def _checked_counter(counter: Counter) -> Counter:
+def checked_counter(counter: Counter) -> Counter:
     """Call the counter once: it has to return a token count."""
     if not callable(counter):
         raise InvalidInput(field="counter", value=counter, expected="a function from text to a number")
@@ -264,7 +235,7 @@ def _checked_counter(counter: Counter) -> Counter:
     return counter
 
 
-def _limits(window: object, reserve: object, cache_seconds: object, *, exact: bool) -> WindowLimits:
+def window_limits(window: object, reserve: object, cache_seconds: object, *, exact: bool) -> WindowLimits:
     """Check the window and the reserve.
 
     The default reserve is DEFAULT_RESERVE, or half the window if that is less.

@@ -44,7 +44,6 @@ class Note:
 
 def validate_note(
     text: object,
-    *,
     importance: object = DEFAULT_IMPORTANCE,
     kind: object = "general",
     valence: object = 0.0,

@@ -99,7 +99,6 @@ class Hit:
 
 def validate_query(
     text: object,
-    *,
     limit: object = 10,
     kinds: object = None,
     sources: object = None,

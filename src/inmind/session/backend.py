@@ -1,8 +1,11 @@
 """Storage of a memory: a folder with live files, or a database without files.
 
 `FolderBackend` shows every document as a live file. `PostgresBackend` has no files: documents are read and written by
-calls only. The kind is chosen when a memory is opened; other code does not check it.
+calls only, and methods about files have the bodies below. The kind is chosen when a memory is opened; other code does
+not check it.
 """
+
+# ruff: noqa: ARG002 -- a memory without files does not use the arguments
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from inmind.core.frozen import frozen
 from inmind.core.paths import CONFIG
 from inmind.documents.document import Document
 from inmind.session.legacy_files import LegacySession
-from inmind.session.meta_file import SessionSummary
+from inmind.session.meta_file import SessionSummary, complete_summary
 from inmind.session.state import ResourceState, SessionState
 from inmind.store.protocol import Store, StreamInfo
 from inmind.store.stream import Stream
@@ -31,15 +34,13 @@ class DocumentFiles(Protocol):
 
     def read_edits(self) -> None:
         """Read edits saved since the last call."""
-        ...
 
     def publish(self) -> None:
         """Write the newest version of every document that changed."""
-        ...
 
     def notices(self) -> tuple[str, ...]:
         """Notices for people, each returned once."""
-        ...
+        return ()
 
 
 class Transcript(Protocol):
@@ -47,7 +48,7 @@ class Transcript(Protocol):
 
     def update(self, fresh: Sequence[Event] = ()) -> str:
         """Write missing lines. Returns a notice, if any."""
-        ...
+        return ""
 
 
 class SessionMeta(Protocol):
@@ -55,13 +56,17 @@ class SessionMeta(Protocol):
 
     def read_title(self) -> None:
         """Store a title that a person has edited."""
-        ...
 
-    def is_stale(self, state: SessionState) -> bool: ...
+    def is_stale(self, state: SessionState) -> bool:
+        return False
 
     def write(self, state: SessionState) -> str:
         """Write the summary. Returns the error as a text, if any."""
-        ...
+        return ""
+
+
+class NoFiles(DocumentFiles, Transcript, SessionMeta):
+    """Files of a memory without files: nothing is read or written."""
 
 
 @frozen(kw_only=True)
@@ -82,7 +87,7 @@ class Backend(Protocol):
     @property
     def home(self) -> Path | None:
         """The folder, if the memory is in one."""
-        ...
+        return None
 
     def clock(self) -> datetime:
         """The current time, from a clock shared by all users of this memory."""
@@ -103,9 +108,11 @@ class Backend(Protocol):
         """
         ...
 
-    def session_files(self, id: str, cwd: str, stream: Stream[SessionState]) -> SessionFiles: ...
+    def session_files(self, id: str, cwd: str, stream: Stream[SessionState]) -> SessionFiles:
+        return SessionFiles(files=NoFiles(), transcript=NoFiles(), meta=NoFiles())
 
-    def resource_files(self, resource: str, stream: Stream[ResourceState]) -> DocumentFiles: ...
+    def resource_files(self, resource: str, stream: Stream[ResourceState]) -> DocumentFiles:
+        return NoFiles()
 
     def read_edits(
         self,
@@ -114,31 +121,29 @@ class Backend(Protocol):
         resource_stream: Callable[[str], Stream[ResourceState]],
     ) -> None:
         """Read edits in the live files of a resource, or of all resources if the name is empty."""
-        ...
 
     def session_folder(self, id: str, cwd: str) -> Path | None:
         """The folder of a session, if the memory has folders."""
-        ...
 
     def session_summary(self, info: StreamInfo) -> SessionSummary:
         """The summary of a session, for lists."""
-        ...
+        return complete_summary(SessionSummary(), self.store, info)
 
     def has_resource_files(self, resource: str) -> bool:
         """True if files of a resource exist; the journal may not know the resource yet."""
-        ...
+        return False
 
     def legacy_sessions(self, id: str) -> list[LegacySession]:
         """Sessions in the old format with this id."""
-        ...
+        return []
 
     def all_legacy_sessions(self, *, excluding: Container[str]) -> list[LegacySession]:
         """All sessions in the old format, except those with these ids."""
-        ...
+        return []
 
     def back_up_state(self, resource: str, text: str) -> str:
         """Save a copy of MEMORY.md as a person wrote it.
 
         Returns its file name; empty if there are no files.
         """
-        ...
+        return ""

@@ -6,13 +6,14 @@ of homes (`apps/tenants/folders`). A tenant cannot name another one: everything 
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from difflib import get_close_matches
 from pathlib import Path
-from types import TracebackType
-from typing import Protocol, Self
+from typing import Protocol
 
+from inmind.core.closing import Closing
 from inmind.core.frozen import frozen
 from inmind.errors import InvalidInput, NotFound
 
@@ -70,32 +71,32 @@ class LockedTenant(Protocol):
         ...
 
 
-class Tenants(Protocol):
+class Tenants(Closing):
     """All tenants of one server or one folder. Its guarantees: tests/contract/test_tenants.py."""
 
-    @property
-    def place(self) -> str:
-        """Their location for messages, without secrets."""
-        ...
+    place: str
+    """Their location for messages, without secrets."""
 
+    @abstractmethod
     def list_all(self) -> Sequence[Tenant]:
         """All tenants, sorted by name."""
-        ...
 
+    @abstractmethod
     def open_as_operator(self, name: str) -> AbstractContextManager[MemoryLocation]:
         """Yield a location that opens a tenant's memory inside the block. It may contain a secret."""
-        ...
 
+    @abstractmethod
     def inventory(self, name: str) -> Inventory: ...
 
+    @abstractmethod
     def identity(self, name: str) -> object:
         """A value that identifies a tenant, the same for every URL; None if it does not exist."""
-        ...
 
-    def is_within(self, others: Tenants, name: str) -> bool:
+    def is_within(self, others: Tenants, name: str) -> bool:  # noqa: ARG002 -- schemas are not nested
         """True if erasing this tenant of the others would erase all of these tenants too."""
-        ...
+        return False
 
+    @abstractmethod
     def create(
         self, name: str, *, continues: Callable[[MemoryLocation], bool] | None = None
     ) -> AbstractContextManager[MemoryLocation]:
@@ -104,38 +105,29 @@ class Tenants(Protocol):
         Raises InvalidInput if the name exists, unless it is an empty tenant that cannot log in, left by a killed
         process, or `continues` returns True for it: it is the same tenant.
         """
-        ...
 
+    @abstractmethod
     def address(self, name: str, password: str) -> str:
         """The location to give to the tenant. For a database it contains the password."""
-        ...
 
+    @abstractmethod
     def admit(self, name: str, password: str) -> None:
         """Allow the tenant to log in with this password."""
-        ...
 
+    @abstractmethod
     def missing_features(self, name: str) -> str:
         """Describe features that are missing there and how to add them; empty if there are none."""
-        ...
 
+    @abstractmethod
     def lock(self, name: str) -> AbstractContextManager[LockedTenant]:
         """Hold a tenant read-only for the block; its writers wait or get StoreBusy.
 
         Keep it short. The lock is released if the process dies or loses the connection.
         """
-        ...
 
+    @abstractmethod
     def erase(self, name: str) -> Inventory:
         """Erase a tenant permanently; returns its last inventory."""
-        ...
-
-    def close(self) -> None: ...
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
 
 
 def check_tenant_name(name: object) -> str:

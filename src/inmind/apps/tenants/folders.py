@@ -14,8 +14,7 @@ import stat
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self, cast
+from typing import Any, cast
 from urllib.parse import unquote
 
 import apsw
@@ -45,19 +44,16 @@ _MAX_ATTEMPTS = 3
 _sql = load_queries("tenants")
 
 
-class TenantHomes:
+class TenantHomes(Tenants):
     """The tenants of one folder."""
 
     def __init__(self, folder: Path, *, busy_seconds: float = BUSY_SECONDS) -> None:
         self._folder = check_home(folder).absolute()
+        self.place = str(self._folder)
         self._busy_seconds = busy_seconds
         if os.path.lexists(self._folder / DATABASE):
             expected = "a folder of homes, not a home"
             raise InvalidInput(field="home", value=str(folder), expected=expected)
-
-    @property
-    def place(self) -> str:
-        return str(self._folder)
 
     def list_all(self) -> Sequence[Tenant]:
         tenants = [Tenant(name=name, can_log_in=True, bytes=_size(home)) for name, home in self._homes()]
@@ -128,14 +124,6 @@ class TenantHomes:
         return inventory
 
     def close(self) -> None: ...
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _homes(self) -> Iterator[tuple[str, Path]]:
         try:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from inmind.core.closing import Closing
 from inmind.core.paths import check_database_url, redact_url
 from inmind.errors import (
     InvalidInput,
@@ -43,7 +43,7 @@ _HAS_DEPENDENTS, _INSUFFICIENT_PRIVILEGE = "2BP01", "42501"
 _sql = load_queries("postgres/tenants")
 
 
-class OperatorConnection:
+class OperatorConnection(Closing):
     """A connection of an operator. Its URL must lead to the server, not to a pooler."""
 
     def __init__(self, url: str, *, seconds: float = STEP_SECONDS) -> None:
@@ -102,14 +102,6 @@ class OperatorConnection:
 
     def close(self) -> None:
         self._connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     @contextmanager
     def _transaction(self) -> Generator[Connection]:

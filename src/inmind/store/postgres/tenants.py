@@ -70,7 +70,7 @@ _VECTOR_ERRORS = tuple(psycopg.errors.lookup(state) for state in ("42501", "0A00
 _sql = load_queries("postgres/tenants")
 
 
-class TenantRoles(OperatorConnection):
+class TenantRoles(OperatorConnection, Tenants):
     """The tenants of one database, managed by an operator."""
 
     # -- existing tenants ----------------------------------------------------------------------------------
@@ -110,9 +110,6 @@ class TenantRoles(OperatorConnection):
 
     def identity(self, name: str) -> object:
         return next(iter(self._fetch_rows("identity", check_tenant_name(name))), None)
-
-    def is_within(self, others: Tenants, name: str) -> bool:  # noqa: ARG002 -- schemas are not nested
-        return False
 
     def _find(self, name: str) -> Tenant | None:
         for one, login, size in self._fetch_rows("tenants", check_tenant_name(name)):
