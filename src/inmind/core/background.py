@@ -1,15 +1,17 @@
-"""One background thread per Memory, for work that the caller does not wait for.
+"""One background thread per Memory, and fair turns for the threads of its host.
 
-It runs embedding and updates of notes pages. The thread starts with the first task. Tasks that arrive together run as
-one batch, and `close` returns after all of them ran. Every task can also run later or in another process, so a failure
-is logged and stops nothing, and a forked child drops the queue.
+The thread does what a caller does not wait for: embedding, records of searches, updates of notes pages. It starts with
+the first task. Tasks that arrive together run as one batch, and `close` returns after all of them ran. Every task can
+also run later or in another process, so a failure is logged and stops nothing, and a forked child drops the queue.
 """
 
 from __future__ import annotations
 
 import logging
+import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 
 from inmind.core.fork import register_after_fork
 from inmind.errors import InmindError
@@ -18,6 +20,51 @@ log = logging.getLogger("inmind")
 
 BATCH_SECONDS = 0.1
 """How long the thread waits for more tasks before it runs a batch."""
+
+SWITCH_SECONDS = 0.0001
+"""How long the threads of a host wait for Python's lock while a dream computes. The default is 5 ms.
+
+A call of the host waits that long each time it comes back from the disk, about 20 times in a `prepare`."""
+
+
+class _SwitchInterval:
+    """How often the threads of this process switch: shorter while a block of `short_switch_interval` runs."""
+
+    def __init__(self) -> None:
+        self._lock, self._blocks, self._host_seconds = threading.Lock(), 0, 0.0
+        register_after_fork(self)
+
+    def shorten(self) -> None:
+        with self._lock:
+            if not self._blocks:
+                self._host_seconds = sys.getswitchinterval()
+                sys.setswitchinterval(min(SWITCH_SECONDS, self._host_seconds))
+            self._blocks += 1
+
+    def restore(self) -> None:
+        with self._lock:
+            self._blocks -= 1
+            if not self._blocks:
+                sys.setswitchinterval(self._host_seconds)
+
+    def after_fork(self) -> None:
+        """End the blocks of the parent's threads, which the child does not have."""
+        if self._blocks:
+            sys.setswitchinterval(self._host_seconds)
+        self._lock, self._blocks = threading.Lock(), 0
+
+
+_switch_interval = _SwitchInterval()
+
+
+@contextmanager
+def short_switch_interval() -> Generator[None]:
+    """Let other threads of the process run soon while this one computes for long."""
+    _switch_interval.shorten()
+    try:
+        yield
+    finally:
+        _switch_interval.restore()
 
 
 class BackgroundQueue:

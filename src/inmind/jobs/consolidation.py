@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from inmind.core.background import short_switch_interval
 from inmind.core.events.base import Draft, Origin
 from inmind.core.events.crystals import Consolidated
 from inmind.core.frozen import frozen
@@ -77,6 +78,7 @@ class Consolidator:
         last = self._last_batch()
         return last is not None and bool(last[0])
 
+    @short_switch_interval()
     def run(self, *, seconds: float | None = None) -> Consolidation:
         """Resume at the last batch and run to the end, or until `seconds` have passed.
 

@@ -16,6 +16,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from inmind.core import metrics
+from inmind.core.background import short_switch_interval
 from inmind.core.events.base import Draft, EventPayload, Origin
 from inmind.core.events.crystals import CrystalCreated
 from inmind.core.events.dreams import DreamAnswered, DreamFailed, DreamUnderway, GuardVerdict, PageAdopted
@@ -88,6 +89,7 @@ class Dreamer:
         self._rewritten: tuple[object, RewriteResult] | None = None
         """The last rewrite of the page and what it depends on."""
 
+    @short_switch_interval()
     def dream(self, trigger: str, *, key: Key | None = None) -> int:
         """Run one dream and return its number.
 

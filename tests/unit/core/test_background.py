@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 import threading
 from collections.abc import Callable, Generator
 
 import pytest
 
 from inmind.core import background
-from inmind.core.background import BackgroundQueue
+from inmind.core.background import SWITCH_SECONDS, BackgroundQueue, short_switch_interval
 from inmind.errors import StorageFull
 
 pytestmark = pytest.mark.spec("H4", "J2")
@@ -211,3 +212,22 @@ def test_a_forked_child_runs_only_its_own_work(queue: BackgroundQueue) -> None:
     queue.flush()
     assert os.waitstatus_to_exitcode(status) == 0
     assert (parent_work.times, inherited.times) == (1, 1)
+
+
+def test_a_long_computation_lets_other_threads_run_soon() -> None:
+    before = sys.getswitchinterval()
+    with short_switch_interval():
+        with pytest.raises(ZeroDivisionError), short_switch_interval():
+            raise ZeroDivisionError
+        assert sys.getswitchinterval() == pytest.approx(SWITCH_SECONDS)
+    assert sys.getswitchinterval() == before
+
+
+def test_a_switch_interval_of_the_host_that_is_shorter_stays() -> None:
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(SWITCH_SECONDS / 10)
+    try:
+        with short_switch_interval():
+            assert sys.getswitchinterval() == pytest.approx(SWITCH_SECONDS / 10)
+    finally:
+        sys.setswitchinterval(before)
