@@ -19,7 +19,7 @@ from inmind import Memory
 from inmind.core.events.base import Draft, Origin, Trust
 from inmind.core.events.crystals import Consolidated
 from inmind.core.events.documents import DocumentWritten
-from inmind.core.events.dreams import DreamCommitted
+from inmind.core.events.dreams import DreamCommitted, DreamStarted
 from inmind.documents.document import NOTES_PAGE_PATH
 from inmind.documents.notes_page import parse_notes, parse_remarks
 from inmind.dreams.model import ModelReply, Question
@@ -714,6 +714,31 @@ def test_only_a_search_without_hits_is_a_gap(memory: Memory) -> None:
     page = memory.dream("ada").after
     assert "zebra stripes (searched, not found)" in page
     assert "Graz (" not in page
+
+
+def test_a_list_of_dreams_reads_the_dreams_that_it_shows(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither the older dreams nor the state of the resource."""
+    take_notes(memory, "Ada prefers tabs over spaces")
+    memory.dream("ada")
+    stream = memory._context.resource_stream("ada")  # pyright: ignore[reportPrivateUsage] -- many dreams, quickly
+    for _ in range(300):
+        number = stream.version + 1
+        started = DreamStarted("asked", NOON.isoformat(), "rules", "other")
+        stream.append(
+            *(Draft(payload=p, origin=Origin.DREAM) for p in (started, DreamCommitted(number, "rules", 0, 0)))
+        )
+    store, events = memory._context.store, list[int]()  # pyright: ignore[reportPrivateUsage]
+    read = store.read
+
+    def counted(*arguments: Any, **options: Any) -> Any:
+        result = read(*arguments, **options)
+        events.append(len(result))
+        return result
+
+    monkeypatch.setattr(store, "read", counted)
+    assert [dream.id for dream in memory.resource("ada").dreams(limit=3)] == [number - 2 * n for n in range(3)]
+    assert memory.resource("ada").get_dream(number).status == "done"
+    assert sum(events) < 200
 
 
 def test_a_resource_with_only_a_folder_cannot_dream(memory: Memory) -> None:

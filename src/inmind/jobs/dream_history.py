@@ -5,9 +5,10 @@ from __future__ import annotations
 import difflib
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import cached_property
 from itertools import islice
 from operator import attrgetter
 from typing import Any, Final, Literal
@@ -29,6 +30,7 @@ from inmind.core.events.dreams import (
     PageLine,
 )
 from inmind.core.frozen import frozen
+from inmind.core.stream_names import RESOURCE_PREFIX
 from inmind.core.text import count_noun
 from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH
 from inmind.documents.notes_page import PageNote, format_timestamp, parse_notes, prepend_notes, to_page_note
@@ -107,8 +109,16 @@ class DreamHistory:
     Each call reads only the events of the dreams that it returns.
     """
 
-    def __init__(self, resource: str, stream: Stream[ResourceState], store: Store, clock: Clock) -> None:
-        self._resource, self._stream, self._store, self._clock = resource, stream, store, clock
+    def __init__(
+        self, resource: str, open_stream: Callable[[], Stream[ResourceState]], store: Store, clock: Clock
+    ) -> None:
+        """`open_stream` loads the stream of the resource. A list without a running dream does not need it."""
+        self._resource, self._open_stream, self._store, self._clock = resource, open_stream, store, clock
+        self._name = f"{RESOURCE_PREFIX}{resource}"
+
+    @cached_property
+    def _stream(self) -> Stream[ResourceState]:
+        return self._open_stream()
 
     def newest(self, limit: int | None = None) -> list[Dream]:
         """Dreams with their results, newest first, at most `limit`."""
@@ -117,7 +127,7 @@ class DreamHistory:
         elif isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
             raise InvalidInput(field="limit", value=limit, expected="a number of dreams, or None for all")
         else:
-            started = [*islice(self._read_backwards(DreamStarted, until=self._store.version(self._stream.name)), limit)]
+            started = [*islice(self._read_backwards(DreamStarted, until=self._store.version(self._name)), limit)]
             started.reverse()
         return self._build_all(started)
 
@@ -155,8 +165,8 @@ class DreamHistory:
         MEMORY.md is restored with the later edits of users, and the dream's notes return to the notes page. A running
         dream is ended, because its input is no longer valid.
         """
-        if key is not None and (receipt := self._store.receipt(self._stream.name, key)) is not None:
-            (undone,) = self._store.read(self._stream.name, after=receipt.first - 1, until=receipt.first)
+        if key is not None and (receipt := self._store.receipt(self._name, key)) is not None:
+            (undone,) = self._store.read(self._name, after=receipt.first - 1, until=receipt.first)
             return self.get(_dream_id(undone))
         dream = self._find_undoable(id)
         commits = self._read_kind(DreamCommitted, after=dream.id, until=self._last_event_of(dream.id))
@@ -221,7 +231,7 @@ class DreamHistory:
         Equal notes that were added since do not count.
         """
         last_seq = commit.payload.last_seq if isinstance(commit.payload, DreamCommitted) else commit.seq
-        since = self._store.read(self._stream.name, after=last_seq, kind=NoteAdded.kind)
+        since = self._store.read(self._name, after=last_seq, kind=NoteAdded.kind)
         counts = Counter[PageNote | None](parse_notes(notes_text))
         counts.subtract(map(as_page_note, since))
         for note in self._page_notes(dream):
@@ -233,20 +243,20 @@ class DreamHistory:
         """The notes of a dream as they were on the notes page."""
         for id in dream.notes:
             seq = int(id.rpartition("#")[2])
-            (event,) = self._store.read(self._stream.name, after=seq - 1, until=seq)
+            (event,) = self._store.read(self._name, after=seq - 1, until=seq)
             if (note := as_page_note(event)) is not None:
                 yield note
 
     def _crystals_of(self, commit: Event) -> Iterator[Event]:
         """Events of the crystals in the dream's commit, which ends at the next batch."""
-        for event in self._store.read(self._stream.name, after=commit.seq):
+        for event in self._store.read(self._name, after=commit.seq):
             if event.starts_batch:
                 return
             if isinstance(event.payload, CrystalCreated):
                 yield event
 
     def _read_kind(self, kind: type[Any], *, after: int = 0, until: int | None = None) -> Sequence[Event]:
-        return self._store.read(self._stream.name, after=max(0, after), until=until, kind=kind.kind)
+        return self._store.read(self._name, after=max(0, after), until=until, kind=kind.kind)
 
     def _read_backwards(self, kind: type[Any], *, until: int) -> Iterator[Event]:
         """Events of a kind up to a number, newest first, read in windows."""
@@ -257,7 +267,7 @@ class DreamHistory:
 
     def _last_event_of(self, id: int) -> int | None:
         """The last event before the next dream starts; None if this is the last dream."""
-        after, size, version = id, _FIRST_WINDOW, self._store.version(self._stream.name)
+        after, size, version = id, _FIRST_WINDOW, self._store.version(self._name)
         while after < version:
             if started := self._read_kind(DreamStarted, after=after, until=after + size):
                 return started[0].seq - 1
@@ -309,10 +319,22 @@ class DreamHistory:
         )
         match end.payload if end else None:
             case DreamCommitted() as committed if end is not None:
-                done = _with_commit(dream, committed, end, pages)
-                return replace(done, status="undone") if event.seq in undone_ids else done
+                return replace(
+                    dream,
+                    status="undone" if event.seq in undone_ids else "done",
+                    phase="",
+                    ended=end.at,
+                    by=committed.proposer,
+                    reason=committed.fallback_reason,
+                    before=pages.before(end.seq),
+                    after=pages.after(end),
+                    **_copied(committed, "notes", "lines", "inputs", "mood"),
+                )
             case DreamFailed() as failed if end is not None:
-                return _with_failure(dream, failed, end)
+                by = failed.proposer or dream.by
+                return replace(
+                    dream, status="failed", ended=end.at, by=by, **_copied(failed, "phase", "code", "reason")
+                )
             case _:
                 running = self._stream.state.dreams.running
                 alive = running is not None and running.dream == event.seq and running.is_held(self._clock())
@@ -368,43 +390,8 @@ class _PageVersions:
         return _page_text(page) if page else self.before(commit.seq)
 
 
-def _with_commit(dream: Dream, committed: DreamCommitted, end: Event, pages: _PageVersions) -> Dream:
-    return replace(
-        dream,
-        status="done",
-        phase="",
-        ended=end.at,
-        by=committed.proposer,
-        reason=committed.fallback_reason,
-        before=pages.before(end.seq),
-        after=pages.after(end),
-        notes=committed.notes,
-        lines=committed.lines,
-        verdicts=committed.verdicts,
-        refused=committed.refused,
-        inputs=committed.inputs,
-        mood=committed.mood,
-        tokens=committed.tokens,
-        price=committed.price,
-        seconds=committed.seconds,
-    )
-
-
-def _with_failure(dream: Dream, failed: DreamFailed, end: Event) -> Dream:
-    return replace(
-        dream,
-        status="failed",
-        ended=end.at,
-        by=failed.proposer or dream.by,
-        phase=failed.phase,
-        code=failed.code,
-        reason=failed.reason,
-        verdicts=failed.verdicts,
-        refused=failed.refused,
-        tokens=failed.tokens,
-        price=failed.price,
-        seconds=failed.seconds,
-    )
+def _copied(payload: object, *names: str) -> dict[str, Any]:
+    return {name: getattr(payload, name) for name in ("verdicts", "refused", "tokens", "price", "seconds", *names)}
 
 
 def _with_progress(dream: Dream, progress: Iterable[object]) -> Dream:

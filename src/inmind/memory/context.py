@@ -178,7 +178,7 @@ class MemoryContext:
     def dream_history(self, resource: str, stream: Stream[ResourceState] | None = None) -> DreamHistory:
         from inmind.jobs.dream_history import DreamHistory
 
-        return DreamHistory(resource, stream or self.resource_stream(resource), self.store, self.clock)
+        return DreamHistory(resource, lambda: stream or self.resource_stream(resource), self.store, self.clock)
 
     def _read_settings(self) -> Settings:
         """Read config.toml again."""
