@@ -28,7 +28,10 @@ A call of the host waits that long each time it comes back from the disk, about 
 
 
 class _SwitchInterval:
-    """How often the threads of this process switch: shorter while a block of `short_switch_interval` runs."""
+    """How often the threads of this process switch.
+
+    The interval is short while a block of `short_switch_interval` runs.
+    """
 
     def __init__(self) -> None:
         self._lock, self._blocks, self._host_seconds = threading.Lock(), 0, 0.0

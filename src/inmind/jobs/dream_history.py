@@ -112,7 +112,10 @@ class DreamHistory:
     def __init__(
         self, resource: str, open_stream: Callable[[], Stream[ResourceState]], store: Store, clock: Clock
     ) -> None:
-        """`open_stream` loads the stream of the resource. A list without a running dream does not need it."""
+        """`open_stream` loads the stream of the resource.
+
+        A list without a running dream does not need it.
+        """
         self._resource, self._open_stream, self._store, self._clock = resource, open_stream, store, clock
         self._name = f"{RESOURCE_PREFIX}{resource}"
 
