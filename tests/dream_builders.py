@@ -10,7 +10,7 @@ from typing import Any
 from inmind.core.events.base import Origin, Trust
 from inmind.core.events.dreams import PageLine
 from inmind.documents.notes_page import format_timestamp
-from inmind.dreams.affect.levels import Levels
+from inmind.dreams.affect import Levels
 from inmind.dreams.material import DreamMaterial, Insight, PendingNote
 from inmind.dreams.page.edits import Proposal
 from inmind.dreams.page.page import parse_page

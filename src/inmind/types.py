@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from inmind.core.tokens import Counter as Counter
     from inmind.core.tokens import Rates as Rates
     from inmind.documents.scratchpad.merge3 import MergeConflict as MergeConflict
-    from inmind.dreams.affect.levels import Levels as Levels
+    from inmind.dreams.affect import Levels as Levels
     from inmind.dreams.economics import CurrencyTotals as CurrencyTotals
-    from inmind.dreams.model import Model as Model
+    from inmind.dreams.models import Model as Model
     from inmind.entities.entity import EntityRules as EntityRules
     from inmind.entities.window import Entities as Entities
     from inmind.history.compaction.build import CompactionReport as CompactionReport
@@ -54,9 +54,9 @@ if not TYPE_CHECKING:  # a type checker would accept any name
             "inmind.core.messages.model": ["Wire"],
             "inmind.core.tokens": ["Counter", "Rates"],
             "inmind.documents.scratchpad.merge3": ["MergeConflict"],
-            "inmind.dreams.affect.levels": ["Levels"],
+            "inmind.dreams.affect": ["Levels"],
             "inmind.dreams.economics": ["CurrencyTotals"],
-            "inmind.dreams.model": ["Model"],
+            "inmind.dreams.models": ["Model"],
             "inmind.entities.entity": ["EntityRules"],
             "inmind.entities.window": ["Entities"],
             "inmind.history.compaction.policy": ["Summarizer"],

@@ -15,7 +15,7 @@ from inmind.core.events.crystals import NoteAdded
 from inmind.core.events.dreams import AffectSpiked
 from inmind.core.events.session import MessageAdded
 from inmind.documents.notes_page import parse_notes
-from inmind.dreams.affect.levels import Levels
+from inmind.dreams.affect import Levels
 from inmind.errors import InvalidInput, KeyReused
 from inmind.testing import ManualClock
 

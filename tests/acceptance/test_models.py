@@ -12,8 +12,7 @@ import pytest
 from model_server import HttpReply, ModelServer, chat, fails, message, model_server
 
 from inmind.core.http import MAX_RESPONSE_BYTES, RETRY_DELAYS_SECONDS
-from inmind.dreams.model import Model, Question
-from inmind.dreams.models import Anthropic, OpenAICompatible, as_model
+from inmind.dreams.models import Anthropic, Model, OpenAICompatible, Question, as_model
 from inmind.errors import InvalidInput, ModelFailed
 
 pytestmark = pytest.mark.spec("G12")

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from tables import each_row
 
-from inmind.dreams.affect.levels import SPIKES
+from inmind.dreams.affect import SPIKES
 from inmind.session.derive import affect_from_text
 
 pytestmark = pytest.mark.spec("G9")

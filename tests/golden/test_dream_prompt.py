@@ -9,11 +9,10 @@ from dream_builders import a_line, a_material, a_note, a_page, a_user_crystal, a
 
 from inmind.core.events.base import Trust
 from inmind.core.events.dreams import KnowledgeGap, LearnedSkill
-from inmind.dreams.affect.levels import Levels
+from inmind.dreams.affect import Levels
 from inmind.dreams.economics import CurrencyTotals
 from inmind.dreams.page.sections import Section
-from inmind.dreams.prompt_labels import label_material
-from inmind.dreams.propose_by_model import build_question
+from inmind.dreams.propose_by_model import build_question, label_material
 
 pytestmark = pytest.mark.spec("G12", "J4")
 

@@ -35,7 +35,7 @@ from inmind.core.events.codec import encode_payload
 from inmind.core.events.dreams import DreamStarted
 from inmind.core.paths import DATABASE
 from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH
-from inmind.dreams.page.adopt_existing import entry_texts
+from inmind.dreams.page.draft import entry_texts
 from inmind.dreams.state import LEASE_DURATION
 from inmind.errors import DreamRunning, InmindError
 from inmind.memory.folder_backend import SEED_BACKUP

@@ -17,14 +17,12 @@ from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH, Documen
 from inmind.documents.notes_page import remove_pieces
 from inmind.dreams.classify import classify_section
 from inmind.dreams.material import NEW_ID_PREFIX, DreamInput, DreamMaterial, PendingNote
-from inmind.dreams.model import ModelCost
-from inmind.dreams.page.edits import Edit
+from inmind.dreams.models import ModelCost
+from inmind.dreams.page.edits import Edit, normalize_line
 from inmind.dreams.page.eviction import MIN_PROTECTED_IMPORTANCE, USER_LINE_IMPORTANCE
-from inmind.dreams.page.fact_checks import normalize_line
-from inmind.dreams.page.limits import MAX_PAGE_CHARACTERS
 from inmind.dreams.page.page import parse_page
 from inmind.dreams.page.rewrite import RewriteContext, RewriteResult, rewrite_page
-from inmind.dreams.page.sections import section_weights
+from inmind.dreams.page.sections import MAX_PAGE_CHARACTERS, section_weights
 from inmind.dreams.propose_by_rules import MAX_LINE_CHARACTERS
 from inmind.dreams.state import DreamingState
 from inmind.search.crystal import Crystal

@@ -16,7 +16,7 @@ from inmind.core.events.base import Trust
 from inmind.core.events.dreams import KnowledgeGap, LearnedSkill, PageLine
 from inmind.core.frozen import frozen
 from inmind.documents.notes_page import PageNote
-from inmind.dreams.affect.levels import Levels
+from inmind.dreams.affect import Levels
 from inmind.dreams.economics import CurrencyTotals
 from inmind.dreams.page.page import MemoryPage
 from inmind.search.crystal import Crystal

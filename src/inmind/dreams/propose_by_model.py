@@ -13,11 +13,18 @@ from typing import Final
 from inmind.core.text import escape_markup, shorten
 from inmind.dreams import economics, skills
 from inmind.dreams.material import DreamMaterial
-from inmind.dreams.model import Model, Question
+from inmind.dreams.models import Model, Question
 from inmind.dreams.page.edits import Proposal
 from inmind.dreams.page.sections import section_weights
-from inmind.dreams.parse_answer import ANSWER_SCHEMA, MAX_EDIT_CHARACTERS, MAX_EDITS, MODEL_SECTIONS, parse_answer
-from inmind.dreams.prompt_labels import Labels, label_material
+from inmind.dreams.parse_answer import (
+    ANSWER_SCHEMA,
+    MAX_EDIT_CHARACTERS,
+    MAX_EDITS,
+    MODEL_SECTIONS,
+    Labels,
+    label_material,
+    parse_answer,
+)
 from inmind.dreams.propose_by_rules import propose_by_rules
 from inmind.errors import ModelFailed
 

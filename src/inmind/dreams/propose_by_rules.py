@@ -16,14 +16,22 @@ from typing import Final
 from inmind.core.events.base import Origin, Trust
 from inmind.core.language.spans import first_sentences
 from inmind.dreams import economics, skills
-from inmind.dreams.affect.state import level_in_note
+from inmind.dreams.affect import level_in_note
 from inmind.dreams.classify import classify_section
 from inmind.dreams.line_index import LineIndex
 from inmind.dreams.material import DreamMaterial, Insight, PendingNote
 from inmind.dreams.open_loops import loop_text
-from inmind.dreams.page.edits import Add, Edit, Proposal, Retire, Rewrite
+from inmind.dreams.page.edits import (
+    MIN_SHARED_WORDS,
+    Add,
+    Edit,
+    Proposal,
+    Retire,
+    Rewrite,
+    lost_facts,
+    shared_word_ratio,
+)
 from inmind.dreams.page.eviction import MIN_PROTECTED_IMPORTANCE, is_derived
-from inmind.dreams.page.fact_checks import MIN_SHARED_WORDS, lost_facts, shared_word_ratio
 from inmind.dreams.page.page import parse_page
 from inmind.dreams.page.pointers import candidate_pointers
 from inmind.dreams.page.sections import Section, section_weights

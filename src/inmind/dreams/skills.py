@@ -23,7 +23,7 @@ from inmind.core.events.base import Trust
 from inmind.core.events.dreams import LearnedSkill
 from inmind.core.text import shorten
 from inmind.dreams.activity import Activity, ActivityTurn, split_turns
-from inmind.dreams.requests import find_request
+from inmind.dreams.sentences import find_request
 
 MIN_OCCURRENCES: Final = 3
 """Occurrences from which something counts as a skill."""

@@ -36,7 +36,7 @@ from inmind.core.stream_names import RESOURCE_PREFIX, SESSION_PREFIX
 from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH
 from inmind.documents.notes_page import PageNote, format_timestamp, parse_notes, parse_remarks
 from inmind.dreams.activity import Activity, SearchUse, ToolUse, Utterance
-from inmind.dreams.affect.levels import describe_mood
+from inmind.dreams.affect import describe_mood
 from inmind.dreams.economics import summarize_trades
 from inmind.dreams.gaps import update_gaps
 from inmind.dreams.insights import accessed_crystals, find_insights

@@ -24,8 +24,8 @@ from inmind.core.text import count_noun
 from inmind.documents.document import MEMORY_PAGE_PATH
 from inmind.dreams.commit import build_commit, rewrite
 from inmind.dreams.material import DreamInput
-from inmind.dreams.model import ModelCost
-from inmind.dreams.page.adopt_existing import split_chunks
+from inmind.dreams.models import ModelCost
+from inmind.dreams.page.draft import split_chunks
 from inmind.dreams.page.edits import Edit, Proposal
 from inmind.dreams.page.eviction import USER_LINE_IMPORTANCE
 from inmind.dreams.page.rewrite import RewriteResult

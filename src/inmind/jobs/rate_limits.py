@@ -24,7 +24,7 @@ from inmind.core.events.dreams import DreamAnswered
 from inmind.core.frozen import frozen
 from inmind.core.settings import LimitSettings
 from inmind.documents.notes_page import format_timestamp
-from inmind.dreams.model import Model, ModelReply, Question
+from inmind.dreams.models import Model, ModelReply, Question
 from inmind.dreams.parse_answer import MAX_ANSWER_CHARACTERS
 from inmind.dreams.state import LIMIT_REACHED
 from inmind.errors import InmindError, ModelFailed, StoreError

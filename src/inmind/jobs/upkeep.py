@@ -20,10 +20,8 @@ from inmind.core.frozen import frozen
 from inmind.core.settings import Settings
 from inmind.core.stream_names import ANONYMOUS, PRIVATE
 from inmind.core.text import count_noun
-from inmind.dreams.affect.auto_notes import due_notes
-from inmind.dreams.affect.state import is_strong_affect
-from inmind.dreams.schedule import DreamSchedule, due_trigger, may_ask_model, next_due_at
-from inmind.dreams.state import DreamingState
+from inmind.dreams.affect import due_notes, is_strong_affect
+from inmind.dreams.state import DreamingState, DreamSchedule, due_trigger, may_ask_model, next_due_at
 from inmind.errors import Closed, DreamRunning, InmindError, InvalidInput, StoreError
 from inmind.jobs.consolidation import Consolidation, Consolidator
 from inmind.jobs.dream_history import Dream

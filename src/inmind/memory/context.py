@@ -24,7 +24,7 @@ from inmind.store.stream import Stream, key_for
 
 if TYPE_CHECKING:
     from inmind.core.settings import Settings
-    from inmind.dreams.model import Model
+    from inmind.dreams.models import Model
     from inmind.jobs.consolidation import Consolidator
     from inmind.jobs.dream_history import Dream, DreamHistory
     from inmind.jobs.rate_limits import ModelOptions, RateLimits

@@ -49,7 +49,7 @@ from inmind.store.stream import key_for
 
 if TYPE_CHECKING:
     from inmind.core.settings import Settings
-    from inmind.dreams.model import Model
+    from inmind.dreams.models import Model
     from inmind.jobs.dream_history import Dream
     from inmind.jobs.upkeep import Upkeep, UpkeepScheduler
     from inmind.memory.bundle.export_bundle import Exported

@@ -14,9 +14,7 @@ from inmind.core.events.base import Draft, Origin
 from inmind.core.events.dreams import AffectSpiked
 from inmind.core.text import shorten
 from inmind.documents.document import validate_text
-from inmind.dreams.affect.auto_notes import add_auto_notes
-from inmind.dreams.affect.levels import SPIKES, Levels, describe_mood
-from inmind.dreams.affect.state import level_history
+from inmind.dreams.affect import SPIKES, Levels, add_auto_notes, describe_mood, level_history
 from inmind.errors import InvalidInput
 from inmind.session.state import ResourceState
 from inmind.store.protocol import Clock, Store

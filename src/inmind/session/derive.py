@@ -20,15 +20,14 @@ from inmind.core.language.prose import ends_with_shell_prompt, has_output_headin
 from inmind.core.language.spans import split_sentences
 from inmind.documents.overview.event_log import OverviewLog
 from inmind.documents.overview.tool_rules import ToolCallOutcome, overview_events
-from inmind.dreams.affect.auto_notes import add_auto_notes
-from inmind.dreams.affect.rules import (
+from inmind.dreams.affect import AffectState, add_auto_notes
+from inmind.dreams.affect_rules import (
     AffectSignal,
     may_have_affect,
     signal_from_outcome,
     signal_from_search,
     signals_from_text,
 )
-from inmind.dreams.affect.state import AffectState
 from inmind.entities.observe import draft_entity_events
 from inmind.session.context import SessionContext
 from inmind.session.layer_calls import LayerCalls

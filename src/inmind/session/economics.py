@@ -17,7 +17,7 @@ from typing import Final, Literal, get_args
 from inmind.core.events.base import Draft, Event, Origin
 from inmind.core.events.dreams import AffectSpiked, TradeRecorded
 from inmind.documents.document import validate_text
-from inmind.dreams.affect.auto_notes import add_auto_notes
+from inmind.dreams.affect import add_auto_notes
 from inmind.dreams.economics import CurrencyTotals, format_amount, summarize_trades
 from inmind.errors import InvalidInput
 from inmind.search.extract import parse_time

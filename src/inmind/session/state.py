@@ -32,7 +32,7 @@ from inmind.documents.document import OVERVIEW_PATH, Documents
 from inmind.documents.overview import is_maintained, written_lines
 from inmind.documents.overview.event_log import OverviewLog
 from inmind.documents.scratchpad.state import Scratchpads
-from inmind.dreams.affect.state import AffectState
+from inmind.dreams.affect import AffectState
 from inmind.dreams.state import DreamingState
 from inmind.entities.window import Entities
 from inmind.history import Conversation, History

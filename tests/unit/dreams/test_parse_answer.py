@@ -10,8 +10,7 @@ from dream_builders import a_line, a_material, a_note
 
 from inmind.core.events.base import Trust
 from inmind.dreams.page.edits import Add, Rewrite
-from inmind.dreams.parse_answer import parse_answer
-from inmind.dreams.prompt_labels import label_material
+from inmind.dreams.parse_answer import label_material, parse_answer
 
 pytestmark = pytest.mark.spec("G12", "J5")
 

@@ -14,12 +14,16 @@ from tables import each_row
 
 from inmind.core.events.base import Trust
 from inmind.core.tokens import estimator
-from inmind.dreams.model import ModelReply, Question
-from inmind.dreams.models import FunctionModel
+from inmind.dreams.models import FunctionModel, ModelReply, Question
 from inmind.dreams.page.edits import Add, Proposal, Retire, Rewrite
 from inmind.dreams.page.sections import Section
-from inmind.dreams.parse_answer import MAX_EDIT_CHARACTERS, MAX_EDITS, parse_answer
-from inmind.dreams.prompt_labels import MAX_PART_TOKENS, label_material
+from inmind.dreams.parse_answer import (
+    MAX_EDIT_CHARACTERS,
+    MAX_EDITS,
+    MAX_PART_TOKENS,
+    label_material,
+    parse_answer,
+)
 from inmind.dreams.propose_by_model import propose_by_model
 from inmind.dreams.propose_by_rules import propose_by_rules
 from inmind.errors import ModelFailed

@@ -27,8 +27,7 @@ from tables import each_row
 
 from inmind.core.events.base import Origin, Trust
 from inmind.core.events.dreams import KnowledgeGap, LearnedSkill
-from inmind.dreams.affect.levels import Levels
-from inmind.dreams.affect.state import SpikeCause, high_level_note
+from inmind.dreams.affect import Levels, SpikeCause, high_level_note
 from inmind.dreams.economics import CurrencyTotals
 from inmind.dreams.material import DreamMaterial
 from inmind.dreams.page.edits import Add, Edit, Proposal, Retire, Rewrite
@@ -341,7 +340,7 @@ SEED = (
 
 
 def seeded(page: str, **more: Any) -> DreamMaterial:
-    from inmind.dreams.page.adopt_existing import entry_texts
+    from inmind.dreams.page.draft import entry_texts
 
     return a_material(page=page, adopted=entry_texts(SEED), **more)
 

@@ -7,8 +7,7 @@ from builders import WHEN
 from tables import each_row
 
 from inmind.dreams.activity import Utterance
-from inmind.dreams.names import names_in
-from inmind.dreams.questions import questions_in, split_unanswered
+from inmind.dreams.sentences import names_in, questions_in, split_unanswered
 
 pytestmark = pytest.mark.spec("G3", "G5")
 

@@ -7,7 +7,7 @@ from builders import WHEN
 from tables import each_row
 
 from inmind.dreams.activity import Utterance
-from inmind.dreams.requests import find_request
+from inmind.dreams.sentences import find_request
 
 pytestmark = pytest.mark.spec("G5")
 

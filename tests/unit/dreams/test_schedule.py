@@ -10,8 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inmind.dreams.schedule import FAILURES_BEFORE_BACKOFF, DreamSchedule, due_trigger, may_ask_model, next_due_at
-from inmind.dreams.state import LEASE_DURATION, MAX_RESUME_AGE, ActiveDream, DreamingState
+from inmind.dreams.state import (
+    FAILURES_BEFORE_BACKOFF,
+    LEASE_DURATION,
+    MAX_RESUME_AGE,
+    ActiveDream,
+    DreamingState,
+    DreamSchedule,
+    due_trigger,
+    may_ask_model,
+    next_due_at,
+)
 
 NOON = datetime(2026, 3, 12, 12, tzinfo=UTC)
 MINUTES = timedelta(minutes=1)

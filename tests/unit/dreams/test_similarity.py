@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inmind.dreams.similarity import MAX_GROUPS_PER_WORD, MIN_SIMILARITY, group_similar, jaccard
+from inmind.dreams.insights import MAX_GROUPS_PER_WORD, MIN_SIMILARITY, group_similar, jaccard
 
 pytestmark = pytest.mark.spec("G3")
 

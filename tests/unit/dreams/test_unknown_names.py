@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tables import each_row
 
-from inmind.dreams.unknown_names import find_unknown_names
+from inmind.dreams.gaps import find_unknown_names
 
 pytestmark = pytest.mark.spec("G3", "G5")
 

@@ -16,10 +16,7 @@ from urllib.parse import urlsplit
 from inmind.core.frozen import frozen
 from inmind.core.http import HttpEndpoint, Json, RequestRefused, bearer, object_field, object_list
 from inmind.core.settings import ModelSettings
-from inmind.dreams.models.anthropic import DEFAULT_URL as ANTHROPIC_URL
-from inmind.dreams.models.anthropic import KEY_ENV as ANTHROPIC_KEY
-from inmind.dreams.models.anthropic import auth_headers
-from inmind.dreams.models.openai import KEY_ENV as OPENAI_KEY
+from inmind.dreams.models import ANTHROPIC_KEY_ENV, ANTHROPIC_URL, OPENAI_KEY_ENV, anthropic_headers
 from inmind.errors import InmindError, InvalidInput, ModelFailed
 from inmind.memory.session_opener import DEFAULT_RESERVE, DEFAULT_WINDOW, MIN_WINDOW
 
@@ -45,7 +42,7 @@ STREAM_OPTIONS = "stream_options"
 
 PROVIDERS: Mapping[str, ChatProvider] = {
     "openai": ChatProvider(
-        key_env=OPENAI_KEY,
+        key_env=OPENAI_KEY_ENV,
         url_env="OPENAI_BASE_URL",
         url="https://api.openai.com/v1",
         reply_path="chat/completions",
@@ -55,12 +52,12 @@ PROVIDERS: Mapping[str, ChatProvider] = {
         model_names=re.compile(r"(chat)?gpt-(?!oss)|o\d"),  # gpt-oss runs on any server
     ),
     "anthropic": ChatProvider(
-        key_env=ANTHROPIC_KEY,
+        key_env=ANTHROPIC_KEY_ENV,
         url_env="ANTHROPIC_BASE_URL",
         url=ANTHROPIC_URL,
         reply_path="v1/messages",
         models_path="v1/models",
-        headers=auth_headers,
+        headers=anthropic_headers,
         request_fields={"max_tokens": DEFAULT_RESERVE},
         model_names=re.compile("claude"),
     ),

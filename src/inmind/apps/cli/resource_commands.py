@@ -28,7 +28,7 @@ from inmind.apps.cli.dreams import describe_dream, dream_summary_json
 from inmind.core.text import count_noun
 from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH
 from inmind.documents.notes_page import parse_notes
-from inmind.dreams.affect.levels import BASELINES, SPIKES
+from inmind.dreams.affect import BASELINES, SPIKES
 from inmind.dreams.economics import CurrencyTotals, format_amount
 from inmind.dreams.economics import economics_lines as told_in_short
 from inmind.errors import InvalidInput

@@ -25,7 +25,7 @@ from inmind.core.stream_names import ANONYMOUS, RESOURCE_PREFIX, SESSION_PREFIX
 from inmind.core.text import count_noun
 from inmind.documents.document import NOTES_PAGE_PATH
 from inmind.documents.notes_page import PageNote, parse_notes
-from inmind.dreams.schedule import FAILURES_BEFORE_BACKOFF
+from inmind.dreams.state import FAILURES_BEFORE_BACKOFF
 from inmind.errors import Damaged, StoreBusy, StoreError, short_repr
 from inmind.search.crystal_texts import message_reader
 from inmind.search.embedders.base import Embedder

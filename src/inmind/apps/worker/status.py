@@ -7,8 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from inmind.core.frozen import frozen
-from inmind.dreams.schedule import FAILURES_BEFORE_BACKOFF
-from inmind.dreams.state import ActiveDream
+from inmind.dreams.state import FAILURES_BEFORE_BACKOFF, ActiveDream
 from inmind.jobs.rate_limits import DREAMS, MODEL_CALLS, LimitUsage
 from inmind.jobs.upkeep import UpkeepScheduler, is_maintained
 from inmind.store.protocol import QueueStatus

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from inmind.core.language.spans import compile_cached, has_han
+from inmind.core.language.spans import compile_cached, cue_words, has_han
 
 RuleKind = Literal["rule", "decision", "open_decision"]
 
@@ -35,7 +35,7 @@ class RulePatterns(NamedTuple):
 
 def patterns_for(text: str) -> list[RulePatterns]:
     """Return the groups with a cue in the text; for each language open decisions come first."""
-    words = text.replace("’", "'").encode("ascii", "replace").translate(_WORD_BYTES).split()
+    words = cue_words(text)
     groups = [] if _CUES.isdisjoint(words) else [forms for cues, forms in _ENGLISH if not cues.isdisjoint(words)]
     if has_han(text):
         groups += (forms for signs, forms in _CHINESE if any(map(text.__contains__, signs)))
@@ -44,21 +44,14 @@ def patterns_for(text: str) -> list[RulePatterns]:
 
 def _english(
     kind: RuleKind, cues: str, *, opening: Sequence[str] = (), inside: Sequence[str] = ()
-) -> tuple[frozenset[bytes], RulePatterns]:
+) -> tuple[frozenset[str], RulePatterns]:
     opening_pattern = f"{_LEAD_IN}(?:{'|'.join(opening)})" if opening else ""
-    return frozenset(cues.encode().split()), RulePatterns(
-        kind, opening_pattern, rf"\b(?:{'|'.join(inside)})" if inside else ""
-    )
+    return frozenset(cues.split()), RulePatterns(kind, opening_pattern, rf"\b(?:{'|'.join(inside)})" if inside else "")
 
 
 def _chinese(kind: RuleKind, signs: str, *, inside: Sequence[str]) -> tuple[tuple[str, ...], RulePatterns]:
     return tuple(signs.split()), RulePatterns(kind, "", "|".join(inside))
 
-
-# Maps bytes to lower case, and separators to a space.
-_WORD_BYTES = bytes(
-    code if chr(code) in "abcdefghijklmnopqrstuvwxyz0123456789'-" else 32 for code in bytes(range(256)).lower()
-)
 
 _VERB = (
     "(?:add|address|answer|ask|assume|avoid|begin|book|call|cancel|change|charge|check|choose|cite|commit|confirm|convert|"
@@ -263,7 +256,7 @@ _ORDERS = _english(
 )
 _OBLIGATIONS = _english(
     "rule",
-    "allowed banned cannot forbidden has limits must mustn't mustnt never non-negotiable not off-limits only permitted "
+    "allowed banned cannot forbidden has limits must mustn't mustnt never negotiable not limits only permitted "
     "prohibited shall should shouldn't shouldnt",
     opening=(
         rf"{_CASE}(?:(?:no|our|these|those|your)\s+(?:{_NOUN}){{1,4}}(?:must|should|has\s+to)|"
@@ -402,6 +395,6 @@ _CHINESE_RULES = _chinese(
 
 _ENGLISH = (_OPEN_DECISIONS, _DECISIONS, _ORDERS, _OBLIGATIONS, _WISHES, _REVOCATIONS, _LASTING_RULES, _BINDING_FACTS)
 _CHINESE = (_CHINESE_OPEN_DECISIONS, _CHINESE_DECISIONS, _CHINESE_RULES)
-_CUES = frozenset[bytes]().union(*(cues for cues, _ in _ENGLISH))
+_CUES = frozenset[str]().union(*(cues for cues, _ in _ENGLISH))
 
 ALL_PATTERNS = tuple(forms for _, forms in (*_ENGLISH, *_CHINESE))

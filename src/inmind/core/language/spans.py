@@ -13,9 +13,6 @@ from itertools import pairwise
 
 from inmind.core.frozen import frozen
 
-compile_cached = cache(re.compile)
-"""Compile patterns on first use: compiling all of them would be a quarter of the import time."""
-
 HAN = "[\u3400-\u9fff]"
 """A Chinese character."""
 
@@ -33,6 +30,15 @@ IDENTIFIER_WORD = r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_]+|\
 
 QUOTE = r"[\"“”「」『』`]"
 """A quotation mark. A sentence with one repeats the words of another text."""
+
+
+@cache
+def compile_cached(pattern: str) -> re.Pattern[str]:
+    """Compile a pattern on first use.
+
+    Compiling all of them would be a quarter of the import time.
+    """
+    return re.compile(pattern)
 
 
 @frozen
@@ -69,9 +75,23 @@ def has_quote(text: str) -> bool:
     return compile_cached(QUOTE).search(text) is not None
 
 
+def without_quotes(text: str) -> str:
+    """The text without quotations, which are the words of another person."""
+    return compile_cached(_QUOTATION).sub(" ", text)
+
+
 def split_identifier(name: str) -> list[str]:
     """Split a tool name or key into lower-case words: cms_createPage, get-page, HTTPServer."""
     return [word.lower() for word in compile_cached(IDENTIFIER_WORD).findall(name)]
+
+
+def cue_words(text: str) -> list[str]:
+    """Return the lower-case ASCII words of a text, to look up cues.
+
+    It is ten times as fast as a pattern.
+    """
+    plain = text.replace("’", "'").encode("ascii", "replace").translate(_CUE_CHARACTERS)
+    return plain.decode("ascii").split()
 
 
 def split_sentences(text: str) -> list[str]:
@@ -94,6 +114,16 @@ def first_sentences(words: str, max_characters: int) -> str:
         # One long sentence: cut after a word, or anywhere in a script without spaces.
         stop = head.rfind(" ") if " " in head else len(head)
     return f"{head[:stop].rstrip()} …"
+
+
+# An apostrophe inside a word does not open a quotation.
+_QUOTATION = (
+    r"\"[^\"\n]*\"|“[^”\n]*”|「[^」\n]*」|『[^』\n]*』|《[^》\n]*》|‘[^’\n]*’(?!\w)|(?<!\w)'[^'\n]*'(?!\w)|`[^`\n]*`"
+)
+# Maps bytes to lower case, and everything between words to a space.
+_CUE_CHARACTERS = bytes(
+    code if chr(code) in "abcdefghijklmnopqrstuvwxyz0123456789'" else 32 for code in bytes(range(256)).lower()
+)
 
 
 def _sentence_ends(text: str) -> Iterator[int]:

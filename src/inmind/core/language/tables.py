@@ -14,6 +14,41 @@ from inmind.core.frozen import frozen
 
 TimePick = Literal["previous", "oldest", "newest"]
 
+Remark = Literal["thanks", "praise", "anger", "urgency"]
+"""A kind of remark that users address to the agent."""
+
+
+@frozen(kw_only=True)
+class AffectPatterns:
+    """Patterns of remarks in lower-case text with single spaces.
+
+    A remark begins a clause.
+    """
+
+    spaced: bool = True
+    """As in Language."""
+    cues: Mapping[Remark, frozenset[str]]
+    """Words without which no pattern of a kind matches.
+
+    Most messages have none, and looking them up is fast."""
+    lead_in: str
+    """Words that may precede a remark."""
+    remarks: Mapping[Remark, str]
+    clause_end: str
+    condition: str
+    """Begins a conditional clause. The next clause does not count either."""
+    reported: str
+    """Anywhere in a clause: the following words are reported speech."""
+    denial: str
+    """Anywhere in a clause: it means the opposite."""
+    retraction: str
+    """Begins a clause that retracts the previous one."""
+    refusal: str
+    """A clause that is a refusal."""
+    thanks_formula: str
+    """Thanks that are a formula if `request` matches a previous clause."""
+    request: str
+
 
 @frozen(kw_only=True)
 class Language:
@@ -69,6 +104,8 @@ class Language:
     """Asks if {last} is meant."""
     listed_name: str = "{}"
     list_separator: str = ", "
+
+    affect: AffectPatterns | None = None
 
     references: ReferenceWords | None = None
     """Words of references, if references are found in this language word by word."""

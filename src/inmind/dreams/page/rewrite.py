@@ -17,20 +17,13 @@ from inmind.core.frozen import frozen
 from inmind.core.text import shorten
 from inmind.documents.notes_page import format_timestamp
 from inmind.dreams.page.draft import PageDraft, RewriteContext
-from inmind.dreams.page.edits import Add, Edit, Retire, Rewrite
-from inmind.dreams.page.eviction import (
-    MIN_PROTECTED_IMPORTANCE,
-    evict_lines,
-    is_lossless,
-    is_required,
-    is_too_long,
-    keeps_bond,
-    max_retired,
-    user_line,
-)
-from inmind.dreams.page.fact_checks import (
+from inmind.dreams.page.edits import (
     MAX_ENTRY_CHARACTERS,
     MIN_SHARED_WORDS,
+    Add,
+    Edit,
+    Retire,
+    Rewrite,
     contradicts,
     invented_facts,
     is_quote_of,
@@ -41,10 +34,21 @@ from inmind.dreams.page.fact_checks import (
     shared_word_ratio,
     shares_topic,
 )
+from inmind.dreams.page.eviction import (
+    MIN_PROTECTED_IMPORTANCE,
+    evict_lines,
+    is_lossless,
+    is_required,
+    is_too_long,
+    keeps_bond,
+    limit_pointers,
+    max_retired,
+    replace_with_pointer,
+    user_line,
+)
 from inmind.dreams.page.guards import IDENTITY_SECTIONS, PageChange, contains_lines, line_set, run_guards
 from inmind.dreams.page.page import render_header, render_page
 from inmind.dreams.page.pointers import candidate_pointers, make_pointer, parse_pointer
-from inmind.dreams.page.retire import limit_pointers, replace_with_pointer
 from inmind.dreams.page.sections import Section
 
 __all__ = ["RewriteContext", "RewriteResult", "rewrite_page"]

@@ -18,7 +18,7 @@ from inmind.apps.chat.endpoint import (
 )
 from inmind.core.http import RequestRefused
 from inmind.core.settings import ModelSettings
-from inmind.dreams.models.anthropic import DEFAULT_URL as ANTHROPIC_URL
+from inmind.dreams.models import ANTHROPIC_URL
 from inmind.errors import InvalidInput, ModelFailed
 from inmind.memory.session_opener import DEFAULT_WINDOW
 

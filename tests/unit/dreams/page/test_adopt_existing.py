@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from inmind.core.tokens import estimator
-from inmind.dreams.page.adopt_existing import (
+from inmind.dreams.page.draft import (
     CHUNK_TOKENS,
     OVERLAP_TOKENS,
     add_separator,

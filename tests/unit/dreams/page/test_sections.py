@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inmind.dreams.affect.levels import Levels
+from inmind.dreams.affect import Levels
 from inmind.dreams.page.sections import Section, section_weights
 
 pytestmark = pytest.mark.spec("G5")

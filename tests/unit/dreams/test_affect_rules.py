@@ -15,15 +15,17 @@ from tables import each_row
 from inmind.core.events.base import Trust
 from inmind.core.events.dreams import AffectSpiked
 from inmind.documents.overview.tool_rules import ToolCallOutcome
-from inmind.dreams.affect.rules import (
+from inmind.dreams.affect import AffectState
+from inmind.dreams.affect_rules import (
     MAX_MESSAGE_CHARACTERS,
     AffectSignal,
+    has_failures,
+    has_passed,
     may_have_affect,
+    parse_run,
     signal_from_outcome,
     signals_from_text,
 )
-from inmind.dreams.affect.run_results import has_failures, has_passed, parse_run
-from inmind.dreams.affect.state import AffectState
 
 pytestmark = pytest.mark.spec("G9")
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tables import each_row
 
-from inmind.dreams.affect.levels import BASELINES, SPIKES, Levels, describe_mood
+from inmind.dreams.affect import BASELINES, SPIKES, Levels, describe_mood
 
 pytestmark = pytest.mark.spec("G9")
 

@@ -15,9 +15,17 @@ from inmind.core.events.base import Draft, Event, EventPayload, Origin, Trust
 from inmind.core.events.crystals import NoteAdded
 from inmind.core.events.dreams import AffectSpiked
 from inmind.core.text import escape_markup
-from inmind.dreams.affect.auto_notes import add_auto_notes, due_notes
-from inmind.dreams.affect.levels import SPIKES, Levels
-from inmind.dreams.affect.state import MAX_FAILING, AffectState, is_strong_affect, level_history, level_in_note
+from inmind.dreams.affect import (
+    MAX_FAILING,
+    SPIKES,
+    AffectState,
+    Levels,
+    add_auto_notes,
+    due_notes,
+    is_strong_affect,
+    level_history,
+    level_in_note,
+)
 
 pytestmark = pytest.mark.spec("G9")
 

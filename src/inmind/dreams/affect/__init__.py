@@ -1,1 +1,0 @@
-"""Affect: three levels that rise with events and decay over time."""
