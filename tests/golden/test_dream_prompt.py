@@ -12,7 +12,8 @@ from inmind.core.events.dreams import KnowledgeGap, LearnedSkill
 from inmind.dreams.affect import Levels
 from inmind.dreams.economics import CurrencyTotals
 from inmind.dreams.page.sections import Section
-from inmind.dreams.propose_by_model import build_question, label_material
+from inmind.dreams.parse_answer import label_material
+from inmind.dreams.propose_by_model import build_question
 
 pytestmark = pytest.mark.spec("G12", "J4")
 
