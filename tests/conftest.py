@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 import tempfile
 from collections.abc import Callable, Generator
@@ -36,6 +37,10 @@ sys.dont_write_bytecode = False
 if "TMPDIR" not in os.environ and (in_memory := postgres.in_memory()):
     os.environ["TMPDIR"] = str(in_memory)
     tempfile.tempdir = None
+
+# A background job of a shell ignores SIGINT, and so would each program that a test starts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # All servers run on this machine. Loading the system's certificates takes longer than a request.
 os.environ.pop("SSL_CERT_FILE", None)
