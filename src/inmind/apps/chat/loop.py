@@ -17,11 +17,10 @@ from inmind.apps.chat.conversation import ChatConversation
 from inmind.apps.chat.endpoint import explain_error
 from inmind.apps.chat.terminal import ChatOutput, ChatTurn, describe_exchange, status_line
 from inmind.apps.cli import dreams
-from inmind.apps.cli.compact import print_compaction
 from inmind.apps.cli.console import print_lines, print_text
 from inmind.apps.cli.exit_codes import MODEL, print_error
-from inmind.apps.cli.resource_commands import show_state
-from inmind.apps.cli.show import show_entities, show_overview, show_prompt, show_scratchpad
+from inmind.apps.cli.session_commands import describe_compaction
+from inmind.apps.cli.show import show_entities, show_overview, show_prompt, show_scratchpad, show_state
 from inmind.apps.signals import InterruptHandler
 from inmind.core.events.base import Origin
 from inmind.core.frozen import frozen
@@ -168,7 +167,7 @@ def _retry(chat: Chat, _: str) -> None:
 
 
 def _compact(chat: Chat, _: str) -> None:
-    print_compaction(chat.conversation.session.compact())
+    print_lines(describe_compaction(chat.conversation.session.compact()))
 
 
 def _dream(chat: Chat, _: str) -> None:

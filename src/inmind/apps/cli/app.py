@@ -49,9 +49,9 @@ COMMANDS: Mapping[str, Mapping[str, CommandEntry]] = {
         "replay": CommandEntry(f"{CLI}.replay:replay", "Replay recorded conversations through memory."),
     },
     "Inspect": {
-        "sessions": CommandEntry(f"{CLI}.sessions:sessions", "List the sessions, most recently used first."),
+        "sessions": CommandEntry(f"{CLI}.session_commands:sessions", "List the sessions, most recently used first."),
         "show": CommandEntry(f"{CLI}.show:show", "Show the state of a session or a resource."),
-        "search": CommandEntry(f"{CLI}.search:search", "Search everything that was said, noted or seen."),
+        "search": CommandEntry(f"{CLI}.session_commands:search", "Search everything that was said, noted or seen."),
         "affect": CommandEntry(
             f"{CLI}.resource_commands:affect", "Show the affect levels, mood and recent history of a resource."
         ),
@@ -60,11 +60,11 @@ COMMANDS: Mapping[str, Mapping[str, CommandEntry]] = {
         ),
     },
     "Change": {
-        "note": CommandEntry(f"{CLI}.note:note", "Save a note."),
+        "note": CommandEntry(f"{CLI}.session_commands:note", "Save a note."),
         "edit": CommandEntry(f"{CLI}.edit:edit", "Edit a page or config.toml in $EDITOR."),
-        "compact": CommandEntry(f"{CLI}.compact:compact", "Archive old messages of a session."),
+        "compact": CommandEntry(f"{CLI}.session_commands:compact", "Archive old messages of a session."),
         "dream": CommandEntry(f"{CLI}.dreams:dream", "Update MEMORY.md with a dream, or inspect past dreams."),
-        "undo": CommandEntry(f"{CLI}.undo:undo", "Undo the last change of a session."),
+        "undo": CommandEntry(f"{CLI}.session_commands:undo", "Undo the last change of a session."),
     },
     "Maintain": {
         "doctor": CommandEntry(f"{CLI}.doctor:doctor", "Check a home for problems and print how to fix them."),
@@ -73,10 +73,10 @@ COMMANDS: Mapping[str, Mapping[str, CommandEntry]] = {
             f"{CLI}.export_import:import_", "Import a file written by `inmind export`, all of it or nothing."
         ),
         "upkeep": CommandEntry(
-            f"{CLI}.upkeep:upkeep", "Run the upkeep that is due once: consolidation, dreams, embeddings."
+            f"{CLI}.background:upkeep", "Run the upkeep that is due once: consolidation, dreams, embeddings."
         ),
-        "status": CommandEntry(f"{CLI}.status:status", "Show running and waiting background work."),
-        "worker": CommandEntry(f"{CLI}.worker:worker", "Run upkeep continuously until Ctrl-C or SIGTERM."),
+        "status": CommandEntry(f"{CLI}.background:status", "Show running and waiting background work."),
+        "worker": CommandEntry(f"{CLI}.background:worker", "Run upkeep continuously until Ctrl-C or SIGTERM."),
         "tenant": CommandEntry(f"{CLI}.tenant:tenant", "Manage isolated tenants in one database or one folder."),
     },
 }

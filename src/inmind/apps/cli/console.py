@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import asdict, is_dataclass
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 import click
 
@@ -21,13 +23,20 @@ from inmind.memory.memory import Memory, open_existing, suggest_name
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
-    from rich.table import Table
+    from rich.table import Column, Table
+    from rich.text import Text
 
     from inmind.session.session import Session
 
-CommandFunction = TypeVar("CommandFunction", bound=Callable[..., Any])
+    Line = str | Text | Table
 
-_MAX_LINE_CHARS = 200
+CommandResult: TypeAlias = "tuple[object, str | Iterable[Line]]"
+"""Data for --json, and the lines that are printed without it."""
+
+CommandFunction = TypeVar("CommandFunction", bound=Callable[..., Any])
+Completer = Callable[[click.Context, click.Parameter, str], list[str]]
+
+MAX_LINE_CHARS = 200
 """Line width of list output in a pipe, in characters; --json is not cut."""
 
 MAX_COMPLETIONS = 1_000
@@ -112,6 +121,15 @@ def get_session(memory: Memory, id: str) -> Session:
     return memory.session(id)
 
 
+def last_used_session(memory: Memory) -> str:
+    """Id of the session last used in the current folder."""
+    info = memory.latest()
+    if info is None:
+        hint = "pass --session or --resource; `inmind sessions` lists all"
+        raise NotFound(what="session in", name=str(Path.cwd()), hint=hint)
+    return info.id
+
+
 def check_exists(memory: Memory, *, session: str | None = None, resource: str | None = None) -> None:
     """Raise NotFound for an unknown session or resource: an empty result would hide a typo."""
     if session is not None and session not in memory:
@@ -153,17 +171,46 @@ def resolve_resource(memory: Memory, name: str | None) -> str:
     raise NotFound(what="resource in", name=memory.location, hint="no session names one yet")
 
 
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+
+
+def prints_result(command: Callable[..., CommandResult]) -> Callable[..., None]:
+    """A command with --json, which prints the returned data as JSON, or else the returned lines."""
+
+    @json_option
+    @wraps(command)
+    def run(*args: Any, as_json: bool = False, **kwargs: Any) -> None:
+        data, lines = command(*args, **kwargs)
+        if as_json:
+            print_json(data)
+        else:
+            print_lines([lines] if isinstance(lines, str) else lines)
+
+    return run
+
+
 def print_text(text: str) -> None:
     print(printable(text), flush=True)  # a reader of a pipe sees it now: a worker may sleep for an hour afterwards
 
 
-def print_lines(lines: Iterable[str]) -> None:
+def print_lines(lines: Iterable[Line], screen: Console | None = None) -> None:
+    """Print plain lines, which are escaped, styled lines, which are not wrapped, and tables."""
     for line in lines:
-        print_text(line)
+        if isinstance(line, str):
+            print_text(line)
+        else:
+            screen = screen or console()
+            screen.print(line, soft_wrap=not hasattr(line, "columns"), crop=False)
 
 
 def print_json(value: Any) -> None:
-    print(json.dumps(value, ensure_ascii=False, indent=2, default=str))
+    print(json.dumps(value, ensure_ascii=False, indent=2, default=_to_json_value))
+
+
+def _to_json_value(value: object) -> object:
+    if isinstance(value, Iterator):
+        return list(cast(Iterator[object], value))
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else str(value)
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -177,34 +224,40 @@ def console(*, stderr: bool = False) -> Console:
     return PipeConsole(stderr=stderr, highlight=False)
 
 
-def one_line_console() -> Console:
-    """A console for lists with one line per item, which are cut to its width.
+def table(
+    columns: Iterable[str | Column], rows: Iterable[Iterable[str | Text]], *, wide: bool = False, **options: Any
+) -> Table:
+    """The table of every command: escaped cells, and a named column in one line that is cut to fit.
 
-    In a pipe the width is fixed.
+    In a pipe it is only as wide as its content, without trailing spaces. `wide`: for lists with one line per item.
     """
-    wide = console()
-    if not wide.is_terminal:
-        wide.width = _MAX_LINE_CHARS
-    return wide
-
-
-def plain_table(*columns: Any, **options: Any) -> Table:
     from rich.segment import Segment
-    from rich.table import Table
+    from rich.table import Column, Table
+    from rich.text import Text
 
     class PlainTable(Table):
-        """A table that in a pipe is only as wide as its content, without trailing spaces."""
-
         def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
             if console.is_terminal:
                 yield from super().__rich_console__(console, options)
                 return
-            wide, self.expand = self.expand, False
-            self.expand = wide and self.__rich_measure__(console, options).maximum >= options.max_width
+            options = options.update(width=MAX_LINE_CHARS) if wide else options
+            expand, self.expand = self.expand, False
+            self.expand = expand and self.__rich_measure__(console, options).maximum >= options.max_width
             for line in Segment.split_lines(super().__rich_console__(console, options)):  # pyright: ignore[reportArgumentType] -- a table renders only segments
                 yield Segment("".join(segment.text for segment in line).rstrip() + "\n")
 
-    return PlainTable(*columns, box=None, padding=(0, 1, 0, 0), pad_edge=False, **options)
+    headings = (Column(column, no_wrap=True) if isinstance(column, str) else column for column in columns)
+    drawn = PlainTable(*headings, box=None, padding=(0, 1, 0, 0), pad_edge=False, **options)
+    for row in rows:  # a plain string would be parsed as markup
+        drawn.add_row(*(Text(printable(cell)) if isinstance(cell, str) else cell for cell in row))
+    return drawn
+
+
+def right_aligned(*names: str) -> list[Column]:
+    """Columns of numbers."""
+    from rich.table import Column
+
+    return [Column(name, justify="right", no_wrap=True) for name in names]
 
 
 def collapse_whitespace(text: str) -> str:
@@ -212,13 +265,13 @@ def collapse_whitespace(text: str) -> str:
 
 
 @contextmanager
-def progress_bar(description: str) -> Generator[Callable[[int, int], None]]:
-    """A progress bar on stderr, updated with `(done, total)`.
+def progress_bar(description: str) -> Generator[Callable[..., None]]:
+    """A progress bar on stderr, updated with `(done, total)` and optionally the step, which gets a bar of its own.
 
     No output if stderr is not a terminal.
     """
     if not sys.stderr.isatty():
-        yield lambda _done, _total: None
+        yield lambda *_: None
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -226,43 +279,47 @@ def progress_bar(description: str) -> Generator[Callable[[int, int], None]]:
     columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(description, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+        def update(done: int, total: int, step: str = description) -> None:
+            nonlocal task
+            if step != bar.tasks[0].description:
+                bar.remove_task(task)
+                task = bar.add_task(step, total=None)
+            if total:
+                bar.update(task, completed=done, total=total)
+
+        yield update
 
 
-def _complete_names(context: click.Context, names: Callable[[Memory], Iterable[str]], incomplete: str) -> list[str]:
-    """Completions for a shell; empty if the memory cannot be opened.
+def _completer(names: Callable[[Memory], Iterable[str]]) -> Completer:
+    """Completions for a shell; empty if the memory cannot be opened, since no error can be shown there.
 
-    No error can be shown there. The shell inserts a completion as is, so names with shell syntax are left out: names
-    come from outside, and `$(…)` in one would be executed.
+    The shell inserts a completion as is, so names with shell syntax are left out: names come from outside, and `$(…)`
+    in one would be executed.
     """
-    params = context.find_root().params
-    with suppress(InmindError, OSError):
-        select_place(params.get("home"), params.get("db"))
-        with open_existing_memory(embedder=None) as memory:
-            return [name for name in names(memory) if name.startswith(incomplete) and _is_shell_safe(name)]
-    return []
+
+    def complete(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+        params = context.find_root().params
+        with suppress(InmindError, OSError):
+            select_place(params.get("home"), params.get("db"))
+            with open_existing_memory(embedder=None) as memory:
+                matching = [name for name in names(memory) if name.startswith(incomplete)]
+                return [name for name in matching if shlex.quote(name) == name and not name.startswith("-")]
+        return []
+
+    return complete
 
 
-def _is_shell_safe(name: str) -> bool:
-    return shlex.quote(name) == name and not name.startswith("-")
+def _session_ids(memory: Memory) -> list[str]:
+    return [info.id for info in memory.sessions(limit=MAX_COMPLETIONS)]
 
 
-def complete_sessions(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
-    return _complete_names(
-        context, lambda memory: [info.id for info in memory.sessions(limit=MAX_COMPLETIONS)], incomplete
-    )
+complete_sessions = _completer(_session_ids)
+complete_resources = _completer(lambda memory: memory.resources())
+complete_owners = _completer(lambda memory: [*memory.resources(), *_session_ids(memory)])
 
 
-def complete_resources(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
-    return _complete_names(context, lambda memory: memory.resources(), incomplete)
-
-
-def complete_owners(context: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """Complete names of resources and sessions."""
-    return [*complete_resources(context, param, incomplete), *complete_sessions(context, param, incomplete)]
-
-
-def complete_choices(choices: Iterable[str]) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+def complete_choices(choices: Iterable[str]) -> Completer:
     """Completion function for fixed choices."""
     return lambda _context, _param, incomplete: [choice for choice in choices if choice.startswith(incomplete)]
 
@@ -274,7 +331,6 @@ def choice_option(
     return click.option(*names, metavar="|".join(choices), shell_complete=complete_choices(choices), **attributes)
 
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 session_argument = click.argument(
     "session", help="Session id, as listed by `inmind sessions`.", shell_complete=complete_sessions
 )

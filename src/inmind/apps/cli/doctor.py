@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 import click
 from click.exceptions import Exit
+from rich.text import Text
 
-from inmind.apps.cli.console import console, json_option, print_json, progress_bar, selected_place
+from inmind.apps.cli.console import json_option, print_json, print_lines, progress_bar, selected_place
 from inmind.apps.cli.exit_codes import STORAGE
 from inmind.core.text import count_noun, printable
 
 if TYPE_CHECKING:
-    from inmind.apps.doctor import DoctorFinding, DoctorReport
+    from inmind.apps.doctor import DoctorReport
 
 _MAX_SIMILAR = 5
 """Findings of one check that are printed; --json has all of them."""
 
 _COLOURS = {"ok": "dim", "warning": "yellow", "trouble": "bold red"}
-_FIX_PREFIX = " " * 11 + "fix: "
+_INDENT = " " * 11
 
 
 @click.option("--offline", is_flag=True, help="Make no network requests.")
@@ -35,32 +36,20 @@ def doctor(offline: bool, as_json: bool) -> None:
     """
     from inmind.apps.doctor import Verdict, run_checks
 
-    with _StepProgress() as watch, _mute_log_warnings():
-        report = run_checks(selected_place(), online=not offline, watch=watch)
-    if as_json:
-        print_json(
-            {
-                "home": str(report.home),
-                "verdict": report.verdict,
-                "findings": [_finding_json(finding) for finding in report.findings],
-            }
+    with progress_bar("checking") as update, _mute_log_warnings():
+        report = run_checks(
+            selected_place(), online=not offline, watch=lambda step, done, total: update(done, total, step)
         )
+    if as_json:
+        findings = [
+            {"subject": one.subject, "check": one.check, "verdict": one.verdict, "seen": one.message, "fix": one.fix}
+            for one in report.findings
+        ]
+        print_json({"home": str(report.home), "verdict": report.verdict, "findings": findings})
     else:
-        screen = console()
-        for line, style in _report_lines(report):
-            screen.print(printable(line), style=style, markup=False, soft_wrap=True)
+        print_lines(Text(printable(line), style) for line, style in _report_lines(report))
     if report.verdict is Verdict.TROUBLE:
         raise Exit(STORAGE)
-
-
-def _finding_json(finding: DoctorFinding) -> dict[str, str]:
-    return {
-        "subject": finding.subject,
-        "check": finding.check,
-        "verdict": finding.verdict,
-        "seen": finding.message,
-        "fix": finding.fix,
-    }
 
 
 def _report_lines(report: DoctorReport) -> Iterator[tuple[str, str]]:
@@ -68,53 +57,17 @@ def _report_lines(report: DoctorReport) -> Iterator[tuple[str, str]]:
     for subject, about in groupby(report.findings, key=lambda finding: finding.subject):
         yield f"{subject}", "bold"
         for _, similar in groupby(about, key=lambda finding: (finding.check, finding.verdict)):
-            first, *others = list(similar)
-            for finding in (first, *others[: _MAX_SIMILAR - 1]):
-                yield from _finding_lines(finding)
-            if more := len(others[_MAX_SIMILAR - 1 :]):
-                yield f"{' ' * 11}and {more} more of this kind; --json lists all", "dim"
+            findings = list(similar)
+            for one in findings[:_MAX_SIMILAR]:
+                yield f"  {one.verdict:<8} {one.check:<12} {one.message}", _COLOURS[one.verdict]
+                if one.fix:
+                    yield f"{_INDENT}fix: {one.fix}", ""
+            if more := len(findings[_MAX_SIMILAR:]):
+                yield f"{_INDENT}and {more} more of this kind; --json lists all", "dim"
         yield "", ""
-    yield _summary(report), _COLOURS[report.verdict] if report.verdict != "ok" else "green"
-
-
-def _finding_lines(finding: DoctorFinding) -> Iterator[tuple[str, str]]:
-    yield f"  {finding.verdict:<8} {finding.check:<12} {finding.message}", _COLOURS[finding.verdict]
-    if finding.fix:
-        yield f"{_FIX_PREFIX}{finding.fix}", ""
-
-
-def _summary(report: DoctorReport) -> str:
-    from inmind.apps.doctor import Verdict
-
-    troubles, warnings = len(report.with_verdict(Verdict.TROUBLE)), len(report.with_verdict(Verdict.WARNING))
-    if not troubles and not warnings:
-        return f"{report.home}: no problems found."
-    counts = [count_noun(troubles, "trouble")] if troubles else []
-    counts += [count_noun(warnings, "warning")] if warnings else []
-    return f"{report.home}: {', '.join(counts)}."
-
-
-class _StepProgress(ExitStack):
-    """One progress bar per step, named after it.
-
-    A step without a total gets a bar without an end.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._step = ""
-        self._move: Callable[[int, int], None] = _ignore
-
-    def __call__(self, step: str, done: int, total: int) -> None:
-        if step != self._step:
-            self.close()
-            self._step, self._move = step, self.enter_context(progress_bar(step))
-        if total:
-            self._move(done, total)
-
-
-def _ignore(_done: int, _total: int) -> None:
-    pass
+    counts = {verdict: sum(one.verdict == verdict for one in report.findings) for verdict in ("trouble", "warning")}
+    summary = ", ".join(count_noun(count, verdict) for verdict, count in counts.items() if count)
+    yield f"{report.home}: {summary or 'no problems found'}.", _COLOURS[report.verdict] if summary else "green"
 
 
 @contextmanager

@@ -17,18 +17,19 @@ from rich.table import Column
 from rich.text import Text
 
 from inmind.apps.cli.console import (
+    CommandResult,
     collapse_whitespace,
     console,
     json_option,
-    one_line_console,
     open_existing_memory,
     optional_resource_argument,
-    plain_table,
     print_json,
     print_lines,
     print_text,
+    prints_result,
     resolve_resource,
     resource_argument,
+    table,
 )
 from inmind.apps.cli.exit_codes import exit_with
 from inmind.apps.signals import handle_signals
@@ -42,6 +43,12 @@ from inmind.memory.resource import Resource
 
 RULES_ONLY = {"model.name": ""}
 """Setting that disables the model of config.toml."""
+
+MIN_SIMILARITY = 0.5
+"""Ratio from which two lines count as one changed line, whose changed words are marked."""
+
+_COLOURS = {"-": "red", "+": "green", "@": "cyan"}
+_WORD = re.compile(r"\s+|\w+|[^\w\s]")
 
 number_argument = click.argument(
     "number", metavar="[N]", required=False, type=int, help="Number of the dream; default: the newest."
@@ -71,81 +78,70 @@ def run(resource: str | None, by_rules: bool, as_json: bool) -> None:
 
 
 @resource_argument
-@json_option
-def list_dreams(resource: str, as_json: bool) -> None:
+@prints_result
+def list_dreams(resource: str) -> CommandResult:
     """List past dreams, newest first."""
-    with open_existing_memory() as memory:
-        dreams = memory.resource(resolve_resource(memory, resource)).dreams()
-        if as_json:
-            return print_json([dream_summary_json(past_dream) for past_dream in dreams])
-        if not dreams:
-            print_text(f"No dreams of {resource} yet.")
-            return None
-        headings = ("dream", "began (UTC)", "status", "by", "trigger", "notes", "lines", "seconds")
-        table = plain_table(*(Column(name, no_wrap=True) for name in headings), Column("why", no_wrap=True, ratio=1))
-        for past_dream in dreams:
-            row = (
-                str(past_dream.id),
-                f"{past_dream.began:%Y-%m-%d %H:%M:%S}",
-                past_dream.status,
-                past_dream.by,
-                past_dream.trigger,
-                str(len(past_dream.notes)),
-                str(len(past_dream.lines)),
-                f"{past_dream.seconds:.2f}",
-                collapse_whitespace(past_dream.reason),
-            )
-            table.add_row(*(Text(printable(cell)) for cell in row))
-        one_line_console().print(table)
-    return None
+    with _open_resource(resource) as owner:
+        dreams = owner.dreams()
+    headings = ("dream", "began (UTC)", "status", "by", "trigger", "notes", "lines", "seconds")
+    rows = (
+        (
+            str(one.id),
+            f"{one.began:%Y-%m-%d %H:%M:%S}",
+            one.status,
+            one.by,
+            one.trigger,
+            str(len(one.notes)),
+            str(len(one.lines)),
+            f"{one.seconds:.2f}",
+            collapse_whitespace(one.reason),
+        )
+        for one in dreams
+    )
+    drawn = table((*headings, Column("why", no_wrap=True, ratio=1)), rows, wide=True)
+    return map(dream_summary_json, dreams), [drawn] if dreams else f"No dreams of {resource} yet."
 
 
 @resource_argument
 @number_argument
-@json_option
-def show_dream(resource: str, number: int | None, as_json: bool) -> None:
+@prints_result
+def show_dream(resource: str, number: int | None) -> CommandResult:
     """Show the inputs, the changes and the guard results of a dream."""
-    with open_existing_memory() as memory:
-        one = _get_dream(memory.resource(resolve_resource(memory, resource)), number)
-        if as_json:
-            return print_json(dream_json(one))
-        print_lines(describe_dream(one))
-        print_lines(_describe_inputs(one))
-    return None
+    with _open_resource(resource) as owner:
+        one = _get_dream(owner, number)
+    return dream_json(one), [*describe_dream(one), *_describe_inputs(one)]
 
 
 @resource_argument
 @number_argument
-@json_option
-def diff_dream(resource: str, number: int | None, as_json: bool) -> None:
+@prints_result
+def diff_dream(resource: str, number: int | None) -> CommandResult:
     """Show the change of MEMORY.md as a diff."""
-    with open_existing_memory() as memory:
-        one = _get_dream(memory.resource(resolve_resource(memory, resource)), number)
-        if as_json:
-            return print_json({"id": one.id, "before": one.before, "after": one.after, "diff": one.diff})
-        if not one.diff:
-            print_text(f"Dream {one.id} did not change MEMORY.md.")
-        for line in color_diff(one.diff):
-            console().print(line, soft_wrap=True)
-    return None
+    with _open_resource(resource) as owner:
+        one = _get_dream(owner, number)
+    data = {"id": one.id, "before": one.before, "after": one.after, "diff": one.diff}
+    return data, color_diff(one.diff) if one.diff else f"Dream {one.id} did not change MEMORY.md."
 
 
 @resource_argument
 @number_argument
-@json_option
-def undo_dream(resource: str, number: int | None, as_json: bool) -> None:
+@prints_result
+def undo_dream(resource: str, number: int | None) -> CommandResult:
     """Undo the last dream: restores MEMORY.md but keeps later edits by users.
 
     Its notes wait for the next dream again.
     """
+    with _open_resource(resource) as owner:
+        undone = owner.undo_dream(number)
+    wait = "waits" if len(undone.notes) == 1 else "wait"
+    notes = f", and its {count_noun(len(undone.notes), 'note')} {wait} again" if undone.notes else ""
+    return dream_json(undone), f"Dream {undone.id} of {undone.resource} is undone: MEMORY.md is as before it{notes}."
+
+
+@contextmanager
+def _open_resource(name: str) -> Generator[Resource]:
     with open_existing_memory() as memory:
-        undone = memory.resource(resolve_resource(memory, resource)).undo_dream(number)
-        if as_json:
-            return print_json(dream_json(undone))
-        wait = "waits" if len(undone.notes) == 1 else "wait"
-        notes = f", and its {count_noun(len(undone.notes), 'note')} {wait} again" if undone.notes else ""
-        print_text(f"Dream {undone.id} of {undone.resource} is undone: MEMORY.md is as before it{notes}.")
-    return None
+        yield memory.resource(resolve_resource(memory, name))
 
 
 dream = {"run": run, "list": list_dreams, "show": show_dream, "diff": diff_dream, "undo": undo_dream}
@@ -257,16 +253,6 @@ def _cancel_on_signal() -> Generator[Callable[[], bool]]:
 
     with handle_signals(cancel, signal.SIGINT, signal.SIGTERM):
         yield cancelled.is_set
-
-
-MIN_SIMILARITY = 0.5
-"""Ratio from which two lines count as one changed line, whose changed words are marked."""
-
-
-_COLOURS = {"-": "red", "+": "green", "@": "cyan"}
-
-
-_WORD = re.compile(r"\s+|\w+|[^\w\s]")
 
 
 def color_diff(diff: str) -> Iterator[Text]:

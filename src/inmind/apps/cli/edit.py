@@ -9,26 +9,23 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import click
 
 from inmind.apps.cli.console import (
+    CommandResult,
     check_exists,
     complete_choices,
-    json_option,
+    last_used_session,
     open_existing_memory,
-    print_json,
-    print_text,
+    prints_result,
     resource_option,
     selected_place,
     session_option,
 )
 from inmind.apps.cli.exit_codes import exit_with
-from inmind.apps.cli.note import last_used_session
-from inmind.core.frozen import frozen
 from inmind.core.paths import CONFIG
 from inmind.core.settings import Settings
 from inmind.documents.document import MAX_DOCUMENT_BYTES, MEMORY_PAGE_PATH, NOTES_PAGE_PATH, OVERVIEW_PATH
@@ -53,8 +50,8 @@ complete_paths = complete_choices((OVERVIEW_PATH, MEMORY_PAGE_PATH, NOTES_PAGE_P
 @session_option
 @resource_option
 @click.option("--from", "source", metavar="FILE", help="Read the new text from FILE; - is stdin.")
-@json_option
-def edit(path: str, session: str | None, resource: str | None, source: str | None, as_json: bool) -> None:
+@prints_result
+def edit(path: str, session: str | None, resource: str | None, source: str | None) -> CommandResult:
     """Edit a page or config.toml in $EDITOR.
 
     If stdin is a pipe, the new text is read from it. Without --session or --resource, edits a page of the session last
@@ -64,70 +61,61 @@ def edit(path: str, session: str | None, resource: str | None, source: str | Non
     with _open_memory(path, resource) as memory:
         check_exists(memory, session=session)
         is_new = resource is not None and not memory.has_resource(resource)
-        is_named = session is not None or resource is not None or path in SETTINGS_PATHS
-        page = memory.page(path, session=session if is_named else last_used_session(memory), resource=resource)
-    in_editor = source is None and sys.stdin.isatty()
-    new = _edit_in_editor(page) if in_editor else _read_source(source or STDIN)
-    if new.text.strip() == "":
+        page = read_page(memory, path, session, resource)
+    draft: Path | None = None
+    if source is None and sys.stdin.isatty():
+        draft = _write_draft(page, page.text)
+        text = _edit_in_editor(page, draft)
+    else:
+        text = _read_source(source or STDIN)
+    if text.strip() == "":
         raise InvalidInput(field=page.path, expected="a text that is not empty; nothing was written")
     try:
         with _open_memory(path, resource) as memory:
-            edited = memory.edit(page, new.text)
+            edited = memory.edit(page, text)
     except InmindError as error:
-        exit_with(error.code, f"{error}; {_keep_draft(page, new, error)}")
-    if in_editor and new.file is not None:
-        shutil.rmtree(new.file.parent, ignore_errors=True)
+        places = f"your text is in {draft or _write_draft(page, text)}"
+        if isinstance(error, Conflict) and error.theirs is not None:
+            places += f", the other version in {_write_draft(page, error.theirs)}"
+        exit_with(error.code, f"{error}; {places}")
+    if draft is not None:
+        shutil.rmtree(draft.parent, ignore_errors=True)
     changed = edited.text != page.text
-    if as_json:
-        return print_json({"path": page.path, "version": edited.version, "changed": changed})
     suffix = f" {resource} is a new resource." if is_new else ""
-    print_text(f"{page.path} was saved.{suffix}" if changed else "Unchanged: nothing was written.")
-    return None
+    message = f"{page.path} was saved.{suffix}" if changed else "Unchanged: nothing was written."
+    return {"path": page.path, "version": edited.version, "changed": changed}, message
 
 
-@frozen(kw_only=True)
-class _NewText:
-    """The text to write."""
-
-    text: str
-    file: Path | None
-    """File that holds it; None if it was read from stdin."""
+def read_page(memory: Memory, path: str, session: str | None, resource: str | None) -> Page:
+    """A page of the named owner; by default, of the session last used in the current folder."""
+    is_named = session is not None or resource is not None or path in SETTINGS_PATHS
+    return memory.page(path, session=session if is_named else last_used_session(memory), resource=resource)
 
 
-@contextmanager
-def _open_memory(path: str, resource: str | None) -> Generator[Memory]:
+def _open_memory(path: str, resource: str | None) -> AbstractContextManager[Memory]:
     """Open the memory; create it for config.toml or a named resource.
 
     For config.toml the default settings are used, because the existing ones may be the text to repair.
     """
     settings = Settings() if path in SETTINGS_PATHS else None
     if path in SETTINGS_PATHS or resource is not None:
-        with Memory.open(selected_place(), settings=settings, embedder=None) as memory:
-            yield memory
-    else:
-        with open_existing_memory(settings, embedder=None) as memory:
-            yield memory
+        return Memory.open(selected_place(), settings=settings, embedder=None)
+    return open_existing_memory(settings, embedder=None)
 
 
-def _edit_in_editor(page: Page) -> _NewText:
-    """Run the editor on a private temporary file.
-
-    The file stays there unless its text was written.
-    """
-    file = _write_draft(page, page.text)
+def _edit_in_editor(page: Page, draft: Path) -> str:
+    """Run the editor on a private file, which stays there unless its text is written."""
     editor = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or DEFAULT_EDITOR)
     try:
-        status = _run_editor([*editor, str(file)])
+        status = _run_editor([*editor, str(draft)])
     except OSError as error:
-        shutil.rmtree(file.parent, ignore_errors=True)
+        shutil.rmtree(draft.parent, ignore_errors=True)
         expected = f"an editor that can be run ({error.strerror})"
         raise InvalidInput(field="$EDITOR", value=shlex.join(editor), expected=expected) from error
     if status:
-        exit_with("FAILED", f"{shlex.join(editor)} exited with {status}: nothing was written; your text is in {file}")
-    text = _decode(file.read_bytes(), str(file))
-    if text == f"{page.text}\n":  # most editors add a final newline
-        text = page.text
-    return _NewText(text=text, file=file)
+        exit_with("FAILED", f"{shlex.join(editor)} exited with {status}: nothing was written; your text is in {draft}")
+    text = _decode(draft.read_bytes(), str(draft))
+    return page.text if text == f"{page.text}\n" else text  # most editors add a final newline
 
 
 def _run_editor(command: list[str]) -> int:
@@ -143,18 +131,15 @@ def _run_editor(command: list[str]) -> int:
         signal.signal(signal.SIGINT, before)
 
 
-def _read_source(source: str) -> _NewText:
+def _read_source(source: str) -> str:
     if source == STDIN:
-        return _NewText(text=_decode(sys.stdin.buffer.read(MAX_DOCUMENT_BYTES + 1), "stdin"), file=None)
-    file = Path(source)
+        return _decode(sys.stdin.buffer.read(MAX_DOCUMENT_BYTES + 1), "stdin")
     try:
-        with file.open("rb") as opened:
-            data = opened.read(MAX_DOCUMENT_BYTES + 1)
+        with Path(source).open("rb") as opened:
+            return _decode(opened.read(MAX_DOCUMENT_BYTES + 1), source)
     except OSError as error:
-        raise InvalidInput(
-            field="--from", value=source, expected=f"a file that can be read ({error.strerror})"
-        ) from error
-    return _NewText(text=_decode(data, source), file=file)
+        expected = f"a file that can be read ({error.strerror})"
+        raise InvalidInput(field="--from", value=source, expected=expected) from error
 
 
 def _decode(data: bytes, place: str) -> str:
@@ -162,19 +147,6 @@ def _decode(data: bytes, place: str) -> str:
         return data.decode()
     except UnicodeDecodeError as error:
         raise InvalidInput(field=place, value=str(error), expected="text in UTF-8") from error
-
-
-def _keep_draft(page: Page, new: _NewText, error: InmindError) -> str:
-    """Keep the text that was not written, and on a conflict the other version.
-
-    Returns a message with their paths.
-    """
-    file = new.file or _write_draft(page, new.text)
-    message = f"your text is in {file}"
-    if not isinstance(error, Conflict) or error.theirs is None:
-        return message
-    theirs = _write_draft(page, error.theirs)
-    return f"{message}, the other version in {theirs}"
 
 
 def _write_draft(page: Page, text: str) -> Path:

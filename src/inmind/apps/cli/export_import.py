@@ -11,15 +11,17 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import BinaryIO, cast
 
 import click
 
 from inmind.apps.cli.console import (
+    CommandResult,
     json_option,
     open_existing_memory,
     print_json,
     print_lines,
+    prints_result,
     progress_bar,
     resource_option,
     selected_place,
@@ -27,43 +29,39 @@ from inmind.apps.cli.console import (
 from inmind.core.paths import redact_url
 from inmind.core.text import count_noun, printable
 from inmind.errors import InvalidInput
+from inmind.memory.bundle.export_bundle import Exported
+from inmind.memory.bundle.import_bundle import Imported, open_bundle
+from inmind.memory.bundle.staging import remove_leftovers, staging_folder
 from inmind.memory.memory import Memory
 from inmind.store.file_operations import fsync_folder, make_private_folder
 
-if TYPE_CHECKING:
-    from inmind.memory.bundle.export_bundle import Exported
-    from inmind.memory.bundle.import_bundle import Imported
-
 STDIO = "-"
-
 
 force_option = click.option("--force", is_flag=True, help="Overwrite an existing file.")
 
 
-@click.argument("file", required=False, help="Target file; - is stdout. Default: inmind-DATE.inmind.")
+@click.argument("to", metavar="[FILE]", required=False, help="Target file; - is stdout. Default: inmind-DATE.inmind.")
 @resource_option
 @force_option
 @json_option
-def export(file: str | None, resource: str | None, force: bool, as_json: bool) -> None:
+def export(to: str | None, resource: str | None, force: bool, as_json: bool) -> None:
     """Export a home, or one resource, into one file. The home may be in use.
 
     Edits that users made to live files are imported first. The file is read back and verified before it gets its name.
     With --resource, the file has everything of that resource: pages, dreams and all sessions.
     """
-    if file == STDIO:
+    if to == STDIO:
         return _export_to_stdout(resource, as_json=as_json)
-    to = Path(file or f"inmind-{date.today().isoformat()}.inmind")
-    with open_existing_memory(embedder=None) as memory, progress_bar("exporting") as watch, _name_file_argument():
-        exported = memory.export(to, resource=resource, overwrite=force, watch=watch)
-    if as_json:
-        return print_json(asdict(exported))
-    return print_lines(_describe_export(exported))
+    file = to or f"inmind-{date.today().isoformat()}.inmind"
+    with open_existing_memory(embedder=None) as memory, progress_bar("exporting") as watch:
+        exported = memory.export(file, resource=resource, overwrite=force, watch=watch)
+    return print_json(asdict(exported)) if as_json else print_lines(_describe_export(exported))
 
 
 @click.argument("file", help="A file written by `inmind export`; - is stdin.")
 @click.option("--into-new-home", "only_new", is_flag=True, help="Fail if the home is not empty.")
-@json_option
-def import_(file: str, only_new: bool = False, as_json: bool = False) -> None:
+@prints_result
+def import_(file: str, only_new: bool = False) -> CommandResult:
     """Import a file written by `inmind export`, all of it or nothing.
 
     Events that exist already are skipped, and streams that the file continues are continued; importing a file twice has
@@ -74,10 +72,8 @@ def import_(file: str, only_new: bool = False, as_json: bool = False) -> None:
     with _open_bundle(file) as bundle, _open_target() as memory, progress_bar("importing") as watch:
         imported = memory.import_bundle(bundle, only_new=only_new, watch=watch)
     place = selected_place()
-    location = redact_url(place) if isinstance(place, str) else str(place)
-    if as_json:
-        return print_json({"home": location, **asdict(imported)})
-    return print_lines(_describe_import(imported, location))
+    home = redact_url(place) if isinstance(place, str) else str(place)
+    return {"home": home, **asdict(imported)}, _describe_import(imported, home)
 
 
 def _export_to_stdout(resource: str | None, *, as_json: bool) -> None:
@@ -86,8 +82,6 @@ def _export_to_stdout(resource: str | None, *, as_json: bool) -> None:
         raise InvalidInput(field="--json", expected="a FILE: it cannot be combined with a bundle on stdout")
     if sys.stdout.isatty():
         raise InvalidInput(field="FILE", value=STDIO, expected="stdout to be a pipe or a file, not a terminal")
-    from inmind.memory.bundle.staging import staging_folder
-
     with staging_folder(Path(tempfile.gettempdir()) / "bundle") as folder:
         with open_existing_memory(embedder=None) as memory, progress_bar("exporting") as watch:
             exported = memory.export(folder / "bundle", resource=resource, watch=watch)
@@ -101,8 +95,6 @@ def _export_to_stdout(resource: str | None, *, as_json: bool) -> None:
 @contextmanager
 def _open_bundle(file: str) -> Generator[BinaryIO]:
     """A seekable file: a bundle is read twice, so stdin is copied to a temporary file first."""
-    from inmind.memory.bundle.import_bundle import open_bundle
-
     if file != STDIO:
         with open_bundle(Path(file)) as bundle_file:
             yield bundle_file
@@ -121,43 +113,25 @@ def _open_target() -> Generator[Memory]:
 
     A new home is built in a staging folder and renamed when it is complete.
     """
-    from inmind.memory.bundle.staging import remove_leftovers, staging_folder
-
-    selected = selected_place()
-    if isinstance(selected, str):
-        with Memory.open(selected, embedder=None) as memory:
-            yield memory
-        return
-    place = selected.expanduser().absolute()
-    if os.path.exists(place):
+    place = selected_place()
+    if isinstance(place, Path):
+        place = place.expanduser().absolute()
+        if not os.path.exists(place):
+            make_private_folder(place.parent)
+            with staging_folder(place) as folder:
+                with Memory.open(staged := folder / "home", embedder=None) as memory:
+                    yield memory
+                os.rename(staged, place)
+                fsync_folder(place.parent)
+            return
         remove_leftovers(place)
-        with Memory.open(place, embedder=None) as memory:
-            yield memory
-        return
-    make_private_folder(place.parent)
-    with staging_folder(place) as folder:
-        with Memory.open(staged := folder / "home", embedder=None) as memory:
-            yield memory
-        os.rename(staged, place)
-        fsync_folder(place.parent)
-
-
-@contextmanager
-def _name_file_argument() -> Generator[None]:
-    """Report an invalid target as the FILE argument."""
-    try:
-        yield
-    except InvalidInput as error:
-        if error.field != "to":
-            raise
-        raise InvalidInput(field="FILE", value=error.value, expected=error.expected) from error
+    with Memory.open(place, embedder=None) as memory:
+        yield memory
 
 
 def _describe_export(exported: Exported) -> Iterator[str]:
-    counts = (
-        f"{count_noun(exported.sessions, 'session')}, {count_noun(exported.resources, 'resource')}, "
-        f"{count_noun(exported.events, 'event')}"
-    )
+    counted = {"session": exported.sessions, "resource": exported.resources, "event": exported.events}
+    counts = ", ".join(count_noun(number, noun) for noun, number in counted.items())
     extra_files = f" and {count_noun(exported.extra_files, 'extra file')}" if exported.extra_files else ""
     yield f"Exported {counts}{extra_files} to {exported.path}: {exported.bytes:,} bytes, verified."
     yield f"SHA-256 {exported.sha256}"

@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from rich.cells import cell_len
 from rich.table import Column, Table
 from rich.text import Text
 
-from inmind.apps.cli.console import plain_table
+from inmind.apps.cli.console import right_aligned, table
 from inmind.core.encoding import to_json
 from inmind.core.frozen import frozen
 from inmind.core.messages import FORMATS
@@ -24,9 +24,6 @@ from inmind.core.messages.model import Call, Image, Message, Opaque, Part, Resul
 from inmind.core.text import printable
 from inmind.prompt.report import Explanation, Prompt, PromptPreview, Report, format_sources
 from inmind.prompt.templates import is_changes_part
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 CacheState = Literal["cached", "new", "tail"]
 
@@ -149,33 +146,26 @@ def legend(report: Report, *, width: int) -> list[Text]:
     return [*_pack_lines(entries, width), *_pack_lines(list(_cache_legend(parts)), width)]
 
 
-def table(report: Report, explanation: Explanation) -> Table:
+def parts_table(report: Report, explanation: Explanation) -> Table:
     """One row per part: tokens, share, cache state, and the reason why it is included or not."""
     parts = {part.part: part for part in bar_parts(report)}
     total = sum(part.tokens for part in parts.values()) or 1
-    rows = plain_table(
-        Column("", no_wrap=True),
-        Column("part", no_wrap=True),
-        Column("tokens", justify="right", no_wrap=True),
-        Column("share", justify="right", no_wrap=True),
-        Column("served", no_wrap=True),
-        Column("why", ratio=1),
-        expand=True,
-        header_style="dim",
-    )
+    columns = ("", "part", *right_aligned("tokens", "share"), "served", Column("why", ratio=1))
+    rows: list[tuple[str | Text, ...]] = []
     for one in explanation.parts:
         part = parts.get(one.name) if one.tokens else None
         why = one.why if one.fate == "included" else f"{one.fate}: {one.why}".removesuffix(": ")
         origin = f" ({format_sources(one.sources)})" if one.sources else ""
-        rows.add_row(
+        row = (
             Text(part.letter, f"bold {part.colour}") if part else "",
-            Text(printable(_part_name(one.name))),
-            Text(f"{one.tokens:,}"),
-            Text(f"{100 * one.tokens / total:.0f}%" if one.tokens else ""),
-            Text(_cache_text(part) if part else ""),
+            _part_name(one.name),
+            f"{one.tokens:,}",
+            f"{100 * one.tokens / total:.0f}%" if one.tokens else "",
+            _cache_text(part) if part else "",
             Text(printable(why + origin), style="" if one.fate == "included" else "yellow"),
         )
-    return rows
+        rows.append(row)
+    return table(columns, rows, expand=True, header_style="dim")
 
 
 def prompt_texts(prompt: Prompt) -> Iterator[PromptText]:
@@ -218,17 +208,8 @@ def render_prompt(prompt: Prompt, explanation: Explanation, *, width: int) -> It
     yield Text(f"{call}, for {prompt.format}: {size}; room {report.tokens_percent:.0f}% full.")
     yield from bar(report, width=width)
     yield Text()
-    yield table(report, explanation)
+    yield parts_table(report, explanation)
     yield from render_texts(prompt, width=width)
-
-
-def print_prompt(console: Console, prompt: Prompt, explanation: Explanation) -> None:
-    """Print the complete view.
-
-    Texts are not wrapped, so that a copy or a pipe gets exactly what was sent.
-    """
-    for one in render_prompt(prompt, explanation, width=console.width):
-        console.print(one, soft_wrap=isinstance(one, Text))
 
 
 def report_json(report: Report) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 from click.exceptions import Exit
 
-from inmind.apps.cli.console import console, json_option, print_json, refuse_place
+from inmind.apps.cli.console import console, json_option, print_json, print_lines, refuse_place
 from inmind.apps.cli.exit_codes import FAILED, print_error
 from inmind.memory.memory import Memory
 
@@ -51,7 +51,7 @@ def demo(verbose: bool = False, as_json: bool = False) -> None:
 
 
 def _run_acts(screen: Console, folder: Path, *, verbose: bool) -> dict[str, DemoAct]:
-    from inmind.apps.cli.prompt_view import print_prompt
+    from inmind.apps.cli.prompt_view import render_prompt
     from inmind.apps.demo import cost, crash, full_window, references
     from inmind.apps.demo.script import DemoContext, text_line
 
@@ -73,7 +73,7 @@ def _run_acts(screen: Console, folder: Path, *, verbose: bool) -> dict[str, Demo
             for line in (*act.lines, *(text_line(f"FAILED: {promise}", "bold red") for promise in act.broken)):
                 _print_indented(screen, line)
             if verbose and act.prompt is not None:
-                print_prompt(screen, *act.prompt)
+                print_lines(render_prompt(*act.prompt, width=screen.width), screen)
     return results
 
 

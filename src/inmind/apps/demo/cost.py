@@ -12,11 +12,10 @@ from itertools import accumulate
 from math import isclose
 from typing import Any
 
-from rich.table import Column
 from rich.text import Text
 
 from inmind import Session, Usage
-from inmind.apps.cli.console import plain_table
+from inmind.apps.cli.console import right_aligned, table
 from inmind.apps.demo import full_window, references
 from inmind.apps.demo.script import DemoAct, DemoContext, text_line
 from inmind.apps.replay.files import Recording
@@ -58,13 +57,13 @@ class CostComparison:
 
 
 def play(context: DemoContext) -> DemoAct:
-    right = ("calls", "full history", "with memory", "ratio", "longest prompt")
-    table = plain_table("", *(Column(name, justify="right") for name in right), header_style="dim")
+    columns = ("", *right_aligned("calls", "full history", "with memory", "ratio", "longest prompt"))
+    rows: list[tuple[str | Text, ...]] = []
     bills: list[dict[str, Any]] = []
     sessions = [context.memory.session(name) for name in (references.SESSION, full_window.SESSION)]
     short, long = map(compare_costs, sessions)
     for title, session, one in zip(("the page", "the deliveries"), sessions, (short, long), strict=True):
-        table.add_row(
+        row = (
             title,
             str(one.calls),
             f"${one.without_memory[-1]:.4f}",
@@ -72,6 +71,7 @@ def play(context: DemoContext) -> DemoAct:
             Text(f"{one.ratio():.2f}", "green" if one.ratio() < 1 else "red"),
             f"{one.longest_without:,} → {one.longest_with:,}",
         )
+        rows.append(row)
         bills.append(
             {
                 "session": session.id,
@@ -85,7 +85,7 @@ def play(context: DemoContext) -> DemoAct:
         )
     prices = f"At ${INPUT_PRICE:.2f} per million tokens; cache reads cost a tenth, cache writes a quarter more."
     return DemoAct(
-        lines=[table, text_line(_break_even_text(long)), text_line(prices, "dim")],
+        lines=[table(columns, rows, header_style="dim"), text_line(_break_even_text(long)), text_line(prices, "dim")],
         facts={"rates": asdict(RATES), "bills": bills},
         promises={
             "the cost matches session.usage": all(

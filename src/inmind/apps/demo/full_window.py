@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from inmind import Prompt, Session
-from inmind.apps.cli.compact import compaction_json
 from inmind.apps.cli.prompt_view import bar, prompt_texts, report_json
+from inmind.apps.cli.session_commands import compaction_json
 from inmind.apps.demo.script import (
     ChatMessage,
     DemoAct,

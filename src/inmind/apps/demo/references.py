@@ -8,7 +8,7 @@ from rich.table import Column
 from rich.text import Text
 
 from inmind import Prompt
-from inmind.apps.cli.console import plain_table
+from inmind.apps.cli.console import table
 from inmind.apps.cli.dreams import color_diff
 from inmind.apps.cli.prompt_view import bar, legend, prompt_texts, report_json
 from inmind.apps.demo.script import (
@@ -117,17 +117,15 @@ def play(context: DemoContext) -> DemoAct:
     session = context.memory.session(SESSION, resource=RESOURCE, cwd="/website")
     resolutions: list[Resolution] = []
     prompts: list[Prompt] = []
-    table = plain_table(Column(), Column(), show_header=False)
     for turn in TURNS:
         resolutions.append(session.resolve(turn.text))
-        table.add_row(Text(turn.text), _answer(resolutions[-1]))
         prompts += EDITOR.run_script(session, [user(turn.text), *turn.messages])
     checked = session.check_call("cms_publish", INVENTED_ARGUMENTS)
     caught = "; ".join(finding.why for finding in checked.unknown)
     last = prompts[-1]
     return DemoAct(
         lines=[
-            table,
+            table((Column(), Column()), ((one.text, _answer(one)) for one in resolutions), show_header=False),
             label_line("caught", f'{checked.tool}("{INVENTED_ARGUMENTS["page"]}"): {caught}'),
             text_line(f"The prompt of call {last.call}:", "dim"),
             *bar(last.report, width=context.width),

@@ -15,18 +15,18 @@ from rich.console import Console
 from rich.table import Table
 
 from inmind import Memory, Prompt, Session
+from inmind.apps.cli.console import print_lines
 from inmind.apps.cli.prompt_view import (
     SCALE_LIMIT,
     bar,
     bar_parts,
     legend,
-    print_prompt,
+    parts_table,
     prompt_texts,
     render_prompt,
     render_texts,
     report_json,
     scale_to_width,
-    table,
 )
 from inmind.layers import Budget, DocumentLayer
 from inmind.memory.session_opener import default_layers
@@ -272,7 +272,7 @@ def test_the_table_shows_the_cache_state_and_the_cuts_of_each_part(memory: Memor
     session.prepare()
     session.add([assistant("Yes?"), user("word " * 50)])
     prompt = session.prepare()
-    rows = render_plain(table(prompt.report, session.explain()), width=120).splitlines()
+    rows = render_plain(parts_table(prompt.report, session.explain()), width=120).splitlines()
     (history,) = (row for row in rows if " history " in row)
     assert history.startswith("H history")
     assert " cached, " in history
@@ -281,7 +281,7 @@ def test_the_table_shows_the_cache_state_and_the_cuts_of_each_part(memory: Memor
     assert "did not fit its budget" in cut
     (meter,) = (row for row in rows if " context_meta " in row)
     assert " tail " in meter
-    narrow = render_plain(table(prompt.report, session.explain()), width=60).splitlines()
+    narrow = render_plain(parts_table(prompt.report, session.explain()), width=60).splitlines()
     assert max(map(len, narrow)) <= 60
 
 
@@ -290,7 +290,8 @@ def test_a_long_line_is_not_wrapped_and_its_markup_is_escaped(memory: Memory) ->
     session.add([user(f"{'x' * 500}\x1b[2J[bold]markup[/bold]")])
     prompt = session.prepare()
     buffer = io.StringIO()
-    print_prompt(Console(file=buffer, width=WIDTH, highlight=False), prompt, session.explain())
+    screen = Console(file=buffer, width=WIDTH, highlight=False)
+    print_lines(render_prompt(prompt, session.explain(), width=WIDTH), screen)
     assert f"{'x' * 500}⟨U+001B⟩[2J[bold]markup[/bold]\n" in buffer.getvalue()
     assert "\x1b" not in buffer.getvalue()
 

@@ -1,0 +1,292 @@
+"""Background work: `upkeep` runs what is due once, `status` shows it, `worker` runs it continuously."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, NoReturn
+
+import click
+
+from inmind.apps.cli import EXIT_SIGTERM
+from inmind.apps.cli.console import (
+    CommandResult,
+    open_existing_memory,
+    print_lines,
+    print_text,
+    prints_result,
+    progress_bar,
+    selected_place,
+)
+from inmind.apps.cli.dreams import describe_dream, dream_summary_json
+from inmind.apps.cli.exit_codes import print_error
+from inmind.apps.signals import handle_signals
+from inmind.apps.worker.status import MAX_COUNT, DreamStatus, RemainingWork, WorkerStatus, get_status, remaining_work
+from inmind.core.text import count_noun
+from inmind.documents.notes_page import format_timestamp
+from inmind.errors import InmindError, InvalidInput, ReadOnly
+from inmind.jobs.upkeep import Upkeep, UpkeepScheduler
+from inmind.memory.memory import MAX_UPKEEP_INTERVAL_SECONDS, Memory, upkeep_runner_of
+from inmind.store.protocol import QueueStatus
+
+NO_START_DELAY = {"dream.first_minutes": 0}
+"""Setting without the start delay: a process that runs one round must not wait five minutes."""
+
+MAX_JOBS = 64
+
+ROUND_SECONDS = 10.0
+"""Time of one round on a home; the rest continues in the next round without a pause."""
+
+SHUTDOWN_SECONDS = 8.0
+"""Time a worker has to stop after a signal; unfinished jobs are taken over by other workers."""
+
+
+@click.option("--seconds", default=60.0, help="Maximum run time, approximately.")
+@prints_result
+def upkeep(seconds: float) -> CommandResult:
+    """Run the upkeep that is due once: consolidation, dreams, embeddings. For all resources."""
+    with open_existing_memory(NO_START_DELAY) as memory, progress_bar("upkeep"):
+        done = memory.run_upkeep(seconds=seconds)
+    last = "Upkeep finished." if done.finished else f"Stopped after {seconds:g} s; the next upkeep continues."
+    return _upkeep_json(done), [*_describe_upkeep(done), last]
+
+
+def _describe_upkeep(done: Upkeep) -> Iterator[str]:
+    """One line per result."""
+    for resource, one in done.consolidated.items():
+        if one.merged or one.superseded or one.expired:
+            yield f"{resource}: {one.merged} merged, {one.superseded} superseded, {one.expired} expired."
+    if done.notes:
+        yield f"{count_noun(done.notes, 'note')} added about affect levels that stay high."
+    for dream in done.dreams:
+        yield next(describe_dream(dream))
+
+
+def _upkeep_json(done: Upkeep) -> dict[str, Any]:
+    return {
+        "finished": done.finished,
+        "consolidated": {resource: asdict(one) for resource, one in done.consolidated.items()},
+        "notes": done.notes,
+        "dreams": [dream_summary_json(dream) for dream in done.dreams],
+    }
+
+
+@prints_result
+def status() -> CommandResult:
+    """Show running and waiting background work. Changes nothing."""
+    with open_existing_memory(NO_START_DELAY) as memory:
+        upkeep, jobs = upkeep_runner_of(memory), None
+        if not isinstance(selected_place(), Path):
+            from inmind.apps.worker.postgres import job_queue
+
+            jobs = job_queue(upkeep)
+        worker_status = get_status(upkeep, jobs)
+    limits = [
+        {"name": use.name, "used": use.used, "most": use.limit, "until": use.resets_at} for use in worker_status.limits
+    ]
+    lines = [memory.location, *(f"{label:<9} {text}" for label, text in _describe_status(worker_status))]
+    return {"place": memory.location, **asdict(worker_status), "limits": limits}, lines
+
+
+def _describe_status(status: WorkerStatus) -> Iterator[tuple[str, str]]:
+    yield "queue", _describe_queue(status.queue)
+    since = f", the oldest since {format_timestamp(status.due_since)}" if status.due_since else ""
+    yield "due", f"{_bounded_count(status.due, 'resource')}{since if status.due else ''}"
+    without_vectors = f"more than {MAX_COUNT}" if status.without_vectors > MAX_COUNT else status.without_vectors
+    yield "index", f"{_bounded_count(status.behind, 'resource')} behind, {without_vectors} without embeddings"
+    for dream in status.dreams:
+        yield "dream", _describe_running_dream(dream)
+    for use in status.limits:
+        used = f"{_amount(use.used)} of {_amount(use.limit)}"
+        yield "limit", f"{use.name}: {used}, until {format_timestamp(use.resets_at)}"
+    for one in status.given_up:
+        until = f", until {format_timestamp(one.until)}" if one.until else ""
+        yield "given up", f"{one.resource}: {one.reason}{until}"
+
+
+def _describe_queue(queue: QueueStatus) -> str:
+    waits = f" for {queue.waiting_seconds:g} s" if queue.waiting_seconds else ""
+    later = f"{queue.later} to be retried, " if queue.later else ""
+    workers = "" if queue.workers is None else f"; {count_noun(queue.workers, 'worker')}"
+    return (
+        f"{queue.waiting} waiting{waits}, {queue.running} running, {queue.stalled} stalled, "
+        f"{later}{queue.failed} given up{workers}"
+    )
+
+
+def _describe_running_dream(dream: DreamStatus) -> str:
+    held = f"held by {dream.holder or 'an unknown process'} until {format_timestamp(dream.until)}"
+    abandoned = f"abandoned, lease expired {format_timestamp(dream.until)}"
+    state = held if dream.holds else abandoned
+    return f"{dream.resource}: {dream.stage}, by {dream.by}, since {format_timestamp(dream.began)}, {state}"
+
+
+def _amount(number: float) -> str:
+    """Calls and tokens as integers, money to the millionth."""
+    return f"{number:,.6f}".rstrip("0").rstrip(".")
+
+
+def _bounded_count(count: int, noun: str) -> str:
+    """A count with its noun; above MAX_COUNT as "more than MAX_COUNT"."""
+    return f"more than {MAX_COUNT} {noun}s" if count > MAX_COUNT else count_noun(count, noun)
+
+
+@click.option("--every", default=60.0, help="Seconds between two scans for due work.")
+@click.option("--jobs", default=1, help="Number of concurrent jobs, on a database.")
+@click.option("--once", is_flag=True, help="Do what is due and exit.")
+@click.option("--json", "as_json", is_flag=True, help="Print one line of JSON per result.")
+def worker(every: float, jobs: int, once: bool, as_json: bool) -> None:
+    """Run upkeep continuously until Ctrl-C or SIGTERM. Any number of workers can run at once."""
+    if not 0 < every <= MAX_UPKEEP_INTERVAL_SECONDS:
+        raise InvalidInput(
+            field="every", value=every, expected=f"more than 0 and at most {MAX_UPKEEP_INTERVAL_SECONDS:,}"
+        )
+    if not 1 <= jobs <= MAX_JOBS:
+        raise InvalidInput(field="jobs", value=jobs, expected=f"from 1 to {MAX_JOBS}")
+    place, out = selected_place(), _WorkerOutput(as_json=as_json)
+    if not isinstance(place, Path):
+        _run_on_database(place, out, every=every, jobs=jobs, once=once)
+    elif jobs > 1:
+        raise InvalidInput(field="jobs", value=jobs, expected="1 on a home folder: start more workers instead")
+    else:
+        _run_on_home(out, every=every, once=once)
+
+
+class _WorkerOutput:
+    """Output of the worker, from any thread."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self._as_json, self._lock = as_json, threading.Lock()
+
+    def print_note(self, text: str) -> None:
+        if not self._as_json:
+            print_text(text)
+
+    def print_upkeep(self, done: Upkeep) -> None:
+        lines = list(_describe_upkeep(done))
+        with self._lock:
+            if lines and self._as_json:
+                print(json.dumps(_upkeep_json(done), ensure_ascii=False), flush=True)
+            elif lines:
+                print_lines(lines)
+
+    def print_summary(self, remaining: RemainingWork) -> None:
+        waits = remaining.dreams or remaining.jobs
+        self.print_note("All other due work is done." if waits else "All due work is done.")
+        if remaining.dreams:
+            limits = [f"{use.name} reached until {format_timestamp(use.resets_at)}" for use in remaining.limits]
+            self.print_note(
+                f"Waiting: {_bounded_count(remaining.dreams, 'dream')}, {' and '.join(limits) or 'runs on request'}."
+            )
+        if remaining.jobs:
+            self.print_note(f"To be retried: {count_noun(remaining.jobs, 'failed job')}.")
+
+
+def _run_on_home(out: _WorkerOutput, *, every: float, once: bool) -> None:
+    with (
+        handle_signals(_stop, signal.SIGINT, signal.SIGTERM),
+        open_existing_memory(NO_START_DELAY if once else None) as memory,
+    ):
+        upkeep = upkeep_runner_of(memory)
+        if not once:
+            out.print_note(f"Running upkeep on {memory.location} every {every:g} s.")
+        with suppress(KeyboardInterrupt):
+            for done in _rounds(upkeep, None if once else every):
+                out.print_upkeep(done)
+            return out.print_summary(remaining_work(upkeep, None))
+        out.print_note("Stopped.")
+    return None
+
+
+def _rounds(upkeep: UpkeepScheduler, every: float | None) -> Iterator[Upkeep]:
+    """Run upkeep on a home, until nothing due is left or, with `every`, forever.
+
+    Several workers can share a home: leases and the store prevent double work.
+    """
+    while True:
+        finished = True
+        try:
+            if every is not None:
+                upkeep.reload_settings()
+            done = upkeep.run(ROUND_SECONDS, shared=True)
+            finished = done.finished
+            yield done
+        except InmindError as error:
+            if every is None:
+                raise
+            print_error(error.code, str(error))  # for example a full disk: the next round tries again
+        if finished and every is None:
+            return
+        if finished and every is not None:
+            time.sleep(every)
+
+
+def _run_on_database(url: str, out: _WorkerOutput, *, every: float, jobs: int, once: bool) -> None:
+    from inmind.apps.worker.postgres import DatabaseWorker, job_queue, run_later
+
+    with ExitStack() as opened:
+        if not logging.getLogger().isEnabledFor(logging.DEBUG):  # the worker itself reports relevant errors
+            for name in ("procrastinate", "psycopg.pool"):
+                logging.getLogger(name).setLevel(logging.CRITICAL)
+        try:
+            with handle_signals(_stop, signal.SIGINT, signal.SIGTERM):
+                memory = _open_when_available(opened, once=once)
+        except KeyboardInterrupt:
+            return out.print_note("Stopped.")
+        upkeep = upkeep_runner_of(memory)
+        queue = job_queue(upkeep)
+        database_worker = DatabaseWorker(
+            upkeep, queue, url, concurrency=jobs, on_done=lambda _, done: out.print_upkeep(done)
+        )
+
+        def stop_worker(*_: object) -> None:
+            database_worker.stop()
+            run_later(SHUTDOWN_SECONDS, os._exit, EXIT_SIGTERM)
+
+        with handle_signals(stop_worker, signal.SIGINT, signal.SIGTERM):
+            if once:
+                database_worker.run_once()
+            else:
+                out.print_note(
+                    f"Running upkeep on {memory.location} every {every:g} s, {count_noun(jobs, 'concurrent job')}."
+                )
+                database_worker.run(every)
+            return (
+                out.print_note("Stopped.")
+                if database_worker.is_stopping
+                else out.print_summary(remaining_work(upkeep, queue))
+            )
+
+
+def _open_when_available(opened: ExitStack, *, once: bool) -> Memory:
+    """Open the memory; wait while its database is unreachable, as a running worker does."""
+    from inmind.apps.worker.postgres import OUTAGE_ERRORS, RETRY_SECONDS, Outage
+
+    outage = Outage()
+    while True:
+        try:
+            memory = opened.enter_context(open_existing_memory(NO_START_DELAY))
+        except OUTAGE_ERRORS as error:
+            if once or isinstance(error, ReadOnly):
+                raise
+            outage.record(error)
+            time.sleep(RETRY_SECONDS)
+        else:
+            outage.end()
+            return memory
+
+
+def _stop(*_: object) -> NoReturn:
+    """Treat SIGTERM like Ctrl-C.
+
+    A running dream records that it was stopped and changes nothing.
+    """
+    raise KeyboardInterrupt("the worker was stopped")
