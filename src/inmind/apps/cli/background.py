@@ -1,4 +1,4 @@
-"""Background work: `upkeep` runs what is due once, `status` shows it, `worker` runs it continuously."""
+"""Background work: `upkeep` runs it once, `worker` continuously, `status` shows it."""
 
 from __future__ import annotations
 

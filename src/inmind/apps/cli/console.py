@@ -175,7 +175,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON i
 
 
 def prints_result(command: Callable[..., CommandResult]) -> Callable[..., None]:
-    """A command with --json, which prints the returned data as JSON, or else the returned lines."""
+    """A command that prints the returned data as JSON with --json, else the returned lines."""
 
     @json_option
     @wraps(command)
@@ -227,7 +227,7 @@ def console(*, stderr: bool = False) -> Console:
 def table(
     columns: Iterable[str | Column], rows: Iterable[Iterable[str | Text]], *, wide: bool = False, **options: Any
 ) -> Table:
-    """The table of every command: escaped cells, and a named column in one line that is cut to fit.
+    """The table of every command. A cell is escaped; in a named column it is one line, cut to fit.
 
     In a pipe it is only as wide as its content, without trailing spaces. `wide`: for lists with one line per item.
     """
@@ -266,9 +266,9 @@ def collapse_whitespace(text: str) -> str:
 
 @contextmanager
 def progress_bar(description: str) -> Generator[Callable[..., None]]:
-    """A progress bar on stderr, updated with `(done, total)` and optionally the step, which gets a bar of its own.
+    """A progress bar on stderr, updated with `(done, total)` and optionally the step.
 
-    No output if stderr is not a terminal.
+    Each step gets a bar of its own. No output if stderr is not a terminal.
     """
     if not sys.stderr.isatty():
         yield lambda *_: None
@@ -292,9 +292,9 @@ def progress_bar(description: str) -> Generator[Callable[..., None]]:
 
 
 def _completer(names: Callable[[Memory], Iterable[str]]) -> Completer:
-    """Completions for a shell; empty if the memory cannot be opened, since no error can be shown there.
+    """Completions for a shell; empty if the memory cannot be opened.
 
-    The shell inserts a completion as is, so names with shell syntax are left out: names come from outside, and `$(…)`
+    No error can be shown there. The shell inserts a completion as is, so names with shell syntax are left out: names come from outside, and `$(…)`
     in one would be executed.
     """
 

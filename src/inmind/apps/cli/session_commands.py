@@ -225,7 +225,7 @@ def undo(session: str) -> CommandResult:
 
 
 def _undo_effects(before: SessionState, after: SessionState) -> dict[str, Any]:
-    """Compactions that are undone or active again, the number of removed messages, and pages that changed.
+    """Compactions that are undone or active again, removed messages, and changed pages.
 
     Pages do not include the archives of an undone compaction.
     """
