@@ -227,7 +227,7 @@ def console(*, stderr: bool = False) -> Console:
 def table(
     columns: Iterable[str | Column], rows: Iterable[Iterable[str | Text]], *, wide: bool = False, **options: Any
 ) -> Table:
-    """The table of every command. A cell is escaped; in a named column it is one line, cut to fit.
+    """The table of every command. Cells are escaped; in a named column they are cut to fit.
 
     In a pipe it is only as wide as its content, without trailing spaces. `wide`: for lists with one line per item.
     """
@@ -294,8 +294,8 @@ def progress_bar(description: str) -> Generator[Callable[..., None]]:
 def _completer(names: Callable[[Memory], Iterable[str]]) -> Completer:
     """Completions for a shell; empty if the memory cannot be opened.
 
-    No error can be shown there. The shell inserts a completion as is, so names with shell syntax are left out: names come from outside, and `$(…)`
-    in one would be executed.
+    No error can be shown there. The shell inserts a completion as is, so names with shell syntax are left out: names
+    come from outside, and `$(…)` in one would be executed.
     """
 
     def complete(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
