@@ -14,7 +14,7 @@ from builders import a_call, a_result, assistant, user
 
 from inmind import Memory, Session
 from inmind.documents.overview.sections import read_section
-from inmind.history.compaction import archive_page
+from inmind.history.compaction import stubs
 
 FIRST = "archive/001-outputs-of-search.md"
 
@@ -159,7 +159,7 @@ def test_a_renamed_archive_avoids_names_of_the_child(memory: Memory) -> None:
 
 @pytest.mark.spec("C8", "E3")
 def test_continued_pages_refer_to_the_parents_names(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archive_page, "MAX_PAGE_BYTES", 400)
+    monkeypatch.setattr(stubs, "MAX_PAGE_BYTES", 400)
     parent = parent_of(memory)
     child = parent.spawn(policy="fork")
     archive_search_result(parent, "oak")

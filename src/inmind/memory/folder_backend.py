@@ -104,7 +104,7 @@ class FolderBackend:
             meta=MetaFile(folder, stream, self.store),
         )
 
-    def resource_files(self, resource: str, stream: Stream[ResourceState]) -> LiveFiles[ResourceState]:
+    def resource_files(self, resource: str, stream: Stream[ResourceState]) -> LiveFiles:
         return resource_files(self._folder(resource_folder(self.home, resource)), stream, self.store)
 
     def read_edits(

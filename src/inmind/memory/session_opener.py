@@ -6,7 +6,7 @@ import logging
 import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 
@@ -26,11 +26,11 @@ from inmind.prompt.layers.builtin import DocumentLayer, EntityLayer, NotesLayer,
 from inmind.prompt.plan import WindowLimits
 from inmind.session.context import SessionConfig, SessionContext
 from inmind.session.legacy_files import LegacySession, read_messages
-from inmind.session.sibling_entities import SiblingEntities
 from inmind.session.state import SessionState
 from inmind.store.stream import Decision, Stream
 
 if TYPE_CHECKING:
+    from inmind.session.entities import SiblingEntities
     from inmind.session.session import Session
 
 V = TypeVar("V")
@@ -69,7 +69,6 @@ class SessionOpener:
 
     def __init__(self, context: MemoryContext) -> None:
         self._context = context
-        self._siblings = SiblingEntities(context.store)
         self._sessions: weakref.WeakSet[Session] = weakref.WeakSet()
 
     def open(
@@ -188,6 +187,12 @@ class SessionOpener:
             meter=TokenMeter(setup.counter),
             view=ViewBuilder(),
         )
+
+    @cached_property
+    def _siblings(self) -> SiblingEntities:
+        from inmind.session.entities import SiblingEntities  # loaded with the first session
+
+        return SiblingEntities(self._context.store)
 
     def _ancestors(self, opened: SessionOpened) -> Iterator[Stream[SessionState]]:
         """Streams of the parent session, its parent, and so on."""

@@ -20,10 +20,10 @@ from inmind.store.stream import Stream
 
 if TYPE_CHECKING:
     from inmind.history.view import TokenMeter, ViewBuilder
+    from inmind.session.entities import SiblingEntities
     from inmind.session.notes import NoteWriter
     from inmind.session.scratchpad import Scratchpad
     from inmind.session.search import MemorySearch
-    from inmind.session.sibling_entities import SiblingEntities
 
 
 @frozen(kw_only=True)

@@ -1,24 +1,26 @@
 """Events that are derived from other events and share their commit.
 
-What layers store, entity sightings, memory's lines on the overview, and affect. Affect belongs to the resource, so its
-events go into the resource's stream.
+What layers store, entity sightings, memory's lines on the overview, and affect. One undo reverts them with their cause.
+Affect belongs to the resource, so its events go into the resource's stream.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import NamedTuple
 
-from inmind.core.events.base import Draft, Origin
+from inmind.core.events.base import Draft, Origin, Trust
 from inmind.core.events.documents import DocumentWritten, OverviewEvent
 from inmind.core.events.dreams import AffectSpiked
 from inmind.core.events.session import ToolObserved
 from inmind.core.language.prose import ends_with_shell_prompt, has_output_heading, own_words, starts_like_output
 from inmind.core.language.spans import split_sentences
+from inmind.documents.document import Documents
 from inmind.documents.overview.event_log import OverviewLog
+from inmind.documents.overview.maintain import overview_updates
 from inmind.documents.overview.tool_rules import ToolCallOutcome, overview_events
 from inmind.dreams.affect import AffectState, add_auto_notes
 from inmind.dreams.affect_rules import (
@@ -29,11 +31,15 @@ from inmind.dreams.affect_rules import (
     signals_from_text,
 )
 from inmind.entities.observe import draft_entity_events
+from inmind.entities.outcome import is_failure
+from inmind.history import Conversation
+from inmind.history.turns import ReadMessage
 from inmind.session.context import SessionContext
 from inmind.session.layer_calls import LayerCalls
-from inmind.session.message_events import observations_in
-from inmind.session.overview import OverviewUpkeep, read_outcome
+from inmind.session.message_events import MAX_LOOKBACK, observations_in, read_outcome, tool_results_in
 from inmind.session.state import SessionState
+from inmind.session.tools.registry import is_memory_tool
+from inmind.store.stream import Decision, Stream
 
 
 class DerivedEvents(NamedTuple):
@@ -152,3 +158,84 @@ def affect_from_text(text: str) -> list[AffectSignal]:
     ):
         return []
     return signals_from_text([sentence for line in own_words(text) for sentence in split_sentences(line)])
+
+
+class OverviewUpkeep:
+    """Maintains memory's lines on the overview of one session.
+
+    Rules derive lines from tool results; the index of pages follows the pages.
+    """
+
+    def __init__(self, stream: Stream[SessionState], read: ReadMessage) -> None:
+        self._stream, self._read = stream, read
+        self._current: tuple[Documents, OverviewLog] | None = None
+        """The documents and lines for which the overview was last found up to date."""
+        self._working_tools: tuple[int, str, frozenset[str]] = (0, "", frozenset())
+        """A prefix of the conversation (its length and digest), and the tools that have succeeded in it."""
+
+    def entries_for(
+        self,
+        next_state: Callable[[], SessionState],
+        before: SessionState,
+        outcomes: Sequence[tuple[ToolCallOutcome, str]],
+        *,
+        wrote: bool,
+    ) -> list[Draft]:
+        """Events that update the overview for tool calls and written pages.
+
+        Each outcome comes with the id of its event. `next_state` returns the state after them, `before` is the state
+        until then. `wrote`: whether pages were written.
+        """
+        outcomes = [(outcome, source) for outcome, source in outcomes if not is_memory_tool(outcome.tool)]
+        events = overview_events(
+            (outcome for outcome, _ in outcomes),
+            before.overview_lines,
+            has_worked=lambda tool: tool in before.working_tools or tool in self._working_tools_in(before.conversation),
+            language=before.language,
+        )
+        if not events and not wrote and (before.documents, before.overview_lines) == self._current:
+            return []
+        after = next_state()
+        sources = tuple(dict.fromkeys(source for _, source in outcomes)) if events else ()
+        drafts = overview_updates(
+            after.documents, before.language, events, log=after.overview_lines, trust=Trust.DATA, sources=sources
+        )
+        if not drafts:
+            self._current = (after.documents, after.overview_lines)
+        return drafts
+
+    def refresh(self) -> bool:
+        """Update the overview for pages that people wrote as files.
+
+        Returns whether anything changed.
+        """
+
+        def decide(state: SessionState, _: datetime) -> Decision[SessionState, tuple[Documents, OverviewLog]]:
+            drafts = overview_updates(state.documents, state.language, log=state.overview_lines)
+            return Decision(drafts, (state.documents, state.overview_lines))
+
+        state = self._stream.state
+        if (state.documents, state.overview_lines) == self._current:
+            return False
+        done = self._stream.commit(decide)
+        if not done.events:
+            self._current = done.result
+        return bool(done.events)
+
+    def _working_tools_in(self, conversation: Conversation) -> frozenset[str]:
+        """Tools that have succeeded in the conversation.
+
+        Reading continues where the last call stopped.
+        """
+        length, digest, worked = self._working_tools
+        if not conversation.begins_with(length, digest):
+            length, worked = 0, frozenset[str]()
+        if length < len(conversation):
+            outcomes = tool_results_in(conversation[max(0, length - MAX_LOOKBACK) :], self._read)
+            worked |= {
+                result.tool
+                for result in outcomes
+                if result.tool not in worked and not (result.error or is_failure(result.result))
+            }
+            self._working_tools = (len(conversation), conversation.prefix_digest(), worked)
+        return worked

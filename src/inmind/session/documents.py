@@ -13,8 +13,7 @@ from inmind.documents.overview.front_matter import front_matter_error, merge_fro
 from inmind.errors import Conflict, InvalidInput, NotFound
 from inmind.history.compaction.stubs import parse_location
 from inmind.session.context import SessionContext, whole_number
-from inmind.session.derive import EventDeriver
-from inmind.session.overview import OverviewUpkeep
+from inmind.session.derive import EventDeriver, OverviewUpkeep
 from inmind.session.state import SessionState
 from inmind.store.stream import Decision, key_for
 

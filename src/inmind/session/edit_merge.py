@@ -6,27 +6,25 @@ and a second version adds those changes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
-from typing import Generic, TypeVar
+from typing import Any
 
 from inmind.core.events.base import Draft, Event, Origin
 from inmind.core.events.crystals import NoteAdded
 from inmind.core.events.documents import DocumentWritten
 from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH, RESOURCE_PATHS, Document, Documents
 from inmind.documents.notes_page import parse_notes, parse_remarks, remove_pieces, to_page_note
+from inmind.session.state import ResourceState, SessionState
 from inmind.store.protocol import PublishedVersion, Store
 from inmind.store.stream import Decision, Stream
 
-S = TypeVar("S")
 
-
-class EditMerger(Generic[S]):
+class EditMerger:
     """Saves edits of one stream's documents."""
 
-    def __init__(self, stream: Stream[S], store: Store, documents: Callable[[S], Documents]) -> None:
-        self._stream, self._store, self._documents = stream, store, documents
+    def __init__(self, stream: Stream[Any], store: Store) -> None:
+        self._stream, self._store = stream, store
 
     def save(self, path: str, text: str, published: PublishedVersion | None) -> Document:
         """Append a person's text as a version.
@@ -34,15 +32,15 @@ class EditMerger(Generic[S]):
         A second version adds the changes that the person did not see, if there are any.
         """
 
-        def decide(state: S, _: datetime) -> Decision[S, None]:
-            now = self._documents(state).by_path.get(path)
+        def decide(state: SessionState | ResourceState, _: datetime) -> Decision[Any, None]:
+            now = state.documents.by_path.get(path)
             # MEMORY.md also has lines of dreams. Saving the file must not raise their trust.
             trust = now.trust if now and path == MEMORY_PAGE_PATH else None
             edit = Draft(payload=DocumentWritten(path=path, text=text), origin=Origin.FILE, trust=trust)
             return Decision([edit, *(self._merged_drafts(path, text, now, published) if now else ())], None)
 
         self._stream.commit(decide)
-        return self._documents(self._stream.state).by_path[path]
+        return self._stream.state.documents.by_path[path]
 
     def _merged_drafts(self, path: str, text: str, now: Document, published: PublishedVersion | None) -> list[Draft]:
         """The person's text with the changes made since they opened the file.
@@ -74,9 +72,9 @@ class EditMerger(Generic[S]):
         if dream is None:
             return published_seq, None
         if published_seq < dream.seq:
-            return published_seq, self._documents(self._stream.state_at(published_seq)).text(path)
+            return published_seq, self._stream.state_at(published_seq).documents.text(path)
         before, published_text = (
-            self._documents(self._stream.state_at(seq)).text(path) for seq in (dream.seq - 1, published_seq)
+            self._stream.state_at(seq).documents.text(path) for seq in (dream.seq - 1, published_seq)
         )
         if text != before and _is_closer(text, before, published_text):
             return dream.seq - 1, before

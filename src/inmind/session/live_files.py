@@ -10,10 +10,9 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from operator import attrgetter
-from typing import Generic, TypeVar
+from typing import Any
 
 from inmind.core.encoding import digest
 from inmind.core.events.base import Draft, Origin
@@ -47,8 +46,6 @@ _EDITOR_GRACE_NANOSECONDS = 200_000_000
 
 log = logging.getLogger("inmind")
 
-S = TypeVar("S")
-
 # A round is repeated only if an editor saved within microseconds of our rename.
 _MAX_ROUNDS = 8
 
@@ -62,24 +59,23 @@ _DOCUMENT_EVENTS = (*DOCUMENT_EVENTS, Reverted)
 _MAX_FILE_NOTICES = 5
 
 
-class LiveFiles(Generic[S]):
+class LiveFiles:
     """The files of one stream's documents, below one folder."""
 
     def __init__(
         self,
         folder: Folder,
-        stream: Stream[S],
+        stream: Stream[Any],
         store: Store,
         *,
-        documents: Callable[[S], Documents],
         prefix: str,
         folders: tuple[str, ...] = (),
         paths: tuple[str, ...] = (),
     ) -> None:
         """`prefix`: path below the folder. `folders`, `paths`: where a new file becomes a document."""
         self._folder, self._stream, self._store = folder, stream, store
-        self._edits = EditMerger(stream, store, documents)
-        self._documents, self._prefix, self._folders, self._paths = documents, prefix, folders, paths
+        self._edits = EditMerger(stream, store)
+        self._prefix, self._folders, self._paths = prefix, folders, paths
         self._signatures: dict[str, FileSignature] = {}
         self._folder_signatures: dict[str, FileSignature] = {}
         self._folder_listings: dict[str, list[str]] = {}
@@ -88,11 +84,15 @@ class LiveFiles(Generic[S]):
         self._reported: set[str] = set()
         self._tidied = False
 
+    @property
+    def _documents(self) -> Documents:
+        return self._stream.state.documents
+
     def read_edits(self) -> None:
         """Read edits saved since the last call. Costs a few `stat` calls if nothing changed."""
         if not self._tidied:
             self._tidy_folder()
-        documents = self._documents(self._stream.state).by_path
+        documents = self._documents.by_path
         changed: list[str] = []
         for path in self._reachable(self._candidate_paths()):
             signature = self._folder.signature(self._prefix + path)
@@ -102,7 +102,7 @@ class LiveFiles(Generic[S]):
 
     def publish(self) -> None:
         """Write the newest version of every document that changed."""
-        documents = self._documents(self._stream.state).by_path
+        documents = self._documents.by_path
         versions = {path: document.version for path, document in documents.items()}
         outdated = [
             path
@@ -124,7 +124,7 @@ class LiveFiles(Generic[S]):
         A page that was never published, as in a home that was just imported, is not missing.
         """
         published = self._store.published_versions(self._stream.name)
-        documents = self._documents(self._stream.state).by_path
+        documents = self._documents.by_path
         for path in self._reachable(self._candidate_paths()):
             file = self._folder.read(self._prefix + path, max_bytes=MAX_DOCUMENT_BYTES)
             if file.read_error:
@@ -144,12 +144,9 @@ class LiveFiles(Generic[S]):
                 published = self._store.published_versions(self._stream.name)
                 for path in batch:
                     with self._report_errors(path):
-                        self._sync_one(path, published)
-
-    def _sync_one(self, path: str, published: dict[str, PublishedVersion]) -> None:
-        for _ in range(_MAX_ROUNDS):
-            if self._sync_round(path, published):
-                return
+                        for _ in range(_MAX_ROUNDS):
+                            if self._sync_round(path, published):
+                                break
 
     @contextlib.contextmanager
     def _report_errors(self, *paths: str) -> Generator[None]:
@@ -166,36 +163,32 @@ class LiveFiles(Generic[S]):
         """Once, at the start: create the folders, and recover the files of killed writers."""
         if not self._reachable([""]):
             return
-        try:
-            with self._folder.lock():
-                for folder in self._reachable([f"{folder}/" for folder in self._folders]):
-                    self._folder.make_subfolder(self._prefix + folder.removesuffix("/"))
-                displaced = [name.removeprefix(self._prefix) for name in self._folder.clean_up()]
-        except Closed:
-            raise
-        except InmindError as error:
-            self._notice(f"the folder could not be cleaned up: {error}")
-            return
-        self._tidied = True
-        for path in displaced:
-            if _is_document(path):
-                self.sync(path)
+        displaced: list[str] = []
+        with self._report_errors("the folder"), self._folder.lock():
+            for folder in self._reachable([f"{folder}/" for folder in self._folders]):
+                self._folder.make_subfolder(self._prefix + folder.removesuffix("/"))
+            displaced = [name.removeprefix(self._prefix) for name in self._folder.clean_up()]
+            self._tidied = True
+        for path in filter(_is_document, displaced):
+            self.sync(path)
 
     def _sync_round(self, path: str, published: dict[str, PublishedVersion]) -> bool:
         """Check a file and act once. Returns False if a concurrent save has to be checked again."""
         self._recover_displaced(path, published.get(path))
         file = self._folder.read(self._prefix + path, max_bytes=MAX_DOCUMENT_BYTES)
-        document = self._documents(self._stream.refresh()).by_path.get(path)
+        document, shown = self._stream.refresh().documents.by_path.get(path), published.get(path)
         if file.read_error:
-            self._notice_unreadable(path, file, document, published.get(path))
+            self._notice(f"{path} cannot be read ({file.read_error}); the last good version is used")
+            if document is not None and shown is not None and digest(document.text) != shown.digest:
+                self._notice(f"{path} has a newer version in memory that cannot be written to its file")
             return True
-        judgement = self._judge(path, file, document, published.get(path))
+        judgement = self._judge(path, file, document, shown)
         match judgement.status:
             case FileStatus.CURRENT:
                 self._mark_published(path, document, published, file)
                 return True
             case FileStatus.EDITED:
-                document = self._edits.save(path, judgement.text, published.get(path))
+                document = self._edits.save(path, judgement.text, shown)
                 if document.text != judgement.text:
                     return False
                 self._mark_published(path, document, published, file)
@@ -207,7 +200,9 @@ class LiveFiles(Generic[S]):
                 self._remember_signature(path, file)
                 return True
             case FileStatus.FOREIGN:
-                self._ignore_file(path, file, judgement)
+                if file.data:
+                    self._notice(f"{path} is ignored ({judgement.reason}); the file is unchanged")
+                self._remember_signature(path, file)
                 return True
             case FileStatus.DAMAGED:
                 if _wait_if_young(file):
@@ -220,7 +215,11 @@ class LiveFiles(Generic[S]):
                     )
             case FileStatus.STALE:
                 pass
-        done = self._write_file(path, document, file)
+        name = self._prefix + path
+        if document is None:  # its creation was undone; the text stays in the journal
+            done = self._folder.remove(name, expected=file)
+        else:
+            done = self._folder.exchange(name, document.text.encode(), expected=file)
         if done:
             self._mark_published(path, document, published)
         return done
@@ -240,13 +239,6 @@ class LiveFiles(Generic[S]):
             unconfirmed_digests=later,
             has_other_links=file.has_other_links,
         )
-
-    def _notice_unreadable(
-        self, path: str, file: FileState, document: Document | None, published: PublishedVersion | None
-    ) -> None:
-        self._notice(f"{path} cannot be read ({file.read_error}); the last good version is used")
-        if document is not None and published is not None and digest(document.text) != published.digest:
-            self._notice(f"{path} has a newer version in memory that cannot be written to its file")
 
     def _recover_displaced(self, path: str, published: PublishedVersion | None) -> None:
         """Save a person's text from a file that a killed writer had moved aside."""
@@ -271,31 +263,18 @@ class LiveFiles(Generic[S]):
 
         They are folded, because a note changes a page without storing its text, and an undo restores an older one.
         """
-        documents = self._documents(self._stream.state_at(after))
+        name, documents = self._stream.name, self._stream.state_at(after).documents
         digests: list[str] = []
-        read = partial(self._store.read, self._stream.name, after=after)
-        for event in sorted(
-            (event for kind in _DOCUMENT_EVENTS for event in read(kind=kind.kind)), key=attrgetter("seq")
-        ):
+        kinds = (event for kind in _DOCUMENT_EVENTS for event in self._store.read(name, after=after, kind=kind.kind))
+        for event in sorted(kinds, key=attrgetter("seq")):
             before = documents.version(path)
             if isinstance(event.payload, Reverted):
-                documents = self._documents(self._stream.state_at(event.seq))
+                documents = self._stream.state_at(event.seq).documents
             else:
                 documents = documents.apply(event)
             if documents.version(path) not in (0, before):
                 digests.append(digest(documents.text(path)))
         return digests
-
-    def _write_file(self, path: str, document: Document | None, file: FileState) -> bool:
-        name = self._prefix + path
-        if document is None:  # its creation was undone; the text stays in the journal
-            return self._folder.remove(name, expected=file)
-        return self._folder.exchange(name, document.text.encode(), expected=file)
-
-    def _ignore_file(self, path: str, file: FileState, judgement: FileCheck) -> None:
-        if file.data:
-            self._notice(f"{path} is ignored ({judgement.reason}); the file is unchanged")
-        self._remember_signature(path, file)
 
     def _set_aside(self, path: str, data: bytes, judgement: FileCheck) -> None:
         name = self._prefix + path
@@ -339,7 +318,7 @@ class LiveFiles(Generic[S]):
 
     def _candidate_paths(self) -> list[str]:
         """Every path with a document or a file. A new file in detail/ becomes a document."""
-        documents = self._documents(self._stream.state).by_path
+        documents = self._documents.by_path
         places = ("", *self._folders) if self._folders else ()
         new = [path for place in places for path in self._listed_paths(place) if path not in documents]
         return [*documents, *(path for path in self._paths if path not in documents), *new]
@@ -364,7 +343,7 @@ class LiveFiles(Generic[S]):
     def _notice_other_files(self, folder: str, refused: Mapping[str, str]) -> None:
         """Report files that a person put among the pages although they cannot be pages."""
         notes, _, _ = NOTES_PAGE_PATH.partition("/")  # an anonymous session has its own notes page there
-        known = {*self._folders, notes, *self._documents(self._stream.state).by_path}
+        known = {*self._folders, notes, *self._documents.by_path}
         others = [path for path in refused if path not in known and DAMAGED_SUFFIX not in path]
         for path in others[:_MAX_FILE_NOTICES]:
             name = path if path.isprintable() else repr(path)
@@ -396,24 +375,14 @@ class LiveFiles(Generic[S]):
         log.warning("inmind: %s", text)
 
 
-def session_files(folder: Folder, stream: Stream[SessionState], store: Store) -> LiveFiles[SessionState]:
+def session_files(folder: Folder, stream: Stream[SessionState], store: Store) -> LiveFiles:
     """The live files of a session. A new file among its pages becomes a document."""
-    return LiveFiles(
-        folder, stream, store, documents=_session_documents, prefix="working-memory/", folders=PAGE_FOLDERS
-    )
+    return LiveFiles(folder, stream, store, prefix="working-memory/", folders=PAGE_FOLDERS)
 
 
-def resource_files(folder: Folder, stream: Stream[ResourceState], store: Store) -> LiveFiles[ResourceState]:
+def resource_files(folder: Folder, stream: Stream[ResourceState], store: Store) -> LiveFiles:
     """The live files of a resource."""
-    return LiveFiles(folder, stream, store, documents=_resource_documents, prefix="", paths=RESOURCE_PATHS)
-
-
-def _session_documents(state: SessionState) -> Documents:
-    return state.documents
-
-
-def _resource_documents(resource_state: ResourceState) -> Documents:
-    return resource_state.documents
+    return LiveFiles(folder, stream, store, prefix="", paths=RESOURCE_PATHS)
 
 
 def _wait_if_young(file: FileState) -> bool:

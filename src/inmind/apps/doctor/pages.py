@@ -59,7 +59,7 @@ def check_session_files(
 
 
 def check_files(
-    context: DoctorContext, folder: Folder, files: LiveFiles[Any], prefix: str, fix: str
+    context: DoctorContext, folder: Folder, files: LiveFiles, prefix: str, fix: str
 ) -> Iterator[DoctorFinding]:
     """Compare live files with the journal."""
     for path, check in files.inspect():

@@ -14,7 +14,7 @@ from inmind.core.events.documents import OverviewEvent
 from inmind.core.events.session import ToolObserved
 from inmind.documents.overview.event_log import OverviewLog
 from inmind.documents.overview.tool_rules import MAX_FAILURES_PER_TOOL, ToolCallOutcome, overview_events
-from inmind.session.overview import read_outcome
+from inmind.session.message_events import read_outcome
 
 pytestmark = pytest.mark.spec("F5")
 
