@@ -176,19 +176,19 @@ class LiveFiles:
         """Check a file and act once. Returns False if a concurrent save has to be checked again."""
         self._recover_displaced(path, published.get(path))
         file = self._folder.read(self._prefix + path, max_bytes=MAX_DOCUMENT_BYTES)
-        document, shown = self._stream.refresh().documents.by_path.get(path), published.get(path)
+        document, last_published = self._stream.refresh().documents.by_path.get(path), published.get(path)
         if file.read_error:
             self._notice(f"{path} cannot be read ({file.read_error}); the last good version is used")
-            if document is not None and shown is not None and digest(document.text) != shown.digest:
+            if document is not None and last_published is not None and digest(document.text) != last_published.digest:
                 self._notice(f"{path} has a newer version in memory that cannot be written to its file")
             return True
-        judgement = self._judge(path, file, document, shown)
+        judgement = self._judge(path, file, document, last_published)
         match judgement.status:
             case FileStatus.CURRENT:
                 self._mark_published(path, document, published, file)
                 return True
             case FileStatus.EDITED:
-                document = self._edits.save(path, judgement.text, shown)
+                document = self._edits.save(path, judgement.text, last_published)
                 if document.text != judgement.text:
                     return False
                 self._mark_published(path, document, published, file)
