@@ -12,9 +12,10 @@ from inmind.core.events.dreams import PageLine
 from inmind.documents.notes_page import format_timestamp
 from inmind.dreams.affect import Levels
 from inmind.dreams.material import DreamMaterial, Insight, PendingNote
+from inmind.dreams.page.draft import RewriteContext
 from inmind.dreams.page.edits import Proposal
 from inmind.dreams.page.page import parse_page
-from inmind.dreams.page.rewrite import RewriteContext, RewriteResult, rewrite_page
+from inmind.dreams.page.rewrite import RewriteResult, rewrite_page
 from inmind.dreams.page.sections import Section
 from inmind.search.crystal import Crystal
 

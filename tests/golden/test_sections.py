@@ -14,8 +14,8 @@ import pytest
 from tables import each_row
 
 from inmind.core.events.base import Trust
-from inmind.dreams.classify import classify_section
 from inmind.dreams.page.sections import Section
+from inmind.dreams.statements import classify_section
 
 pytestmark = pytest.mark.spec("G4")
 

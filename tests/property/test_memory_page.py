@@ -14,7 +14,7 @@ from inmind.core.events.base import Trust
 from inmind.core.events.dreams import PageLine
 from inmind.core.text import shorten
 from inmind.core.tokens import estimator
-from inmind.dreams.page.draft import CHUNK_TOKENS, chunk_by_entry, entry_texts, split_chunks
+from inmind.dreams.page.draft import CHUNK_TOKENS, RewriteContext, chunk_by_entry, entry_texts, split_chunks
 from inmind.dreams.page.edits import Add, Edit, Retire, Rewrite
 from inmind.dreams.page.eviction import MAX_POINTER_CHARACTERS
 from inmind.dreams.page.page import MemoryPage, PagePart, parse_page, render_header, render_page
@@ -26,7 +26,7 @@ from inmind.dreams.page.pointers import (
     format_pointer,
     parse_pointer,
 )
-from inmind.dreams.page.rewrite import RewriteContext, RewriteResult, rewrite_page
+from inmind.dreams.page.rewrite import RewriteResult, rewrite_page
 from inmind.dreams.page.sections import MAX_PAGE_SIZE, Section, measure, page_limit, split_prompt_characters
 
 # Lines that users have on such pages, and lines that resemble ours or are in an unusual place.

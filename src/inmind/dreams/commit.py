@@ -15,16 +15,17 @@ from inmind.core.events.documents import DocumentWritten
 from inmind.core.events.dreams import DreamCommitted, PageLine
 from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH, Documents
 from inmind.documents.notes_page import remove_pieces
-from inmind.dreams.classify import classify_section
 from inmind.dreams.material import NEW_ID_PREFIX, DreamInput, DreamMaterial, PendingNote
 from inmind.dreams.models import ModelCost
+from inmind.dreams.page.draft import RewriteContext
 from inmind.dreams.page.edits import Edit, normalize_line
 from inmind.dreams.page.eviction import MIN_PROTECTED_IMPORTANCE, USER_LINE_IMPORTANCE
 from inmind.dreams.page.page import parse_page
-from inmind.dreams.page.rewrite import RewriteContext, RewriteResult, rewrite_page
+from inmind.dreams.page.rewrite import RewriteResult, rewrite_page
 from inmind.dreams.page.sections import MAX_PAGE_CHARACTERS, section_weights
 from inmind.dreams.propose_by_rules import MAX_LINE_CHARACTERS
 from inmind.dreams.state import DreamingState
+from inmind.dreams.statements import classify_section
 from inmind.search.crystal import Crystal
 
 

@@ -17,9 +17,8 @@ from inmind.core.events.base import Origin, Trust
 from inmind.core.language.spans import first_sentences
 from inmind.dreams import economics, skills
 from inmind.dreams.affect import level_in_note
-from inmind.dreams.classify import classify_section
 from inmind.dreams.line_index import LineIndex
-from inmind.dreams.material import DreamMaterial, Insight, PendingNote
+from inmind.dreams.material import DreamMaterial
 from inmind.dreams.open_loops import loop_text
 from inmind.dreams.page.edits import (
     MIN_SHARED_WORDS,
@@ -35,7 +34,7 @@ from inmind.dreams.page.eviction import MIN_PROTECTED_IMPORTANCE, is_derived
 from inmind.dreams.page.page import parse_page
 from inmind.dreams.page.pointers import candidate_pointers
 from inmind.dreams.page.sections import Section, section_weights
-from inmind.dreams.user_facts import UserFact, find_user_facts
+from inmind.dreams.statements import classify_section, find_user_facts
 from inmind.search.crystal import HIDDEN_LIFECYCLES, Crystal
 
 MAX_LINE_CHARACTERS: Final = 240
@@ -51,7 +50,6 @@ WIN_PREFIX, AVOID_PREFIX = "Worked: ", "Avoid: "
 
 MAX_SKILL_LINES: Final = 10
 
-_ECONOMICS_KIND: Final = "economics"
 _GAP_IMPORTANCE, _SKILL_IMPORTANCE = 0.4, 0.5
 _MIN_IMPORTANCE = 0.5
 """Importance from which a crystal that is not a note gets a line."""
@@ -121,74 +119,39 @@ def _build_index(material: DreamMaterial, settled: Sequence[Edit], settled_lines
 
 
 def _new_lines(material: DreamMaterial) -> Iterator[Add]:
-    note_ids = {note.id for note in material.notes}
-    yield from (_add_from_note(note) for note in material.notes if not note.superseded and not _is_mood_note(note.text))
-    yield from (_add_from_fact(fact) for fact in find_user_facts(material.crystals))
-    yield from (
-        _add_from_crystal(crystal)
-        for crystal in material.crystals
-        if crystal.id not in note_ids and _deserves_line(crystal)
-    )
-    yield from (_add_from_insight(insight, material) for insight in material.insights)
+    """Lines for notes, facts, crystals and insights.
 
-
-def _is_mood_note(note: str) -> bool:
-    """True for an automatic note about the user's mood.
-
-    It stays searchable and gets no line on the page.
+    An automatic note about the user's mood stays searchable and gets no line on the page.
     """
-    return bool(level_in_note(note)) and "): the user " in note
+    note_ids = {note.id for note in material.notes}
+    for note in material.notes:
+        if not (note.superseded or (level_in_note(note.text) and "): the user " in note.text)):
+            yield _add(
+                note.text, (note.id,), note.importance, note.kind, at=note.at, trust=note.trust, valence=note.valence
+            )
+    for fact in find_user_facts(material.crystals):
+        yield _add(fact.text, (fact.source,), fact.importance, fact.kind, at=fact.at, trust=Trust.PERSON)
+    for one in material.crystals:
+        if one.id not in note_ids and _deserves_line(one):
+            yield _add(
+                one.text,
+                (one.id,),
+                one.importance,
+                one.kind,
+                at=one.at.isoformat(),
+                trust=one.trust,
+                valence=one.valence,
+            )
+    for insight in material.insights:
+        at = material.now.isoformat()
+        yield _add(insight.text, insight.sources, insight.importance, "insight", at=at, trust=insight.trust)
 
 
-def _add_from_note(note: PendingNote) -> Add:
-    section, text = _place(note.text, kind=note.kind, trust=note.trust, valence=note.valence)
-    return Add(
-        section=section,
-        text=text,
-        sources=(note.id,),
-        importance=note.importance,
-        kind=note.kind,
-        at=note.at,
-        trust=note.trust,
-    )
-
-
-def _add_from_fact(fact: UserFact) -> Add:
-    return Add(
-        section=classify_section(fact.text, kind=fact.kind, trust=Trust.PERSON),
-        text=to_line(fact.text),
-        sources=(fact.source,),
-        importance=fact.importance,
-        kind=fact.kind,
-        at=fact.at,
-        trust=Trust.PERSON,
-    )
-
-
-def _add_from_crystal(crystal: Crystal) -> Add:
-    section, text = _place(crystal.text, kind=crystal.kind, trust=crystal.trust, valence=crystal.valence)
-    return Add(
-        section=section,
-        text=text,
-        sources=(crystal.id,),
-        importance=crystal.importance,
-        kind=crystal.kind,
-        at=crystal.at.isoformat(),
-        trust=crystal.trust,
-    )
-
-
-def _add_from_insight(insight: Insight, material: DreamMaterial) -> Add:
-    section, text = _place(insight.text, kind="insight", trust=insight.trust)
-    return Add(
-        section=section,
-        text=text,
-        sources=insight.sources,
-        importance=insight.importance,
-        kind="insight",
-        at=material.now.isoformat(),
-        trust=insight.trust,
-    )
+def _add(
+    text: str, sources: tuple[str, ...], importance: float, kind: str, *, at: str, trust: Trust, valence: float = 0.0
+) -> Add:
+    section, line = _place(text, kind=kind, trust=trust, valence=valence)
+    return Add(section=section, text=line, sources=sources, importance=importance, kind=kind, at=at, trust=trust)
 
 
 def _deserves_line(crystal: Crystal) -> bool:
@@ -233,12 +196,42 @@ def to_line(text: str, max_characters: int = MAX_LINE_CHARACTERS) -> str:
 
 def _refresh_derived_lines(material: DreamMaterial) -> Iterator[Add | Retire]:
     """Retire outdated derived lines and add the current ones."""
-    derived = {edit.text: edit for edit in (*_gap_lines(material), *_skill_lines(material), *_economics_adds(material))}
+    derived = {edit.text: edit for edit in _derived_lines(material)}
     on_page = {text for _, text in material.page.all_entries()}
     for text, line in material.dream_lines.items():
         if text in on_page and text not in derived and is_derived(line):
             yield Retire(line=text)
     yield from (edit for text, edit in derived.items() if text not in on_page)
+
+
+def _derived_lines(material: DreamMaterial) -> Iterator[Add]:
+    """Lines of gaps, skills and figures."""
+
+    def known(sources: Iterable[str]) -> tuple[str, ...]:
+        """Sources that are crystals. Counts also have tool calls as sources, which are not."""
+        return tuple(source for source in sources if material.get_crystal(source))
+
+    for gap in material.gaps:
+        text = f"{to_line(gap.topic, MAX_LINE_CHARACTERS - 40)} ({_GAP_REASONS.get(gap.reason, gap.reason)})"
+        yield Add(
+            section=Section.GAPS,
+            text=text,
+            sources=known(gap.sources),
+            importance=_GAP_IMPORTANCE,
+            kind="gap",
+            at=gap.last_seen,
+        )
+    for skill in skills.emerging_skills(material.skills)[:MAX_SKILL_LINES]:
+        yield Add(
+            section=Section.SKILLS,
+            text=skills.skill_line(skill),
+            sources=known(skill.sources),
+            importance=_SKILL_IMPORTANCE,
+            kind="skill",
+            at=skill.last_used,
+        )
+    for text in (line for totals in material.economics for line in economics.economics_lines(totals)):
+        yield Add(section=Section.NICHE, text=text, sources=(), kind="economics", at=material.now.isoformat())
 
 
 def _retire_closed_loops(material: DreamMaterial) -> Iterator[Retire]:
@@ -252,37 +245,6 @@ def _retire_closed_loops(material: DreamMaterial) -> Iterator[Retire]:
             if material.search(pointer.keywords).issuperset(line.sources):
                 yield Retire(line=text, topic=pointer.topic, keywords=pointer.keywords)
                 break
-
-
-def _gap_lines(material: DreamMaterial) -> Iterator[Add]:
-    for gap in material.gaps:
-        text = f"{to_line(gap.topic, MAX_LINE_CHARACTERS - 40)} ({_GAP_REASONS.get(gap.reason, gap.reason)})"
-        sources = _known_sources(gap.sources, material)
-        yield Add(
-            section=Section.GAPS, text=text, sources=sources, importance=_GAP_IMPORTANCE, kind="gap", at=gap.last_seen
-        )
-
-
-def _skill_lines(material: DreamMaterial) -> Iterator[Add]:
-    for skill in skills.emerging_skills(material.skills)[:MAX_SKILL_LINES]:
-        yield Add(
-            section=Section.SKILLS,
-            text=skills.skill_line(skill),
-            sources=_known_sources(skill.sources, material),
-            importance=_SKILL_IMPORTANCE,
-            kind="skill",
-            at=skill.last_used,
-        )
-
-
-def _economics_adds(material: DreamMaterial) -> Iterator[Add]:
-    for text in (line for totals in material.economics for line in economics.economics_lines(totals)):
-        yield Add(section=Section.NICHE, text=text, sources=(), kind=_ECONOMICS_KIND, at=material.now.isoformat())
-
-
-def _known_sources(sources: Iterable[str], material: DreamMaterial) -> tuple[str, ...]:
-    """Sources that are crystals. Counts also have tool calls as sources, which are not."""
-    return tuple(source for source in sources if material.get_crystal(source))
 
 
 _GAP_REASONS = {

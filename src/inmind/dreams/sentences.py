@@ -22,8 +22,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise, takewhile
 
+from inmind.core.language.languages import is_question as has_question_form
 from inmind.core.language.prose import is_greeting, own_words
-from inmind.core.language.spans import any_of, compile_cached, has_han, split_sentences
+from inmind.core.language.spans import any_of, compile_cached, has_han, split_sentences, without_quotes
 from inmind.entities.nouns import singular
 from inmind.search.query_parse import keywords
 
@@ -103,10 +104,7 @@ MAX_NOUN_CHARACTERS = 40
 
 def normalize_sentence(sentence: str) -> str:
     """Lower case, straight apostrophes, and no quoted text, which is not the author's."""
-    return compile_cached(_QUOTED).sub(" ", sentence).strip().lower().replace("’", "'")
-
-
-_QUOTED = '"[^"]*"|“[^”]*”|「[^」]*」|`[^`]*`'
+    return without_quotes(sentence).strip().lower().replace("’", "'")
 
 
 def find_request(sentences: Sequence[str]) -> str:
@@ -269,7 +267,7 @@ def questions_in(sentences: Iterable[str]) -> Iterator[str]:
 def is_question(sentence: str) -> bool:
     """True if the sentence expects information as an answer."""
     text = normalize_sentence(sentence)
-    if not (compile_cached(_QUESTION_END).search(text) or compile_cached(_QUESTION_START).match(text)):
+    if not has_question_form(text):
         return False
     if is_greeting(text) or compile_cached(_SMALL_TALK).fullmatch(text) or compile_cached(_TAG_QUESTION).search(text):
         return False
@@ -298,14 +296,6 @@ def _says_unknown(sentence: str) -> bool:
     return match is not None and not compile_cached(_ANSWERS_ANYWAY).search(text, match.end())
 
 
-_QUESTION_END = r"[?？]\W*$|[吗嗎呢么]\W*$"
-_QUESTION_WORD = r"(?:what|when|where|who|which|why|how)(?:'s)?\s+(?:\w+\s+)?"
-_QUESTION_START = r"(?:(?:hi|hello|hey|so|and|but|ok|okay|well|also)[\s,]+)*" + any_of(
-    _QUESTION_WORD + r"(?:is|are|was|were|do|does|did|can|could|should|would|will|has|have|many|much|long|far|often)\b",
-    r"(?:do|does) (?:you|anyone|anybody) know\b",
-    r"i (?:wonder|was wondering)\b",
-    r"(?:请问|有谁知道|为什么|如何|什么时候|哪里|哪儿)",
-)
 _SMALL_TALK = (
     r"(?:(?:so|and|but|hey|well|oh|ok|haha|lol|wow|god|man)[\s,!.]+)*"
     + any_of(

@@ -10,7 +10,7 @@ from dream_builders import NOW, a_user_crystal
 from tables import each_row
 
 from inmind.core.events.base import Origin, Trust
-from inmind.dreams.user_facts import MAX_FACTS, find_user_facts, to_third_person
+from inmind.dreams.statements import MAX_FACTS, find_user_facts, to_third_person
 
 pytestmark = pytest.mark.spec("G3", "G12")
 

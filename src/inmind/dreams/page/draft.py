@@ -16,8 +16,6 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from itertools import accumulate
-from operator import itemgetter
 from typing import Final, Literal
 
 from inmind.core.events.base import Trust
@@ -66,22 +64,17 @@ def entry_texts(text: str) -> frozenset[str]:
 
 def chunk_by_entry(text: str) -> dict[str, int]:
     """The chunk number of each entry: the first chunk with all of it, else with its beginning."""
-    spans, lines = list(_chunk_spans(text)), text.split("\n")
-    starts = [0, *accumulate(len(line) + 1 for line in lines)]
-    entries = entry_texts(text)
+    spans = list(_chunk_spans(text))
+    begins, ends = [begin for begin, _ in spans], [end for _, end in spans]
     chunk_numbers: dict[str, int] = {}
-    for block in split_blocks(lines):
-        entry = entry_text("\n".join(line.rstrip("\r") for line in lines[block.start : block.end]))
-        if entry in entries:
-            start = starts[block.start]
-            end = start + len(text[start : starts[block.end]].rstrip())
-            first, after_last = bisect_right(spans, start, key=_span_end), bisect_right(spans, start, key=_span_start)
-            chunk_numbers.setdefault(
-                entry, next((number for number in range(first, after_last) if spans[number][1] >= end), first)
-            )
-    for entry in sorted(entries - chunk_numbers.keys()):  # interrupted by the header of a dream
-        start = max(text.find(entry.partition("\n")[0]), 0)
-        chunk_numbers[entry] = bisect_right(spans, start, key=_span_end)
+    end = 0
+    for _, entry in parse_page(text).all_entries():
+        first_line, last_line = entry.split("\n")[0], entry.split("\n")[-1]
+        start = max(text.find(first_line, end), 0)
+        end = max(text.find(last_line, start), start) + len(last_line)
+        first = bisect_right(ends, start)
+        candidates = range(first, bisect_right(begins, start))
+        chunk_numbers.setdefault(entry, next((number for number in candidates if ends[number] >= end), first))
     return chunk_numbers
 
 
@@ -111,9 +104,6 @@ def _chunk_spans(text: str) -> Iterator[tuple[int, int]]:
         begin = bisect_left(
             words, -OVERLAP_TOKENS, begin + 1, end, key=lambda at: -count(text[offsets[at] : offsets[end]])
         )
-
-
-_span_start, _span_end = itemgetter(0), itemgetter(1)
 
 
 @frozen(kw_only=True)

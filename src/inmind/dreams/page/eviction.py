@@ -1,6 +1,6 @@
-"""Replace a line with a pointer that finds its sources. Without one the line stays.
+"""Replace lines with pointers, and evict lines from a page above its size limit.
 
-Choose the lines to evict from a page above its size limit.
+A line is replaced only by a pointer that finds its sources. Without one it stays.
 
 The line with the least worth is evicted first. A line that was on the page is replaced by a pointer; one dream evicts
 only a share of these as long as other lines can be evicted. A line that this dream would add is left out without a
@@ -196,10 +196,6 @@ def line_worth(line: PageLine, context: RewriteContext) -> float:
     )
 
 
-def is_too_long(draft: PageDraft) -> bool:
-    return not _PageMeasure(draft).is_within_limit
-
-
 @frozen(kw_only=True)
 class Eviction:
     """The result of an eviction."""
@@ -225,17 +221,43 @@ def evict_lines(
     the entries of its Bond before any edit. Each step removes one candidate, so it terminates. Lines that no search
     finds stay.
     """
-    evictor = _Evictor(draft, added, context, before=len(before), bond=bond)
-    lines = evictor.lines_by_worth()
-    last_resort = [line for line in lines if line.text not in added and not is_lossless(line)][max_evicted:]
-    last_resort_texts = {line.text for line in last_resort}
-    evictor.evict_until(
-        (line for line in lines if line.text not in last_resort_texts), until=lambda measure: measure.fits
+    size, bond_words = _PageMeasure(draft), _BondWords(bond, draft.entries(Section.BOND))
+    evicted: list[PageLine] = []
+    not_added: list[PageLine] = []
+
+    def evict(lines: Iterable[PageLine], until: Callable[[], bool]) -> None:
+        for line in lines:
+            if until():
+                return
+            in_bond = draft.section_of(line.text) is Section.BOND
+            if line.text in added or is_lossless(line):
+                draft.remove(line.text)
+            elif (
+                is_mass_drop(len(before), size.min_characters - len(line.text))
+                or (in_bond and not bond_words.can_lose(line.text))
+                or not replace_with_pointer(draft, line, candidate_pointers(line.text), context)
+            ):
+                continue
+            if in_bond:
+                bond_words.lose(line.text)
+            (not_added if line.text in added else evicted).append(line)
+
+    by_worth = sorted(
+        (
+            line
+            for text, line in draft.dream_lines.items()
+            if line.section != Section.POINTERS and not is_required(text, context)
+        ),
+        key=lambda line: line_worth(line, context),
     )
-    evictor.evict_until(last_resort, until=lambda measure: measure.fits)
-    evictor.evict_until(_user_lines(draft, context), until=lambda measure: measure.is_within_limit)
-    evictor.evict_until(evictor.pointers(), until=lambda measure: measure.fits)
-    return Eviction(evicted=tuple(evictor.evicted), not_added=tuple(evictor.not_added))
+    last_resort = [line for line in by_worth if line.text not in added and not is_lossless(line)][max_evicted:]
+    last_resort_texts = {line.text for line in last_resort}
+    evict((line for line in by_worth if line.text not in last_resort_texts), size.fits)
+    evict(last_resort, size.fits)
+    evict(_user_lines(draft, context), size.is_within_limit)
+    pointers = [draft.dream_lines[text] for text in draft.dream_pointers()]
+    evict(sorted(pointers, key=lambda line: line.importance), size.fits)
+    return Eviction(evicted=tuple(evicted), not_added=tuple(not_added))
 
 
 def is_derived(line: PageLine) -> bool:
@@ -271,50 +293,6 @@ def user_line(text: str, draft: PageDraft, context: RewriteContext) -> PageLine:
     sources = (context.user_lines[text],) if text in context.user_lines else ()
     section = draft.section_of(text) or Section.ACTIVE
     return PageLine(section, text, sources, importance=USER_LINE_IMPORTANCE, trust=Trust.PERSON)
-
-
-class _Evictor:
-    """Evicts lines one by one until the page fits."""
-
-    def __init__(
-        self, draft: PageDraft, added: Collection[str], context: RewriteContext, *, before: int, bond: Collection[str]
-    ) -> None:
-        self._draft, self._added, self._context = draft, added, context
-        self._before, self._bond = before, _BondWords(bond, draft.entries(Section.BOND))
-        self._measure = _PageMeasure(draft)
-        self.evicted: list[PageLine] = []
-        self.not_added: list[PageLine] = []
-
-    def lines_by_worth(self) -> list[PageLine]:
-        """Lines of dreams that may be evicted, the least worth first."""
-        evictable = (line for text, line in self._draft.dream_lines.items() if not is_required(text, self._context))
-        lines = (line for line in evictable if line.section != Section.POINTERS)
-        return sorted(lines, key=lambda line: line_worth(line, self._context))
-
-    def pointers(self) -> list[PageLine]:
-        lines = map(self._draft.dream_lines.__getitem__, self._draft.dream_pointers())
-        return sorted(lines, key=lambda line: line.importance)
-
-    def evict_until(self, lines: Iterable[PageLine], *, until: Callable[[_PageMeasure], bool]) -> None:
-        for line in lines:
-            if until(self._measure):
-                return
-            if self._evict(line):
-                (self.not_added if line.text in self._added else self.evicted).append(line)
-
-    def _evict(self, line: PageLine) -> bool:
-        in_bond = self._draft.section_of(line.text) is Section.BOND
-        if line.text in self._added or is_lossless(line):
-            self._draft.remove(line.text)
-        else:
-            is_drop = is_mass_drop(self._before, self._measure.characters - len(line.text))
-            if is_drop or (in_bond and not self._bond.can_lose(line.text)):
-                return False
-            if not replace_with_pointer(self._draft, line, candidate_pointers(line.text), self._context):
-                return False
-        if in_bond:
-            self._bond.lose(line.text)
-        return True
 
 
 class _BondWords:
@@ -365,36 +343,28 @@ class _PageMeasure:
         self._draft = draft
         self._measure()
 
-    @property
     def fits(self) -> bool:
         """True within the limit, which is higher if user text alone fills the page."""
         self._remeasure_near(self._limit)
         return self._size.fits_in(self._limit)
 
-    @property
     def is_within_limit(self) -> bool:
         """True within the regular limit, independent of the author."""
         self._remeasure_near(MAX_PAGE_SIZE)
         return self._size.fits_in(MAX_PAGE_SIZE)
 
     @property
-    def characters(self) -> int:
-        """A lower bound of the characters."""
-        return self._size.characters - 2 * self._unmeasured_changes
+    def min_characters(self) -> int:
+        return self._size.characters - 2 * (self._draft.change_count - self._measured_changes)
 
     @property
     def _size(self) -> TextSize:
         return self._base + self._draft.size_change
 
-    @property
-    def _unmeasured_changes(self) -> int:
-        return self._draft.change_count - self._measured_changes
-
     def _remeasure_near(self, limit: TextSize) -> None:
-        min_size = self._size - TextSize(2 * self._unmeasured_changes, self._unmeasured_changes)
-        if self._unmeasured_changes and (
-            min_size.fits_in(limit) or self._unmeasured_changes * _REMEASURE_FRACTION > len(self._draft)
-        ):
+        changes = self._draft.change_count - self._measured_changes
+        may_fit = (self._size - TextSize(2 * changes, changes)).fits_in(limit)
+        if changes and (may_fit or changes * _REMEASURE_FRACTION > len(self._draft)):
             self._measure()
 
     def _measure(self) -> None:

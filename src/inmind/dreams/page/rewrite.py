@@ -39,7 +39,6 @@ from inmind.dreams.page.eviction import (
     evict_lines,
     is_lossless,
     is_required,
-    is_too_long,
     keeps_bond,
     limit_pointers,
     max_retired,
@@ -48,10 +47,8 @@ from inmind.dreams.page.eviction import (
 )
 from inmind.dreams.page.guards import IDENTITY_SECTIONS, PageChange, contains_lines, line_set, run_guards
 from inmind.dreams.page.page import render_header, render_page
-from inmind.dreams.page.pointers import candidate_pointers, make_pointer, parse_pointer
+from inmind.dreams.page.pointers import make_pointer, parse_pointer
 from inmind.dreams.page.sections import Section
-
-__all__ = ["RewriteContext", "RewriteResult", "rewrite_page"]
 
 
 @frozen(kw_only=True)
@@ -193,7 +190,9 @@ class _PageRewriter:
         trust = self._least_trust(edit.sources, Trust(min(line.trust for line in old_lines)), edit.section)
         self._check_invented(edit.text, edit.sources, edit.at, *(line.text for line in old_lines))
         replaced = [line.text for line in old_lines]
-        if not self._keeps_bond(replaced, [text] if edit.section is Section.BOND else []):
+        if not keeps_bond(
+            self._bond, self._draft, removed=replaced, added=[text] if edit.section is Section.BOND else []
+        ):
             if not edit.sources:
                 raise _EditRefused("too little of The Bond would remain")
             replaced = []  # the old lines stay
@@ -229,8 +228,7 @@ class _PageRewriter:
         if is_required(edit.line, context):
             raise _EditRefused("it is required")
         if edit.line not in draft.dream_lines:
-            self._retire_user_line(edit)
-            return
+            raise _EditRefused("a user wrote it")
         line = draft.dream_lines[edit.line]
         if not is_lossless(line):
             if line.importance >= MIN_PROTECTED_IMPORTANCE:
@@ -238,26 +236,13 @@ class _PageRewriter:
             if not edit.topic:
                 raise _EditRefused("it needs a pointer")
             self._check_retire_limit(1)
-        if not self._keeps_bond([line.text]):
+        if not keeps_bond(self._bond, draft, removed=[line.text]):
             raise _EditRefused("too little of The Bond would remain")
         if not edit.topic:
             draft.remove(line.text)
         elif not replace_with_pointer(draft, line, [make_pointer(edit.topic, keywords=edit.keywords)], context):
             raise _EditRefused(f"a search for {shorten(edit.keywords, 80)!r} does not find it")
         self._retired_count += not is_lossless(line)
-        self._retired.append(line)
-
-    def _retire_user_line(self, edit: Retire) -> None:
-        draft, context = self._draft, self._context
-        if edit.line not in context.user_lines or draft.is_unwritten or not is_too_long(draft):
-            raise _EditRefused("a user wrote it")
-        if len(self._replaced_entries) >= max_retired(len(self._user_lines)):
-            raise _EditRefused("too many entries of users would leave in this dream")
-        line = user_line(edit.line, draft, context)
-        pointers = [make_pointer(edit.topic, keywords=edit.keywords)] if edit.topic else candidate_pointers(edit.line)
-        if not replace_with_pointer(draft, line, pointers, context):
-            raise _EditRefused("no search finds it")
-        self._replaced_entries.add(edit.line)
         self._retired.append(line)
 
     def _validate_line(self, text: str, section: Section) -> str:
@@ -304,9 +289,6 @@ class _PageRewriter:
     def _check_retire_limit(self, lines: int) -> None:
         if self._retired_count + lines > self._max_retired:
             raise _EditRefused(f"{self._max_retired} lines may leave in one dream")
-
-    def _keeps_bond(self, removed: Sequence[str], added: Sequence[str] = ()) -> bool:
-        return keeps_bond(self._bond, self._draft, removed=removed, added=added)
 
     def _find_existing(self, text: str) -> str | None:
         """The entry with the same words, of a dream or a user."""
