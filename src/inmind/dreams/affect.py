@@ -1,15 +1,12 @@
-"""Affect levels between 0 and 1: dopamine, cortisol and oxytocin.
+"""Affect of a resource: the levels of dopamine, cortisol and oxytocin, and notes about high ones.
 
-Spikes raise the levels, and each decays to its baseline by half-life. This has a closed form, so no timer is needed:
-levels are stored as of the last spike, and the value at a later time is computed on demand.
+Levels are between 0 and 1. Spikes raise the levels, and each decays to its baseline by half-life. This has a closed
+form, so no timer is needed: levels are stored as of the last spike, and the value at a later time is computed on
+demand.
 
-Affect of a resource, folded from its stream: levels, causes and failing calls.
-
-The fold does not know why a spike happened: hosts, rules and economics all append the same event. Rules need two more
-facts: what failed and has not succeeded since, to recognize the success that resolves it; and when a level was last
-noted, to avoid repeated notes.
-
-Automatic notes about high levels.
+Levels, causes and failing calls are folded from the stream. The fold does not know why a spike happened: hosts, rules
+and economics all append the same event. Rules need two more facts: what failed and has not succeeded since, to
+recognize the success that resolves it; and when a level was last noted, to avoid repeated notes.
 
 An agent in the middle of a success or a failure is unlikely to note it. So a spike that lifts a level above the bar
 adds a note in the same commit, and a level that stays high is noted again every half hour.

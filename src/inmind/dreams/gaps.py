@@ -6,11 +6,10 @@ a later reply answers it.
 
 Signals are processed in the order of time, so that a signal can only close gaps that were opened before it.
 
-Find names that were mentioned without explanation.
-
-Few names qualify. Excluded are: names that the sentence explains ("my sister Ann", "Rex, our dog", "the Rockies"),
-places where someone goes or lives, well-known names, people who are addressed ("thanks, Ann!"), the speaker, and names
-in requests or short answers, which the agent has to work with anyway. If in doubt, a name is excluded.
+Few names qualify as mentioned without explanation. Excluded are: names that the sentence explains ("my sister Ann",
+"Rex, our dog", "the Rockies"), places where someone goes or lives, well-known names, people who are addressed ("thanks,
+Ann!"), the speaker, and names in requests or short answers, which the agent has to work with anyway. If in doubt, a
+name is excluded.
 """
 
 from __future__ import annotations

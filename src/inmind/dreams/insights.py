@@ -6,11 +6,10 @@ skipped.
 Tool results are not used. A tool returns the same result for the same call, so repetition means nothing; and a web page
 about a person must not become a fact about the user.
 
-Group similar texts without comparing every pair.
-
-A text is a set of words; similarity is the Jaccard index. Similar sets share many words, and some of these are rare: of
-two similar sets of fifteen words, at least three shared words are among the nine rarest of each. So each set is
-compared only with groups that share enough of its rarest words, and only with the first member of each group.
+Similar texts are grouped without comparing every pair. A text is a set of words; similarity is the Jaccard index.
+Similar sets share many words, and some of these are rare: of two similar sets of fifteen words, at least three shared
+words are among the nine rarest of each. So each set is compared only with groups that share enough of its rarest words,
+and only with the first member of each group.
 """
 
 from __future__ import annotations

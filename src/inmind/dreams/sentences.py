@@ -1,20 +1,17 @@
-"""Find names in a text: people, places, products, titles.
+"""Find names, requests and questions in sentences, by their form, in English and Chinese.
 
-Only the spelling counts. An English name has a capital letter inside a sentence, or capitals inside a word. A Chinese
-name is in title marks or follows a word for "called". Words that are spelled like that but name nothing (days, months,
-capitalized headlines) are left out. So is a single capitalized word at the start of a sentence, which may be any word.
+Names of people, places, products and titles are found by their spelling. An English name has a capital letter inside a
+sentence, or capitals inside a word. A Chinese name is in title marks or follows a word for "called". Words that are
+spelled like that but name nothing (days, months, capitalized headlines) are left out. So is a single capitalized word
+at the start of a sentence, which may be any word.
 
-Detect requests and reduce them to a verb and a noun.
+A request is reduced to a verb and a noun. "Could you please refactor the auth module?" and "refactor the payment
+modules in billing/" are the same kind of task. After polite words there is a verb of work, then its object, up to the
+first word that starts another clause. Sentences without this form are no recurring task. They may still be requests if
+they are polite: "could you water the plants?".
 
-"Could you please refactor the auth module?" and "refactor the payment modules in billing/" are the same kind of task.
-The form decides: after polite words there is a verb of work, then its object, up to the first word that starts another
-clause. Sentences without this form are no recurring task. They may still be requests if they are polite: "could you
-water the plants?".
-
-Detect questions that expect an answer, and replies that do not answer.
-
-The form decides, in English and Chinese. Small talk ("how are you?", "right?", "who knows?") expects no answer; "can
-you fix the header?" is a request. A reply that says "I don't know" is no answer, unless it continues with one.
+A question expects an answer. Small talk ("how are you?", "right?", "who knows?") expects none; "can you fix the
+header?" is a request. A reply that says "I don't know" is no answer, unless it continues with one.
 """
 
 from __future__ import annotations

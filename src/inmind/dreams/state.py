@@ -6,11 +6,10 @@ that another one has taken the dream over. Only the clock decides whether a leas
 or reachable for the next one to continue. Each answer of a model is an event too, so that the next process does not pay
 for it again. Journals of earlier versions also have events of other stages.
 
-Decide when a dream is due: every two hours, and earlier after strong affect.
-
-A dream requires new material. The decision depends on the journal only, so all processes decide the same, and frequent
-restarts do not cause more dreams. Clock changes are tolerated: a jump ahead causes one dream; setting the clock back
-causes one dream and no more, because the last dream in order counts, not the latest date.
+A dream is due every two hours, and earlier after strong affect. It requires new material. The decision depends on the
+journal only, so all processes decide the same, and frequent restarts do not cause more dreams. Clock changes are
+tolerated: a jump ahead causes one dream; setting the clock back causes one dream and no more, because the last dream in
+order counts, not the latest date.
 """
 
 from __future__ import annotations
@@ -142,94 +141,84 @@ class DreamingState:
     insight_keys: frozenset[str] = frozenset()
 
     def apply(self, event: Event) -> DreamingState:
-        match event.payload:
-            case DreamStarted() as started:
-                running = ActiveDream(
-                    dream=event.seq,
-                    started_at=event.at,
-                    lease_until=_parse_datetime(started.lease_until),
-                    gathered=event.seq,
-                    gathered_at=event.at,
-                    trigger=started.trigger,
-                    proposer=started.proposer,
-                    holder=started.holder,
-                )
-                previous = self.running
-                return replace(
-                    self,
-                    running=running,
-                    last_started_at=event.at,
-                    model_asked_at=event.at if running.uses_model else self.model_asked_at,
-                    failures=self.failures + (previous is not None and not previous.released),
-                    model_failures=self.model_failures
-                    + (previous is not None and not previous.released and previous.uses_model),
-                )
-            case (
-                DreamResumed()
-                | DreamProgressed()
-                | DreamGathered()
-                | DreamAnswered()
-                | DreamProposed()
-                | DreamChecked()
-            ):
-                running, payload = self.running, event.payload
-                return (
-                    self._apply_progress(payload, running, event)
-                    if running and running.dream == payload.dream
-                    else self
-                )
-            case DreamFailed(dream=dream, tokens=tokens) if self.running is not None and self.running.dream == dream:
+        payload, running = event.payload, self.running
+        if isinstance(payload, DreamUnderway):
+            is_current = running and running.dream == payload.dream
+            return self._apply_progress(payload, running, event) if running and is_current else self
+        match payload:
+            case DreamStarted():
+                return self._apply_start(payload, event)
+            case DreamFailed(dream=dream, tokens=tokens) if running is not None and running.dream == dream:
                 return replace(
                     self,
                     running=None,
                     failures=self.failures + 1,
-                    model_failures=self.model_failures + self.running.uses_model,
+                    model_failures=self.model_failures + running.uses_model,
                     day_tokens=self._add_tokens(self._uncounted_tokens(tokens), event.at),
                 )
-            case DreamCommitted() as committed:
-                return self._apply_commit(committed, event)
-            case DreamUndone() as undone:
-                return self._apply_undo(undone)
+            case DreamCommitted():
+                return self._apply_commit(payload, event)
+            case DreamUndone():
+                return self._apply_undo(payload)
             case PageAdopted(text=text):
-                from inmind.dreams.page.draft import (
-                    chunk_by_entry,
-                    entry_texts,
-                )  # needed once for each resource
+                from inmind.dreams.page.draft import chunk_by_entry  # needed once for each resource
 
-                chunks = {
-                    entry: f"{event.stream}#{event.seq + 1 + number}" for entry, number in chunk_by_entry(text).items()
-                }
+                first = event.seq + 1
+                chunks = {entry: f"{event.stream}#{first + number}" for entry, number in chunk_by_entry(text).items()}
                 return replace(
-                    self, page_adopted=True, adopted_entries=entry_texts(text), user_lines={**self.user_lines, **chunks}
+                    self,
+                    page_adopted=True,
+                    adopted_entries=frozenset(chunks),
+                    user_lines={**self.user_lines, **chunks},
                 )
             case DocumentWritten(path=path, text=text) if path == MEMORY_PAGE_PATH and event.origin is Origin.DREAM:
                 return self._apply_page(text)
             case _:
                 return self
 
-    def _apply_progress(self, payload: DreamUnderway, running: ActiveDream, event: Event) -> DreamingState:
-        previous, running = running, replace(running, lease_until=_parse_datetime(payload.lease_until), released=False)
+    def _apply_start(self, started: DreamStarted, event: Event) -> DreamingState:
+        """A dream that another one replaces has failed, unless it was released."""
+        previous = self.running
+        has_failed = previous is not None and not previous.released
+        running = ActiveDream(
+            dream=event.seq,
+            started_at=event.at,
+            lease_until=_parse_datetime(started.lease_until),
+            gathered=event.seq,
+            gathered_at=event.at,
+            trigger=started.trigger,
+            proposer=started.proposer,
+            holder=started.holder,
+        )
+        return replace(
+            self,
+            running=running,
+            last_started_at=event.at,
+            model_asked_at=event.at if running.uses_model else self.model_asked_at,
+            failures=self.failures + has_failed,
+            model_failures=self.model_failures + (previous is not None and has_failed and previous.uses_model),
+        )
+
+    def _apply_progress(self, payload: DreamUnderway, previous: ActiveDream, event: Event) -> DreamingState:
+        running = replace(previous, lease_until=_parse_datetime(payload.lease_until), released=False)
         match payload:
-            case DreamResumed():
-                running = replace(running, holder=payload.holder, proposer=payload.proposer)
-                return self._apply_takeover(running, previous, event)
-            case DreamGathered():
-                at = _parse_datetime(payload.as_of)
-                running = replace(running, gathered=event.seq, gathered_at=at, answers=0)
-            case DreamAnswered() | DreamProposed():
-                read, written = (before + more for before, more in zip(running.tokens, payload.tokens, strict=True))
+            case DreamResumed(holder=holder, proposer=proposer):
+                return self._apply_takeover(replace(running, holder=holder, proposer=proposer), previous, event)
+            case DreamProgressed(released=released):
+                return replace(self, running=replace(running, released=released))
+            case DreamGathered(as_of=as_of):
+                gathered_at = _parse_datetime(as_of)
+                return replace(self, running=replace(running, gathered=event.seq, gathered_at=gathered_at, answers=0))
+            case DreamAnswered(tokens=tokens, price=price) | DreamProposed(tokens=tokens, price=price):
                 running = replace(
                     running,
                     answers=running.answers + isinstance(payload, DreamAnswered),
-                    tokens=(read, written),
-                    price=running.price + payload.price,
+                    tokens=(running.tokens[0] + tokens[0], running.tokens[1] + tokens[1]),
+                    price=running.price + price,
                 )
-                return replace(self, running=running, day_tokens=self._add_tokens(payload.tokens, event.at))
-            case DreamProgressed():
-                running = replace(running, released=payload.released)
+                return replace(self, running=running, day_tokens=self._add_tokens(tokens, event.at))
             case DreamChecked():
-                pass
-        return replace(self, running=running)
+                return replace(self, running=running)
 
     def _apply_takeover(self, running: ActiveDream, previous: ActiveDream, event: Event) -> DreamingState:
         """Count a failure of the previous holder, unless it released the dream.
@@ -248,13 +237,18 @@ class DreamingState:
         )
 
     def _apply_commit(self, committed: DreamCommitted, event: Event) -> DreamingState:
+        reason = committed.fallback_reason
+        if reason and not reason.startswith(LIMIT_REACHED):
+            model_failures = self.model_failures + 1
+        else:  # a dream without a model does not change the number
+            model_failures = self.model_failures if committed.proposer == RULES else 0
         return replace(
             self,
             running=None,
             last_done_at=self.running.gathered_at if self.running else event.at,
             last_dream=committed.dream,
             failures=0,
-            model_failures=self._count_model_failures(committed),
+            model_failures=model_failures,
             day_tokens=self._add_tokens(self._uncounted_tokens(committed.tokens), event.at),
             last_seq=committed.last_seq,
             journal_position=committed.journal_position,
@@ -277,15 +271,6 @@ class DreamingState:
         """The part of a dream's tokens that was not counted with its answers."""
         counted = self.running.tokens if self.running else (0, 0)
         return max(0, tokens[0] - counted[0]), max(0, tokens[1] - counted[1])
-
-    def _count_model_failures(self, committed: DreamCommitted) -> int:
-        """Model failures in a row after this commit.
-
-        A dream without a model does not change the number.
-        """
-        if committed.fallback_reason and not committed.fallback_reason.startswith(LIMIT_REACHED):
-            return self.model_failures + 1
-        return self.model_failures if committed.proposer == RULES else 0
 
     def _apply_undo(self, undone: DreamUndone) -> DreamingState:
         return replace(
@@ -358,21 +343,15 @@ def due_trigger(
     An unfinished dream is due with its original trigger, unless it has failed repeatedly. `count_new(limit)`: number of
     new crystals, counted up to `limit`. `uptime`: how long the calling process has been running.
     """
-    running = dreaming.running
+    running, started = dreaming.running, uptime >= schedule.first_delay
     if running is not None and running.is_held(now):
         return ""
-    if (
-        running is not None
-        and running.is_resumable(now)
-        and dreaming.failures < FAILURES_BEFORE_BACKOFF
-        and uptime >= schedule.first_delay
-    ):
+    if running is not None and started and _may_resume(dreaming, running, now):
         return running.trigger
     elapsed = _elapsed(dreaming.last_started_at, now)
-    backoff = _backoff(dreaming.failures)
-    if strong_affect and elapsed >= max(schedule.spike_interval, backoff(schedule.spike_interval)) and count_new(1):
+    if strong_affect and elapsed >= _backoff(schedule.spike_interval, dreaming.failures) and count_new(1):
         return "spike"
-    if elapsed < backoff(schedule.interval) or uptime < schedule.first_delay:
+    if not started or elapsed < _backoff(schedule.interval, dreaming.failures):
         return ""
     return "schedule" if count_new(schedule.min_crystals) >= schedule.min_crystals else ""
 
@@ -392,29 +371,34 @@ def next_due_at(
     running = dreaming.running
     if running is not None and running.is_held(now):
         return running.lease_until
-    if running is not None and running.is_resumable(now) and dreaming.failures < FAILURES_BEFORE_BACKOFF:
+    if running is not None and _may_resume(dreaming, running, now):
         return now
-    elapsed, backoff = _elapsed(dreaming.last_started_at, now), _backoff(dreaming.failures)
     if strong_affect and count_new(1):
-        delay = max(schedule.spike_interval, backoff(schedule.spike_interval))
+        usual = schedule.spike_interval
     elif count_new(schedule.min_crystals) >= schedule.min_crystals:
-        delay = backoff(schedule.interval)
+        usual = schedule.interval
     else:
         return None
-    return now if elapsed >= delay else now + delay - elapsed
+    wait, elapsed = _backoff(usual, dreaming.failures), _elapsed(dreaming.last_started_at, now)
+    return now if elapsed >= wait else now + wait - elapsed
 
 
 def may_ask_model(dreaming: DreamingState, schedule: DreamSchedule, now: datetime) -> bool:
     """False while a model that failed repeatedly is not asked again. Rules propose meanwhile."""
     if dreaming.model_failures < FAILURES_BEFORE_BACKOFF:
         return True
-    return _elapsed(dreaming.model_asked_at, now) >= _backoff(dreaming.model_failures)(schedule.interval)
+    return _elapsed(dreaming.model_asked_at, now) >= _backoff(schedule.interval, dreaming.model_failures)
+
+
+def _may_resume(dreaming: DreamingState, running: ActiveDream, now: datetime) -> bool:
+    return running.is_resumable(now) and dreaming.failures < FAILURES_BEFORE_BACKOFF
 
 
 def _elapsed(started_at: datetime | None, now: datetime) -> timedelta:
     return now - started_at if started_at is not None and started_at <= now else timedelta.max
 
 
-def _backoff(failures: int) -> Callable[[timedelta], timedelta]:
+def _backoff(usual: timedelta, failures: int) -> timedelta:
+    """The usual wait, doubled with each further failure."""
     factor = 2 ** min(max(0, failures - FAILURES_BEFORE_BACKOFF + 1), 10)
-    return lambda usual: max(usual, min(MAX_WAIT, usual * factor))
+    return max(usual, min(MAX_WAIT, usual * factor))

@@ -1,14 +1,13 @@
-"""Choose the section of MEMORY.md for a statement.
+"""Statements about people: their section of MEMORY.md, and lasting facts in the messages of users.
 
 The sections are about the user, the agent, its niche, or current work. The kind of a note is trusted if its author gave
 one. Otherwise the first matching pattern decides, because a statement begins with its subject: "the user wants my
 answers short" is about the user, "I should ask the user first" is about the agent. Without a match the section is
 Active Context: a wrong line there expires in days, a wrong line about a person stays for months.
 
-Find lasting facts in a user's messages: a name, a preference, a deadline.
-
-The agent did not note these facts. Only a user's statements about themselves count: no questions, hypotheses, quotes,
-pasted texts or tool results. They are stored verbatim, because rewriting by rules could change the meaning.
+A fact is a name, a preference, a deadline, which the agent did not note. Only a user's statements about themselves
+count: no questions, hypotheses, quotes, pasted texts or tool results. They are stored verbatim, because rewriting by
+rules could change the meaning.
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
-"""Adopt a MEMORY.md that a user wrote before the first dream.
-
-All of it becomes crystals, in overlapping chunks, so that its words stay searchable after later dreams change the page.
-On the page it stays unchanged; the first dream writes below it, with a comment.
-
-MEMORY.md during a rewrite: the seven sections in order, and the text of users.
+"""MEMORY.md during a rewrite: the seven sections in order, and the text of users.
 
 PageDraft is mutable. Lines are added and removed by their text; everything else keeps its position. If a user edited
 the page meanwhile, `merge_pages` merges by entries, without conflicts: the user's text stays, and the dream's lines are
 added to their sections.
+
+A page that a user wrote before the first dream is adopted. All of it becomes crystals, in overlapping chunks, so that
+its words stay searchable after later dreams change the page. On the page it stays unchanged; the first dream writes
+below it, with a comment.
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
-"""The edits that a dream may apply to MEMORY.md: add, rewrite and retire a line.
+"""The edits that a dream may apply to MEMORY.md, and comparisons of two wordings.
 
 Rules and models propose the same edits. They name lines by their text, so a proposal can be applied to a page that was
 edited since: either the line is still there, or the edit is refused.
 
-Compare two wordings: numbers, names, negation and topic must not get lost or invented.
-
-The rules are cautious. Refusing a correct rewrite costs a better wording; accepting one that turns March 20 into "soon"
-costs the date.
+Numbers, names, negation and topic must not get lost or invented. The rules are cautious. Refusing a correct rewrite
+costs a better wording; accepting one that turns March 20 into "soon" costs the date.
 """
 
 from __future__ import annotations
