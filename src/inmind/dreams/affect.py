@@ -1,4 +1,4 @@
-"""Affect of a resource: the levels of dopamine, cortisol and oxytocin, and notes about high ones.
+"""Affect of a resource: levels of dopamine, cortisol and oxytocin, and notes about them.
 
 Levels are between 0 and 1. Spikes raise the levels, and each decays to its baseline by half-life. This has a closed
 form, so no timer is needed: levels are stored as of the last spike, and the value at a later time is computed on

@@ -1,4 +1,4 @@
-"""Statements about people: their section of MEMORY.md, and lasting facts in the messages of users.
+"""Statements about people: their section, and lasting facts in the messages of users.
 
 The sections are about the user, the agent, its niche, or current work. The kind of a note is trusted if its author gave
 one. Otherwise the first matching pattern decides, because a statement begins with its subject: "the user wants my

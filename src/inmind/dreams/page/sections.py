@@ -1,4 +1,4 @@
-"""The seven sections of MEMORY.md, their weights by affect, and size limits on disk and in a prompt.
+"""The sections of MEMORY.md, their weights by affect, and size limits of the page.
 
 A large context window gets the whole page that a dream writes. A smaller one gets a part of it. The pending notes share
 the budget: they are newer than the page, so they come first, with up to a quarter.
