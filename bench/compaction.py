@@ -81,20 +81,21 @@ def _retention_table(data: Path) -> Table:
 
 def _retention_row(name: str, window: int, data: Path) -> Row:
     report = sum_reports(replay(_recordings(data / name), window=window), name=name)
+    ids = report.id_counts()
     faults = {
         "over": report.over_window,
         "parted": report.unpaired,
-        "lost": report.ids.lost,
+        "lost": ids["lost"],
         "missing": len(report.missing),
         "no room": report.omitted,
         "unsent": report.memory.did_not_fit,
     }
     counts = {
         "prompts": report.prompts,
-        "ids": report.ids.known,
+        "ids": ids["known"],
         "items": report.expected_items,
-        "compactions": len(report.compactions),
-        "lost_without": report.ids.lost_without_memory,
+        "compactions": len(report.compacted),
+        "lost_without": ids["lost_without_memory"],
     }
     return Row(
         what=f"{name}, {window:>6,}: {report.prompts:,} prompts, {counts['compactions']:,} compactions",
@@ -146,13 +147,13 @@ def _policy_rows(what: str, recordings: list[Recording], *, window: int, limit: 
 def _price_row(what: str, report: ReplayReport, *, limit: float | None = None) -> Row:
     cached = report.price_ratio(RATES, against=report.full) or 0.0
     uncached = report.token_ratio(against=report.full) or 0.0
-    compacted = f", {len(report.compactions)} compactions" if report.compactions else ""
+    compacted = f", {len(report.compacted)} compactions" if report.compacted else ""
     return Row(
         what=what,
         measured=f"{cached:.2f}x (uncached {uncached:.2f}x{compacted})",
         bar=f"<= {limit:g}x" if limit else "",
         met=cached <= limit if limit else None,
-        figures={"cached": cached, "uncached": uncached, "compactions": len(report.compactions)},
+        figures={"cached": cached, "uncached": uncached, "compactions": len(report.compacted)},
     )
 
 

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from inmind.history.compaction.policy import CompressionPolicy as CompressionPolicy
     from inmind.integrations.wrap import wrap as wrap
     from inmind.jobs.dream_history import Dream as Dream
-    from inmind.memory.aio.memory import AsyncMemory as AsyncMemory
-    from inmind.memory.aio.resource import AsyncResource as AsyncResource
+    from inmind.memory.aio import AsyncMemory as AsyncMemory
+    from inmind.memory.aio.session import AsyncResource as AsyncResource
     from inmind.memory.aio.session import AsyncSession as AsyncSession
     from inmind.memory.memory import Memory as Memory
     from inmind.memory.resource import Resource as Resource
@@ -46,9 +46,8 @@ if not TYPE_CHECKING:  # a type checker would accept any name
             "inmind.history.compaction.policy": ["CompressionPolicy"],
             "inmind.integrations.wrap": ["wrap"],
             "inmind.jobs.dream_history": ["Dream"],
-            "inmind.memory.aio.memory": ["AsyncMemory"],
-            "inmind.memory.aio.resource": ["AsyncResource"],
-            "inmind.memory.aio.session": ["AsyncSession"],
+            "inmind.memory.aio": ["AsyncMemory"],
+            "inmind.memory.aio.session": ["AsyncResource", "AsyncSession"],
             "inmind.memory.memory": ["Memory"],
             "inmind.memory.resource": ["Resource"],
             "inmind.memory.session_opener": ["default_layers"],

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from inmind.history.compaction.policy import Summarizer as Summarizer
     from inmind.jobs.consolidation import Consolidation as Consolidation
     from inmind.jobs.upkeep import Upkeep as Upkeep
-    from inmind.memory.aio.resource import AsyncAffect as AsyncAffect
-    from inmind.memory.aio.resource import AsyncEconomics as AsyncEconomics
+    from inmind.memory.aio.session import AsyncAffect as AsyncAffect
+    from inmind.memory.aio.session import AsyncEconomics as AsyncEconomics
     from inmind.memory.aio.session import AsyncScratchpad as AsyncScratchpad
     from inmind.memory.bundle.export_bundle import Exported as Exported
     from inmind.memory.bundle.import_bundle import Imported as Imported
@@ -63,8 +63,7 @@ if not TYPE_CHECKING:  # a type checker would accept any name
             "inmind.history.compaction.build": ["CompactionReport", "CompactionUndoReport", "KeptItem"],
             "inmind.jobs.consolidation": ["Consolidation"],
             "inmind.jobs.upkeep": ["Upkeep"],
-            "inmind.memory.aio.resource": ["AsyncAffect", "AsyncEconomics"],
-            "inmind.memory.aio.session": ["AsyncScratchpad"],
+            "inmind.memory.aio.session": ["AsyncAffect", "AsyncEconomics", "AsyncScratchpad"],
             "inmind.memory.bundle.export_bundle": ["Exported"],
             "inmind.memory.bundle.import_bundle": ["Imported"],
             "inmind.memory.documents": ["Page"],

@@ -27,8 +27,7 @@ from tables import each_row
 from inmind import AsyncMemory, AsyncSession, Hit, Memory, Prompt, Session, wrap
 from inmind.errors import Closed, InvalidInput, NotFound
 from inmind.layers import TextLayer
-from inmind.memory.aio.threads import MAX_THREADS
-from inmind.memory.aio.wrapper import awaited_property
+from inmind.memory.aio.wrapper import MAX_THREADS, awaited_property
 from inmind.testing import ManualClock
 from inmind.types import AsyncAffect, AsyncEconomics, AsyncScratchpad, Entities
 
@@ -46,7 +45,7 @@ ASYNC_NAMES = {
     "__str__": "__repr__",
 }
 NOT_AWAITED = {"open", "resource"}
-INTERNAL_NAMES = {"after_fork", "__init__", "__module__", "__doc__", "__dict__", "__weakref__"}
+INTERNAL_NAMES = {"after_fork", "__init__", "__module__", "__doc__", "__dict__", "__weakref__", "__abstractmethods__"}
 
 
 # -- the same names ----------------------------------------------------------------------------------------

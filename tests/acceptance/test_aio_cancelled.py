@@ -28,7 +28,7 @@ from profiles import examples
 from inmind import AsyncMemory
 from inmind.core.events.dreams import DreamCommitted, DreamStarted
 from inmind.errors import Closed, DreamOvertaken, NotFound
-from inmind.memory.aio.threads import MAX_THREADS
+from inmind.memory.aio.wrapper import MAX_THREADS
 from inmind.store.sqlite.store import SqliteStore
 from inmind.testing import ManualClock
 from inmind.types import Event

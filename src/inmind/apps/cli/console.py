@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 
     from inmind.session.session import Session
 
-    Line = str | Text | Table
-
+Line: TypeAlias = "str | Text | Table"
 CommandResult: TypeAlias = "tuple[object, str | Iterable[Line]]"
 """Data for --json, and the lines that are printed without it."""
 

@@ -18,8 +18,8 @@ from inmind import Session, Usage
 from inmind.apps.cli.console import right_aligned, table
 from inmind.apps.demo import full_window, references
 from inmind.apps.demo.script import DemoAct, DemoContext, text_line
+from inmind.apps.replay.baseline import BaselineAgent, TokenSizes, turn_starts
 from inmind.apps.replay.files import Recording
-from inmind.apps.replay.truncating_host import BaselineAgent, TokenSizes, TruncatingHost, turn_starts
 from inmind.core.events.prompt import PromptPrepared
 from inmind.core.events.session import MessageAdded
 from inmind.core.frozen import frozen
@@ -103,8 +103,7 @@ def compare_costs(session: Session) -> CostComparison:
     prompt = session.state.prompt
     messages = [payload.wire for payload in events if isinstance(payload, MessageAdded)]
     recording = Recording(name=session.id, format="openai", messages=messages, system=prompt.system, tools=prompt.tools)
-    sizes = TokenSizes(recording)
-    baseline = BaselineAgent(TruncatingHost(turn_starts(recording), sizes), sizes)
+    baseline = BaselineAgent(turn_starts(recording), TokenSizes(recording))
     message_count, with_memory, without_memory = 0, list[Usage](), list[Usage]()
     for payload in events:
         if isinstance(payload, MessageAdded):
@@ -112,7 +111,7 @@ def compare_costs(session: Session) -> CostComparison:
         elif isinstance(payload, PromptPrepared):
             tail = payload.used - payload.cached - payload.written
             with_memory.append(Usage(calls=1, cached=payload.cached, written=payload.written, uncached=tail))
-            without_memory.append(baseline.call(message_count) or Usage())
+            without_memory.append(baseline.send(message_count) or Usage())
     return CostComparison(
         with_memory=list(accumulate(one.price(RATES) for one in with_memory)),
         without_memory=list(accumulate(one.price(RATES) for one in without_memory)),

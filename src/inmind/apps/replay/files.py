@@ -17,14 +17,22 @@ import os
 import stat
 import sys
 import zlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from collections import Counter
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import field, replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
 from inmind.core.frozen import frozen
+from inmind.core.json import is_list, is_object
+from inmind.core.messages import FORMATS
 from inmind.core.messages.model import Wire
 from inmind.errors import InvalidInput, NotFound
+
+OTHER_SYSTEM_PROMPTS = "system prompts of later recordings"
+
+_CALL_ID_FIELDS = frozenset({"id", "tool_call_id", "tool_use_id"})
 
 STDIN = "-"
 
@@ -46,12 +54,75 @@ _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"
 
 
+@frozen(kw_only=True)
+class Recording:
+    """A recorded conversation in a format that a session accepts."""
+
+    name: str
+    format: str
+    messages: Sequence[Wire]
+    system: str | Sequence[Any] | None = None
+    tools: Sequence[Any] | None = None
+    left_out: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Number of omitted parts of the file, by kind."""
+
+
+def join_recordings(recordings: Sequence[Recording], *, name: str) -> Recording:
+    """All recordings as one long conversation: tasks change, and the context window fills.
+
+    It has the system prompt of the first recording. Call ids that an earlier recording has used are renamed, because
+    ids are unique in a session. Parts that cannot be in one conversation are left out and counted, or refused.
+    """
+    first = recordings[0]
+    if len({recording.format for recording in recordings}) > 1:
+        raise InvalidInput(field=name, value="OpenAI and Anthropic", expected="messages of one provider to join")
+    messages: list[Wire] = []
+    left_out: Counter[str] = Counter()
+    used: set[str] = set()
+    for number, recording in enumerate(recordings, start=1):
+        call_ids = {call.id for wire in recording.messages for call in FORMATS[recording.format].read(wire).calls}
+        names = {id: _unused_name(f"{id}_{number}", used | call_ids) for id in call_ids & used}
+        messages += [_rename_calls(wire, names) for wire in recording.messages] if names else recording.messages
+        used |= call_ids | set(names.values())
+        left_out.update(recording.left_out)
+        left_out[OTHER_SYSTEM_PROMPTS] += recording.system != first.system
+    counted = {reason: count for reason, count in left_out.items() if count}
+    return replace(first, name=name, messages=messages, left_out=counted)
+
+
+def _unused_name(name: str, used: Collection[str]) -> str:
+    while name in used:
+        name += "_"
+    return name
+
+
+def _rename_calls(wire: Wire, names: Mapping[str, str]) -> dict[str, Any]:
+    """Rename ids in the message, in its calls, and in the blocks of its content."""
+    renamed = _rename_ids(wire, names)
+    for several in ("tool_calls", "content"):
+        if is_list(wire.get(several)):
+            renamed[several] = [_rename_ids(part, names) if is_object(part) else part for part in wire[several]]
+    return renamed
+
+
+def _rename_ids(part: Wire, names: Mapping[str, str]) -> dict[str, Any]:
+    return {key: names.get(value, value) if key in _CALL_ID_FIELDS else value for key, value in part.items()}
+
+
 @frozen
 class LocatedValue:
     """A JSON value with its location in the file."""
 
     value: Any
     location: str
+
+    def child(self, path: str, value: Any) -> LocatedValue:
+        return LocatedValue(value, f"{self.location}{path}")
+
+    @property
+    def items(self) -> list[LocatedValue]:
+        """The items of a list."""
+        return [self.child(f"[{index}]", item) for index, item in enumerate(self.value)]
 
 
 @frozen
@@ -99,18 +170,19 @@ def _read_bounded(read: Callable[[int], bytes], max_bytes: int, name: str) -> by
 
 
 def _decompress(data: bytes, name: str) -> bytes:
+    is_zstd = data.startswith(_ZSTD)
+    if not is_zstd and not data.startswith(_GZIP):
+        return data
+    max_bytes = min(MAX_BYTES, SLACK_BYTES + MAX_RATIO * len(data))
     try:
-        if data.startswith(_GZIP):
-            with gzip.open(io.BytesIO(data)) as stream:
-                return _read_bounded(stream.read, _max_decompressed_bytes(data), name)
-        if data.startswith(_ZSTD):
-            return _decompress_zstd(data, name)
+        with _open_zstd(data, name) if is_zstd else gzip.open(io.BytesIO(data)) as stream:
+            return _read_bounded(stream.read, max_bytes, name)
     except (OSError, EOFError, zlib.error) as error:
         raise InvalidInput(field=name, value=str(error), expected="a whole gzip file") from error
-    return data
 
 
-def _decompress_zstd(data: bytes, name: str) -> bytes:
+@contextmanager
+def _open_zstd(data: bytes, name: str) -> Generator[IO[bytes]]:
     try:
         import zstandard
     except ModuleNotFoundError:
@@ -118,13 +190,9 @@ def _decompress_zstd(data: bytes, name: str) -> bytes:
         raise InvalidInput(field=name, value="a file compressed with zstd", expected=expected) from None
     try:
         with zstandard.ZstdDecompressor().stream_reader(io.BytesIO(data), read_across_frames=True) as reader:
-            return _read_bounded(reader.read, _max_decompressed_bytes(data), name)
+            yield cast(IO[bytes], reader)
     except zstandard.ZstdError as error:
         raise InvalidInput(field=name, value=str(error), expected="a whole zstd file") from error
-
-
-def _max_decompressed_bytes(compressed: bytes) -> int:
-    return min(MAX_BYTES, SLACK_BYTES + MAX_RATIO * len(compressed))
 
 
 def _decode(data: bytes, name: str) -> str:
@@ -171,16 +239,3 @@ def _parse_value(text: str, name: str, first: int) -> Any:
         raise InvalidInput(
             field=f"{name}:{first}", value=text[:40], expected="JSON within Python's limits of integers and nesting"
         ) from error
-
-
-@frozen(kw_only=True)
-class Recording:
-    """A recorded conversation in a format that a session accepts."""
-
-    name: str
-    format: str
-    messages: Sequence[Wire]
-    system: str | Sequence[Any] | None = None
-    tools: Sequence[Any] | None = None
-    left_out: Mapping[str, int] = field(default_factory=dict[str, int])
-    """Number of omitted parts of the file, by kind."""

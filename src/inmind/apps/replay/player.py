@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -21,16 +21,14 @@ from functools import partial
 from pathlib import Path
 from time import perf_counter
 
+from inmind.apps.replay.baseline import BaselineAgent, TokenSizes, TruncatingHost, turn_starts
+from inmind.apps.replay.checks import IdLocations, SentPrompt
 from inmind.apps.replay.files import Recording
-from inmind.apps.replay.id_usage import IdLocations
-from inmind.apps.replay.prompt_checks import SentPrompt
-from inmind.apps.replay.report import AgentCost, IdUse, MissingItem, ReplayReport, add_usage
-from inmind.apps.replay.truncating_host import BaselineAgent, TokenSizes, TruncatingHost, turn_starts
+from inmind.apps.replay.report import IdUse, MissingItem, ReplayReport, total
 from inmind.core.events.session import RetainedItem
 from inmind.core.messages import FORMATS
 from inmind.core.messages.model import Call, Message
 from inmind.core.text import contains_id
-from inmind.core.tokens import Usage
 from inmind.entities.extract.identity import parse_tool_name
 from inmind.entities.find_ids import FoundId, find_ids
 from inmind.entities.nouns import UNTYPED
@@ -112,63 +110,50 @@ class _Player:
     """Replay of one recording in one session."""
 
     def __init__(self, recording: Recording, session: Session, limits: WindowLimits) -> None:
-        self._recording, self._session = recording, session
+        self._recording, self._session, self._limits = recording, session, limits
         self._format = FORMATS[recording.format]
         self._locations = IdLocations(recording)
-        sizes, turns = TokenSizes(recording), turn_starts(recording)
-        self._sizes, self._turns, self._limits = sizes, turns, limits
-        self._host = TruncatingHost(turns, sizes)
-        self._bare = BaselineAgent(TruncatingHost(turns, sizes), sizes, limits.spendable)
-        self._full = BaselineAgent(TruncatingHost(turns, sizes), sizes)
+        self._sizes, turns = TokenSizes(recording), turn_starts(recording)
+        self._host = TruncatingHost(turns, self._sizes)
+        self._bare = BaselineAgent(turns, self._sizes, limits.spendable)
+        self._full = BaselineAgent(turns, self._sizes)
+        self._report = ReplayReport(
+            name=recording.name,
+            memory=self._host.cost,
+            bare=self._bare.cost,
+            full=self._full.cost,
+            left_out=recording.left_out,
+        )
         self._recorded = 0  # messages recorded in the session
-        self._seconds: list[float] = []
-        self._entity_tokens: list[int] = []
-        self._memory_tokens: list[int] = []
-        self._tool_tokens = 0
-        self._uses: list[IdUse] = []
-        self._over_window = self._unpaired = self._expected_count = 0
-        self._missing: list[MissingItem] = []
-        self._omitted = 0
         self._turn_messages: list[TurnMessage] = []
         self._items: list[RetainedItem] = []
 
     def run(self, clock: _Clock) -> ReplayReport:
-        bare, full = Usage(), Usage()
+        report = self._report
         for stop in self._call_indexes():
             clock.now += CALL_INTERVAL
             prompt = self._host.call(stop, partial(self._prepare, stop=stop))
-            costs, in_full = self._bare.call(stop), self._full.call(stop)
+            usage, in_full = self._bare.send(stop), self._full.send(stop)
             if prompt is None:  # only calls that every agent could make are compared
                 continue
-            bare, full = add_usage(bare, costs or Usage()), add_usage(full, in_full or Usage())
-            tokens = prompt.report.tokens
-            self._tool_tokens = tokens["tools"] - self._sizes.value(self._recording.tools)
-            self._entity_tokens.append(tokens.get(ENTITY_PART, 0) + tokens["changes"])
-            added = sum(size for part, size in tokens.items() if part not in HOST_PARTS)
-            self._memory_tokens.append(added + self._tool_tokens)
+            report.bare.usage = total([report.bare.usage, usage])
+            report.full.usage = total([report.full.usage, in_full])
+            self._count_tokens(prompt.report.tokens)
             sent = SentPrompt.of(prompt, self._sizes)
             self._check_prompt(sent, stop, prompt.report)
-            self._uses += self._id_uses(stop, sent, sent_bare=costs is not None)
-        compacted = [compaction.payload for compaction in self._session.state.history.compactions]
-        return ReplayReport(
-            name=self._recording.name,
-            memory=_agent_cost(self._host, self._session.usage),
-            bare=_agent_cost(self._bare.host, bare),
-            full=_agent_cost(self._full.host, full),
-            uses=self._uses,
-            over_window=self._over_window,
-            unpaired=self._unpaired,
-            expected_items=self._expected_count,
-            missing=self._missing,
-            omitted=self._omitted,
-            compacted=compacted,
-            stub_tokens=[sum(map(self._sizes.message, stub.messages)) for event in compacted for stub in event.stubs],
-            entity_tokens=self._entity_tokens,
-            memory_tokens=self._memory_tokens,
-            tool_tokens=self._tool_tokens,
-            seconds=self._seconds,
-            left_out=self._recording.left_out,
-        )
+            report.uses += self._id_uses(stop, sent, sent_bare=usage is not None)
+        report.compacted += [compaction.payload for compaction in self._session.state.history.compactions]
+        stubs = [stub for compacted in report.compacted for stub in compacted.stubs]
+        report.stub_tokens += [sum(map(self._sizes.message, stub.messages)) for stub in stubs]
+        report.memory.usage = self._session.usage
+        return report
+
+    def _count_tokens(self, tokens: Mapping[str, int]) -> None:
+        report = self._report
+        report.tool_tokens = tokens["tools"] - self._sizes.value(self._recording.tools)
+        report.entity_tokens.append(tokens.get(ENTITY_PART, 0) + tokens["changes"])
+        added = sum(size for part, size in tokens.items() if part not in HOST_PARTS)
+        report.memory_tokens.append(added + report.tool_tokens)
 
     def _call_indexes(self) -> Iterator[int]:
         """Indexes of the agent's messages, without an initial greeting."""
@@ -193,28 +178,26 @@ class _Player:
                 self._session.add(recording.messages[self._recorded : stop], format=recording.format)
                 self._recorded = stop
             raise
-        self._seconds.append(perf_counter() - started)
+        self._report.seconds.append(perf_counter() - started)
         self._recorded = stop
         return prompt
 
-    def _check_prompt(self, sent: SentPrompt, stop: int, report: Report) -> None:
+    def _check_prompt(self, sent: SentPrompt, stop: int, prompt_report: Report) -> None:
         """Check that the prompt fits, is valid for the provider, and contains all expected items."""
-        self._over_window += sent.tokens > self._limits.window - self._limits.reserve
-        self._unpaired += sent.unpaired
-        history = self._session.state.history
+        report, history = self._report, self._session.state.history
+        report.over_window += sent.tokens > self._limits.window - self._limits.reserve
+        report.unpaired += sent.unpaired
         expected = {item.text: item for item in (*self._expected_items(stop), *history.items)}
         omitted = {item.text for item in history.dropped}
-        if any(one.startswith(f"{RETAINED_LAYER}: ") for one in report.cut):
+        if any(one.startswith(f"{RETAINED_LAYER}: ") for one in prompt_report.cut):
             omitted.update(item.text for item in history.items if item.kind in ("rule", "decision"))
-        self._expected_count += len(expected)
+        report.expected_items += len(expected)
         for item in missing_items(list(expected.values()), sent.text):
             if item.text in omitted:
-                self._omitted += 1
-                continue
-            missing = MissingItem(
-                recording=self._recording.name, prompt=len(self._seconds), kind=item.kind, text=item.text
-            )
-            self._missing.append(missing)
+                report.omitted += 1
+            else:
+                missing = MissingItem(recording=report.name, prompt=report.prompts, kind=item.kind, text=item.text)
+                report.missing.append(missing)
 
     def _expected_items(self, stop: int) -> Iterator[RetainedItem]:
         """Items that must be retained, derived from the recording alone."""
@@ -235,8 +218,8 @@ class _Player:
         for call in calls:
             for used_id in _ids_in_call(call):
                 yield IdUse(
-                    recording=self._recording.name,
-                    prompt=len(self._seconds),
+                    recording=self._report.name,
+                    prompt=self._report.prompts,
                     tool=call.name,
                     argument=used_id.path,
                     id=used_id.id,
@@ -244,7 +227,7 @@ class _Player:
                     known=locations.appeared_before(used_id.id, stop),
                     held=_is_in_window(entities, used_id),
                     in_prompt=contains_id(sent.text, used_id.id),
-                    in_bare=sent_bare and locations.is_sent(used_id.id, self._bare.host.start, stop),
+                    in_bare=sent_bare and locations.is_sent(used_id.id, self._bare.start, stop),
                     user_given=locations.is_first_from_user(used_id.id),
                 )
 
@@ -277,9 +260,3 @@ def _is_in_window(entities: Entities, used_id: FoundId) -> bool:
         return True
     names = (name for entity in entities for name in (*entity.names, *(part.name for part in entity.parts)))
     return used_id.kind == "name" and used_id.id in names
-
-
-def _agent_cost(host: TruncatingHost, usage: Usage) -> AgentCost:
-    return AgentCost(
-        usage=usage, cut_messages=host.cut_messages, cut_tokens=host.cut_tokens, did_not_fit=host.did_not_fit
-    )

@@ -10,17 +10,19 @@
     [{chat: [{turns: [[...]]}]}]                       BEAM
 
 Everything is validated here: a file is either replayed completely, or refused with the location and the expected value.
-Omitted parts are counted.
+Omitted parts are counted. Recorders of OpenAI chats differ: flattened calls, arguments as objects, other names of
+fields, and extra fields that a provider would reject.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
 
-from inmind.apps.replay.chat import chat_messages
 from inmind.apps.replay.claude_code import is_claude_code, parse_claude_code
 from inmind.apps.replay.files import FileContent, LocatedValue, Recording, read_content
 from inmind.core.json import is_list, is_object
@@ -32,71 +34,85 @@ EXPECTED_FORMATS = (
     "messages: an OpenAI or Anthropic list, a Claude Code session, tau-bench, tau2-bench or SWE-agent runs, BEAM chats"
 )
 
-_ANTHROPIC_BLOCKS = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking"})
+USER_TOOLS = "calls and results of the user's own tools"
+
+_MESSAGE_PATHS = (("messages",), ("traj",), ("traj", "history"), ("history",), ("chat",))
+"""Where a recorder keeps the messages of one conversation."""
 _NAMES = ("task_id", "user_task_id", "instance_id", "id", "name", "file")
+_ANTHROPIC_BLOCKS = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking"})
+_KEPT_FIELDS = {
+    "system": ("name",),
+    "developer": ("name",),
+    "user": ("name",),
+    "assistant": ("name", "function_call", "refusal", "reasoning_content", "reasoning", "reasoning_details"),
+    "function": ("name",),
+}
+"""Fields of a message besides role and content. Others are extensions of the recorder."""
 
 
 def read_recordings(path: str, *, limit: int | None = None) -> list[Recording]:
     """The first `limit` recordings of a file; "-" is standard input."""
-    return parse_recordings(read_content(path), limit=limit)
-
-
-def parse_recordings(content: FileContent, *, limit: int | None = None) -> list[Recording]:
+    content = read_content(path)
     recordings = _recordings(content, limit)
     if content.left_out:  # at the end of the file
-        last = recordings.pop()
-        recordings.append(replace(last, left_out={**last.left_out, **content.left_out}))
+        last = recordings[-1]
+        recordings[-1] = replace(last, left_out={**last.left_out, **content.left_out})
     return recordings
 
 
 def _recordings(content: FileContent, limit: int | None) -> list[Recording]:
-    values = content.values
-    name = short_name(content.name)
+    values, name = content.values, short_name(content.name)
     if is_claude_code(values):
         return [parse_claude_code(values, name)]
+    shared: dict[str, Any] = {}
     if not content.by_line:
         (only,) = values
         if is_object(only.value) and is_list(only.value.get("simulations")):
-            return _parse_tau2(only, name, limit)
-        if is_list(only.value):
-            values = _items(only)
-    if not values or _is_message(values[0].value):
+            values, shared = only.child(": simulations", only.value["simulations"]).items, _tau2_policy(only.value)
+        elif is_list(only.value):
+            values = only.items
+    if not shared and (not values or (is_object(values[0].value) and "role" in values[0].value)):
         return [_make_recording(LocatedValue({}, content.name), values, name)]
     return [
-        _parse_case(located, name=_recording_name(name, number, located.value))
+        _parse_case(located, shared, name=_recording_name(name, number, located.value))
         for number, located in enumerate(values[:limit], start=1)
     ]
 
 
-def _parse_case(located: LocatedValue, *, name: str) -> Recording:
+def _tau2_policy(file: dict[str, Any]) -> dict[str, Any]:
+    """System prompt and tools that all simulations of a tau2-bench file share."""
+    info = file.get("info")
+    environment = info.get("environment_info") if is_object(info) else None
+    environment = environment if is_object(environment) else {}
+    return {"system": environment.get("policy"), "tools": environment.get("tool_defs")}
+
+
+def _parse_case(located: LocatedValue, shared: dict[str, Any], *, name: str) -> Recording:
     """One conversation with its metadata."""
     case = located.value
     if is_list(case):
-        return _make_recording(LocatedValue({}, located.location), _items(located), name)
-    for keys in (("messages",), ("traj",), ("traj", "history"), ("history",), ("chat",)):
+        return _make_recording(LocatedValue({}, located.location), located.items, name)
+    for keys in _MESSAGE_PATHS:
         value = case
         for key in keys:
             value = value.get(key) if is_object(value) else None
         if is_list(value):
-            messages = _flatten_messages(LocatedValue(value, f"{located.location}: {'.'.join(keys)}"))
-            return _make_recording(located, list(messages), name)
+            messages = _flatten_messages(located.child(f": {'.'.join(keys)}", value))
+            return _make_recording(replace(located, value={**shared, **case}), messages, name)
     raise InvalidInput(field=located.location, value=case, expected=EXPECTED_FORMATS)
 
 
-def _parse_tau2(whole: LocatedValue, name: str, limit: int | None) -> list[Recording]:
-    """Simulations of a tau2-bench file, which share one policy."""
-    info = whole.value.get("info")
-    environment = info.get("environment_info") if is_object(info) else None
-    around = environment if is_object(environment) else {}
-    shared = {"system": around.get("policy"), "tools": around.get("tool_defs")}
-    simulations = _items(LocatedValue(whole.value["simulations"], f"{whole.location}: simulations"))[:limit]
-    return [
-        _parse_case(
-            LocatedValue({**shared, **one.value} if is_object(one.value) else one.value, one.location),
-            name=_recording_name(name, n, one.value),
-        )
-        for n, one in enumerate(simulations, start=1)
-    ]
+def _flatten_messages(located: LocatedValue) -> list[LocatedValue]:
+    """Messages of a list, also of lists of turns or batches."""
+    messages: list[LocatedValue] = []
+    for item in located.items:
+        turns = item.value.get("turns") if is_object(item.value) else None
+        if not is_list(turns):
+            messages.append(item)
+            continue
+        for turn in item.child(".turns", turns).items:
+            messages += turn.items if is_list(turn.value) else [turn]
+    return messages
 
 
 def _make_recording(case: LocatedValue, messages: Sequence[LocatedValue], name: str) -> Recording:
@@ -106,7 +122,7 @@ def _make_recording(case: LocatedValue, messages: Sequence[LocatedValue], name: 
     if format == "anthropic":
         wires, left_out = [_anthropic_message(located) for located in messages], {}
     else:
-        wires, left_out = chat_messages(messages)
+        wires, left_out = _chat_messages(messages)
         first = next((place for place, wire in enumerate(wires) if not fmt.is_system(wire)), len(wires))
         system_messages: list[Wire] = [{"role": "system", "content": system}] if system else []
         system, wires = [*system_messages, *wires[:first]] or None, wires[first:]
@@ -121,21 +137,11 @@ def _is_anthropic(case: dict[str, Any], messages: Sequence[LocatedValue]) -> boo
     if any(is_object(tool) and "input_schema" in tool for tool in _tools(case) or ()):
         return True
     wires = [located.value for located in messages if is_object(located.value)]
-    for wire in wires:
-        content = wire.get("content")
-        if is_list(content) and any(is_object(part) and part.get("type") in _ANTHROPIC_BLOCKS for part in content):
-            return True
+    contents = [content for wire in wires if is_list(content := wire.get("content"))]
+    if any(is_object(part) and part.get("type") in _ANTHROPIC_BLOCKS for content in contents for part in content):
+        return True
     chat = any("tool_calls" in wire or wire.get("role") not in ("user", "assistant") for wire in wires)
     return not chat and case.get("system") is not None
-
-
-def _anthropic_message(located: LocatedValue) -> Wire:
-    """Role and content only: the API returns other fields but does not accept them."""
-    wire = located.value
-    if is_object(wire):
-        wire = {"role": wire.get("role"), "content": "" if wire.get("content") is None else wire["content"]}
-    FORMATS["anthropic"].check(wire, field=located.location)
-    return wire
 
 
 def _tools(case: dict[str, Any]) -> list[Any] | None:
@@ -145,23 +151,13 @@ def _tools(case: dict[str, Any]) -> list[Any] | None:
     return [{"type": "function", "function": function} for function in functions] if is_list(functions) else None
 
 
-def _flatten_messages(located: LocatedValue) -> Iterator[LocatedValue]:
-    """Messages of a list, also of lists of turns or batches."""
-    for item in _items(located):
-        turns = item.value.get("turns") if is_object(item.value) else None
-        if is_list(turns):
-            for turn in _items(LocatedValue(turns, f"{item.location}.turns")):
-                yield from _items(turn) if is_list(turn.value) else [turn]
-        else:
-            yield item
-
-
-def _items(located: LocatedValue) -> list[LocatedValue]:
-    return [LocatedValue(item, f"{located.location}[{index}]") for index, item in enumerate(located.value)]
-
-
-def _is_message(value: object) -> bool:
-    return is_object(value) and "role" in value
+def _anthropic_message(located: LocatedValue) -> Wire:
+    """Role and content only: the API returns other fields but does not accept them."""
+    wire = located.value
+    if is_object(wire):
+        wire = {"role": wire.get("role"), "content": "" if wire.get("content") is None else wire["content"]}
+    FORMATS["anthropic"].check(wire, field=located.location)
+    return wire
 
 
 def short_name(path: str) -> str:
@@ -179,3 +175,113 @@ def _recording_name(file: str, number: int, case: object) -> str:
     """
     task_name = next((case[key] for key in _NAMES if case.get(key) is not None), None) if is_object(case) else None
     return f"{file} #{number}" if task_name is None else f"{file} #{number} ({task_name})"
+
+
+# -- OpenAI chat -----------------------------------------------------------------------------------------------
+
+
+def _chat_messages(recorded: Sequence[LocatedValue]) -> tuple[list[Wire], dict[str, int]]:
+    """Converted and validated messages, and the number of omitted ones by reason."""
+    calls = _CallIds()
+    left_out: Counter[str] = Counter()
+    wires: list[Wire] = []
+    for located in recorded:
+        message = located.value
+        if is_object(message) and _is_user_tool(message):
+            left_out[USER_TOOLS] += 1
+            continue
+        wire = _convert_message(message, calls) if is_object(message) else message
+        FORMATS["openai"].check(wire, field=located.location)
+        wires.append(wire)
+    return wires, dict(left_out)
+
+
+class _CallIds:
+    """Generates ids for calls recorded without one.
+
+    Their results are assigned in the order of the calls.
+    """
+
+    def __init__(self) -> None:
+        self._unnamed = 0
+        self._waiting: list[str] = []
+
+    def call_id(self, id: object) -> str:
+        if not isinstance(id, str) or not id:
+            self._unnamed += 1
+            id = f"unnamed_call_{self._unnamed}"
+        self._waiting.append(id)
+        return id
+
+    def result_id(self, id: object) -> object:
+        if not id and self._waiting:
+            id = self._waiting[0]
+        if isinstance(id, str) and id in self._waiting:
+            self._waiting.remove(id)
+        return id
+
+
+def _is_user_tool(message: dict[str, Any]) -> bool:
+    """True for calls of the simulated user's tools, which some benchmarks have.
+
+    The agent never sees them.
+    """
+    if message.get("role") == "tool":
+        return message.get("requestor") == "user"
+    return message.get("role") == "user" and bool(message.get("tool_calls")) and not message.get("content")
+
+
+def _convert_message(message: dict[str, Any], calls: _CallIds) -> dict[str, Any]:
+    role = message.get("role")
+    wire: dict[str, Any] = {"role": role, "content": _convert_content(message.get("content"))}
+    wire |= {key: message[key] for key in _KEPT_FIELDS.get(str(role), ()) if message.get(key) is not None}
+    if role == "tool":
+        several = message.get("tool_call_ids")
+        first = several[0] if is_list(several) and several else None
+        wire["tool_call_id"] = calls.result_id(message.get("tool_call_id") or first or message.get("id"))
+        wire["content"] = _with_error(wire["content"], message.get("error"))
+    elif role == "assistant" and is_list(message.get("tool_calls")) and message["tool_calls"]:
+        wire["tool_calls"] = [_convert_call(call, calls) if is_object(call) else call for call in message["tool_calls"]]
+    if role == "assistant" and message.get("content") is None and len(wire) > 2:
+        wire["content"] = None
+    return wire
+
+
+def _convert_call(call: dict[str, Any], calls: _CallIds) -> dict[str, Any]:
+    """Accepts {function: {name, arguments}}, {name, arguments} and {function: name, args}."""
+    id, function = calls.call_id(call.get("id")), call.get("function")
+    if call.get("type") == "custom":
+        return {"id": id, "type": "custom", "custom": call.get("custom")}
+    if is_object(function):
+        name, arguments = function.get("name"), function.get("arguments")
+    else:
+        name = call.get("name") if function is None else function
+        arguments = call.get("arguments", call.get("args"))
+    function = {"name": name, "arguments": _as_text({} if arguments is None else arguments)}
+    return {"id": id, "type": "function", "function": function}
+
+
+def _with_error(content: Any, error: object) -> Any:
+    """The content of a result with its error in words: the format has no field for errors."""
+    if not error:
+        return content
+    text = error if isinstance(error, str) else content
+    return text if isinstance(text, str) and text.startswith("Error") else f"Error: {_as_text(text)}"
+
+
+def _convert_content(content: object) -> Any:
+    """Text, or typed parts, whose text may be in {type: text, content: …}."""
+    if content is None or isinstance(content, str):
+        return content or ""
+    if not is_list(content) or not all(is_object(part) and isinstance(part.get("type"), str) for part in content):
+        return _as_text(content)
+    return [
+        {"type": "text", "text": part["content"]}
+        if part["type"] == "text" and "text" not in part and "content" in part
+        else part
+        for part in content
+    ]
+
+
+def _as_text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
+from itertools import chain
 from statistics import mean, median
 from typing import Any
 
@@ -57,74 +58,18 @@ class IdUse:
         return self.kind == "id" and not self.known
 
 
-@frozen
-class IdUses:
-    """Counts of ids or names in calls."""
-
-    each: Sequence[IdUse]
-
-    def __len__(self) -> int:
-        return len(self.each)
-
-    def count(self, fact: Callable[[IdUse], bool]) -> int:
-        return sum(map(fact, self.each))
-
-    @property
-    def known(self) -> int:
-        return self.count(lambda use: use.known)
-
-    @property
-    def held(self) -> int:
-        return self.count(lambda use: use.known and use.held)
-
-    @property
-    def held_share(self) -> float | None:
-        """Share of those that had appeared before; None if there are none."""
-        return self.held / self.known if self.known else None
-
-    @property
-    def visible(self) -> int:
-        """Not in the window, but in the history that was sent."""
-        return self.count(lambda use: use.known and not use.held and use.in_prompt)
-
-    @property
-    def lost(self) -> int:
-        return self.count(lambda use: use.lost)
-
-    @property
-    def lost_though_held(self) -> int:
-        return self.count(lambda use: use.lost and use.held)
-
-    @property
-    def lost_without_memory(self) -> int:
-        return self.count(lambda use: use.lost_without_memory)
-
-    @property
-    def user_given(self) -> int:
-        return self.count(lambda use: use.user_given)
-
-    @property
-    def new(self) -> int:
-        """First use, of a kind that a call may be the first to use."""
-        return self.count(lambda use: not use.known and not use.never_seen)
-
-    @property
-    def never_seen(self) -> int:
-        return self.count(lambda use: use.never_seen)
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "used": len(self),
-            "known": self.known,
-            "held": self.held,
-            "held_share": self.held_share,
-            "visible": self.visible,
-            "lost": self.lost,
-            "lost_though_held": self.lost_though_held,
-            "lost_without_memory": self.lost_without_memory,
-            "user_given": self.user_given,
-            "new": self.new,
-        }
+_ID_COUNTS: Mapping[str, Callable[[IdUse], bool]] = {
+    "used": lambda _: True,
+    "known": lambda use: use.known,
+    "held": lambda use: use.known and use.held,
+    "visible": lambda use: use.known and not use.held and use.in_prompt,
+    "lost": lambda use: use.lost,
+    "lost_though_held": lambda use: use.lost and use.held,
+    "lost_without_memory": lambda use: use.lost_without_memory,
+    "user_given": lambda use: use.user_given,
+    "new": lambda use: not use.known and not use.never_seen,
+}
+"""The counts of ids: `visible` only in the sent history; `new`, of a kind that a call may be the first to use."""
 
 
 @frozen(kw_only=True)
@@ -137,48 +82,7 @@ class MissingItem:
     text: str
 
 
-@frozen
-class CompactionCounts:
-    """Counts over compactions."""
-
-    each: Sequence[Compacted]
-    stub_tokens: Sequence[int]
-
-    def __len__(self) -> int:
-        return len(self.each)
-
-    @property
-    def by_reason(self) -> Mapping[str, int]:
-        return Counter(event.reason for event in self.each)
-
-    @property
-    def messages(self) -> int:
-        return sum(event.messages for event in self.each)
-
-    @property
-    def tokens(self) -> int:
-        return sum(event.tokens for event in self.each)
-
-    @property
-    def archives(self) -> int:
-        return sum(len(event.archives) for event in self.each)
-
-    @property
-    def largest_stub(self) -> int:
-        return max(self.stub_tokens, default=0)
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "count": len(self),
-            "by_reason": dict(self.by_reason),
-            "messages": self.messages,
-            "tokens": self.tokens,
-            "archives": self.archives,
-            "largest_stub": self.largest_stub,
-        }
-
-
-@frozen(kw_only=True)
+@dataclass(kw_only=True)
 class AgentCost:
     """Usage and truncation of one agent: with memory, without, or without a window."""
 
@@ -188,18 +92,17 @@ class AgentCost:
     did_not_fit: int = 0
     """Calls that could not be made because even the active turn was too long."""
 
-    def __add__(self, other: AgentCost) -> AgentCost:
-        return AgentCost(
-            usage=add_usage(self.usage, other.usage),
-            cut_messages=self.cut_messages + other.cut_messages,
-            cut_tokens=self.cut_tokens + other.cut_tokens,
-            did_not_fit=self.did_not_fit + other.did_not_fit,
-        )
+    def as_json(self, rates: Rates) -> dict[str, Any]:
+        usage = {
+            name: getattr(self.usage, name) for name in ("tokens", "cached", "written", "uncached", "cached_share")
+        }
+        cut = {name: getattr(self, name) for name in ("cut_messages", "cut_tokens", "did_not_fit")}
+        return {**usage, "price": self.usage.price(rates), **cut}
 
 
-@frozen(kw_only=True)
+@dataclass(kw_only=True)
 class ReplayReport:
-    """Result of one or several recordings."""
+    """Result of one or several recordings. A replay adds to it call by call."""
 
     name: str
     recordings: int = 1
@@ -209,27 +112,27 @@ class ReplayReport:
     """The agent without a window: every message with every call."""
     when_full: AgentCost | None = None
     """The agent with memory, compacting only if necessary; None unless requested."""
-    uses: Sequence[IdUse] = ()
+    uses: list[IdUse] = field(default_factory=list[IdUse])
     over_window: int = 0
     """Prompts that exceed the window minus the reserve."""
     unpaired: int = 0
     """Calls and results that are not adjacent."""
     expected_items: int = 0
     """Items that had to be in prompts: the last request and all retained items."""
-    missing: Sequence[MissingItem] = ()
+    missing: list[MissingItem] = field(default_factory=list[MissingItem])
     """Expected items that were missing."""
     omitted: int = 0
     """Expected items that did not fit and were reported as omitted."""
-    compacted: Sequence[Compacted] = ()
-    stub_tokens: Sequence[int] = ()
+    compacted: list[Compacted] = field(default_factory=list[Compacted])
+    stub_tokens: list[int] = field(default_factory=list[int])
     """Tokens of each stub."""
-    memory_tokens: Sequence[int] = ()
+    memory_tokens: list[int] = field(default_factory=list[int])
     """Tokens that memory adds to each prompt: its tool, guide, overview, entities, meter."""
     tool_tokens: int = 0
     """Tokens of the memory tool, in every prompt."""
-    entity_tokens: Sequence[int] = ()
+    entity_tokens: list[int] = field(default_factory=list[int])
     """Tokens of the entities in each prompt: their block, and changes in the tail."""
-    seconds: Sequence[float] = ()
+    seconds: list[float] = field(default_factory=list[float])
     """Duration of `prepare`, per prompt."""
     left_out: Mapping[str, int] = field(default_factory=dict[str, int])
 
@@ -248,18 +151,30 @@ class ReplayReport:
             return "no call fits the window"
         return "no message of an agent answers another one"
 
-    @property
-    def ids(self) -> IdUses:
-        """All uses except names."""
-        return IdUses([use for use in self.uses if use.kind != "name"])
+    def id_counts(self, *, names: bool = False) -> dict[str, Any]:
+        """Counts of the ids in calls, or of the names; the share is None if all are new."""
+        uses = [use for use in self.uses if (use.kind == "name") is names]
+        counts = {name: sum(map(is_counted, uses)) for name, is_counted in _ID_COUNTS.items()}
+        return {**counts, "held_share": counts["held"] / counts["known"] if counts["known"] else None}
+
+    def lost(self, *, names: bool = False) -> list[IdUse]:
+        return [use for use in self.uses if use.lost and (use.kind == "name") is names]
 
     @property
-    def names(self) -> IdUses:
-        return IdUses([use for use in self.uses if use.kind == "name"])
+    def never_seen(self) -> list[IdUse]:
+        return [use for use in self.uses if use.never_seen]
 
     @property
-    def compactions(self) -> CompactionCounts:
-        return CompactionCounts(self.compacted, self.stub_tokens)
+    def compactions(self) -> dict[str, Any]:
+        """Counts over compactions."""
+        return {
+            "count": len(self.compacted),
+            "by_reason": dict(Counter(event.reason for event in self.compacted)),
+            "messages": sum(event.messages for event in self.compacted),
+            "tokens": sum(event.tokens for event in self.compacted),
+            "archives": sum(len(event.archives) for event in self.compacted),
+            "largest_stub": max(self.stub_tokens, default=0),
+        }
 
     def price_ratio(self, rates: Rates, *, against: AgentCost | None = None) -> float | None:
         """Price with memory divided by that of the other agent; default: the one without memory."""
@@ -273,36 +188,34 @@ class ReplayReport:
 
     def as_json(self, rates: Rates) -> dict[str, Any]:
         """Everything, with stable keys."""
-        ids, names = self.ids, self.names
-        price_when_full = None if self.when_full is None else self.price_ratio(rates, against=self.when_full)
+        when_full = self.when_full and {
+            **self.when_full.as_json(rates),
+            "price_ratio": self.price_ratio(rates, against=self.when_full),
+        }
         return {
             "name": self.name,
             "recordings": self.recordings,
             "prompts": self.prompts,
             "why_nothing": self.skip_reason or None,
-            "with_memory": _cost_json(self.memory, rates),
-            "without_memory": _cost_json(self.bare, rates),
-            "full_history": _cost_json(self.full, rates),
+            "with_memory": self.memory.as_json(rates),
+            "without_memory": self.bare.as_json(rates),
+            "full_history": self.full.as_json(rates),
             "price_ratio": self.price_ratio(rates),
             "against_full_history": {
                 "price_ratio": self.price_ratio(rates, against=self.full),
                 "token_ratio": self.token_ratio(against=self.full),
             },
-            "compacting_only_when_full": self.when_full
-            and {**_cost_json(self.when_full, rates), "price_ratio": price_when_full},
-            "compactions": self.compactions.as_json(),
+            "compacting_only_when_full": when_full,
+            "compactions": self.compactions,
             "prompts_over_window": self.over_window,
             "unpaired_calls": self.unpaired,
             "must_survive": {"items": self.expected_items, "missing": len(self.missing), "no_room": self.omitted},
-            "missing_items": [
-                {"recording": one.recording, "prompt": one.prompt, "kind": one.kind, "text": one.text}
-                for one in self.missing
-            ],
-            "ids": {**ids.as_json(), "from_nowhere": ids.never_seen},
-            "lost_ids": [_use_json(use) for use in ids.each if use.lost],
-            "ids_from_nowhere": [_use_json(use) for use in ids.each if use.never_seen],
-            "names": names.as_json(),
-            "lost_names": [_use_json(use) for use in names.each if use.lost],
+            "missing_items": list(map(asdict, self.missing)),
+            "ids": {**self.id_counts(), "from_nowhere": len(self.never_seen)},
+            "lost_ids": list(map(_use_json, self.lost())),
+            "ids_from_nowhere": list(map(_use_json, self.never_seen)),
+            "names": self.id_counts(names=True),
+            "lost_names": list(map(_use_json, self.lost(names=True))),
             "memory_tokens": _size_json(self.memory_tokens),
             "tool_tokens": self.tool_tokens,
             "entity_tokens": _size_json(self.entity_tokens),
@@ -316,34 +229,30 @@ class ReplayReport:
 
 def sum_reports(reports: Iterable[ReplayReport], name: str) -> ReplayReport:
     """Sum of all numbers, and all facts in one list."""
-    each = list(reports)
-    again = [report.when_full for report in each if report.when_full is not None]
-    left_out = sum((Counter(report.left_out) for report in each), Counter[str]())
-    return ReplayReport(
-        name=name,
-        recordings=sum(report.recordings for report in each),
-        memory=sum((report.memory for report in each), AgentCost()),
-        bare=sum((report.bare for report in each), AgentCost()),
-        full=sum((report.full for report in each), AgentCost()),
-        when_full=sum(again, AgentCost()) if again else None,
-        uses=[use for report in each for use in report.uses],
-        over_window=sum(report.over_window for report in each),
-        unpaired=sum(report.unpaired for report in each),
-        expected_items=sum(report.expected_items for report in each),
-        missing=[one for report in each for one in report.missing],
-        omitted=sum(report.omitted for report in each),
-        compacted=[event for report in each for event in report.compacted],
-        stub_tokens=[tokens for report in each for tokens in report.stub_tokens],
-        memory_tokens=[tokens for report in each for tokens in report.memory_tokens],
-        tool_tokens=max((report.tool_tokens for report in each), default=0),
-        entity_tokens=[tokens for report in each for tokens in report.entity_tokens],
-        seconds=[took for report in each for took in report.seconds],
-        left_out=left_out,
-    )
+    each = [ReplayReport(name=name, recordings=0), *reports]
+    summed = {one.name: [getattr(report, one.name) for report in each] for one in fields(ReplayReport)}
+    totals = {field: total(values) for field, values in summed.items() if field not in ("name", "tool_tokens")}
+    return ReplayReport(name=name, tool_tokens=max(summed["tool_tokens"]), **totals)
 
 
-def add_usage(first: Usage, second: Usage) -> Usage:
-    return Usage(**{field.name: getattr(first, field.name) + getattr(second, field.name) for field in fields(Usage)})
+def total(values: Iterable[Any]) -> Any:
+    """Sum of numbers, counts by name or dataclasses of numbers; the items of all lists.
+
+    None counts as nothing.
+    """
+    present = [value for value in values if value is not None]
+    match present:
+        case []:
+            return None
+        case [list(), *_]:
+            return list(chain.from_iterable(present))
+        case [Mapping(), *_]:
+            return sum((Counter[str](counts) for counts in present), Counter[str]())
+        case [AgentCost() | Usage() as first, *_]:
+            names = [one.name for one in fields(first)]
+            return replace(first, **{name: total(getattr(value, name) for value in present) for name in names})
+        case _:
+            return sum(present)
 
 
 def percentile(values: Sequence[float], percent: int) -> float:
@@ -352,30 +261,9 @@ def percentile(values: Sequence[float], percent: int) -> float:
     return ordered[max(0, -(-len(ordered) * percent // 100) - 1)]
 
 
-def _cost_json(side: AgentCost, rates: Rates) -> dict[str, Any]:
-    usage = side.usage
-    return {
-        "tokens": usage.tokens,
-        "cached": usage.cached,
-        "written": usage.written,
-        "uncached": usage.uncached,
-        "cached_share": usage.cached_share,
-        "price": usage.price(rates),
-        "cut_messages": side.cut_messages,
-        "cut_tokens": side.cut_tokens,
-        "did_not_fit": side.did_not_fit,
-    }
-
-
 def _size_json(tokens: Sequence[int]) -> dict[str, float]:
     return {"mean": mean(tokens) if tokens else 0, "largest": max(tokens, default=0)}
 
 
 def _use_json(use: IdUse) -> dict[str, Any]:
-    return {
-        "recording": use.recording,
-        "prompt": use.prompt,
-        "tool": use.tool,
-        "argument": use.argument,
-        "id": use.id,
-    }
+    return {name: getattr(use, name) for name in ("recording", "prompt", "tool", "argument", "id")}

@@ -11,8 +11,8 @@ from recorded_transcripts import a_use, an_answer
 from tables import each_row
 
 from inmind.apps.replay import Recording
-from inmind.apps.replay.prompt_checks import SentPrompt, count_unpaired
-from inmind.apps.replay.truncating_host import TokenSizes
+from inmind.apps.replay.baseline import TokenSizes
+from inmind.apps.replay.checks import SentPrompt, count_unpaired
 from inmind.core.messages import FORMATS
 from inmind.prompt.report import Prompt, Report
 

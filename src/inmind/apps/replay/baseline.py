@@ -14,6 +14,7 @@ from itertools import accumulate
 from typing import TypeVar
 
 from inmind.apps.replay.files import Recording
+from inmind.apps.replay.report import AgentCost
 from inmind.core.encoding import digest_of
 from inmind.core.messages import FORMATS
 from inmind.core.messages.model import Wire
@@ -65,9 +66,8 @@ class TruncatingHost:
     def __init__(self, turns: Sequence[int], sizes: TokenSizes) -> None:
         self._turns, self._sizes = turns, sizes
         self.start: int = 0
-        self.cut_messages: int = 0
-        self.cut_tokens: int = 0
-        self.did_not_fit: int = 0
+        self.cost = AgentCost()
+        """Without usage."""
 
     def call(self, stop: int, call: Callable[[int], T]) -> T | None:
         """Call with the index of the first message to send; None if even the last turn is too long."""
@@ -77,10 +77,10 @@ class TruncatingHost:
             except ContextOverflow as overflow:
                 start = self._next_start(overflow, stop)
                 if start == self.start:
-                    self.did_not_fit += 1
+                    self.cost.did_not_fit += 1
                     return None
-                self.cut_messages += start - self.start
-                self.cut_tokens += self._sizes.between(self.start, start)
+                self.cost.cut_messages += start - self.start
+                self.cost.cut_tokens += self._sizes.between(self.start, start)
                 self.start = start
 
     def _next_start(self, overflow: ContextOverflow, stop: int) -> int:
@@ -90,28 +90,25 @@ class TruncatingHost:
         """
         overhead = overflow.needed - self._sizes.between(self.start, stop)
         earliest = self._sizes.first_within(max(0, overflow.spendable - overhead) // 2, stop)
-        turns = self._later_turns(stop)
-        return next((turn for turn in turns if turn >= earliest), turns[-1] if turns else self.start)
-
-    def _later_turns(self, stop: int) -> Sequence[int]:
-        return self._turns[bisect_right(self._turns, self.start) : bisect_left(self._turns, stop)]
+        later = self._turns[bisect_right(self._turns, self.start) : bisect_left(self._turns, stop)]
+        return next((turn for turn in later if turn >= earliest), later[-1] if later else self.start)
 
 
-class BaselineAgent:
+class BaselineAgent(TruncatingHost):
     """The agent that a replay compares with: no memory, sends its history as is.
 
     It only appends, which is the best case for a provider's cache. Without `spendable` it sends the full history, which
     shows the price of a long run without any limit.
     """
 
-    def __init__(self, host: TruncatingHost, sizes: TokenSizes, spendable: int | None = None) -> None:
-        self.host = host
-        self._sizes, self._spendable = sizes, spendable
+    def __init__(self, turns: Sequence[int], sizes: TokenSizes, spendable: int | None = None) -> None:
+        super().__init__(turns, sizes)
+        self._spendable = spendable
         self._sent: tuple[int, int] | None = None
 
-    def call(self, stop: int) -> Usage | None:
-        """Cost of the call before this message; None if it does not fit."""
-        return self.host.call(stop, partial(self._send, stop=stop))
+    def send(self, stop: int) -> Usage | None:
+        """Usage of the call before this message; None if it does not fit."""
+        return self.call(stop, partial(self._send, stop=stop))
 
     def _send(self, start: int, stop: int) -> Usage:
         head = self._sizes.head

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inmind.apps.replay import Recording
-from inmind.apps.replay.truncating_host import TokenSizes, TruncatingHost, turn_starts
+from inmind.apps.replay.baseline import TokenSizes, TruncatingHost, turn_starts
 from inmind.errors import ContextOverflow
 
 pytestmark = pytest.mark.spec("I8")
@@ -51,7 +51,7 @@ def test_a_conversation_that_fits_is_sent_whole() -> None:
     sizes = TokenSizes(recording)
     host = TruncatingHost(turn_starts(recording), sizes)
     assert host.call(7, a_window(sizes, 10_000, 7)) == 0
-    assert (host.cut_messages, host.cut_tokens, host.did_not_fit) == (0, 0, 0)
+    assert (host.cost.cut_messages, host.cost.cut_tokens, host.cost.did_not_fit) == (0, 0, 0)
 
 
 def test_the_oldest_turns_are_dropped_until_half_of_the_window_is_free() -> None:
@@ -60,7 +60,7 @@ def test_the_oldest_turns_are_dropped_until_half_of_the_window_is_free() -> None
     host = TruncatingHost(turn_starts(recording), sizes)
     spendable = sizes.between(0, 15) - 1
     assert host.call(15, a_window(sizes, spendable, 15)) == 8
-    assert (host.cut_messages, host.cut_tokens) == (8, sizes.between(0, 8))
+    assert (host.cost.cut_messages, host.cost.cut_tokens) == (8, sizes.between(0, 8))
     assert sizes.between(8, 15) <= spendable // 2 < sizes.between(4, 15)
 
 
@@ -69,7 +69,7 @@ def test_the_active_turn_is_kept_and_a_call_that_it_overflows_is_counted() -> No
     sizes = TokenSizes(recording)
     host = TruncatingHost(turn_starts(recording), sizes)
     assert host.call(7, a_window(sizes, 500, 7)) is None
-    assert (host.start, host.did_not_fit) == (4, 1)
+    assert (host.start, host.cost.did_not_fit) == (4, 1)
     assert host.call(11, a_window(sizes, 500, 11)) == 8
 
 
@@ -84,4 +84,4 @@ def test_a_host_starts_at_a_turn_and_drops_only_from_the_front(words: list[int],
         assert before <= host.start < stop
         assert sent is not None or host.start == max(turn for turn in turns if turn < stop)
         before = host.start
-    assert (host.cut_messages, host.cut_tokens) == (host.start, sizes.between(0, host.start))
+    assert (host.cost.cut_messages, host.cost.cut_tokens) == (host.start, sizes.between(0, host.start))
