@@ -8,7 +8,7 @@ import pytest
 from builders import user
 
 from inmind.core.messages import AnthropicMessages, PromptHead
-from inmind.integrations.wrap.request_merge import adapt_anthropic_request
+from inmind.integrations.wrap.call_loop import adapt_anthropic_request
 
 Json = dict[str, Any]
 

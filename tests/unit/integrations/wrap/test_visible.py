@@ -13,8 +13,13 @@ from provider import ScriptedCall, ScriptedReply, a_tool_call, chunks, complete_
 
 from inmind.core.messages import FORMATS, Call, Text
 from inmind.core.messages.replies import read_reply
-from inmind.integrations.wrap.visible import AnthropicVisibleReply, ResponsesVisibleReply, VisibleReply, add_usage
-from inmind.integrations.wrap.visible_chat import OpenAIVisibleReply
+from inmind.integrations.wrap.visible import (
+    AnthropicVisibleReply,
+    OpenAIVisibleReply,
+    ResponsesVisibleReply,
+    VisibleReply,
+    add_usage,
+)
 
 Json = dict[str, Any]
 
