@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import logging
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -96,37 +96,22 @@ class Recorded:
         return "\n".join(filter(None, [self.text, *calls, *results]))
 
 
-@frozen
-class RecordedReply:
-    """The result for the host, and the events that were appended."""
-
-    recorded: Recorded
-    events: Sequence[Event] = ()
-
-
-@frozen
-class ToolCallResult:
-    """The result of a single tool call, and the events appended to the session's stream."""
-
-    result: ToolResult
-    events: Sequence[Event] = ()
-
-
 class ReplyExecutor:
     """Records replies of one session, and runs single tool calls."""
 
     def __init__(
-        self,
-        context: SessionContext,
-        deriver: EventDeriver,
-        prompts: PromptHistory,
-        runner: ToolCallRunner,
+        self, context: SessionContext, deriver: EventDeriver, prompts: PromptHistory, runner: ToolCallRunner
     ) -> None:
         self._stream, self._resource, self._store = context.stream, context.resource, context.store
         self._deriver, self._prompts, self._runner = deriver, prompts, runner
 
-    def record(self, reply: object, *, format: str | None, call: int | None, key: str | None) -> RecordedReply:
-        """Record a reply and run its memory tools, once for each reply."""
+    def record(
+        self, reply: object, *, format: str | None, call: int | None, key: str | None
+    ) -> tuple[Recorded, Sequence[Event]]:
+        """Record a reply and run its memory tools, once for each reply.
+
+        Returns the result for the host and the appended events.
+        """
         format_name = None if format is None else get_format(format).name
         state, _ = self._stream.refresh(), self._resource.refresh()
         at_prompt = (
@@ -148,16 +133,18 @@ class ReplyExecutor:
         if done.result is None:
             first, last = done.appended.first, done.appended.last
             events = self._store.read(self._stream.name, after=first - 1, until=last)
-            return RecordedReply(_recorded(events, complete=parsed.is_complete, repeated=True))
+            return _recorded(events, complete=parsed.is_complete, repeated=True), ()
         diagnostics = tuple(answer.diagnostic for answer in done.result if answer.diagnostic)
         for diagnostic in diagnostics:
             log.warning("%s: %s", self._stream.name, diagnostic)
-        return RecordedReply(_recorded(done.events, complete=parsed.is_complete, diagnostics=diagnostics), done.events)
+        return _recorded(done.events, complete=parsed.is_complete, diagnostics=diagnostics), done.events
 
     def call(
         self, tool: str, arguments: Any, *, scope: Scope, read_only: bool, seen: Mapping[str, str], key: str | None
-    ) -> ToolCallResult:
+    ) -> tuple[ToolResult, Sequence[Event]]:
         """Execute one memory tool outside a reply, idempotently, in the stream that it modifies.
+
+        Returns its result and the events appended to the session's stream.
 
         A refused call does not consume its key. A call that was made before with its key returns its earlier result,
         unless the session has undone it: then it is run again. A read-only tool always reads again.
@@ -187,7 +174,7 @@ class ReplyExecutor:
         if scope == "thread":
             done = self._stream.commit(in_session, key=checked_key, companion=self._resource)
             if done.result is not None:
-                return ToolCallResult(done.result, done.events)
+                return done.result, done.events
             if read_only:
                 result = self._stream.dry_run(in_session).result
             else:
@@ -196,11 +183,11 @@ class ReplyExecutor:
         else:
             done = self._resource.commit(in_resource, key=checked_key)
             if done.result is not None:
-                return ToolCallResult(done.result)
+                return done.result, ()
             seq = done.appended.first - 1
             resource = ResourceVersion(self._resource.state_at(seq), seq)
             result = self._repeat_result(call, state, resource, seen, done.appended.at)
-        return ToolCallResult(replace(result, repeated=True))
+        return replace(result, repeated=True), ()
 
     def _repeat_result(
         self, call: Call, state: SessionState, resource: ResourceVersion, seen: Mapping[str, str], now: datetime
@@ -253,7 +240,8 @@ class ReplyExecutor:
             already_applied=already_applied,
         )
         results: list[Result] = []
-        for place, call in _calls(reply):
+        calls = ((place, call) for place, wire in enumerate(reply.wires) for call in fmt.read(wire).calls)
+        for place, call in calls:
             answer = self._runner.answer(call, reply, prompt, self._runner.context_for(batch, now))
             if answer is not None:
                 source = f"{state.stream}#{state.seq + 1 + place}"
@@ -317,14 +305,6 @@ def _reply_key(reply: Reply, call: int, conversation: Conversation) -> Key:
 
 def _is_from_assistant(entry: ConversationEntry) -> bool:
     return FORMATS[entry.format].read(entry.wire).role == "assistant"
-
-
-def _calls(reply: Reply) -> Iterator[tuple[int, Call]]:
-    """The calls of a reply, each with the index of its message."""
-    fmt = FORMATS[reply.format]
-    for place, wire in enumerate(reply.wires):
-        for call in fmt.read(wire).calls:
-            yield place, call
 
 
 def _usage(prompt: PromptState, reply: Reply) -> list[Draft]:

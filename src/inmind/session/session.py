@@ -105,10 +105,10 @@ class Session(SessionReader):
         """
         self._documents.read_edits()
         self._layer_calls.refresh_ancestors()
-        done = self._replies.record(reply, format=format, call=call, key=key)
-        self._documents.publish(done.events)
+        recorded, events = self._replies.record(reply, format=format, call=call, key=key)
+        self._documents.publish(events)
         self._documents.mark_results_seen()
-        return done.recorded
+        return recorded
 
     def call_tool(
         self,
@@ -134,14 +134,14 @@ class Session(SessionReader):
         if memory_tool.uses_pages:
             self._documents.read_edits()
         scope = memory_tool.scope(layer, self._context.is_anonymous)
-        done = self._replies.call(
+        result, events = self._replies.call(
             tool, checked_arguments, scope=scope, read_only=memory_tool.read_only, seen=seen or {}, key=key
         )
         if memory_tool.uses_pages:
-            self._documents.publish(done.events)
+            self._documents.publish(events)
         elif not memory_tool.read_only:
             self._context.notes.publish()
-        return done.result
+        return result
 
     def add(self, messages: Sequence[Any], *, format: str = "openai", key: str | None = None) -> None:
         """Append messages to the conversation: of the user, the assistant or a tool.
