@@ -35,6 +35,7 @@ from inmind.apps.replay.files import read_content
 from inmind.apps.replay.readers import read_recordings
 from inmind.core.events.session import ToolObserved
 from inmind.core.tokens import estimator
+from inmind.core.tool_outcome import read_outcome
 from inmind.entities.extract.from_result import sightings_from_result
 from inmind.entities.render import render_lines
 from inmind.layers import EntityLayer
@@ -340,7 +341,7 @@ def _observe_row(name: str, result: Any, rounds: int = 200) -> Row:
         session = memory.session("speed")
         observe_seconds = median(_time_call(lambda: session.observe("list_orders", {}, result)) for _ in range(rounds))
     outcome = ToolObserved("list_orders", {}, result)
-    extraction_seconds = median(_time_call(lambda: sightings_from_result(outcome)) for _ in range(rounds))
+    extraction_seconds = median(_time_call(lambda: sightings_from_result(read_outcome(outcome))) for _ in range(rounds))
     return Row(
         what=f"observe, {name} ({size / 1000:.0f} KB)",
         measured=f"{observe_seconds * 1e3:.2f} ms, extraction {extraction_seconds * 1e3:.2f} ms",

@@ -14,6 +14,7 @@ from inmind.core.events.base import Event, EventPayload, Origin, Trust
 from inmind.core.events.entities import EntitiesSeen, EntitySighting
 from inmind.core.events.prompt import AnchoredBlock
 from inmind.core.events.session import HistorySpliced, MessageAdded, ToolObserved
+from inmind.core.tool_outcome import read_outcome
 from inmind.entities.entity import DEFAULT_RULES, EntityRules
 from inmind.entities.extract.from_result import sightings_from_result
 from inmind.entities.window import Entities
@@ -124,7 +125,8 @@ def entities_of_call(
     tool: str, result: Any, arguments: Any = None, rules: EntityRules = DEFAULT_RULES
 ) -> tuple[EntitySighting, ...]:
     """The entities of a successful call."""
-    return sightings_from_result(ToolObserved(tool, {} if arguments is None else arguments, result), rules)
+    observed = ToolObserved(tool, {} if arguments is None else arguments, result)
+    return sightings_from_result(read_outcome(observed), rules)
 
 
 def window_with(*sightings: EntitySighting) -> Entities:

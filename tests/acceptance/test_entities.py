@@ -14,6 +14,7 @@ from builders import Home, a_call, a_result, assistant, turns, user
 from inmind import Entity, Memory, Session
 from inmind.core.events.base import Event, Origin, Trust
 from inmind.core.events.entities import EntitiesEvicted
+from inmind.core.parse_result import parse_text
 from inmind.errors import ExtractorFailed, InvalidInput, KeyReused, NotFound
 from inmind.layers import EntityLayer
 from inmind.memory.folder_backend import FolderBackend
@@ -37,6 +38,19 @@ def names(session: Session) -> list[str]:
 
 def prompt_text(session: Session, *messages: dict[str, Any], **options: Any) -> str:
     return json.dumps(session.prepare(list(messages), **options).request, ensure_ascii=False)
+
+
+@pytest.mark.spec("B4", "F5")
+@pytest.mark.parametrize(
+    "result",
+    ['{"page": {"id": "page-1", "title": "News"}}', "page:\n  id: page-1\n  title: News"],
+)
+def test_a_tool_result_is_parsed_once(session: Session, result: str) -> None:
+    """Entities, overview lines, affect and the fold of the event read the same values."""
+    parse_text.cache_clear()
+    session.observe("cms_getPage", {"pageId": "page-1"}, result)
+    assert [entity.name for entity in session.entities] == ["News"]
+    assert parse_text.cache_info().misses == 1
 
 
 # -- lifecycle of a page ----------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from inmind.core.encoding import to_json
 from inmind.core.events.base import Event, EventPayload, Origin, Trust
 from inmind.core.events.entities import EntitiesRestored, EntitiesSeen, EntityPinned, EntitySighting
 from inmind.core.events.session import ToolObserved
+from inmind.core.tool_outcome import read_outcome
 from inmind.entities.entity import EntityRules
 from inmind.entities.extract.from_result import sightings_from_result
 from inmind.entities.observe import Observation, draft_entity_events
@@ -74,21 +75,21 @@ def test_extraction_accepts_any_value_and_is_deterministic(
 ) -> None:
     outcome = ToolObserved(tool, arguments, result)
     before = json.dumps([result, arguments])
-    things = sightings_from_result(outcome, rules)
-    assert things == sightings_from_result(outcome, rules)
+    things = sightings_from_result(read_outcome(outcome), rules)
+    assert things == sightings_from_result(read_outcome(outcome), rules)
     assert json.dumps([result, arguments]) == before
     for one in (*things, *(part for thing in things for part in thing.parts)):
         assert one.id.strip()
         assert one.type.strip()
         assert len(one.id.splitlines()) == 1
         assert len(one.name.splitlines()) <= 1
-    assert sightings_from_result(ToolObserved(tool, arguments, result, error=True), rules) == ()
+    assert sightings_from_result(read_outcome(ToolObserved(tool, arguments, result, error=True)), rules) == ()
 
 
 @pytest.mark.spec("B4")
 @given(TOOLS, RESULTS)
 def test_extracted_entities_can_be_stored_rendered_and_serialized(tool: str, result: Any) -> None:
-    things = sightings_from_result(ToolObserved(tool, {}, result))
+    things = sightings_from_result(read_outcome(ToolObserved(tool, {}, result)))
     entities = Entities().apply(an_event(EntitiesSeen(things)))
     assert len(render_block(entities).splitlines()) >= 1 + len(entities)
     deserialize(json.loads(json.dumps(serialize(entities))))
@@ -147,7 +148,7 @@ def test_positions_in_a_list_do_not_change_when_entries_are_used(size: int, data
         outcomes.append(ToolObserved(tool, {"image_id": row["id"]}, result))
     entities = Entities()
     for seq, outcome in enumerate(outcomes, start=1):
-        entities = entities.apply(event(EntitiesSeen(sightings_from_result(outcome)), seq))
+        entities = entities.apply(event(EntitiesSeen(sightings_from_result(read_outcome(outcome))), seq))
     places = "first second third fourth fifth sixth seventh eighth ninth".split()[:size]
     answers = [resolve(f"the {place} image", entities).entity for place in places]
     assert [answer and answer.id for answer in answers] == [row["id"] for row in rows]
@@ -193,7 +194,7 @@ def test_observations_in_one_batch_give_the_same_events_as_one_by_one(
     observations: list[Observation] = []
     for n, (tool, size) in enumerate(calls):
         rows = [{"id": f"page-{n}{k}0", "title": f"Page {n}{k}"} for k in range(size)]
-        observations.append(Observation(ToolObserved(tool, {}, rows), Origin.TOOL, f"session/s#{n}"))
+        observations.append(Observation(read_outcome(ToolObserved(tool, {}, rows)), Origin.TOOL, f"session/s#{n}"))
 
     def apply_observations(entities: Entities, batch: list[Observation], version: int) -> tuple[Entities, int]:
         drafts = draft_entity_events(entities, batch, rules, now=WHEN, stream="session/s", version=version)

@@ -23,7 +23,7 @@ from inmind.core.language.languages import LANGUAGES
 from inmind.core.language.spans import any_of, compile_cached, cue_words, split_identifier, without_quotes
 from inmind.core.language.tables import AffectPatterns, Remark
 from inmind.core.text import shorten
-from inmind.documents.overview.tool_rules import ToolCallOutcome
+from inmind.core.tool_outcome import ToolOutcome
 from inmind.dreams.affect import QUIET_PERIOD, AffectState, is_recent
 
 MAX_MESSAGE_CHARACTERS: Final = 20_000
@@ -57,7 +57,7 @@ def signals_from_text(sentences: Sequence[str]) -> list[AffectSignal]:
     return [_SIGNAL_BY_REMARK[remark] for remark in remarks]
 
 
-def signal_from_outcome(outcome: ToolCallOutcome, affect: AffectState, now: datetime) -> AffectSignal | None:
+def signal_from_outcome(outcome: ToolOutcome, affect: AffectState, now: datetime) -> AffectSignal | None:
     """The signal of a tool call: a new failure, or a success after a failure; else None."""
     run = parse_run(outcome.tool, outcome.arguments)
     about = run.about if run else f"{outcome.tool} {digest_of(outcome.arguments)}"

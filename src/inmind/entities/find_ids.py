@@ -8,6 +8,8 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from inmind.core.frozen import frozen
+from inmind.core.json import is_list, is_object
+from inmind.core.parse_result import parse_result
 from inmind.entities.entity import DEFAULT_RULES, EntityRules
 from inmind.entities.ids import (
     MAX_ID_CHARS,
@@ -21,7 +23,6 @@ from inmind.entities.ids import (
     parse_id,
 )
 from inmind.entities.nouns import COMMON_TYPES, UNTYPED
-from inmind.entities.parse_result import is_list, is_object, parse_result
 
 MAX_NODES = 20_000
 """Number of values of one call that are read."""

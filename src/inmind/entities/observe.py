@@ -14,8 +14,8 @@ from operator import itemgetter
 
 from inmind.core.events.base import Draft, Origin, Trust
 from inmind.core.events.entities import EntitiesEvicted, EntitiesSeen, EntitySighting
-from inmind.core.events.session import ToolObserved
 from inmind.core.frozen import frozen
+from inmind.core.tool_outcome import ToolOutcome
 from inmind.entities.entity import DEFAULT_RULES, Entity, EntityRules
 from inmind.entities.extract.from_result import sightings_from_result
 from inmind.entities.find_ids import find_ids_in_text
@@ -121,7 +121,7 @@ _QUOTES = "\"'“”‘’«»`"
 class Observation:
     """A user message or a tool outcome to extract entities from."""
 
-    content: str | ToolObserved
+    content: str | ToolOutcome
     origin: Origin
     source: str
     """Id of the event that stores it."""

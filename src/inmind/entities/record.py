@@ -17,12 +17,12 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 from inmind.core.encoding import to_json
+from inmind.core.json import is_list, is_object
 from inmind.core.text import shorten
+from inmind.core.tool_outcome import SUCCESS_KEYS
 from inmind.entities.extract.identity import NAME_KEYS, name_of
 from inmind.entities.ids import handle_kind, has_secret, is_secret_key, key_meaning
 from inmind.entities.nouns import split_words
-from inmind.entities.outcome import SUCCESS_KEYS
-from inmind.entities.parse_result import is_list, is_object
 
 MAX_ENTRIES = 60
 """Entries of one list in a record."""

@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
+from inmind.core.json import is_list, is_object
 from inmind.core.tokens import Counter
 from inmind.entities.ids import key_meaning
-from inmind.entities.parse_result import is_list, is_object
 from inmind.entities.record import Detail, is_count, is_scalar, prune
 
 

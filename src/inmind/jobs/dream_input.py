@@ -33,6 +33,7 @@ from inmind.core.frozen import frozen
 from inmind.core.messages import FORMATS
 from inmind.core.messages.model import Call, Text
 from inmind.core.stream_names import RESOURCE_PREFIX, SESSION_PREFIX
+from inmind.core.tool_outcome import is_failure
 from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH
 from inmind.documents.notes_page import PageNote, format_timestamp, parse_notes, parse_remarks
 from inmind.dreams.activity import Activity, SearchUse, ToolUse, Utterance
@@ -52,7 +53,6 @@ from inmind.dreams.open_loops import closed_lines, loop_text
 from inmind.dreams.page.page import parse_page
 from inmind.dreams.page.pointers import distinctive_words
 from inmind.dreams.skills import update_skills
-from inmind.entities.outcome import is_failure
 from inmind.errors import NotFound
 from inmind.jobs.dream_history import as_page_note, is_memory_page
 from inmind.search.consolidate import plan_consolidation

@@ -15,13 +15,13 @@ from typing import NamedTuple
 from inmind.core.events.base import Draft, Origin, Trust
 from inmind.core.events.documents import DocumentWritten, OverviewEvent
 from inmind.core.events.dreams import AffectSpiked
-from inmind.core.events.session import ToolObserved
 from inmind.core.language.prose import ends_with_shell_prompt, has_output_heading, own_words, starts_like_output
 from inmind.core.language.spans import split_sentences
+from inmind.core.tool_outcome import ToolOutcome, is_failure
 from inmind.documents.document import Documents
 from inmind.documents.overview.event_log import OverviewLog
 from inmind.documents.overview.maintain import overview_updates
-from inmind.documents.overview.tool_rules import ToolCallOutcome, overview_events
+from inmind.documents.overview.tool_rules import overview_events
 from inmind.dreams.affect import AffectState, add_auto_notes
 from inmind.dreams.affect_rules import (
     AffectSignal,
@@ -31,12 +31,11 @@ from inmind.dreams.affect_rules import (
     signals_from_text,
 )
 from inmind.entities.observe import draft_entity_events
-from inmind.entities.outcome import is_failure
 from inmind.history import Conversation
 from inmind.history.turns import ReadMessage
 from inmind.session.context import SessionContext
 from inmind.session.layer_calls import LayerCalls
-from inmind.session.message_events import MAX_LOOKBACK, observations_in, read_outcome, tool_results_in
+from inmind.session.message_events import MAX_LOOKBACK, observations_in, tool_results_in
 from inmind.session.state import SessionState
 from inmind.session.tools.registry import is_memory_tool
 from inmind.store.stream import Decision, Stream
@@ -57,7 +56,7 @@ class AffectCause(NamedTuple):
     The content is a message of the user, the outcome of a tool, or whether a search had hits.
     """
 
-    content: str | ToolCallOutcome | bool
+    content: str | ToolOutcome | bool
     origin: Origin
     source: str
     """Id of its event."""
@@ -88,18 +87,11 @@ class EventDeriver:
             stream=state.stream,
             version=state.seq + len(given),
         )
-        causes = [
-            AffectCause(
-                read_outcome(item.content) if isinstance(item.content, ToolObserved) else item.content,
-                item.origin,
-                item.source,
-            )
-            for item in observations
-        ]
+        causes = [AffectCause(item.content, item.origin, item.source) for item in observations]
         overview_drafts = self._overview.entries_for(
             partial(self._stream.preview, state, state.seq, [*given, *entity_drafts], now),
             state,
-            [(cause.content, cause.source) for cause in causes if isinstance(cause.content, ToolCallOutcome)],
+            [(cause.content, cause.source) for cause in causes if isinstance(cause.content, ToolOutcome)],
             wrote=any(isinstance(draft.payload, DocumentWritten | OverviewEvent) for draft in given),
         )
         spikes: list[Draft] = []
@@ -135,7 +127,7 @@ def _spikes(before: AffectState, state: SessionState, now: datetime, causes: Ite
     return add_auto_notes(before, spikes.values(), now)
 
 
-def _signals(content: str | ToolCallOutcome | bool, affect: AffectState, now: datetime) -> list[AffectSignal]:
+def _signals(content: str | ToolOutcome | bool, affect: AffectState, now: datetime) -> list[AffectSignal]:
     if isinstance(content, str):
         return affect_from_text(content)
     if isinstance(content, bool):
@@ -177,7 +169,7 @@ class OverviewUpkeep:
         self,
         next_state: Callable[[], SessionState],
         before: SessionState,
-        outcomes: Sequence[tuple[ToolCallOutcome, str]],
+        outcomes: Sequence[tuple[ToolOutcome, str]],
         *,
         wrote: bool,
     ) -> list[Draft]:

@@ -10,10 +10,8 @@ from inmind.core.events.base import Draft, Origin
 from inmind.core.events.session import MessageAdded, ToolObserved
 from inmind.core.messages import FORMATS
 from inmind.core.messages.model import Call, Opaque, Part, Result, Text
-from inmind.documents.overview.tool_rules import ToolCallOutcome
+from inmind.core.tool_outcome import is_failure, read_outcome
 from inmind.entities.observe import Observation
-from inmind.entities.outcome import exit_code, is_failure, reports_failure
-from inmind.entities.parse_result import is_object, looks_like_json, parse_layers
 from inmind.history import Conversation, ConversationEntry
 from inmind.history.turns import ReadMessage
 from inmind.session.state import SessionState
@@ -37,7 +35,7 @@ def observations_in(state: SessionState, drafts: Sequence[Draft], read: ReadMess
     for seq, draft in enumerate(drafts, start=state.seq + 1):
         source = f"{state.stream}#{seq}"
         if isinstance(draft.payload, ToolObserved):
-            observed.append(Observation(draft.payload, draft.origin, source))
+            observed.append(Observation(read_outcome(draft.payload), draft.origin, source))
         if not isinstance(draft.payload, MessageAdded):
             continue
         message = FORMATS[draft.payload.format].read(draft.payload.wire)
@@ -46,7 +44,7 @@ def observations_in(state: SessionState, drafts: Sequence[Draft], read: ReadMess
             call = calls.get(result.id) or _find_call(state.conversation, result.id, read)
             outcome = _outcome(result, call, draft.payload.wire)
             if not is_memory_tool(outcome.tool):
-                observations.append(Observation(outcome, draft.origin, source))
+                observations.append(Observation(read_outcome(outcome), draft.origin, source))
         if draft.origin is Origin.USER and message.text:
             observations.append(Observation(message.text, draft.origin, source))
     return [*observations, *observed]
@@ -123,37 +121,3 @@ def _texts(parts: Iterable[Part]) -> Iterator[str]:
             yield part.text
         elif isinstance(part, Opaque):
             yield to_json(part.body)
-
-
-def read_outcome(observation: ToolObserved) -> ToolCallOutcome:
-    """The outcome of a tool call, parsed once for all rules."""
-    answer = parse_layers(observation.result)
-    return ToolCallOutcome(
-        tool=observation.tool,
-        arguments=_parse_arguments(observation.arguments),
-        result=next(filter(_is_plain_text, answer), answer[-1]),
-        failed=observation.error or any(map(reports_failure, answer)),
-        exit_code=exit_code(answer[-1]),
-    )
-
-
-def _is_plain_text(value: Any) -> bool:
-    """Text is quoted as it is, even if it could be parsed as YAML: "Error: disk full"."""
-    return isinstance(value, str) and not looks_like_json(value)
-
-
-def _parse_arguments(arguments: Any) -> Any:
-    """Arguments as values.
-
-    In the conversation they are JSON text, and lists in them may be JSON text again.
-    """
-    parsed = _parse_text(arguments)
-    if not is_object(parsed):
-        return parsed
-    lists = {key: _parse_text(item) for key, item in parsed.items() if isinstance(item, str) and item[:1] == "["}
-    return parsed | lists
-
-
-def _parse_text(value: Any) -> Any:
-    """Parse text once. Fields named "content" in it are not unwrapped, unlike in a tool result."""
-    return next((one for one in parse_layers(value) if not isinstance(one, str)), value)

@@ -271,7 +271,7 @@ def _working_tools(before: frozenset[str], event: Event) -> frozenset[str]:
     payload = event.payload
     if not isinstance(payload, ToolObserved) or payload.tool in before or payload.error:
         return before
-    from inmind.entities.outcome import is_failure  # its words are looked up only where a tool was observed
+    from inmind.core.tool_outcome import is_failure  # its words are looked up only where a tool was observed
 
     return before if is_failure(payload.result) else before | {payload.tool}
 

@@ -13,9 +13,9 @@ from strategies import entity_records, ids_in
 from tables import each_row
 
 from inmind.core.encoding import to_json
+from inmind.core.parse_result import parse_for_record
 from inmind.core.text import contains_id
 from inmind.core.tokens import estimator
-from inmind.entities.parse_result import parse_for_record
 from inmind.entities.record import (
     MAX_ENTRIES,
     MAX_FIELDS,

@@ -15,10 +15,10 @@ from typing import Any
 from inmind.core.encoding import digest_of
 from inmind.core.events.base import Trust
 from inmind.core.events.documents import OverviewEvent
-from inmind.core.frozen import frozen
 from inmind.core.json import is_list, is_object
 from inmind.core.language.spans import split_identifier
 from inmind.core.text import shorten
+from inmind.core.tool_outcome import ToolOutcome
 from inmind.documents.overview.event_log import OverviewLine, OverviewLog
 from inmind.documents.overview.page import OverviewSection
 
@@ -30,20 +30,8 @@ _MAX_FILES = 3
 _MAX_SCANNED_CHARACTERS = 100_000
 
 
-@frozen(kw_only=True)
-class ToolCallOutcome:
-    """Outcome of a call of a host tool."""
-
-    tool: str
-    arguments: Any = None
-    """JSON values, like `result`."""
-    result: Any = None
-    failed: bool = False
-    exit_code: int = 0
-
-
 def overview_events(
-    outcomes: Iterable[ToolCallOutcome], log: OverviewLog, *, has_worked: Callable[[str], bool], language: str
+    outcomes: Iterable[ToolOutcome], log: OverviewLog, *, has_worked: Callable[[str], bool], language: str
 ) -> list[OverviewEvent]:
     """Return the events for these outcomes, in order, without those in the log already.
 
@@ -66,7 +54,7 @@ def overview_events(
     return events
 
 
-def _failure_events(outcome: ToolCallOutcome, log: OverviewLog, language: str) -> Iterator[OverviewEvent]:
+def _failure_events(outcome: ToolOutcome, log: OverviewLog, language: str) -> Iterator[OverviewEvent]:
     if _is_empty_search(outcome):
         return
     subject, reason = _failure_topic(outcome), _failure_reason(outcome.result)
@@ -80,7 +68,7 @@ def _failure_events(outcome: ToolCallOutcome, log: OverviewLog, language: str) -
     yield OverviewEvent("bug_found", text, subject=subject)
 
 
-def _closed_failures(outcome: ToolCallOutcome, log: OverviewLog) -> Iterator[OverviewEvent]:
+def _closed_failures(outcome: ToolOutcome, log: OverviewLog) -> Iterator[OverviewEvent]:
     """Close the failures of a successful call.
 
     A success with other arguments closes all failures of the tool except its newest: a failed call is not retried
@@ -92,7 +80,7 @@ def _closed_failures(outcome: ToolCallOutcome, log: OverviewLog) -> Iterator[Ove
     yield from map(_close_failure, [note for note in failing if note.topic != subject][1:])
 
 
-def _completed_work(outcome: ToolCallOutcome, log: OverviewLog, language: str) -> Iterator[OverviewEvent]:
+def _completed_work(outcome: ToolOutcome, log: OverviewLog, language: str) -> Iterator[OverviewEvent]:
     if files := _written_files(outcome):
         yield OverviewEvent("action_taken", _WROTE[language].format(files))
     for title in dict.fromkeys(_finished_titles(outcome)):
@@ -139,7 +127,7 @@ def _name_words(tool: str) -> list[str]:
     return split_identifier(name)
 
 
-def _failure_topic(outcome: ToolCallOutcome) -> str:
+def _failure_topic(outcome: ToolOutcome) -> str:
     """Topic of a failure, which a success with the same topic closes.
 
     Tools that read or run commands have one topic; other tools have one for each path or set of arguments.
@@ -149,7 +137,7 @@ def _failure_topic(outcome: ToolCallOutcome) -> str:
     return f"{outcome.tool} {about}"
 
 
-def _command(outcome: ToolCallOutcome) -> str:
+def _command(outcome: ToolOutcome) -> str:
     """Return the command that a shell tool runs.
 
     Empty for editors, which have commands and a file.
@@ -174,7 +162,7 @@ _NO_MATCHES = re.compile(
 )
 
 
-def _is_empty_search(outcome: ToolCallOutcome) -> bool:
+def _is_empty_search(outcome: ToolOutcome) -> bool:
     """True for a search without matches: it exits with 1 but has not failed."""
     command = _command(outcome)
     if not (_SEARCH_COMMAND.search(command) if command else not _SEARCH_VERBS.isdisjoint(_name_words(outcome.tool))):
@@ -227,7 +215,7 @@ _PATCHED_FILE = re.compile(
 _EDITOR_WRITES = frozenset("create str_replace insert write append replace edit".split())
 
 
-def _written_files(outcome: ToolCallOutcome) -> str:
+def _written_files(outcome: ToolOutcome) -> str:
     """Return the files that a call wrote, if its tool writes files."""
     words = set(_name_words(outcome.tool))
     verbs = words & _WRITE_VERBS
@@ -281,7 +269,7 @@ _DONE_KEYS = ("done", "completed", "complete", "finished", "is_done", "is_comple
 _DONE_VALUES = frozenset(["done", "completed", "complete", "finished", "完成", "已完成"])
 
 
-def _finished_titles(outcome: ToolCallOutcome) -> Iterator[str]:
+def _finished_titles(outcome: ToolOutcome) -> Iterator[str]:
     """Yield titles of tasks that a call marked as done."""
     words = set(_name_words(outcome.tool))
     if words.isdisjoint(_TASK_NOUNS) or words.isdisjoint(_MARK_VERBS) or not words.isdisjoint(_READ_VERBS):

@@ -15,6 +15,9 @@ from typing import Any
 
 from inmind.core.events.entities import EntityPart, EntitySighting
 from inmind.core.events.session import ToolObserved
+from inmind.core.json import is_list, is_object
+from inmind.core.parse_result import parse_name_list
+from inmind.core.tool_outcome import ToolOutcome, deletion_refused, is_empty_result, split_deletion
 from inmind.entities.entity import DEFAULT_RULES, MAX_PARTS, EntityRules, Extractor
 from inmind.entities.extract.identity import ToolName, name_of, parse_tool_name
 from inmind.entities.extract.records import (
@@ -28,8 +31,6 @@ from inmind.entities.extract.records import (
 from inmind.entities.find_ids import FoundId, find_ids, find_ids_in_text
 from inmind.entities.ids import is_code, looks_like_id, parse_id
 from inmind.entities.nouns import UNTYPED, singular
-from inmind.entities.outcome import deletion_refused, is_empty_result, reports_failure, split_deletion
-from inmind.entities.parse_result import is_list, is_object, parse_layers, parse_name_list, parse_result
 from inmind.entities.serialize import sighting_from
 from inmind.errors import ExtractorFailed
 
@@ -47,29 +48,27 @@ MAX_USED_ARGUMENTS = 10
 """Number of arguments of one call that count as used."""
 
 
-def sightings_from_result(outcome: ToolObserved, rules: EntityRules = DEFAULT_RULES) -> tuple[EntitySighting, ...]:
+def sightings_from_result(outcome: ToolOutcome, rules: EntityRules = DEFAULT_RULES) -> tuple[EntitySighting, ...]:
     """Return the entities of one tool outcome, best match first. A failed call returns none."""
-    layers = parse_layers(outcome.result)
-    if outcome.error or any(map(reports_failure, layers)):
+    if outcome.failed:
         return ()
     extractor = rules.extractor_for(outcome.tool)
-    if extractor is not None:
-        return _from_host_extractor(*extractor, outcome)
-    value = layers[-1]
-    if (
-        is_empty_result(value) and parse_tool_name(outcome.tool).is_read
-    ):  # an empty result does not prove that the id exists
+    if extractor is not None and outcome.observed is not None:
+        return _from_host_extractor(*extractor, outcome.observed)
+    # An empty result does not prove that the id exists.
+    if is_empty_result(outcome.value) and parse_tool_name(outcome.tool).is_read:
         return ()
-    return _ResultExtractor(outcome, value, rules).sightings()
+    return _ResultExtractor(outcome, rules).sightings()
 
 
 class _ResultExtractor:
     """Extracts from one successful call: tool name, arguments and parsed result."""
 
-    def __init__(self, outcome: ToolObserved, value: Any, rules: EntityRules) -> None:
+    def __init__(self, outcome: ToolOutcome, rules: EntityRules) -> None:
+        value = outcome.value
         self._rules, self._value = rules, limit_keys(value) if is_object(value) else value
         self._tool_name = _with_host_types(rules, parse_tool_name(outcome.tool))
-        self._arguments = parse_result(outcome.arguments)
+        self._arguments = outcome.arguments
         own_type, tool_nouns = self._tool_name.type or UNTYPED, self._tool_name.nouns
         self._used = find_ids(
             self._arguments, own_type=own_type, about_one=self._tool_name.about_one, tool_nouns=tool_nouns, rules=rules

@@ -11,10 +11,10 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from inmind.core.frozen import frozen
+from inmind.core.json import is_list, is_object
 from inmind.entities.entity import EntityRules
 from inmind.entities.ids import is_code, key_meaning, parse_code, parse_id
 from inmind.entities.nouns import COMMON_TYPES, UNTYPED, is_plural, singular, split_words
-from inmind.entities.parse_result import is_list, is_object
 
 _READ_VERBS = frozenset(
     "browse calculate call check count describe download execute extract fetch filter find get grep inspect invoke "

@@ -14,12 +14,13 @@ from itertools import islice
 from typing import Any
 
 from inmind.core.events.entities import EntityPart
+from inmind.core.json import is_list, is_object
+from inmind.core.parse_result import parse_result
 from inmind.entities.entity import MAX_PARTS, EntityRules
 from inmind.entities.extract.identity import NAME_KEYS, IdentityFinder, is_key_value_pair, name_of, parse_name
 from inmind.entities.find_ids import find_ids_in_text, parse_handle
 from inmind.entities.ids import handle_kind, key_meaning, looks_like_id, parse_id
 from inmind.entities.nouns import UNTYPED
-from inmind.entities.parse_result import is_list, is_object, parse_result
 from inmind.entities.record import bounded_record
 
 MAX_RECORDS = 120

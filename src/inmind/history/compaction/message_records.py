@@ -22,10 +22,10 @@ from inmind.core.events.entities import EntityPart
 from inmind.core.json import is_list, is_object
 from inmind.core.messages import FORMATS
 from inmind.core.messages.model import Message, Part, Result, Text, Wire
+from inmind.core.parse_result import parse_for_record
 from inmind.core.text import escape_markup, truncate_middle
 from inmind.core.tokens import TOKENS_PER_MESSAGE, Counter
 from inmind.documents.document import ARCHIVE_PREFIX
-from inmind.entities.parse_result import parse_for_record
 from inmind.entities.record import Detail
 from inmind.entities.record_text import fit_record
 from inmind.history import ConversationEntry, EntriesByRange, History

@@ -28,8 +28,8 @@ from inmind.core.language.prose import own_words
 from inmind.core.language.spans import compile_cached, first_sentences, split_sentences
 from inmind.core.text import count_noun, escape_markup, shorten
 from inmind.core.tokens import Counter, estimator
+from inmind.core.tool_outcome import is_failure
 from inmind.entities.ids import has_secret, is_secret_key
-from inmind.entities.outcome import is_failure
 from inmind.errors import SummaryRefused
 from inmind.history.compaction.detection import announces_task, is_filler
 from inmind.history.compaction.records import only_reads

@@ -12,19 +12,19 @@ from tables import each_row
 from inmind.core.events.base import Trust
 from inmind.core.events.documents import OverviewEvent
 from inmind.core.events.session import ToolObserved
+from inmind.core.tool_outcome import ToolOutcome, read_outcome
 from inmind.documents.overview.event_log import OverviewLog
-from inmind.documents.overview.tool_rules import MAX_FAILURES_PER_TOOL, ToolCallOutcome, overview_events
-from inmind.session.message_events import read_outcome
+from inmind.documents.overview.tool_rules import MAX_FAILURES_PER_TOOL, overview_events
 
 pytestmark = pytest.mark.spec("F5")
 
 
-def events_from(*outcomes: ToolCallOutcome, language: str = "en") -> list[tuple[str, str]]:
+def events_from(*outcomes: ToolOutcome, language: str = "en") -> list[tuple[str, str]]:
     events = overview_events(outcomes, OverviewLog(), has_worked=lambda tool: tool == "old", language=language)
     return [(event.event_type, event.text) for event in events]
 
 
-def open_problems(*outcomes: ToolCallOutcome) -> list[str]:
+def open_problems(*outcomes: ToolOutcome) -> list[str]:
     """The problems that are open after these outcomes, newest first."""
     log = OverviewLog()
     for event in overview_events(outcomes, log, has_worked=lambda _: True, language="en"):
@@ -32,11 +32,11 @@ def open_problems(*outcomes: ToolCallOutcome) -> list[str]:
     return [note.text for note in log.lines]
 
 
-def success(tool: str, arguments: Any = None, result: Any = "ok") -> ToolCallOutcome:
+def success(tool: str, arguments: Any = None, result: Any = "ok") -> ToolOutcome:
     return read_outcome(ToolObserved(tool=tool, arguments=arguments, result=result))
 
 
-def failure(tool: str, arguments: Any = None, result: Any = "Error: disk full\nmore") -> ToolCallOutcome:
+def failure(tool: str, arguments: Any = None, result: Any = "Error: disk full\nmore") -> ToolOutcome:
     return read_outcome(ToolObserved(tool=tool, arguments=arguments, result=result, error=True))
 
 
@@ -271,12 +271,12 @@ JSON = st.recursive(
 TOOLS = st.sampled_from(
     ["write_file", "todo_write", "complete_task", "apply_patch", "get_user", "", "str_replace_editor"]
 )
-OUTCOMES = st.builds(ToolCallOutcome, tool=TOOLS, arguments=JSON, result=JSON, failed=st.booleans())
+OUTCOMES = st.builds(ToolOutcome, tool=TOOLS, arguments=JSON, result=JSON, failed=st.booleans())
 
 
 @pytest.mark.spec("A2")
 @given(outcomes=st.lists(OUTCOMES, max_size=8), cut=st.integers(0, 8))
-def test_events_depend_only_on_the_log_and_on_tools_that_worked(outcomes: list[ToolCallOutcome], cut: int) -> None:
+def test_events_depend_only_on_the_log_and_on_tools_that_worked(outcomes: list[ToolOutcome], cut: int) -> None:
     first = _events_after(outcomes[:cut], OverviewLog(), set())
     log = OverviewLog()
     for event in first:
@@ -285,5 +285,5 @@ def test_events_depend_only_on_the_log_and_on_tools_that_worked(outcomes: list[T
     assert [*first, *_events_after(outcomes[cut:], log, worked)] == _events_after(outcomes, OverviewLog(), set())
 
 
-def _events_after(outcomes: list[ToolCallOutcome], log: OverviewLog, worked: set[str]) -> list[OverviewEvent]:
+def _events_after(outcomes: list[ToolOutcome], log: OverviewLog, worked: set[str]) -> list[OverviewEvent]:
     return overview_events(outcomes, log, has_worked=worked.__contains__, language="en")

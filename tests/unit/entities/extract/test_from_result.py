@@ -13,6 +13,7 @@ from tables import each_row
 from inmind import Entity
 from inmind.core.events.entities import EntityPart, EntitySighting
 from inmind.core.events.session import ToolObserved
+from inmind.core.tool_outcome import read_outcome
 from inmind.entities.entity import MAX_PARTS, EntityRules
 from inmind.entities.extract.from_result import MAX_USED_ARGUMENTS, sightings_from_result
 from inmind.entities.extract.records import MAX_RECORDS
@@ -502,7 +503,9 @@ def test_a_failed_call_adds_nothing(result: Any) -> None:
 
 @pytest.mark.spec("B4")
 def test_a_call_that_the_host_marks_as_failed_adds_nothing() -> None:
-    assert sightings_from_result(ToolObserved("get_page", {"page_id": "page-123"}, ABOUT, error=True)) == ()
+    assert (
+        sightings_from_result(read_outcome(ToolObserved("get_page", {"page_id": "page-123"}, ABOUT, error=True))) == ()
+    )
 
 
 @pytest.mark.spec("B4")
@@ -579,7 +582,7 @@ def test_a_host_extractor_replaces_the_default_for_tools_of_its_pattern() -> Non
     rules = EntityRules(extractors={"crm_*": lambda outcome: [Entity(outcome.result["nr"], "lead", "Acme")]})
     assert extract(entities_of_call("crm_get", {"nr": "L1", "id": "other-1"}, rules=rules)) == [("lead", "L1", "Acme")]
     assert extract(entities_of_call("get_page", ABOUT, rules=rules)) == ONE
-    assert sightings_from_result(ToolObserved("crm_get", {}, {"nr": "L1"}, error=True), rules) == ()
+    assert sightings_from_result(read_outcome(ToolObserved("crm_get", {}, {"nr": "L1"}, error=True)), rules) == ()
 
 
 def raising(outcome: ToolObserved) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Decides from a tool result whether the call failed or a deletion was refused.
+"""A call of a host tool, parsed once for every subject: whether it failed or refused a deletion.
 
 A failed call adds no entities, and an entity whose deletion failed is not marked as deleted. Providers have a field for
 errors; tools report them in text. A result about failures (a failed build, a guide to errors) is not a failed call.
@@ -10,10 +10,61 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from inmind.entities.parse_result import is_list, is_object, looks_like_json, parse_layers
+from inmind.core.events.session import ToolObserved
+from inmind.core.frozen import frozen
+from inmind.core.json import is_list, is_object
+from inmind.core.parse_result import looks_like_json, parse_layers
 
 _MAX_SENTENCE_CHARS = 300
 """Length of text in which a failure is reported."""
+
+
+@frozen(kw_only=True)
+class ToolOutcome:
+    """A call of a host tool and its result, as values."""
+
+    tool: str
+    arguments: Any = None
+    value: Any = None
+    """The parsed result."""
+    result: Any = None
+    """The result as it is quoted: plain text as it is, even if it could be parsed as YAML ("Error: disk full")."""
+    failed: bool = False
+    exit_code: int = 0
+    observed: ToolObserved | None = None
+    """What the host reported."""
+
+
+def read_outcome(observed: ToolObserved) -> ToolOutcome:
+    """Parse a reported call."""
+    layers = parse_layers(observed.result)
+    texts = (layer for layer in layers if isinstance(layer, str) and not looks_like_json(layer))
+    return ToolOutcome(
+        tool=observed.tool,
+        arguments=_parse_arguments(observed.arguments),
+        value=layers[-1],
+        result=next(texts, layers[-1]),
+        failed=observed.error or any(map(reports_failure, layers)),
+        exit_code=exit_code(layers[-1]),
+        observed=observed,
+    )
+
+
+def _parse_arguments(arguments: Any) -> Any:
+    """Arguments as values.
+
+    In the conversation they are JSON text, and lists in them may be JSON text again.
+    """
+    parsed = _parse_argument(arguments)
+    if not is_object(parsed):
+        return parsed
+    lists = {key: _parse_argument(item) for key, item in parsed.items() if isinstance(item, str) and item[:1] == "["}
+    return parsed | lists
+
+
+def _parse_argument(value: Any) -> Any:
+    """Parse text. Fields named "content" in it are not unwrapped, unlike in a tool result."""
+    return next((layer for layer in parse_layers(value) if not isinstance(layer, str)), value)
 
 
 def is_failure(result: object, parse: Callable[[object], list[Any]] = parse_layers) -> bool:

@@ -15,6 +15,8 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any, TypeGuard
 
+from inmind.core.json import is_list, is_object
+
 MAX_JSON_CHARS = 4_000_000
 """Longer texts are not parsed as JSON, because parsing would block the agent."""
 MAX_YAML_CHARS = 200_000
@@ -27,14 +29,6 @@ _MAX_NAME_CHARS = 60
 # Characters of tables, sentences and code that names do not contain.
 _NOT_A_NAME = re.compile(r"[|\t,:;{}\[\]=<>]|  |[.!?]$")
 _CLOSING_BRACKETS = {"{": "}", "[": "]"}
-
-
-def is_object(value: object) -> TypeGuard[dict[str, Any]]:
-    return isinstance(value, dict)
-
-
-def is_list(value: object) -> TypeGuard[list[Any]]:
-    return isinstance(value, list)
 
 
 def parse_result(result: object) -> Any:
@@ -106,7 +100,7 @@ def _is_block(block: dict[str, Any]) -> bool:
 def _unwrap(value: Any) -> Any:
     """Return the value one layer further in, or None if it is not wrapped."""
     if isinstance(value, str):
-        return _parse_text(value.strip())
+        return parse_text(value.strip())
     if is_object(value):
         columns, rows = value.get("columns"), value.get("rows")
         if is_list(columns) and is_list(rows) and rows and all(isinstance(column, str) for column in columns):
@@ -119,13 +113,18 @@ def _unwrap(value: Any) -> Any:
 
 def _join_blocks(blocks: list[dict[str, Any]]) -> Any:
     texts = [part["text"] for part in blocks if isinstance(part.get("text"), str)]
-    values = [_parse_text(text.strip()) for text in texts] if len(texts) > 1 else []
+    values = [parse_text(text.strip()) for text in texts] if len(texts) > 1 else []
     if all(value is None for value in values):
         return "\n".join(texts)
     return [text if value is None else value for text, value in zip(texts, values, strict=True)]
 
 
-def _parse_text(text: str) -> Any:
+@lru_cache(maxsize=4)
+def parse_text(text: str) -> Any:
+    """Parse a text, or return None. Cached, because the fold of an event reads what its observation has parsed.
+
+    Callers must not modify the value.
+    """
     if not text:
         return None
     if _CLOSING_BRACKETS.get(text[0]) == text[-1] or text[0] == text[-1] == '"':
@@ -168,12 +167,8 @@ _YAML_NUMBER = re.compile(r"[-+]?\d{1,15}(?:\.\d{1,15})?")
 _YAML_CONSTANTS: dict[str, Any] = {"true": True, "false": False, "null": None, "~": None, "": None, "[]": [], "{}": {}}
 
 
-@lru_cache(maxsize=4)
 def _parse_yaml(text: str) -> Any:
-    """Parse a document in which every line starts an item or pair, or continues a scalar.
-
-    Cached, because several callers parse the same result in a row. Callers must not modify the value.
-    """
+    """Parse a document in which every line starts an item or pair, or continues a scalar."""
     lines = list(_logical_lines(text.split("\n")))
     if not any(_YAML_PAIR.match(body) or _YAML_ITEM.match(body) for _, body in lines):
         return None

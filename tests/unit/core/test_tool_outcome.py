@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tables import each_row
 
-from inmind.entities.outcome import is_failure
-from inmind.entities.parse_result import is_object
+from inmind.core.json import is_object
+from inmind.core.tool_outcome import is_failure
 
 pytestmark = pytest.mark.spec("B4", "F5")
 

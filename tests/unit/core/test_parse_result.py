@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from strategies import json_values
 from tables import each_row
 
-from inmind.entities.outcome import is_failure
-from inmind.entities.parse_result import MAX_JSON_CHARS, MAX_YAML_CHARS, parse_result
+from inmind.core.parse_result import MAX_JSON_CHARS, MAX_YAML_CHARS, parse_result
+from inmind.core.tool_outcome import is_failure
 
 pytestmark = pytest.mark.spec("B4")
 
