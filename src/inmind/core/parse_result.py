@@ -121,9 +121,9 @@ def _join_blocks(blocks: list[dict[str, Any]]) -> Any:
 
 @lru_cache(maxsize=4)
 def parse_text(text: str) -> Any:
-    """Parse a text, or return None. Cached, because the fold of an event reads what its observation has parsed.
+    """Parse a text, or return None.
 
-    Callers must not modify the value.
+    Cached, because the fold of an event reads what its observation has parsed. Callers must not modify the value.
     """
     if not text:
         return None

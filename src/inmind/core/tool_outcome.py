@@ -1,4 +1,4 @@
-"""A call of a host tool, parsed once for every subject: whether it failed or refused a deletion.
+"""A call of a host tool, parsed once for every subject, and whether it failed.
 
 A failed call adds no entities, and an entity whose deletion failed is not marked as deleted. Providers have a field for
 errors; tools report them in text. A result about failures (a failed build, a guide to errors) is not a failed call.

@@ -15,10 +15,11 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, TypeGuard
 
 from inmind.core.encoding import to_json
 from inmind.core.frozen import frozen
+from inmind.core.json import MAX_DEPTH, MAX_INTEGER_BITS
 from inmind.documents.document import MAX_DOCUMENT_BYTES
 from inmind.errors import InvalidInput
 
@@ -128,12 +129,6 @@ _BAD_ESCAPE = re.compile(r"~(?![01])")
 MAX_OBJECT_DEPTH = 32
 """Nested objects: more than any scratchpad needs, and few enough for every walk over them."""
 
-MAX_DEPTH = 200
-"""Nested objects and lists together; every JSON parser involved supports this."""
-
-# Python refuses to print longer integers (4,300 digits by default), so they could be stored and never sent.
-_MAX_INTEGER_BITS = 13_000
-
 # Keys for prototype pollution in JavaScript, refused like Python's dunder names (`__class__`): a reader of the state in
 # any language never receives them.
 _UNSAFE_KEYS = frozenset({"constructor", "prototype"})
@@ -153,29 +148,9 @@ def copy_json(source: object, field: str) -> JsonCopy:
 
     Raises InvalidInput with the path of any other value.
     """
-    copy: dict[str, Any] = {}
-    dropped: list[str] = []
-    size = 0
-    pending = [_Visit(source, copy, field)]
-    while pending:
-        visit = pending.pop()
-        node, into, slot = visit.node, visit.into, visit.slot
-        if is_object(node):
-            entries = _object_items(node, visit)
-            dropped += [format_path((*visit.steps[1:], key)) for key, _ in entries if _is_unsafe_key(key)]
-            into[slot] = an_object = dict[str, Any]()
-            size += visit.fill(an_object, [entry for entry in entries if not _is_unsafe_key(entry[0])], pending)
-        elif is_list(node):
-            into[slot] = a_list = [None] * _check_length(node, visit)
-            size += visit.fill(a_list, enumerate(node), pending)
-        elif node is None or isinstance(node, str | int | float):
-            into[slot] = scalar = _copy_scalar(node, visit)
-            size += _scalar_size(scalar)
-        else:
-            pending.append(visit._replace(node=_dump_model(node, visit), depth=visit.depth + 1))
-        if size > MAX_DOCUMENT_BYTES:
-            raise too_large_error(copy[field], field)
-    return JsonCopy(copy[field], tuple(dropped))
+    copier = _Copier(field)
+    copier.copy_into(copier.copy, field, source, ())
+    return JsonCopy(copier.copy[field], tuple(copier.dropped))
 
 
 def too_large_error(value: Any, field: str) -> InvalidInput:
@@ -193,99 +168,115 @@ def too_large_error(value: Any, field: str) -> InvalidInput:
     return InvalidInput(field=format_path(path, field), value=f"{size} characters or more", expected=_SIZE_LIMIT)
 
 
-class _Visit(NamedTuple):
-    """A value to be copied and its slot in the copy."""
+class _Copier:
+    """Copies one value; keeps the size so far and the unsafe keys that it dropped."""
 
-    node: Any
-    into: Any
-    slot: str | int
-    parent: _Visit | None = None
-    depth: int = 1
-    """Nesting depth, counting objects and lists including itself."""
-    object_depth: int = 1
-    """Nesting depth, counting objects only."""
+    def __init__(self, field: str) -> None:
+        self.field, self.size = field, 0
+        self.copy: dict[str, Any] = {}
+        self.dropped: list[str] = []
 
-    def fill(self, container: Any, parts: Iterable[tuple[str | int, Any]], pending: list[_Visit]) -> int:
-        """Copy simple scalars now and queue visits for the rest; returns the size so far."""
-        size = 0
-        levels, objects = self.depth + 1, self.object_depth + is_object(self.node)
-        visits: list[_Visit] = []
+    def copy_into(self, into: Any, slot: str | int, node: Any, path: _Steps, objects: int = 1) -> None:
+        """Copy a value to its slot in a copied container. `objects`: depth of nested objects, including it."""
+        if is_object(node):
+            self._check_nesting(node, path)
+            if objects > MAX_OBJECT_DEPTH:
+                raise self._error(path, node, f"at most {MAX_OBJECT_DEPTH} levels of objects")
+            entries = self._safe_entries(node, path)
+            into[slot] = an_object = dict[str, Any]()
+            self._copy_parts(an_object, entries, path, objects + 1)
+        elif is_list(node):
+            self._check_nesting(node, path)
+            into[slot] = a_list = [None] * len(node)
+            self._copy_parts(a_list, enumerate(node), path, objects)
+        elif node is None or isinstance(node, str | int | float):
+            into[slot] = scalar = self._copy_scalar(node, path)
+            self.size += _scalar_size(scalar)
+        else:
+            self.copy_into(into, slot, self._dump_model(node, path), path, objects)
+        if self.size > MAX_DOCUMENT_BYTES:
+            raise too_large_error(self.copy[self.field], self.field)
+
+    def _copy_parts(self, into: Any, parts: Iterable[tuple[str | int, Any]], path: _Steps, objects: int) -> None:
+        """Copy plain scalars first, since most parts are, then the rest."""
+        others: list[tuple[str | int, Any]] = []
         for step, part in parts:
             weight = _scalar_size(part)
-            container[step] = part if weight else None
+            into[step] = part if weight else None
             if not weight:
-                visits.append(_Visit(part, container, step, self, levels, objects))
-            size += weight + (1 if isinstance(step, int) else len(step) + 4)
-        pending += reversed(visits)
-        return size
+                others.append((step, part))
+            self.size += weight + (1 if isinstance(step, int) else len(step) + 4)
+        for step, part in others:
+            self.copy_into(into, step, part, (*path, step), objects)
 
-    @property
-    def steps(self) -> list[str | int]:
-        """Field name and path from there."""
-        return [*(self.parent.steps if self.parent else ()), self.slot]
+    def _safe_entries(self, node: Mapping[Any, Any], path: _Steps) -> list[tuple[str, Any]]:
+        try:
+            entries = list(node.items())
+        except Exception as error:  # a mapping of the caller may raise anything
+            raise self._error(path, node, "an object that can be read") from error
+        kept: list[tuple[str, Any]] = []
+        for key, item in entries:
+            if not isinstance(key, str):
+                raise self._error(path, key, "a string", at=" (a key)")
+            plain = str(self._copy_scalar(key, path, at=" (a key)"))
+            if plain in _UNSAFE_KEYS or (len(plain) > 4 and plain.startswith("__") and plain.endswith("__")):
+                self.dropped.append(format_path((*path, plain)))
+            else:
+                kept.append((plain, item))
+        return kept
 
-    def error(self, expected: str, value: object = ..., *, at: str = "") -> InvalidInput:
-        field, *path = self.steps
-        value = self.node if value is ... else value
-        return InvalidInput(field=format_path(path, str(field)) + at, value=value, expected=expected)
+    def _check_nesting(self, node: Mapping[Any, Any] | Sequence[Any], path: _Steps) -> None:
+        if len(path) >= MAX_DEPTH:
+            raise self._error(path, node, f"at most {MAX_DEPTH} levels of nesting")
+        if 2 * len(node) > MAX_DOCUMENT_BYTES:
+            raise self._error(path, f"{len(node)} items", _SIZE_LIMIT)
+
+    def _copy_scalar(self, value: str | float | None, path: _Steps, *, at: str = "") -> str | float | None:
+        """Return a plain scalar; subclasses (enum members, numpy numbers) become their base type."""
+        if isinstance(value, str):
+            if len(value) > MAX_DOCUMENT_BYTES:
+                raise self._error(path, f"{len(value)} characters", _SIZE_LIMIT, at=at)
+            if not _is_storable_text(value):
+                raise self._error(path, value, "text without NUL characters and lone surrogates", at=at)
+            return str.__str__(value)
+        if value is None or isinstance(value, bool):
+            return value
+        if isinstance(value, int):
+            if value.bit_length() > MAX_INTEGER_BITS:  # Python refuses to print the number itself
+                raise self._error(path, f"{value.bit_length()} bits", "a shorter integer")
+            return int.__int__(value)
+        if not math.isfinite(value):
+            raise self._error(path, value, "a finite number")
+        return float.__float__(value)
+
+    def _dump_model(self, node: Any, path: _Steps) -> Any:
+        """Return the fields that are set on a pydantic object."""
+        dumped: Any = node
+        if not isinstance(node, type) and hasattr(node, "model_dump"):
+            try:
+                dumped = _by_validation_names(node.model_dump(mode="json", by_alias=True, exclude_unset=True), node)
+            except Exception as error:  # an object of the caller may raise anything
+                raise self._error(path, node, "an object that can be dumped") from error
+        if not (dumped is None or is_object(dumped) or is_list(dumped) or isinstance(dumped, str | int | float)):
+            raise self._error(path, node, "a value that JSON can carry")
+        return dumped
+
+    def _error(self, path: _Steps, value: object, expected: str, *, at: str = "") -> InvalidInput:
+        return InvalidInput(field=format_path(path, self.field) + at, value=value, expected=expected)
 
 
-def _object_items(node: Mapping[Any, Any], visit: _Visit) -> list[tuple[str, Any]]:
-    if visit.object_depth > MAX_OBJECT_DEPTH:
-        raise visit.error(f"at most {MAX_OBJECT_DEPTH} levels of objects")
-    _check_length(node, visit)
-    try:
-        entries = list(node.items())
-    except Exception as error:  # a mapping of the caller may raise anything
-        raise visit.error("an object that can be read") from error
-    return [(_check_key(key, visit), item) for key, item in entries]
-
-
-def _check_key(key: Any, visit: _Visit) -> str:
-    if type(key) is str and _scalar_size(key):
-        return key
-    if not isinstance(key, str):
-        raise visit.error("a string", key, at=" (a key)")
-    return str(_copy_scalar(key, visit, at=" (a key)"))
-
-
-def _check_length(node: Mapping[Any, Any] | Sequence[Any], visit: _Visit) -> int:
-    if visit.depth > MAX_DEPTH:
-        raise visit.error(f"at most {MAX_DEPTH} levels of nesting")
-    if 2 * len(node) > MAX_DOCUMENT_BYTES:
-        raise visit.error(_SIZE_LIMIT, f"{len(node)} items")
-    return len(node)
+_Steps = tuple[str | int, ...]
 
 
 def _scalar_size(value: object) -> int:
-    """Return the minimum JSON size of a plain scalar; 0 if it needs a visit."""
+    """Return the minimum JSON size of a plain scalar; 0 for any other value."""
     if value is None or isinstance(value, bool):
         return 4
     if type(value) is str:
         return len(value) + 2 if len(value) <= MAX_DOCUMENT_BYTES and _is_storable_text(value) else 0
     if type(value) is int:
-        return 1 if value.bit_length() <= _MAX_INTEGER_BITS else 0
+        return 1 if value.bit_length() <= MAX_INTEGER_BITS else 0
     return 1 if type(value) is float and math.isfinite(value) else 0
-
-
-def _copy_scalar(value: str | float | None, visit: _Visit, *, at: str = "") -> str | float | None:
-    """Return a plain scalar; subclasses (enum members, numpy numbers) become their base type."""
-    if isinstance(value, str):
-        if len(value) > MAX_DOCUMENT_BYTES:
-            raise visit.error(_SIZE_LIMIT, f"{len(value)} characters", at=at)
-        if not _is_storable_text(value):
-            raise visit.error("text without NUL characters and lone surrogates", value, at=at)
-        return str.__str__(value)
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, int):
-        if value.bit_length() > _MAX_INTEGER_BITS:
-            # Python refuses to print the number itself.
-            raise visit.error("a shorter integer", f"{value.bit_length()} bits")
-        return int.__int__(value)
-    if not math.isfinite(value):
-        raise visit.error("a finite number")
-    return float.__float__(value)
 
 
 def _is_storable_text(value: str) -> bool:
@@ -295,16 +286,6 @@ def _is_storable_text(value: str) -> bool:
         return value.isascii() or bool(value.encode())
     except UnicodeEncodeError:
         return False
-
-
-def _dump_model(node: Any, visit: _Visit) -> Any:
-    """Return the fields that are set on a pydantic object."""
-    if visit.depth > MAX_DEPTH or isinstance(node, type) or not hasattr(node, "model_dump"):
-        raise visit.error("a value that JSON can carry")
-    try:
-        return _by_validation_names(node.model_dump(mode="json", by_alias=True, exclude_unset=True), node)
-    except Exception as error:  # an object of the caller may raise anything
-        raise visit.error("an object that can be dumped") from error
 
 
 def _by_validation_names(dumped: Any, node: object) -> Any:
@@ -336,7 +317,3 @@ def _validation_name(fields: Mapping[str, Any], name: str) -> str:
     alias = fields[name].validation_alias if name in fields else name
     alias = next(iter(getattr(alias, "choices", [alias])))
     return alias if isinstance(alias, str) else name
-
-
-def _is_unsafe_key(key: str) -> bool:
-    return key in _UNSAFE_KEYS or (len(key) > 4 and key.startswith("__") and key.endswith("__"))
