@@ -82,10 +82,10 @@ def truncate(text: str, *, budget: int, count: Callable[[str], int], pointer: st
 
     if not fits(""):
         return TruncatedText(text="", lines_left_out=len(lines))
-    kept = _largest_that_fits(len(lines) - 1, lambda n: fits("\n".join(lines[:n])))
+    kept = largest_that_fits(len(lines) - 1, lambda n: fits("\n".join(lines[:n])))
     body = "\n".join(lines[:kept])
     if not kept:
-        length = _largest_that_fits(len(lines[0]), lambda n: fits(lines[0][:n]))
+        length = largest_that_fits(len(lines[0]), lambda n: fits(lines[0][:n]))
         body = lines[0][: _step_before_combining(lines[0], length)]
     return TruncatedText(text=f"{body}\n{pointer}" if body else pointer, lines_left_out=len(lines) - kept)
 
@@ -107,11 +107,11 @@ def truncate_middle(
     rest = text[len(head.removesuffix(pointer).rstrip("\n")) :]
     room = budget - count(head) - 1
     lines = rest.split("\n")
-    kept = _largest_that_fits(len(lines) - 1, lambda n: count("\n".join(lines[len(lines) - n :])) <= room)
+    kept = largest_that_fits(len(lines) - 1, lambda n: count("\n".join(lines[len(lines) - n :])) <= room)
     tail = "\n".join(lines[len(lines) - kept :])
     if not kept and room > 0:
         last = lines[-1]
-        tail = last[len(last) - _largest_that_fits(len(last) - 1, lambda n: count(last[len(last) - n :]) <= room) :]
+        tail = last[len(last) - largest_that_fits(len(last) - 1, lambda n: count(last[len(last) - n :]) <= room) :]
     return head, rest[: len(rest) - len(tail)], tail
 
 
@@ -152,7 +152,7 @@ def count_noun(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def _largest_that_fits(limit: int, fits: Callable[[int], bool]) -> int:
+def largest_that_fits(limit: int, fits: Callable[[int], bool]) -> int:
     """The largest n up to the limit that fits. 0 must fit, and fitting must be monotonic."""
     low, high = 0, limit
     while low < high:

@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from inmind.core.json import is_list, is_object
+from inmind.core.text import largest_that_fits
 from inmind.core.tokens import Counter
 from inmind.entities.ids import key_meaning
 from inmind.entities.record import Detail, is_count, is_scalar, prune
@@ -40,13 +41,12 @@ def fit_record(value: Any, *, budget: int, count: Counter) -> str:
 def cut_record(text: str, *, budget: int, count: Counter) -> str:
     """Cut a record after a value, and say how many values are left out."""
     ends = [match.start(1) for match in _SEPARATOR.finditer(text) if match[1]]
-    low, high = 0, len(ends)
-    while low < high:
-        middle = (low + high + 1) // 2
-        kept = f"{text[: ends[middle - 1]]} … ({len(ends) + 1 - middle} more)"
-        low, high = (middle, high) if count(kept) <= budget else (low, middle - 1)
-    kept = text[: ends[low - 1]] if low else ""
-    return f"{kept} … ({len(ends) + 1 - low} more)".lstrip()
+
+    def kept(number: int) -> str:
+        head = text[: ends[number - 1]] if number else ""
+        return f"{head} … ({len(ends) + 1 - number} more)".lstrip()
+
+    return kept(largest_that_fits(len(ends), lambda number: count(kept(number)) <= budget))
 
 
 _SEPARATOR = re.compile(r'"(?:[^"\\]|\\.)*"|([,;] )')

@@ -24,7 +24,7 @@ from itertools import groupby
 
 from inmind.core.events.entities import EntityPart
 from inmind.core.frozen import frozen
-from inmind.core.text import TruncatedText, contains_id
+from inmind.core.text import TruncatedText, contains_id, largest_that_fits
 from inmind.core.tokens import Counter
 from inmind.entities.entity import Entity
 from inmind.entities.nouns import plural
@@ -36,10 +36,6 @@ BANNER = "[WORKING MEMORY]"
 EMPTY_TEXT = "No entities tracked yet."
 DELETED_MARK = " [deleted]"
 ALSO_LISTED_LABEL = "also listed"
-
-
-def _never_visible(_: Entity) -> bool:
-    return False
 
 
 @frozen
@@ -61,7 +57,7 @@ def render_lines(
     *,
     budget: int | None = None,
     count: Counter = len,
-    visible: Callable[[Entity], bool] = _never_visible,
+    visible: Callable[[Entity], bool] = lambda _: False,
 ) -> TruncatedText:
     """Return the block without its banner, reduced to fit the budget if there is one.
 
@@ -93,8 +89,10 @@ def render_changes(
         return None
     unseen = [entity for entity in changed if entity.deleted or not visible(entity)]
     full = [render_entity(entity, entity.deleted and visible(entity)) for entity in unseen]
+    notes = (f" with {len(entity.parts)} ids not shown" if entity.parts else "" for entity in unseen)
     short = [
-        render_entity(entity, brief=True) + ("" if visible(entity) else _hidden_parts_note(entity)) for entity in unseen
+        render_entity(entity, brief=True) + ("" if visible(entity) else note)
+        for entity, note in zip(unseen, notes, strict=True)
     ]
 
     def without_records(n: int) -> str:
@@ -104,11 +102,7 @@ def render_changes(
         return "; ".join([*short[: len(short) - n], f"({n} more)"]) if n else "; ".join(short)
 
     step = without_records if count(without_records(len(full))) <= budget else without_entities
-    return step(_smallest_fitting(len(full), lambda n: count(step(n)) <= budget))
-
-
-def _hidden_parts_note(entity: Entity) -> str:
-    return f" with {len(entity.parts)} ids not shown" if entity.parts else ""
+    return step(len(full) - largest_that_fits(len(full), lambda kept: count(step(len(full) - kept)) <= budget))
 
 
 def render_entity(entity: Entity, brief: bool = False) -> str:
@@ -146,7 +140,8 @@ def _fit(rows: Sequence[_EntityRow], hidden: int, *, budget: int, count: Counter
     steps = ((without_parts, len(removal_order)), (without_records, len(rows)), (without_entities, len(rows) - 1))
     for step, limit in steps:
         if count(step(limit).text) <= budget:
-            return step(_smallest_fitting(limit, lambda n, step=step: count(step(n).text) <= budget))
+            kept = largest_that_fits(limit, lambda n, step=step, limit=limit: count(step(limit - n).text) <= budget)
+            return step(limit - kept)
     return without_entities(len(rows) - 1)
 
 
@@ -197,15 +192,11 @@ def _render_rows(rows: Sequence[_EntityRow], *, left_out: int) -> str:
     by_type: dict[str, list[str]] = {}
     for row in rows:
         group = by_type.setdefault(_single_line(row.entity.type), [])
-        group += [_entity_line(row.entity), *_detail_lines(row)]
+        entity, id = row.entity, _format_id(row.entity.id)
+        named = id if entity.name == entity.id else f'"{_quote_safe(entity.name)}" ({id})'
+        group += [f"  - {named}{DELETED_MARK if entity.deleted else ''}", *_detail_lines(row)]
     text = "\n".join(f"{plural(type)}:\n" + "\n".join(lines) for type, lines in by_type.items())
     return f"{text}\n({left_out} more not shown)" if left_out else text
-
-
-def _entity_line(entity: Entity) -> str:
-    id = _format_id(entity.id)
-    named = id if entity.name == entity.id else f'"{_quote_safe(entity.name)}" ({id})'
-    return f"  - {named}{DELETED_MARK if entity.deleted else ''}"
 
 
 def _detail_lines(row: _EntityRow) -> list[str]:
@@ -243,15 +234,3 @@ _SPECIAL_CHARS = re.compile(r"[()\[\],;\"]")
 def _single_line(text: str) -> str:
     """Collapse to one line, so that stored text cannot pass for lines of the block."""
     return text if text.isprintable() else " ".join(text.split())
-
-
-def _smallest_fitting(limit: int, fits: Callable[[int], bool]) -> int:
-    """Return the smallest n up to `limit` that fits, given that `limit` does."""
-    low, high = 0, limit
-    while low < high:
-        middle = (low + high) // 2
-        if fits(middle):
-            high = middle
-        else:
-            low = middle + 1
-    return low

@@ -45,7 +45,7 @@ def parse_front_matter(text: str) -> dict[str, Any] | None:
     if written is None:
         return None
     values = _to_json_values(_parse_yaml(written, _require_yaml_parser()))
-    check_fields(values, field=_FIELD)
+    _check_fields(values)
     return values
 
 
@@ -73,9 +73,11 @@ def merge_front_matter(text: str, values: Mapping[str, Any]) -> str:
     written = _yaml_text(text) or ""
     head = _parse_yaml(written, ruamel)
     before = _to_json_values(head)
-    merge_fields(head, _quote_ambiguous(check_object(values, field=_FIELD)))
+    if not is_object(values):
+        raise InvalidInput(field=_FIELD, value=values, expected="an object")
+    _merge_fields(head, _quote_ambiguous(_to_json_values(values)))
     after = _to_json_values(head)
-    check_fields(after, field=_FIELD)
+    _check_fields(after)
     if to_json(before) == to_json(after):
         return text
     only_comments = all(line.lstrip()[:1] in ("", "#") for line in written.splitlines())
@@ -200,58 +202,36 @@ def _error_line_and_reason(error: Any, written: str) -> tuple[str, str]:
     return next(lines, ""), f"line {mark.line + 1}: {reason}"
 
 
-def _to_json_values(value: Any, field: str = _FIELD) -> Any:
-    """Return the same as JSON values; dates become text."""
+def _to_json_values(value: Any, field: str = _FIELD, depth: int = 0) -> Any:
+    """Return a copy as JSON values; dates become text. Raises InvalidInput with the path of any other value."""
+    if (is_object(value) or is_list(value)) and depth >= MAX_DEPTH:
+        raise InvalidInput(field=field, value=value, expected=f"at most {MAX_DEPTH} levels")
     if is_object(value):
-        keys = [check_key(key, field=field) for key in value]
-        return {str(key): _to_json_values(value[key], f"{field}.{key}") for key in keys}
+        keys = [_check_key(key, field) for key in value]
+        return {str(key): _to_json_values(value[key], f"{field}.{key}", depth + 1) for key in keys}
     if is_list(value):
-        return [_to_json_values(item, f"{field}[{place}]") for place, item in enumerate(value)]
+        return [_to_json_values(item, f"{field}[{place}]", depth + 1) for place, item in enumerate(value)]
     if isinstance(value, date):
         return value.isoformat()
     if isinstance(value, float) and not math.isfinite(value):
         raise InvalidInput(field=field, value=value, expected="a finite number")
-    for kind in (bool, int, float, str):  # the library uses subclasses of these
+    if isinstance(value, str):
+        return str(validate_text(value, field=field))
+    for kind in (bool, int, float):  # the library uses subclasses of these
         if isinstance(value, kind):
             return kind(value)
+    if value is not None:
+        raise InvalidInput(field=field, value=value, expected="a JSON value")
     return None
 
 
 MAX_DEPTH = 16
 
 
-def check_object(values: object, *, field: str) -> dict[str, Any]:
-    """Return an object of JSON values; raises InvalidInput with the path of any other value."""
-    if not is_object(values):
-        raise InvalidInput(field=field, value=values, expected="an object")
-    _check_items(values, field, depth=0)
-    return values
-
-
-def check_key(key: object, *, field: str) -> str:
+def _check_key(key: object, field: str) -> str:
     if not isinstance(key, str):
         raise InvalidInput(field=field, value=key, expected="keys that are text")
     return validate_text(key, field=field)
-
-
-def _check_value(value: object, field: str, depth: int) -> None:
-    if isinstance(value, str):
-        validate_text(value, field=field)
-    elif is_object(value) or is_list(value):
-        _check_items(value, field, depth + 1)
-    elif value is not None and not isinstance(value, bool | int | float):
-        raise InvalidInput(field=field, value=value, expected="a JSON value")
-
-
-def _check_items(values: dict[str, Any] | list[Any], field: str, depth: int) -> None:
-    if depth >= MAX_DEPTH:
-        raise InvalidInput(field=field, value=values, expected=f"at most {MAX_DEPTH} levels")
-    if is_object(values):
-        for key, item in values.items():
-            _check_value(item, f"{field}.{check_key(key, field=field)}", depth)
-    else:
-        for place, item in enumerate(values):
-            _check_value(item, f"{field}[{place}]", depth)
 
 
 FieldTypes = Mapping[str, str]
@@ -270,28 +250,28 @@ _FIELD_TYPES: Mapping[str, FieldTypes] = {
 _ISSUE_FIELD_TYPES: FieldTypes = {"id": _TEXT, "title": _TEXT, "severity": _TEXT, "status": _TEXT, "proposal": _TEXT}
 
 
-def check_fields(fields: Mapping[str, Any], *, field: str) -> None:
+def _check_fields(fields: Mapping[str, Any]) -> None:
     """Raise InvalidInput with the exact field unless each known key has its type.
 
     Only keys that tools rely on have a type. A missing or null value is valid: front matter is filled in step by step.
     """
     for key, field_types in _FIELD_TYPES.items():
         if fields.get(key) is not None:
-            _check_shape(fields[key], field_types, f"{field}.{key}")
+            _check_shape(fields[key], field_types, f"{_FIELD}.{key}")
     issues = fields.get("issues")
     if issues is None:
         return
     if not is_list(issues):
-        raise InvalidInput(field=f"{field}.issues", value=issues, expected="a list of objects")
+        raise InvalidInput(field=f"{_FIELD}.issues", value=issues, expected="a list of objects")
     seen_ids: set[str] = set()
     for index, issue in enumerate(issues):
-        _check_shape(issue, _ISSUE_FIELD_TYPES, f"{field}.issues[{index}]")
+        _check_shape(issue, _ISSUE_FIELD_TYPES, f"{_FIELD}.issues[{index}]")
         if not _is_id(issue.get("id")) or str(issue["id"]) in seen_ids:
-            raise InvalidInput(field=f"{field}.issues[{index}].id", value=issue.get("id"), expected="a unique id")
+            raise InvalidInput(field=f"{_FIELD}.issues[{index}].id", value=issue.get("id"), expected="a unique id")
         seen_ids.add(str(issue["id"]))
 
 
-def merge_fields(into: dict[str, Any], values: Mapping[str, Any]) -> None:
+def _merge_fields(into: dict[str, Any], values: Mapping[str, Any]) -> None:
     """Merge objects recursively and lists of objects by id; everything else is replaced.
 
     Works in place, because the round-trip values remember how they were written and a copy would not.
@@ -299,21 +279,16 @@ def merge_fields(into: dict[str, Any], values: Mapping[str, Any]) -> None:
     for key, value in values.items():
         held = into.get(key)
         if is_object(held) and is_object(value):
-            merge_fields(held, value)
+            _merge_fields(held, value)
         elif _have_ids(held) and _have_ids(value):
-            _merge_by_id(held, value)
+            known = {to_json(item["id"]): item for item in held}
+            for item in value:
+                if to_json(item["id"]) in known:
+                    _merge_fields(known[to_json(item["id"])], item)
+                else:
+                    held.append(item)
         else:
             into[key] = value
-
-
-def _merge_by_id(into: list[dict[str, Any]], values: list[dict[str, Any]]) -> None:
-    known = {to_json(item["id"]): item for item in into}
-    for value in values:
-        held = known.get(to_json(value["id"]))
-        if held is not None:
-            merge_fields(held, value)
-        else:
-            into.append(value)
 
 
 def _check_shape(value: object, field_types: FieldTypes, field: str) -> None:

@@ -38,7 +38,7 @@ def read_section(text: str, heading: str) -> str:
     """Return the text under a heading; empty if the heading is not found."""
     page = split_front_matter(text)[1]
     lines = page.split(line_ending(page))
-    place = _section_span(lines, heading)
+    place = _section_span(lines, heading, nested=True)
     return "\n".join(lines[place[0] : place[1]]).strip("\n") if place else ""
 
 
@@ -47,17 +47,42 @@ def replace_section(text: str, heading: str, body: str) -> str:
 
     Models repeat the heading at the start of the body; it is removed.
     """
-    written = _body_lines(body, heading)
-    return _edit_section(text, [heading], lambda _: written, find_span=_section_span)
+    lines = body.replace("\r\n", "\n").strip("\n").split("\n")
+    if _HEADING.match(lines[0]) and _heading_key(lines[0]) == _heading_key(heading):
+        lines = "\n".join(lines[1:]).strip("\n").split("\n")
+    written = ["", *lines, ""] if lines != [""] else [""]
+    return edit_section_lines(text, [heading], lambda _: written, nested=True)
 
 
-def edit_section_lines(text: str, headings: Sequence[str], edit: EditLines, *, on_top: bool = False) -> str:
-    """Return the page with the lines between a heading and the next one of any level edited.
+def edit_section_lines(
+    text: str, headings: Sequence[str], edit: EditLines, *, on_top: bool = False, nested: bool = False
+) -> str:
+    """Return the page with the lines between a heading and the next one edited.
 
-    Uses the first of `headings` that the page has. If it has none, the first is added at the end, or before all
-    sections (`on_top`), unless there are no lines. `edit` returns None to remove the section.
+    `nested`: the subsections of the heading are edited with it. Uses the first of `headings` that the page has. If it
+    has none, the first is added at the end, or before all sections (`on_top`), unless there are no lines. `edit`
+    returns None to remove the section.
     """
-    return _edit_section(text, headings, edit, find_span=_lines_under_heading, on_top=on_top)
+    head, page = split_front_matter(text)
+    end = line_ending(page if "\n" in page else head)
+    lines = page.split(end)
+    spans = (_section_span(lines, heading, nested=nested) for heading in headings)
+    if span := next(filter(None, spans), None):
+        start, stop = span
+        changed = edit(lines[start:stop])
+        kept = lines[: start - 1] if changed is None else [*lines[:start], *changed]
+        return head + end.join([*kept, *lines[stop:]])
+    changed = edit([])
+    if not changed:
+        return text
+    if head.strip(BOM) and not head.endswith("\n"):
+        head += end
+    section = [f"## {_heading_text(headings[0])}", *changed]
+    first = next((line for line, level, _ in find_headings(lines) if level == 2), None) if on_top else None
+    if first is not None:
+        return head + end.join([*lines[:first], *section, *lines[first:]])
+    above = page.rstrip(end)
+    return head + end.join([*([above, ""] if above else []), *section])
 
 
 def text_lines(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
@@ -71,7 +96,11 @@ def text_lines(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
     while place < len(lines):
         kind, length = _opening(lines[place])
         if kind and length < never_closed.get(kind, length + 1):
-            closing = _closing_line(lines, place, kind, length)
+            if kind == "<":
+                closing = next((n for n in range(place, len(lines)) if "-->" in lines[n]), None)
+            else:
+                closes = re.compile(rf" {{0,3}}{kind}{{{length},}}\s*")
+                closing = next((n for n in range(place + 1, len(lines)) if closes.fullmatch(lines[n])), None)
             if closing is not None:
                 place = closing + 1
                 continue
@@ -97,68 +126,15 @@ def _opening(line: str) -> tuple[str, int]:
     return "", 0
 
 
-def _closing_line(lines: Sequence[str], place: int, kind: str, length: int) -> int | None:
-    if kind == "<":
-        return next((n for n in range(place, len(lines)) if "-->" in lines[n]), None)
-    closes = re.compile(rf" {{0,3}}{kind}{{{length},}}\s*")
-    return next((n for n in range(place + 1, len(lines)) if closes.fullmatch(lines[n])), None)
-
-
-def _body_lines(body: str, heading: str) -> list[str]:
-    """Lines of the body with one blank line before and after."""
-    lines = body.replace("\r\n", "\n").strip("\n").split("\n")
-    if _HEADING.match(lines[0]) and _heading_key(lines[0]) == _heading_key(heading):
-        lines = "\n".join(lines[1:]).strip("\n").split("\n")
-    return ["", *lines, ""] if lines != [""] else [""]
-
-
-def _edit_section(
-    text: str,
-    headings: Sequence[str],
-    edit: EditLines,
-    *,
-    find_span: Callable[[Sequence[str], str], tuple[int, int] | None],
-    on_top: bool = False,
-) -> str:
-    head, page = split_front_matter(text)
-    end = line_ending(page if "\n" in page else head)
-    lines = page.split(end)
-    found_span = next((span for heading in headings if (span := find_span(lines, heading))), None)
-    if found_span is not None:
-        start, stop = found_span
-        changed = edit(lines[start:stop])
-        kept = lines[: start - 1] if changed is None else [*lines[:start], *changed]
-        return head + end.join([*kept, *lines[stop:]])
-    changed = edit([])
-    if not changed:
-        return text
-    if head.strip(BOM) and not head.endswith("\n"):
-        head += end
-    section = [f"## {_heading_text(headings[0])}", *changed]
-    first = next((line for line, level, _ in find_headings(lines) if level == 2), None) if on_top else None
-    if first is not None:
-        return head + end.join([*lines[:first], *section, *lines[first:]])
-    above = page.rstrip(end)
-    return head + end.join([*([above, ""] if above else []), *section])
-
-
-def _section_span(lines: Sequence[str], heading: str) -> tuple[int, int] | None:
-    """Line range of a section's body, including its subsections."""
+def _section_span(lines: Sequence[str], heading: str, *, nested: bool) -> tuple[int, int] | None:
+    """Line range under a heading, up to the next one; `nested`: with its subsections."""
     headings = list(find_headings(lines))
     number = _find_heading(headings, heading)
     if number is None:
         return None
     line, level, _ = headings[number]
-    return line + 1, next((at for at, other, _ in headings[number + 1 :] if other <= level), len(lines))
-
-
-def _lines_under_heading(lines: Sequence[str], heading: str) -> tuple[int, int] | None:
-    """Line range right under a heading, without subsections."""
-    headings = list(find_headings(lines))
-    number = _find_heading(headings, heading)
-    if number is None:
-        return None
-    return headings[number][0] + 1, headings[number + 1][0] if number + 1 < len(headings) else len(lines)
+    ends = (at for at, other, _ in headings[number + 1 :] if other <= level or not nested)
+    return line + 1, next(ends, len(lines))
 
 
 def _find_heading(headings: Sequence[tuple[int, int, str]], heading: str) -> int | None:

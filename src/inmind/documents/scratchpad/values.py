@@ -177,7 +177,7 @@ class _Copier:
         self.dropped: list[str] = []
 
     def copy_into(self, into: Any, slot: str | int, node: Any, path: _Steps, objects: int = 1) -> None:
-        """Copy a value to its slot in a copied container. `objects`: depth of nested objects, including it."""
+        """Copy a value to its slot in a container. `objects`: depth of nested objects."""
         if is_object(node):
             self._check_nesting(node, path)
             if objects > MAX_OBJECT_DEPTH:

@@ -12,8 +12,8 @@ import pytest
 from pydantic import AliasChoices, BaseModel, Field
 from tables import each_row
 
-from inmind.documents.document import MAX_DOCUMENT_BYTES
 from inmind.core.json import MAX_DEPTH
+from inmind.documents.document import MAX_DOCUMENT_BYTES
 from inmind.documents.scratchpad.values import MAX_OBJECT_DEPTH, copy_json
 from inmind.errors import InvalidInput
 
