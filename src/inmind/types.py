@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from inmind.core.messages.model import Wire as Wire
     from inmind.core.tokens import Counter as Counter
     from inmind.core.tokens import Rates as Rates
-    from inmind.documents.scratchpad.merge3 import MergeConflict as MergeConflict
+    from inmind.documents.scratchpad.state import MergeConflict as MergeConflict
     from inmind.dreams.affect import Levels as Levels
     from inmind.dreams.economics import CurrencyTotals as CurrencyTotals
     from inmind.dreams.models import Model as Model
@@ -53,7 +53,7 @@ if not TYPE_CHECKING:  # a type checker would accept any name
             "inmind.core.events.session": ["RetainedItem", "ToolObserved"],
             "inmind.core.messages.model": ["Wire"],
             "inmind.core.tokens": ["Counter", "Rates"],
-            "inmind.documents.scratchpad.merge3": ["MergeConflict"],
+            "inmind.documents.scratchpad.state": ["MergeConflict"],
             "inmind.dreams.affect": ["Levels"],
             "inmind.dreams.economics": ["CurrencyTotals"],
             "inmind.dreams.models": ["Model"],

@@ -23,10 +23,9 @@ from inmind.core.events.codec import decode_payload, encode_payload
 from inmind.core.events.documents import ScratchpadMerged, ScratchpadSetAside, ScratchpadStarted, ScratchpadWritten
 from inmind.core.merge3 import merge_lines
 from inmind.core.tokens import estimator
-from inmind.documents.scratchpad.merge3 import ScratchpadMerge, merge_three_way
 from inmind.documents.scratchpad.render import render_state, render_within
 from inmind.documents.scratchpad.schema import ScratchpadSchema, compile_schema
-from inmind.documents.scratchpad.state import Scratchpads, json_equal, merge_update
+from inmind.documents.scratchpad.state import ScratchpadMerge, Scratchpads, json_equal, merge_three_way, merge_update
 from inmind.documents.scratchpad.update import is_empty, plan_object_update
 from inmind.documents.scratchpad.values import ABSENT, Path, copy_json, format_path, is_object, value_at
 from inmind.errors import InmindError, InvalidInput, SchemaViolation

@@ -1,16 +1,17 @@
-"""Records: a tool result reduced to the fields that identify its things or tell them apart.
+"""Records: a tool result reduced to the fields that identify its things.
 
     order_id #W6247578, status pending, items [name T-Shirt, product_id 9523456873, item_id 3799046073, color black]
 
 Each value keeps its key and its place: a model can only use an id if it sees which thing it belongs to. Fields are
 chosen by rules over keys and values: ids, names and states first, then short values, then numbers and dates. Addresses,
-time stamps and long texts are left out, and secrets always.
+time stamps and long texts are left out, and secrets always. A value that could pass for more than one is quoted.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 from functools import lru_cache
 from itertools import accumulate
@@ -18,7 +19,8 @@ from typing import Any, NamedTuple
 
 from inmind.core.encoding import to_json
 from inmind.core.json import is_list, is_object
-from inmind.core.text import shorten
+from inmind.core.text import largest_that_fits, shorten
+from inmind.core.tokens import Counter
 from inmind.core.tool_outcome import SUCCESS_KEYS
 from inmind.entities.extract.identity import NAME_KEYS, name_of
 from inmind.entities.ids import handle_kind, has_secret, is_secret_key, key_meaning
@@ -200,8 +202,10 @@ def _prune_object(value: Mapping[str, Any], pruning: _Pruning, depth: int) -> di
             continue
         if isinstance(pruned, str):
             seen.add((key, pruned))
-        elif _repeats_ids(key, pruned, seen):
-            continue
+        elif (
+            is_list(pruned) and key.endswith("s") and all(is_scalar(one) and (key[:-1], one) in seen for one in pruned)
+        ):
+            continue  # `item_ids` with values that stand under `item_id` already
         elif is_object(pruned) and key.lower() in _WRAPPER_WORDS and {*kept, *value}.isdisjoint(pruned):
             kept |= pruned
             continue
@@ -256,21 +260,10 @@ def _alike_entries(items: Sequence[Any]) -> set[int]:
     """
     if len(items) > MAX_UNNAMED:
         return set()
-    names = [_own_name(item) for item in items]
-    return {place for place, name in enumerate(names) if (names.count(name) > 1 if name else _has_own_id(items[place]))}
-
-
-def _own_name(item: Any) -> str:
-    return next((str(item[key]) for key in NAME_KEYS if item.get(key)), "") if is_object(item) else ""
-
-
-def _has_own_id(item: Any) -> bool:
-    return is_object(item) and any(key_meaning(key).role == "own" for key in item)
-
-
-def _repeats_ids(key: str, pruned: Any, seen: set[tuple[str, str]]) -> bool:
-    """True for `item_ids` with values that stand under `item_id` already."""
-    return is_list(pruned) and key.endswith("s") and all(is_scalar(one) and (key[:-1], one) in seen for one in pruned)
+    objects = [item if is_object(item) else {} for item in items]
+    names = [next((str(item[key]) for key in NAME_KEYS if item.get(key)), "") for item in objects]
+    has_id = [any(key_meaning(key).role == "own" for key in item) for item in objects]
+    return {place for place, name in enumerate(names) if (names.count(name) > 1 if name else has_id[place])}
 
 
 def _keyed_entries(value: Mapping[str, Any]) -> list[Any]:
@@ -328,14 +321,12 @@ def _is_aside(key: str) -> bool:
 
 def _rank_and_line(key: str, text: str, is_record: bool) -> tuple[int, str | None]:
     """The detail from which on a text is kept, and how; cached if it is short."""
-    if not text or is_aside(key):
-        return _ABOVE_ALL_DETAIL, None
     is_short = len(text) <= MAX_VALUE_CHARACTERS and len(key) <= _MAX_CACHED_KEY_CHARACTERS
     return (_cached_rank_and_line if is_short else _new_rank_and_line)(key, text, is_record)
 
 
 def _new_rank_and_line(key: str, text: str, is_record: bool) -> tuple[int, str | None]:
-    detail = _rank_text(key, text)
+    detail = _rank_text(key, text) if text and not is_aside(key) else _ABOVE_ALL_DETAIL
     is_kept = detail < _ABOVE_ALL_DETAIL and (is_record or not is_count(text))
     return detail, _one_line(text) if is_kept else None
 
@@ -365,3 +356,95 @@ def _one_line(value: str) -> str | None:
 
 def is_scalar(value: Any) -> bool:
     return not (is_object(value) or is_list(value))
+
+
+def render_record(value: Any, handled: Callable[[str], str] | None = None) -> str:
+    """Render a pruned value on one line.
+
+    `handled` returns words to add after an id in a list of ids, for example what was done with it.
+    """
+    return _render(value, handled, top=True)
+
+
+def fit_record(value: Any, *, budget: int, count: Counter) -> str:
+    """Render a parsed result with the most detail that fits, else cut it after a value."""
+    text = ""
+    for detail in reversed(Detail):
+        text = render_record(prune(value, detail))
+        if count(text) <= budget:
+            return text
+    return cut_record(text, budget=budget, count=count)
+
+
+def cut_record(text: str, *, budget: int, count: Counter) -> str:
+    """Cut a record after a value, and say how many values are left out."""
+    ends = [match.start(1) for match in _SEPARATOR.finditer(text) if match[1]]
+
+    def kept(number: int) -> str:
+        head = text[: ends[number - 1]] if number else ""
+        return f"{head} … ({len(ends) + 1 - number} more)".lstrip()
+
+    return kept(largest_that_fits(len(ends), lambda number: count(kept(number)) <= budget))
+
+
+_SEPARATOR = re.compile(r'"(?:[^"\\]|\\.)*"|([,;] )')
+"""A separator of values, or a quoted text, which may contain one."""
+
+
+def _render(value: Any, handled: Callable[[str], str] | None, *, top: bool = False) -> str:
+    if isinstance(value, str):
+        return _word(value)
+    if is_object(value):
+        pairs = ", ".join([f"{_key_word(key)} {_render_field(key, item, handled)}" for key, item in value.items()])
+        return pairs if top else f"{{{pairs}}}"
+    if is_list(value):
+        if key := _only_key(value):
+            return f"[{_key_word(key)} {', '.join([_render_entry(item[key], handled) for item in value])}]"
+        if any(is_object(item) for item in value):
+            return f"[{'; '.join([_render(item, handled, top=True) for item in value])}]"
+        return f"[{', '.join([_render_entry(item, handled) for item in value])}]"
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.12g}"  # 121.20000000000005 is 121.2
+    return str(value).lower() if isinstance(value, bool) else _word(str(value))
+
+
+def _render_field(key: str, item: Any, handled: Callable[[str], str] | None) -> str:
+    if handled is None and isinstance(item, str):
+        return _word(item)
+    is_id = handled is not None and is_scalar(item) and key_meaning(key).role in ("own", "id", "code")
+    return _render_entry(item, handled) if is_id else _render(item, handled)
+
+
+def _only_key(items: Sequence[Any]) -> str:
+    """The key of a list of objects that have one field, the same; else empty."""
+    if len(items) < 2 or not is_object(items[0]) or len(items[0]) > 1:
+        return ""
+    keys = {key for item in items if is_object(item) for key in item}
+    is_plain = len(keys) == 1 and all(is_object(item) and all(map(is_scalar, item.values())) for item in items)
+    return keys.pop() if is_plain else ""
+
+
+def _render_entry(item: Any, handled: Callable[[str], str] | None) -> str:
+    text = _render(item, handled)
+    words = handled(str(item)) if handled and isinstance(item, str | int) else ""
+    return f"{text} ({words})" if words else text
+
+
+@lru_cache(maxsize=1024)
+def _key_word(key: str) -> str:
+    return json.dumps(key, ensure_ascii=False) if is_count(key) else _word(key)
+
+
+@lru_cache(maxsize=8192)
+def _word(text: str) -> str:
+    """Return the text, quoted if it could pass for more than one value.
+
+    For example several values, a key with its value, an id with a verb, or a count.
+    """
+    return json.dumps(text, ensure_ascii=False) if _SPECIAL.search(text) and not is_count(text) else text
+
+
+_KEY = r"(?:\w*_\w+|(?i:ids?|number|code|name|status)|\w+(?:I[dD]s?|Number|Code|Name|Status))"
+_SPECIAL = re.compile(rf"[,;()\[\]{{}}\"…]|(?:^|\s){_KEY}\s+\S|^\s|\s$|[^\S ]")

@@ -28,8 +28,7 @@ from inmind.core.text import TruncatedText, contains_id, largest_that_fits
 from inmind.core.tokens import Counter
 from inmind.entities.entity import Entity
 from inmind.entities.nouns import plural
-from inmind.entities.record import Detail, count_unnamed, prune
-from inmind.entities.record_text import render_record
+from inmind.entities.record import Detail, count_unnamed, prune, render_record
 from inmind.entities.window import Entities
 
 BANNER = "[WORKING MEMORY]"

@@ -22,8 +22,7 @@ from inmind.documents.document import ARCHIVE_PREFIX, OVERVIEW_PATH, Document, v
 from inmind.documents.overview.event_log import OverviewLine, OverviewLog, with_log_lines
 from inmind.documents.overview.maintain import overview_updates, with_pending_writes, without_generated_lines
 from inmind.documents.overview.page import OverviewSection
-from inmind.documents.scratchpad.merge3 import MergeConflict, merge_three_way
-from inmind.documents.scratchpad.state import SavedScratchpad, Scratchpads
+from inmind.documents.scratchpad.state import MergeConflict, SavedScratchpad, Scratchpads, merge_three_way
 from inmind.documents.scratchpad.values import ABSENT
 from inmind.entities.serialize import sighting_from
 from inmind.errors import InvalidInput, SchemaViolation

@@ -23,11 +23,12 @@ from inmind.entities.record import (
     Detail,
     bounded_record,
     count_unnamed,
+    cut_record,
     merge_records,
     prune,
+    render_record,
     without_id,
 )
-from inmind.entities.record_text import cut_record, render_record
 
 pytestmark = pytest.mark.spec("B11")
 

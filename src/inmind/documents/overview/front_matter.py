@@ -203,7 +203,10 @@ def _error_line_and_reason(error: Any, written: str) -> tuple[str, str]:
 
 
 def _to_json_values(value: Any, field: str = _FIELD, depth: int = 0) -> Any:
-    """Return a copy as JSON values; dates become text. Raises InvalidInput with the path of any other value."""
+    """Return a copy as JSON values; dates become text.
+
+    Raises InvalidInput with the path of any other value.
+    """
     if (is_object(value) or is_list(value)) and depth >= MAX_DEPTH:
         raise InvalidInput(field=field, value=value, expected=f"at most {MAX_DEPTH} levels")
     if is_object(value):

@@ -1,4 +1,4 @@
-"""Scratchpads of a stream: a fold of its events.
+"""Scratchpads of a stream: a fold of its events, and the merge of those of a child.
 
 Any sequence of events leads to a state, since a fold that raises would make the stream unreadable forever. An update of
 an object or a text is also applied if the scratchpad held the other kind; it then starts empty.
@@ -7,18 +7,25 @@ A model that sends one field means one field, so objects are merged, and everyth
 updated paths are copied, each once and shallow; states share everything else and are never modified. Merging costs the
 size of the update plus the keys next to it, not the size of the state. An explicit stack avoids Python's recursion
 limit.
+
+The three-way merge compares, for each field or line, the state at the fork (`base`), the parent's (`ours`) and the
+child's (`theirs`). A change on one side is taken. If both appended, both stay. On any other conflict the parent's value
+stays, and the report has all three. Merging a second time changes nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import field
 from typing import Any
 
 from inmind.core.events.base import Event, EventPayload, Trust
 from inmind.core.events.documents import ScratchpadMerged, ScratchpadSetAside, ScratchpadStarted, ScratchpadWritten
 from inmind.core.frozen import frozen
-from inmind.documents.scratchpad.values import ABSENT, is_list, is_object, value_at
+from inmind.core.merge3 import merge_lines
+from inmind.documents.scratchpad.values import ABSENT, Path, format_path, is_list, is_object, value_at
 
 
 def merge_update(
@@ -148,3 +155,134 @@ def _apply(
             return merge_update({}, payload.values, payload.delete), True
         case ScratchpadSetAside():
             return {}, True
+
+
+@frozen
+class MergeConflict:
+    """A value that parent and child changed differently; ABSENT for a missing one."""
+
+    path: str
+    base: Any
+    ours: Any
+    theirs: Any
+
+    def __post_init__(self) -> None:
+        """Copy the values: the report goes to the host, which must not modify the state."""
+        for name in ("base", "ours", "theirs"):
+            object.__setattr__(self, name, deepcopy(getattr(self, name)))
+
+
+@frozen(kw_only=True)
+class ScratchpadMerge:
+    """Changes to apply to the parent's state, and the report.
+
+    The path of a text or a whole state is empty.
+    """
+
+    values: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    delete: tuple[Path, ...] = ()
+    text: str | None = None
+    """The new text; None if it stays."""
+    taken: tuple[str, ...] = ()
+    """Paths that only the child changed."""
+    combined: tuple[str, ...] = ()
+    """Paths to which both appended: the parent's items, then the child's new ones."""
+    conflicts: tuple[MergeConflict, ...] = ()
+
+
+def merge_three_way(base: ScratchpadState, ours: ScratchpadState, theirs: ScratchpadState) -> ScratchpadMerge:
+    """Merge the child's changes since `base` into the parent's state."""
+    if json_equal(theirs, base) or json_equal(theirs, ours):
+        return ScratchpadMerge()
+    if isinstance(ours, str) and isinstance(theirs, str):
+        return _merge_text(base if isinstance(base, str) else "", ours, theirs)
+    if not is_object(ours) or not is_object(theirs):
+        return ScratchpadMerge(conflicts=(MergeConflict("", base, ours, theirs),))
+    differences = list(_compare((), base, ours, theirs))
+    changes = [one for one in differences if isinstance(one, _Change)]
+    return ScratchpadMerge(
+        values=_to_nested_values(change for change in changes if change.value is not ABSENT),
+        delete=tuple(change.path for change in changes if change.value is ABSENT),
+        taken=tuple(format_path(change.path) for change in changes if not change.combined),
+        combined=tuple(format_path(change.path) for change in changes if change.combined),
+        conflicts=tuple(one for one in differences if isinstance(one, MergeConflict)),
+    )
+
+
+@frozen
+class _Change:
+    path: Path
+    value: Any
+    combined: bool = False
+
+
+def _compare(path: Path, base: Any, ours: Any, theirs: Any) -> Iterator[_Change | MergeConflict]:
+    if json_equal(theirs, base) or json_equal(theirs, ours):
+        return
+    if is_object(ours) and is_object(theirs):
+        base_fields: Mapping[str, Any] = base if is_object(base) else {}
+        for key in {**theirs, **base_fields}:
+            three = [state.get(key, ABSENT) for state in (base_fields, ours, theirs)]
+            yield from _compare((*path, key), *three)
+    elif json_equal(ours, base):
+        yield _Change(path, theirs)
+    elif (items := _merge_lists(base, ours, theirs)) is not None:
+        if len(items) > len(ours):
+            yield _Change(path, items, combined=True)
+    else:
+        yield MergeConflict(format_path(path), base, ours, theirs)
+
+
+def _merge_lists(base: Any, ours: Any, theirs: Any) -> list[Any] | None:
+    """Merge lists to which both only added items; None for other lists.
+
+    The result has our items, then the child's items that we do not have.
+    """
+    base_items: Any = [] if base is ABSENT or base is None else base
+    if not is_list(base_items) or not is_list(ours) or not is_list(theirs):
+        return None
+    length = len(base_items)
+    mine = _added_items(base_items, ours)
+    if mine is None or not json_equal(theirs[:length], base_items):
+        return None
+    known = {_canonical_json(item) for item in mine}
+    return [*ours, *(item for item in theirs[length:] if _canonical_json(item) not in known)]
+
+
+def _added_items(base_items: Sequence[Any], items: Sequence[Any]) -> list[Any] | None:
+    """Return the items added to a list at any place; None if items were removed or moved.
+
+    Another child may have been merged before, so its items may be between the base items.
+    """
+    added: list[Any] = []
+    matched = 0
+    for item in items:
+        if matched < len(base_items) and json_equal(item, base_items[matched]):
+            matched += 1
+        else:
+            added.append(item)
+    return added if matched == len(base_items) else None
+
+
+def _merge_text(base: str, ours: str, theirs: str) -> ScratchpadMerge:
+    if ours == base:
+        return ScratchpadMerge(text=theirs, taken=("",))
+    both = merge_lines(base, ours, theirs)
+    if both is None:
+        return ScratchpadMerge(conflicts=(MergeConflict("", base, ours, theirs),))
+    return ScratchpadMerge(text=both, combined=("",)) if both != ours else ScratchpadMerge()
+
+
+def _to_nested_values(changes: Iterable[_Change]) -> dict[str, Any]:
+    """Return one object with all changes; no path is inside another."""
+    values: dict[str, Any] = {}
+    for change in changes:
+        *above, last = change.path
+        into = values
+        for key in above:
+            into = into.setdefault(key, {})
+        into[last] = change.value
+    return values
+
+
+_canonical_json = json.JSONEncoder(ensure_ascii=False, sort_keys=True, default=dict).encode

@@ -16,9 +16,8 @@ from inmind.core.frozen import frozen
 from inmind.core.language.languages import languages_of
 from inmind.entities.entity import DEFAULT_MAX_PER_LIST, Entity
 from inmind.entities.nouns import UNTYPED, canonical_type, is_plural, type_matches
-from inmind.entities.references.context import ReferenceContext
 from inmind.entities.references.name_match import is_in_earlier_name
-from inmind.entities.references.result import Candidate, Kind, Phrase, Reference
+from inmind.entities.references.result import Candidate, Kind, Phrase, Reference, ReferenceContext
 
 MAX_CANDIDATES = 5
 

@@ -49,9 +49,8 @@ from inmind.entities.references.candidates import (
     resolve_description,
     resolve_phrase,
 )
-from inmind.entities.references.context import ReferenceContext
 from inmind.entities.references.name_match import Mention, is_in_earlier_name
-from inmind.entities.references.result import Kind, Phrase, Reference, Resolution
+from inmind.entities.references.result import Kind, Phrase, Reference, ReferenceContext, Resolution
 from inmind.entities.window import Entities
 
 MAX_TEXT_CHARS = 4_000

@@ -26,8 +26,7 @@ from inmind.core.parse_result import parse_for_record
 from inmind.core.text import escape_markup, truncate_middle
 from inmind.core.tokens import TOKENS_PER_MESSAGE, Counter
 from inmind.documents.document import ARCHIVE_PREFIX
-from inmind.entities.record import Detail
-from inmind.entities.record_text import fit_record
+from inmind.entities.record import Detail, fit_record
 from inmind.history import ConversationEntry, EntriesByRange, History
 from inmind.history.compaction.record_lines import record_lines
 from inmind.history.compaction.records import (

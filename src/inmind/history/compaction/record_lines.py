@@ -18,8 +18,7 @@ from inmind.core.text import escape_markup, shorten
 from inmind.core.tokens import Counter
 from inmind.entities.extract.identity import parse_tool_name
 from inmind.entities.ids import handle_kind, has_secret, key_meaning
-from inmind.entities.record import MIN_ID_DIGITS, Detail, is_aside, names_secret, prune
-from inmind.entities.record_text import cut_record, render_record
+from inmind.entities.record import MIN_ID_DIGITS, Detail, cut_record, is_aside, names_secret, prune, render_record
 from inmind.history.compaction.records import TEXT_CHARACTERS, AnsweredCall, answer_text, clip_text, id_fields, texts_in
 
 MAX_ARGUMENT_CHARACTERS = 160

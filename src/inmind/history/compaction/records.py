@@ -19,8 +19,7 @@ from inmind.core.language.spans import compile_cached
 from inmind.core.parse_result import parse_layers, parse_result, value_for_record
 from inmind.core.tool_outcome import is_failure
 from inmind.entities.ids import has_secret, is_credential_key, key_meaning
-from inmind.entities.record import STATE_WORDS, Detail, count_unnamed, prune
-from inmind.entities.record_text import render_record
+from inmind.entities.record import STATE_WORDS, Detail, count_unnamed, prune, render_record
 from inmind.history.turns import TurnCall, TurnMessage, TurnResult
 
 TEXT_CHARACTERS = {Detail.FACTS: 240, Detail.TRAITS: 160, Detail.IDS: 100}

@@ -23,8 +23,8 @@ from inmind.errors import InvalidInput, ReadOnly
 from inmind.prompt.layers.base import Budget, Layer, LayerContext, LayerText, PlainLayer, Slot, Spawn, unwrap_view
 
 if TYPE_CHECKING:
-    from inmind.documents.scratchpad.merge3 import ScratchpadMerge
     from inmind.documents.scratchpad.schema import ScratchpadSchema
+    from inmind.documents.scratchpad.state import ScratchpadMerge
 
 DEFAULT_NAME = "working-memory"
 SCRATCHPAD_PATH = "scratchpad"

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from tables import each_row
 
-from inmind.documents.scratchpad.merge3 import MergeConflict, ScratchpadMerge, merge_three_way
-from inmind.documents.scratchpad.state import merge_update
+from inmind.documents.scratchpad.state import MergeConflict, ScratchpadMerge, merge_three_way, merge_update
 from inmind.documents.scratchpad.values import ABSENT
 
 BASE: dict[str, Any] = {"goal": "Ship", "steps": ["plan"], "owner": {"name": "Ada", "phone": "555"}, "done": 1}
