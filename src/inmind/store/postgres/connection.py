@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL that work through a pooler and have deadlines.
+"""Connections to PostgreSQL that work through a pooler and have deadlines, and a pool of them.
 
 No settings, prepared statements or listeners are kept in a session: with a transaction pooler the next statement may
 use another session. All settings apply to one transaction.
@@ -7,19 +7,27 @@ use another session. All settings apply to one transaction.
 from __future__ import annotations
 
 import math
+import os
 import random
 import re
 import select
+import socket
+import threading
 import time
-from collections.abc import Generator
+from collections import deque
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
+from difflib import get_close_matches
 from typing import Any, TypeVar, cast
 
 import psycopg
 from psycopg import RawCursor, sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo, timeout_from_conninfo
+from psycopg.pq import Conninfo
 
-from inmind.store.postgres.url import driver_url, invalid_parameters
+from inmind.core.frozen import frozen
+from inmind.core.paths import check_database_url
+from inmind.errors import Closed, InvalidInput
 
 T = TypeVar("T")
 
@@ -193,3 +201,192 @@ def two_thirds_until(until: float) -> float:
 
 def sleep_before_retry(tries: int) -> None:
     time.sleep(min(0.5, 0.002 * 2**tries) * random.random())  # noqa: S311 -- only to spread retries
+
+
+# -- inmind's parameters in a database URL ----------------------------------------------------------------
+
+_CONNECTIONS, _SECONDS = "inmind_connections", "inmind_seconds"
+OWN_PARAMETERS = (_CONNECTIONS, _SECONDS)
+
+
+@frozen(kw_only=True)
+class UrlLimits:
+    """Limits that the URL sets; None if it does not."""
+
+    connections: int | None
+    seconds: int | None
+    """Timeout of a call."""
+
+
+def limits_in(url: str) -> UrlLimits:
+    parameters = own_parameters(url)
+    return UrlLimits(
+        connections=_parse_limit(parameters, _CONNECTIONS, 1_000), seconds=_parse_limit(parameters, _SECONDS, 86_400)
+    )
+
+
+def invalid_parameters(url: str) -> InvalidInput:
+    """Return the error for a URL that the driver refuses.
+
+    The driver's message may contain the password.
+    """
+    known = [*OWN_PARAMETERS, *(option.keyword.decode() for option in Conninfo.get_defaults())]
+    for name in (pair.partition("=")[0] for pair in check_database_url(url, "url").partition("?")[2].split("&")):
+        if name and name not in known:
+            near = get_close_matches(name, known, n=1)
+            hint = f": did you mean {near[0]!r}?" if near else ""
+            return InvalidInput(field="url", value=name, expected=f"known parameters{hint}")
+    return InvalidInput(field="url", expected="postgresql://user:password@host:port/database?…")
+
+
+def driver_url(url: str) -> str:
+    """Return the URL without inmind's parameters."""
+    address, _, query = url.partition("?")
+    rest = "&".join(pair for pair in query.split("&") if pair.partition("=")[0] not in OWN_PARAMETERS)
+    return f"{address}?{rest}" if rest else address
+
+
+def own_parameters(url: str) -> dict[str, str]:
+    pairs = (pair.partition("=") for pair in url.partition("?")[2].split("&"))
+    return {name: value for name, _, value in pairs if name in OWN_PARAMETERS}
+
+
+def _parse_limit(parameters: Mapping[str, str], name: str, maximum: int) -> int | None:
+    if (value := parameters.get(name)) is None:
+        return None
+    if not value.isascii() or not value.isdigit() or not 1 <= int(value[:9]) <= maximum:
+        raise InvalidInput(field=name, value=value, expected=f"a whole number from 1 to {maximum}")
+    return int(value)
+
+
+# -- the pool ------------------------------------------------------------------------------------------------
+
+MAX_AGE_SECONDS = 3600.0
+"""Older connections are reopened: the host name may resolve to another server by now."""
+
+MAX_IDLE_SECONDS = 60.0
+"""Connections idle for longer are closed, except one."""
+
+
+class PoolExhausted(Exception):
+    """All connections were in use until the deadline."""
+
+
+class Pool:
+    """A pool of at most `max_size` connections, without threads.
+
+    A connection is used by one thread at a time and opened by the thread that needs it. So the caller gets a connection
+    error at once, a server that is back is used by the next call, and a fork interrupts no background work. (A pool
+    that connects in the background makes callers wait for its next attempt, and detects ten dead connections one at a
+    time.)
+    """
+
+    def __init__(self, create: Callable[[float], Connection], *, max_size: int) -> None:
+        """`create`: opens a connection before a deadline."""
+        self._create, self._max_size = create, max_size
+        self._changed = threading.Condition(threading.Lock())
+        self._borrowed = 0
+        self._idle: deque[Connection] = deque()
+        self._all: set[Connection] = set()
+        self._inherited: set[Connection] = set()
+        self._closed = False
+
+    def borrow(self, deadline: float) -> Connection:
+        """Take a connection. Raises PoolExhausted, or an error of `create`."""
+        with self._changed:
+            while self._borrowed >= self._max_size:
+                if not self._changed.wait(deadline - time.monotonic()):
+                    raise PoolExhausted
+            self._borrowed += 1
+        try:
+            if (connection := self._take_idle(deadline)) is None:
+                connection = self._create(deadline)
+                with self._changed:
+                    self._all.add(connection)
+            return connection
+        except BaseException:
+            with self._changed:
+                self._release_slot()
+            raise
+
+    def give_back(self, connection: Connection) -> None:
+        """Return a connection. It is closed if it is broken, old, or inside a transaction."""
+        idle = not connection.closed and connection.pgconn.transaction_status == psycopg.pq.TransactionStatus.IDLE
+        with self._changed:
+            kept = idle and not self._closed and not _is_old(connection)
+            if kept:
+                self._idle.append(connection)
+            unneeded = [*self._take_unneeded(), *([] if kept else [connection])]
+            self._all.difference_update(unneeded)
+            self._release_slot()
+        for one in unneeded:
+            one.close()
+
+    def drop_idle(self) -> None:
+        """Close all idle connections: if one is dead, the others probably are too."""
+        with self._changed:
+            idle = [*self._idle]
+            self._idle.clear()
+            self._all.difference_update(idle)
+        for connection in idle:
+            connection.close()
+
+    def close(self) -> None:
+        """Close the pool. Borrowed connections are closed when they are given back."""
+        with self._changed:
+            self._closed = True
+        self.drop_idle()
+
+    def after_fork(self) -> None:
+        """Detach the parent's connections in a forked child.
+
+        The child must not use them, nor close them, which would end the parent's session. But while the child has their
+        sockets open, the server would not notice the end of the parent and would keep its locks. So each descriptor
+        is replaced by a socket without a peer.
+        """
+        for connection in self._all:
+            with suppress(psycopg.Error, OSError):
+                dead_end, peer = socket.socketpair()
+                peer.close()
+                os.dup2(dead_end.fileno(), connection.fileno(), inheritable=False)
+                dead_end.close()
+        self._changed, self._borrowed = threading.Condition(threading.Lock()), 0
+        self._idle, self._inherited, self._all = deque(), self._all, set()
+
+    def _take_idle(self, deadline: float) -> Connection | None:
+        """Take the connection that was used last, so that the others become idle and are closed."""
+        with self._changed:
+            if self._closed:
+                raise Closed
+            unneeded = self._take_unneeded()
+            while self._idle and _is_old(self._idle[-1]):
+                unneeded.append(self._idle.pop())
+            self._all.difference_update(unneeded)
+            connection = self._idle.pop() if self._idle else None
+        for one in unneeded:
+            one.close()
+        if connection is None or is_alive(connection, deadline):
+            return connection
+        with self._changed:
+            self._all.discard(connection)
+        connection.close()
+        self.drop_idle()
+        return None
+
+    def _release_slot(self) -> None:
+        self._borrowed -= 1
+        self._changed.notify()
+
+    def _take_unneeded(self) -> list[Connection]:
+        """Take connections that were idle for long.
+
+        They are in the order in which they were given back.
+        """
+        unneeded: list[Connection] = []
+        while len(self._idle) > 1 and time.monotonic() - self._idle[0].used_at > MAX_IDLE_SECONDS:
+            unneeded.append(self._idle.popleft())
+        return unneeded
+
+
+def _is_old(connection: Connection) -> bool:
+    return time.monotonic() - connection.created_at > MAX_AGE_SECONDS

@@ -32,8 +32,11 @@ from inmind.errors import (
 from inmind.store.named_sql import load_queries, load_script
 from inmind.store.postgres.connection import (
     Connection,
+    Pool,
+    PoolExhausted,
     connect,
     conninfo_for,
+    limits_in,
     quote_identifier,
     run_script,
     sleep_before_retry,
@@ -56,8 +59,6 @@ from inmind.store.postgres.errors import (
     public_errors,
     translate_error,
 )
-from inmind.store.postgres.pool import Pool, PoolExhausted
-from inmind.store.postgres.url import limits_in
 
 T = TypeVar("T")
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import Any
+from urllib.parse import quote, urlencode
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -21,9 +22,12 @@ from inmind.errors import (
 )
 from inmind.store.named_sql import load_queries
 from inmind.store.postgres.connection import (
+    OWN_PARAMETERS,
     Connection,
     connect,
     conninfo_for,
+    driver_url,
+    own_parameters,
     with_identifiers,
 )
 from inmind.store.postgres.database import MIN_VERSION
@@ -39,6 +43,19 @@ _DIRECT_SETTING = "inmind.operator"
 
 _HAS_DEPENDENTS, _INSUFFICIENT_PRIVILEGE = "2BP01", "42501"
 
+
+_PERSONAL_PARAMETERS = (
+    "user",
+    "password",
+    "passfile",
+    "options",
+    "sslcert",
+    "sslkey",
+    "sslpassword",
+    "application_name",
+    *OWN_PARAMETERS,
+)
+"""Parameters that belong to one role and must not be passed on to another."""
 
 _sql = load_queries("postgres/tenants")
 
@@ -136,3 +153,43 @@ class OperatorConnection(Closing):
 
     def _fetch_row(self, name: str) -> tuple[Any, ...]:
         return self._fetch_rows(name)[0]
+
+
+# -- URLs of the same server for other roles: `check_database_url` recognises the password in them for any name ---
+
+
+def url_with_role(url: str, role: str) -> str:
+    """Return a URL with the same credential that switches to another role on connecting."""
+    parameters = _parameters(url)
+    escaped = "".join(f"\\{letter}" if letter == "\\" or letter.isspace() else letter for letter in role)
+    parameters["options"] = f"{parameters.get('options', '')} -c role={escaped}".strip()
+    return _build_url(parameters)
+
+
+def url_for_login(url: str, role: str, password: str, *, defaults: Mapping[str, str]) -> str:
+    """Return a URL of the same database for another credential.
+
+    `defaults`: values for parts that the URL leaves out.
+    """
+    parameters = {name: value for name, value in _parameters(url).items() if name not in _PERSONAL_PARAMETERS}
+    host_defaults = {"host": parameters["hostaddr"]} if "hostaddr" in parameters else defaults
+    return _build_url(
+        {**host_defaults, **defaults, **parameters, "user": role, **({"password": password} if password else {})}
+    )
+
+
+def _parameters(url: str) -> dict[str, str]:
+    parameters = {name: str(value) for name, value in conninfo_to_dict(driver_url(url)).items() if value is not None}
+    return {**parameters, **own_parameters(url)}
+
+
+def _build_url(parameters: Mapping[str, str]) -> str:
+    rest = dict(parameters)
+    credentials = quote(rest.pop("user", ""), safe="")
+    credentials += f":{quote(rest.pop('password'), safe='')}" if "password" in rest else ""
+    address = ""
+    if (host := rest.get("host", "")) and host.isascii() and host.replace(".", "").replace("-", "").isalnum():
+        address = rest.pop("host") + (f":{rest.pop('port')}" if "port" in rest else "")
+    name = quote(rest.pop("dbname", ""), safe="")
+    query = f"?{urlencode(rest, quote_via=quote, safe='')}" if rest else ""
+    return f"postgresql://{credentials}{'@' if credentials else ''}{address}/{name}{query}"

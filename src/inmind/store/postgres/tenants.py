@@ -35,9 +35,8 @@ from inmind.store.postgres.connection import (
     with_literal,
 )
 from inmind.store.postgres.errors import translate_error
-from inmind.store.postgres.operator_connection import OperatorConnection
+from inmind.store.postgres.operator_connection import OperatorConnection, url_for_login, url_with_role
 from inmind.store.postgres.store import PostgresStore
-from inmind.store.postgres.url import url_for_login, url_with_role
 from inmind.store.tenants import (
     EMPTY_INVENTORY,
     Inventory,
