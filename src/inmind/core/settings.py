@@ -36,9 +36,8 @@ An unknown setting is refused: a misspelt `enabled` would otherwise be ignored.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
-from functools import cache
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -200,43 +199,41 @@ def _flatten(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_setting(name: str, value: Any) -> Any:
-    defaults = _defaults()
-    default = defaults.get(name)
+    default = _DEFAULTS.get(name)
     if default is None:
-        from difflib import get_close_matches
-
-        near = get_close_matches(name, defaults, n=1)
-        known = f"did you mean {near[0]}?" if near else f"one of {', '.join(defaults)}"
-        if isinstance(value, str) and any(word in name.lower() for word in _SECRET_WORDS):
-            known = "keys are not stored here; model.key_env names the environment variable"
-        raise InvalidInput(field=f"settings.{name}", expected=f"a known setting: {known}")
+        raise _unknown_setting(name, value)
     if isinstance(value, Mapping):
         raise InvalidInput(field=f"settings.{name}", expected="a value, not a table")
-    if name == "model.key_env" and isinstance(value, str) and value and not value.isidentifier():
+    if name == "model.key_env" and not str(value or "unset").isidentifier():
         raise InvalidInput(field=f"settings.{name}", expected="the name of a variable, never a key")
     if name == "search.sources":
-        given = [value] if isinstance(value, str) else value
-        if not isinstance(given, list | tuple) or not given or any(one not in SOURCES for one in given):  # pyright: ignore[reportUnknownVariableType] -- from a file
-            raise InvalidInput(field=f"settings.{name}", value=value, expected=f"some of {', '.join(SOURCES)}")
-        return tuple(cast(list[str], given))
-    if name == "model.provider" and value not in PROVIDERS:
-        raise InvalidInput(field=f"settings.{name}", value=value, expected=f"one of {', '.join(PROVIDERS)}")
-    if isinstance(default, bool | str):
-        if type(value) is not type(default):
-            expected = "true or false" if isinstance(default, bool) else "a text"
-            raise InvalidInput(field=f"settings.{name}", value=value, expected=expected)
-        return value
-    is_integer = isinstance(default, int)
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int if is_integer else int | float)
-        or not 0 <= value <= MAX_VALUE
-    ):
-        expected = f"a {'whole ' if is_integer else ''}number from 0 to {MAX_VALUE}"
+        given = cast(Sequence[object], value if type(value) in (list, tuple) else [value])
+        fits, expected = given and all(one in SOURCES for one in given), f"some of {', '.join(SOURCES)}"
+        result: Any = tuple(given)
+    elif name == "model.provider":
+        fits, expected, result = value in PROVIDERS, f"one of {', '.join(PROVIDERS)}", value
+    elif isinstance(default, bool | str):
+        expected = "true or false" if isinstance(default, bool) else "a text"
+        fits, result = type(value) is type(default), value
+    else:
+        kinds, what = ((int,), "whole number") if isinstance(default, int) else ((int, float), "number")
+        fits, expected = type(value) in kinds and 0 <= value <= MAX_VALUE, f"a {what} from 0 to {MAX_VALUE}"
+        if fits and not value and name.endswith(_POSITIVE_SETTINGS):
+            fits, expected = False, "more than 0"
+        result = type(default)(value) if fits else value
+    if not fits:
         raise InvalidInput(field=f"settings.{name}", value=value, expected=expected)
-    if name.endswith(_POSITIVE_SETTINGS) and value <= 0:
-        raise InvalidInput(field=f"settings.{name}", value=value, expected="more than 0")
-    return value if is_integer else float(value)
+    return result
+
+
+def _unknown_setting(name: str, value: object) -> InvalidInput:
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, _DEFAULTS, n=1)
+    known = f"did you mean {near[0]}?" if near else f"one of {', '.join(_DEFAULTS)}"
+    if isinstance(value, str) and any(word in name.lower() for word in _SECRET_WORDS):
+        known = "keys are not stored here; model.key_env names the environment variable"
+    return InvalidInput(field=f"settings.{name}", expected=f"a known setting: {known}")
 
 
 _SECRET_WORDS = ("key", "token", "secret", "password")
@@ -245,18 +242,7 @@ _SECRET_WORDS = ("key", "token", "secret", "password")
 _POSITIVE_SETTINGS = ("interval_minutes", "spike_minutes", ".seconds", "poll_seconds", "stalled_seconds", ".tries")
 """Settings that must be greater than 0."""
 
-_GROUPS: dict[str, Any] = {
-    "dream": DreamSettings,
-    "consolidation": ConsolidationSettings,
-    "search": SearchSettings,
-    "affect": AffectSettings,
-    "model": ModelSettings,
-    "limits": LimitSettings,
-    "worker": WorkerSettings,
-}
+_GROUPS: dict[str, Any] = {group.name: group.default_factory for group in dataclasses.fields(Settings)}
 
-
-@cache
-def _defaults() -> dict[str, Any]:
-    """Default of every setting, by its dotted name."""
-    return {f"{group}.{one.name}": one.default for group, kind in _GROUPS.items() for one in dataclasses.fields(kind)}
+_DEFAULTS = {f"{group}.{one.name}": one.default for group, kind in _GROUPS.items() for one in dataclasses.fields(kind)}
+"""Default of every setting, by its dotted name."""

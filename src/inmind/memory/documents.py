@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from typing import Generic, TypeVar
+from typing import Any
 
 from inmind.core.events.base import Draft, Origin
 from inmind.core.events.documents import DocumentWritten
@@ -27,8 +27,6 @@ from inmind.store.stream import Decision, Stream
 
 SETTINGS_PATHS = (CONFIG, f"{CONFIG}.imported")
 """Settings, and the settings of an imported bundle. They belong to no session or resource."""
-
-S = TypeVar("S", SessionState, ResourceState)
 
 
 @frozen(kw_only=True)
@@ -61,69 +59,54 @@ class PageEditor:
                 raise InvalidInput(field="resource", value=resource, expected=expected)
             config = self._context.backend.read_config(path)
             return Page(path=path, text=config.text, version=config.version)
-        return self._document(path, session, resource).read()
+        page, stream, files = self._find(path, session, resource)
+        files.read_edits()
+        documents = stream.refresh().documents
+        return replace(page, text=documents.text(page.path), version=documents.version(page.path))
 
     def write(self, page: Page, text: str) -> Page:
+        """Replace the text, with the origin of an edit in the live file."""
         if not isinstance(page, Page):  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
             raise InvalidInput(field="page", value=page, expected="a Page, as `page` returns it")
         if page.path in SETTINGS_PATHS:
             backend, now = self._context.backend, self._context.clock()
             version = backend.write_config(text, base=page.version, at=now, name=page.path)
             return replace(page, text=text, version=version)
-        return self._document(page.path, page.session or None, page.resource or None).write(page, text)
+        _, stream, files = self._find(page.path, page.session or None, page.resource or None)
+        validate_text(text)
+        files.read_edits()
+        stream.refresh()
+        stream.commit(partial(_decide, page=page, text=text))
+        files.publish()
+        return replace(page, text=text, version=stream.state.documents.version(page.path))
 
-    def _document(
-        self, path: str, session: str | None, resource: str | None
-    ) -> DocumentEditor[SessionState] | DocumentEditor[ResourceState]:
-        self._context.check_open()
+    def _find(self, path: str, session: str | None, resource: str | None) -> tuple[Page, Stream[Any], DocumentFiles]:
+        """An empty page with the document's path and owner, the stream that has it, and its files."""
+        context = self._context
+        context.check_open()
         if session is None:
             scope, name = resolve_path(path)
             if resource is None or scope == "thread":
                 owner_kind = "session" if scope == "thread" else "resource"
                 raise InvalidInput(field=owner_kind, expected=f"the {owner_kind} that {name} belongs to")
-            return self._resource_document(name, require_resource(resource))
-        if resource is not None:
+            owner = require_resource(resource)
+        elif resource is not None:
             raise InvalidInput(field="resource", value=resource, expected="no resource= together with session=")
-        owner = self._owner_of_session(session)
-        scope, name = resolve_path(path, anonymous=owner == ANONYMOUS)
-        if scope == "resource":
-            return self._resource_document(name, owner)
-        stream = self._context.session_stream(session)
-        opened = stream.state.opened
-        files = self._context.backend.session_files(session, opened.cwd if opened else "", stream).files
-        name, _ = parse_location(name, stream.refresh().documents.by_path)
-        return DocumentEditor(Page(path=name, text="", version=0, session=session), stream, files)
-
-    def _resource_document(self, path: str, resource: str) -> DocumentEditor[ResourceState]:
-        stream = self._context.resource_stream(resource)
-        empty = Page(path=path, text="", version=0, resource=resource)
-        return DocumentEditor(empty, stream, self._context.resource_files(resource, stream))
+        else:
+            owner = self._owner_of_session(session)
+            scope, name = resolve_path(path, anonymous=owner == ANONYMOUS)
+        if session is not None and scope != "resource":
+            stream = context.session_stream(session)
+            opened = stream.state.opened
+            files = context.backend.session_files(session, opened.cwd if opened else "", stream).files
+            name, _ = parse_location(name, stream.refresh().documents.by_path)
+            return Page(path=name, text="", version=0, session=session), stream, files
+        of_resource = context.resource_stream(owner)
+        page = Page(path=name, text="", version=0, resource=owner)
+        return page, of_resource, context.resource_files(owner, of_resource)
 
 
-class DocumentEditor(Generic[S]):
-    """One document of a stream, and its live file."""
-
-    def __init__(self, empty: Page, stream: Stream[S], files: DocumentFiles) -> None:
-        """`empty`: the page if the document does not exist yet."""
-        self._empty, self._stream, self._files = empty, stream, files
-
-    def read(self) -> Page:
-        """The document with the latest edits of its live file."""
-        self._files.read_edits()
-        documents, path = self._stream.refresh().documents, self._empty.path
-        return replace(self._empty, text=documents.text(path), version=documents.version(path))
-
-    def write(self, page: Page, text: str) -> Page:
-        """Replace the text, with the origin of an edit in the live file."""
-        validate_text(text)
-        self._files.read_edits()
-        self._stream.refresh()
-        self._stream.commit(partial(_decide, page=page, text=text))
-        self._files.publish()
-        return replace(page, text=text, version=self._stream.state.documents.version(page.path))
-
-
-def _decide(state: S, _: datetime, *, page: Page, text: str) -> Decision[S, None]:
+def _decide(state: SessionState | ResourceState, _: datetime, *, page: Page, text: str) -> Decision[Any, None]:
     documents, path = state.documents, page.path
     current = documents.by_path.get(path)
     if current is not None and current.text == text:

@@ -20,6 +20,7 @@ import stat
 import threading
 from collections.abc import Generator, Sequence
 from itertools import chain, count
+from operator import attrgetter
 from pathlib import Path
 
 from inmind.core.fork import register_after_fork
@@ -41,6 +42,7 @@ from inmind.store.file_operations import (
     still_matches,
     swap_in,
     translate_os_error,
+    translated_os_errors,
     write_all,
     write_new,
 )
@@ -82,8 +84,8 @@ class Folder:
             with self._open_subfolder(sub.split("/")) as folder, os.scandir(folder) as entries:
                 return {
                     entry.name: _special_kind(entry)
-                    for entry in sorted(entries, key=_entry_name)
-                    if _is_visible(entry.name)
+                    for entry in sorted(entries, key=attrgetter("name"))
+                    if not entry.name.startswith((".", "#")) and not entry.name.endswith("~")
                 }
         except OSError:
             return {}
@@ -106,11 +108,8 @@ class Folder:
 
     def make_subfolder(self, sub: str) -> None:
         """Create a subfolder unless it exists."""
-        try:
-            with self._open_subfolder(sub.split("/"), create=True):
-                pass
-        except OSError as error:
-            raise translate_os_error(error, self.path / sub) from error
+        with translated_os_errors(self.path / sub), self._open_subfolder(sub.split("/"), create=True):
+            pass
 
     def read(self, name: str, *, max_bytes: int) -> FileState:
         try:
@@ -170,14 +169,11 @@ class Folder:
         A link instead of a copy: it keeps all bytes, including those that a slow editor is still writing. If another
         file has that name, a number is added.
         """
-        try:
-            with self._open_parent(name) as (folder, leaf):
-                between = name.removesuffix(leaf)
-                base_name = new_name.removeprefix(between)
-                names = chain([base_name], (f"{base_name}-{number}" for number in count(2)))
-                return between + next(kept for kept in names if link_or_copy(folder, leaf, kept))
-        except OSError as error:
-            raise translate_os_error(error, self.path / new_name) from error
+        with translated_os_errors(self.path / new_name), self._open_parent(name) as (folder, leaf):
+            between = name.removesuffix(leaf)
+            base_name = new_name.removeprefix(between)
+            names = chain([base_name], (f"{base_name}-{number}" for number in count(2)))
+            return between + next(kept for kept in names if link_or_copy(folder, leaf, kept))
 
     def read_swap(self, name: str, *, max_bytes: int) -> FileState:
         """Read the swap file that a killed writer left."""
@@ -191,32 +187,26 @@ class Folder:
     def clean_up(self) -> list[str]:
         """Remove part files of killed writers; returns the names of files that have a swap file."""
         displaced: list[str] = []
-        try:
-            with self._open_subfolder(()) as top:
-                for parent, _, leaves, folder in os.fwalk(".", dir_fd=top):
-                    for leaf in leaves:
-                        if leaf.startswith(_PART_PREFIX):
-                            with contextlib.suppress(OSError):
-                                os.unlink(leaf, dir_fd=folder)
-                        elif leaf.startswith(_SWAP_PREFIX):
-                            displaced.append(os.path.normpath(f"{parent}/{leaf.removeprefix(_SWAP_PREFIX)}"))
-        except OSError as error:
-            raise translate_os_error(error, self.path) from error
+        with translated_os_errors(self.path), self._open_subfolder(()) as top:
+            for parent, _, leaves, folder in os.fwalk(".", dir_fd=top):
+                for leaf in leaves:
+                    if leaf.startswith(_PART_PREFIX):
+                        with contextlib.suppress(OSError):
+                            os.unlink(leaf, dir_fd=folder)
+                    elif leaf.startswith(_SWAP_PREFIX):
+                        displaced.append(os.path.normpath(f"{parent}/{leaf.removeprefix(_SWAP_PREFIX)}"))
         return displaced
 
     @contextlib.contextmanager
     def open_append(self, name: str) -> Generator[AppendFile]:
         """Open a file of this folder that is only appended to, with the folder locked."""
-        with self.lock():
+        with self.lock(), translated_os_errors(self.path / name):
+            with self._open_parent(name) as (folder, leaf):
+                descriptor = open_unlinked(folder, leaf)
             try:
-                with self._open_parent(name) as (folder, leaf):
-                    descriptor = open_unlinked(folder, leaf)
-                try:
-                    yield AppendFile(descriptor)
-                finally:
-                    os.close(descriptor)
-            except OSError as error:
-                raise translate_os_error(error, self.path / name) from error
+                yield AppendFile(descriptor)
+            finally:
+                os.close(descriptor)
 
     @contextlib.contextmanager
     def lock(self) -> Generator[None]:
@@ -227,10 +217,8 @@ class Folder:
         process, so it is on a file that is never read.
         """
         with _mutexes.get(self._root):
-            try:
+            with translated_os_errors(self.path / LOCK_FILE):
                 descriptor = self._open_lock()
-            except OSError as error:
-                raise translate_os_error(error, self.path / LOCK_FILE) from error
             try:
                 yield
             finally:
@@ -249,18 +237,15 @@ class Folder:
     @contextlib.contextmanager
     def _write_part(self, name: str, data: bytes) -> Generator[tuple[int, str, str]]:
         """Write the bytes durably to a part file in the folder of the target file."""
-        try:
-            with self._open_parent(name, create=True) as (folder, leaf):
-                refuse_special_file(folder, leaf)
-                part = _PART_PREFIX + leaf
-                try:
-                    write_new(folder, part, data)
-                    yield folder, part, leaf
-                finally:
-                    with contextlib.suppress(FileNotFoundError):
-                        os.unlink(part, dir_fd=folder)
-        except OSError as error:
-            raise translate_os_error(error, self.path / name) from error
+        with translated_os_errors(self.path / name), self._open_parent(name, create=True) as (folder, leaf):
+            refuse_special_file(folder, leaf)
+            part = _PART_PREFIX + leaf
+            try:
+                write_new(folder, part, data)
+                yield folder, part, leaf
+            finally:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(part, dir_fd=folder)
 
     @contextlib.contextmanager
     def _open_parent(self, name: str, *, create: bool = False) -> Generator[tuple[int, str]]:
@@ -340,17 +325,9 @@ def is_leftover(name: str) -> bool:
     return name.startswith((_PART_PREFIX, _SWAP_PREFIX))
 
 
-def _is_visible(name: str) -> bool:
-    return not name.startswith((".", "#")) and not name.endswith("~")
-
-
 def _special_kind(entry: os.DirEntry[str]) -> str:
     if entry.is_file(follow_symlinks=False):
         return ""
     if entry.is_symlink():
         return "a link"
     return "a folder" if entry.is_dir(follow_symlinks=False) else "no plain file"
-
-
-def _entry_name(entry: os.DirEntry[str]) -> str:
-    return entry.name

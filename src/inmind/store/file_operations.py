@@ -7,7 +7,7 @@ import errno
 import os
 import stat
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from functools import cache
 from pathlib import Path
 from typing import BinaryIO
@@ -70,7 +70,7 @@ class FileState:
 
 def make_private_folder(path: Path) -> None:
     """Create the folder and its missing parents, durably and readable only by the owner."""
-    try:
+    with translated_os_errors(path):
         if path.is_dir():
             return
         make_private_folder(path.parent)
@@ -79,8 +79,6 @@ def make_private_folder(path: Path) -> None:
             fsync_folder(path.parent)
         if not path.is_dir():
             raise UnsafeStorage(place=str(path), reason="it is not a folder")
-    except OSError as error:
-        raise translate_os_error(error, path) from error
 
 
 def create_private_file(path: Path) -> None:
@@ -88,13 +86,9 @@ def create_private_file(path: Path) -> None:
 
     Safe for a database: the file is only opened if it is new.
     """
-    try:
+    with translated_os_errors(path), contextlib.suppress(FileExistsError):
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | SAFE_FLAGS, 0o600))
         fsync_folder(path.parent)
-    except FileExistsError:
-        return
-    except OSError as error:
-        raise translate_os_error(error, path) from error
 
 
 def open_regular_file(path: Path) -> BinaryIO:
@@ -107,19 +101,25 @@ def open_regular_file(path: Path) -> BinaryIO:
 
 
 def fsync_folder(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
+    with opened(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC) as descriptor:
         os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 SAFE_FLAGS = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
-def read_at(folder: int, leaf: str, max_bytes: int) -> FileState:
-    descriptor = os.open(leaf, os.O_RDONLY | SAFE_FLAGS, dir_fd=folder)
+@contextlib.contextmanager
+def opened(path: str | Path, flags: int, *, dir_fd: int | None = None) -> Generator[int]:
+    """Yield a descriptor that is closed at the end. A new file is readable only by the owner."""
+    descriptor = os.open(path, flags, 0o600, dir_fd=dir_fd)
     try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def read_at(folder: int, leaf: str, max_bytes: int) -> FileState:
+    with opened(leaf, os.O_RDONLY | SAFE_FLAGS, dir_fd=folder) as descriptor:
         time = now_nanoseconds()
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
@@ -130,8 +130,6 @@ def read_at(folder: int, leaf: str, max_bytes: int) -> FileState:
         return FileState(
             data=data, signature=signature_of(status), read_at=time, max_bytes=max_bytes, has_other_links=linked
         )
-    finally:
-        os.close(descriptor)
 
 
 def open_subfolder(folder: int, name: str, *, create: bool) -> int:
@@ -180,12 +178,9 @@ def refuse_special_file(folder: int, leaf: str) -> None:
 
 
 def write_new(folder: int, name: str, data: bytes) -> None:
-    descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | SAFE_FLAGS, 0o600, dir_fd=folder)
-    try:
+    with opened(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | SAFE_FLAGS, dir_fd=folder) as descriptor:
         write_all(descriptor, data)
         os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def write_all(descriptor: int, data: bytes) -> None:
@@ -222,20 +217,18 @@ def link_or_copy(folder: int, leaf: str, kept: str) -> bool:
 
 
 def _copy(folder: int, leaf: str, kept: str) -> bool:
-    with _open_for_reading(folder, leaf) as source:
-        try:
-            target = os.open(kept, os.O_WRONLY | os.O_CREAT | os.O_EXCL | SAFE_FLAGS, 0o600, dir_fd=folder)
-        except FileExistsError:
-            return _is_same_file(folder, leaf, kept)
-        try:
-            while data := source.read(CHUNK_BYTES):
-                write_all(target, data)
-            os.fsync(target)
-        except OSError:
-            os.unlink(kept, dir_fd=folder)
-            raise
-        finally:
-            os.close(target)
+    new = os.O_WRONLY | os.O_CREAT | os.O_EXCL | SAFE_FLAGS
+    try:
+        with _open_for_reading(folder, leaf) as source, opened(kept, new, dir_fd=folder) as target:
+            try:
+                while data := source.read(CHUNK_BYTES):
+                    write_all(target, data)
+                os.fsync(target)
+            except OSError:
+                os.unlink(kept, dir_fd=folder)
+                raise
+    except FileExistsError:
+        return _is_same_file(folder, leaf, kept)
     return True
 
 
@@ -316,6 +309,15 @@ def signature_of(status: os.stat_result) -> FileSignature:
     return FileSignature(
         inode=status.st_ino, size=status.st_size, changed_at=max(status.st_mtime_ns, status.st_ctime_ns)
     )
+
+
+@contextlib.contextmanager
+def translated_os_errors(place: Path) -> Generator[None]:
+    """Raise the inmind error for an OSError in the block."""
+    try:
+        yield
+    except OSError as error:
+        raise translate_os_error(error, place) from error
 
 
 def translate_os_error(error: OSError, place: Path) -> InmindError:

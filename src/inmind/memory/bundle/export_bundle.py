@@ -11,10 +11,10 @@ import json
 import os
 import stat
 import zipfile
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import BinaryIO, NoReturn
@@ -41,7 +41,7 @@ from inmind.memory.bundle.reader import (
 from inmind.memory.bundle.staging import staging_folder
 from inmind.memory.bundle.zip_reader import MAX_RATIO, MIN_OUTPUT_BYTES, normalized_name
 from inmind.session.backend import Backend
-from inmind.store.file_operations import fsync_folder, translate_os_error
+from inmind.store.file_operations import fsync_folder, translated_os_errors
 from inmind.store.protocol import Receipt
 
 BATCH_SIZE = 1_000
@@ -76,7 +76,11 @@ def write_bundle(
     progress = watch or ignore_progress
     _check_outside_home(to, place.home)
     _check_not_existing(to, overwrite=overwrite)
-    with staging_folder(to) as folder, _create_private(part := folder / "bundle", to) as file:
+    with (
+        translated_os_errors(to),
+        staging_folder(to) as folder,
+        open(part := folder / "bundle", "x+b", opener=partial(os.open, mode=0o600)) as file,
+    ):
         for compression in (zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED):
             file.seek(0)
             file.truncate()
@@ -253,16 +257,6 @@ def _check_not_existing(to: Path, *, overwrite: bool) -> None:
 def _exists_error(to: Path) -> InvalidInput:
     expected = "a new file; to replace an existing one pass overwrite=True (--force)"
     return InvalidInput(field="to", value=str(to), expected=expected)
-
-
-@contextmanager
-def _create_private(part: Path, to: Path) -> Generator[BinaryIO]:
-    """A new file that only its owner may read."""
-    try:
-        with open(part, "x+b", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
-            yield file
-    except OSError as error:
-        raise translate_os_error(error, to) from error
 
 
 def _move_into_place(part: Path, to: Path, *, overwrite: bool) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from inmind.store.file_operations import translate_os_error
+from inmind.store.file_operations import translated_os_errors
 
 _PREFIX = ".inmind-bundle-"
 _LOCK = "lock"
@@ -24,11 +24,9 @@ _LOCK = "lock"
 @contextmanager
 def staging_folder(place: Path) -> Generator[Path]:
     """A private folder, removed at the end with its contents."""
-    try:
+    with translated_os_errors(place):
         remove_leftovers(place)
         folder, lock = _create_locked(place.parent)
-    except OSError as error:
-        raise translate_os_error(error, place) from error
     try:
         yield folder
     finally:
