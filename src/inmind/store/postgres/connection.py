@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL that work through a pooler and have deadlines, and a pool of them.
+"""Connections to PostgreSQL that work through a pooler and have deadlines, in a pool.
 
 No settings, prepared statements or listeners are kept in a session: with a transaction pooler the next statement may
 use another session. All settings apply to one transaction.
