@@ -28,7 +28,8 @@ from world.scripted import Move, calls, match, says
 
 from inmind import HostCall, Memory, Prompt, Session, Usage, default_layers
 from inmind.apps.replay import Recording, replay
-from inmind.core.messages import FORMATS, Wire
+from inmind.core.messages import FORMATS
+from inmind.core.messages.model import Wire
 from inmind.layers import ScratchpadLayer
 from inmind.session.tools.registry import is_memory_tool
 from inmind.types import Rates

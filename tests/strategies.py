@@ -11,7 +11,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from inmind.core.events.entities import EntityPart, EntitySighting
-from inmind.core.messages import FORMATS, ParsedMessage
+from inmind.core.messages import FORMATS
+from inmind.core.messages.model import ParsedMessage
 
 Wires = st.SearchStrategy[dict[str, Any]]
 

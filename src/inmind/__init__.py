@@ -37,8 +37,8 @@ if not TYPE_CHECKING:  # a type checker would accept any name
         __name__,
         {
             "inmind.core.events.base": ["Origin", "Trust"],
-            "inmind.core.tokens": ["Usage"],
             "inmind.core.settings": ["Settings"],
+            "inmind.core.tokens": ["Usage"],
             "inmind.entities.entity": ["Entity"],
             "inmind.entities.grounding": ["CallCheck"],
             "inmind.entities.references.result": ["Resolution"],

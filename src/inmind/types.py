@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from inmind.dreams.models import Model as Model
     from inmind.entities.entity import EntityRules as EntityRules
     from inmind.entities.window import Entities as Entities
-    from inmind.history.compaction.build import CompactionReport as CompactionReport
-    from inmind.history.compaction.build import CompactionUndoReport as CompactionUndoReport
-    from inmind.history.compaction.build import KeptItem as KeptItem
+    from inmind.history.compaction.policy import CompactionReport as CompactionReport
+    from inmind.history.compaction.policy import CompactionUndoReport as CompactionUndoReport
+    from inmind.history.compaction.policy import KeptItem as KeptItem
     from inmind.history.compaction.policy import Summarizer as Summarizer
     from inmind.jobs.consolidation import Consolidation as Consolidation
     from inmind.jobs.upkeep import Upkeep as Upkeep
@@ -59,8 +59,7 @@ if not TYPE_CHECKING:  # a type checker would accept any name
             "inmind.dreams.models": ["Model"],
             "inmind.entities.entity": ["EntityRules"],
             "inmind.entities.window": ["Entities"],
-            "inmind.history.compaction.policy": ["Summarizer"],
-            "inmind.history.compaction.build": ["CompactionReport", "CompactionUndoReport", "KeptItem"],
+            "inmind.history.compaction.policy": ["CompactionReport", "CompactionUndoReport", "KeptItem", "Summarizer"],
             "inmind.jobs.consolidation": ["Consolidation"],
             "inmind.jobs.upkeep": ["Upkeep"],
             "inmind.memory.aio.session": ["AsyncAffect", "AsyncEconomics", "AsyncScratchpad"],
@@ -71,8 +70,8 @@ if not TYPE_CHECKING:  # a type checker would accept any name
             "inmind.prompt.report": ["Explanation", "PromptPreview", "Report"],
             "inmind.search.embedders.base": ["Embedder"],
             "inmind.session.affect": ["Affect"],
-            "inmind.session.merge_child": ["MergeReport"],
             "inmind.session.economics": ["Economics"],
+            "inmind.session.merge_child": ["MergeReport"],
             "inmind.session.scratchpad": ["Scratchpad", "SetAside"],
             "inmind.session.state": ["ResourceState", "SessionState"],
             "inmind.store.protocol": ["Clock"],

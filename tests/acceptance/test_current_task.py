@@ -210,7 +210,7 @@ def test_the_overview_has_one_summary_which_undo_takes_back(session: Session) ->
     session.compact("conversation", keep_recent=1)
     (first,) = summary_lines(session)
     assert "asked: Build the importer for the shop" in first
-    assert "done: create_table rates" in first
+    assert "done: create_table(name rates)" in first
     go_on(session, "Check the tax rates.", *["continue"] * 5)
     session.compact("conversation", keep_recent=1)
     (second,) = summary_lines(session)

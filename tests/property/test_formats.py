@@ -15,21 +15,19 @@ from provider_rules import faults
 from strategies import WIRES, conversations, json_values, well_formed
 
 from inmind.core.json import check_json
-from inmind.core.messages import (
-    FORMATS,
+from inmind.core.messages import FORMATS
+from inmind.core.messages.model import (
+    OPENING_TEXT,
     Call,
     Image,
     Message,
     Opaque,
     ParsedMessage,
     PromptHead,
-    ProviderList,
     Result,
     Text,
-    to_provider_list,
 )
-from inmind.core.messages.model import OPENING_TEXT
-from inmind.core.messages.pairing import NO_RESULT_TEXT
+from inmind.core.messages.pairing import NO_RESULT_TEXT, ProviderList, to_provider_list
 
 FORMAT_NAMES = st.sampled_from(list(FORMATS))
 

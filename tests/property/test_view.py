@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 from strategies import anthropic_wires, chat_wires, responses_wires
 
 from inmind.core.events.session import MessageAdded
-from inmind.core.messages import FORMATS, ParsedMessage, to_provider_list
+from inmind.core.messages import FORMATS
+from inmind.core.messages.model import ParsedMessage
+from inmind.core.messages.pairing import to_provider_list
 from inmind.history import Conversation
 from inmind.history.view import ViewBuilder
 

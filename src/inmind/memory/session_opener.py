@@ -21,9 +21,9 @@ from inmind.documents.overview import LANGUAGES, template
 from inmind.errors import InvalidInput
 from inmind.memory.context import MemoryContext
 from inmind.memory.listing import belongs_to_folder
+from inmind.prompt.budget import WindowLimits
 from inmind.prompt.layers.base import Layer, check_layers
 from inmind.prompt.layers.builtin import DocumentLayer, EntityLayer, NotesLayer, StateLayer
-from inmind.prompt.plan import WindowLimits
 from inmind.session.context import SessionConfig, SessionContext
 from inmind.session.legacy_files import LegacySession, read_messages
 from inmind.session.state import SessionState

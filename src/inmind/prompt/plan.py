@@ -9,21 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
 from itertools import takewhile
 
 from inmind.core.encoding import to_json
 from inmind.core.events.base import Draft, Origin, Trust
 from inmind.core.events.prompt import AnchoredBlock, AnchorMoved, PromptPrepared, TailChanged, WordingSet
 from inmind.core.frozen import frozen
-from inmind.core.text import TruncatedText, truncate
-from inmind.core.tokens import SAFETY_MARGIN, TOKENS_PER_MESSAGE, Counter
+from inmind.core.tokens import TOKENS_PER_MESSAGE
 from inmind.errors import ContextOverflow
 from inmind.history import Conversation
+from inmind.history.compaction.policy import COMPACTION_THRESHOLD, PRUNED_TARGET, compaction_target
+from inmind.history.compaction.select import HistoryBudget
 from inmind.history.turns import TurnMessage
 from inmind.history.view import TokenMeter, View
 from inmind.prompt.anchor import MOVED_IN_THREAD, Anchor, AnchorCosts, decide_anchor
-from inmind.prompt.budget import LayerDemand, allocate
+from inmind.prompt.budget import WindowLimits, block_tokens, build_blocks, count_block, to_block
 from inmind.prompt.layers.base import Layer, LayerText
 from inmind.prompt.render import (
     STRONG_REMINDER_PERCENT,
@@ -31,12 +31,12 @@ from inmind.prompt.render import (
     min_named_tokens,
     name_largest,
     reserved_meta_tokens,
+    share_of_room,
     take_reading,
 )
 from inmind.prompt.state import PromptState
 from inmind.prompt.templates import (
     COMPACTED,
-    block_text,
     changes_text,
     memory_tools,
     offered_commands,
@@ -44,22 +44,6 @@ from inmind.prompt.templates import (
     without_reminders,
     wording_for,
 )
-
-
-@frozen(kw_only=True)
-class WindowLimits:
-    """Context window of the model, and the reserve for its answer."""
-
-    window: int
-    reserve: int
-    exact: bool = False
-    """The counter is the model's tokenizer, so no safety margin is needed."""
-    cache_seconds: float
-
-    @property
-    def spendable(self) -> int:
-        free = self.window - self.reserve
-        return free if self.exact else int(free * (1 - SAFETY_MARGIN))
 
 
 @frozen(kw_only=True)
@@ -99,6 +83,28 @@ class PlanInput:
     """The thread does not continue the previous prompt, so the changes in that prompt are not in it."""
     now: datetime
 
+    @property
+    def full_blocks(self) -> list[AnchoredBlock]:
+        """The blocks of all layers, uncut."""
+        return [to_block(layer, layer_text) for layer, layer_text in self.layer_texts]
+
+    @property
+    def spendable(self) -> int:
+        """Tokens that may be sent, by our count.
+
+        The limit is in provider tokens, so it is corrected first.
+        """
+        return int(self.limits.spendable / self.state.calibration.cautious)
+
+    def count_fixed(self, wording: Mapping[str, str]) -> dict[str, int]:
+        """Tokens of what the host gives and of the guide, with this wording."""
+        return count_fixed_tokens(replace(self.state, wording=wording), self.conversation, self.view, self.meter)
+
+    def count_meta(self, wording: Mapping[str, str]) -> int:
+        """Tokens of context_meta in a full window, with this wording."""
+        reading = take_reading(self.state, self.conversation, self.limits.window, self.limits.window)
+        return reserved_meta_tokens(self.meter, reading, wording)
+
 
 def plan_prompt(inputs: PlanInput) -> PromptPlan:
     """Plan one call.
@@ -110,19 +116,18 @@ def plan_prompt(inputs: PlanInput) -> PromptPlan:
     is_tight = not _fits_with_reserved(inputs, wording)
     if is_tight:
         inputs = _with_reserved_only(inputs)
-        wording = _wording(inputs.state, inputs.conversation, _full_blocks(inputs.layer_texts))
+        wording = _wording(inputs.state, inputs.conversation, inputs.full_blocks)
         wording = without_reminders(wording)
     state, conversation, view, layer_texts = inputs.state, inputs.conversation, inputs.view, inputs.layer_texts
     limits, meter, shared_wires = inputs.limits, inputs.meter, inputs.shared_wires
     drafts: list[Draft] = []
     before = state.wording
     state = replace(state, wording=wording)
-    tokens = count_fixed_tokens(state, conversation, view, meter)
+    tokens = inputs.count_fixed(wording)
     room = count_room(state, limits, tokens)
-    note_tokens = meter.count(changes_text(state.wording, MOVED_IN_THREAD)) if inputs.in_thread else 0
-    needed = sum(tokens.values()) + max_meta_tokens(state, inputs) + note_tokens
-    memory_room = _memory_tokens(state, limits, needed, meter)
-    blocks = _build_blocks(layer_texts, memory_room, meter)
+    note_tokens = meter.count(changes_text(wording, MOVED_IN_THREAD)) if inputs.in_thread else 0
+    memory_room = _memory_tokens(inputs, sum(tokens.values()) + inputs.count_meta(wording) + note_tokens)
+    blocks = build_blocks(layer_texts, memory_room, meter)
     cold = is_cache_cold(state, inputs.now, limits.cache_seconds)
     kept = count_kept_changes(state, view)
     decision = decide_anchor(
@@ -138,7 +143,7 @@ def plan_prompt(inputs: PlanInput) -> PromptPlan:
             if layer_text.describe_changes is not None
         },
         costs=AnchorCosts(
-            anchored_tokens=tokens["guide"] + sum(_block_tokens(block, meter) for block in state.blocks),
+            anchored_tokens=tokens["guide"] + sum(block_tokens(block, meter) for block in state.blocks),
             cached_history_tokens=inputs.held_tokens + meter.count_view(conversation, view, shared_wires),
             change_tokens=_change_tokens(state, meter, kept),
             tail_tokens_since_anchor=state.tail_tokens_since_anchor,
@@ -201,7 +206,7 @@ def count_tokens(
     """Tokens by part, in prompt order. Without a carrier there is no tail."""
     tokens = count_fixed_tokens(state, conversation, view, meter)
     history = tokens.pop("history")
-    tokens |= {f"memory:{block.layer}": _block_tokens(block, meter) for block in state.blocks}
+    tokens |= {f"memory:{block.layer}": block_tokens(block, meter) for block in state.blocks}
     tokens["history"] = history
     if view.carrier is None:
         return {**tokens, "changes": 0, "context_meta": 0}
@@ -254,7 +259,7 @@ def count_in_room(tokens: Mapping[str, int]) -> int:
 
 def longest_wording(inputs: PlanInput) -> Mapping[str, str]:
     """The wording if every layer with a text is sent."""
-    return _wording(inputs.state, inputs.conversation, [*inputs.state.blocks, *_full_blocks(inputs.layer_texts)])
+    return _wording(inputs.state, inputs.conversation, [*inputs.state.blocks, *inputs.full_blocks])
 
 
 def _wording(state: PromptState, conversation: Conversation, blocks: Sequence[AnchoredBlock]) -> Mapping[str, str]:
@@ -268,23 +273,11 @@ def _wording(state: PromptState, conversation: Conversation, blocks: Sequence[An
     return wording_for(offered_commands(state.layer_tools), present)
 
 
-def max_meta_tokens(state: PromptState, inputs: PlanInput) -> int:
-    """Size of context_meta in a full window."""
-    window = inputs.limits.window
-    return reserved_meta_tokens(inputs.meter, take_reading(state, inputs.conversation, window, window), state.wording)
-
-
 def _fits_with_reserved(inputs: PlanInput, wording: Mapping[str, str]) -> bool:
     """True if the prompt has room for the reserved layers, with this wording."""
-    state = replace(inputs.state, wording=wording)
-    tokens = count_fixed_tokens(state, inputs.conversation, inputs.view, inputs.meter)
-    reserved = [
-        _block_tokens(to_block(layer, text), inputs.meter)
-        for layer, text in inputs.layer_texts
-        if layer.budget.reserved
-    ]
-    needed = sum(tokens.values()) + max_meta_tokens(state, inputs) + sum(reserved)
-    return needed <= _spendable(state, inputs.limits)
+    reserved = (to_block(layer, text) for layer, text in inputs.layer_texts if layer.budget.reserved)
+    fixed = sum(inputs.count_fixed(wording).values()) + inputs.count_meta(wording)
+    return fixed + sum(block_tokens(block, inputs.meter) for block in reserved) <= inputs.spendable
 
 
 def _with_reserved_only(inputs: PlanInput) -> PlanInput:
@@ -295,97 +288,16 @@ def _with_reserved_only(inputs: PlanInput) -> PlanInput:
     return replace(inputs, layer_texts=texts)
 
 
-def _spendable(state: PromptState, limits: WindowLimits) -> int:
-    """Tokens that may be sent, by our count.
-
-    The limit is in provider tokens, so it is corrected first.
-    """
-    return int(limits.spendable / state.calibration.cautious)
-
-
-def _memory_tokens(state: PromptState, limits: WindowLimits, needed: int, meter: TokenMeter) -> int:
+def _memory_tokens(inputs: PlanInput, needed: int) -> int:
     """Tokens left for memory, by our count."""
-    spendable = _spendable(state, limits)
-    if needed > spendable:
-        correct, offered = state.calibration.correct, memory_tools(state.layer_tools)
+    if needed > inputs.spendable:
+        correct, offered = inputs.state.calibration.correct, memory_tools(inputs.state.layer_tools)
         raise ContextOverflow(
             needed=correct(needed),
-            spendable=limits.spendable,
-            memory_tools=correct(meter.count(to_json(offered))) if offered else 0,
+            spendable=inputs.limits.spendable,
+            memory_tools=correct(inputs.meter.count(to_json(offered))) if offered else 0,
         )
-    return spendable - needed
-
-
-def _build_blocks(
-    layer_texts: Sequence[tuple[Layer, LayerText]], max_tokens: int, meter: TokenMeter
-) -> tuple[AnchoredBlock, ...]:
-    """Return the block of each layer within its grant, in slot order."""
-    full_blocks = _full_blocks(layer_texts)
-    demands = [
-        LayerDemand(wanted=_block_tokens(block, meter), min=layer.budget.min, max=layer.budget.max)
-        for block, (layer, _) in zip(full_blocks, layer_texts, strict=True)
-    ]
-    filled: list[AnchoredBlock] = []
-    for block, (_, layer_text), demand, grant in zip(
-        full_blocks, layer_texts, demands, _grant_tokens(layer_texts, demands, max_tokens), strict=True
-    ):
-        if demand.wanted <= grant:
-            filled.append(block)
-            continue
-        kept = _shorten(layer_text, _round_down(grant, demand), partial(count_block, meter, block))
-        text = "" if _is_cut_to_nothing(kept.text) else kept.text
-        filled.append(replace(block, text=text, left_out=layer_text.left_out + kept.lines_left_out))
-    return tuple(filled)
-
-
-def _is_cut_to_nothing(text: str) -> bool:
-    """True for headings with nothing under them, and perhaps the pointer to the rest."""
-    *lines, last = [line for line in text.split("\n") if line.strip()] or [""]
-    is_pointer = (last[:1], last[-1:]) in (("[", "]"), ("(", ")"))
-    return all(
-        line.startswith("#") or line.endswith(":") for line in (lines if is_pointer or not last else [*lines, last])
-    )
-
-
-def _grant_tokens(
-    layer_texts: Sequence[tuple[Layer, LayerText]], demands: Sequence[LayerDemand], max_tokens: int
-) -> list[int]:
-    """Grant reserved layers their full demand first; the others share the rest."""
-    reserved: dict[int, int] = {}
-    for index, ((layer, _), demand) in enumerate(zip(layer_texts, demands, strict=True)):
-        if layer.budget.reserved:
-            reserved[index] = min(demand.wanted, demand.max, max_tokens)
-            max_tokens -= reserved[index]
-    shared = iter(allocate([demand for index, demand in enumerate(demands) if index not in reserved], max_tokens))
-    return [reserved[index] if index in reserved else next(shared) for index in range(len(demands))]
-
-
-def _full_blocks(layer_texts: Sequence[tuple[Layer, LayerText]]) -> list[AnchoredBlock]:
-    return [to_block(layer, layer_text) for layer, layer_text in layer_texts]
-
-
-def to_block(layer: Layer, layer_text: LayerText) -> AnchoredBlock:
-    return AnchoredBlock(
-        layer.name, layer_text.text, layer_text.left_out, layer_text.sources, layer_text.banner, layer_text.tag
-    )
-
-
-def _shorten(layer_text: LayerText, budget: int, count: Counter) -> TruncatedText:
-    """Shorten a layer's text by its own function if that keeps the budget, else cut the end."""
-    if layer_text.shorten is not None:
-        kept = layer_text.shorten(budget, count)
-        if count(kept.text) <= budget:
-            return kept
-    return truncate(layer_text.text, budget=budget, count=count, pointer=layer_text.pointer)
-
-
-def _round_down(grant: int, demand: LayerDemand) -> int:
-    """Round a grant down to coarse steps.
-
-    In a filling window a block that loses a line with every message would change every prompt and everything after it.
-    """
-    step = max(1, demand.need // 4)
-    return grant // step * step if grant >= step else grant
+    return inputs.spendable - needed
 
 
 def _prompt_prepared(
@@ -431,10 +343,106 @@ def count_unchanged_prefix(state: PromptState, tokens: dict[str, int], format: s
     return sum(sizes) + shared_tokens
 
 
-def _block_tokens(block: AnchoredBlock, meter: TokenMeter) -> int:
-    return count_block(meter, block, block.text) if block.text else 0
+@frozen(kw_only=True)
+class WindowPressure:
+    """Use of the window, in tokens by our count."""
+
+    room: int
+    """The window without system prompt, tools and the reserve for the answer."""
+    available: int
+    """The room without the safety margin for estimated counts."""
+    memory: int
+    """Part of `available` used by memory blocks, guide and context_meta."""
+    history: int
+    fixed: int
+    """Part of `memory` that cannot be shortened: guide and context_meta."""
+    reserved: int
+    """Part of `memory` that must not be shortened: retained items."""
+    percent: float
+    """Share of `room` that memory and history take as they are sent: the one of context_meta and the bands."""
+    rewrites_history: bool
+    """The history is written to the cache again anyway."""
+
+    @property
+    def is_full(self) -> bool:
+        return self.percent > 100 * COMPACTION_THRESHOLD or self.is_over
+
+    @property
+    def is_over(self) -> bool:
+        return self.memory + self.history > self.available
+
+    @property
+    def cannot_shrink(self) -> bool:
+        """True if system prompt and tools leave nothing that a compaction could free."""
+        return self.available <= 2 * self.fixed
+
+    @property
+    def min_gain(self) -> int:
+        """Tokens that a compaction must free to be worth its page."""
+        return max(100, self.available // 20)
+
+    @property
+    def budget(self) -> HistoryBudget:
+        """Target sizes of the history.
+
+        History gets at least 25% of the available window; layers shrink to 50% before a message is cut. Recent messages
+        are spared up to the threshold.
+        """
+        least = self.available // 4
+        min_memory = self.fixed + self.reserved + (self.memory - self.fixed - self.reserved) // 2
+        limit = max(self.available - min_memory, least)
+
+        def history_tokens(share: float) -> int:
+            return min(max(int(share * self.room) - self.memory, least), limit)
+
+        target = history_tokens(compaction_target(self.room))
+        threshold = min(max(history_tokens(COMPACTION_THRESHOLD), target + self.available // 16), limit)
+        return HistoryBudget(
+            pruned=history_tokens(PRUNED_TARGET),
+            target=target,
+            threshold=threshold,
+            limit=limit,
+            recent_limit=threshold,
+        )
+
+    @property
+    def cost_saving_budget(self) -> HistoryBudget:
+        """Budget of a compaction that saves cost.
+
+        It removes much at once, since everything that stays is cached again.
+        """
+        return self.budget._replace(pruned=0, target=0, recent_limit=self.available // 6)
+
+    def with_reserved(self, more: int) -> WindowPressure:
+        """Return the pressure with more retained items."""
+        return replace(self, memory=self.memory + more, reserved=self.reserved + more)
 
 
-def count_block(meter: TokenMeter, block: AnchoredBlock, text: str) -> int:
-    """Tokens of a block with this text as it is sent: escaped and with tags."""
-    return meter.count(block_text(replace(block, text=text)))
+def measure_pressure(inputs: PlanInput, planned: PromptPlan | None) -> WindowPressure:
+    """Measure the pressure of a plan; `planned` is None if the prompt did not fit.
+
+    Memory counts with its full demand, because a large conversation shrinks memory first.
+    """
+    state, wording = inputs.state, longest_wording(inputs)
+    tokens = inputs.count_fixed(wording)
+    fixed = tokens["guide"] + inputs.count_meta(wording)
+    demands = [
+        (layer.budget.reserved, min(layer.budget.max, count_block(inputs.meter, block, block.text)))
+        for (layer, _), block in zip(inputs.layer_texts, inputs.full_blocks, strict=True)
+    ]
+    memory = fixed + sum(size for _, size in demands)
+    reserved = sum(size for is_reserved, size in demands if is_reserved)
+    room = count_room(state, inputs.limits, tokens)
+    used = count_in_room(planned.tokens) if planned else memory + tokens["history"]
+    moved = planned is None or any(isinstance(draft.payload, AnchorMoved) for draft in planned.drafts)
+    moves = moved or (planned is not None and planned.cold) or (state.spliced and not inputs.shared_wires)
+    return WindowPressure(
+        room=room,
+        available=max(0, inputs.spendable - tokens["system"] - tokens["tools"]),
+        memory=memory,
+        history=tokens["history"],
+        fixed=fixed,
+        reserved=reserved,
+        percent=share_of_room(state.calibration.correct(used), state.calibration.correct(room)),
+        rewrites_history=moves and state.calls > 0,
+    )

@@ -20,10 +20,11 @@ from inmind.documents.document import Documents
 from inmind.documents.overview.maintain import overview_updates
 from inmind.errors import Conflict, ModelFailed, NotFound, SummaryRefused
 from inmind.history import ActiveCompaction, History
-from inmind.history.compaction.build import CompactionPlan, CompactionReport, CompactionUndoReport
-from inmind.history.compaction.by_provider import ProviderItems, compaction_by_provider, thread_events
+from inmind.history.compaction.build import CompactionPlan, ProviderItems, compaction_by_provider, thread_events
 from inmind.history.compaction.policy import (
+    CompactionReport,
     CompactionRequest,
+    CompactionUndoReport,
     Summarizer,
     check_keep_recent,
     parse_request,

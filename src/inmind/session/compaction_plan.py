@@ -16,9 +16,9 @@ from inmind.core.frozen import frozen
 from inmind.core.tokens import Rates
 from inmind.documents.document import Documents
 from inmind.history import History
-from inmind.history.compaction.build import CompactionPlan, CompactionReport, build_compaction
+from inmind.history.compaction.build import CompactionPlan, build_compaction
 from inmind.history.compaction.message_records import MessageRecords
-from inmind.history.compaction.policy import CompactionRequest, pays_off, with_stub_size
+from inmind.history.compaction.policy import CompactionReport, CompactionRequest, pays_off, with_stub_size
 from inmind.history.compaction.retention import items_in_memory, last_request, retained_items, unsent_items
 from inmind.history.compaction.select import (
     FURTHER_STUB_TOKENS,
@@ -31,10 +31,10 @@ from inmind.history.compaction.select import (
 from inmind.history.compaction.stubs import FRAME_TOKENS
 from inmind.history.turns import GrowingConversation, TurnMessage, turn_messages
 from inmind.history.view import band_for
+from inmind.prompt.budget import count_block, to_block
 from inmind.prompt.layers.base import LayerContext
 from inmind.prompt.layers.builtin import DocumentLayer, RetainedLayer, render_items
-from inmind.prompt.plan import count_block, count_guide, to_block
-from inmind.prompt.pressure import WindowPressure
+from inmind.prompt.plan import WindowPressure, count_guide
 from inmind.prompt.templates import COMPACTED, wording_for
 from inmind.session.context import SessionContext
 from inmind.session.state import SessionState

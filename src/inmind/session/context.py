@@ -11,8 +11,8 @@ from inmind.core.tokens import Counter
 from inmind.entities.entity import EntityRules
 from inmind.errors import InvalidInput
 from inmind.history.compaction.policy import DEFAULT_POLICY, CompressionPolicy, Summarizer
+from inmind.prompt.budget import WindowLimits
 from inmind.prompt.layers.base import Layer
-from inmind.prompt.plan import WindowLimits
 from inmind.session.backend import DocumentFiles, SessionMeta, Transcript
 from inmind.session.state import ResourceState, SessionState
 from inmind.store.protocol import Store

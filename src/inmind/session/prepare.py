@@ -22,13 +22,12 @@ from inmind.core.events.prompt import AnchorMoved, PromptPrepared
 from inmind.core.messages.format import Format
 from inmind.errors import ContextOverflow, NotFound
 from inmind.history import Conversation
-from inmind.history.compaction.build import describe_left_out
-from inmind.history.compaction.by_provider import held_tokens, memory_index
+from inmind.history.compaction.build import held_tokens, memory_index
+from inmind.history.compaction.policy import describe_left_out
 from inmind.history.view import View
 from inmind.prompt.ingest import PrepareInput, cache_marks, continue_thread, ingest_events
 from inmind.prompt.layers.base import Layer, LayerText
-from inmind.prompt.plan import PlanInput, PromptPlan, plan_prompt
-from inmind.prompt.pressure import measure_pressure
+from inmind.prompt.plan import PlanInput, PromptPlan, measure_pressure, plan_prompt
 from inmind.prompt.render import CopyCache, render
 from inmind.prompt.report import (
     Explanation,

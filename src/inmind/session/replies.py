@@ -24,12 +24,12 @@ from inmind.core.events.prompt import UsageReported
 from inmind.core.events.session import MessageAdded, Reverted
 from inmind.core.frozen import frozen
 from inmind.core.messages import FORMATS, get_format
-from inmind.core.messages.model import Call, Message, Result, Text, Wire
-from inmind.core.messages.replies import Reply, read_reply
+from inmind.core.messages.model import Call, Message, Reply, Result, Text, Wire
+from inmind.core.messages.replies import read_reply
 from inmind.core.text import count_noun
 from inmind.documents.document import Scope
 from inmind.history import Conversation, ConversationEntry
-from inmind.history.compaction.by_provider import clearing_by_provider
+from inmind.history.compaction.build import clearing_by_provider
 from inmind.history.view import deep_copy
 from inmind.prompt.ingest import message_draft
 from inmind.prompt.layers.scratchpad import SCRATCHPAD_PATH

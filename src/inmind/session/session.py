@@ -19,8 +19,7 @@ from inmind.documents.document import validate_text
 from inmind.documents.overview.event_log import overview_event
 from inmind.documents.overview.maintain import overview_updates
 from inmind.errors import InvalidInput, NotFound
-from inmind.history.compaction.build import CompactionReport, CompactionUndoReport
-from inmind.history.compaction.policy import Summarizer
+from inmind.history.compaction.policy import CompactionReport, CompactionUndoReport, Summarizer
 from inmind.history.compaction.select import DEFAULT_KEEP_RECENT
 from inmind.prompt.ingest import PrepareInput, copy_json_value
 from inmind.prompt.report import Prompt

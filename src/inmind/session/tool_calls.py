@@ -15,8 +15,7 @@ from typing import Any, Self
 from inmind.core.events.base import Draft, Origin
 from inmind.core.events.crystals import SearchRecorded
 from inmind.core.frozen import frozen
-from inmind.core.messages.model import Call
-from inmind.core.messages.replies import Reply
+from inmind.core.messages.model import Call, Reply
 from inmind.documents.scratchpad.state import ScratchpadState, known_state_after
 from inmind.prompt.ingest import tool_names
 from inmind.prompt.layers.scratchpad import SCRATCHPAD_PATH, find_scratchpad

@@ -10,7 +10,8 @@ from hypothesis import given
 from strategies import parsed_messages
 
 from inmind.core.encoding import digest_of
-from inmind.core.messages import FORMATS, ParsedMessage
+from inmind.core.messages import FORMATS
+from inmind.core.messages.model import ParsedMessage
 from inmind.core.tokens import estimator
 from inmind.history import ConversationEntry
 from inmind.history.compaction.message_records import BLOCK_START

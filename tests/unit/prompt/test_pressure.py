@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inmind.prompt.pressure import WindowPressure
+from inmind.prompt.plan import WindowPressure
 
 TOKENS = st.integers(0, 4_000)
 

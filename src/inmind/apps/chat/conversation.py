@@ -16,8 +16,8 @@ from inmind.apps.chat.terminal import ChatOutput, ChatToolUse, ChatTurn
 from inmind.apps.signals import InterruptHandler
 from inmind.core.http import HttpEndpoint, Json, RequestRefused, object_field, object_list
 from inmind.core.messages import FORMATS
-from inmind.core.messages.model import Call, Message, Result, Text
-from inmind.core.messages.replies import Reply, ReplyUsage, is_error, read_partial_reply
+from inmind.core.messages.model import Call, Message, Reply, ReplyUsage, Result, Text
+from inmind.core.messages.replies import is_error, read_partial_reply
 from inmind.errors import InvalidInput, ModelFailed, NotFound, short_repr
 from inmind.prompt.report import Prompt
 from inmind.session.session import Session

@@ -22,8 +22,7 @@ from inmind.apps.cli.console import collapse_whitespace, console
 from inmind.apps.signals import InterruptHandler
 from inmind.core.frozen import frozen
 from inmind.core.json import is_object
-from inmind.core.messages.model import Message
-from inmind.core.messages.replies import ReplyUsage
+from inmind.core.messages.model import Message, ReplyUsage
 from inmind.core.text import printable, shorten
 from inmind.core.tokens import Rates
 from inmind.errors import InvalidInput

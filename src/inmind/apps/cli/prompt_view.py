@@ -19,8 +19,8 @@ from inmind.apps.cli.console import right_aligned, table
 from inmind.core.encoding import to_json
 from inmind.core.frozen import frozen
 from inmind.core.messages import FORMATS
-from inmind.core.messages import Text as TextPart
 from inmind.core.messages.model import Call, Image, Message, Opaque, Part, Result, Wire
+from inmind.core.messages.model import Text as TextPart
 from inmind.core.text import printable
 from inmind.prompt.report import Explanation, Prompt, PromptPreview, Report, format_sources
 from inmind.prompt.templates import is_changes_part

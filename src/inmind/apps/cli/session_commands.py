@@ -33,8 +33,7 @@ from inmind.core.settings import SOURCES
 from inmind.core.text import count_noun
 from inmind.documents.notes_page import format_timestamp
 from inmind.errors import InvalidInput
-from inmind.history.compaction.build import CompactionReport, CompactionUndoReport, KeptItem
-from inmind.history.compaction.policy import STRATEGIES
+from inmind.history.compaction.policy import STRATEGIES, CompactionReport, CompactionUndoReport, KeptItem
 from inmind.history.compaction.select import DEFAULT_KEEP_RECENT, TARGETS
 from inmind.memory.memory import Memory
 from inmind.search.crystal import KINDS

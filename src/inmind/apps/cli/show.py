@@ -41,7 +41,7 @@ from inmind.documents.scratchpad.render import render_state
 from inmind.dreams.economics import economics_lines
 from inmind.entities.render import render_block
 from inmind.errors import NotFound
-from inmind.history.compaction.build import KeptItem
+from inmind.history.compaction.policy import KeptItem
 from inmind.history.compaction.retention import items_in_memory
 from inmind.memory.documents import SETTINGS_PATHS
 from inmind.memory.listing import nearest_resource, nearest_session

@@ -40,8 +40,8 @@ from inmind.history.turns import Speaker, TurnCall, TurnMessage, TurnResult, mar
 from inmind.memory.memory import Memory
 from inmind.memory.session_opener import DEFAULT_RESERVE, DEFAULT_WINDOW
 from inmind.prompt.anchor import CACHE_SECONDS
+from inmind.prompt.budget import WindowLimits
 from inmind.prompt.layers.builtin import RETAINED_LAYER, EntityLayer
-from inmind.prompt.plan import WindowLimits
 from inmind.prompt.report import Prompt, Report
 from inmind.session.session import Session
 

@@ -13,18 +13,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol, cast
 
 from inmind.core.json import is_list, is_object, object_at, objects_at, text_at, to_plain
-from inmind.core.messages import FORMATS, Call, Format, Text, Wire, get_format
+from inmind.core.messages import FORMATS, get_format
 from inmind.core.messages.anthropic import parse_input
-from inmind.core.messages.format import incomplete_reply, is_count, peek, without_nulls
-from inmind.core.messages.model import ProviderEdit, Reply, ReplyUsage, without_id
+from inmind.core.messages.format import Format, incomplete_reply, is_count, peek, without_nulls
+from inmind.core.messages.model import Call, Reply, Text, Wire, without_id
 from inmind.core.messages.openai import ONE_CHOICE
 from inmind.core.messages.responses import SELF_CONTAINED
 from inmind.errors import InvalidInput
-
-__all__ = ["ProviderEdit", "Reply", "ReplyUsage", "read_partial_reply", "read_reply", "text_and_calls"]
-
-# A response has nearly every field by which the others are detected.
-_DETECTION_ORDER = ("responses", "anthropic", "openai")
 
 
 def read_reply(reply: object, *, format: str | None = None, hint: str = "openai", field: str = "reply") -> Reply:
@@ -36,7 +31,7 @@ def read_reply(reply: object, *, format: str | None = None, hint: str = "openai"
     """
     if isinstance(reply, Reply):
         return reply
-    formats = [FORMATS[name] for name in _DETECTION_ORDER] if format is None else [get_format(format)]
+    formats = [FORMATS[name] for name in _ASSEMBLERS] if format is None else [get_format(format)]
     if _is_stream(reply, formats):
         detected, pieces = _assemble(cast(Iterable[object], reply), formats, field)
         joined = pieces.assemble(field) if pieces.is_complete else None
@@ -414,7 +409,8 @@ def join_text(pieces: Iterable[str]) -> str:
 
 
 _ASSEMBLERS: dict[str, Callable[[], ReplyAssembler]] = {
-    "openai": ChatAssembler,
-    "anthropic": AnthropicAssembler,
     "responses": ResponsesAssembler,
+    "anthropic": AnthropicAssembler,
+    "openai": ChatAssembler,
 }
+"""In the order of detection: a response has nearly every field by which the others are detected."""

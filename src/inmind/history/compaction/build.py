@@ -1,33 +1,43 @@
 """Builds a compaction: archive pages, stubs, retained items, overview line and report.
 
 It is one pure function, so that all of its events are committed together.
+
+A provider may compact by itself, with an item in the conversation or a thread. The item is opaque and only its provider
+reads it, so it never is the only copy: the messages before it stay in the journal. They are not sent, since the model
+does not see them, and their retained items move to memory. A prompt in another format has no use for the item and sends
+the messages again. The provider holds the messages of a thread and adds them to the prompt itself, so they are not
+sent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from inmind.core.events.base import Draft, Origin, Trust
 from inmind.core.events.documents import DocumentWritten, OverviewEvent
-from inmind.core.events.session import Compacted, RetainedItem
+from inmind.core.events.session import THREAD, Compacted, CompactionUndone, RetainedItem, Stub
 from inmind.core.frozen import frozen
 from inmind.core.language.prose import own_words
 from inmind.core.language.spans import first_sentences
+from inmind.core.messages import FORMATS
+from inmind.core.messages.model import Message, ProviderEdit
 from inmind.core.text import count_noun, shorten
 from inmind.documents.document import Documents, validate_text
 from inmind.documents.overview.event_log import MAX_SUMMARY_LINE_CHARACTERS, SUMMARY_SUBJECT, OverviewLog
 from inmind.documents.overview.maintain import ARCHIVED_WORDS, overview_updates, with_pending_writes
 from inmind.errors import InvalidPath
-from inmind.history import ConversationEntry, History
+from inmind.history import Conversation, ConversationEntry, History
 from inmind.history.compaction.detection import is_filler
 from inmind.history.compaction.message_records import MessageRecords
-from inmind.history.compaction.policy import CompactionRequest, check_archive_path
-from inmind.history.compaction.retention import items_in_memory, retained_items, unsent_items
+from inmind.history.compaction.policy import CompactionReport, CompactionRequest
+from inmind.history.compaction.retention import RetainedItems, items_in_memory, retained_items, unsent_items
 from inmind.history.compaction.select import CompactionSelection
 from inmind.history.compaction.stubs import FRAME_TOKENS, ArchivePage, build_pages, build_stubs, new_path
 from inmind.history.compaction.summary import SummaryPoints, extract_summary, summary_line, summary_points
 from inmind.history.turns import TurnMessage
+from inmind.history.view import TokenMeter, View
 
 _MAX_TITLE_CHARACTERS = 60
 
@@ -61,7 +71,7 @@ def build_compaction(
     title = _title(messages, selection)
     archived = _archive_pages([entries[place] for place in fresh], title, request, documents)
     kept, dropped = retained_items(history, messages, selection, meter, request=request.last_request)
-    points = _summary_points(history, messages, selection)
+    points = _summary_points(records, selection)
     by_model = request.summary
     if not by_model:
         room = max(0, request.stub_tokens - FRAME_TOKENS)
@@ -133,15 +143,17 @@ _COMPLETED = {
 }
 
 
-def _summary_points(history: History, messages: Sequence[TurnMessage], selection: CompactionSelection) -> SummaryPoints:
+def _summary_points(records: MessageRecords, selection: CompactionSelection) -> SummaryPoints:
     """Return the points of the removed messages, with those of the stubs among them.
 
     A pruned result is a stub, and answers its call.
     """
-    removed = [messages[place] for place in selection.removed]
-    summaries = (one.payload.summary for one in reversed(history.compactions) if one.payload.summary)
-    earlier = next(summaries, "") if any(one.is_block for one in removed) else ""
-    return summary_points([one for one in removed if not one.stub or one.results], earlier)
+    messages, removed = records.messages, selection.removed
+    summaries = (one.payload.summary for one in reversed(records.history.compactions) if one.payload.summary)
+    earlier = next(summaries, "") if any(messages[place].is_block for place in removed) else ""
+    own = [place for place in removed if not messages[place].stub or messages[place].results]
+    calls = (answered for place in own for answered in records.answers[place])
+    return summary_points([messages[place] for place in own], calls, earlier)
 
 
 def _draft(payload: DocumentWritten | Compacted, sources: tuple[str, ...]) -> Draft:
@@ -171,7 +183,7 @@ def _archive_pages(
 ) -> list[ArchivePage]:
     if not entries:
         return []
-    path = new_path(title, documents.by_path) if request.archive_to is None else check_archive_path(request.archive_to)
+    path = request.archive_to or new_path(title, documents.by_path)
     pages = build_pages(entries, title=title, path=path, existing=documents.text(path))
     for page in pages:
         validate_text(page.text, field="archive_to")
@@ -197,119 +209,141 @@ def _title(messages: Sequence[TurnMessage], selection: CompactionSelection) -> s
     return shorten(next(lines, "conversation"), _MAX_TITLE_CHARACTERS)
 
 
-@frozen
-class KeptItem:
-    """A retained item and its location after the compaction."""
+BY_PROVIDER = "by the provider"
+_PEOPLE = ("user", "operator")
 
-    kind: str
-    text: str
-    location: str
-    """`conversation` if a sent message contains it, or `memory` if it is in the memory block before the conversation.
+
+@dataclass
+class ProviderItems:
+    """Finds the last compaction of each provider in a growing conversation.
+
+    Each message is read once.
     """
 
+    read: Callable[[ConversationEntry], Message]
+    _length: int = 0
+    _digest: str = ""
+    _last: dict[str, ConversationEntry] = field(default_factory=dict[str, ConversationEntry])
 
-@frozen(kw_only=True)
-class CompactionReport:
-    """Result of a compaction. If nothing was compacted, `messages` is 0 and `reason` says why."""
+    def last(self, conversation: Conversation, format: str) -> ConversationEntry | None:
+        """The last message with a compaction that a provider of this format understands."""
+        if not conversation.begins_with(self._length, self._digest):
+            self._length, self._last = 0, {}
+        for entry in conversation[self._length :]:
+            if self.read(entry).has_compaction:
+                self._last[entry.format] = entry
+        self._length, self._digest = len(conversation), conversation.prefix_digest()
+        return self._last.get(format)
 
-    reason: str
-    messages: int = 0
-    tokens: int = 0
-    """Tokens by which the prompt became shorter; negative if it became longer.
 
-    The messages that left, without their stubs and without the tokens that the guide and the blocks of retained items
-    and of the overview grew by. It compares prompts whose memory blocks are current and not cut. The size of
-    context_meta is left out.
+def compaction_by_provider(
+    history: History,
+    messages: Sequence[TurnMessage],
+    item: ConversationEntry,
+    *,
+    request: RetainedItem | None,
+    meter: TokenMeter,
+) -> list[Draft]:
+    """Return the event for a provider's compaction; none if its item is not sent.
+
+    `messages`: the sent messages, as in `history.sent`.
     """
-    archives: tuple[str, ...] = ()
-    items: tuple[KeptItem, ...] = ()
-    """Retained items with their locations."""
-    left_out: tuple[RetainedItem, ...] = ()
-    """Oldest rules and decisions that did not fit; they are in the archive."""
-
-    @classmethod
-    def of(
-        cls,
-        payload: Compacted,
-        *,
-        unsent: Container[RetainedItem],
-        request: RetainedItem | None,
-        left_out: Sequence[RetainedItem],
-    ) -> CompactionReport:
-        """`unsent`: items that no sent message contains. `request`: the last request."""
-        items = [KeptItem(one.kind, one.text, "memory" if one in unsent else "conversation") for one in payload.items]
-        is_sent = request is not None and all(one.seq != request.seq for one in payload.items if one.kind == "request")
-        requests = [KeptItem(request.kind, request.text, "conversation")] if request and is_sent else []
-        return cls(
-            reason=payload.reason,
-            messages=payload.messages,
-            tokens=payload.tokens,
-            archives=payload.archives,
-            items=(*items, *requests),
-            left_out=tuple(left_out),
-        )
-
-    def __bool__(self) -> bool:
-        return self.messages > 0
-
-    def __str__(self) -> str:
-        if not self:
-            return f"Nothing was compacted: {self.reason}."
-        kept = (
-            f" Kept word for word: {', '.join(_count_kinds(self.items))}{self._shortened_note()}." if self.items else ""
-        )
-        pages = ", ".join(self.archives) or "the journal"
-        return (
-            f"Compacted {count_noun(self.messages, 'message')}, {self._difference()}. "
-            f"All of it is in {pages}.{kept} {describe_left_out(self.left_out)}".rstrip()
-        )
-
-    def _difference(self) -> str:
-        return f"{abs(self.tokens):,} tokens {'more' if self.tokens < 0 else 'less'} to send"
-
-    def _shortened_note(self) -> str:
-        return " (long ones by how they begin)" if any(item.text.endswith("…") for item in self.items) else ""
+    item_places = [place for place, one in enumerate(messages) if one.seq == item.seq and not one.stub]
+    if not item_places:  # older versions have archived such items
+        return []
+    before = messages[: _first_kept(messages, item_places[0])]
+    places = tuple(range(len(before)))
+    selection = CompactionSelection(runs=(places,))
+    retained = retained_items(history, messages, selection, meter, request=request)
+    if FORMATS[item.format].rules.compaction_keeps_users and all(one.speaker in _PEOPLE for one in before):
+        before, places = (), ()
+    ranges, tokens = history.ranges_at(places), sum(one.tokens for one in before)
+    stubs = (Stub(ranges, (), item.format),) if ranges else ()
+    return [_provider_draft(history, retained, item, stubs, strategy="compaction", messages=len(before), tokens=tokens)]
 
 
-def describe_left_out(left_out: Sequence[RetainedItem]) -> str:
-    """Return the sentence about items that are only in the archive; empty if there are none."""
-    return f"There was no room to keep {', '.join(_count_kinds(left_out))}: archive/ has them." if left_out else ""
+def _provider_draft(
+    history: History, retained: RetainedItems, last: ConversationEntry, stubs: tuple[Stub, ...], **counts: Any
+) -> Draft:
+    compacted = Compacted(
+        target="conversation",
+        reason=BY_PROVIDER,
+        stubs=stubs,
+        items=tuple(retained.kept),
+        left_out=tuple(one for one in retained.dropped if one not in history.dropped),
+        provider_item=last.seq,
+        **counts,
+    )
+    return _draft(compacted, (last.id,))
 
 
-@frozen(kw_only=True)
-class CompactionUndoReport:
-    """Result of undoing a compaction."""
+def thread_events(
+    history: History,
+    held_count: int,
+    format: str,
+    *,
+    messages: Callable[[History], Sequence[TurnMessage]],
+    meter: TokenMeter,
+) -> list[Draft]:
+    """Return the event for a thread that the provider holds; usually none.
 
-    event: int
-    """Sequence number of the compaction."""
-    messages: int
-    """Messages that are sent again, completely or in part."""
-    tokens: int
-    """Tokens that the compaction had saved."""
-    removed: tuple[str, ...] = ()
-    """Archive pages that were removed."""
-    stay: tuple[str, ...] = ()
-    """Pages of the compaction that another writer changed, or another compaction uses."""
-
-    @classmethod
-    def of(cls, seq: int, payload: Compacted, removed: Sequence[str]) -> CompactionUndoReport:
-        return cls(
-            event=seq,
-            messages=payload.messages,
-            tokens=payload.tokens,
-            removed=tuple(removed),
-            stay=tuple(path for path in payload.archives if path not in removed),
-        )
-
-    def __str__(self) -> str:
-        pages = ", ".join((*(f"{path} (removed)" for path in self.removed), *self.stay))
-        of = f", of {pages}" if pages else ""
-        return f"Restored to the prompt: {count_noun(self.messages, 'message')}, {self.tokens:,} tokens{of}."
+    It holds the first messages of the conversation. With `held_count` 0 the request continues no thread: the one before
+    ends, and its messages are sent again.
+    """
+    threads = [one for one in history.compactions if one.payload.is_thread]
+    entries = history.messages[:held_count]
+    last = entries[-1] if entries else None
+    if last is None:
+        return [Draft(payload=CompactionUndone(one.seq), origin=Origin.OPERATOR) for one in threads]
+    if [one.payload.provider_item for one in threads] == [last.seq]:
+        return []
+    held_seqs, sent = {entry.seq for entry in entries}, messages(history)
+    places = tuple(place for place, one in enumerate(sent) if one.seq in held_seqs)
+    # The model sees the last request in the thread, so memory does not repeat it.
+    retained = retained_items(history, sent, CompactionSelection(runs=(places,)), meter, request=None)
+    tokens = held_tokens(history) + sum(sent[place].tokens for place in places)
+    stubs = (Stub(history.ranges_of(held_seqs), (), format),)
+    return [_provider_draft(history, retained, last, stubs, strategy=THREAD, messages=held_count, tokens=tokens)]
 
 
-def _count_kinds(items: Sequence[KeptItem | RetainedItem]) -> list[str]:
-    kinds = dict.fromkeys(item.kind for item in items)
-    return [count_noun(sum(item.kind == kind for item in items), _NOUNS.get(kind, kind)) for kind in kinds]
+def held_tokens(history: History) -> int:
+    """Tokens of the messages that the provider holds in a thread."""
+    return sum(one.payload.tokens for one in history.compactions if one.payload.is_thread)
 
 
-_NOUNS = {"pinned": "pinned item", "earlier_goal": "earlier goal", "open_decision": "open decision"}
+def clearing_by_provider(edit: ProviderEdit) -> Draft:
+    """Return the event for content that a provider left out of one prompt.
+
+    It changes nothing that is sent.
+    """
+    target = "tools" if "tool" in edit.kind else "thinking"
+    cleared = Compacted(target, BY_PROVIDER, (), strategy=edit.kind, messages=edit.count, tokens=edit.tokens)
+    return Draft(payload=cleared, origin=Origin.OPERATOR)
+
+
+def memory_index(history: History, view: View) -> int:
+    """Number of messages before memory: the provider may drop what comes before its compaction."""
+    format = FORMATS[view.format]
+    if not format.rules.has_instructions or not any(one.payload.provider_item for one in history.compactions):
+        return 0
+    return 1 + max((place for place, wire in enumerate(view.wires) if format.read(wire).has_compaction), default=-1)
+
+
+def _first_kept(messages: Sequence[TurnMessage], item: int) -> int:
+    """Place of the first message that stays: the item, or a round whose results come after it."""
+    reply = _reply_start(messages, item)
+    waiting: dict[str, int] = {}
+    first = item
+    for place, one in enumerate(messages):
+        for result in one.results:
+            call_place = waiting.pop(result.id, item)
+            first = min(first, call_place) if place > item else first
+        waiting.update((call.id, place) for call in one.calls if not call.is_compaction)
+    first = min([first, *(place for place in waiting.values() if place >= reply)])
+    return _reply_start(messages, first) if first < item else item
+
+
+def _reply_start(messages: Sequence[TurnMessage], place: int) -> int:
+    while place and messages[place - 1].speaker == "assistant":
+        place -= 1
+    return place

@@ -19,7 +19,15 @@ from inmind.core.tokens import Counter
 from inmind.entities.extract.identity import parse_tool_name
 from inmind.entities.ids import handle_kind, has_secret, key_meaning
 from inmind.entities.record import MIN_ID_DIGITS, Detail, cut_record, is_aside, names_secret, prune, render_record
-from inmind.history.compaction.records import TEXT_CHARACTERS, AnsweredCall, answer_text, clip_text, id_fields, texts_in
+from inmind.history.compaction.records import (
+    TEXT_CHARACTERS,
+    AnsweredCall,
+    answer_text,
+    clip_text,
+    id_fields,
+    never_known,
+    texts_in,
+)
 
 MAX_ARGUMENT_CHARACTERS = 160
 MAX_TEXT_CHARACTERS = 80
@@ -75,6 +83,21 @@ def record_lines(
         used += one.tokens if one.found_nothing and one in lines else 0
     _add_detail(lines, _DETAILS, detail_budget - used)
     return RecordLines(lines[::-1], left_out, runs=len(removed))
+
+
+def describe_call(answered: AnsweredCall) -> str:
+    """The tool and its arguments: `write_file(path shop.py)`."""
+    return _call_text(answered, _short_pairs(answered))
+
+
+def describe_failure(answered: AnsweredCall, known: Callable[[str], bool] = never_known) -> str:
+    text = clip_text(answered.result.text, TEXT_CHARACTERS[Detail.IDS], known)
+    return f" failed: {text or 'no text'}"
+
+
+def _call_text(answered: AnsweredCall, pairs: str) -> str:
+    tool = answered.call.tool
+    return f"{_tool_text(tool)}({pairs})" if tool else "output"
 
 
 @frozen
@@ -194,18 +217,13 @@ class _CallLine:
     def _answer(self) -> tuple[str, str]:
         return self.answered.call.tool, self.answered.result.text
 
-    @property
-    def _call(self) -> str:
-        tool = self.answered.call.tool
-        return f"{_tool_text(tool)}({self.pairs})" if tool else "output"
-
     def text(self, detail: Detail, has_lists: bool) -> str:
+        call = _call_text(self.answered, self.pairs)
         if self.answered.failed:
-            text = clip_text(self.answered.result.text, TEXT_CHARACTERS[Detail.IDS], self.known)
-            return escape_markup(f"- {self._call} failed: {text or 'no text'}")
+            return escape_markup(f"- {call}{describe_failure(self.answered, self.known)}")
         handled = self._verbs_of if self.verbs else None
         answer = answer_text(self.answered, detail, self.known, handled, self.repeated, has_lists=has_lists)
-        return escape_markup(f"- {self._call}: {answer}")
+        return escape_markup(f"- {call}: {answer}")
 
     def _verbs_of(self, id: str) -> str:
         return self.verbs.get(id, "")
@@ -244,7 +262,7 @@ class _CallRecords:
         if answered.result.from_memory:
             return None
         line = None
-        pairs = _pairs(answered.arguments)
+        pairs = _short_pairs(answered)
         is_thought = answered.only_reads and prune(answered.arguments) is None and "://" not in pairs
         has_text = answered.failed or (pairs and not is_thought) or answered.result.text.strip()
         is_empty = not has_text and answered.result.tokens < _EMPTY_RESULT_TOKENS
@@ -253,9 +271,7 @@ class _CallRecords:
             line = _CallLine(
                 answered,
                 answered.arguments,
-                cut_record(pairs, budget=MAX_ARGUMENT_CHARACTERS, count=len)
-                if len(pairs) > MAX_ARGUMENT_CHARACTERS
-                else pairs,
+                pairs,
                 self._known,
                 frozenset(self._ids_given.intersection(fields)),
                 {id: verbs for id in texts_in(answered.value) if (verbs := self._verbs(id, answered))},
@@ -301,6 +317,12 @@ class _CallRecords:
             return True
         known = self._texts_by_subject.get(answered.subject)
         return known is not None and answered.texts <= known
+
+
+def _short_pairs(answered: AnsweredCall) -> str:
+    pairs = _pairs(answered.arguments)
+    fits = len(pairs) <= MAX_ARGUMENT_CHARACTERS
+    return pairs if fits else cut_record(pairs, budget=MAX_ARGUMENT_CHARACTERS, count=len)
 
 
 def _pairs(arguments: Any) -> str:

@@ -189,11 +189,11 @@ _MAX_QUOTES = 8
 """More ids are not quoted: a text with many is a listing."""
 
 
-def _never_known(_: str) -> bool:
+def never_known(_: str) -> bool:
     return False
 
 
-def clip_text(text: str, max_characters: int, known: Callable[[str], bool] = _never_known) -> str:
+def clip_text(text: str, max_characters: int, known: Callable[[str], bool] = never_known) -> str:
     """Beginning and end of a text on one line, and between them the words around known ids.
 
     The end of an output says how it ended. It is cut between words: a part of an id would pass for another id.

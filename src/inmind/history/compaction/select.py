@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
-from itertools import chain, pairwise
+from itertools import chain, pairwise, takewhile
 from typing import NamedTuple
 
 from inmind.core.frozen import frozen
@@ -106,13 +106,12 @@ def select_requested(messages: Sequence[TurnMessage], *, target: str, keep_recen
     `keep_recent` counts what stays of each kind: turns before the active one, rounds of that one before its last, and
     results. The current request and the last few rounds always stay.
     """
+    units = _Units(messages)
     runs: tuple[tuple[int, ...], ...] = ()
     if target != "tools":
-        all_turns, ties = split_turns(messages), _CallPairs(messages)
-        old = _removable(messages, ties.complete_units(all_turns[: max(0, len(all_turns) - 1 - keep_recent)]))
-        rounds = [one for turn in all_turns[-1:] for one in _rounds(messages, turn, ties)]
+        rounds = [one for turn in units.turns[-1:] for one in units.rounds(turn)]
         done = rounds[: max(0, len(rounds) - max(keep_recent, KEEP_ROUNDS))]
-        runs = _with_new_messages(messages, _to_runs([old, [*chain.from_iterable(done)]]))
+        runs = _new_runs(messages, [units.removable(units.before(keep_recent)), [*chain.from_iterable(done)]])
     removed = {place for run in runs for place in run}
     outputs: list[int] = []
     if target != "conversation":
@@ -126,15 +125,11 @@ def select_covered(messages: Sequence[TurnMessage], *, before_seq: int, keep_rec
 
     All their messages are older than event `before_seq`.
     """
-    all_turns = split_turns(messages)
-    old: list[Turn] = []
-    for turn in all_turns[: max(0, len(all_turns) - 1 - keep_recent)]:
-        if any(one.seq >= before_seq for one in messages[turn.start : turn.stop]):
-            break
-        old.append(turn)
-    return CompactionSelection(
-        runs=_with_new_messages(messages, _to_runs([_removable(messages, _CallPairs(messages).complete_units(old))]))
+    units = _Units(messages)
+    covered = takewhile(
+        lambda turn: all(one.seq < before_seq for one in messages[turn.start : turn.stop]), units.before(keep_recent)
     )
+    return CompactionSelection(runs=_new_runs(messages, [units.removable(covered)]))
 
 
 def select_for_budget(
@@ -152,39 +147,33 @@ def select_for_budget(
     Beginning and end stay of a message that is too long to be sent. As a last resort earlier stubs are merged and other
     messages are cut.
     """
-    all_turns = split_turns(messages)
-    old = all_turns[: max(0, len(all_turns) - 1 - keep_recent)]
-    recent = all_turns[len(old) : -1]
-    selector, ties = _Selector(messages, budget, sizes), _CallPairs(messages)
-    rounds = [_rounds(messages, turn, ties) for turn in all_turns[len(old) :]]
-    done = _older_rounds(rounds)
+    units, selector = _Units(messages), _Selector(messages, budget, sizes)
+    old = units.before(keep_recent)
+    rounds = [units.rounds(turn) for turn in units.turns[len(old) :]]
     answered = [place for place, one in enumerate(messages) if one.results]
     results = answered[: max(0, len(answered) - KEEP_RESULTS)]
     selector.prune(results, Detail.FACTS, until=budget.pruned)
     selector.prune(results, Detail.TRAITS, until=budget.target)
     selector.prune(results, Detail.IDS, until=budget.target)
-    selector.remove((_removable(messages, ties.complete_units([turn])) for turn in old), until=budget.target)
-    for of_turn in done:
+    selector.remove((units.removable([turn]) for turn in old), until=budget.target)
+    for of_turn in _older_rounds(rounds):
         selector.remove(of_turn, until=budget.target, separate=True)
     selector.cut(until=budget.pruned, longer_than=budget.limit)
     for detail in reversed(Detail):
         selector.prune(range(len(messages)), detail, until=budget.recent_limit)
-    units = [_removable(messages, ties.complete_units([turn])) for turn in recent]
-    is_first_round = not any(rounds[-1:])
-    selector.remove(units[:-1] if is_first_round else units, until=budget.recent_limit, separate=True)
-    for of_turn in rounds[-2:]:
-        selector.remove(of_turn, until=budget.recent_limit, separate=True)
-    selector.remove(units[-1:], until=budget.recent_limit, separate=True)
-    if selector.tokens > budget.limit:
-        selector.remove([[place for place, one in enumerate(messages) if one.is_block]], until=budget.limit)
+    recent = [units.removable([turn]) for turn in units.turns[len(old) : -1]]
+    # In the first round, the last turn before has the reply to which the request refers.
+    before_reply = recent if any(rounds[-1:]) else recent[:-1]
+    for parts in (before_reply, *rounds[-2:], recent[-1:]):
+        selector.remove(parts, until=budget.recent_limit, separate=True)
+    selector.remove([[place for place, one in enumerate(messages) if one.is_block]], until=budget.limit)
     if selector.tokens > budget.limit:
         selector.cut(until=(budget.threshold + budget.limit) // 2)
     if selector.tokens > budget.limit:
         selector.cut_to_minimum()
-    if selector.tokens > budget.limit:  # the request was cut before, in a larger window, and is not cut twice
-        selector.remove(
-            [[turn.start] for turn in all_turns[-1:] if messages[turn.start].stub], until=budget.limit, separate=True
-        )
+    # A request that was cut before, in a larger window, is not cut twice.
+    cut_request = [[turn.start] for turn in units.turns[-1:] if messages[turn.start].stub]
+    selector.remove(cut_request, until=budget.limit, separate=True)
     selector.add_detail(until=budget.target)
     return selector.selection
 
@@ -197,6 +186,7 @@ class _Selector:
         self._record_room = budget.record_tokens
         self._sizes = [one.tokens for one in messages]
         self._answered = {answer.id for one in messages for answer in one.results}
+        self._request = max((place for place, one in enumerate(messages) if one.starts_turn), default=-1)
         self._prunable = _seen_by_model(messages, _prunable(messages))
         self._outputs: dict[int, Detail] = {}
         self._runs: list[list[int]] = []
@@ -263,34 +253,37 @@ class _Selector:
 
     def cut(self, *, until: int, longer_than: int = 0) -> None:
         """Cut the longest messages first, each down to its minimum; the current request last."""
-        removed = self._removed
-        request = max((place for place, one in enumerate(self._messages) if one.starts_turn), default=-1)
-        remaining = (place for place in range(len(self._messages)) if place not in removed)
-        long = [place for place in remaining if self._sizes[place] > longer_than]
-        for place in sorted(long, key=lambda place: (place == request, -self._sizes[place])):
-            one = self._messages[place]
-            least = MIN_REQUEST_TOKENS if place == request else MIN_CUT_TOKENS
-            stub = cut_stub_tokens(self._sizes[place])
-            spare = self._sizes[place] - least - stub
+        long = [place for place in self._cuttable() if self._sizes[place] > longer_than]
+        for place in sorted(long, key=lambda place: (place == self._request, -self._sizes[place])):
             if self.tokens <= until:
                 return
-            if spare <= 0 or self._has_open_call(one) or one.speaker == "operator" or one.stub:
-                continue
-            kept_tokens = max(least, self._sizes[place] - stub - (self.tokens - until))
-            self._cut[place] = kept_tokens
-            self._outputs.pop(place, None)
-            self._shrink(place, kept_tokens + stub)
+            least = MIN_REQUEST_TOKENS if place == self._request else MIN_CUT_TOKENS
+            most = self._sizes[place] - cut_stub_tokens(self._sizes[place])
+            if most > least and self._messages[place].speaker != "operator":
+                kept_tokens = max(least, most - (self.tokens - until))
+                self._cut_to(place, kept_tokens, kept_tokens + cut_stub_tokens(self._sizes[place]))
 
     def cut_to_minimum(self) -> None:
-        """Cut every message to the line with its location."""
-        request = max((place for place, one in enumerate(self._messages) if one.starts_turn), default=-1)
+        """Cut every message but the current request to the line with its location."""
         self._minimal_stubs = True
-        for place, one in enumerate(self._messages):
-            least = MIN_CUT_TOKENS + LOCATION_TOKENS
-            if self._sizes[place] > least and place != request and not (self._has_open_call(one) or one.stub):
-                self._cut[place] = MIN_CUT_TOKENS
-                self._outputs.pop(place, None)
-                self._shrink(place, least)
+        least = MIN_CUT_TOKENS + LOCATION_TOKENS
+        for place in self._cuttable():
+            if self._sizes[place] > least and place != self._request:
+                self._cut_to(place, MIN_CUT_TOKENS, least)
+
+    def _cuttable(self) -> list[int]:
+        """Messages that stay, without stubs and without calls that have no result."""
+        removed = self._removed
+        return [
+            place
+            for place, one in enumerate(self._messages)
+            if place not in removed and not one.stub and all(call.id in self._answered for call in one.calls)
+        ]
+
+    def _cut_to(self, place: int, kept_tokens: int, size: int) -> None:
+        self._cut[place] = kept_tokens
+        self._outputs.pop(place, None)
+        self._shrink(place, size)
 
     @property
     def selection(self) -> CompactionSelection:
@@ -302,7 +295,7 @@ class _Selector:
             else:
                 runs.append(run)
         return CompactionSelection(
-            outputs=self._outputs, runs=_to_runs(runs), cut=self._cut, minimal_stubs=self._minimal_stubs
+            outputs=self._outputs, runs=tuple(map(tuple, runs)), cut=self._cut, minimal_stubs=self._minimal_stubs
         )
 
     @property
@@ -316,10 +309,6 @@ class _Selector:
         """
         messages = [self._messages[place] for place in run]
         return any(not one.stub for one in messages) or sum(one.tokens for one in messages) > self._budget.stub_tokens
-
-    def _has_open_call(self, one: TurnMessage) -> bool:
-        """True if the message has a call without a result."""
-        return any(call.id not in self._answered for call in one.calls)
 
     def _shrink(self, place: int, size: int) -> None:
         self.tokens -= self._sizes[place] - size
@@ -337,24 +326,25 @@ def _prunable(messages: Sequence[TurnMessage]) -> list[int]:
 
 def _seen_by_model(messages: Sequence[TurnMessage], places: Sequence[int]) -> list[int]:
     """Places before the last assistant message, which the model has seen."""
-    last = max((place for place, one in enumerate(messages) if one.speaker == "assistant"), default=-1)
+    last = _last_reply(messages)
     return [place for place in places if place < last]
 
 
-def _removable(messages: Sequence[TurnMessage], places: Iterable[int]) -> list[int]:
-    """Places without messages of the operator."""
-    return [place for place in places if messages[place].speaker != "operator" or messages[place].stub]
+def _last_reply(messages: Sequence[TurnMessage]) -> int:
+    return max((place for place, one in enumerate(messages) if one.speaker == "assistant"), default=-1)
 
 
-class _CallPairs:
-    """Links between messages that cannot be separated: calls and their results.
+class _Units:
+    """The turns and rounds of a conversation, and which of their messages can leave together.
 
-    An open call, and a message the model has not seen, are linked to future messages.
+    A call and its result cannot be separated. An open call, and a message the model has not seen, are linked to future
+    messages.
     """
 
     def __init__(self, messages: Sequence[TurnMessage]) -> None:
-        call_places: dict[str, int] = {}
+        self.turns, self._messages = split_turns(messages), messages
         self._links: dict[int, list[int]] = {}
+        call_places: dict[str, int] = {}
         for place, one in enumerate(messages):
             for answer in one.results:
                 if answer.id in call_places:
@@ -363,46 +353,46 @@ class _CallPairs:
                 if call.id in call_places:
                     self._link(call_places[call.id], len(messages))
                 call_places[call.id] = place
-        last = max((place for place, one in enumerate(messages) if one.speaker == "assistant"), default=-1)
-        for place in (*call_places.values(), *range(last + 1, len(messages))):
+        for place in (*call_places.values(), *range(_last_reply(messages) + 1, len(messages))):
             self._link(place, len(messages))
 
-    def complete_units(self, units: Sequence[Turn]) -> list[int]:
-        """Return the places of these units, without units that would separate a pair."""
-        chosen = list(units)
+    def before(self, keep_recent: int) -> list[Turn]:
+        """The turns before the active one and the last few."""
+        return self.turns[: max(0, len(self.turns) - 1 - keep_recent)]
+
+    def removable(self, turns: Iterable[Turn]) -> list[int]:
+        """Places of these turns that can leave.
+
+        Turns that would separate a pair stay, and so do messages of the operator.
+        """
+        chosen = list(turns)
         while True:
-            places = {place for unit in chosen for place in range(unit.start, unit.stop)}
-            kept = [unit for unit in chosen if self._is_complete(unit, places)]
+            places = {place for turn in chosen for place in range(turn.start, turn.stop)}
+            kept = [turn for turn in chosen if places.issuperset(self._linked_to(turn))]
             if len(kept) == len(chosen):
-                return sorted(places)
+                return [p for p in sorted(places) if self._messages[p].speaker != "operator" or self._messages[p].stub]
             chosen = kept
 
-    def _is_complete(self, unit: Turn, places: set[int]) -> bool:
-        tied = (other for place in range(unit.start, unit.stop) for other in self._links.get(place, ()))
-        return all(other in places for other in tied)
+    def rounds(self, turn: Turn) -> list[list[int]]:
+        """Return the rounds of a turn except the last.
+
+        A round is a model message with its tool results. The last round is the result of the turn, or still active. An
+        earlier stub in the turn belongs to the first round, unless it is the cut request.
+        """
+        places, messages = range(turn.start, turn.stop), self._messages
+        replies = [place for place in places if messages[place].speaker == "assistant"]
+        starts = [p for p in replies if p == turn.start or messages[p - 1].speaker != "assistant"]
+        before = range(turn.start, starts[0] if starts else turn.stop)
+        earlier = [p for p in before if messages[p].stub and not (messages[p].results or messages[p].starts_turn)]
+        lead = [earlier] if earlier and len(starts) > 1 else []
+        return [*lead, *(self.removable([Turn(start, stop)]) for start, stop in pairwise(starts))]
+
+    def _linked_to(self, turn: Turn) -> Iterable[int]:
+        return chain.from_iterable(self._links.get(place, ()) for place in range(turn.start, turn.stop))
 
     def _link(self, one: int, other: int) -> None:
         self._links.setdefault(one, []).append(other)
         self._links.setdefault(other, []).append(one)
-
-
-def _rounds(messages: Sequence[TurnMessage], turn: Turn, ties: _CallPairs) -> list[list[int]]:
-    """Return the rounds of a turn except the last.
-
-    A round is a model message with its tool results. The last round is the result of the turn, or still active. An
-    earlier stub in the turn belongs to the first round, unless it is the cut request.
-    """
-    places = range(turn.start, turn.stop)
-    starts = [
-        p
-        for p in places
-        if messages[p].speaker == "assistant" and (p == turn.start or messages[p - 1].speaker != "assistant")
-    ]
-    rounds = [Turn(start, stop) for start, stop in pairwise(starts)]
-    before = range(turn.start, starts[0] if starts else turn.stop)
-    earlier = [p for p in before if messages[p].stub and not (messages[p].results or messages[p].starts_turn)]
-    lead = [earlier] if earlier and rounds else []
-    return [*lead, *(_removable(messages, ties.complete_units([one])) for one in rounds)]
 
 
 def _older_rounds(rounds: Sequence[Sequence[list[int]]]) -> list[list[list[int]]]:
@@ -415,10 +405,6 @@ def _older_rounds(rounds: Sequence[Sequence[list[int]]]) -> list[list[list[int]]
     return done
 
 
-def _to_runs(units: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], ...]:
-    return tuple(tuple(unit) for unit in units if unit)
-
-
-def _with_new_messages(messages: Sequence[TurnMessage], runs: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], ...]:
+def _new_runs(messages: Sequence[TurnMessage], runs: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], ...]:
     """Runs that contain at least one message that is not a stub."""
     return tuple(tuple(run) for run in runs if any(not messages[place].stub for place in run))

@@ -7,33 +7,29 @@ external input before messages are removed.
 
 The stub has the summary. The overview gets one line of it.
 
-A call that changes something gets a line: its tool, the arguments that tell it apart, and why it failed. Calls that
-only read are counted, and those of memory left out. A tool reads if its name says so; a command, if it starts with a
-program that only reads.
+A call that changes something gets a line, as in the records of a stub. Calls that only read are counted, and those of
+memory left out.
 """
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_right
 from collections import Counter as Tally
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice, zip_longest
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from inmind.core.events.session import RetainedItem
-from inmind.core.json import is_list, is_object
 from inmind.core.language import phrases
 from inmind.core.language.prose import own_words
 from inmind.core.language.spans import compile_cached, first_sentences, split_sentences
 from inmind.core.text import count_noun, escape_markup, shorten
 from inmind.core.tokens import Counter, estimator
-from inmind.core.tool_outcome import is_failure
-from inmind.entities.ids import has_secret, is_secret_key
 from inmind.errors import SummaryRefused
 from inmind.history.compaction.detection import announces_task, is_filler
-from inmind.history.compaction.records import only_reads
-from inmind.history.turns import TurnCall, TurnMessage, TurnResult
+from inmind.history.compaction.record_lines import describe_call, describe_failure
+from inmind.history.compaction.records import AnsweredCall
+from inmind.history.turns import TurnMessage
 
 MAX_SUMMARY_CHARACTERS = 8_000
 """A longer text by a model is refused as a summary."""
@@ -68,13 +64,15 @@ class SummaryPoints(NamedTuple):
     """Points that an earlier summary only counts."""
 
 
-def summary_points(messages: Sequence[TurnMessage], earlier: str = "") -> SummaryPoints:
-    """Return what was asked and done in these messages, after those of an earlier summary."""
+def summary_points(messages: Sequence[TurnMessage], calls: Iterable[AnsweredCall], earlier: str = "") -> SummaryPoints:
+    """Return what was asked and done in these messages, after the points of an earlier summary.
+
+    `calls`: those of the messages.
+    """
     known = _parse_summary(earlier)
-    changes, lookups = describe_actions(messages, known.lookups)
-    requests = list(dict.fromkeys((*known.requests, *_requests(messages))))
+    changes, lookups = _describe_actions(calls, known.lookups)
     return known._replace(
-        requests=requests,
+        requests=list(dict.fromkeys((*known.requests, *_requests(messages)))),
         changes=list(dict.fromkeys((*known.changes, *changes))),
         lookups=lookups,
         last_reply=_last_reply(messages),
@@ -209,10 +207,11 @@ def check_summary(summary: object, *, replaced_tokens: int, count: Counter) -> s
     return escaped
 
 
-def _requests(messages: Sequence[TurnMessage]) -> list[str]:
-    """The sentence of each user request that asks for something, without repetitions."""
-    requests = (one for one in messages if one.starts_turn and not one.maybe_output and not is_filler(one.text))
-    return list(dict.fromkeys(line for one in requests for line in islice(_request_sentences(one.text), 1)))
+def _requests(messages: Sequence[TurnMessage]) -> Iterator[str]:
+    """The sentence of each user request that asks for something."""
+    for one in messages:
+        if one.starts_turn and not one.maybe_output and not is_filler(one.text):
+            yield from islice(_request_sentences(one.text), 1)
 
 
 _MIN_WORDS = 3
@@ -289,108 +288,34 @@ def _clip(text: str, max_characters: int) -> str:
     return f"{text[: 2 * max_characters // 3]} … {text[-(max_characters // 3) :]}"
 
 
-_MAX_VALUE_CHARACTERS = 48
-_MAX_REASON_CHARACTERS = 80
-_MAX_ARGUMENTS = 5
-_MAX_SCANNED_CHARACTERS = 20_000
+_MAX_TOOL_CHARACTERS = 48
 _MAX_TOOLS = 6
+_LOOKUP_COUNT = r"([^,\s][^,]*?) ×(\d+)(?: \((\d+) failed\))?"
 
 
-class ToolActions(NamedTuple):
-    """Changes that tools made, in order, and the number of calls that only read."""
-
-    changes: list[str]
-    lookups: str
-
-
-def describe_actions(messages: Sequence[TurnMessage], earlier_lookups: str = "") -> ToolActions:
-    """Return what the tool calls of these messages did.
+def _describe_actions(calls: Iterable[AnsweredCall], earlier_lookups: str) -> tuple[list[str], str]:
+    """Return the changes that these calls made, and counts of calls that only read.
 
     A repeated change is listed once, at its last place. `earlier_lookups`: of an earlier summary, to be added.
     """
-    results = {answer.id: answer for one in messages for answer in one.results}
     changes: dict[str, None] = {}
     lookups, failed = Tally[str](), Tally[str]()
     for tool, times, failures in compile_cached(_LOOKUP_COUNT).findall(earlier_lookups):
         lookups[tool] += int(times)
         failed[tool] += int(failures or 0)
-    for call in (call for one in messages for call in one.calls):
-        answer = results.get(call.id)
-        if answer and answer.from_memory:
-            continue
-        arguments = _parse_arguments(call.arguments)
-        if only_reads(call.tool, arguments):
-            tool = shorten(call.tool, _MAX_VALUE_CHARACTERS)
+    for answered in (one for one in calls if not one.result.from_memory):
+        if answered.only_reads:
+            tool = shorten(answered.call.tool, _MAX_TOOL_CHARACTERS)
             lookups[tool] += 1
-            failed[tool] += bool(answer and _failed(answer))
+            failed[tool] += answered.failed
         else:
-            line = _describe_change(call, arguments, answer)
+            line = _shorten_line(describe_call(answered) + (describe_failure(answered) if answered.failed else ""))
             changes.pop(line, None)
             changes[line] = None
-    return ToolActions(list(changes), _count_lookups(lookups, failed))
-
-
-def _describe_change(call: TurnCall, arguments: Mapping[str, Any], answer: TurnResult | None) -> str:
-    values = ", ".join(_short_arguments(arguments))
-    line = shorten(f"{call.tool} {values}".strip(), _MAX_LINE_CHARACTERS)
-    if answer is None:
-        return f"{line} (no result)"
-    return f"{line}: failed{_reason(answer.text)}" if _failed(answer) else line
-
-
-def _failed(answer: TurnResult) -> bool:
-    return answer.error or is_failure(answer.text)
-
-
-def _short_arguments(arguments: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the arguments that identify what was changed: short values, without secrets."""
-    short = {key: text for key, value in arguments.items() if (text := _short_value(value)) and not is_secret_key(key)}
-    paths = [text for key, text in short.items() if compile_cached(_PATH_KEY).search(key)]
-    if paths and len(short) < len(arguments):  # the other arguments are the content of the file
-        yield paths[0]
-        return
-    for key, text in list(short.items())[:_MAX_ARGUMENTS]:
-        yield text if len(short) == 1 else f"{key}={text}"
-
-
-def _short_value(value: object) -> str:
-    if is_list(value):
-        texts = [_short_value(item) for item in value[:3]]
-        more = f" +{len(value) - 3}" if len(value) > 3 else ""
-        return "/".join(texts) + more if texts and all(texts) else ""
-    if value is None or is_object(value) or isinstance(value, list):
-        return ""
-    text = " ".join(str(value).split())
-    return text if 0 < len(text) <= _MAX_VALUE_CHARACTERS and not has_secret(text) else ""
-
-
-def _parse_arguments(arguments: str) -> Mapping[str, Any]:
-    if len(arguments) > _MAX_SCANNED_CHARACTERS:
-        return {}
-    try:
-        parsed = json.loads(arguments)
-    except (ValueError, RecursionError):
-        return {}
-    return parsed if is_object(parsed) else {}
-
-
-_LOOKUP_COUNT = r"([^,\s][^,]*?) ×(\d+)(?: \((\d+) failed\))?"
-
-
-def _reason(text: str) -> str:
-    lines = (line.strip() for line in text[:_MAX_SCANNED_CHARACTERS].splitlines())
-    line = shorten(next(filter(None, lines), ""), _MAX_REASON_CHARACTERS)
-    return f", {line}" if line else ""
-
-
-def _count_lookups(lookups: Tally[str], failed: Tally[str]) -> str:
     named = [
         f"{tool} ×{times}" + (f" ({failed[tool]} failed)" if failed[tool] else "")
         for tool, times in lookups.most_common(_MAX_TOOLS)
     ]
     if len(lookups) > _MAX_TOOLS:
         named.append(count_noun(len(lookups) - _MAX_TOOLS, "more tool"))
-    return ", ".join(named)
-
-
-_PATH_KEY = r"(?i)(?:^|_)(?:path|file|filename|filepath)$|Path$|File$"
+    return list(changes), ", ".join(named)

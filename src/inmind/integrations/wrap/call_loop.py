@@ -23,8 +23,8 @@ from inmind.core.messages.cache_control import (
     replace_own_marks,
 )
 from inmind.core.messages.format import Format, peek
-from inmind.core.messages.model import Opaque, Wire, without_id
-from inmind.core.messages.replies import Reply, read_partial_reply, read_reply
+from inmind.core.messages.model import Opaque, Reply, Wire, without_id
+from inmind.core.messages.replies import read_partial_reply, read_reply
 from inmind.core.messages.responses import SELF_CONTAINED
 from inmind.errors import InvalidInput
 from inmind.history import Conversation

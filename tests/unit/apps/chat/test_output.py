@@ -12,7 +12,7 @@ from profiles import examples
 from rich.cells import cell_len
 
 from inmind.apps.chat.terminal import WIDTH, ChatOutput, ChatToolUse, ChatTurn, status_line
-from inmind.core.messages.replies import ReplyUsage
+from inmind.core.messages.model import ReplyUsage
 from inmind.prompt.report import Report
 
 pytestmark = pytest.mark.spec("I2")

@@ -7,20 +7,11 @@ import pytest
 from provider_rules import faults
 from tables import each_row
 
-from inmind.core.messages import (
-    FORMATS,
-    AnthropicMessages,
-    Call,
-    Image,
-    Message,
-    Opaque,
-    OpenAIChat,
-    OpenAIResponses,
-    Part,
-    PromptHead,
-    Result,
-    Text,
-)
+from inmind.core.messages import FORMATS
+from inmind.core.messages.anthropic import AnthropicMessages
+from inmind.core.messages.model import Call, Image, Message, Opaque, Part, PromptHead, Result, Text
+from inmind.core.messages.openai import OpenAIChat
+from inmind.core.messages.responses import OpenAIResponses
 from inmind.errors import InvalidInput
 
 Json = dict[str, Any]

@@ -7,7 +7,9 @@ import pytest
 from provider_rules import faults
 from tables import each_row
 
-from inmind.core.messages import FORMATS, ParsedMessage, ProviderList, Wire, to_provider_list
+from inmind.core.messages import FORMATS
+from inmind.core.messages.model import ParsedMessage, Wire
+from inmind.core.messages.pairing import ProviderList, to_provider_list
 
 pytestmark = pytest.mark.spec("D7")
 

@@ -12,7 +12,7 @@ from strategies import parsed_messages
 from tables import each_row
 
 from inmind.core.encoding import digest_of, to_json
-from inmind.core.messages import ParsedMessage
+from inmind.core.messages.model import ParsedMessage
 from inmind.documents.document import MAX_DOCUMENT_BYTES, split_lines
 from inmind.history import ConversationEntry
 from inmind.history.compaction.stubs import (

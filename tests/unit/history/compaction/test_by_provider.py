@@ -10,7 +10,7 @@ from inmind.core.events.session import Compacted, MessageAdded, Stub
 from inmind.core.messages import FORMATS
 from inmind.core.tokens import estimator
 from inmind.history import History
-from inmind.history.compaction.by_provider import compaction_by_provider
+from inmind.history.compaction.build import compaction_by_provider
 from inmind.history.turns import turn_messages
 from inmind.history.view import TokenMeter
 

@@ -168,7 +168,7 @@ Yes, I'd like to proceed.|Yes, I want to proceed with it|you're welcome|yes, all
 @each_row("words", FILLERS.split("|"))
 def test_a_message_that_only_says_to_go_on_is_no_request(words: str) -> None:
     assert is_filler(words)
-    assert summary_points([TurnMessage(seq=1, speaker="user", text=words)]).requests == []
+    assert summary_points([TurnMessage(seq=1, speaker="user", text=words)], []).requests == []
     assert list(find_goals([(TurnMessage(seq=1, speaker="user", text=words), "")], None, place_of=int)) == []
 
 

@@ -15,8 +15,8 @@ from strategies import parsed_messages
 from tables import each_row
 
 from inmind.core.encoding import digest_of
-from inmind.core.messages import FORMATS, ParsedMessage
-from inmind.core.messages.model import Call, Text
+from inmind.core.messages import FORMATS
+from inmind.core.messages.model import Call, ParsedMessage, Text
 from inmind.core.tokens import estimator
 from inmind.history import ConversationEntry
 from inmind.history.compaction.message_records import (

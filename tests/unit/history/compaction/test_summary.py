@@ -14,6 +14,7 @@ from inmind.core.events.session import RetainedItem
 from inmind.core.text import TAGS, escape_markup
 from inmind.core.tokens import estimator
 from inmind.errors import SummaryRefused
+from inmind.history.compaction.records import answered_calls
 from inmind.history.compaction.summary import (
     MAX_SUMMARY_CHARACTERS,
     check_summary,
@@ -38,7 +39,7 @@ def assistant(words: str = "", *tools: str, arguments: str = "{}") -> TurnMessag
 
 
 def extract(messages: list[TurnMessage], *, budget: int = 500, earlier: str = "") -> str:
-    return extract_summary(summary_points(messages, earlier), budget=budget, count=count)
+    return extract_summary(summary_points(messages, answered_calls(messages), earlier), budget=budget, count=count)
 
 
 def answer(tool: str, text: str = "fine", *, error: bool = False) -> TurnMessage:
@@ -61,7 +62,7 @@ def test_an_extracted_summary_says_what_was_asked_and_changed_and_counts_lookups
     ]
     assert extract(messages) == (
         "Asked:\n- Build a shop.\n- Now add a cart.\n"
-        "Done:\n- write_file shop.py\n- cancel_order order_id=W1, reason=late: failed, not found\n"
+        "Done:\n- write_file(path shop.py)\n- cancel_order(order_id W1, reason late) failed: not found\n"
         "Looked up: get_order ×1, list_orders ×1 (1 failed)\nLast reply: The cart works."
     )
 
@@ -93,10 +94,10 @@ def test_of_too_many_requests_the_newest_is_listed_and_the_others_are_sampled_ev
 @pytest.mark.spec("E7")
 def test_of_too_many_changes_the_newest_are_listed_and_requests_have_room() -> None:
     calls = [assistant("", "pay", arguments=f'{{"invoice": "I-{number}"}}') for number in range(50)]
-    messages = [user("Pay the invoices."), *calls, answer("pay")]
+    messages = [user("Pay the invoices."), *(one for call in calls for one in (call, answer("pay")))]
     lines = extract(messages, budget=60).split("\n")
     assert lines[:2] == ["Asked:", "- Pay the invoices."]
-    assert lines[-1] == "- pay I-49"
+    assert lines[-1] == "- pay(invoice I-49)"
 
 
 def test_command_output_is_not_a_request() -> None:
@@ -118,7 +119,7 @@ def test_a_summary_goes_on_from_the_one_before_it() -> None:
         [user("Build a shop."), assistant("", "create_shop"), answer("create_shop"), assistant("It is up.")]
     )
     assert extract([user("Now add a cart."), assistant("It works.")], earlier=first) == (
-        "Asked:\n- Build a shop.\n- Now add a cart.\nDone:\n- create_shop\nLast reply: It works."
+        "Asked:\n- Build a shop.\n- Now add a cart.\nDone:\n- create_shop()\nLast reply: It works."
     )
     by_model = "The shop was built with two pages.\nNothing is open."
     after = extract([user("Now add a cart.")], earlier=by_model)
@@ -149,11 +150,13 @@ def test_the_line_for_the_overview_says_what_was_asked_done_decided_and_is_open(
         RetainedItem("decision", "Let's use Kafka.", 2),
         RetainedItem("open_decision", "Open question: who pays?", 3),
     ]
-    points = summary_points(messages)
+    points = summary_points(messages, answered_calls(messages))
     assert summary_line(points, items, language="en", max_characters=400) == (
-        "asked: Build a shop. done: create_shop Tea. decided: Let's use Kafka. open: Open question: who pays?"
+        "asked: Build a shop. done: create_shop(name Tea). decided: Let's use Kafka. open: Open question: who pays?"
     )
-    assert summary_line(points, [], language="zh", max_characters=400) == "请求：Build a shop。完成：create_shop Tea"
+    assert (
+        summary_line(points, [], language="zh", max_characters=400) == "请求：Build a shop。完成：create_shop(name Tea)"
+    )
     for room in range(120):
         assert len(summary_line(points, items, language="en", max_characters=room)) <= room
 
@@ -258,6 +261,6 @@ def test_a_summary_quotes_no_bracket_and_no_heading_of_a_list() -> None:
         user("Here are the details that you asked for:\nMy user id is mei_17."),
         assistant('Proposal for you:\n{\n  "total": 5\n}'),
     ]
-    points = summary_points(messages)
+    points = summary_points(messages, answered_calls(messages))
     assert points.requests == ["My user id is mei_17."]
     assert points.last_reply == '"total": 5'

@@ -13,8 +13,8 @@ from provider import ScriptedCall, a_tool_call
 from tables import each_row
 
 from inmind.core.events.session import MessageAdded
-from inmind.core.messages import FORMATS, Message
-from inmind.core.messages.model import Wire
+from inmind.core.messages import FORMATS
+from inmind.core.messages.model import Message, Wire
 from inmind.core.messages.openai import OpenAIChat
 from inmind.errors import InvalidInput
 from inmind.history import Conversation

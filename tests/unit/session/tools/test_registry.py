@@ -21,7 +21,8 @@ from inmind.core.events.documents import DocumentWritten, ScratchpadWritten
 from inmind.core.messages.model import Call
 from inmind.entities.references.result import Resolution
 from inmind.errors import InvalidInput
-from inmind.history.compaction.build import CompactionPlan, CompactionReport
+from inmind.history.compaction.build import CompactionPlan
+from inmind.history.compaction.policy import CompactionReport
 from inmind.layers import DocumentLayer, ScratchpadLayer, TextLayer
 from inmind.prompt.layers.base import ViewLayer
 from inmind.prompt.layers.builtin import NotesLayer
