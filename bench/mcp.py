@@ -24,10 +24,8 @@ from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult, Pa
 from bench.table import Row, Table
 from bench.timing import TimedCall, Timings, format_duration
 from inmind import Memory
-from inmind.apps.mcp import tools
-from inmind.apps.mcp.project import Project, ServerDefaults
-from inmind.apps.mcp.server import build_server
-from inmind.apps.mcp.session_pool import SessionPool
+from inmind.apps.mcp.server import build_server, mcp_tools
+from inmind.apps.mcp.sessions import Project, ServerDefaults, SessionPool
 from inmind.apps.mcp.stdio import serve_stdio
 
 MAX_LIBRARY_RATIO = 1.5
@@ -130,7 +128,7 @@ def _server_parameters(*arguments: str) -> StdioServerParameters:
 
 async def _list_tools(_: ServerRequestContext[Any, Any], __: PaginatedRequestParams | None) -> ListToolsResult:
     note_tool = next(
-        tool for tool in tools.mcp_tools(tracked=True, all_resources=False) if tool.name == "working_memory_note"
+        tool for tool in mcp_tools(tracked=True, all_resources=False) if tool.name == "working_memory_note"
     )
     return ListToolsResult(tools=[note_tool.model_copy(update={"name": "echo"})])
 

@@ -22,10 +22,9 @@ from mcp_types import CallToolResult, ListRootsResult, Root, TextContent
 from terminal import command
 
 from inmind import Memory
-from inmind.apps.mcp.project import Project, ServerDefaults
+from inmind.apps.mcp.http_auth import ENV_VARIABLE, FILE_NAME
 from inmind.apps.mcp.server import build_server
-from inmind.apps.mcp.session_pool import SessionPool
-from inmind.apps.mcp.token import ENV_VARIABLE, FILE_NAME
+from inmind.apps.mcp.sessions import Project, ServerDefaults, SessionPool
 
 Mode = Literal["auto", "legacy"]
 MODES: tuple[Mode, ...] = ("auto", "legacy")

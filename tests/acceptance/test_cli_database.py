@@ -22,7 +22,7 @@ from terminal import command, exit_code_for
 from inmind import Memory
 from inmind.apps.cli.app import app
 from inmind.apps.doctor import home as home_checks
-from inmind.apps.mcp.token import ENV_VARIABLE
+from inmind.apps.mcp.http_auth import ENV_VARIABLE
 from inmind.core.paths import check_database_url, default_place, redact_url
 from inmind.errors import InmindError, InvalidInput
 from inmind.store.postgres import database

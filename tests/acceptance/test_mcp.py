@@ -25,9 +25,8 @@ from tables import each_row
 
 from inmind import Memory
 from inmind.apps.mcp.http_auth import PublicUrl, ServerAddress
-from inmind.apps.mcp.project import Project, ServerDefaults, folder_from_uri, folder_project_name
-from inmind.apps.mcp.server import INSTRUCTIONS, KEY_META
-from inmind.apps.mcp.tools import error_result, mcp_tools
+from inmind.apps.mcp.server import INSTRUCTIONS, KEY_META, error_result, mcp_tools
+from inmind.apps.mcp.sessions import Project, ServerDefaults, folder_from_uri, folder_project_name
 from inmind.errors import InvalidInput, NotFound
 from inmind.session.tools.table import TOOLS
 

@@ -22,9 +22,8 @@ from terminal import inmind, run_in_process
 
 from inmind import Memory
 from inmind.apps.mcp.http import MAX_CONNECTIONS
-from inmind.apps.mcp.http_auth import AuthMiddleware, ServerAddress
-from inmind.apps.mcp.project import folder_project_name
-from inmind.apps.mcp.token import FILE_NAME, load_token
+from inmind.apps.mcp.http_auth import FILE_NAME, AuthMiddleware, ServerAddress, load_token
+from inmind.apps.mcp.sessions import folder_project_name
 from inmind.errors import InvalidInput, UnsafeStorage
 
 EVERYWHERE = "0.0.0.0"  # noqa: S104 -- the subject of the tests

@@ -20,7 +20,7 @@ from mcp_client import MODES, Mode, call_tool, over_stdio, roots, text_of
 from terminal import command, run_in_process
 
 from inmind import Memory
-from inmind.apps.mcp.project import folder_project_name
+from inmind.apps.mcp.sessions import folder_project_name
 from inmind.apps.mcp.stdio import MAX_MESSAGE_BYTES, find_id, split_lines
 
 CALLS = 100

@@ -21,7 +21,7 @@ from inmind.errors import InvalidInput
 if TYPE_CHECKING:
     from mcp.server import Server
 
-    from inmind.apps.mcp.session_pool import SessionPool
+    from inmind.apps.mcp.sessions import SessionPool
     from inmind.memory.memory import Memory
 
 HOST, PORT = "127.0.0.1", 8765
@@ -70,9 +70,8 @@ def mcp(
     _check_installed()
 
     from inmind.apps.cli.console import selected_place
-    from inmind.apps.mcp.project import ServerDefaults
     from inmind.apps.mcp.server import build_server
-    from inmind.apps.mcp.session_pool import SessionPool
+    from inmind.apps.mcp.sessions import ServerDefaults, SessionPool
     from inmind.memory.memory import Memory
 
     defaults = ServerDefaults.from_options(
@@ -121,8 +120,7 @@ def _serve_http(server: Server[Any], pool: SessionPool, host: str, port: int, pu
     import anyio
 
     from inmind.apps.mcp.http import PATH, address_of, open_listener, serve_http
-    from inmind.apps.mcp.http_auth import PublicUrl, is_loopback
-    from inmind.apps.mcp.token import ENV_VARIABLE, load_token
+    from inmind.apps.mcp.http_auth import ENV_VARIABLE, PublicUrl, is_loopback, load_token
 
     if not is_loopback(host) and not os.environ.get(ENV_VARIABLE):
         raise InvalidInput(field="--host", value=host, expected=f"a loopback address, or a token in ${ENV_VARIABLE}")

@@ -14,8 +14,7 @@ from mcp.server import Server
 from mcp.server.transport_security import TransportSecuritySettings
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from inmind.apps.mcp.http_auth import AuthMiddleware, PublicUrl, ServerAddress
-from inmind.apps.mcp.token import AccessToken
+from inmind.apps.mcp.http_auth import AccessToken, AuthMiddleware, PublicUrl, ServerAddress
 from inmind.errors import InvalidInput
 
 PATH = "/mcp"

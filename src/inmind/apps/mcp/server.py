@@ -1,10 +1,14 @@
 """The MCP server: parses each request, runs it in a thread, and renders the result.
 
-Uses the SDK's low-level server, because the tools come from the library's registry and are not functions here.
+Uses the SDK's low-level server, because the tools come from the library's registry and are not functions here. They are
+those of the registry, except compaction: the conversation belongs to the client. Each tool also takes its session, and
+its resource if all are open. Without connection state, tools that overwrite something take what the caller has `seen`;
+otherwise the server tracks that.
 """
 
 from __future__ import annotations
 
+import json
 from functools import partial
 from importlib.metadata import version
 from typing import Any
@@ -25,15 +29,20 @@ from mcp_types import (
     PaginatedRequestParams,
     ReadResourceRequestParams,
     ReadResourceResult,
+    TextContent,
     TextResourceContents,
+    Tool,
 )
 
-from inmind.apps.mcp import resources, tools
-from inmind.apps.mcp.connections import Connections, McpConnection, configured_project
-from inmind.apps.mcp.project import Project, ServerDefaults
-from inmind.apps.mcp.session_pool import SessionPool
-from inmind.errors import InmindError, NotFound
+from inmind.apps.mcp import resources
+from inmind.apps.mcp.sessions import Connections, Project, ServerDefaults, SessionPool, configured_project
+from inmind.core.json import is_object
+from inmind.core.text import escape_markup
+from inmind.errors import InmindError, InvalidInput, NotFound
+from inmind.memory.session_opener import default_layers
 from inmind.session.tools.base import ToolResult
+from inmind.session.tools.registry import tool_schemas
+from inmind.session.tools.table import TOOLS
 
 INSTRUCTIONS = (
     "Your working memory, which persists across conversations. At the start of a task call working_memory_show. Save "
@@ -44,6 +53,20 @@ INSTRUCTIONS = (
 
 KEY_META = "inmind/key"
 """Idempotency key in the `_meta` of a call: repeated calls with the same key are executed once."""
+
+WITHIN = "within"
+"""Name of the session filter of a search here, because `session` names the caller's session."""
+
+_NAMES = {"type": "object", "additionalProperties": {"type": "string"}}
+_SESSION = {"type": "string", "description": "Session; default: this project's."}
+_RESOURCE = {"type": "string", "description": "Owner of a new session."}
+_SEEN = {**_NAMES, "description": "`seen` of the last answer about what you overwrite."}
+_WITHIN = {"type": "string", "description": "Only from this session."}
+
+_OVERWRITING = frozenset(tool.wire_name for tool in TOOLS if tool.overwrites)
+_SHOWING_PAGES = frozenset(tool.wire_name for tool in TOOLS if tool.shows_pages)
+_EXCLUDED = frozenset({"compact_history"})
+"""Tools about the conversation, which belongs to the client."""
 
 Context = ServerRequestContext[Any, Any]
 
@@ -72,9 +95,7 @@ class _Handlers:
     def __init__(self, pool: SessionPool, defaults: ServerDefaults) -> None:
         self._pool, self._defaults, self._connections = pool, defaults, Connections()
         self._tools = {
-            tracked: {
-                tool.name: tool for tool in tools.mcp_tools(tracked=tracked, all_resources=defaults.all_resources)
-            }
+            tracked: {tool.name: tool for tool in mcp_tools(tracked=tracked, all_resources=defaults.all_resources)}
             for tracked in (True, False)
         }
 
@@ -87,30 +108,30 @@ class _Handlers:
         tool = offered.get(params.name)
         if tool is None:
             raise _invalid_params(NotFound(what="tool", name=params.name, hint=f"available: {', '.join(offered)}"))
+        arguments, key = dict(params.arguments or {}), (params.meta or {}).get(KEY_META)
         try:
-            call = tools.parse_call(tool, params.arguments or {})
-            project = await self._project(context, call.session, call.resource)
-            key = (params.meta or {}).get(KEY_META)
-            result = await self._pool.run(partial(self._call, call, project, connection, key))
-        except InmindError as error:
-            return tools.error_result(error)
-        return tools.tool_result(result, tracked=connection is not None)
+            name, resource = _take_name(arguments, "session"), _take_name(arguments, "resource")
+            within = _take_name(arguments, WITHIN) if WITHIN in tool.input_schema["properties"] else ""
+            seen = _take_seen(arguments)
+            project = await self._project(context, name, resource)
+            target = partial(self._defaults.target, resource=resource, project=project)
+            reads_only = tool.annotations is not None and tool.annotations.read_only_hint is True
 
-    def _call(
-        self, call: tools.ParsedCall, project: Project | None, connection: McpConnection | None, key: str | None
-    ) -> ToolResult:
-        target = self._defaults.target(call.session, call.resource, project=project)
-        session = self._pool.session(target, create=call.may_create)
-        arguments = dict(call.arguments)
-        if call.search_session:
-            within = self._defaults.target(call.search_session, call.resource, project=project)
-            arguments["session"] = self._pool.session(within, create=False).id
-        # `seen` of the call only adds to what this connection was shown.
-        seen = {**call.seen, **(connection.seen_versions(session.id) if connection else {})}
-        result = session.call_tool(call.tool, arguments, seen=seen, key=key)
-        if connection is not None:
-            connection.add_seen(session.id, result.seen)
-        return result
+            def call() -> ToolResult:
+                session = self._pool.session(target(name), create=not (reads_only and name))
+                if within:
+                    arguments["session"] = self._pool.session(target(within), create=False).id
+                # `seen` of the call only adds to what this connection was shown.
+                shown = {**seen, **(connection.seen_versions(session.id) if connection else {})}
+                result = session.call_tool(params.name, arguments, seen=shown, key=key)
+                if connection is not None:
+                    connection.add_seen(session.id, result.seen)
+                return result
+
+            result = await self._pool.run(call)
+        except InmindError as error:
+            return error_result(error)
+        return tool_result(result, tracked=connection is not None)
 
     async def list_resources(self, context: Context, _: PaginatedRequestParams | None) -> ListResourcesResult:
         """Empty if the project is unknown."""
@@ -155,19 +176,76 @@ class _Handlers:
             connection.reset_project()
 
     async def _project(self, context: Context, session: str = "", resource: str = "") -> Project | None:
-        """Project of the client.
-
-        The client is asked for its folder only if the result depends on it.
-        """
+        """Project of the client, which is asked for its folder only if the result depends on it."""
         if (project := configured_project(context)) is not None:
             return project
         connection = self._connections.get(context)
-        return (
-            await connection.project(context)
-            if connection and self._defaults.depends_on_project(session, resource)
-            else None
-        )
+        if connection is None or not self._defaults.depends_on_project(session, resource):
+            return None
+        return await connection.project(context)
+
+
+def mcp_tools(*, tracked: bool, all_resources: bool) -> tuple[Tool, ...]:
+    """All tools.
+
+    `tracked`: the server tracks what the caller has seen. `all_resources`: all are open.
+    """
+    tools: list[Tool] = []
+    for schema in tool_schemas(default_layers(), "mcp"):
+        name, inputs, outputs = schema["name"], schema["inputSchema"], schema["outputSchema"]
+        if name in _EXCLUDED:
+            continue
+        handles = {"session": _SESSION, **({"resource": _RESOURCE} if all_resources else {})}
+        if "session" in inputs["properties"]:
+            handles = {WITHIN: _WITHIN, **handles}
+        if name in _OVERWRITING and not tracked:
+            handles = {"seen": _SEEN, **handles}
+        own = {field: value for field, value in inputs["properties"].items() if field != "session"}
+        shown = {"seen": _NAMES} if name in _SHOWING_PAGES else {}
+        with_handles = {
+            "inputSchema": {**inputs, "properties": {**own, **handles}},
+            "outputSchema": {**outputs, "properties": {**outputs["properties"], **shown}},
+        }
+        tools.append(Tool.model_validate({**schema, **with_handles}))
+    return tuple(tools)
+
+
+def _take_name(arguments: dict[str, Any], field: str) -> str:
+    """Remove a handle from the arguments of a tool; models pass an empty text for none."""
+    value = arguments.pop(field, None) or ""
+    if not isinstance(value, str):
+        raise InvalidInput(field=field, value=value, expected="a name")
+    return value
+
+
+def _take_seen(arguments: dict[str, Any]) -> dict[str, str]:
+    value: Any = arguments.pop("seen", None) or {}
+    if not is_object(value) or not all(isinstance(version, str) for version in value.values()):
+        raise InvalidInput(field="seen", value=value, expected="`seen` of an earlier answer")
+    return value
+
+
+def tool_result(result: ToolResult, *, tracked: bool) -> CallToolResult:
+    """Result of a tool. If `tracked`, `seen` is not printed for the model."""
+    seen = dict(result.seen)
+    text = f"{result.code}: {result.text}" if result.error and result.code else result.text
+    if seen and not tracked:
+        text = f"{text}\n[seen: {json.dumps(seen, ensure_ascii=False)}]"
+    content = None if result.error else {**result.content, **({"seen": seen} if seen else {})}
+    return CallToolResult(
+        content=[TextContent(type="text", text=text)], structured_content=content, is_error=result.error
+    )
+
+
+def error_result(error: InmindError) -> CallToolResult:
+    """An error as a tool result, so that the model can read it and continue."""
+    return CallToolResult(content=[TextContent(type="text", text=_error_text(error))], is_error=True)
+
+
+def _error_text(error: InmindError) -> str:
+    """Text of an error, made inert: it may contain names chosen by others."""
+    return escape_markup(f"{error.code}: {error}")
 
 
 def _invalid_params(error: InmindError) -> MCPError:
-    return MCPError(code=INVALID_PARAMS, message=tools.error_text(error))
+    return MCPError(code=INVALID_PARAMS, message=_error_text(error))
