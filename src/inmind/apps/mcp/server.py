@@ -122,8 +122,8 @@ class _Handlers:
                 if within:
                     arguments["session"] = self._pool.session(target(within), create=False).id
                 # `seen` of the call only adds to what this connection was shown.
-                shown = {**seen, **(connection.seen_versions(session.id) if connection else {})}
-                result = session.call_tool(params.name, arguments, seen=shown, key=key)
+                all_seen = {**seen, **(connection.seen_versions(session.id) if connection else {})}
+                result = session.call_tool(params.name, arguments, seen=all_seen, key=key)
                 if connection is not None:
                     connection.add_seen(session.id, result.seen)
                 return result
@@ -201,10 +201,10 @@ def mcp_tools(*, tracked: bool, all_resources: bool) -> tuple[Tool, ...]:
         if name in _OVERWRITING and not tracked:
             handles = {"seen": _SEEN, **handles}
         own = {field: value for field, value in inputs["properties"].items() if field != "session"}
-        shown = {"seen": _NAMES} if name in _SHOWING_PAGES else {}
+        versions = {"seen": _NAMES} if name in _SHOWING_PAGES else {}
         with_handles = {
             "inputSchema": {**inputs, "properties": {**own, **handles}},
-            "outputSchema": {**outputs, "properties": {**outputs["properties"], **shown}},
+            "outputSchema": {**outputs, "properties": {**outputs["properties"], **versions}},
         }
         tools.append(Tool.model_validate({**schema, **with_handles}))
     return tuple(tools)
