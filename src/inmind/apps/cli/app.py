@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
-from functools import cache
+from collections.abc import Callable, Mapping
+from functools import cache, partial
 from importlib import import_module
-from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -126,10 +125,6 @@ class CliCommand(_WithGlobalOptions):
     Errors about its input name the option as typed: --limit, not limit; TEXT, not text.
     """
 
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        _check_place_given_once(ctx, args)
-        return super().parse_args(ctx, args)
-
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
@@ -161,10 +156,6 @@ class RootGroup(click.Group):
         if not standalone_mode:
             return code
         sys.exit(code)
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        _check_place_given_once(ctx, takewhile(lambda arg: arg not in ENTRIES, args))
-        return super().parse_args(ctx, args)
 
     def make_context(self, *args: Any, **extra: Any) -> click.Context:
         with map_errors_to_exit_codes():  # help and version are printed here
@@ -273,46 +264,35 @@ def _install_completion(context: click.Context, _param: click.Parameter, enabled
     raise Exit
 
 
+def _given_once(context: click.Context, param: click.Parameter, values: tuple[Any, ...]) -> Any:
+    """Reject a repeated option: the last would silently win over the first."""
+    if len(values) > 1 and not context.resilient_parsing:
+        raise click.UsageError(f"{param.opts[0]} is given twice: pass it once", context)
+    return values[0] if values else None
+
+
+_place_option = partial(click.option, multiple=True, callback=_given_once)
+_eager_option = partial(click.option, is_eager=True, expose_value=False)
+
+
 @click.group("inmind", cls=RootGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--home", type=Path, metavar="DIR", help="The home folder; default: $INMIND_HOME or ~/.inmind.")
-@click.option("--db", metavar="URL", help="A PostgreSQL database instead of a home; default: $INMIND_DB.")
+@_place_option("--home", type=Path, metavar="DIR", help="The home folder; default: $INMIND_HOME or ~/.inmind.")
+@_place_option("--db", metavar="URL", help="A PostgreSQL database instead of a home; default: $INMIND_DB.")
 @click.option("--debug", "debugging", is_flag=True, help="Show tracebacks and debug logs.")
-@click.option(
-    "--version",
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=_print_version,
-    help="Print the version and exit.",
+@_eager_option("--version", is_flag=True, callback=_print_version, help="Print the version and exit.")
+@_eager_option(
+    "--install-completion", is_flag=True, callback=_install_completion, help="Install completion for the current shell."
 )
-@click.option(
-    "--install-completion",
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=_install_completion,
-    help="Install completion for the current shell.",
-)
-@click.option(
+@_eager_option(
     "--show-completion",
     type=click.Choice(list(STARTUP_FILES)),
     metavar="SHELL",
-    is_eager=True,
-    expose_value=False,
     callback=_show_completion,
     help="Print the completion script of bash, zsh or fish.",
 )
 def app(home: Path | None, db: str | None, debugging: bool) -> None:
     """Working memory for LLM agents: inspect it, chat with it, maintain it."""
     _apply_global_options(home, db, debugging)
-
-
-def _check_place_given_once(ctx: click.Context, args: Iterable[str]) -> None:
-    """Reject a repeated --home or --db: the last would silently win over the first."""
-    options = [arg.partition("=")[0] for arg in takewhile(lambda arg: arg != "--", args)]
-    for option in ("--home", "--db"):
-        if options.count(option) > 1:
-            raise click.UsageError(f"{option} is given twice: pass it once", ctx)
 
 
 def _apply_global_options(home: Path | None, db: str | None, debugging: bool) -> None:

@@ -13,45 +13,33 @@ import traceback
 from collections.abc import Generator
 from contextlib import contextmanager
 from io import TextIOWrapper
-from typing import TYPE_CHECKING, ClassVar, NoReturn, TextIO
+from typing import ClassVar, NoReturn, TextIO
 
-from click import Abort
+from click import Abort, ClickException, Context
 from click.exceptions import Exit
 
 from inmind.apps.cli import EXIT_SIGINT, EXIT_SIGTERM
 from inmind.core.text import printable
 from inmind.errors import InmindError
 
-if TYPE_CHECKING:
-    from click import ClickException
-
 FAILED, USAGE, NOT_FOUND, CONFLICT, STORAGE, MODEL, DEFECT, OUTPUT_FAILED, BROKEN_PIPE = 1, 2, 3, 4, 5, 6, 70, 74, 141
 
 DOCTOR_CODES = ("UNSAFE_STORAGE", "DAMAGED")
 """Error codes for which `inmind doctor` has more details."""
 
-EXIT_CODES = {
-    "INVALID_INPUT": USAGE,
-    "INVALID_PATH": USAGE,
-    "SCHEMA_VIOLATION": USAGE,
-    "KEY_REUSED": USAGE,
-    "NOT_FOUND": NOT_FOUND,
-    "CONFLICT": CONFLICT,
-    "BUNDLE_DIVERGED": CONFLICT,
-    "DREAM_RUNNING": CONFLICT,
-    "DREAM_OVERTAKEN": CONFLICT,
-    "STORE_BUSY": CONFLICT,
-    "STORE": STORAGE,
-    "STORAGE_FULL": STORAGE,
-    "NOT_DURABLE": STORAGE,
-    "READ_ONLY": STORAGE,
-    "UNSAFE_STORAGE": STORAGE,
-    "DAMAGED": STORAGE,
-    "STORE_UNAVAILABLE": STORAGE,
-    "OUTCOME_UNKNOWN": STORAGE,
-    "MODEL_FAILED": MODEL,
-    "INTERRUPTED": EXIT_SIGINT,
+_ERROR_CODES = {
+    USAGE: ("INVALID_INPUT", "INVALID_PATH", "SCHEMA_VIOLATION", "KEY_REUSED"),
+    NOT_FOUND: ("NOT_FOUND",),
+    CONFLICT: ("CONFLICT", "BUNDLE_DIVERGED", "DREAM_RUNNING", "DREAM_OVERTAKEN", "STORE_BUSY"),
+    STORAGE: (
+        *("STORE", "STORAGE_FULL", "NOT_DURABLE", "READ_ONLY"),
+        *("UNSAFE_STORAGE", "DAMAGED", "STORE_UNAVAILABLE", "OUTCOME_UNKNOWN"),
+    ),
+    MODEL: ("MODEL_FAILED",),
+    EXIT_SIGINT: ("INTERRUPTED",),
 }
+
+EXIT_CODES = {error_code: code for code, error_codes in _ERROR_CODES.items() for error_code in error_codes}
 """Exit code by error code; any other error code is FAILED."""
 
 EXIT_CODE_HELP = {
@@ -173,9 +161,9 @@ def map_errors_to_exit_codes() -> Generator[None]:
     except OSError as error:
         file = f" {error.filename}" if error.filename else ""
         _exit(FAILED, ("FAILED", f"{_reason(error)}{file}"))
+    except ClickException:  # about the arguments: see `report_usage_error`
+        raise
     except Exception as error:
-        if _is_usage_error(error):
-            raise
         message = f"{type(error).__name__}: {error}"
         _exit(DEFECT, ("DEFECT", f"{message}; this is a bug, please report it with the output of `inmind --debug …`"))
 
@@ -189,11 +177,11 @@ def show_help(error: ClickException) -> int:
     return error.exit_code
 
 
-def report_usage_error(error: Exception) -> int:
+def report_usage_error(error: ClickException) -> int:
     """Print one line about wrong arguments, with a pointer to --help."""
-    context = getattr(error, "ctx", None)
+    context: Context | None = getattr(error, "ctx", None)
     path = context.command_path if context else "inmind"
-    message = str(getattr(error, "format_message", error.__str__)()).rstrip(".")
+    message = error.format_message().rstrip(".")
     print_error("USAGE", f"{message}{'' if message.endswith('?') else '.'} See `{path} --help`.")
     return USAGE
 
@@ -214,10 +202,6 @@ def _reason(error: OSError) -> str:
 def _error_text(error: InmindError) -> str:
     hint = "; run `inmind doctor` for details"
     return f"{error}{hint if error.code in DOCTOR_CODES and 'inmind doctor' not in str(error) else ''}"
-
-
-def _is_usage_error(error: Exception) -> bool:
-    return hasattr(error, "format_message")
 
 
 def _exit(code: int, *lines: tuple[str, str]) -> NoReturn:
