@@ -14,7 +14,7 @@ from tenant_builders import PASSWORD, create_tenant, fill_tenant, operator_url
 
 from inmind import Memory
 from inmind.apps.tenants.folders import TenantHomes
-from inmind.apps.tenants.move import MoveResult, TenantCopy, move, open_store
+from inmind.apps.tenants.move import TenantCopy, move, open_store
 from inmind.core.events.crystals import NoteAdded
 from inmind.core.events.documents import SettingsWritten
 from inmind.errors import BundleDiverged, InmindError, InvalidInput, NotFound
@@ -73,7 +73,7 @@ class AddressLog(list[tuple[str, TenantCopy]]):
         self.append((address, copied))
 
 
-def move_ada(source: Tenants, target: Tenants, log: AddressLog | None = None, **options: object) -> MoveResult:
+def move_ada(source: Tenants, target: Tenants, log: AddressLog | None = None, **options: object) -> TenantCopy:
     received = AddressLog() if log is None else log
     return move("ada", source, target, on_address=received, watch=lambda _done, _total: None, **options)  # pyright: ignore[reportArgumentType] -- as the test says
 
@@ -95,12 +95,12 @@ def test_a_move_copies_everything_and_erases_the_source(at: Opening, here: str, 
         texts = [memory.session("shop").read(path) for path in ("detail/harbour.md", "overview.md")]
     original, log = source.inventory("ada"), AddressLog()
     result = move_ada(source, target, log)
-    assert (result.erased, result.copy.left_out) == (True, ())
+    assert (result.erased, result.left_out) == (True, ())
     assert (names(source), names(target)) == (["bob"], ["ada"])
     arrived = target.inventory("ada").versions
     assert arrived.items() >= original.versions.items()
     assert set(arrived) - set(original.versions) <= {"settings"}, "the settings of a file become events"
-    assert result.copy.inventory == original
+    assert result.inventory == original
     assert target.inventory("ada").keys == original.keys
     [(new, _)] = log
     with Memory.open(new, embedder=None) as memory:
@@ -120,7 +120,7 @@ def test_a_tenant_with_all_kinds_of_data_is_the_same_after_a_round_trip(at: Open
     first = move_ada(homes, server)
     second = move_ada(server, back)
     assert (first.erased, second.erased) == (True, True)
-    assert first.copy.sha256 == second.copy.sha256
+    assert first.sha256 == second.sha256
     assert back.inventory("ada") == original
     with Memory.open(tmp_path / "elsewhere" / "ada", embedder=None) as memory:
         assert [dream.status for dream in memory.resource("ada").dreams()]
@@ -267,7 +267,7 @@ def test_nothing_is_erased_while_a_file_cannot_be_moved(at: Opening, tmp_path: P
     damaged.parent.mkdir(parents=True, exist_ok=True)
     damaged.write_bytes(b"the only copy")
     result = move_ada(source, target)
-    assert (result.erased, result.copy.left_out) == (False, ("resources/ada/MEMORY.md.damaged-1",))
+    assert (result.erased, result.left_out) == (False, ("resources/ada/MEMORY.md.damaged-1",))
     assert damaged.read_bytes() == b"the only copy"
     damaged.rename(damaged.with_name("MEMORY.md.seed-backup"))  # the journal contains this file
     assert move_ada(source, target).erased
@@ -301,7 +301,7 @@ def test_diverged_settings_are_left_unchanged(at: Opening) -> None:
         with Memory.open(place, embedder=None) as memory:
             memory.edit(memory.page("config.toml"), f"[model]\ndaily_tokens = {number}\n")
     result = move_ada(source, target)
-    assert (result.erased, result.copy.left_out) == (False, ("config.toml",))
+    assert (result.erased, result.left_out) == (False, ("config.toml",))
     for number, place in enumerate((address, log[0][0]), start=1):
         with Memory.open(place, embedder=None) as memory:
             assert memory.page("config.toml").text == f"[model]\ndaily_tokens = {number}\n"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Container
+from collections.abc import Container
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,18 +21,18 @@ from inmind.core.paths import (
     stream_folder,
     to_file_name,
 )
-from inmind.core.stream_names import SESSION_PREFIX
+from inmind.core.stream_names import RESOURCE_PREFIX, SESSION_PREFIX
 from inmind.documents.document import MAX_DOCUMENT_BYTES, RESOURCE_PATHS, Document, validate_text
 from inmind.errors import Conflict, InvalidInput, NotFound, UnsafeStorage
 from inmind.session.backend import SessionFiles
 from inmind.session.legacy_files import LegacySession, all_legacy, find_legacy
 from inmind.session.live_files import LiveFiles, resource_files, session_files
 from inmind.session.meta_file import MetaFile, SessionSummary, complete_summary, read_summary
-from inmind.session.state import ResourceState, SessionState
+from inmind.session.state import ResourceFold, ResourceState, SessionFold, SessionState
 from inmind.session.transcript_file import TranscriptFile
 from inmind.store.atomic_files import Folder
 from inmind.store.file_operations import FileState, make_private_folder
-from inmind.store.protocol import Store, StreamInfo
+from inmind.store.protocol import Clock, Store, StreamInfo
 from inmind.store.sqlite.store import SqliteStore
 from inmind.store.stream import Stream
 
@@ -107,22 +107,19 @@ class FolderBackend:
     def resource_files(self, resource: str, stream: Stream[ResourceState]) -> LiveFiles:
         return resource_files(self._folder(resource_folder(self.home, resource)), stream, self.store)
 
-    def read_edits(
-        self,
-        resource: str,
-        session_stream: Callable[[str], Stream[SessionState]],
-        resource_stream: Callable[[str], Stream[ResourceState]],
-    ) -> None:
+    def read_edits(self, resource: str, clock: Clock) -> None:
         """Read the edits of all live files, or of those of one resource."""
         for owner in resources_with_folder(self.home):
             if resource in ("", owner):
-                self.resource_files(owner, resource_stream(owner)).read_edits()
+                name = RESOURCE_PREFIX + owner
+                self.resource_files(owner, Stream(self.store, name, ResourceFold(name), clock)).read_edits()
         for info in self.store.stream_infos(SESSION_PREFIX, owner=resource or None):
             if stream_folder(self.home, info.first).exists():
-                self._read_session_edits(info.first, session_stream(info.first.stream.removeprefix(SESSION_PREFIX)))
+                self._read_session_edits(info.first, clock)
 
-    def _read_session_edits(self, first: Event, stream: Stream[SessionState]) -> None:
+    def _read_session_edits(self, first: Event, clock: Clock) -> None:
         folder = self._folder(stream_folder(self.home, first))
+        stream = Stream(self.store, first.stream, SessionFold(first.stream), clock)
         MetaFile(folder, stream, self.store).read_title()
         session_files(folder, stream, self.store).read_edits()
 

@@ -362,7 +362,7 @@ class Memory(Closing):
         if owner and not self.has_resource(owner):
             raise NotFound(what="resource", name=resource, hint="no session names it, and it has no notes")
         context.search.store_searches()
-        context.backend.read_edits(owner, context.session_stream, context.resource_stream)
+        context.backend.read_edits(owner, context.clock)
         now = context.clock()
         return write_bundle(context.backend, path, resource=owner, now=now, overwrite=overwrite, watch=watch)
 

@@ -9,7 +9,7 @@ not check it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Container, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -21,7 +21,7 @@ from inmind.documents.document import Document
 from inmind.session.legacy_files import LegacySession
 from inmind.session.meta_file import SessionSummary, complete_summary
 from inmind.session.state import ResourceState, SessionState
-from inmind.store.protocol import Store, StreamInfo
+from inmind.store.protocol import Clock, Store, StreamInfo
 from inmind.store.stream import Stream
 
 if TYPE_CHECKING:
@@ -114,12 +114,7 @@ class Backend(Protocol):
     def resource_files(self, resource: str, stream: Stream[ResourceState]) -> DocumentFiles:
         return NoFiles()
 
-    def read_edits(
-        self,
-        resource: str,
-        session_stream: Callable[[str], Stream[SessionState]],
-        resource_stream: Callable[[str], Stream[ResourceState]],
-    ) -> None:
+    def read_edits(self, resource: str, clock: Clock) -> None:
         """Read edits in the live files of a resource, or of all resources if the name is empty."""
 
     def session_folder(self, id: str, cwd: str) -> Path | None:

@@ -101,12 +101,12 @@ def move_(name: str, to: str, keep: bool, password_stdin: bool, as_json: bool) -
         password = _read_password(to) if password_stdin else None
         moved = move(name, source, target, keep=keep, password=password, on_address=print_address, watch=watch)
         _warn_if_incomplete(name, target)
-    if moved.copy.left_out and not keep:
-        files = ", ".join(moved.copy.left_out)
+    if moved.left_out and not keep:
+        files = ", ".join(moved.left_out)
         message = f"copied to {target.place} except {files}, which cannot be stored there; nothing was erased here"
         exit_with("FAILED", message)
     if not as_json:
-        done, what = "Moved" if moved.erased else "Copied", _describe_inventory(moved.copy.inventory)
+        done, what = "Moved" if moved.erased else "Copied", _describe_inventory(moved.inventory)
         print_text(f"{done} {what} of tenant {name!r} from {source.place} to {target.place}.")
 
 

@@ -22,7 +22,7 @@ from inmind.core.events.dreams import RecordsReadPosition
 from inmind.core.frozen import frozen
 from inmind.core.paths import CONFIG, DATABASE
 from inmind.core.settings import Settings
-from inmind.core.stream_names import RESOURCE_PREFIX, SESSION_PREFIX, SETTINGS_STREAM
+from inmind.core.stream_names import SETTINGS_STREAM
 from inmind.errors import Conflict, Damaged, InvalidInput, NotFound
 from inmind.memory.bundle.export_bundle import write_bundle
 from inmind.memory.bundle.reader import OnProgress
@@ -31,11 +31,9 @@ from inmind.memory.documents import SETTINGS_PATHS as TEXTS
 from inmind.memory.folder_backend import SEED_BACKUP, FolderBackend
 from inmind.memory.memory import Memory
 from inmind.session.backend import Backend
-from inmind.session.state import ResourceFold, ResourceState, SessionFold, SessionState
 from inmind.store.protocol import Store
 from inmind.store.rows import event_row
 from inmind.store.sqlite.store import SqliteStore
-from inmind.store.stream import Stream
 from inmind.store.tenants import Inventory, MemoryLocation, Tenants, check_password
 
 BATCH_SIZE = 1_000
@@ -50,15 +48,8 @@ class TenantCopy:
     """Digest of all streams and keys; equal in both places."""
     left_out: tuple[str, ...] = ()
     """Files that the target cannot store. If there are any, nothing is erased."""
-
-
-@frozen(kw_only=True)
-class MoveResult:
-    """Outcome of a move."""
-
-    copy: TenantCopy
-    erased: bool
-    """True if the source was erased."""
+    erased: bool = False
+    """True if the source was erased after the copy."""
 
 
 AddressCallback = Callable[[str, TenantCopy], None]
@@ -83,7 +74,7 @@ def move(
     password: str | None = None,
     on_address: AddressCallback,
     watch: OnProgress,
-) -> MoveResult:
+) -> TenantCopy:
     """Move a tenant. With `keep`, copy it and leave the source in use.
 
     If the tenant already has access at the target and no password is given, its password there stays valid.
@@ -93,17 +84,18 @@ def move(
     _check_different_places(name, source, target)
     inventory = _inventory(name, source, target)
     with source.open_as_operator(name) as place:
-        _read_edits(place)  # before the lock: it would forbid that
+        with _open_backend(place) as backend:  # before the lock, which would forbid it
+            backend.read_edits("", backend.clock)  # only the journal is copied
         if keep:
             copy = _copy(name, place, inventory, target, watch)
             _grant_access(name, target, password, copy, on_address)
-            return MoveResult(copy=copy, erased=False)
+            return copy
     with source.lock(name) as locked:
         copy = _copy(name, locked.place, locked.inventory(), target, watch)
         _grant_access(name, target, password, copy, on_address)
         if not copy.left_out:
             locked.erase()
-    return MoveResult(copy=copy, erased=not copy.left_out)
+    return replace(copy, erased=not copy.left_out)
 
 
 def _check_different_places(name: str, source: Tenants, target: Tenants) -> None:
@@ -137,21 +129,6 @@ def _inventory(name: str, source: Tenants, target: Tenants) -> Inventory:
         raise
 
 
-def _read_edits(place: MemoryLocation) -> None:
-    """Read the edits of live files into the journal, which is all that is copied."""
-    with _open_backend(place) as backend:
-
-        def session_stream(id: str) -> Stream[SessionState]:
-            name = f"{SESSION_PREFIX}{id}"
-            return Stream(backend.store, name, SessionFold(name), backend.clock)
-
-        def resource_stream(resource: str) -> Stream[ResourceState]:
-            name = f"{RESOURCE_PREFIX}{resource}"
-            return Stream(backend.store, name, ResourceFold(name), backend.clock)
-
-        backend.read_edits("", session_stream, resource_stream)
-
-
 def _copy(name: str, place: MemoryLocation, inventory: Inventory, target: Tenants, watch: OnProgress) -> TenantCopy:
     with target.create(name, continues=partial(_is_copy, place)) as target_place:
         left_out = _transfer(place, target_place, watch)
@@ -177,11 +154,11 @@ def _transfer(source_place: MemoryLocation, target_place: MemoryLocation, watch:
         texts = {path: source.read_config(path).text for path in TEXTS}
         diverged = _copy_settings(source.store, target_place, target, texts)
         imported = target.import_bundle(exported.path, watch=lambda done, total: watch(total + done, 2 * total))
-        return (
-            *exported.left_out,
-            *filter(_is_significant, imported.left_out),
-            *(diverged or _missing_settings(target, texts)),
-        )
+        # config.toml is compared below, and backups of pages from before the first dream are also in the journal.
+        lost = [path for path in imported.left_out if path != CONFIG and not Path(path).name.startswith(SEED_BACKUP)]
+        present = {target.page(path).text for path in TEXTS}
+        missing = tuple(path for path, text in texts.items() if text and text not in present)
+        return (*exported.left_out, *lost, *(diverged or missing))
 
 
 def _copy_settings(
@@ -204,19 +181,6 @@ def _copy_settings(
             with suppress(InvalidInput):  # an invalid text stays an extra file, as in any bundle
                 target.edit(page, text)
     return ()
-
-
-def _missing_settings(target: Memory, texts: Mapping[str, str]) -> tuple[str, ...]:
-    present = {target.page(path).text for path in TEXTS}
-    return tuple(path for path, text in texts.items() if text and text not in present)
-
-
-def _is_significant(name: str) -> bool:
-    """False for config.toml and for backups of pages from before the first dream.
-
-    These backups are also in the journal.
-    """
-    return name != CONFIG and not name.rpartition("/")[2].startswith(SEED_BACKUP)
 
 
 def _verify_copy(
