@@ -14,7 +14,7 @@ from inmind.core.events.crystals import CrystalCreated, NoteAdded
 from inmind.core.events.dreams import DreamUndone
 from inmind.core.events.entities import EntitiesEvicted
 from inmind.core.events.session import HistorySpliced, MessageAdded, Reverted
-from inmind.search.live_events import live_sequence_numbers
+from inmind.search.lifecycle import live_sequence_numbers
 
 pytestmark = pytest.mark.spec("H3", "A4")
 

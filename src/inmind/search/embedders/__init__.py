@@ -14,14 +14,16 @@ No text leaves the machine unless an endpoint is named. Only fastembed and model
 from __future__ import annotations
 
 from inmind.errors import InvalidInput
-from inmind.search.embedders.base import Embedder, are_installed
-from inmind.search.embedders.function import FunctionEmbedder
+from inmind.search.embedders.base import Embedder, FunctionEmbedder, are_installed
 from inmind.search.embedders.http import http_embedder, parse_http_embedder
-from inmind.search.embedders.libraries import fastembed, model2vec
-from inmind.search.embedders.minilm import PACKAGES as FOR_MINILM
-from inmind.search.embedders.minilm import minilm
-from inmind.search.embedders.wordllama import PACKAGES as FOR_WORDLLAMA
-from inmind.search.embedders.wordllama import wordllama
+from inmind.search.embedders.local import (
+    MINILM_PACKAGES,
+    WORDLLAMA_PACKAGES,
+    fastembed,
+    minilm,
+    model2vec,
+    wordllama,
+)
 
 __all__ = ["Embedder", "FunctionEmbedder", "create_embedder", "http_embedder"]
 
@@ -42,23 +44,23 @@ def create_embedder(value: str | Embedder | None) -> Embedder | None:
 
 
 def _by_name(name: str) -> Embedder | None:
-    match name.partition(":"):
-        case "none", "", _:
-            return None
-        case "auto", "", _:
-            return wordllama() if are_installed(*FOR_WORDLLAMA) else minilm() if are_installed(*FOR_MINILM) else None
-        case "wordllama", "", _:
-            return wordllama()
-        case "minilm", "", _:
-            return minilm()
-        case "openai", _, model if model:
-            return parse_http_embedder(model)
-        case "fastembed", _, model if model:
-            return fastembed(model)
-        case "model2vec", _, model if model:
-            return model2vec(model)
-        case _:
-            raise _unknown_embedder(name)
+    library, _, model = name.partition(":")
+    if name == "auto":
+        installed = [one for one, packages in _PACKAGES.items() if are_installed(*packages)]
+        return _BUILT_IN[installed[0]]() if installed else None
+    if name in _BUILT_IN:
+        return _BUILT_IN[name]()
+    if model and library in _BY_MODEL:
+        return _BY_MODEL[library](model)
+    if name == "none":
+        return None
+    raise _unknown_embedder(name)
+
+
+_BUILT_IN = {"wordllama": wordllama, "minilm": minilm}
+_PACKAGES = {"wordllama": WORDLLAMA_PACKAGES, "minilm": MINILM_PACKAGES}
+"""In the order in which "auto" prefers them."""
+_BY_MODEL = {"openai": parse_http_embedder, "fastembed": fastembed, "model2vec": model2vec}
 
 
 def _unknown_embedder(value: object) -> InvalidInput:

@@ -13,8 +13,7 @@ from typing import Any
 
 from inmind.core.http import HttpEndpoint, Json, bearer
 from inmind.errors import InvalidInput, ModelFailed, short_repr
-from inmind.search.embedders.base import require_packages
-from inmind.search.embedders.function import FunctionEmbedder
+from inmind.search.embedders.base import FunctionEmbedder, require_packages
 
 BATCH_SIZE = 64
 API_KEY_VARIABLE = "OPENAI_API_KEY"

@@ -21,8 +21,7 @@ from inmind.core.events.codec import DECODE_ERRORS
 from inmind.core.frozen import frozen
 from inmind.search.dates import DateSpan
 from inmind.search.index.indexer import Indexer, MessageReader
-from inmind.search.index.record import Record, parse_crystal_id
-from inmind.search.index.tables import Tables
+from inmind.search.index.record import Record, Tables, parse_crystal_id
 from inmind.store.protocol import Store
 
 log = logging.getLogger("inmind")

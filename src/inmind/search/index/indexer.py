@@ -37,10 +37,8 @@ from inmind.search.index.numbers import (
     series_bounds,
     series_number,
 )
-from inmind.search.index.record import Record, parse_crystal_id
-from inmind.search.index.tables import PassageWords, Tables
-from inmind.search.lifecycle import apply_event, is_searchable
-from inmind.search.live_events import live_sequence_numbers
+from inmind.search.index.record import PassageWords, Record, Tables, parse_crystal_id
+from inmind.search.lifecycle import apply_event, is_searchable, live_sequence_numbers
 from inmind.search.tokenize import index_words, split_passages
 from inmind.store.protocol import Store
 

@@ -13,8 +13,7 @@ import psycopg
 
 from inmind.errors import Damaged
 from inmind.search.index.numbers import round_to_half
-from inmind.search.index.record import expand_columns
-from inmind.search.index.tables import PassageWords, RowMissing, Tables
+from inmind.search.index.record import PassageWords, RowMissing, Tables, expand_columns
 from inmind.store.postgres.connection import Connection
 from inmind.store.postgres.database import Database
 from inmind.store.postgres.errors import first_line

@@ -1,11 +1,17 @@
-"""Index records of crystals: all fields except the text, which is in the journal."""
+"""Records of crystals in the index, and the tables that they are in.
+
+A record has all fields of a crystal except the text, which is in the journal. The tables are named statements,
+implemented for each database.
+"""
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 from inmind.core.encoding import from_microseconds, to_microseconds
 from inmind.core.events.base import Origin, Trust
@@ -138,3 +144,52 @@ _ID = re.compile(r"([^\0\ud800-\udfff]*#[0-9]{1,18})(?:\.([1-9][0-9]{0,8}))?")
 
 def _to_datetime(stamp: int | None) -> datetime | None:
     return None if stamp is None else from_microseconds(stamp)
+
+
+class PassageWords(NamedTuple):
+    """The distinct words of a passage."""
+
+    resource: int
+    passage: int
+    words: Sequence[str]
+
+
+class RowMissing(Exception):
+    """A row that every index has is missing: the file is not a valid index."""
+
+
+class Tables(Protocol):
+    """Access to the tables within one connection or transaction."""
+
+    def rows(self, statement: str, *values: object) -> list[tuple[Any, ...]]: ...
+
+    def execute_many(self, statement: str, rows: Sequence[Sequence[object]]) -> None:
+        """Run a statement for each row, in order. Rows must not depend on each other."""
+        ...
+
+    def list_parameter(self, values: Iterable[object]) -> object:
+        """Convert many values to one parameter."""
+        ...
+
+    def add_words(self, passages: Sequence[PassageWords]) -> None:
+        """Append passages to the words they contain."""
+        ...
+
+    def vector_parameter(self, numbers: Sequence[float]) -> object:
+        """Convert a vector to its stored form: see `numbers.pack_vector`."""
+        ...
+
+    def savepoint(self) -> AbstractContextManager[Any]:
+        """Context manager that rolls back its block, and nothing before it, on an error."""
+        ...
+
+    def row(self, statement: str, *values: object) -> tuple[Any, ...] | None:
+        rows = self.rows(statement, *values)
+        return rows[0] if rows else None
+
+    def value(self, statement: str, *values: object) -> Any:
+        """Return the single value of the single row; raises RowMissing."""
+        rows = self.rows(statement, *values)
+        if not rows:
+            raise RowMissing(f"no row for statement {statement!r}")
+        return rows[0][0]

@@ -26,8 +26,7 @@ from inmind.errors import Closed, Damaged, StorageFull, StoreBusy, StoreError, U
 from inmind.search.index.base import BATCH_SIZE, MAX_PASSAGES_PER_WORD, VERSION, Scope, SearchIndex, WordMatches
 from inmind.search.index.indexer import INDEXED_KINDS, MessageReader
 from inmind.search.index.numbers import pack_vector
-from inmind.search.index.record import expand_columns
-from inmind.search.index.tables import PassageWords, RowMissing, Tables
+from inmind.search.index.record import PassageWords, RowMissing, Tables, expand_columns
 from inmind.store.file_operations import create_private_file
 from inmind.store.named_sql import load_queries
 from inmind.store.protocol import Store

@@ -13,7 +13,7 @@ from tables import each_row
 
 from inmind.errors import InvalidInput, ModelFailed, StoreBusy
 from inmind.search.embedders import FunctionEmbedder
-from inmind.search.embedders.function import MAX_TEXT_CHARS
+from inmind.search.embedders.base import MAX_TEXT_CHARS
 
 pytestmark = pytest.mark.spec("H4")
 
