@@ -35,6 +35,10 @@ log = logging.getLogger("inmind")
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 
 MODEL_CALLS, DREAMS = "model_calls_per_minute", "dreams_per_hour"
+TOKENS, PRICE = "tokens_per_day", "price_per_day"
+
+WINDOWS = {MODEL_CALLS: MINUTE, TOKENS: DAY, PRICE: DAY, DREAMS: HOUR}
+"""The window of each limit. A limit has the name of its setting."""
 
 MICROS_PER_UNIT = 1_000_000
 """Counters are integers: prices are counted in millionths of the currency."""
@@ -84,21 +88,19 @@ class RateLimits:
         def limit_for_this(limit: int) -> int:
             return limit - (count_waiting(limit) if count_waiting else 0)
 
-        if calls and self._store.usage(window := self._window(MODEL_CALLS, MINUTE)) >= limit_for_this(calls):
+        if calls and self._store.usage(window := self._window(MODEL_CALLS)) >= limit_for_this(calls):
             return window.end
-        if dreams and not self._store.try_consume(
-            window := self._window(DREAMS, HOUR), 1, limit=limit_for_this(dreams)
-        ):
+        if dreams and not self._store.try_consume(window := self._window(DREAMS), 1, limit=limit_for_this(dreams)):
             return window.end
         return None
 
     def dreams_available(self) -> int | None:
         """Number of due dreams that may start now; None without a limit."""
-        limits = (
-            (MODEL_CALLS, MINUTE, self._limits.model_calls_per_minute),
-            (DREAMS, HOUR, self._limits.dreams_per_hour),
-        )
-        available = [limit - self._store.usage(self._window(name, length)) for name, length, limit in limits if limit]
+        available = [
+            limit - self._store.usage(self._window(name))
+            for name in (MODEL_CALLS, DREAMS)
+            if (limit := getattr(self._limits, name))
+        ]
         return max(0, min(available)) if available else None
 
     def claim(self, name: str, interval: timedelta) -> datetime | None:
@@ -106,7 +108,7 @@ class RateLimits:
 
         Returns None if claimed, or the time to retry.
         """
-        window = self._window(name, interval)
+        window = RateWindow.at(self._clock(), name, interval)
         return None if self._store.try_consume(window, 1, limit=1) else window.end
 
     def limit_model(self, model: Model, prices: TokenPrices) -> Model:
@@ -150,17 +152,11 @@ class RateLimits:
 
     def usage(self) -> list[LimitUsage]:
         """Usage of each configured limit."""
-        limits = self._limits
-        windows = (
-            (MODEL_CALLS, MINUTE, limits.model_calls_per_minute, 1),
-            ("tokens_per_day", DAY, limits.tokens_per_day, 1),
-            ("price_per_day", DAY, limits.price_per_day, MICROS_PER_UNIT),
-            (DREAMS, HOUR, limits.dreams_per_hour, 1),
-        )
         return [
-            LimitUsage(name, self._store.usage(window := self._window(name, length)) / unit, float(limit), window.end)
-            for name, length, limit, unit in windows
-            if limit
+            LimitUsage(name, self._store.usage(window) / (MICROS_PER_UNIT if name == PRICE else 1), limit, window.end)
+            for name in WINDOWS
+            if (limit := float(getattr(self._limits, name)))
+            for window in [self._window(name)]
         ]
 
     def _charges(self, tokens: tuple[int, int], prices: TokenPrices) -> Iterator[tuple[RateWindow, int, int]]:
@@ -169,17 +165,16 @@ class RateLimits:
         Daily limits come first: if one of them is reached, waiting for a minute does not help.
         """
         limits = self._limits
-        if limits.tokens_per_day:
-            yield self._window("tokens_per_day", DAY), sum(tokens), limits.tokens_per_day
-        if limits.price_per_day:
-            price = sum(count * price for count, price in zip(tokens, prices, strict=True))
-            limit = math.floor(limits.price_per_day * MICROS_PER_UNIT)
-            yield self._window("price_per_day", DAY), math.ceil(price * MICROS_PER_UNIT), limit
-        if limits.model_calls_per_minute:
-            yield self._window(MODEL_CALLS, MINUTE), 1, limits.model_calls_per_minute
+        price = sum(count * price for count, price in zip(tokens, prices, strict=True))
+        charges = (
+            (TOKENS, sum(tokens), limits.tokens_per_day),
+            (PRICE, math.ceil(price * MICROS_PER_UNIT), math.floor(limits.price_per_day * MICROS_PER_UNIT)),
+            (MODEL_CALLS, 1, limits.model_calls_per_minute),
+        )
+        return ((self._window(name), amount, limit) for name, amount, limit in charges if getattr(limits, name))
 
-    def _window(self, name: str, length: timedelta) -> RateWindow:
-        return RateWindow.at(self._clock(), name, length)
+    def _window(self, name: str) -> RateWindow:
+        return RateWindow.at(self._clock(), name, WINDOWS[name])
 
 
 class _LimitedModel:
