@@ -29,7 +29,7 @@ def load_queries(*files: str, for_sqlite: bool = False) -> Callable[[str], str]:
     def queries() -> dict[str, str]:
         text = "\n".join(map(load_script, files))
         if for_sqlite:
-            text = text.replace("tenant.", "").replace("$", "?")
+            text = _ARRAY.sub(r"IN (SELECT value FROM json_each($\1))", text).replace("tenant.", "").replace("$", "?")
         parts = re.split(r"^-- name: (\w+)$", text, flags=re.MULTILINE)[1:]
         return {
             name: "\n".join(line for line in text.splitlines() if not line.startswith("--")).strip()
@@ -37,3 +37,6 @@ def load_queries(*files: str, for_sqlite: bool = False) -> Callable[[str], str]:
         }
 
     return lambda name: queries()[name]
+
+
+_ARRAY = re.compile(r"= ANY \(\$(\d+)::\w+\[\]\)")

@@ -68,7 +68,7 @@ class PostgresIndex(SearchIndex):
         super().__init__(store, read_message)
         self._database = store.database
         self.place = f"{self._database.place} (index)"
-        self._sql = self._database.statements("postgres/index")
+        self._sql = self._database.statements("index_shared", "postgres/index")
         self._identity = b""
         """Identity of the index at the last check; empty before the first."""
         self._damaged = b""

@@ -39,7 +39,7 @@ T = TypeVar("T")
 CHUNK_SIZE = 120
 """Passages stored together under a word, so that several chunks fit into a page of the file."""
 
-_named_statement = load_queries("index")
+_named_statement = load_queries("index_shared", "index", for_sqlite=True)
 
 
 @cache

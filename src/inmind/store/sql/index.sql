@@ -112,9 +112,6 @@ CREATE INDEX vectors_by_resource ON vectors (embedder, resource, made);
 -- name: position
 SELECT upto FROM followed;
 
--- name: identity
-SELECT identity FROM followed;
-
 -- name: last_event
 SELECT upto, event, at FROM followed;
 
@@ -126,9 +123,6 @@ SELECT id FROM resources WHERE name = ?1;
 
 -- name: resource_names
 SELECT name FROM resources ORDER BY name;
-
--- name: name_of
-SELECT name FROM resources WHERE id = ?1;
 
 -- name: scopes
 SELECT resources.id, resources.name, passages, hidden,
@@ -145,13 +139,6 @@ INSERT INTO resources (name) VALUES (?1) RETURNING id;
 -- name: grow_resource
 UPDATE resources SET passages = passages + ?2, hidden = hidden + ?3,
     newest = (SELECT coalesce(max(made), 0) FROM crystals WHERE resource = ?1) WHERE id = ?1;
-
--- name: series_of_streams
-SELECT stream, name, id, length, asks, shows, resource FROM series
-WHERE stream IN (SELECT value FROM json_each(?1));
-
--- name: count_series
-SELECT coalesce(max(id), 0) / 2 FROM series WHERE resource = ?1;
 
 -- name: save_series
 INSERT INTO series (resource, id, stream, name, length, asks, shows) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
@@ -173,14 +160,6 @@ ON CONFLICT (resource, word, chunk) DO UPDATE SET passages = CAST(passages || ex
 -- Passages that contain a word, newest chunk first.
 SELECT passages FROM held WHERE resource = ?1 AND word = ?2 ORDER BY chunk DESC LIMIT ?3;
 
--- name: hide_earlier
--- Hide an earlier statement about the same subject in the same series.
-UPDATE crystals SET gone = ?5 WHERE resource = ?1 AND number BETWEEN ?2 AND ?3 AND about = ?4 AND gone IS NULL
-RETURNING made;
-
--- name: of_stream
-SELECT resource, made, event, about, gone FROM crystals WHERE event > ?1 AND event < ?2;
-
 -- name: set_gone
 -- With the time since when it is no longer valid.
 UPDATE crystals SET gone = ?3 WHERE made = ?2 AND resource = ?1;
@@ -192,33 +171,11 @@ ON CONFLICT (resource, name) DO UPDATE SET messages = messages + excluded.messag
 -- name: add_shown_runs
 INSERT OR IGNORE INTO shown (resource, series, run) VALUES (?1, ?2, ?3);
 
--- name: find_shown_runs
-SELECT run FROM shown WHERE resource = ?1 AND series = ?2 AND run IN (SELECT value FROM json_each(?3));
-
--- name: hidden
-SELECT number FROM crystals WHERE resource = ?1 AND (gone IS NOT NULL OR lifecycle IN ('archived', 'expired'));
-
--- name: series_of
-SELECT id FROM series WHERE resource = ?1 AND stream = ?2;
-
--- name: crystals_by_number
-SELECT crystals.* FROM crystals WHERE resource = ?1 AND number IN (SELECT value FROM json_each(?2)) ORDER BY number;
-
--- name: crystal_by_event
-SELECT crystals.* FROM crystals WHERE event = ?1 AND part = ?2;
-
--- name: of_events
-SELECT crystals.* FROM crystals WHERE event IN (SELECT value FROM json_each(?1)) ORDER BY made;
-
 -- name: crystals_of_events
 SELECT crystals.* FROM crystals WHERE event IN (SELECT value FROM json_each(?1)) ORDER BY made;
 
 -- name: count_since
 SELECT count(*) FROM (SELECT 1 FROM crystals WHERE resource = ?1 AND at > ?2 AND gone IS NULL LIMIT ?3);
-
--- name: numbers_in_span
-SELECT number FROM crystals WHERE resource = ?1 AND at >= ?2 AND at < ?3 AND gone IS NULL
-ORDER BY at DESC, made DESC LIMIT ?4;
 
 -- name: update_crystal
 UPDATE crystals SET accesses = ?3, accessed = ?4, valid_to = ?5, superseded_by = ?6, merged_into = ?7, lineage = ?8,
@@ -229,11 +186,6 @@ UPDATE crystals SET accesses = ?3, accessed = ?4, valid_to = ?5, superseded_by =
 -- are not merged.
 SELECT crystals.* FROM crystals JOIN series ON series.resource = crystals.resource AND series.id = crystals.number >> 20
 WHERE crystals.resource = ?1 AND rtrim(series.name, char(1)) = 'notes' AND gone IS NULL ORDER BY made;
-
--- name: fading_crystals
--- Messages of sessions that can expire. More important crystals never do.
-SELECT crystals.* FROM crystals WHERE resource = ?1 AND made > ?2 AND source = 'sessions' AND gone IS NULL
-    AND importance < 0.2 AND lifecycle IN ('generated', 'activated', 'consolidated') ORDER BY made LIMIT ?3;
 
 -- name: embedders
 -- Number of embedded crystals for each embedder.
@@ -249,21 +201,6 @@ SELECT count(*) FROM crystals;
 INSERT INTO embedders (name, used) VALUES (?1, ?2)
 ON CONFLICT (name) DO UPDATE SET used = max(used, excluded.used) RETURNING id;
 
--- name: other_embedders
-SELECT id FROM embedders WHERE name <> ?1 AND used < ?2;
-
--- name: embedded_by
-SELECT resource FROM embedded WHERE embedder = ?1 ORDER BY resource LIMIT ?2;
-
--- name: drop_vectors
-DELETE FROM vectors WHERE embedder = ?1 AND resource IN (SELECT value FROM json_each(?2));
-
--- name: drop_embedded
-DELETE FROM embedded WHERE embedder = ?1 AND resource IN (SELECT value FROM json_each(?2));
-
--- name: drop_embedder
-DELETE FROM embedders WHERE id = ?1;
-
 -- name: lagging_resources
 SELECT resources.id FROM resources LEFT JOIN embedders ON embedders.name = ?1
 LEFT JOIN embedded ON embedded.embedder = embedders.id AND embedded.resource = resources.id
@@ -274,9 +211,6 @@ ORDER BY resources.id LIMIT ?2;
 -- Returns no row if another process has a recent claim. Clocks differ, so its time may be in the future.
 INSERT INTO embedded (embedder, resource, upto, held) VALUES (?1, ?2, 0, ?3)
 ON CONFLICT (embedder, resource) DO UPDATE SET held = excluded.held WHERE abs(held - ?3) >= ?4 RETURNING held;
-
--- name: release_claim
-UPDATE embedded SET held = 0 WHERE embedder = (SELECT id FROM embedders WHERE name = ?1) AND resource = ?2;
 
 -- name: unembedded
 SELECT crystals.* FROM crystals WHERE resource = ?2 AND made > coalesce(

@@ -150,9 +150,6 @@ INSERT INTO tenant.followed (version) VALUES ($1);
 -- name: state
 SELECT version, identity FROM tenant.followed;
 
--- name: identity
-SELECT identity FROM tenant.followed;
-
 -- name: owner_progress
 -- Progress of some owners: whether there are unindexed events, and whether the last indexed one is unchanged. Then the
 -- columns of `scopes` for those with rows here. Without EXISTS: tables with one row are never analysed, and for the row
@@ -231,9 +228,6 @@ DELETE FROM tenant.vectors WHERE embedder = ANY (ARRAY (SELECT id FROM tenant.em
 SELECT name FROM tenant.resources WHERE EXISTS (SELECT FROM tenant.series WHERE series.resource = resources.id)
 ORDER BY name;
 
--- name: name_of
-SELECT name FROM tenant.resources WHERE id = $1;
-
 -- name: scopes
 SELECT resources.id, resources.name, passages, hidden, ARRAY (
         SELECT speakers.name FROM tenant.speakers WHERE speakers.resource = resources.id AND messages > 1
@@ -256,12 +250,6 @@ WITH grown AS (
 )
 UPDATE tenant.resources SET passages = passages + grown.more, hidden = hidden + grown.changed, newest = grown.newest
 FROM grown WHERE resources.id = grown.id;
-
--- name: series_of_streams
-SELECT stream, name, id, length, asks, shows, resource FROM tenant.series WHERE stream = ANY ($1::text[]);
-
--- name: count_series
-SELECT coalesce(max(id), 0) / 2 FROM tenant.series WHERE resource = $1;
 
 -- name: save_series
 INSERT INTO tenant.series (resource, id, stream, name, length, asks, shows)
@@ -299,14 +287,6 @@ CROSS JOIN LATERAL (
     ) AS newest
 ) AS held WHERE held.count > 0;
 
--- name: hide_earlier
--- Hide an earlier statement about the same subject in the same series.
-UPDATE tenant.crystals SET gone = $5
-WHERE resource = $1 AND number BETWEEN $2 AND $3 AND about = $4 AND gone IS NULL RETURNING made;
-
--- name: of_stream
-SELECT resource, made, event, about, gone FROM tenant.crystals WHERE event > $1 AND event < $2;
-
 -- name: set_gone
 -- With the time since when it is no longer valid.
 UPDATE tenant.crystals SET gone = one.gone
@@ -322,35 +302,12 @@ ON CONFLICT (resource, name) DO UPDATE SET messages = known.messages + excluded.
 INSERT INTO tenant.shown (resource, series, run) SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[])
 ON CONFLICT DO NOTHING;
 
--- name: find_shown_runs
-SELECT run FROM tenant.shown WHERE resource = $1 AND series = $2 AND run = ANY ($3::bigint[]);
-
--- name: hidden
-SELECT number FROM tenant.crystals
-WHERE resource = $1 AND (gone IS NOT NULL OR lifecycle IN ('archived', 'expired'));
-
--- name: series_of
-SELECT id FROM tenant.series WHERE resource = $1 AND stream = $2;
-
--- name: crystals_by_number
-SELECT crystals.* FROM tenant.crystals WHERE resource = $1 AND number = ANY ($2::bigint[]) ORDER BY number;
-
--- name: crystal_by_event
-SELECT crystals.* FROM tenant.crystals WHERE event = $1 AND part = $2;
-
--- name: of_events
-SELECT crystals.* FROM tenant.crystals WHERE event = ANY ($1::text[]) ORDER BY made;
-
 -- name: crystals_of_events
 -- Locked: the indexers of a resource and of the anonymous owner may update the same crystal.
 SELECT crystals.* FROM tenant.crystals WHERE event = ANY ($1::text[]) ORDER BY made FOR UPDATE;
 
 -- name: count_since
 SELECT count(*) FROM (SELECT FROM tenant.crystals WHERE resource = $1 AND at > $2 AND gone IS NULL LIMIT $3) AS found;
-
--- name: numbers_in_span
-SELECT number FROM tenant.crystals WHERE resource = $1 AND at >= $2 AND at < $3 AND gone IS NULL
-ORDER BY at DESC, made DESC LIMIT $4;
 
 -- name: update_crystal
 UPDATE tenant.crystals SET accesses = one.accesses, accessed = one.accessed, valid_to = one.valid_to,
@@ -367,11 +324,6 @@ SELECT crystals.* FROM tenant.crystals
 JOIN tenant.series ON series.resource = crystals.resource AND series.id = crystals.number >> 20
 WHERE crystals.resource = $1 AND rtrim(series.name, E'\x01') = 'notes' AND gone IS NULL ORDER BY made;
 
--- name: fading_crystals
--- Messages of sessions that can expire. More important crystals never do.
-SELECT crystals.* FROM tenant.crystals WHERE resource = $1 AND made > $2 AND source = 'sessions' AND gone IS NULL
-    AND importance < 0.2 AND lifecycle IN ('generated', 'activated', 'consolidated') ORDER BY made LIMIT $3;
-
 -- name: add_embedder
 -- Its row is written once an hour, because all embedding processes would wait for each other there.
 WITH known AS (SELECT id FROM tenant.embedders WHERE name = $1), used AS (
@@ -381,21 +333,6 @@ WITH known AS (SELECT id FROM tenant.embedders WHERE name = $1), used AS (
     ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING id
 )
 SELECT id FROM known UNION ALL SELECT id FROM added;
-
--- name: other_embedders
-SELECT id FROM tenant.embedders WHERE name <> $1 AND used < $2;
-
--- name: embedded_by
-SELECT resource FROM tenant.embedded WHERE embedder = $1 ORDER BY resource LIMIT $2;
-
--- name: drop_vectors
-DELETE FROM tenant.vectors WHERE embedder = $1 AND resource = ANY ($2::bigint[]);
-
--- name: drop_embedded
-DELETE FROM tenant.embedded WHERE embedder = $1 AND resource = ANY ($2::bigint[]);
-
--- name: drop_embedder
-DELETE FROM tenant.embedders WHERE id = $1;
 
 -- name: mark_stale_resources
 -- A row for each of the next resources.
@@ -426,10 +363,6 @@ ORDER BY made LIMIT $3;
 INSERT INTO tenant.embedded AS known (embedder, resource, upto, newest, held)
 SELECT $1, id, 0, newest, $3 FROM tenant.resources WHERE id = $2
 ON CONFLICT (embedder, resource) DO UPDATE SET held = excluded.held WHERE abs(known.held - $3) >= $4 RETURNING held;
-
--- name: release_claim
-UPDATE tenant.embedded SET held = 0
-WHERE embedder = (SELECT id FROM tenant.embedders WHERE name = $1) AND resource = $2;
 
 -- name: set_embedded_upto
 INSERT INTO tenant.embedded AS known (embedder, resource, upto, newest) VALUES ($1, $2, $3, $3)
