@@ -80,10 +80,7 @@ class Dreamer:
         self._started_at = time.monotonic()
         self._phase = PHASES[0]
         self._proposer = model_options.model.name if model_options else RULES
-        self._failed_call = ModelCost()
-        """The cost of a call that gave no answer."""
-        self._paid = ModelCost()
-        """The cost of all calls of this process."""
+        self._model: DreamModel | None = None
         self._verdicts: tuple[GuardVerdict, ...] = ()
         self._refused: tuple[str, ...] = ()
         self._rewritten: tuple[object, RewriteResult] | None = None
@@ -140,7 +137,7 @@ class Dreamer:
         options = self._model_options
         events = self._store.read(self._stream.name, after=running.gathered, kind=DreamAnswered.kind)
         saved = [event.payload for event in events if isinstance(event.payload, DreamAnswered)]
-        model = DreamModel(
+        model = self._model = DreamModel(
             options, saved, name=self._proposer, record=self._record_answer, wait=self._wait, clock=self._clock
         )
         try:
@@ -154,15 +151,12 @@ class Dreamer:
                 self._resource,
                 error.reason,
             )
-            self._failed_call = ModelCost(error.tokens, options.price(error.tokens) if options else 0.0)
-            self._paid += self._failed_call
             proposal = replace(propose_by_rules(gathered.material), fell_back=error.reason)
         self._proposer = proposal.by
         return proposal
 
     def _record_answer(self, answer: DreamAnswered) -> None:
         """Store an answer before it is used. It renews the lease."""
-        self._paid += ModelCost(answer.tokens, answer.price)
         self._lease.renew(lambda until: replace(answer, dream=self._lease.dream, lease_until=until))
 
     def _wait(self, detail: str) -> None:
@@ -255,8 +249,8 @@ class Dreamer:
 
     def _cost(self, state: ResourceState) -> ModelCost:
         """The cost of the running dream, in all processes."""
-        running = state.dreams.running
-        return ModelCost(running.tokens, running.price) + self._failed_call if running else self._failed_call
+        running, failed = state.dreams.running, self._model.failed if self._model else ModelCost()
+        return ModelCost(running.tokens, running.price) + failed if running else failed
 
     def _publish(self) -> None:
         """Write the live files and update the index.
@@ -312,13 +306,14 @@ class Dreamer:
         return round(time.monotonic() - self._started_at, 3)
 
     def _count(self, trigger: str, outcome: str) -> None:
+        paid = self._model.paid if self._model else ModelCost()
         metrics.count_dream(
             outcome=outcome,
             by=self._proposer,
             trigger=trigger,
             seconds=self._seconds,
-            tokens=self._paid.tokens,
-            price=self._paid.price,
+            tokens=paid.tokens,
+            price=paid.price,
         )
 
 

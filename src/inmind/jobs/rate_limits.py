@@ -24,7 +24,7 @@ from inmind.core.events.dreams import DreamAnswered
 from inmind.core.frozen import frozen
 from inmind.core.settings import LimitSettings
 from inmind.documents.notes_page import format_timestamp
-from inmind.dreams.models import Model, ModelReply, Question
+from inmind.dreams.models import Model, ModelCost, ModelReply, Question
 from inmind.dreams.parse_answer import MAX_ANSWER_CHARACTERS
 from inmind.dreams.state import LIMIT_REACHED
 from inmind.errors import InmindError, ModelFailed, StoreError
@@ -239,6 +239,8 @@ class DreamModel:
         self._record, self._wait = record, wait
         self.name = options.model.name if options else name
         """Name of the model that gave the last answer."""
+        self.paid = self.failed = ModelCost()
+        """The cost of all calls of this process, and of those that gave no answer."""
 
     def ask(self, question: Question, /, *, seconds: float) -> ModelReply:
         if self._saved_answers:
@@ -247,16 +249,23 @@ class DreamModel:
             return ModelReply(text=saved.text, tokens=saved.tokens, truncated=saved.truncated)
         if self._options is None:
             raise ModelFailed(reason="its saved answers cannot be used, and no model is configured to ask again")
-        reply = self._call_when_allowed(self._options.model, question, seconds)
+        try:
+            reply = self._call_when_allowed(self._options.model, question, seconds)
+        except ModelFailed as error:
+            self.failed = ModelCost(error.tokens, self._options.price(error.tokens))
+            self.paid += self.failed
+            raise
         self.name = self._options.model.name
+        cost = ModelCost(reply.tokens, self._options.price(reply.tokens))
+        self.paid += cost
         answer = DreamAnswered(
             dream=0,
             lease_until="",
             text=reply.text,
             proposer=self.name,
             truncated=reply.truncated,
-            tokens=reply.tokens,
-            price=self._options.price(reply.tokens),
+            tokens=cost.tokens,
+            price=cost.price,
         )
         self._record(answer)
         return reply

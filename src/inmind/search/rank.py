@@ -159,51 +159,31 @@ def rank_candidates(
     candidates: Iterable[RankCandidate], field: ScoreField, query: ParsedQuery, limit: int
 ) -> list[RankedCrystal]:
     """Return the best candidates, best first; of equal scores, the later one first."""
-    order = nlargest(
-        limit, ((_score(candidate, field, query), candidate.number, candidate) for candidate in candidates)
-    )
-    min_score = MIN_SCORE_SHARE * order[0][0] if order else 0.0
-    return [
-        RankedCrystal(number, score, _parts(candidate, field, query))
-        for score, number, candidate in order
-        if 0 < min_score <= score
-    ]
+    ranked = (_rank(candidate, field, query) for candidate in candidates)
+    best = nlargest(limit, ranked, key=lambda crystal: (crystal.score, crystal.number))
+    min_score = MIN_SCORE_SHARE * best[0].score if best else 0.0
+    return [crystal for crystal in best if 0 < min_score <= crystal.score]
 
 
-def _score(candidate: RankCandidate, field: ScoreField, query: ParsedQuery) -> float:
+def _rank(candidate: RankCandidate, field: ScoreField, query: ParsedQuery) -> RankedCrystal:
     own, neighbours, conversation = field.scores(candidate.number, answers_question=candidate.answers_question)
-    return (own + _context_need(candidate) * (neighbours + conversation)) * _factor(candidate, query) + _span_bonus(
-        candidate, query
-    )
-
-
-def _parts(candidate: RankCandidate, field: ScoreField, query: ParsedQuery) -> dict[str, float]:
-    _, neighbours, conversation = field.scores(candidate.number, answers_question=candidate.answers_question)
-    context_need = _context_need(candidate)
-    return {
-        "neighbours": context_need * neighbours,
-        "conversation": context_need * conversation,
-        "time": _span_bonus(candidate, query),
-        "factor": _factor(candidate, query),
-    }
-
-
-def _context_need(candidate: RankCandidate) -> float:
-    """Return how much a message needs its context, by its length."""
-    return min(1.0, SHORT_MESSAGE_WORDS / max(candidate.words, 1))
-
-
-def _span_bonus(candidate: RankCandidate, query: ParsedQuery) -> float:
-    return SPAN_BONUS * _span_match(candidate, query)
-
-
-def _factor(candidate: RankCandidate, query: ParsedQuery) -> float:
-    factor = (1 + VALUE_SHARE * candidate.value) * (1 + (SPAN_FACTOR - 1) * _span_match(candidate, query))
+    context_need = min(1.0, SHORT_MESSAGE_WORDS / max(candidate.words, 1))
+    span_match = _span_match(candidate, query)
+    factor = (1 + VALUE_SHARE * candidate.value) * (1 + (SPAN_FACTOR - 1) * span_match)
     if candidate.speaker in query.names:
         factor *= SPEAKER_FACTOR
     elif query.role and candidate.role == query.role:
         factor *= ROLE_FACTOR
-    return factor * SUPERSEDED_FACTOR if candidate.superseded else factor
+    if candidate.superseded:
+        factor *= SUPERSEDED_FACTOR
+    parts = {
+        "neighbours": context_need * neighbours,
+        "conversation": context_need * conversation,
+        "time": SPAN_BONUS * span_match,
+        "factor": factor,
+    }
+    score = (own + context_need * (neighbours + conversation)) * factor + parts["time"]
+    return RankedCrystal(candidate.number, score, parts)
 
 
 def _span_match(candidate: RankCandidate, query: ParsedQuery) -> float:
