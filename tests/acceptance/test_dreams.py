@@ -721,6 +721,7 @@ def test_a_list_of_dreams_reads_the_dreams_that_it_shows(memory: Memory, monkeyp
     take_notes(memory, "Ada prefers tabs over spaces")
     memory.dream("ada")
     stream = memory._context.resource_stream("ada")  # pyright: ignore[reportPrivateUsage] -- many dreams, quickly
+    number = 0
     for _ in range(300):
         number = stream.version + 1
         started = DreamStarted("asked", NOON.isoformat(), "rules", "other")
