@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -17,7 +17,7 @@ from inmind.core.frozen import frozen
 from inmind.core.http import HttpEndpoint, Json, RequestRefused, bearer, object_field, object_list
 from inmind.core.settings import ModelSettings
 from inmind.dreams.models import ANTHROPIC_KEY_ENV, ANTHROPIC_URL, OPENAI_KEY_ENV, anthropic_headers
-from inmind.errors import InmindError, InvalidInput, ModelFailed
+from inmind.errors import InvalidInput, ModelFailed
 from inmind.memory.session_opener import DEFAULT_RESERVE, DEFAULT_WINDOW, MIN_WINDOW
 
 
@@ -104,19 +104,6 @@ class ChatEndpoint:
     def __str__(self) -> str:
         is_file = self.model.startswith("/")  # some servers use the path of the model file
         return f"{self.model.rpartition('/')[2] if is_file else self.model} at {self.url}"
-
-
-class ModelNotChosen(InvalidInput):
-    """No model is set, and the endpoint does not have exactly one."""
-
-    def __init__(self, url: str, models: Sequence[str]) -> None:
-        names = ", ".join(models[:MAX_NAMED_MODELS])
-        more = f" and {len(models) - MAX_NAMED_MODELS} more" if len(models) > MAX_NAMED_MODELS else ""
-        expected = f"one of the models of {url}: {names}{more}"
-        if not models:
-            expected = f"the name of a model, because {url} lists none"
-        InmindError.__init__(self, f"--model: expected {expected}")
-        self.field, self.value, self.expected = "--model", "", expected
 
 
 def find_endpoint(
@@ -212,7 +199,12 @@ def apply_model_list(endpoint: ChatEndpoint, response: Json) -> ChatEndpoint:
     """Set the model if the list has only one, and the window if the list has it."""
     models = {one["id"]: one for one in object_list(response, "data") if isinstance(one.get("id"), str)}
     if not endpoint.model and len(models) != 1:
-        raise ModelNotChosen(endpoint.url, list(models))
+        names = ", ".join([*models][:MAX_NAMED_MODELS])
+        more = f" and {len(models) - MAX_NAMED_MODELS} more" if len(models) > MAX_NAMED_MODELS else ""
+        expected = f"one of the models of {endpoint.url}: {names}{more}"
+        if not models:
+            expected = f"the name of a model, because {endpoint.url} lists none"
+        raise InvalidInput(field="--model", expected=expected)
     model = endpoint.model or next(iter(models))
     # A server with one model accepts any name.
     listed = next(iter(models.values())) if len(models) == 1 else models.get(model, Json())

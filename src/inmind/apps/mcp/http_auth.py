@@ -68,10 +68,8 @@ class PublicUrl:
 
     def matches(self, authority: str) -> bool:
         match = _AUTHORITY.fullmatch(authority.lower())
-        return match is not None and (match["host"], int(match["port"] or _PORTS[self.scheme])) == (
-            self.host,
-            self.port,
-        )
+        port = int(match["port"] or _PORTS[self.scheme]) if match else None
+        return match is not None and match["host"] == self.host and port == self.port
 
 
 @frozen(kw_only=True)
