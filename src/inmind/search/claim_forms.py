@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from typing import NamedTuple
 
+from inmind.core.language.spans import has_han
 from inmind.search.statement_text import (
-    HAN,
     MONTH,
     PREPOSITIONS,
     strip_filler_zh,
@@ -77,7 +77,7 @@ _QUALIFIER = re.compile(
 
 
 def find_claims(sentence: str) -> Iterator[Claim]:
-    if HAN.search(sentence):
+    if has_han(sentence):
         yield from _find_claims_zh(sentence)
         return
     assertion = SAYS_MORE.split(sentence)[0].strip()
@@ -93,9 +93,7 @@ def find_claims(sentence: str) -> Iterator[Claim]:
     if instead:
         yield _truth_claim(instead, False)
     if not negations:
-        for form in _FORMS:
-            if match := form.match(positive):
-                yield from _claims_of_form(form, match, changed=changed or form.changed)
+        yield from _claims_of_forms(_FORMS, positive, changed=changed)
 
 
 def _truth_claim(assertion: str, is_true: bool, *, changed: bool = False) -> Claim:
@@ -220,9 +218,6 @@ class _ClaimForm(NamedTuple):
     single_valued: bool = True
     changed: bool = False
 
-    def match(self, sentence: str) -> re.Match[str] | None:
-        return _compile(self.pattern).fullmatch(sentence)
-
 
 @cache
 def _compile(pattern: str) -> re.Pattern[str]:
@@ -237,8 +232,10 @@ def _make_form(
     single_valued: bool = True,
     changed: bool = False,
 ) -> _ClaimForm:
+    """A form whose value follows its pattern, if the pattern does not name the value itself."""
+    value = "" if "(?P<value>" in pattern else " (?P<value>.+)"
     return _ClaimForm(
-        tuple(questions.split()), rf"(?P<about>.*?){pattern} (?P<value>.+)", value_parsers, single_valued, changed
+        tuple(questions.split()), f"(?P<about>.*?){pattern}{value}", value_parsers, single_valued, changed
     )
 
 
@@ -306,24 +303,24 @@ _FORMS = (
 )
 
 
-def _claims_of_form(form: _ClaimForm, match: re.Match[str], *, changed: bool) -> Iterator[Claim]:
-    groups = match.groupdict()
-    value, tail = _split_qualifier(groups["value"])
+def _claims_of_forms(forms: Iterable[_ClaimForm], assertion: str, *, changed: bool) -> Iterator[Claim]:
+    for form in forms:
+        if match := _compile(form.pattern).fullmatch(assertion):
+            yield from _claims_of_form(form, match.groupdict(), changed=changed or form.changed)
+
+
+def _claims_of_form(form: _ClaimForm, groups: Mapping[str, str | None], *, changed: bool) -> Iterator[Claim]:
+    value, tail = _split_qualifier(groups["value"] or "")
     about = {*tokenise(f"{groups['about']} {groups.get('noun') or ''}{tail}".casefold())} - {"of", "for"}
     if about & _UNSPECIFIC_WORDS:
         return
     for verb in form.questions if groups.get("old") else ():
         yield _truth_claim(f"{groups['about']} {verb} {groups['old']}{tail}", False)
-    for answer, qualifiers in filter(None, (parse(value) for parse in form.value_parsers)):
-        for question in form.questions:
-            yield Claim(
-                _make_question(question, about | qualifiers), answer, single_valued=form.single_valued, changed=changed
-            )
-        return
-
-
-def _make_question(verb: str, about: Iterable[str]) -> str:
-    return " ".join([verb, *sorted(word.casefold() for word in about)])
+    parsed = next(filter(None, (parse(value) for parse in form.value_parsers)), None)
+    for verb in form.questions if parsed else ():
+        answer, qualifiers = parsed or ((), set())
+        question = " ".join([verb, *sorted(word.casefold() for word in about | qualifiers)])
+        yield Claim(question, answer, single_valued=form.single_valued, changed=changed)
 
 
 _NOT_ASSERTED_ZH = re.compile(
@@ -355,28 +352,17 @@ def _alternative_value_zh(value: str) -> _Value | None:
     )
 
 
-def _make_form_zh(
-    question: str,
-    pattern: str,
-    value_parser: Callable[[str], _Value | None] = _any_value_zh,
-    *,
-    single_valued: bool = True,
-    changed: bool = False,
-) -> _ClaimForm:
-    return _ClaimForm((question,), f"(?P<about>.*?){pattern}", (value_parser,), single_valued, changed)
-
-
 _FORMS_ZH = (
-    _make_form_zh("is", f"(?P<noun>{_NOUNS_ZH})(?:是|为|在|叫)(?P<value>.+)"),
-    _make_form_zh("is", f"(?P<noun>{_NOUNS_ZH})(?:从.+?)?{_BECAME_ZH}(?P<value>.+)", changed=True),
-    _make_form_zh("lives", "(?:居住|定居|住)在(?P<value>.+)"),
-    _make_form_zh("lives", "(?:从.+?)?(?:搬家?|迁)(?:到|去|至)(?P<value>.+)", changed=True),
-    _make_form_zh("works", "在(?P<value>.+?)(?:工作|上班)", single_valued=False),
-    _make_form_zh("prefers", "(?:更喜欢用?|喜欢用|偏好|习惯用)(?P<value>.+)", _alternative_value_zh),
+    _make_form("is", f"(?P<noun>{_NOUNS_ZH})(?:是|为|在|叫)(?P<value>.+)", _any_value_zh),
+    _make_form("is", f"(?P<noun>{_NOUNS_ZH})(?:从.+?)?{_BECAME_ZH}(?P<value>.+)", _any_value_zh, changed=True),
+    _make_form("lives", "(?:居住|定居|住)在(?P<value>.+)", _any_value_zh),
+    _make_form("lives", "(?:从.+?)?(?:搬家?|迁)(?:到|去|至)(?P<value>.+)", _any_value_zh, changed=True),
+    _make_form("works", "在(?P<value>.+?)(?:工作|上班)", _any_value_zh, single_valued=False),
+    _make_form("prefers", "(?:更喜欢用?|喜欢用|偏好|习惯用)(?P<value>.+)", _alternative_value_zh),
     # "Now likes" implies a change; liking alone excludes nothing.
-    _make_form_zh("prefers", "喜欢(?P<value>.+)", _alternative_value_zh, single_valued=False),
-    _make_form_zh("uses", "(?:使用|(?<!喜欢)(?<!习惯)用)(?P<value>.+)", _alternative_value_zh),
-    _make_form_zh("uses", "(?:从.+?)?(?:换成|改用|切换到|换到)(?P<value>.+)", _alternative_value_zh, changed=True),
+    _make_form("prefers", "喜欢(?P<value>.+)", _alternative_value_zh, single_valued=False),
+    _make_form("uses", "(?:使用|(?<!喜欢)(?<!习惯)用)(?P<value>.+)", _alternative_value_zh),
+    _make_form("uses", "(?:从.+?)?(?:换成|改用|切换到|换到)(?P<value>.+)", _alternative_value_zh, changed=True),
 )
 
 
@@ -391,6 +377,4 @@ def _find_claims_zh(sentence: str) -> Iterator[Claim]:
         return
     yield Claim(f"holds {positive}", ("no",) if negations else ("yes",), single_valued=bool(negations), changed=changed)
     if not negations:
-        for form in _FORMS_ZH:
-            if match := form.match(positive):
-                yield from _claims_of_form(form, match, changed=changed or form.changed)
+        yield from _claims_of_forms(_FORMS_ZH, positive, changed=changed)

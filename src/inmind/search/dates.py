@@ -16,6 +16,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 from inmind.core.frozen import frozen
+from inmind.core.language.tables import MONTHS
 
 
 @frozen
@@ -225,13 +226,7 @@ def _numbered(*lines: str, start: int = 0) -> dict[str, int]:
 
 
 _DIGITS = _numbered("〇 零", "一", "二 两", "三", "四", "五", "六", "七", "八", "九")
-_MONTHS = {
-    spelling: number
-    for number, name in enumerate(
-        "january february march april may june july august september october november december".split(), 1
-    )
-    for spelling in (name, name[:3])
-} | {"sept": 9}
+_MONTHS = {spelling: number for number, name in enumerate(MONTHS, 1) for spelling in (name, name[:3])} | {"sept": 9}
 _WEEKDAYS = _numbered(
     "monday 一 月",
     "tuesday 二 火",
@@ -299,7 +294,10 @@ def _exact_forms() -> Iterator[tuple[str, _SpanBuilder]]:
     )
     yield rf"{_YYYY}年(\d\d?)月(\d\d?)[日号]", lambda m, now: _day(int(m[1]), int(m[2]), int(m[3]), now)
     yield rf"\b(\d\d?)/(\d\d?)/{_YYYY}\b", lambda m, now: _day(int(m[3]), *_month_and_day(int(m[1]), int(m[2])), now)
-    yield rf"\b{_NTH}(?: of)? {_MONTH},? {_YYYY}\b", lambda m, now: _day(int(m[3]), _MONTHS[m[2]], int(m[1]), now)
+    yield (
+        rf"\b{_NTH}(?: of)? {_MONTH},? {_YYYY}\b",
+        lambda m, now: _day(int(m[3]), _MONTHS[m[2]], int(m[1]), now),
+    )
     yield rf"\b{_MONTH} {_NTH},? {_YYYY}\b", lambda m, now: _day(int(m[3]), _MONTHS[m[1]], int(m[2]), now)
     yield (
         r"(今|去|昨|前)年[的の]?(\d\d?)月(\d\d?)[日号]",
@@ -309,7 +307,10 @@ def _exact_forms() -> Iterator[tuple[str, _SpanBuilder]]:
         rf"{_LAST}月[的の]?(\d\d?)[日号]",
         lambda m, now: _days(_months_ago(_BACK[m[1]], now).start + timedelta(days=int(m[2]) - 1), 1),
     )
-    yield rf"\bweek of (?:the )?{_MONTH} {_NTH}\b", lambda m, now: _week_of(_latest_day(_MONTHS[m[1]], int(m[2]), now))
+    yield (
+        rf"\bweek of (?:the )?{_MONTH} {_NTH}\b",
+        lambda m, now: _week_of(_latest_day(_MONTHS[m[1]], int(m[2]), now)),
+    )
     yield rf"\b{_MONTH} {_NTH}\b", lambda m, now: _latest_day(_MONTHS[m[1]], int(m[2]), now)
     yield rf"\b{_NTH}(?: of)? {_MONTH}", lambda m, now: _latest_day(_MONTHS[m[2]], int(m[1]), now)
     yield r"(?<!\d)(\d\d?)月(\d\d?)[日号]", lambda m, now: _latest_day(int(m[1]), int(m[2]), now)

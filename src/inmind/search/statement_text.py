@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-_MONTHS = "january february march april may june july august september october november december".split()
+from inmind.core.language.spans import has_han
+from inmind.core.language.tables import MONTHS
 
-
-MONTH = rf"(?:{'|'.join(_MONTHS)}|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)"
+MONTH = rf"(?:{'|'.join(MONTHS)}|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)"
 
 
 _NORMALISATIONS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
@@ -21,7 +21,7 @@ _NORMALISATIONS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], st
     (re.compile(r"\b(\d{1,2})(?:st|nd|rd|th)\b", re.IGNORECASE), r"\1"),
     (
         re.compile(r"\b(\d{4})-(0[1-9]|1[0-2])-0?(\d{1,2})\b"),
-        lambda day: f"{_MONTHS[int(day[2]) - 1]} {day[3]} {day[1]}",
+        lambda day: f"{MONTHS[int(day[2]) - 1]} {day[3]} {day[1]}",
     ),
     (re.compile(rf"\b(\d{{1,2}}) (?:of )?({MONTH})\b", re.IGNORECASE), r"\2 \1"),
     (re.compile(rf"\b({MONTH} \d{{1,2}}), (?=\d{{4}}\b)", re.IGNORECASE), r"\1 "),
@@ -30,8 +30,6 @@ _NORMALISATIONS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], st
 
 _SENTENCE_END = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；])|\n+")
 
-
-HAN = re.compile("[一-鿿]")
 
 _PUNCTUATION = " \t.,;:!\"'()[]{}。，；：！、“”"
 
@@ -72,7 +70,7 @@ def sentence_wording(sentence: str) -> str:
     "on Fridays by train" equals "by train on Fridays". All other order counts, because "Anna manages Bob" has the
     words of "Bob manages Anna"; and so does every word form, because "lived" is not "lives".
     """
-    if HAN.search(sentence):
+    if has_han(sentence):
         return strip_filler_zh(sentence)
     parts: list[list[str]] = [[]]
     for token in tokenise(sentence):

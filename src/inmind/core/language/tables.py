@@ -119,6 +119,9 @@ class Language:
         return table.nouns if table else {}
 
 
+MONTHS = "january february march april may june july august september october november december".split()
+
+
 def words(text: str) -> frozenset[str]:
     """Return a set of words."""
     return frozenset(text.split())
