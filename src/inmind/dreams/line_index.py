@@ -19,8 +19,7 @@ from inmind.dreams.page.edits import Add, Rewrite
 from inmind.dreams.page.eviction import MIN_PROTECTED_IMPORTANCE
 from inmind.dreams.page.sections import Section
 from inmind.dreams.statements import to_third_person
-from inmind.search.claim_forms import Answer
-from inmind.search.claims import Statement, answers_differ, parse_statement
+from inmind.search.claims import Answer, Statement, answers_differ, parse_statement
 from inmind.search.tokenize import index_words
 
 MIN_SIMILARITY: Final = 0.8

@@ -15,8 +15,7 @@ from datetime import datetime
 
 from inmind.core.events.base import Trust
 from inmind.core.events.crystals import Consolidated
-from inmind.search.claim_forms import Answer
-from inmind.search.claims import answers_differ, parse_statement
+from inmind.search.claims import Answer, answers_differ, parse_statement
 from inmind.search.crystal import Crystal
 from inmind.search.decay import is_expired
 from inmind.search.lifecycle import is_searchable, valid_since

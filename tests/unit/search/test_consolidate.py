@@ -14,7 +14,7 @@ from tables import each_row
 from inmind.core.events.base import Trust
 from inmind.core.events.crystals import Consolidated
 from inmind.search import consolidate
-from inmind.search.claim_forms import Answer
+from inmind.search.claims import Answer
 from inmind.search.consolidate import plan_consolidation, split_batches
 from inmind.search.crystal import Crystal
 
