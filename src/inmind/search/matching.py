@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from inmind.core.fork import register_after_fork
 from inmind.core.frozen import frozen
@@ -18,6 +20,12 @@ from inmind.search.index.numbers import best_passages, crystal_of, passage_posit
 from inmind.search.query import Query
 from inmind.search.query_parse import ParsedQuery
 from inmind.search.rank import length_factor, score_by_meaning, score_by_words, sum_word_scores, word_rarity
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from inmind.search.nearest import NearestVectors
 
 READ_BATCH_SIZE = 10_000
 """Number of vectors read at once."""
@@ -33,23 +41,16 @@ class DatabaseVectorSearch:
         self._index = index
 
     def nearest(self, embedder: str, scope: Scope, vector: Sequence[float], limit: int) -> NearestPassages:
-        compared = self._index.nearest_vectors(embedder, scope, vector, limit, RERANK_COUNT)
-        with_vectors = [(passage, numbers) for passage, _, numbers in compared.passages if numbers is not None]
-        without_vectors = [(passage, cosine) for passage, cosine, numbers in compared.passages if numbers is None]
-        return NearestPassages(compared.total, [*_rerank(with_vectors, vector), *without_vectors])
+        import numpy as np
 
+        from inmind.search.nearest import NearestVectors
 
-def _rerank(with_vectors: Sequence[tuple[int, bytes]], vector: Sequence[float]) -> Sequence[tuple[int, float]]:
-    import numpy as np
-
-    from inmind.search.nearest import NearestVectors
-
-    nearest = NearestVectors(len(vector))
-    numbers = np.frombuffer(b"".join(numbers for _, numbers in with_vectors), np.float16)
-    nearest.add(
-        [passage for passage, _ in with_vectors], numbers.reshape(len(with_vectors), -1) if with_vectors else ()
-    )
-    return nearest.nearest(np.asarray(vector, np.float32), len(with_vectors))
+        total, compared = self._index.nearest_vectors(embedder, scope, vector, limit, RERANK_COUNT)
+        measured = [(passage, numbers) for passage, _, numbers in compared if numbers is not None]
+        nearest = NearestVectors(len(vector))
+        nearest.add([passage for passage, _ in measured], _unpack([numbers for _, numbers in measured], len(vector)))
+        best = nearest.nearest(np.asarray(vector, np.float32), len(measured))
+        return NearestPassages(total, [*best, *((passage, cosine) for passage, cosine, own in compared if own is None)])
 
 
 class MemoryVectorSearch:
@@ -67,34 +68,35 @@ class MemoryVectorSearch:
         self._matrices.clear()
 
     def nearest(self, embedder: str, scope: Scope, vector: Sequence[float], limit: int) -> NearestPassages:
-        with self._lock:
-            matrix = self._matrices.get(scope.id)
-            if matrix is None or (matrix.embedder, matrix.index) != (embedder, scope.index_identity):
-                matrix = self._matrices[scope.id] = _VectorMatrix(embedder, scope.index_identity, len(vector))
-            matrix.refresh(self._index, scope)
-            return matrix.nearest(vector, limit)
+        import numpy as np
 
-
-class _VectorMatrix:
-    def __init__(self, embedder: str, index: bytes, dimensions: int) -> None:
         from inmind.search.nearest import NearestVectors
 
-        self.embedder, self.index = embedder, index
-        self._nearest: NearestVectors = NearestVectors(dimensions)
-        self._upto = 0
+        with self._lock:
+            content, matrix = (embedder, scope.index_identity), self._matrices.get(scope.id)
+            if matrix is None or matrix.content != content:
+                matrix = self._matrices[scope.id] = _VectorMatrix(content, NearestVectors(len(vector)))
+            while rows := self._index.read_vectors(embedder, scope, after=matrix.upto, limit=READ_BATCH_SIZE):
+                numbers = _unpack([stored for _, _, stored in rows], len(vector))
+                matrix.vectors.add([passage for _, passage, _ in rows], numbers)
+                matrix.upto = rows[-1][0]
+            best = matrix.vectors.nearest(np.asarray(vector, np.float32), limit)
+            return NearestPassages(len(matrix.vectors), best)
 
-    def refresh(self, index: SearchIndex, scope: Scope) -> None:
-        import numpy as np
 
-        while rows := index.read_vectors(self.embedder, scope, after=self._upto, limit=READ_BATCH_SIZE):
-            numbers = np.frombuffer(b"".join(vector for _, _, vector in rows), np.float16)
-            self._nearest.add([passage for _, passage, _ in rows], numbers.reshape(len(rows), -1))
-            self._upto = rows[-1][0]
+@dataclass
+class _VectorMatrix:
+    content: tuple[str, bytes]
+    """Embedder and index that the vectors are of."""
+    vectors: NearestVectors
+    upto: int = 0
+    """`Record.made` of the last crystal in it."""
 
-    def nearest(self, vector: Sequence[float], limit: int) -> NearestPassages:
-        import numpy as np
 
-        return NearestPassages(len(self._nearest), self._nearest.nearest(np.asarray(vector, np.float32), limit))
+def _unpack(vectors: Sequence[bytes], dimensions: int) -> NDArray[np.float16]:
+    import numpy as np
+
+    return np.frombuffer(b"".join(vectors), np.float16).reshape(len(vectors), dimensions)
 
 
 MAX_WORD_PASSAGES, MAX_MEANING_PASSAGES = 600, 300

@@ -78,17 +78,6 @@ class NearestPassages:
     passages: Sequence[tuple[int, float]]
 
 
-@frozen
-class ComparedPassages:
-    """Nearest passages from a database that compares vectors.
-
-    The first ones have their vectors, as half floats.
-    """
-
-    total: int
-    passages: Sequence[tuple[int, float, bytes | None]]
-
-
 class SearchIndex:
     """Queries and updates that are the same for all databases."""
 
@@ -131,8 +120,11 @@ class SearchIndex:
 
     def nearest_vectors(
         self, embedder: str, scope: Scope, vector: Sequence[float], limit: int, with_vectors: int
-    ) -> ComparedPassages:
-        """Return the nearest vectors of a resource, the first `with_vectors` with their numbers."""
+    ) -> tuple[int, list[tuple[int, float, bytes | None]]]:
+        """Return the number of passages with vectors, and the nearest ones with their cosines.
+
+        The first `with_vectors` have their vectors, as half floats.
+        """
         raise NotImplementedError
 
     def mark_damaged(self, reason: object) -> None:

@@ -27,7 +27,6 @@ from inmind.search.index.base import (
     MAX_PASSAGES_PER_WORD,
     MAX_SPEAKERS,
     VERSION,
-    ComparedPassages,
     Scope,
     SearchIndex,
     WordMatches,
@@ -257,12 +256,10 @@ class PostgresIndex(SearchIndex):
 
     def nearest_vectors(
         self, embedder: str, scope: Scope, vector: Sequence[float], limit: int, with_vectors: int
-    ) -> ComparedPassages:
+    ) -> tuple[int, list[tuple[int, float, bytes | None]]]:
         rows = self._rows("nearest", embedder, scope.id, format_vector(vector), limit, with_vectors)
         total = rows[0][2] if rows else 0
-        return ComparedPassages(
-            total, [(passage, cosine, numbers and parse_halves(numbers)) for passage, cosine, _, numbers in rows]
-        )
+        return total, [(passage, cosine, numbers and parse_halves(numbers)) for passage, cosine, _, numbers in rows]
 
     def lagging_resources(self, embedder: str, limit: int, *, unclaimed_at: datetime | None = None) -> list[int]:
         """Return lagging resources; for a new embedder, resources are checked until some are found."""
@@ -288,7 +285,7 @@ class PostgresIndex(SearchIndex):
             self._pgvector = schema
 
     def _create_vector_table(self, tables: PostgresTables, schema: str) -> None:
-        self._lock(tables)
+        tables.rows("lock")
         if "vectors" not in self._existing_tables(tables):
             tables.run_script("add_vectors", pgvector=schema)
 
@@ -346,7 +343,7 @@ class PostgresIndex(SearchIndex):
 
     def _rebuild(self, tables: PostgresTables) -> bytes:
         """Create empty tables, in one process; then each process indexes what it needs."""
-        self._lock(tables)
+        tables.rows("lock")
         with suppress(Damaged), tables.savepoint():
             if identity := self._valid_identity(tables):
                 return identity
@@ -359,9 +356,6 @@ class PostgresIndex(SearchIndex):
     def _existing_tables(self, tables: PostgresTables) -> dict[str, str]:
         """Return the existing index tables, each with its schema."""
         return dict(tables.rows("tables", self._database.schema))
-
-    def _lock(self, tables: PostgresTables) -> None:
-        tables.rows("lock")
 
     def _tables(self, connection: Connection) -> PostgresTables:
         return PostgresTables(self._database, connection, self._statement, self.place)
