@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
@@ -41,7 +42,7 @@ def names_of(path: str) -> list[str]:
     """Return the public names of a module: its __all__, or the classes defined in it."""
     node = module(path)
     own = [name for name, one in node.members.items() if not (name.startswith("_") or one.is_alias) and one.is_class]
-    return [str(name) for name in node.exports or own]
+    return list(vars(import_module(path)).get("__all__", own))  # lazy modules make it when they are imported
 
 
 def fields_of(node: Any) -> Iterator[tuple[str, Any]]:
