@@ -93,7 +93,7 @@ class PromptText:
 
 def bar_parts(report: Report) -> list[BarPart]:
     """Parts with tokens, in the order in which the model reads them."""
-    cached, before = 0 if report.cold else report.cached_prefix_tokens, 0
+    cached, before = _cached_tokens(report), 0
     styles = _part_styles(report)
     parts: list[BarPart] = []
     for part, tokens in report.tokens.items():
@@ -175,7 +175,8 @@ def prompt_texts(prompt: Prompt) -> Iterator[PromptText]:
         yield PromptText("tools", "", "\n".join(map(to_json, prompt.tools)))
     system = prompt.system
     layers = [part for part, tokens in prompt.report.tokens.items() if part.startswith(_LAYER_PREFIX) and tokens]
-    for text in [system] if isinstance(system, str) else _block_texts(system or ()):
+    blocks: Sequence[Wire] = [{"text": system}] if isinstance(system, str) else system or ()
+    for text in (str(block["text"]) if "text" in block else to_json(block) for block in blocks):
         yield from _split_system_text(text, prompt.memory, layers)
     carrier = fmt.tail_index(prompt.messages) if prompt.report.tokens.get("context_meta") else None
     for place, wire in enumerate(prompt.messages):
@@ -202,8 +203,8 @@ def render_texts(prompt: Prompt, *, width: int) -> Iterator[Text]:
 def render_prompt(prompt: Prompt, explanation: Explanation, *, width: int) -> Iterator[Text | Table]:
     """The complete view: bar, table and texts."""
     report = prompt.report
-    cached = 0 if report.cold else report.cached_prefix_tokens
-    size = f"{report.tokens_used:,} of {report.tokens_max:,} tokens, {cached:,} of them from cache"
+    cached = f"{_cached_tokens(report):,} of them from cache"
+    size = f"{report.tokens_used:,} of {report.tokens_max:,} tokens, {cached}"
     call = "Next call" if isinstance(prompt, PromptPreview) else f"Call {prompt.call}"
     yield Text(f"{call}, for {prompt.format}: {size}; room {report.tokens_percent:.0f}% full.")
     yield from bar(report, width=width)
@@ -214,20 +215,19 @@ def render_prompt(prompt: Prompt, explanation: Explanation, *, width: int) -> It
 
 def report_json(report: Report) -> dict[str, Any]:
     """The numbers of the bar as JSON."""
-    cached = 0 if report.cold else report.cached_prefix_tokens
+    as_is = ("call", "tokens", "tokens_used", "tokens_max", "room_used", "room", "band")
     return {
-        "call": report.call,
+        **{name: getattr(report, name) for name in as_is},
         "tokens": dict(report.tokens),
-        "tokens_used": report.tokens_used,
-        "tokens_max": report.tokens_max,
-        "room_used": report.room_used,
-        "room": report.room,
         "tokens_percent": round(report.tokens_percent, 1),
-        "band": report.band,
-        "from_cache": cached,
+        "from_cache": _cached_tokens(report),
         "cut": list(report.cut),
         "left_out": list(report.left_out),
     }
+
+
+def _cached_tokens(report: Report) -> int:
+    return 0 if report.cold else report.cached_prefix_tokens
 
 
 def scale_to_width(sizes: Sequence[int], width: int) -> list[int]:
@@ -336,17 +336,9 @@ def _split_message(message: Message, *, carries: bool) -> Iterator[PromptText]:
         elif isinstance(part, TextPart) and part is not message.parts[0] and is_changes_part(part.text):
             yield PromptText("changes", "", part.text)
         else:
-            yield PromptText("history", _label(message, part), _part_text(part))
-
-
-def _label(message: Message, part: Part) -> str:
-    match part:
-        case Call():
-            return f"{message.role} calls {part.name}"
-        case Result():
-            return "result"
-        case _:
-            return message.role
+            called = f" calls {part.name}" if isinstance(part, Call) else ""
+            label = "result" if isinstance(part, Result) else f"{message.role}{called}"
+            yield PromptText("history", label, _part_text(part))
 
 
 def _part_text(part: Part) -> str:
@@ -361,7 +353,3 @@ def _part_text(part: Part) -> str:
             return f"[image, {part.media_type or part.source}]"
         case Opaque():
             return to_json(part.body)
-
-
-def _block_texts(blocks: Sequence[Wire]) -> list[str]:
-    return [str(block["text"]) if "text" in block else to_json(block) for block in blocks]

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from inmind.core.frozen import frozen
-from inmind.dreams.state import FAILURES_BEFORE_BACKOFF, ActiveDream
+from inmind.dreams.state import FAILURES_BEFORE_BACKOFF
 from inmind.jobs.rate_limits import DREAMS, MODEL_CALLS, LimitUsage
 from inmind.jobs.upkeep import UpkeepScheduler, is_maintained
 from inmind.store.protocol import QueueStatus
@@ -66,22 +66,26 @@ class WorkerStatus:
 
 def get_status(upkeep: UpkeepScheduler, jobs: Jobs | None) -> WorkerStatus:
     """Status of a memory. `jobs` is None for a home, whose status comes from the journal alone."""
-    behind, without_vectors = (
-        len(upkeep.search.engine.stale_resources(limit=MAX_COUNT + 1)),
-        upkeep.search.engine.count_without_vectors(MAX_COUNT + 1),
-    )
+    search = upkeep.search.engine
+    behind = len(search.stale_resources(limit=MAX_COUNT + 1))  # before anything else brings the index up to date
+    without_vectors = search.count_without_vectors(MAX_COUNT + 1)
     if jobs is None:
         owners = [owner for owner in upkeep.store.owners() if is_maintained(owner)]
-        dreams = tuple(_running_dreams(upkeep, owners))
+        dreams = _running_dreams(upkeep, owners)
         due = sum(upkeep.is_dream_due(resource) for resource in owners)
-        given_up = tuple(_failing_resources(upkeep, owners))
+        failures = {resource: upkeep.dreaming_state(resource).failures for resource in owners}
+        given_up = tuple(
+            SuspendedResource(resource=resource, reason=f"{count} dreams in a row failed")
+            for resource, count in failures.items()
+            if count >= FAILURES_BEFORE_BACKOFF
+        )
         stalled = sum(not dream.holds for dream in dreams)
         queue = QueueStatus(waiting=due, running=len(dreams), stalled=stalled, failed=len(given_up))
         due_since = None
     elif not jobs.tables_exist:
         owners = list(filter(is_maintained, jobs.sample_owners(MAX_COUNT + 1)))
         queue, due, due_since, given_up = QueueStatus(workers=0), len(owners), None, ()
-        dreams = tuple(_running_dreams(upkeep, owners[:MAX_RECENT_OWNERS]))
+        dreams = _running_dreams(upkeep, owners[:MAX_RECENT_OWNERS])
     else:
         queue = jobs.queue_status(dead_after=upkeep.settings.worker.stalled_seconds)
         due, due_since = jobs.count_due(upkeep.clock(), MAX_COUNT + 1)
@@ -89,7 +93,7 @@ def get_status(upkeep: UpkeepScheduler, jobs: Jobs | None) -> WorkerStatus:
             SuspendedResource(resource=suspended, reason=reason, until=until)
             for suspended, reason, until in jobs.failing_owners(MAX_RECENT_OWNERS)
         )
-        dreams = tuple(_running_dreams(upkeep, jobs.active_owners(MAX_RECENT_OWNERS)))
+        dreams = _running_dreams(upkeep, jobs.active_owners(MAX_RECENT_OWNERS))
     return WorkerStatus(
         queue=queue,
         due=due,
@@ -127,28 +131,21 @@ def remaining_work(upkeep: UpkeepScheduler, jobs: Jobs | None) -> RemainingWork:
     )
 
 
-def _running_dreams(upkeep: UpkeepScheduler, resources: Iterable[str]) -> Iterable[DreamStatus]:
+def _running_dreams(upkeep: UpkeepScheduler, resources: Iterable[str]) -> tuple[DreamStatus, ...]:
     now = upkeep.clock()
-    for resource in resources:
-        if (running := upkeep.dreaming_state(resource).running) is not None and running.is_resumable(now):
-            yield _dream_status(resource, running, holds=running.is_held(now))
-
-
-def _dream_status(resource: str, running: ActiveDream, *, holds: bool) -> DreamStatus:
-    return DreamStatus(
-        resource=resource,
-        dream=running.dream,
-        stage=running.phase,
-        by=running.proposer,
-        trigger=running.trigger,
-        holder=running.holder,
-        began=running.started_at,
-        until=running.lease_until,
-        holds=holds,
+    states = {resource: upkeep.dreaming_state(resource).running for resource in resources}
+    return tuple(
+        DreamStatus(
+            resource=resource,
+            dream=running.dream,
+            stage=running.phase,
+            by=running.proposer,
+            trigger=running.trigger,
+            holder=running.holder,
+            began=running.started_at,
+            until=running.lease_until,
+            holds=running.is_held(now),
+        )
+        for resource, running in states.items()
+        if running is not None and running.is_resumable(now)
     )
-
-
-def _failing_resources(upkeep: UpkeepScheduler, resources: Iterable[str]) -> Iterable[SuspendedResource]:
-    for resource in resources:
-        if (failures := upkeep.dreaming_state(resource).failures) >= FAILURES_BEFORE_BACKOFF:
-            yield SuspendedResource(resource=resource, reason=f"{failures} dreams in a row failed")
