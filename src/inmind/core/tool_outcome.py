@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from inmind.core.events.session import ToolObserved
 from inmind.core.frozen import frozen
 from inmind.core.json import is_list, is_object
+from inmind.core.language.languages import result_words
 from inmind.core.parse_result import looks_like_json, parse_layers
 
 _MAX_SENTENCE_CHARS = 300
@@ -81,7 +83,7 @@ def reports_failure(value: object) -> bool:
     """Return True if one parsed layer of a result says that the call failed."""
     if isinstance(value, str):
         head = value[:_MAX_SENTENCE_CHARS]
-        return bool(_FAILURE.match(head) or (len(value) < _MAX_SENTENCE_CHARS and _REFUSAL.match(head)))
+        return bool(failure_pattern().match(head) or (len(value) < _MAX_SENTENCE_CHARS and _refusal().match(head)))
     if not is_object(value) or _OUTCOME_KEYS.isdisjoint(value):
         return False
     if value.get("isError") is True or value.get("is_error") is True:
@@ -90,7 +92,9 @@ def reports_failure(value: object) -> bool:
         return True
     if any(value.get(field) for field in ("error", "exception")) and not value.get("success"):
         return True
-    if value.get("errors") and not _has_data(value.get("data")):
+    data = value.get("data")
+    has_data = any(item is not None for item in data.values()) if is_object(data) else data is not None
+    if value.get("errors") and not has_data:  # GraphQL returns errors together with partial data
         return "data" in value or not any(is_object(item) or item is True for item in value.values())
     has_little_else = (
         "id" not in value or len(value) < 4
@@ -114,7 +118,8 @@ def exit_code(value: object) -> int:
 def deletion_refused(result: object) -> bool:
     """Return True if the result of a deletion denies or does not confirm it."""
     if isinstance(result, str):
-        return len(result) < _MAX_SENTENCE_CHARS and _DELETION_REFUSED.search(result) is not None
+        words = re.compile(result_words("not_deleted"), re.IGNORECASE)
+        return len(result) < _MAX_SENTENCE_CHARS and words.search(result) is not None
     if is_object(result):
         outcomes = (item for key, item in result.items() if "delet" in key.lower() or "remov" in key.lower())
         if any(item is False or item == 0 for item in outcomes) or result.get("dry_run") is True:
@@ -184,32 +189,18 @@ def _is_bad_status(status: object) -> bool:
     return isinstance(status, str) and len(status) < 40 and " " not in status and _BAD_WORDS.search(status) is not None
 
 
-def _has_data(data: object) -> bool:
-    """GraphQL returns errors together with partial data; without data the call failed."""
-    return any(item is not None for item in data.values()) if is_object(data) else data is not None
+@cache
+def failure_pattern() -> re.Pattern[str]:
+    not_empty = r"(?!\s*\w+ *: *(?:null|none|false|~)\s*(?:\n|\Z))"
+    words = result_words("failure")
+    return re.compile(rf"\s*<(?:\w+_)?error>|{not_empty}\s*\W{{0,3}}(?:an? )?{words}", re.IGNORECASE)
 
 
-_FAILURE = re.compile(
-    r"\s*<(?:\w+_)?error>|(?!\s*\w+ *: *(?:null|none|false|~)\s*(?:\n|\Z))\s*\W{0,3}(?:an? )?(?:"
-    r"(?:\w+(?:error|exception)|error|exception|failure|fatal|failed)(?:\s*[:!(\[–—-]|\s*$|\s+(?:\d|code|occurred|while|when|to)\b)"
-    r"|traceback\b|错误|失败|npm err!"
-    r"|http(?:/[\d.]+)? [45]\d\d(?:\s*$|:| (?:bad|client|conflict|error|forbidden|gone|internal|not|server|unauth))"
-    r"|(?:(?:the )?(?:command|process|program) )?(?:exit(?:ed)?|failed|returned)(?: with)?(?: an?)?(?: non-zero)?"
-    r"(?: exit| return)? (?:code|status)(?:\s*[:=]\s*|\s+)[1-9]\d{0,2}\b)",
-    re.IGNORECASE,
-)
-# A single sentence that refuses. Longer results and objects may contain these words in another meaning, and so may a
-# sentence that starts with a completed action.
-_REFUSAL = re.compile(
-    r"\s*(?![{\[])(?!(?:created|updated|added|saved|sent|moved|renamed|done|success\w*|ok)\b)[^\n{\[]{0,150}"
-    r"(?:\bnot found\b|\bdoes(?: not|n't) exist\b|\bno such \w+|\b(?:permission|access) denied\b|\bunauthori[sz]ed\b|"
-    r"\bforbidden\b|\btimed out\b|\brate limit\b|未找到|不存在|失败)[^\n]{0,60}\s*\Z",
-    re.IGNORECASE,
-)
-_DELETION_REFUSED = re.compile(
-    r"(?<![A-Za-z])(?:could ?n[o']t|cannot|can't|unable|not (?:allowed|deleted|permitted|possible|be)|permission|"
-    r"denied|locked|time(?:d )?out|rate limit|are you sure|confirm|cancell?ed|queued|pending|approval|dry[- _]run|"
-    r"failed|failure|would delete)(?![A-Za-z])"
-    r"|无法|失败|不能|拒绝|确认",
-    re.IGNORECASE,
-)
+@cache
+def _refusal() -> re.Pattern[str]:
+    """Return the pattern of a single sentence that refuses.
+
+    Longer results and objects may have these words in another meaning.
+    """
+    start = rf"\s*(?![{{\[])(?!{result_words('completed')})[^\n{{\[]{{0,150}}"
+    return re.compile(rf"{start}{result_words('refusal')}[^\n]{{0,60}}\s*\Z", re.IGNORECASE)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from inmind.core.language.spans import any_of
-from inmind.core.language.tables import AffectPatterns, Language, ReferenceForms, numbered, words
+from inmind.core.language.tables import AffectPatterns, Language, ReferenceForms, ResultWords, numbered, words
 
 _NOUNS: dict[str, tuple[str, ...]] = {
     noun: tuple(types.split())
@@ -259,6 +259,12 @@ CHINESE = Language(
     confirm_question="是指{last}吗？",
     listed_name="「{}」",
     list_separator="、",
+    results=ResultWords(
+        failure="错误|失败",
+        refusal="未找到|不存在|失败",
+        not_deleted="无法|失败|不能|拒绝|确认",
+        no_matches="未找到|没有找到",
+    ),
     reference_forms=_REFERENCES,
     affect=_AFFECT,
 )

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from inmind.core.language.spans import any_of
-from inmind.core.language.tables import AffectPatterns, Language, ReferenceWords, numbered, time_picks, words
+from inmind.core.language.tables import (
+    AffectPatterns,
+    Language,
+    ReferenceWords,
+    ResultWords,
+    numbered,
+    time_picks,
+    words,
+)
 
 _DEMONSTRATIVES = "this that these those"
 _REFERENCES = ReferenceWords(
@@ -362,6 +370,32 @@ _AFFECT = AffectPatterns(
     request=rf"(?m){_POLITE}|^(?!{_STATEMENT_START})",
 )
 
+_RESULTS = ResultWords(
+    failure=(
+        r"(?:\w+(?:error|exception)|error|exception|failure|fatal|failed)"
+        r"(?:\s*[:!(\[–—-]|\s*$|\s+(?:\d|code|occurred|while|when|to)\b)"
+        r"|traceback\b|npm err!"
+        r"|http(?:/[\d.]+)? [45]\d\d"
+        r"(?:\s*$|:| (?:bad|client|conflict|error|forbidden|gone|internal|not|server|unauth))"
+        r"|(?:(?:the )?(?:command|process|program) )?(?:exit(?:ed)?|failed|returned)(?: with)?(?: an?)?(?: non-zero)?"
+        r"(?: exit| return)? (?:code|status)(?:\s*[:=]\s*|\s+)[1-9]\d{0,2}\b"
+    ),
+    completed=r"(?:created|updated|added|saved|sent|moved|renamed|done|success\w*|ok)\b",
+    refusal=(
+        r"\bnot found\b|\bdoes(?: not|n't) exist\b|\bno such \w+|\b(?:permission|access) denied\b|"
+        r"\bunauthori[sz]ed\b|\bforbidden\b|\btimed out\b|\brate limit\b"
+    ),
+    not_deleted=(
+        r"(?<![A-Za-z])(?:could ?n[o']t|cannot|can't|unable|not (?:allowed|deleted|permitted|possible|be)|permission|"
+        r"denied|locked|time(?:d )?out|rate limit|are you sure|confirm|cancell?ed|queued|pending|approval|dry[- _]run|"
+        r"failed|failure|would delete)(?![A-Za-z])"
+    ),
+    no_matches=(
+        r"(?:process |command )?(?:exit(?:ed)?|return(?:ed)?|status)(?: with)?(?: code| status)?\W*1\b(?!\W*\d)"
+        r"|no (?:\w+ )?(?:match|matches|results|files)\b|nothing (?:was )?found"
+    ),
+)
+
 ENGLISH = Language(
     code="en",
     common_words=frozenset("the a an is are was of to and in on for with it that this you i we my not please".split()),
@@ -396,6 +430,7 @@ ENGLISH = Language(
     which_question="Which {noun}: {first} or {last}?",
     which_noun="one",
     confirm_question="Do you mean {last}?",
+    results=_RESULTS,
     references=_REFERENCES,
     affect=_AFFECT,
 )

@@ -22,12 +22,12 @@ def languages_of(text: str) -> tuple[Language, ...]:
     """Return the languages whose words may be in a text.
 
     Of the languages with spaces it is the one with most function words in the text, or English. Chinese messages
-    often have words in another script, so both are returned.
+    often have words in another script, so those without spaces are returned too.
     """
     words = compile_cached(WORD).findall(text.lower())
     spaced = (language for language in LANGUAGES if language.spaced)
     likely = max(spaced, key=lambda language: sum(word in language.common_words for word in words))
-    return (likely, CHINESE) if has_han(text) else (likely,)
+    return (likely, *(one for one in LANGUAGES if not one.spaced)) if has_han(text) else (likely,)
 
 
 @cache
@@ -46,6 +46,13 @@ def word_pattern(*kinds: str) -> str:
             if (words := "|".join(filter(None, (getattr(language, kind) for kind in kinds))).replace("'", "['’]"))
         )
     )
+
+
+@cache
+def result_words(kind: str) -> str:
+    """Return the pattern of the words of tool results, named by a field of `ResultWords`."""
+    tables = (language.results for language in LANGUAGES if language.results)
+    return any_of(*filter(None, (getattr(table, kind) for table in tables)))
 
 
 def is_negated(text: str) -> bool:

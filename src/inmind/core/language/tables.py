@@ -51,6 +51,22 @@ class AffectPatterns:
 
 
 @frozen(kw_only=True)
+class ResultWords:
+    """Words of tool results, matched without case."""
+
+    failure: str
+    """Begins the result of a call that failed."""
+    completed: str = ""
+    """Begins a sentence about a completed action: words of a refusal have another meaning in it."""
+    refusal: str
+    """In a single sentence that refuses a call."""
+    not_deleted: str
+    """Denies a deletion, or does not confirm it."""
+    no_matches: str
+    """Begins the result of a search without matches."""
+
+
+@frozen(kw_only=True)
 class Language:
     """The words of one language."""
 
@@ -107,6 +123,7 @@ class Language:
 
     affect: AffectPatterns | None = None
 
+    results: ResultWords | None = None
     references: ReferenceWords | None = None
     """Words of references, if references are found in this language word by word."""
     reference_forms: ReferenceForms | None = None

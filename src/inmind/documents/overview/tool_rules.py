@@ -16,6 +16,7 @@ from inmind.core.encoding import digest_of
 from inmind.core.events.base import Trust
 from inmind.core.events.documents import OverviewEvent
 from inmind.core.json import is_list, is_object
+from inmind.core.language.languages import result_words
 from inmind.core.language.spans import split_identifier
 from inmind.core.text import shorten
 from inmind.core.tool_outcome import ToolOutcome
@@ -155,11 +156,6 @@ _COMMAND_KEYS = ("command", "cmd", "script", "code")
 
 _SEARCH_VERBS = frozenset("find glob grep lookup query rg search".split())
 _SEARCH_COMMAND = re.compile(r"(?:\A|[|;&]|-l?c)\s*(?:git )?(?:[efpz]?grep|rg|ag|ack|find|fd|diff|cmp|which|test)\b")
-_NO_MATCHES = re.compile(
-    r"\W*(?:(?:process |command )?(?:exit(?:ed)?|return(?:ed)?|status)(?: with)?(?: code| status)?\W*1\b(?!\W*\d)"
-    r"|no (?:\w+ )?(?:match|matches|results|files)\b|nothing (?:was )?found|未找到|没有找到)",
-    re.IGNORECASE,
-)
 
 
 def _is_empty_search(outcome: ToolOutcome) -> bool:
@@ -168,7 +164,8 @@ def _is_empty_search(outcome: ToolOutcome) -> bool:
     if not (_SEARCH_COMMAND.search(command) if command else not _SEARCH_VERBS.isdisjoint(_name_words(outcome.tool))):
         return False
     texts = (_first_text(outcome.result), _failure_reason(outcome.result))
-    return outcome.exit_code == 1 or any(map(_NO_MATCHES.match, texts))
+    no_matches = re.compile(rf"\W*{result_words('no_matches')}", re.IGNORECASE)
+    return outcome.exit_code == 1 or any(map(no_matches.match, texts))
 
 
 _ERROR = re.compile(r"<\w*error>|(?:error|failed|failure)\s*[:：]\s*", re.IGNORECASE)

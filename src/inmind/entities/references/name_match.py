@@ -14,7 +14,8 @@ from itertools import pairwise
 from typing import Literal
 
 from inmind.core.frozen import frozen
-from inmind.core.language.spans import Token, has_han, tokens
+from inmind.core.language.languages import LANGUAGES
+from inmind.core.language.spans import Token, compile_cached, has_han, tokens
 from inmind.entities.entity import Entity, EntityKey
 from inmind.entities.nouns import edit_distance, singular
 
@@ -26,7 +27,12 @@ MAX_TYPOS = 40
 """Number of words of a text that are compared with all names."""
 
 _ID = re.compile(r"#?[A-Za-z0-9][A-Za-z0-9_./:@+#-]*")
-_DEFINITE = re.compile(r"\b(?:the|this|that|my|your|our) $", re.IGNORECASE)
+_DEFINITE_WORDS = [
+    *(word for table in (language.references for language in LANGUAGES) if table for word in table.articles),
+    *(word for table in (language.references for language in LANGUAGES) if table for word in table.demonstratives),
+]
+_DEFINITE = rf"(?i:\b(?:{'|'.join(sorted(_DEFINITE_WORDS))}) $)"
+_MAX_DEFINITE_CHARS = max(map(len, _DEFINITE_WORDS)) + 1
 _QUOTES = frozenset("\"'“”‘’「」『』《》`")
 
 # Words that do not identify an entity, even as part of a name.
@@ -195,7 +201,7 @@ class NameIndex:
             return covered >= 0.5 or len({word.start for word in run}) >= 3
         capital = run[0].text[0].isupper() and not _starts_sentence(text, start)
         digits = any(char.isdigit() for word in run for char in word.text) and len(run[0].text) > 2
-        min_covered = 0.4 if _DEFINITE.search(text, max(0, start - 6), start) else 0.6
+        min_covered = 0.4 if compile_cached(_DEFINITE).search(text, max(0, start - _MAX_DEFINITE_CHARS), start) else 0.6
         return capital or digits or len(run) > 1 or (covered >= min_covered and len(run[0].base) >= 4)
 
     def _find_typos(self, words: Sequence[Token]) -> list[Mention]:
