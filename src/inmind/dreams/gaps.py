@@ -56,9 +56,11 @@ _REASON_ORDER = ("unanswered", "not_found", "mentioned_once")
 
 def update_gaps(activity: Activity, previous: Sequence[KnowledgeGap], now: datetime) -> tuple[KnowledgeGap, ...]:
     """All open gaps after this activity, newest first."""
-    recent = _activity_since(activity, now - GAP_LIFETIME)
+    start = now - GAP_LIFETIME  # older activity could only open gaps that have expired
+    utterances = [utterance for utterance in activity.utterances if utterance.at >= start]
+    searches = [search for search in activity.searches if search.at >= start]
     signals = sorted(
-        (*_signals_from_turns(recent, previous, now), *_signals_from_searches(recent.searches)),
+        (*_signals_from_turns(utterances, previous, now), *_signals_from_searches(searches)),
         key=lambda signal: signal.at,
     )
     open_gaps = [_OpenGap.of(gap) for gap in previous if not _is_expired(gap, now)]
@@ -66,10 +68,8 @@ def update_gaps(activity: Activity, previous: Sequence[KnowledgeGap], now: datet
         open_gaps = [open_gap for open_gap in open_gaps if not signal.closes(open_gap)]
         for gap in signal.opened_gaps:
             open_gaps = _add_gap(open_gaps, _OpenGap.of(gap))
-    newest = sorted(
-        (open_gap.gap for open_gap in open_gaps if not _is_expired(open_gap.gap, now)), key=lambda gap: gap.topic
-    )
-    return tuple(sorted(newest, key=lambda gap: gap.last_seen, reverse=True)[:MAX_GAPS])
+    gaps = sorted((gap for gap, _ in open_gaps if not _is_expired(gap, now)), key=lambda gap: gap.topic)
+    return tuple(sorted(gaps, key=lambda gap: gap.last_seen, reverse=True)[:MAX_GAPS])
 
 
 class _OpenGap(NamedTuple):
@@ -129,59 +129,54 @@ def _signals_from_searches(searches: Iterable[SearchUse]) -> Iterator[_Signal]:
             yield _Signal(search.at, opened_gaps=(_new_gap(search.query, "not_found", search.at, search.id),))
 
 
-def _signals_from_turns(activity: Activity, previous: Sequence[KnowledgeGap], now: datetime) -> Iterator[_Signal]:
-    turns = split_turns(activity.utterances)
-    agent_words: set[str] = set()
+def _signals_from_turns(
+    utterances: Sequence[Utterance], previous: Sequence[KnowledgeGap], now: datetime
+) -> Iterator[_Signal]:
+    turns = split_turns(utterances)
     for turn in turns:
         if turn.final_reply:
             is_incomplete, answer = split_unanswered(turn.final_reply)
-            known_words, question_words = frozenset(query_words(answer)), frozenset(query_words(_user_text(turn)))
+            known_words = frozenset(query_words(answer))
             open_questions = tuple(_unanswered_questions(turn, known_words)) if is_incomplete else ()
-            yield _Signal(
-                turn.responses[-1].at, open_questions, known_words, frozenset() if is_incomplete else question_words
-            )
-        agent_words.update(word for utterance in turn.responses for word in query_words(_agent_text(utterance)))
+            asked = "" if is_incomplete else "\n".join(message.text for message in turn.user_messages)
+            yield _Signal(turn.responses[-1].at, open_questions, known_words, frozenset(query_words(asked)))
     for turn in unanswered_turns(turns, now):
         yield _Signal(turn.user_messages[-1].at, tuple(_unanswered_questions(turn, frozenset())))
-    yield from _signals_from_names(activity, agent_words, {gap.topic for gap in previous})
+    yield from _signals_from_names(utterances, {gap.topic for gap in previous})
 
 
 def _unanswered_questions(turn: ActivityTurn, known_words: frozenset[str]) -> Iterator[KnowledgeGap]:
-    for utterance in _from_people(turn.user_messages):
-        for question in questions_in(utterance.sentences):
+    for utterance in turn.user_messages:
+        for question in questions_in(utterance.sentences if utterance.trust >= Trust.PERSON else ()):
             words = _topic_words(question)
             if len(words & known_words) < 0.6 * len(words):
                 yield _new_gap(question, "unanswered", utterance.at, utterance.id)
 
 
-def _signals_from_names(activity: Activity, agent_words: set[str], gap_topics: set[str]) -> Iterator[_Signal]:
-    """Names that occur in only one message, the latest ones, and names that already are a gap."""
-    messages = [
-        (utterance, names)
-        for utterance in _from_people(activity.utterances)
-        if utterance.role == "user" and (names := names_in_sentences(utterance.sentences))
-    ]
-    counts = Counter(name for _, names in messages for name in names)
-    unknown = ((utterance, find_unknown_names(utterance.sentences)) for utterance, _ in messages)
+def _signals_from_names(utterances: Sequence[Utterance], gap_topics: set[str]) -> Iterator[_Signal]:
+    """Names that occur in only one message, the latest ones, and names that already are a gap.
+
+    Names that the agent wrote, in a text or to a tool, are left out. Tool results do not show what interests it.
+    """
+    agent_texts = (
+        text
+        for utterance in utterances
+        if utterance.role == "assistant"
+        for text in (utterance.text, *(tool_use.arguments for tool_use in utterance.tool_uses))
+    )
+    agent_words = {word for text in agent_texts for word in query_words(text)}
+    messages = [one for one in utterances if one.role == "user" and one.trust >= Trust.PERSON]
+    counts = Counter(name for message in messages for name in names_in_sentences(message.sentences))
     mentions = [
-        (name, utterance)
-        for utterance, names in unknown
-        for name in names
+        (name, message)
+        for message in messages
+        for name in find_unknown_names(message.sentences)
         if not agent_words.issuperset(query_words(name))
     ]
     known_mentions = [mention for mention in mentions if mention[0] in gap_topics]
     single_mentions = [mention for mention in mentions if counts[mention[0]] == 1 and mention not in known_mentions]
     for name, utterance in (*known_mentions, *single_mentions[-MAX_NEW_NAMES:]):
         yield _Signal(utterance.at, (_new_gap(name, "mentioned_once", utterance.at, utterance.id),))
-
-
-def _agent_text(utterance: Utterance) -> str:
-    """Text and tool arguments of the agent. Tool results do not show what interests the agent."""
-    return (
-        "\n".join((utterance.text, *(tool_use.arguments for tool_use in utterance.tool_uses)))
-        if utterance.role == "assistant"
-        else ""
-    )
 
 
 def _new_gap(topic: str, reason: str, at: datetime, source: str) -> KnowledgeGap:
@@ -196,75 +191,43 @@ def _is_expired(gap: KnowledgeGap, now: datetime) -> bool:
     return now - datetime.fromisoformat(gap.last_seen) > GAP_LIFETIME
 
 
-def _activity_since(activity: Activity, start: datetime) -> Activity:
-    """Activity after `start`. Older activity could only open gaps that have expired."""
-    return Activity(
-        utterances=tuple(utterance for utterance in activity.utterances if utterance.at >= start),
-        searches=tuple(search for search in activity.searches if search.at >= start),
-    )
-
-
-def _from_people(utterances: Iterable[Utterance]) -> Iterator[Utterance]:
-    return (utterance for utterance in utterances if utterance.trust >= Trust.PERSON)
-
-
-def _user_text(turn: ActivityTurn) -> str:
-    return "\n".join(utterance.text for utterance in turn.user_messages)
-
-
 MIN_OTHER_WORDS = 3
 """Words of a sentence besides names. A shorter sentence is an answer."""
 
 
 def find_unknown_names(sentences: Iterable[str]) -> list[str]:
     """Unexplained names in a person's sentences, in order, each once."""
-    return list(dict.fromkeys(name for sentence in sentences for name in _unknown_names(sentence)))
+    return list(
+        dict.fromkeys(
+            name
+            for sentence in sentences
+            if (names := names_in_sentences([sentence])) and not _is_not_narrative(sentence, names)
+            for name in names
+            if not (_WELL_KNOWN.issuperset(name.casefold().split()) or _is_explained(name, sentence))
+        )
+    )
 
 
-def _unknown_names(sentence: str) -> Iterator[str]:
-    names = names_in_sentences([sentence])
-    if not names or _is_not_narrative(sentence, names):
-        return
-    for name in names:
-        if not (_is_well_known(name) or _is_explained(name, sentence)):
-            yield name
-
-
-def _is_not_narrative(sentence: str, names: list[str]) -> bool:
+def _is_not_narrative(sentence: str, names: Sequence[str]) -> bool:
     """True for a request, a question, an answer, or an introduction of the speaker."""
     text = normalize_sentence(sentence)
     if compile_cached(_INTRODUCTION).search(text) or compile_cached(_REQUEST).search(text):
         return True
     other_words = len(sentence.split()) - sum(len(name.split()) for name in names)
-    if not has_han(sentence) and other_words < MIN_OTHER_WORDS:
-        return True
-    return is_question(sentence) or is_request(sentence)
-
-
-def _is_well_known(name: str) -> bool:
-    lower = name.casefold()
-    return lower in _WELL_KNOWN or all(word in _WELL_KNOWN for word in lower.split())
+    is_answer = not has_han(sentence) and other_words < MIN_OTHER_WORDS
+    return is_answer or is_question(sentence) or is_request(sentence)
 
 
 def _is_explained(name: str, sentence: str) -> bool:
-    """True if the words around the first mention explain it.
+    """True if the words around the first mention explain it, or it is addressed or in apposition.
 
-    Names of a list share an explanation.
+    Names of a list share an explanation. "Wow, Ann, that is great!", "Alright Ann, have fun!", "Have fun, Ann!"; "one
+    of them, Rex, barks".
     """
     before, _, after = sentence.partition(name)
-    contexts = (before, compile_cached(_LISTED).sub("", before))
-    explained = (
-        any(compile_cached(_EXPLAINED_BEFORE).search(context) for context in contexts)
-        or compile_cached(_EXPLAINED_AFTER).match(after) is not None
-    )
-    return explained or _is_set_apart(before, after)
-
-
-def _is_set_apart(before: str, after: str) -> bool:
-    """True for a name that is addressed or in apposition.
-
-    "Wow, Ann, that is great!", "Alright Ann, have fun!", "Have fun, Ann!"; "one of them, Rex, barks".
-    """
+    explained_before, contexts = compile_cached(_EXPLAINED_BEFORE), (before, compile_cached(_LISTED).sub("", before))
+    if any(map(explained_before.search, contexts)) or compile_cached(_EXPLAINED_AFTER).match(after):
+        return True
     ends = after.startswith((",", "!", " -")) or not after.strip(".!?。！？ ")
     return ends and (len(before.split()) <= 1 or before.rstrip().endswith((",", "，")))
 

@@ -227,9 +227,9 @@ def group_similar(sets: Sequence[frozenset[str]]) -> list[list[int]]:
     for index, words in enumerate(sets):
         group = group_by_words.get(words)
         if group is None and words:
-            index_words, required = _index_words(words, frequencies), _min_shared_rare_words(words)
+            rare_words, required = _index_words(words, frequencies)
             match_counts = Counter(
-                chain.from_iterable(groups_by_word[word] for word in index_words if word in groups_by_word)
+                chain.from_iterable(groups_by_word[word] for word in rare_words if word in groups_by_word)
             )
             candidates = (
                 candidate
@@ -243,7 +243,7 @@ def group_similar(sets: Sequence[frozenset[str]]) -> list[list[int]]:
             if group == len(groups):
                 groups.append([])
                 min_matches.append(required)
-                for word in index_words:
+                for word in rare_words:
                     groups_by_word[word].append(group)
             group_by_words[words] = group
         if group is not None:
@@ -256,24 +256,14 @@ def jaccard(first: frozenset[str], second: frozenset[str]) -> float:
     return shared / (len(first) + len(second) - shared) if shared else 0.0
 
 
-def _min_shared_words(words: frozenset[str]) -> int:
-    """The minimum number of words shared with any similar set."""
-    return ceil(MIN_SIMILARITY * len(words))
-
-
-def _min_shared_rare_words(words: frozenset[str]) -> int:
-    return min(MIN_SHARED_RARE_WORDS, _min_shared_words(words))
-
-
-def _index_words(words: frozenset[str], frequencies: Counter[str]) -> list[str]:
-    """The rarest words, by which a set is indexed and looked up.
+def _index_words(words: frozenset[str], frequencies: Counter[str]) -> tuple[list[str], int]:
+    """The rarest words, by which a set is indexed and looked up, and how many a similar set shares at least.
 
     The remaining words are too few for a similar set that does not share enough of these. Words of a single set are
     left out.
     """
+    min_shared = ceil(MIN_SIMILARITY * len(words))
+    min_shared_rare = min(MIN_SHARED_RARE_WORDS, min_shared)
     by_frequency = sorted((frequencies[word], word) for word in words)
-    return [
-        word
-        for count, word in by_frequency[: len(words) - _min_shared_words(words) + _min_shared_rare_words(words)]
-        if count > 1
-    ]
+    rarest = by_frequency[: len(words) - min_shared + min_shared_rare]
+    return [word for count, word in rarest if count > 1], min_shared_rare

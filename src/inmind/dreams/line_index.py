@@ -8,7 +8,7 @@ names or negations. A line replaces another if both answer the same question dif
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import ceil
 from typing import Final
@@ -56,11 +56,24 @@ class LineIndex:
 
     def add_line(self, line: PageLine) -> None:
         """Add a line of a dream, which may be rewritten."""
-        self._put(_IndexedLine(_add_from_line(line), line=line.text))
+        add = Add(
+            section=Section(line.section),
+            text=line.text,
+            sources=line.sources,
+            importance=line.importance,
+            kind=line.kind,
+            at=line.at,
+            trust=Trust(line.trust),
+        )
+        self._put(_IndexedLine(add, line=line.text))
 
     def add_fixed(self, edit: Add | Rewrite) -> None:
         """Add a statement that must not change."""
-        self._put(_IndexedLine(_as_add(edit), fixed=True))
+        if isinstance(edit, Rewrite):
+            edit = Add(
+                section=edit.section, text=edit.text, sources=edit.sources, importance=edit.importance, at=edit.at
+            )
+        self._put(_IndexedLine(edit, fixed=True))
 
     def merge_in(self, add: Add) -> None:
         """Merge a new line into one that says the same or is outdated, or add it."""
@@ -193,27 +206,7 @@ def _is_similar(first: Sequence[str], second: Sequence[str]) -> bool:
         return False
     if (first_set - second_set - _STOP_WORDS) and (second_set - first_set - _STOP_WORDS):
         return False
-    return _first_occurrences(first, shared) == _first_occurrences(second, shared)
-
-
-def _first_occurrences(sequence: Sequence[str], among: Collection[str]) -> list[str]:
-    """Some words, in the order of their first occurrence."""
-    return [*dict.fromkeys(word for word in sequence if word in among)]
-
-
-def _add_from_line(line: PageLine) -> Add:
-    return Add(
-        section=Section(line.section),
-        text=line.text,
-        sources=line.sources,
-        importance=line.importance,
-        kind=line.kind,
-        at=line.at,
-        trust=Trust(line.trust),
+    first_order, second_order = (
+        [*dict.fromkeys(word for word in sequence if word in shared)] for sequence in (first, second)
     )
-
-
-def _as_add(edit: Add | Rewrite) -> Add:
-    if isinstance(edit, Add):
-        return edit
-    return Add(section=edit.section, text=edit.text, sources=edit.sources, importance=edit.importance, at=edit.at)
+    return first_order == second_order

@@ -47,8 +47,15 @@ _SEPARATOR = " > "
 def update_skills(activity: Activity, previous: Sequence[LearnedSkill], now: datetime) -> tuple[LearnedSkill, ...]:
     """All known skills after this activity, the most practised first."""
     known = {skill.name: skill for skill in previous}
-    for practice in _practices(activity):
-        known[practice.name] = _count_practice(known.get(practice.name), practice)
+    for name, at, source, succeeded in _practices(activity):
+        skill = known.get(name) or LearnedSkill(name, 0, 0, "", ())
+        known[name] = LearnedSkill(
+            name=name,
+            occurrences=skill.occurrences + 1,
+            succeeded=skill.succeeded + succeeded,
+            last_used=max(skill.last_used, at.isoformat()),
+            sources=(*skill.sources, source)[-MAX_SKILL_SOURCES:],
+        )
     return tuple(sorted(known.values(), key=lambda skill: (-_decayed_count(skill, now), skill.name))[:MAX_SKILLS])
 
 
@@ -75,17 +82,6 @@ class _Practice(NamedTuple):
     at: datetime
     source: str
     succeeded: bool
-
-
-def _count_practice(skill: LearnedSkill | None, practice: _Practice) -> LearnedSkill:
-    previous = skill or LearnedSkill(practice.name, 0, 0, "", ())
-    return LearnedSkill(
-        name=practice.name,
-        occurrences=previous.occurrences + 1,
-        succeeded=previous.succeeded + practice.succeeded,
-        last_used=max(previous.last_used, practice.at.isoformat()),
-        sources=(*previous.sources, practice.source)[-MAX_SKILL_SOURCES:],
-    )
 
 
 def _practices(activity: Activity) -> Iterator[_Practice]:
