@@ -15,7 +15,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Final, Literal
+from typing import Final
 
 from inmind.core.events.base import Trust
 from inmind.core.events.dreams import PageLine
@@ -34,7 +34,7 @@ from inmind.dreams.page.page import (
     split_parts,
 )
 from inmind.dreams.page.pointers import parse_pointer
-from inmind.dreams.page.sections import Section, TextSize, measure
+from inmind.dreams.page.sections import Section
 
 CHUNK_TOKENS: Final = 400
 OVERLAP_TOKENS: Final = 80
@@ -146,9 +146,6 @@ class PageDraft:
         self._positions: dict[str, list[_Position]] = {}
         self._section_by_text: dict[str, Section | None] = {}
         self._pointer_texts: dict[str, None] = {}
-        self.size_change, self.change_count = TextSize(0, 0), 0
-        """Size of added minus removed text, and the number of changes. Rendering a page of ten thousand lines after
-        each change would take minutes."""
         self._index()
 
     def __contains__(self, text: object) -> bool:
@@ -213,11 +210,10 @@ class PageDraft:
             else positions and [min(positions, key=lambda position: _distance(line, position))]
         )
         for part, at in removed:
-            self._track_size(part.entries.pop(at)[1], -1)
+            del part.entries[at]
         is_in_preamble = self._is_in_preamble(text)
         if is_in_preamble and (line is None or not positions):
             self._removed_from_preamble.add(text)
-            self._track_size(f"- {text}", -1)
             is_in_preamble = False
         if kept := [position for position in positions if position not in removed]:
             self._positions[text] = kept
@@ -247,12 +243,6 @@ class PageDraft:
         self._section_by_text[text] = part.section
         if part.section is Section.POINTERS or parse_pointer(text):
             self._pointer_texts[text] = None
-        self._track_size(entry, 1)
-
-    def _track_size(self, entry: str, sign: Literal[1, -1]) -> None:
-        size = measure(f"{entry}\n")
-        self.size_change = self.size_change + size if sign > 0 else self.size_change - size
-        self.change_count += 1
 
     def _is_in_preamble(self, text: str) -> bool:
         return text in self._preamble_texts and text not in self._removed_from_preamble

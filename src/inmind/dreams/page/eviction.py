@@ -12,13 +12,12 @@ than a share of The Bond, even if the page stays above the limit.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import zip_longest
 
 from inmind.core.events.base import Trust
 from inmind.core.events.dreams import PageLine
-from inmind.core.frozen import frozen
 from inmind.dreams.page.draft import PageDraft, RewriteContext
 from inmind.dreams.page.guards import (
     MIN_BOND_SHARE,
@@ -196,16 +195,6 @@ def line_worth(line: PageLine, context: RewriteContext) -> float:
     )
 
 
-@frozen(kw_only=True)
-class Eviction:
-    """The result of an eviction."""
-
-    evicted: tuple[PageLine, ...] = ()
-    """Lines and entries that were on the page before."""
-    not_added: tuple[PageLine, ...] = ()
-    """New lines of this dream that do not fit."""
-
-
 def evict_lines(
     draft: PageDraft,
     added: Collection[str],
@@ -214,33 +203,53 @@ def evict_lines(
     before: str,
     bond: Collection[str],
     max_evicted: int,
-) -> Eviction:
-    """Bring a page below its size limit.
+) -> tuple[list[PageLine], list[PageLine]]:
+    """Bring a page below its size limit. Returns the lines evicted, and those of this dream that are left out.
 
     `added`: lines of this dream. `max_evicted`: how many of the others may be evicted. `before`, `bond`: the page and
     the entries of its Bond before any edit. Each step removes one candidate, so it terminates. Lines that no search
     finds stay.
     """
-    size, bond_words = _PageMeasure(draft), _BondWords(bond, draft.entries(Section.BOND))
+    bond_words = _BondWords(bond, draft.entries(Section.BOND))
     evicted: list[PageLine] = []
     not_added: list[PageLine] = []
 
-    def evict(lines: Iterable[PageLine], until: Callable[[], bool]) -> None:
-        for line in lines:
-            if until():
+    def evict_line(line: PageLine, page_characters: int) -> bool:
+        in_bond = draft.section_of(line.text) is Section.BOND
+        if line.text in added or is_lossless(line):
+            draft.remove(line.text)
+        elif (
+            is_mass_drop(len(before), page_characters - len(line.text))
+            or (in_bond and not bond_words.can_lose(line.text))
+            or not replace_with_pointer(draft, line, candidate_pointers(line.text), context)
+        ):
+            return False
+        if in_bond:
+            bond_words.lose(line.text)
+        (not_added if line.text in added else evicted).append(line)
+        return True
+
+    def evict(lines: Iterable[PageLine], *, limit: TextSize | None = None) -> None:
+        """Evict the first lines until the page fits.
+
+        The page is measured again after as many lines as it has too much: rendering a page of ten thousand lines after
+        each of them would take minutes. Pointers that replace lines take a part of the room.
+        """
+        remaining = iter(lines)
+        while True:
+            page = draft.to_page("")
+            size = measure(render_page(page)) + _HEADER_SIZE
+            excess = size - (limit or page_limit(render_page(without_dream_lines(page, draft.dream_lines))))
+            freed = TextSize(0, 0)
+            if excess.fits_in(freed):
                 return
-            in_bond = draft.section_of(line.text) is Section.BOND
-            if line.text in added or is_lossless(line):
-                draft.remove(line.text)
-            elif (
-                is_mass_drop(len(before), size.min_characters - len(line.text))
-                or (in_bond and not bond_words.can_lose(line.text))
-                or not replace_with_pointer(draft, line, candidate_pointers(line.text), context)
-            ):
-                continue
-            if in_bond:
-                bond_words.lose(line.text)
-            (not_added if line.text in added else evicted).append(line)
+            for line in remaining:
+                if evict_line(line, size.characters - freed.characters):
+                    freed += measure(f"- {line.text}\n")
+                    if excess.fits_in(freed):
+                        break
+            else:
+                return
 
     by_worth = sorted(
         (
@@ -252,12 +261,12 @@ def evict_lines(
     )
     last_resort = [line for line in by_worth if line.text not in added and not is_lossless(line)][max_evicted:]
     last_resort_texts = {line.text for line in last_resort}
-    evict((line for line in by_worth if line.text not in last_resort_texts), size.fits)
-    evict(last_resort, size.fits)
-    evict(_user_lines(draft, context), size.is_within_limit)
+    evict(line for line in by_worth if line.text not in last_resort_texts)
+    evict(last_resort)
+    evict(_user_lines(draft, context), limit=MAX_PAGE_SIZE)
     pointers = [draft.dream_lines[text] for text in draft.dream_pointers()]
-    evict(sorted(pointers, key=lambda line: line.importance), size.fits)
-    return Eviction(evicted=tuple(evicted), not_added=tuple(not_added))
+    evict(sorted(pointers, key=lambda line: line.importance))
+    return evicted, not_added
 
 
 def is_derived(line: PageLine) -> bool:
@@ -330,50 +339,6 @@ def _user_lines(draft: PageDraft, context: RewriteContext) -> list[PageLine]:
     ]
 
 
-class _PageMeasure:
-    """The size of a page, rendered only when needed.
-
-    While the page is far above the limit, changes are added up instead. Before it is reported as fitting, it is
-    rendered and measured. Tokens of lines do not add up to those of the page: each change is rounded by up to one. A
-    user's heading is removed with its last entry, so the page is measured again after a fraction of its entries
-    changed.
-    """
-
-    def __init__(self, draft: PageDraft) -> None:
-        self._draft = draft
-        self._measure()
-
-    def fits(self) -> bool:
-        """True within the limit, which is higher if user text alone fills the page."""
-        self._remeasure_near(self._limit)
-        return self._size.fits_in(self._limit)
-
-    def is_within_limit(self) -> bool:
-        """True within the regular limit, independent of the author."""
-        self._remeasure_near(MAX_PAGE_SIZE)
-        return self._size.fits_in(MAX_PAGE_SIZE)
-
-    @property
-    def min_characters(self) -> int:
-        return self._size.characters - 2 * (self._draft.change_count - self._measured_changes)
-
-    @property
-    def _size(self) -> TextSize:
-        return self._base + self._draft.size_change
-
-    def _remeasure_near(self, limit: TextSize) -> None:
-        changes = self._draft.change_count - self._measured_changes
-        may_fit = (self._size - TextSize(2 * changes, changes)).fits_in(limit)
-        if changes and (may_fit or changes * _REMEASURE_FRACTION > len(self._draft)):
-            self._measure()
-
-    def _measure(self) -> None:
-        page = self._draft.to_page("")
-        self._base = measure(render_page(page)) + _HEADER_SIZE - self._draft.size_change
-        self._limit = page_limit(render_page(without_dream_lines(page, self._draft.dream_lines)))
-        self._measured_changes = self._draft.change_count
-
-
 def _parse_datetime(text: str, now: datetime) -> datetime:
     """The time of a line. A line without one counts as new."""
     try:
@@ -382,9 +347,6 @@ def _parse_datetime(text: str, now: datetime) -> datetime:
         return now
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
-
-_REMEASURE_FRACTION = 4
-"""One of this many entries may change before the page is measured again."""
 
 _HEADER_SIZE = TextSize(120, 40)
 """Reserved for the header, with any mood."""

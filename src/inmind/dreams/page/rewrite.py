@@ -123,7 +123,7 @@ class _PageRewriter:
             if not any(contains_lines(line.text, line_set(text)) for text in draft):
                 draft.write_line(line)
         limit_pointers(draft, context)
-        eviction = evict_lines(
+        evicted, not_added = evict_lines(
             draft,
             self._added,
             context,
@@ -131,7 +131,7 @@ class _PageRewriter:
             bond=self._bond,
             max_evicted=self._max_retired - self._retired_count,
         )
-        self._replaced_entries |= {line.text for line in eviction.evicted}
+        self._replaced_entries |= {line.text for line in evicted}
         text = render_page(draft.to_page(render_header(context.now, context.mood)))
         change = PageChange(
             before=self._before,
@@ -150,9 +150,9 @@ class _PageRewriter:
             changed_lines=tuple(
                 line for text_, line in draft.dream_lines.items() if context.dream_lines.get(text_) != line
             ),
-            retired_lines=(*self._retired, *eviction.evicted),
+            retired_lines=(*self._retired, *evicted),
             verdicts=run_guards(change),
-            refused=(*self._refused, *(f"no room for {shorten(line.text, 80)!r}" for line in eviction.not_added)),
+            refused=(*self._refused, *(f"no room for {shorten(line.text, 80)!r}" for line in not_added)),
         )
 
     def _add(self, edit: Add) -> None:
