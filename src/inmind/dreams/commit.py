@@ -95,7 +95,10 @@ def build_commit(
         last_seq=gathered.last_seq,
         journal_position=gathered.journal_position,
         notes=(*gathered.note_ids, *typed_ids.values()),
-        lines=tuple(_rename_sources(line, typed_ids) for line in page.changed_lines),
+        lines=tuple(
+            line._replace(sources=tuple(typed_ids.get(source, source) for source in line.sources))
+            for line in page.changed_lines
+        ),
         gaps=material.gaps,
         skills=material.skills,
         user_lines=tuple((entry, f"{stream}#{first_entry + number}") for number, entry in enumerate(entries)),
@@ -119,11 +122,6 @@ def build_commit(
         *_crystals(gathered, entries, documents),
         *_pages(f"{stream}#{version + 1}", documents, gathered, page),
     ]
-
-
-def _rename_sources(line: PageLine, names: Mapping[str, str]) -> PageLine:
-    """The line with event ids instead of temporary ids."""
-    return line._replace(sources=tuple(names.get(source, source) for source in line.sources))
 
 
 def _crystals(gathered: DreamInput, entries: Mapping[str, None], documents: Documents) -> Iterator[Draft]:

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from itertools import groupby
 from math import exp
-from typing import Final, NamedTuple
+from typing import Final
 
 from inmind.core.events.base import Trust
 from inmind.core.events.dreams import LearnedSkill
@@ -75,13 +75,8 @@ def skill_line(skill: LearnedSkill) -> str:
     return f"{skill.name} → Confidence: {confidence(skill):.0%} | Occurrences: {skill.occurrences}"
 
 
-class _Practice(NamedTuple):
-    """One occurrence of a skill."""
-
-    name: str
-    at: datetime
-    source: str
-    succeeded: bool
+_Practice = tuple[str, datetime, str, bool]
+"""One occurrence of a skill: its name, time and source, and whether it succeeded."""
 
 
 def _practices(activity: Activity) -> Iterator[_Practice]:
@@ -97,7 +92,7 @@ def _task_practices(turn: ActivityTurn) -> Iterator[_Practice]:
     task = next(((task, message) for message in people if (task := find_request(message.sentences))), None)
     if task is not None:
         name, message = task
-        yield _Practice(name, message.at, message.id, not (turn.tool_calls and turn.tool_calls[-1].failed))
+        yield name, message.at, message.id, not (turn.tool_calls and turn.tool_calls[-1].failed)
 
 
 def _sequence_practices(turn: ActivityTurn) -> Iterator[_Practice]:
@@ -110,7 +105,7 @@ def _sequence_practices(turn: ActivityTurn) -> Iterator[_Practice]:
         for start in range(len(steps) - length + 1)
     }
     for name, succeeded in sequences.items():
-        yield _Practice(shorten(name, MAX_NAME_CHARACTERS), last.at, last.id, succeeded)
+        yield shorten(name, MAX_NAME_CHARACTERS), last.at, last.id, succeeded
 
 
 def _is_subsequence(skill: LearnedSkill, sequence: LearnedSkill) -> bool:

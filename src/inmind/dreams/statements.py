@@ -345,10 +345,6 @@ _STANDING_RULE = (
     r"\b(?:always|never|from now on|in (?:the )?future|every time|whenever|going forward|at all times|don['’]t ever|"
     r"no matter what)\b|以后|永远|总是|始终|每次|从现在起|从今以后|绝不|绝对不|一律|不要再|再也不"
 )
-_STANDING_CUES = (
-    *("always", "never", "now on", "future", "every time", "whenever", "forward", "at all times", "ever ", "no matter"),
-    *("以后", "永远", "总是", "始终", "每次", "从现在", "从今", "绝", "一律", "不要再", "再也不"),
-)
 # Questions without a question mark, and facts of the past.
 _NOT_A_FACT = r"^(?:when|say|would|could|should|do|does|did|can|is|are|am)\b|\bused to\b|以前"
 _SPEAKER_LINE = re.compile(r"(?P<speaker>[^\n:]{1,40}): (?P<text>.+)", re.DOTALL)
@@ -411,7 +407,7 @@ def _is_lasting(lowered: str) -> bool:
 
 def _rule_facts(text: str) -> Iterator[tuple[str, float, str]]:
     lowered = text.lower()
-    if not any(map(lowered.__contains__, _STANDING_CUES)):
+    if not compile_cached(_STANDING_RULE).search(lowered):
         return
     for kind, sentence in find_rules(text):
         is_rule = kind == "rule" and len(sentence) <= MAX_SENTENCE_CHARACTERS and not has_quote(sentence)

@@ -45,19 +45,50 @@ class PageChange:
 def run_guards(change: PageChange) -> tuple[GuardVerdict, ...]:
     """The verdict of each guard."""
     before, after = parse_page(change.before), parse_page(change.after)
-    return tuple(
-        GuardVerdict(guard, not detail, detail)
-        for guard, detail in (
-            ("mass_drop", _check_mass_drop(change)),
-            ("pointers", _check_pointers(after, change.dream_lines)),
-            ("substance", _check_substance(before, after)),
-            ("bond", _check_bond(change, before, after)),
-            ("retention", _check_retention(change, after)),
-            ("share", _check_share(change)),
-            ("trust", _check_trust(change.dream_lines.values())),
-            ("room", _check_size(change, after)),
-        )
-    )
+    return tuple(GuardVerdict(guard, not detail, detail) for guard, detail in _failures(change, before, after))
+
+
+def _failures(change: PageChange, before: MemoryPage, after: MemoryPage) -> Iterator[tuple[str, str]]:
+    """Each guard with the reason why it fails; empty if it passes."""
+    dropped = is_mass_drop(len(change.before), len(change.after))
+    yield "mass_drop", f"{len(change.after):,} characters are left of {len(change.before):,}" if dropped else ""
+
+    # Users may write any number of pointers.
+    pointers = [text for _, text in after.all_entries() if parse_pointer(text)]
+    too_many = len(pointers) > MAX_POINTERS and any(text in change.dream_lines for text in pointers)
+    yield "pointers", f"{len(pointers)} pointers, at most {MAX_POINTERS} are allowed" if too_many else ""
+
+    # Almost only headings remain. A young page may be short.
+    had, has = (sum(len(text) for _, text in page.all_entries()) for page in (before, after))
+    is_empty = has < MIN_SUBSTANCE_CHARACTERS <= had
+    yield "substance", f"{has} characters of content are too few" if is_empty else ""
+
+    # Text that is still on the page verbatim counts: an adopted page is above the state now.
+    bond, lines = before.entries(Section.BOND), line_set(change.after)
+    still_there = (text for text in bond if contains_lines(text, lines))
+    share = surviving_share(bond, (*after.entries(Section.BOND), *still_there))
+    yield "bond", f"{share:.0%} of the Bond's words are left" if share < MIN_BOND_SHARE else ""
+
+    entries = {text for _, text in after.all_entries()}
+    missing = [text for text in change.required_texts if text not in entries and not contains_lines(text, lines)]
+    yield "retention", f"{len(missing)} missing, first of them: {missing[0][:80]}" if missing else ""
+
+    allowed = f"at most {change.max_retired} are allowed in one dream"
+    is_over = change.retired_count > change.max_retired
+    yield "share", f"{change.retired_count} lines retired, {allowed}" if is_over else ""
+
+    data = [
+        line.text
+        for line in change.dream_lines.values()
+        if line.section in IDENTITY_SECTIONS and line.trust <= Trust.DATA
+    ]
+    yield "trust", f"from tools or the web: {data[0][:80]}" if data else ""
+
+    # A page may stay above the limit if it has not grown: lines that no search finds cannot be evicted.
+    size, size_before = measure(change.after), measure(change.before) + _FRAME_SIZE
+    limit = page_limit(render_page(without_dream_lines(after, change.dream_lines)))
+    fits = size.fits_in(limit) or size.fits_in(size_before)
+    yield "room", "" if fits else f"{size.characters:,} characters, {size.tokens:,} tokens exceed the page limit"
 
 
 def is_mass_drop(before: int, after: int) -> bool:
@@ -78,43 +109,6 @@ def distinctive_words_in(entries: Iterable[str]) -> Iterator[str]:
     return (normalize_words(word) for entry in entries for word in distinctive_words(entry))
 
 
-def _check_mass_drop(change: PageChange) -> str:
-    before, after = len(change.before), len(change.after)
-    return f"{after:,} characters are left of {before:,}" if is_mass_drop(before, after) else ""
-
-
-def _check_pointers(after: MemoryPage, lines: Mapping[str, PageLine]) -> str:
-    """Users may write any number of pointers."""
-    pointers = [text for _, text in after.all_entries() if parse_pointer(text)]
-    too_many = len(pointers) > MAX_POINTERS and any(text in lines for text in pointers)
-    return f"{len(pointers)} pointers, at most {MAX_POINTERS} are allowed" if too_many else ""
-
-
-def _check_substance(before: MemoryPage, after: MemoryPage) -> str:
-    """Fails if almost only headings remain. A young page may be short."""
-    size_before, size_after = (sum(len(text) for _, text in page.all_entries()) for page in (before, after))
-    return (
-        f"{size_after} characters of content are too few"
-        if size_after < MIN_SUBSTANCE_CHARACTERS <= size_before
-        else ""
-    )
-
-
-def _check_bond(change: PageChange, before: MemoryPage, after: MemoryPage) -> str:
-    """Text that is still on the page verbatim counts: an adopted page is above the state now."""
-    bond, lines = before.entries(Section.BOND), line_set(change.after)
-    share = surviving_share(
-        bond, (*after.entries(Section.BOND), *(text for text in bond if contains_lines(text, lines)))
-    )
-    return f"{share:.0%} of the Bond's words are left" if share < MIN_BOND_SHARE else ""
-
-
-def _check_retention(change: PageChange, after: MemoryPage) -> str:
-    entries, lines = {text for _, text in after.all_entries()}, line_set(change.after)
-    missing = [text for text in change.required_texts if text not in entries and not contains_lines(text, lines)]
-    return f"{len(missing)} missing, first of them: {missing[0][:80]}" if missing else ""
-
-
 def line_set(text: str) -> frozenset[str]:
     """The lines of a text without list marks."""
     return frozenset(map(entry_text, text.split("\n"))) - {""}
@@ -126,32 +120,6 @@ def contains_lines(text: str, lines: Collection[str]) -> bool:
     "Use tabs" is not part of "Never use tabs".
     """
     return all(line in lines for line in line_set(text))
-
-
-def _check_share(change: PageChange) -> str:
-    too_many = change.retired_count > change.max_retired
-    return (
-        f"{change.retired_count} lines retired, at most {change.max_retired} are allowed in one dream"
-        if too_many
-        else ""
-    )
-
-
-def _check_trust(lines: Iterable[PageLine]) -> str:
-    data_lines = [line.text for line in lines if line.section in IDENTITY_SECTIONS and line.trust <= Trust.DATA]
-    return f"from tools or the web: {data_lines[0][:80]}" if data_lines else ""
-
-
-def _check_size(change: PageChange, after: MemoryPage) -> str:
-    """Fails if the page exceeds its limit, unless it did before and has not grown.
-
-    Lines that no search finds cannot be evicted, so a page may stay above the limit.
-    """
-    size_after, size_before = measure(change.after), measure(change.before) + _FRAME_SIZE
-    fits = size_after.fits_in(
-        page_limit(render_page(without_dream_lines(after, change.dream_lines)))
-    ) or size_after.fits_in(size_before)
-    return "" if fits else f"{size_after.characters:,} characters, {size_after.tokens:,} tokens exceed the page limit"
 
 
 def without_dream_lines(page: MemoryPage, lines: Mapping[str, PageLine]) -> MemoryPage:
