@@ -58,7 +58,9 @@ def summarize_trades(trades: Iterable[Event], now: datetime) -> tuple[CurrencyTo
     by_currency: defaultdict[str, list[tuple[TradeRecorded, date]]] = defaultdict(list)
     for event in trades:
         if isinstance(event.payload, TradeRecorded):
-            by_currency[event.payload.currency].append((event.payload, _day(event.payload, event.at)))
+            trade = event.payload
+            at = datetime.fromisoformat(trade.date) if trade.date else event.at
+            by_currency[trade.currency].append((trade, at.astimezone(UTC).date()))
     busiest = sorted(by_currency, key=lambda currency: (-len(by_currency[currency]), currency))
     return tuple(
         _summarize_currency(currency, by_currency[currency], now.astimezone(UTC).date()) for currency in busiest
@@ -111,10 +113,6 @@ def _sums_by_key(trades: Iterable[tuple[K, TradeRecorded]]) -> dict[K, Decimal]:
 
 def _sum(amounts: Iterable[Decimal]) -> Decimal:
     return reduce(_EXACT_CONTEXT.add, amounts, Decimal(0))
-
-
-def _day(trade: TradeRecorded, recorded_at: datetime) -> date:
-    return (datetime.fromisoformat(trade.date) if trade.date else recorded_at).astimezone(UTC).date()
 
 
 def _phrases(economics: CurrencyTotals) -> Iterator[str]:

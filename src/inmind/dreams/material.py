@@ -7,7 +7,7 @@ A dream reads a limited number of new crystals of each kind, so that a day of me
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Final, Literal
@@ -139,10 +139,7 @@ def select_crystals(crystals: Iterable[Crystal]) -> tuple[Crystal, ...]:
 
 def count_by_kind(crystals: Iterable[Crystal]) -> dict[str, int]:
     """Number of crystals of each kind."""
-    counts: defaultdict[str, int] = defaultdict(int)
-    for crystal in crystals:
-        counts[crystal.kind] += 1
-    return dict(sorted(counts.items()))
+    return dict(sorted(Counter(crystal.kind for crystal in crystals).items()))
 
 
 def _rank(crystal: Crystal) -> tuple[int, float, float, str]:

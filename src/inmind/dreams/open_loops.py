@@ -78,26 +78,16 @@ def find_open_loops(utterances: Sequence[Utterance], now: datetime) -> list[Open
     for utterance in utterances:
         if utterance.role == "user":
             this_turn[utterance.session] = []
-        loops = _still_open(loops, utterance, this_turn.get(utterance.session, []))
+        if loops:
+            signal = _close_signal(utterance)
+            has_done = signal[0] and utterance.role == "assistant"
+            closed_now = this_turn.get(utterance.session, []) if has_done else []
+            loops = [loop for loop in loops if not (_is_closed(loop.words, signal) or loop in closed_now)]
         new = list(_new_loops(utterance)) if utterance.trust >= Trust.AGENT and utterance.role != "tool" else []
         loops = [*loops, *new][-MAX_OPEN_LOOPS:]
         if utterance.role == "user":
             this_turn[utterance.session] += new
     return [*loops, *_unanswered_requests(utterances, now)]
-
-
-def _still_open(loops: list[OpenLoop], utterance: Utterance, this_turn: list[OpenLoop]) -> list[OpenLoop]:
-    """Loops that stay open after this utterance.
-
-    Most utterances close nothing and are skipped early.
-    """
-    if not loops:
-        return loops
-    signal = done, _, words = _close_signal(utterance)
-    if not words:
-        return loops
-    closed_now = this_turn if done and utterance.role == "assistant" else []
-    return [loop for loop in loops if not (_is_closed(loop.words, signal) or loop in closed_now)]
 
 
 _CloseSignal = tuple[bool, frozenset[str], frozenset[str]]
@@ -107,7 +97,23 @@ _NO_SIGNAL: _CloseSignal = (False, frozenset(), frozenset())
 
 
 def _close_signal(utterance: Utterance) -> _CloseSignal:
-    return _signal_from_tools(utterance) if utterance.role == "tool" else _signal_from_text(utterance)
+    """Words with which an utterance closes loops. "I called the dentist" closes one like "done" does.
+
+    Successful tool calls close loops by their arguments. Read-only tools do not. Negated sentences leave a loop open,
+    unless they cancel it.
+    """
+    if utterance.role == "tool":
+        uses = (one for one in utterance.tool_uses if not one.failed and not parse_tool_name(one.tool).is_read)
+        arguments = "\n".join(one.arguments for one in uses)
+        return (True, frozenset(), frozenset(query_words(arguments))) if arguments else _NO_SIGNAL
+    cancelled = compile_cached(_CANCELLED)
+    sentences = (one for one in utterance.sentences if not is_negated(one) or cancelled.search(one.casefold()))
+    text = normalize_sentence(" ".join(sentences))
+    past_verbs = compile_cached(r"\b\w+ed\b").findall(text)
+    done = compile_cached(_DONE).search(text) is not None
+    if not (done or past_verbs):
+        return _NO_SIGNAL
+    return done, frozenset(query_words(" ".join(past_verbs))), frozenset(query_words(text))
 
 
 def _is_closed(loop_words_: frozenset[str], signal: _CloseSignal) -> bool:
@@ -117,39 +123,10 @@ def _is_closed(loop_words_: frozenset[str], signal: _CloseSignal) -> bool:
     )
 
 
-def _reports_completion(sentence: str) -> bool:
-    """False for negated sentences, which leave a loop open, unless they cancel it."""
-    return not is_negated(sentence) or bool(compile_cached(_CANCELLED).search(sentence.casefold()))
-
-
 _CANCELLED = r"never ?mind|no longer|no need|don['’]t (?:bother|need)|not (?:needed|necessary)|不用|不必|不需要|算了"
 
 
-def _signal_from_text(utterance: Utterance) -> _CloseSignal:
-    """A message that closes loops. "I called the dentist" closes one like "done" does."""
-    text = normalize_sentence(" ".join(filter(_reports_completion, utterance.sentences)))
-    past_verbs: list[str] = compile_cached(r"\b\w+ed\b").findall(text)
-    done = _has_cue(_DONE_CUES, text) and bool(compile_cached(_DONE).search(text))
-    return (
-        (done, frozenset(query_words(" ".join(past_verbs))), frozenset(query_words(text)))
-        if done or past_verbs
-        else _NO_SIGNAL
-    )
-
-
-def _signal_from_tools(utterance: Utterance) -> _CloseSignal:
-    """Successful tool calls close loops by their arguments. Read-only tools do not."""
-    arguments = [
-        tool_use.arguments
-        for tool_use in utterance.tool_uses
-        if not tool_use.failed and not parse_tool_name(tool_use.tool).is_read
-    ]
-    return (True, frozenset(), frozenset(query_words("\n".join(arguments)))) if arguments else _NO_SIGNAL
-
-
 def _new_loops(utterance: Utterance) -> Iterator[OpenLoop]:
-    if not _has_cue(_LOOP_CUES, normalize_sentence(utterance.text)):
-        return
     pattern = compile_cached(_USER_LOOP if utterance.role == "user" else _AGENT_LOOP)
     for sentence in utterance.sentences:
         text = normalize_sentence(sentence)
@@ -157,11 +134,6 @@ def _new_loops(utterance: Utterance) -> Iterator[OpenLoop]:
         # "I'll do it later" has no topic and opens no loop.
         if is_loop and (words := loop_words(sentence)):
             yield OpenLoop(shorten(sentence, MAX_LOOP_CHARACTERS), words, utterance)
-
-
-def _has_cue(cues: frozenset[str], text: str) -> bool:
-    """A fast check by words before the patterns, which take ten times as long."""
-    return not text.isascii() or not cues.isdisjoint(compile_cached(r"[\w'-]+|\[.\]").findall(text))
 
 
 def _unanswered_requests(utterances: Sequence[Utterance], now: datetime) -> Iterator[OpenLoop]:
@@ -209,24 +181,14 @@ _USER_LOOP = any_of(
 )
 # In a reply, "is still pending" describes a state; it is mostly no task of the assistant.
 _AGENT_LOOP = any_of(r"\b(?:i|we) still (?:need|have) to\b", _PROMISE, r"我(?:明天|稍后|晚点|回头)(?:会|再|来)")
-_LOOP_CUES = frozenset(
-    "remind forget todo to-do todo- to-do- still continued let's we'll i'll will going can [ ]".split()
-) | {"[ ]"}
 _NOT_A_LOOP = any_of(
     r"\bif (?:i|we|you)\b|\b(?:said|says|told|asked|wrote|used to|would|hopefully|maybe|probably|perhaps|i think)\b",
     r"\bno need\b|\b(?:don't|do not|doesn't) (?:need|have) to\b|不用|不需要|如果|要是|他说|她说",
 )
-_DONE_WORDS = (
-    "done finished completed complete sent fixed resolved solved submitted shipped merged paid booked bought sorted"
-)
-_RECORDED_WORDS = "set added created scheduled noted put updated made written saved"
 _DONE = any_of(
-    rf"\b(?:{'|'.join(_DONE_WORDS.split())})\b",
-    rf"\bi(?:'ve| have) (?:{'|'.join(_RECORDED_WORDS.split())})\b",
+    r"\b(?:done|finished|completed?|sent|fixed|resolved|solved|submitted|shipped|merged|paid|booked|bought|sorted)\b",
+    r"\bi(?:'ve| have) (?:set|added|created|scheduled|noted|put|updated|made|written|saved)\b",
     r"\b(?:took|taken) care of\b|\balready\b|\bno longer needed\b|\bnever ?mind\b|\bforget (?:it|about)\b",
     r"\bcancel(?:led|ed)?\b|\breminder (?:is |has been )?set\b",
     r"\[x\]|✅|完成了|已经?|搞定|做完|办好|弄好|好了|不用了|取消",
-)
-_DONE_CUES = frozenset(
-    f"{_DONE_WORDS} {_RECORDED_WORDS} care already longer never nevermind forget cancel cancelled canceled [x]".split()
 )
