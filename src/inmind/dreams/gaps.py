@@ -138,8 +138,8 @@ def _signals_from_turns(
             is_incomplete, answer = split_unanswered(turn.final_reply)
             known_words = frozenset(query_words(answer))
             open_questions = tuple(_unanswered_questions(turn, known_words)) if is_incomplete else ()
-            asked = "" if is_incomplete else "\n".join(message.text for message in turn.user_messages)
-            yield _Signal(turn.responses[-1].at, open_questions, known_words, frozenset(query_words(asked)))
+            question = "" if is_incomplete else "\n".join(message.text for message in turn.user_messages)
+            yield _Signal(turn.responses[-1].at, open_questions, known_words, frozenset(query_words(question)))
     for turn in unanswered_turns(turns, now):
         yield _Signal(turn.user_messages[-1].at, tuple(_unanswered_questions(turn, frozenset())))
     yield from _signals_from_names(utterances, {gap.topic for gap in previous})
