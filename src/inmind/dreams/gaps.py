@@ -219,7 +219,7 @@ def _is_not_narrative(sentence: str, names: Sequence[str]) -> bool:
 
 
 def _is_explained(name: str, sentence: str) -> bool:
-    """True if the words around the first mention explain it, or it is addressed or in apposition.
+    """True if the words around the first mention explain a name, or set it apart.
 
     Names of a list share an explanation. "Wow, Ann, that is great!", "Alright Ann, have fun!", "Have fun, Ann!"; "one
     of them, Rex, barks".

@@ -257,9 +257,9 @@ def jaccard(first: frozenset[str], second: frozenset[str]) -> float:
 
 
 def _index_words(words: frozenset[str], frequencies: Counter[str]) -> tuple[list[str], int]:
-    """The rarest words, by which a set is indexed and looked up, and how many a similar set shares at least.
+    """The rarest words of a set, and how many of them a similar set shares at least.
 
-    The remaining words are too few for a similar set that does not share enough of these. Words of a single set are
+    A set is indexed and looked up by them. The remaining words are too few for a similar set that does not share enough of these. Words of a single set are
     left out.
     """
     min_shared = ceil(MIN_SIMILARITY * len(words))

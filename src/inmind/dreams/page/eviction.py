@@ -204,7 +204,9 @@ def evict_lines(
     bond: Collection[str],
     max_evicted: int,
 ) -> tuple[list[PageLine], list[PageLine]]:
-    """Bring a page below its size limit. Returns the lines evicted, and those of this dream that are left out.
+    """Bring a page below its size limit.
+
+    Returns the lines that were evicted, and those of this dream that are left out.
 
     `added`: lines of this dream. `max_evicted`: how many of the others may be evicted. `before`, `bond`: the page and
     the entries of its Bond before any edit. Each step removes one candidate, so it terminates. Lines that no search
