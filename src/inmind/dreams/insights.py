@@ -259,8 +259,8 @@ def jaccard(first: frozenset[str], second: frozenset[str]) -> float:
 def _index_words(words: frozenset[str], frequencies: Counter[str]) -> tuple[list[str], int]:
     """The rarest words of a set, and how many of them a similar set shares at least.
 
-    A set is indexed and looked up by them. The remaining words are too few for a similar set that does not share enough of these. Words of a single set are
-    left out.
+    A set is indexed and looked up by them. The remaining words are too few for a similar set that does not share enough
+    of these. Words of a single set are left out.
     """
     min_shared = ceil(MIN_SIMILARITY * len(words))
     min_shared_rare = min(MIN_SHARED_RARE_WORDS, min_shared)

@@ -99,8 +99,8 @@ _NO_SIGNAL: _CloseSignal = (False, frozenset(), frozenset())
 def _close_signal(utterance: Utterance) -> _CloseSignal:
     """Words with which an utterance closes loops.
 
-    "I called the dentist" closes one like "done" does. Successful tool calls close loops by their arguments. Read-only tools do not. Negated sentences leave a loop open,
-    unless they cancel it.
+    "I called the dentist" closes one like "done" does. Successful tool calls close loops by their arguments. Read-only
+    tools do not. Negated sentences leave a loop open, unless they cancel it.
     """
     if utterance.role == "tool":
         uses = (one for one in utterance.tool_uses if not one.failed and not parse_tool_name(one.tool).is_read)
