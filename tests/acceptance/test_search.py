@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Generator, Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -17,6 +18,7 @@ from torture import searching
 from torture.harness import RunningActor, ask
 
 from inmind import Memory, Origin, Session, Trust
+from inmind.core.background import BATCH_SECONDS
 from inmind.core.events.base import Draft
 from inmind.core.events.crystals import CrystalCreated, SearchRecorded
 from inmind.errors import Closed, InvalidInput, KeyReused, NotFound, StoreBusy
@@ -583,6 +585,17 @@ def test_a_search_keeps_its_time_and_a_later_change_its_place(
     message, searched = session.events()[-2:]
     assert (message.kind, searched.kind, searched.at) == ("message", "searched", searched_at)
     assert session.state_at(message.seq).conversation[-1].id == message.id
+
+
+def test_a_crystal_is_read_during_a_commit_while_a_search_waits_for_it(memory: Memory, session: Session) -> None:
+    note = session.note("The ferry leaves at nine")
+    stream = session._stream  # pyright: ignore[reportPrivateUsage] -- as a layer that asks for a crystal
+    with stream._lock:  # pyright: ignore[reportPrivateUsage]
+        session.search("ferry")
+        time.sleep(3 * BATCH_SECONDS)
+        assert memory.get(note.id).text == "The ferry leaves at nine"
+    memory.flush()
+    assert memory.get(note.id).accesses == 1
 
 
 @pytest.mark.spec("A6")

@@ -31,6 +31,11 @@ log = logging.getLogger("inmind")
 EMBEDDING_SLICE_SECONDS = 1.0
 """Embedding in the background runs in slices of this length. Closing a memory waits for at most one of them."""
 
+STORING_SECONDS = 1.0
+"""How long a caller waits for searches that another thread stores.
+
+That thread may itself wait for this one, if a layer asks for a crystal during a commit."""
+
 MAX_PENDING_SEARCHES = 1_000
 """Searches of one session that wait to be stored. If the store fails for long, the oldest are dropped."""
 
@@ -106,22 +111,29 @@ class MemorySearch:
 
         It has the time of the last one. If the store fails they are kept for the next time.
         """
-        with self._storing:
+        if not self._storing.acquire(timeout=STORING_SECONDS):
+            return
+        try:
             for place in list(self._pending):
-                with self._lock:
-                    pending = self._pending.pop(place)
-                drafts = [Draft(payload=searched, origin=Origin.OPERATOR) for searched, _ in pending.searches]
-                try:
-                    pending.stream.append(*drafts, key=pending.key, at=pending.searches[-1][1])
-                except KeyReused as error:  # another process used the key in the meantime
-                    log.warning("a search in %s is not recorded: %s", pending.stream.name, error)
-                except InmindError as error:
-                    log.warning("searches in %s will be recorded later: %s", pending.stream.name, error)
-                    with self._lock:
-                        later = self._pending.setdefault(place, pending)
-                        if later is not pending and pending.key is None:
-                            later.searches[:0] = pending.searches
-                        del later.searches[:-MAX_PENDING_SEARCHES]
+                self._store_pending(place)
+        finally:
+            self._storing.release()
+
+    def _store_pending(self, place: tuple[str, str]) -> None:
+        with self._lock:
+            pending = self._pending.pop(place)
+        drafts = [Draft(payload=searched, origin=Origin.OPERATOR) for searched, _ in pending.searches]
+        try:
+            pending.stream.append(*drafts, key=pending.key, at=pending.searches[-1][1])
+        except KeyReused as error:  # another process used the key in the meantime
+            log.warning("a search in %s is not recorded: %s", pending.stream.name, error)
+        except InmindError as error:
+            log.warning("searches in %s will be recorded later: %s", pending.stream.name, error)
+            with self._lock:
+                later = self._pending.setdefault(place, pending)
+                if later is not pending and pending.key is None:
+                    later.searches[:0] = pending.searches
+                del later.searches[:-MAX_PENDING_SEARCHES]
 
     def embed_soon(self, owners: Iterable[str], *, start: bool = False) -> None:
         """Embed new crystals of some owners in the background.
