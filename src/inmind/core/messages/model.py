@@ -129,6 +129,11 @@ class Message:
     def text(self) -> str:
         return "\n".join(part.text for part in self.parts if isinstance(part, Text))
 
+    @property
+    def all_text(self) -> str:
+        """The text, and that of the results."""
+        return "\n".join([self.text, *(result.text for result in self.results)])
+
 
 @frozen(kw_only=True)
 class PromptHead:

@@ -209,8 +209,7 @@ _POINTER = re.compile(r"\[(?:pruned: |cut: all of it is in )(.+)\]")
 
 
 def _text_lines(entry: ConversationEntry) -> list[str]:
-    message = FORMATS[entry.format].read(entry.wire)
-    return "\n".join([message.text, *(result.text for result in message.results)]).split("\n")
+    return FORMATS[entry.format].read(entry.wire).all_text.split("\n")
 
 
 def cut_message(

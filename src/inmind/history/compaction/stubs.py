@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -25,7 +26,7 @@ from inmind.core.events.session import Stub
 from inmind.core.frozen import frozen
 from inmind.core.json import is_list, is_object
 from inmind.core.messages import FORMATS
-from inmind.core.messages.model import Call, Message, Result, Text, Wire
+from inmind.core.messages.model import Call, Message, Result, Text
 from inmind.core.text import count_noun
 from inmind.core.tokens import Counter
 from inmind.documents.document import ARCHIVE_PREFIX, MAX_DOCUMENT_BYTES, split_lines
@@ -235,7 +236,7 @@ def shown_ids(entry: ConversationEntry, message: Message) -> frozenset[str]:
     A pruned result does not repeat the ids of its call. `message`: the parsed one of the entry.
     """
     texts = [call.arguments for call in message.calls]
-    texts += _texts_and_results(message) if entry.is_stub else ()
+    texts += [message.all_text] if entry.is_stub else ()
     return frozenset(possible_ids("\n".join(texts)) if texts else ())
 
 
@@ -260,9 +261,7 @@ class _StubBuilder:
             yield self._cut_stub(sent[place], self._selection.cut[place])
         pruned = {place: self._pruned_stub(place, outputs[place]) for place in sorted(outputs)}
         yield from (stub for place, stub in pruned.items() if stub.messages != (sent[place].wire,))
-        self._ids.drop(
-            text for one in pruned.values() for wire in one.messages for text in _wire_texts(one.format, wire)
-        )
+        self._ids.drop(FORMATS[one.format].read(wire).all_text for one in pruned.values() for wire in one.messages)
         if self._selection.runs:
             yield from self._run_stubs()
 
@@ -280,7 +279,7 @@ class _StubBuilder:
         room = min(room, self._request.id_tokens)
         place, count = self._archive_location(entry), self._meter.count
         wires = cut_message(entry, place, self._name_ids, tokens=tokens, id_tokens=room, count=count)
-        self._ids.drop(text for wire in wires for text in _wire_texts(entry.format, wire))
+        self._ids.drop(FORMATS[entry.format].read(wire).all_text for wire in wires)
         return Stub(message_ranges=((entry.seq, entry.seq),), messages=wires, format=entry.format)
 
     def _run_stubs(self) -> Iterator[Stub]:
@@ -304,8 +303,11 @@ class _StubBuilder:
         first = {"summary": summary, "more": more, "ids": ids}
         for number, run in enumerate(runs):
             entries = [self._history.sent[place] for place in run]
+            locations = ", ".join([*self._page_spans(entries), *self._earlier_pages(entries)])
             text = block_text(
-                description=self._description(entries), records=lines.by_run[number], **({} if number else first)
+                description=f"{count_noun(self._message_count(entries), 'message')}, archived: {locations}.",
+                records=lines.by_run[number],
+                **({} if number else first),
             )
             format = entries[0].format
             yield Stub(
@@ -314,10 +316,6 @@ class _StubBuilder:
                 format=format,
                 is_block=True,
             )
-
-    def _description(self, entries: Sequence[ConversationEntry]) -> str:
-        locations = [*self._page_spans(entries), *self._earlier_pages(entries)]
-        return f"{count_noun(self._message_count(entries), 'message')}, archived: {', '.join(locations)}."
 
     def _kept_calls(self) -> list[AnsweredCall]:
         removed = set(self._selection.removed)
@@ -367,10 +365,8 @@ class _StubBuilder:
 
     def _message_count(self, entries: Sequence[ConversationEntry]) -> int:
         """Number of messages, with those of earlier stubs."""
-        earlier = sum(
-            len(self._records.entries_in(entry.replaced_ranges)) for entry in entries if entry.replaced_ranges
-        )
-        return earlier + sum(not entry.is_stub for entry in entries)
+        earlier = (self._records.entries_in(entry.replaced_ranges or ()) for entry in entries)
+        return sum(map(len, earlier)) + sum(not entry.is_stub for entry in entries)
 
     def _earlier_pages(self, entries: Sequence[ConversationEntry]) -> list[str]:
         """Pages of earlier compactions with messages of the merged stubs; many as a range."""
@@ -378,7 +374,7 @@ class _StubBuilder:
         paths = [
             page_name(path)
             for one in self._history.compactions
-            if any(_overlap(ranges, stub.message_ranges) for stub in one.payload.stubs)
+            if one.overlaps(ranges)
             for path in one.payload.archives
         ]
         return paths if len(paths) <= MAX_LISTED_PAGES else [f"{paths[0]} to {paths[-1]}"]
@@ -393,29 +389,18 @@ def _render_ids(picked: Sequence[EntityPart], unnamed: int) -> str:
     return f"{render_parts(parts)}{more}" if picked or more else ""
 
 
-def _overlap(ranges: Sequence[tuple[int, int]], others: Sequence[tuple[int, int]]) -> bool:
-    return any(first <= other[1] and other[0] <= last for first, last in ranges for other in others)
-
-
 def _unchanged_texts(messages: Sequence[TurnMessage], selection: CompactionSelection) -> list[str]:
     """All texts that will be sent, without those of stubs."""
     touched = set(selection.changed)
-    texts = [one.text for place, one in enumerate(messages) if place not in touched or place in selection.outputs]
     unchanged = [one for place, one in enumerate(messages) if place not in touched]
-    arguments = [call.arguments for one in unchanged for call in one.calls]
-    return [*texts, *arguments, *(answer.text for one in unchanged for answer in one.results)]
+    return [
+        *(messages[place].text for place in selection.outputs),
+        *chain.from_iterable(map(_message_texts, unchanged)),
+    ]
 
 
 def _message_texts(one: TurnMessage) -> list[str]:
     return [one.text, *(call.arguments for call in one.calls), *(answer.text for answer in one.results)]
-
-
-def _wire_texts(format: str, wire: Wire) -> list[str]:
-    return _texts_and_results(FORMATS[format].read(wire))
-
-
-def _texts_and_results(message: Message) -> list[str]:
-    return [message.text, *(result.text for result in message.results)]
 
 
 class IdPicker:
