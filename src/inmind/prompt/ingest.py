@@ -26,7 +26,7 @@ from inmind.core.messages.cache_control import (
     with_plain_text,
     without_marks,
 )
-from inmind.core.messages.format import Format
+from inmind.core.messages.format import Format, peek
 from inmind.core.messages.model import Image, Message, Opaque, Part, PromptHead, Wire
 from inmind.errors import InvalidInput, KeyReused
 from inmind.history import Conversation, ConversationEntry, EntriesByRange, History, find_appended, match_messages
@@ -112,7 +112,11 @@ def ingest_events(
             tools=_copy_objects(tools, "tools"), layer_tools=_copy_objects(layer_tools, "offered") or ()
         )
         if (tools_set.tools, tools_set.layer_tools) != (state.tools, state.layer_tools):
-            _refuse_duplicate_names([*(tools_set.tools or ()), *tools_set.layer_tools])
+            # Providers require unique names, and a layer's tool may have the name of a host tool.
+            names = Counter(tool_names([*(tools_set.tools or ()), *tools_set.layer_tools]))
+            if duplicates := sorted(name for name, count in names.items() if count > 1):
+                expected = "unique tool names, including tools of layers"
+                raise InvalidInput(field="tools", value=duplicates, expected=expected)
             drafts.append(Draft(payload=tools_set, origin=Origin.OPERATOR))
     return drafts
 
@@ -173,8 +177,8 @@ def message_draft(wire: Wire, fmt: Format, *, is_memory_reply: bool = False, rep
 
 def tool_names(tools: Sequence[Wire]) -> list[str]:
     """Return the names of tools in any provider's format; a few kinds have none."""
-    named = (tool.get("name", _nested_name(tool, "function") or _nested_name(tool, "custom")) for tool in tools)
-    return [name for name in named if isinstance(name, str)]
+    nested = ((tool, peek(tool.get("function"), "name") or peek(tool.get("custom"), "name")) for tool in tools)
+    return [name for tool, inner in nested if isinstance(name := tool.get("name", inner), str)]
 
 
 def new_messages(conversation: Conversation, wires: Sequence[Wire], fmt: Format) -> list[Wire]:
@@ -383,23 +387,12 @@ def _without_own_tools(tools: Sequence[Any], state: PromptState, own: Sequence[A
     return state.tools if len(remaining) < len(tools) and not remaining and not state.tools else remaining
 
 
-def _refuse_duplicate_names(tools: Sequence[Wire]) -> None:
-    """Providers require unique names, and a layer's tool may have the name of a host tool."""
-    if duplicates := sorted(name for name, count in Counter(tool_names(tools)).items() if count > 1):
-        raise InvalidInput(field="tools", value=duplicates, expected="unique tool names, including tools of layers")
-
-
 def _check_thread(thread: Any, fmt: Format) -> str:
     if not isinstance(thread, str | None):
         raise InvalidInput(field="thread", value=thread, expected="the id of a reply or of a conversation")
     if thread and not fmt.rules.has_threads:
         raise InvalidInput(field="thread", value=thread, expected="None, or the format responses")
     return thread or ""
-
-
-def _nested_name(tool: Wire, kind: str) -> object:
-    inner = tool.get(kind)
-    return inner.get("name") if is_object(inner) else None
 
 
 def _require_list(value: Any, field: str) -> Sequence[Any]:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from inmind.core.events.prompt import PromptPrepared
 from inmind.core.frozen import frozen
+from inmind.core.messages import FORMATS
 from inmind.core.text import count_noun
 from inmind.core.tokens import Counter
 from inmind.errors import PromptNotRebuilt
@@ -174,7 +175,7 @@ class Prompt:
 
     @property
     def messages(self) -> list[dict[str, Any]]:
-        return self.request["input" if self.format == "responses" else "messages"]
+        return self.request[FORMATS[self.format].messages_field]
 
     @property
     def tools(self) -> list[dict[str, Any]] | None:
@@ -183,7 +184,7 @@ class Prompt:
     @property
     def system(self) -> Any:
         """The system prompt outside of the messages (Anthropic `system`, Responses `instructions`)."""
-        return self.request.get("instructions" if self.format == "responses" else "system")
+        return self.request.get(FORMATS[self.format].system_field)
 
     def __str__(self) -> str:
         return f"{self.format} request of {count_noun(len(self.messages), 'message')}, {self.report}"

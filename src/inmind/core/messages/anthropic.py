@@ -196,8 +196,11 @@ class AnthropicMessages(Format):
 
     def write_part(self, part: Part, role: Role) -> Iterator[dict[str, Any]]:
         if isinstance(part, Text):
+            # The API accepts system text only first, so a system message inside the conversation is wrapped.
+            is_system = role in {"system", "developer"}
             if part.text.strip():
-                yield self.text_part(_wrap_system_text(part.text) if role in {"system", "developer"} else part.text)
+                text = f"<system_message>{escape_markup(part.text)}</system_message>" if is_system else part.text
+                yield self.text_part(text)
         elif isinstance(part, Call):
             yield {"type": "tool_use", "id": _id(part.id), "name": part.name, "input": parse_input(part.arguments)}
         elif isinstance(part, Result):
@@ -234,6 +237,9 @@ class AnthropicMessages(Format):
         while place is not None and _allows_only_results(wires, place):
             place = super().tail_index(wires[:place])
         return place
+
+    def declare_tool(self, name: str, description: str, parameters: dict[str, Any]) -> dict[str, Any]:
+        return {"name": name, "description": description, "input_schema": parameters}
 
     def prompt_arguments(self, head: PromptHead, wires: Sequence[Wire], tools: Sequence[Wire]) -> dict[str, Any]:
         system = self._system_blocks(head.system)
@@ -287,12 +293,8 @@ def _allows_only_results(wires: Sequence[Wire], place: int) -> bool:
     blocks = [block for wire in turn if is_list(wire["content"]) for block in wire["content"]]
     awaited = {block.get("id") for block in blocks if block["type"] == "server_tool_use"}
     done = {block.get("tool_use_id") for block in blocks}
-    return bool(awaited - done) or any(_is_called_by_code(block) for block in blocks)
-
-
-def _is_called_by_code(block: Wire) -> bool:
-    caller = block.get("caller")
-    return block["type"] == "tool_use" and is_object(caller) and caller.get("type") != "direct"
+    callers = (block.get("caller") for block in blocks if block["type"] == "tool_use")
+    return bool(awaited - done) or any(is_object(caller) and caller.get("type") != "direct" for caller in callers)
 
 
 def _check_image(block: dict[str, Any], field: str) -> None:
@@ -301,11 +303,6 @@ def _check_image(block: dict[str, Any], field: str) -> None:
     source = object_at(block, "source", field)
     for key in _IMAGE_FIELDS.get(text_at(source, "type", f"{field}.source"), ()):
         text_at(source, key, f"{field}.source")
-
-
-def _wrap_system_text(text: str) -> str:
-    """Wrap a system message inside the conversation: the API accepts system text only first."""
-    return f"<system_message>{escape_markup(text)}</system_message>"
 
 
 def _is_blank(part: Part) -> bool:

@@ -71,6 +71,10 @@ class Format(ABC):
     expected_system: str = "system messages"
     usage_fields: tuple[str, str, str]
     """Fields with the tokens of the prompt, with its details, and with the tokens of the reply."""
+    messages_field: str = "messages"
+    """Field of a request with the messages."""
+    system_field: str = "system"
+    """Field of a request with the system prompt, in formats that have one outside of the messages."""
 
     # -- checking ----------------------------------------------------------------------------------------------
 
@@ -239,7 +243,7 @@ class Format(ABC):
 
         The message must be one that `tail_index` returned for the list up to it. The arguments are not changed.
         """
-        return [*wires[:place], self.with_part(wires[place], self.text_part(text)), *wires[place + 1 :]]
+        return self._with_part_at(wires, place, self.text_part(text))
 
     def add_tail(self, wires: Sequence[Wire], text: str) -> list[Wire] | None:
         """Return the list with `text` as an extra part of one message; None if none takes it.
@@ -247,9 +251,10 @@ class Format(ABC):
         That is the last message of the user or a tool in which the provider accepts one. The arguments are not changed.
         """
         place = self.tail_index(wires)
-        if place is None:
-            return None
-        return [*wires[:place], self.with_part(wires[place], TailBlock(self.text_part(text))), *wires[place + 1 :]]
+        return None if place is None else self._with_part_at(wires, place, TailBlock(self.text_part(text)))
+
+    def _with_part_at(self, wires: Sequence[Wire], place: int, part: dict[str, Any]) -> list[Wire]:
+        return [*wires[:place], self.with_part(wires[place], part), *wires[place + 1 :]]
 
     def with_part(self, wire: Wire, part: dict[str, Any]) -> Wire:
         key = self.tail_field(wire) or "content"
@@ -261,6 +266,10 @@ class Format(ABC):
         """Return the keyword arguments for the client: messages, system prompt and tools."""
         request = self.prompt_arguments(head, wires, tools or ())
         return {**request, "tools": list(tools)} if tools else request
+
+    @abstractmethod
+    def declare_tool(self, name: str, description: str, parameters: dict[str, Any]) -> dict[str, Any]:
+        """The declaration of a function with these parameters, a JSON schema."""
 
     @abstractmethod
     def prompt_arguments(self, head: PromptHead, wires: Sequence[Wire], tools: Sequence[Wire]) -> dict[str, Any]:

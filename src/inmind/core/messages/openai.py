@@ -171,6 +171,9 @@ class OpenAIChat(Format):
             return {**wire, "content": f"{content}\n\n{part['text']}" if content else part["text"]}
         return super().with_part(wire, part)
 
+    def declare_tool(self, name: str, description: str, parameters: dict[str, Any]) -> dict[str, Any]:
+        return {"type": "function", "function": {"name": name, "description": description, "parameters": parameters}}
+
     def prompt_arguments(self, head: PromptHead, wires: Sequence[Wire], tools: Sequence[Wire]) -> dict[str, Any]:  # noqa: ARG002
         system: list[Wire] = []
         if isinstance(head.system, str):

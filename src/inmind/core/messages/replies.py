@@ -276,7 +276,10 @@ class AnthropicAssembler:
         elif kind == "message_delta":
             usage = to_plain(peek(chunk, "usage"), f"{field}.usage")
             self._message.update(without_nulls(_part(chunk, "delta", field)))
-            self._message["usage"] = _merge_usage(self._message.get("usage"), usage)
+            before = self._message.get("usage")  # usage in a stream is cumulative: later values replace earlier ones
+            if is_object(before) and is_object(usage):
+                usage = {**before, **without_nulls(usage)}
+            self._message["usage"] = usage or before
             if (edited := to_plain(peek(chunk, "context_management"), f"{field}.context_management")) is not None:
                 self._message["context_management"] = edited
         elif kind == "message_stop":
@@ -336,11 +339,6 @@ def _index(chunk: object, field: str) -> int:
     if not is_count(index):
         raise InvalidInput(field=f"{field}.index", value=index, expected="a whole number")
     return index
-
-
-def _merge_usage(before: Any, now: Any) -> Any:
-    """Usage in a stream is cumulative: later values replace earlier ones."""
-    return {**before, **without_nulls(now)} if is_object(before) and is_object(now) else now or before
 
 
 _USABLE_IF_PARTIAL = ("text", "tool_use")

@@ -80,6 +80,8 @@ class OpenAIResponses(Format):
     foreign_tool_field = "function"
     expected_wire = "an input item: an object with a role or a type"
     usage_fields = ("input_tokens", "input_tokens_details", "output_tokens")
+    messages_field = "input"
+    system_field = "instructions"
 
     def check_fields(self, wire: dict[str, Any], field: str) -> None:
         kind, role = wire.get("type"), wire.get("role")
@@ -198,6 +200,10 @@ class OpenAIResponses(Format):
         if _is_message(wire):
             return "content" if wire["role"] == "user" else None
         return "output" if wire.get("type") in _RESULTS else None
+
+    def declare_tool(self, name: str, description: str, parameters: dict[str, Any]) -> dict[str, Any]:
+        declared = {"type": "function", "name": name, "description": description, "parameters": parameters}
+        return {**declared, "strict": False}
 
     def prompt_arguments(self, head: PromptHead, wires: Sequence[Wire], tools: Sequence[Wire]) -> dict[str, Any]:  # noqa: ARG002
         instructions = head.system if isinstance(head.system, str) else None

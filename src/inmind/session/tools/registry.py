@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
+from inmind.core.messages import FORMATS
 from inmind.core.messages.model import Call, Message, Opaque
 from inmind.core.text import escape_markup
 from inmind.errors import InmindError, InvalidInput, NotFound
@@ -133,20 +134,8 @@ def unknown_tool_answer(call: Call, known: Sequence[str]) -> ToolAnswer:
 
 
 def _as_provider_tool(tool: MemoryTool, declaration: ToolDeclaration, format: str) -> dict[str, Any]:
-    named = {"name": tool.wire_name, "description": declaration.description}
-    parameters = dict(declaration.parameters)
-    match format:
-        case "openai":
-            return {"type": "function", "function": {**named, "parameters": parameters}}
-        case "responses":
-            return {"type": "function", **named, "parameters": parameters, "strict": False}
-        case "anthropic":
-            return {**named, "input_schema": parameters}
-        case _:
-            return _as_mcp_tool(tool, declaration)
-
-
-def _as_mcp_tool(tool: MemoryTool, declaration: ToolDeclaration) -> dict[str, Any]:
+    if format in FORMATS:
+        return FORMATS[format].declare_tool(tool.wire_name, declaration.description, dict(declaration.parameters))
     fields = declaration.parameters["properties"]
     described = {name: {**schema, **tool.mcp_parameters.get(name, {})} for name, schema in fields.items()}
     return {
@@ -164,7 +153,7 @@ def _as_mcp_tool(tool: MemoryTool, declaration: ToolDeclaration) -> dict[str, An
     }
 
 
-_FORMATS = ("openai", "responses", "anthropic", "mcp")
+_FORMATS = (*FORMATS, "mcp")
 _TOOL_ADDING_PARTS = frozenset({"additional_tools", "tool_addition"})
 
 
