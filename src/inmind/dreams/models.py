@@ -258,7 +258,12 @@ class FunctionModel:
         return f"Called({self.name!r})"
 
     def ask(self, question: Question, /, *, seconds: float) -> ModelReply:  # noqa: ARG002 -- see above
-        answer = self._call(question if self._takes_question else f"{question.system}\n\n{question.prompt}")
+        try:
+            answer = self._function(question if self._takes_question else f"{question.system}\n\n{question.prompt}")
+        except InmindError:
+            raise
+        except Exception as error:  # a host's function may raise anything
+            raise self._error(f"raised {type(error).__name__}: {error}") from error
         match answer:
             case ModelReply():
                 return answer
@@ -271,14 +276,6 @@ class FunctionModel:
                 raise self._error("is asynchronous: pass a synchronous function")
             case _:
                 raise self._error(f"returned {type(answer).__name__} instead of a text")
-
-    def _call(self, argument: Question | str) -> object:
-        try:
-            return self._function(argument)
-        except InmindError:
-            raise
-        except Exception as error:  # a host's function may raise anything
-            raise self._error(f"raised {type(error).__name__}: {error}") from error
 
     def _to_json(self, answer: Mapping[str, Any]) -> str:
         try:

@@ -143,19 +143,24 @@ class PageDraft:
         self._preamble = page.preamble
         self._removed_from_preamble: set[str] = set()
         self._parts = _arrange_parts(page.parts)
+        self._preamble_texts = {text for part in split_parts(self._preamble) for text in part.texts}
         self._positions: dict[str, list[_Position]] = {}
-        self._section_by_text: dict[str, Section | None] = {}
-        self._pointer_texts: dict[str, None] = {}
-        self._index()
+        self._section_by_text: dict[str, Section | None] = dict.fromkeys(
+            text for part in split_parts(self._preamble) for text in part.texts
+        )
+        for part in self._parts:
+            for at, (text, _) in part.entries.items():
+                if text:
+                    self._section_by_text[text] = part.section
+                    self._positions.setdefault(text, []).append((part, at))
+        pointer_texts = (text for text, line in self.dream_lines.items() if line.section == Section.POINTERS)
+        self._pointer_texts = dict.fromkeys((*pointer_texts, *filter(parse_pointer, self._section_by_text)))
 
     def __contains__(self, text: object) -> bool:
         return text in self._section_by_text
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._section_by_text)
-
-    def __len__(self) -> int:
-        return len(self._section_by_text)
 
     def section_of(self, text: str) -> Section | None:
         """The section of a text; None outside the seven sections."""
@@ -211,9 +216,10 @@ class PageDraft:
         )
         for part, at in removed:
             del part.entries[at]
-        is_in_preamble = self._is_in_preamble(text)
+        is_in_preamble = text in self._preamble_texts
         if is_in_preamble and (line is None or not positions):
             self._removed_from_preamble.add(text)
+            self._preamble_texts.discard(text)
             is_in_preamble = False
         if kept := [position for position in positions if position not in removed]:
             self._positions[text] = kept
@@ -243,20 +249,6 @@ class PageDraft:
         self._section_by_text[text] = part.section
         if part.section is Section.POINTERS or parse_pointer(text):
             self._pointer_texts[text] = None
-
-    def _is_in_preamble(self, text: str) -> bool:
-        return text in self._preamble_texts and text not in self._removed_from_preamble
-
-    def _index(self) -> None:
-        self._preamble_texts = frozenset(text for part in split_parts(self._preamble) for text in part.texts)
-        self._section_by_text = dict.fromkeys(text for part in split_parts(self._preamble) for text in part.texts)
-        for draft_part in self._parts:
-            for at, (text, _) in draft_part.entries.items():
-                if text:
-                    self._section_by_text[text] = draft_part.section
-                    self._positions.setdefault(text, []).append((draft_part, at))
-        pointer_texts = (text for text, line in self.dream_lines.items() if line.section == Section.POINTERS)
-        self._pointer_texts = dict.fromkeys((*pointer_texts, *filter(parse_pointer, self._section_by_text)))
 
 
 class _DraftPart:
