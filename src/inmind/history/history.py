@@ -17,7 +17,7 @@ from dataclasses import field, replace
 from typing import Any, overload
 
 from inmind.core.encoding import decode, digest, digest_of, encode_fields
-from inmind.core.events.base import Event
+from inmind.core.events.base import Event, EventId
 from inmind.core.events.session import Compacted, CompactionUndone, HistorySpliced, MessageAdded, Retained, RetainedItem
 from inmind.core.frozen import frozen
 
@@ -91,7 +91,7 @@ class Conversation:
         Searches from the end up to the first older message. In a spliced conversation an older message may come
         after a newer one; the result is then False.
         """
-        seq = int(id.rpartition("#")[2] or 0)
+        seq = EventId.of(id).seq if id else 0
         for place in range(self.length - 1, -1, -1):
             if self._entries[place].seq <= seq:
                 return self._entries[place].id == id

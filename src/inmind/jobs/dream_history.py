@@ -13,7 +13,7 @@ from itertools import islice
 from operator import attrgetter
 from typing import Any, Final, Literal
 
-from inmind.core.events.base import Draft, Event, Origin
+from inmind.core.events.base import Draft, Event, EventId, Origin
 from inmind.core.events.crystals import CrystalCreated, NoteAdded
 from inmind.core.events.documents import DocumentWritten
 from inmind.core.events.dreams import (
@@ -245,7 +245,7 @@ class DreamHistory:
     def _page_notes(self, dream: Dream) -> Iterator[PageNote]:
         """The notes of a dream as they were on the notes page."""
         for id in dream.notes:
-            seq = int(id.rpartition("#")[2])
+            seq = EventId.of(id).seq
             (event,) = self._store.read(self._name, after=seq - 1, until=seq)
             if (note := as_page_note(event)) is not None:
                 yield note

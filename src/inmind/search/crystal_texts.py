@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-from inmind.core.events.base import Event
+from inmind.core.events.base import Event, EventId
 from inmind.core.events.session import MessageAdded
 from inmind.core.messages import FORMATS
 from inmind.core.messages.model import Text
@@ -55,7 +55,7 @@ class CrystalTexts:
 def _event_runs(events: Iterable[str]) -> list[tuple[str, int, int]]:
     """Group events by stream into (stream, first, last) ranges."""
     runs: list[tuple[str, int, int]] = []
-    for stream, seq in sorted((stream, int(seq)) for stream, _, seq in (id.rpartition("#") for id in set(events))):
+    for stream, seq in sorted(map(EventId.of, set(events))):
         if runs and runs[-1][0] == stream and seq - runs[-1][2] <= MAX_EVENT_GAP:
             runs[-1] = (stream, runs[-1][1], seq)
         else:

@@ -16,7 +16,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from inmind.core.events.base import Event
+from inmind.core.events.base import Event, EventId
 from inmind.core.events.crystals import Consolidated, CrystalPinned, NoteWithdrawn, SearchRecorded
 from inmind.core.events.dreams import DreamCommitted, DreamUndone
 from inmind.core.events.session import HistorySpliced, MessageAdded, Reverted
@@ -141,9 +141,9 @@ def live_sequence_numbers(events: Sequence[Event]) -> set[int]:
             case DreamUndone(crystals=crystals):
                 other_live = {seq for seq in other_live if f"{event.stream}#{seq}" not in crystals}
             case NoteWithdrawn(note=note, withdrawn=withdrawn):
-                stream, _, seq = note.rpartition("#")
+                stream, seq = EventId.of(note)
                 if stream == event.stream:
-                    other_live = other_live - {int(seq)} if withdrawn else other_live | {int(seq)}
+                    other_live = other_live - {seq} if withdrawn else other_live | {seq}
             case MessageAdded():
                 conversation.append(event.seq)
             case HistorySpliced(start=start, stop=stop, inserted=inserted):

@@ -14,7 +14,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from inmind.core.encoding import digest_of, to_json
-from inmind.core.events.base import Draft, EventPayload, Origin, Trust
+from inmind.core.events.base import Draft, EventId, EventPayload, Origin, Trust
 from inmind.core.events.entities import EntitiesEvicted, EntitiesRestored, EntitiesSeen, EntityPinned, EntitySighting
 from inmind.core.events.session import ToolObserved
 from inmind.core.fork import register_after_fork
@@ -96,7 +96,7 @@ def resolve(context: SessionContext, text: str) -> Resolution:
 
     state = context.stream.refresh()
     reply, seq = last_reply(state.conversation, context.view.read_message)
-    is_newest = all(int(entity.source.rpartition("#")[2]) < seq for entity in state.entities)
+    is_newest = all(EventId.of(entity.source).seq < seq for entity in state.entities)
     return references.resolve(
         text,
         state.entities,

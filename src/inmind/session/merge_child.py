@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, cast
 
-from inmind.core.events.base import Draft, EventPayload, Origin, Trust
+from inmind.core.events.base import Draft, EventId, EventPayload, Origin, Trust
 from inmind.core.events.documents import DocumentWritten, OverviewEvent
 from inmind.core.events.entities import EntitySighting
 from inmind.core.events.session import ChildMerged
@@ -366,7 +366,7 @@ def _unmerged_document(child: ChildChanges, path: str) -> MergeChanges:
 
 def _entities_since(child: ChildChanges) -> tuple[EntitySighting, ...]:
     """Entities that the child has seen since the base, most recent first."""
-    fresh = (entity for entity in child.state.entities if _seq_of(entity.source) > child.base.seq)
+    fresh = (entity for entity in child.state.entities if EventId.of(entity.source).seq > child.base.seq)
     return tuple(sighting_from(entity, "things") for entity in fresh)
 
 
@@ -393,7 +393,3 @@ def _is_changed(child: ChildChanges, pad: str) -> bool:
 def _sources_and_trust(sides: Sequence[Document | SavedScratchpad]) -> tuple[tuple[str, ...], Trust]:
     """Sources of a merged value, and the lowest trust among them."""
     return tuple(side.source for side in sides), min((side.trust for side in sides), default=Trust.AGENT)
-
-
-def _seq_of(event: str) -> int:
-    return int(event.rpartition("#")[2])

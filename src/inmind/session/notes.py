@@ -5,13 +5,12 @@ A note is stored when `add` returns. Its page and its embedding follow in the ba
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from inmind.core.events.base import Draft, Event, Origin
+from inmind.core.events.base import Draft, Event, EventId, Origin
 from inmind.core.events.codec import encode_payload
 from inmind.core.events.crystals import CrystalCreated, NoteAdded, NoteWithdrawn
 from inmind.core.events.documents import DocumentWritten
@@ -116,9 +115,9 @@ def revert_withdrawals(context: SessionContext, state: SessionState, target: int
 
 def find_note(store: Store, stream: str, id: str) -> Event:
     """The event of a note in a stream. Raises NotFound."""
-    name, _, seq = validate_text(id, field="id").rpartition("#")
-    if name == stream and _NUMBER.fullmatch(seq) and int(seq) > 0:
-        for event in store.read(stream, after=int(seq) - 1, until=int(seq)):
+    parsed = EventId.parse(validate_text(id, field="id"))
+    if parsed and parsed.stream == stream and parsed.seq > 0:
+        for event in store.read(stream, after=parsed.seq - 1, until=parsed.seq):
             is_typed = isinstance(event.payload, CrystalCreated) and event.origin is Origin.FILE
             if is_typed or isinstance(event.payload, NoteAdded):
                 return event
@@ -159,6 +158,3 @@ def _page_draft(page: Document, text: str) -> Draft:
 
 def _page_note(note: Event) -> PageNote | None:
     return to_page_note(note.payload, note.at) if isinstance(note.payload, NoteAdded) else None
-
-
-_NUMBER = re.compile(r"[0-9]{1,15}")

@@ -5,14 +5,13 @@ Nothing is appended here: a batch of calls collects drafts, and each call sees t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any, Self
 
-from inmind.core.events.base import Draft, Origin
+from inmind.core.events.base import Draft, EventId, Origin
 from inmind.core.events.crystals import SearchRecorded
 from inmind.core.frozen import frozen
 from inmind.core.messages.model import Call, Reply
@@ -29,8 +28,6 @@ from inmind.session.search import SessionSearch
 from inmind.session.state import ResourceState, SessionState
 from inmind.session.tools.base import ToolAnswer, ToolContext, ToolResult
 from inmind.session.tools.registry import adds_tools, cut_off_answer, route_call, run_tool, unknown_tool_answer
-
-_NUMBER = re.compile(r"[0-9]{1,15}")
 
 
 @frozen
@@ -139,9 +136,10 @@ class ToolCallRunner:
         last = {self._stream.name: self._stream.version, self._resource.name: self._resource.version}
 
         def exists(path: str, event: str) -> bool:
-            stream, _, seq = event.rpartition("#")
-            is_own = stream == self._stream.name or (path == SCRATCHPAD_PATH and stream in last)
-            return is_own and _NUMBER.fullmatch(seq) is not None and int(seq) <= last[stream]
+            if (id := EventId.parse(event)) is None:
+                return False
+            is_own = id.stream == self._stream.name or (path == SCRATCHPAD_PATH and id.stream in last)
+            return is_own and id.seq <= last[id.stream]
 
         return CallerKnowledge({path: (event,) for path, event in seen.items() if exists(path, event)})
 
@@ -234,7 +232,7 @@ class ToolCallRunner:
         )
         if layer.source(stream.name, pads) in seen or (already_applied and layer.scope == "resource"):
             return layer.current_state(pads)
-        seqs = [_seq(id) for id in seen if id.startswith(f"{stream.name}#")]
+        seqs = [EventId.of(id).seq for id in seen if id.startswith(f"{stream.name}#")]
         return layer.current_state(stream.state_at(max(seqs)).scratchpads) if seqs else None
 
     def source_of(self, path: str, state: SessionState, resource_state: ResourceState) -> str:
@@ -248,7 +246,7 @@ class ToolCallRunner:
         return page.source if page else ""
 
     def _page_as_seen(self, seen: Mapping[str, Sequence[str]], path: str) -> str:
-        seqs = [_seq(id) for id in seen.get(path, ()) if id]
+        seqs = [EventId.of(id).seq for id in seen.get(path, ()) if id]
         return self._stream.state_at(max(seqs)).documents.text(path) if seqs else ""
 
     def _route(self, call: Call, prompt: PromptState, state: SessionState) -> str:
@@ -266,7 +264,3 @@ class ToolCallRunner:
             layer_tools=prompt.layer_tools,
             memory_tools=self._context.config.memory_tools,
         )
-
-
-def _seq(id: str) -> int:
-    return int(id.rpartition("#")[2])

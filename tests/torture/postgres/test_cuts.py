@@ -15,7 +15,7 @@ from torture.harness import ask, seeded_random
 from torture.postgres.actors import STREAM, adopt, census, make_key, names, now, page_draft, put
 
 from inmind.errors import KeyReused, OutcomeUnknown, StoreError, StoreUnavailable
-from inmind.store.postgres import PostgresStore, connection, pool
+from inmind.store.postgres import PostgresStore, connection
 from inmind.store.protocol import AppendResult, Batch, Key
 
 APPEND = ".append"
@@ -131,7 +131,7 @@ def test_an_old_connection_is_reopened(proxy: Proxy, store: PostgresStore, monke
     before = proxy.connections
     assert names(store) == names(store)
     assert proxy.connections == before
-    monkeypatch.setattr(pool, "MAX_AGE_SECONDS", 0.0)
+    monkeypatch.setattr(connection, "MAX_AGE_SECONDS", 0.0)
     assert names(store) == names(store)
     assert proxy.connections == before + 2
 

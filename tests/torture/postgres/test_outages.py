@@ -23,7 +23,7 @@ from torture.postgres.conftest import SECRET, OwnServer
 
 from inmind import Memory
 from inmind.errors import InmindError, InvalidInput, ReadOnly, StoreBusy, StoreError, StoreUnavailable
-from inmind.store.postgres import PostgresStore, pool
+from inmind.store.postgres import PostgresStore, connection
 from inmind.store.protocol import Batch
 
 SECONDS = 3.0
@@ -301,13 +301,13 @@ def test_idle_connections_are_closed(own: OwnServer, monkeypatch: pytest.MonkeyP
         in_threads(hold, range(4))
         names(store)
         assert connection_count() == 4
-        monkeypatch.setattr(pool, "MAX_IDLE_SECONDS", 0.0)
+        monkeypatch.setattr(connection, "MAX_IDLE_SECONDS", 0.0)
         names(store)
         wait_until(lambda: connection_count() == 1, "they stay open")
         (kept,) = own.query("SELECT pid FROM pg_stat_activity WHERE usename = 'crowded'")
         names(store)
         assert own.query("SELECT pid FROM pg_stat_activity WHERE usename = 'crowded'") == [kept]
-        monkeypatch.setattr(pool, "MAX_AGE_SECONDS", 0.0)
+        monkeypatch.setattr(connection, "MAX_AGE_SECONDS", 0.0)
         pid_query = "SELECT pg_backend_pid()"
         assert store.database.read(lambda connection: connection.execute(pid_query).get) != kept[0]
 

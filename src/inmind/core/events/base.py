@@ -58,6 +58,12 @@ class EventId(NamedTuple):
         is_number = number.isascii() and number.isdecimal() and len(number) <= 18
         return cls(stream, int(number)) if stream and is_number else None
 
+    @classmethod
+    def of(cls, event: str) -> EventId:
+        """Return the parts of an id that a store has returned."""
+        stream, _, number = event.rpartition("#")
+        return cls(stream, int(number))
+
     def __str__(self) -> str:
         return f"{self.stream}#{self.seq}"
 

@@ -12,6 +12,7 @@ from functools import cached_property
 from itertools import islice
 from typing import Literal
 
+from inmind.core.events.base import EventId
 from inmind.core.events.entities import EntityPart
 from inmind.core.frozen import frozen
 from inmind.entities.entity import Entity, EntityKey, EntityRules
@@ -348,8 +349,8 @@ def _part_as_entity(part: EntityPart, owner: Entity) -> Entity:
 
 def _seen_order(entity: Entity, seen: datetime | None) -> tuple[float, int]:
     """Return a sort key for a time; events of the same time are ordered by their number."""
-    number = entity.source.rpartition("#")[2]
-    return seen.timestamp() if seen else 0.0, int(number) if number.isascii() and number.isdigit() else 0
+    source = EventId.parse(entity.source)
+    return seen.timestamp() if seen else 0.0, source.seq if source else 0
 
 
 def _last_seen(entity: Entity) -> tuple[float, int]:

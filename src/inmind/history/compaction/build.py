@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from inmind.core.events.base import Draft, Origin, Trust
+from inmind.core.events.base import Draft, EventId, Origin, Trust
 from inmind.core.events.documents import DocumentWritten, OverviewEvent
 from inmind.core.events.session import THREAD, Compacted, CompactionUndone, RetainedItem, Stub
 from inmind.core.frozen import frozen
@@ -173,7 +173,7 @@ def _sources(history: History, places: Sequence[int]) -> tuple[str, ...]:
 
     A page holds hundreds of messages; to forget one of them, inmind must find the page.
     """
-    stream = history.sent[places[0]].id.rpartition("#")[0]
+    stream = EventId.of(history.sent[places[0]].id).stream
     runs = history.ranges_at(places)
     return tuple(f"{stream}#{first}" if first == last else f"{stream}#{first}-{last}" for first, last in runs)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from inmind.core.encoding import to_json, to_microseconds
-from inmind.core.events.base import Event
+from inmind.core.events.base import Event, EventId
 from inmind.core.events.crystals import Consolidated, CrystalPinned, NoteWithdrawn, SearchRecorded
 from inmind.core.events.dreams import DreamCommitted, DreamUndone
 from inmind.core.events.session import HistorySpliced, MessageAdded, Reverted, SessionOpened
@@ -239,10 +239,9 @@ class Indexer:
                 last |= {subject: event.seq for _, subject in subjects_of(event)}
         changed: list[tuple[object, ...]] = []
         for resource, position, event, subject, gone in self._tables.rows("of_stream", f"{stream}#", f"{stream}$"):
-            event_stream, _, number = event.rpartition("#")
+            event_stream, seq = EventId.of(event)
             if event_stream != stream:  # a session id may contain another stream's id and "#"
                 continue
-            seq = int(number)
             is_live = seq in live and last.get(subject, seq) == seq
             if is_live is not (gone is None):
                 self._resource_by_id(resource).hidden = 1

@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any, NamedTuple, Protocol, cast
 
 from inmind.core.encoding import from_microseconds, to_microseconds
-from inmind.core.events.base import Origin, Trust
+from inmind.core.events.base import EventId, Origin, Trust
 from inmind.core.stream_names import ANONYMOUS, PRIVATE
 from inmind.search.crystal import HIDDEN_LIFECYCLES, Crystal
 from inmind.search.extract import ENTITY_SERIES
@@ -88,7 +88,7 @@ class Record(NamedTuple):
         return self._replace(valid_to=self.ends, superseded_by="")
 
     def crystal(self, text: str, resource: str) -> Crystal:
-        stream = self.event.rpartition("#")[0]
+        stream = EventId.of(self.event).stream
         return Crystal(
             id=self.id,
             text=text,
