@@ -71,15 +71,11 @@ def _entity_to_dict(entity: Entity) -> dict[str, Any]:
         "deleted": entity.deleted,
         "pinned": entity.pinned,
         "listed": entity.listed,
-        "parts": [_part_to_dict(part) for part in entity.parts],
+        # `beside` is part of the checkpoint format.
+        "parts": [{"type": p.type, "id": p.id, "name": p.name, "beside": p.from_same_list} for p in entity.parts],
         "parts_left_out": entity.parts_left_out,
         **({"record": dict(entity.record)} if entity.record else {}),
     }
-
-
-def _part_to_dict(part: EntityPart) -> dict[str, Any]:
-    """`beside` is part of the checkpoint format."""
-    return {"type": part.type, "id": part.id, "name": part.name, "beside": part.from_same_list}
 
 
 def _parse_entity(item: object, field: str) -> EntitySighting:

@@ -201,8 +201,10 @@ class OverviewLog:
         sections = sorted(
             {line.section: None for line in candidates}, key=lambda section: section is not OverviewSection.TASK
         )
+        most = {OverviewSection.ACTIONS: MAX_ACTION_LINES}
         lists = [
-            [line for line in candidates if line.section is section][: _max_lines(section)] for section in sections
+            [line for line in candidates if line.section is section][: most.get(section, MAX_SECTION_LINES)]
+            for section in sections
         ]
         fitting = fit_round_robin(lists, OverviewLine.longest_rendering, max_bytes=MAX_EVENT_BYTES)
         return [line for line in candidates if line in fitting]
@@ -280,7 +282,11 @@ class OverviewLog:
         missing = [line for line in visible if line.keys.isdisjoint(page_keys)]
         if not missing:
             return self
-        seen = (line for line in sorted(visible, key=_entered_seq) if line not in missing and not line.recurring)
+        seen = (
+            line
+            for line in sorted(visible, key=lambda line: line.entered_seq)
+            if line not in missing and not line.recurring
+        )
         last = {line.section: line.entered_seq for line in seen}
         deleted = [line for line in missing if line.re_entered or line.entered_seq < last.get(line.section, 0)]
         # A deleted line must not be replaced on the page by an older hidden one.
@@ -296,17 +302,18 @@ def with_log_lines(text: str, log: OverviewLog, language: str) -> str:
     A line that another writer has already written is not repeated.
     """
     for section in OverviewSection:
-        text = edit_section_lines(text, section.headings(language), partial(_without_known, log.known_keys(section)))
+        ours = log.known_keys(section)
+
+        def without_ours(lines: Sequence[str], ours: Collection[str] = ours) -> list[str]:
+            return split_generated(lines, lambda line: comparison_key(line) in ours)[1]
+
+        text = edit_section_lines(text, section.headings(language), without_ours)
     page_keys = _page_keys(text)
     lines = [line for line in log.visible_lines if line.keys.isdisjoint(page_keys)]
     for section in OverviewSection:
         own = [line.render(language) for line in lines if line.section is section]
         text = edit_section_lines(text, section.headings(language), partial(insert_generated, generated=own))
     return text
-
-
-def _without_known(ours: Collection[str], lines: Sequence[str]) -> list[str]:
-    return split_generated(lines, lambda line: comparison_key(line) in ours)[1]
 
 
 def _page_keys(text: str) -> set[str]:
@@ -316,14 +323,6 @@ def _page_keys(text: str) -> set[str]:
 
 def _keys_of(lines: Collection[OverviewLine]) -> list[tuple[OverviewSection, str]]:
     return [(line.section, words) for line in lines for words in sorted(line.keys)]
-
-
-def _max_lines(section: OverviewSection) -> int:
-    return MAX_ACTION_LINES if section is OverviewSection.ACTIONS else MAX_SECTION_LINES
-
-
-def _entered_seq(line: OverviewLine) -> int:
-    return line.entered_seq
 
 
 def _generated_line(text: str) -> str:

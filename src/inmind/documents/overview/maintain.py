@@ -169,12 +169,9 @@ def overview_updates(
 
 def without_archive_lines(text: str) -> str:
     """Return the page without the index of pages and the line about archived messages."""
-    lines = (line for line in with_index(text, {}, "en").split("\n") if not _is_about_archived(line))
-    return "\n".join(lines).strip("\n")
-
-
-def _is_about_archived(line: str) -> bool:
-    return is_generated(line) and line.startswith(tuple(f"- {words}" for words in ARCHIVED_WORDS.values()))
+    starts = tuple(f"- {words}" for words in ARCHIVED_WORDS.values())
+    lines = with_index(text, {}, "en").split("\n")
+    return "\n".join(line for line in lines if not (is_generated(line) and line.startswith(starts))).strip("\n")
 
 
 ARCHIVED_WORDS = {"en": "archived ", "zh": "已归档 "}

@@ -226,7 +226,8 @@ def _written_files(outcome: ToolOutcome) -> str:
         return ""
     path = _file_path(arguments)
     files = [path] if path else _patched_files(outcome.arguments) if "patch" in words else []
-    files = [file for file in dict.fromkeys(files) if not _is_memory_page(file)]
+    # Writes to pages of memory itself are visible without a line.
+    files = [file for file in dict.fromkeys(files) if "working-memory/" not in file.replace("\\", "/")]
     more = len(files) - _MAX_FILES
     return ", ".join(files[:_MAX_FILES]) + (f" +{more}" if more > 0 else "")
 
@@ -251,11 +252,6 @@ def _patched_files(arguments: object) -> list[str]:
         for file in _PATCHED_FILE.findall(text[:_MAX_SCANNED_CHARACTERS])
     ]
     return [file for file in files if len(file) <= _MAX_PATH_CHARACTERS]
-
-
-def _is_memory_page(path: str) -> bool:
-    """True for pages of memory itself, whose writes are visible without a line."""
-    return "working-memory/" in path.replace("\\", "/")
 
 
 # -- tasks -------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from inmind.core.frozen import frozen
 from inmind.core.json import is_list, is_object
@@ -161,20 +161,13 @@ OwnId = tuple[str, str, str]
 """Type and id of an object, and the key that holds the id."""
 
 
-class _IdKey(NamedTuple):
-    """The type and id key shared by all objects with the same keys."""
-
-    type: str
-    key: str
-    """Empty if they have no id."""
-
-
 class IdentityFinder:
     """Finds the ids of the objects in one result."""
 
     def __init__(self, rules: EntityRules) -> None:
         self._rules = rules
-        self._by_shape: dict[tuple[Any, ...], _IdKey] = {}
+        self._by_shape: dict[tuple[Any, ...], tuple[str, str]] = {}
+        """Type and id key of objects with the same keys; no key if they have no id."""
         self._id_keys_by_shape: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     def find_own(self, value: Mapping[str, Any], types: Sequence[str]) -> OwnId | None:
@@ -187,14 +180,15 @@ class IdentityFinder:
         shape = (*types, None, declared if isinstance(declared, str) else None, *keys)
         known = self._by_shape.get(shape)
         if known is not None and all(map(value.get, id_keys)):
-            if not known.key:
+            type, key = known
+            if not key:
                 return None
-            if id := parse_id(value[known.key]):
-                return known.type, id, known.key
+            if id := parse_id(value[key]):
+                return type, id, key
         own = self._find_own(value, types)
         if all(parse_id(value[key]) for key in id_keys):
             type, _, key = own or ("", "", "")
-            self._by_shape[shape] = _IdKey(type, key)
+            self._by_shape[shape] = (type, key)
         return own
 
     def find_only(self, value: Mapping[str, Any]) -> OwnId | None:
