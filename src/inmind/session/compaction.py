@@ -11,7 +11,7 @@ import logging
 from collections.abc import Coroutine, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from inmind.core.events.base import Draft, Event, Origin
 from inmind.core.events.documents import DocumentWritten
@@ -49,14 +49,6 @@ BY_HOST = "asked by the host"
 BY_MODEL = "asked by the model"
 
 _CONVERSATION_CHANGED = CompactionPlan([], CompactionReport(reason="the conversation changed during the summary"))
-
-
-class PlannedCompactionResult(NamedTuple):
-    """The outcome of an automatic compaction."""
-
-    done: bool
-    """True if it was committed, or would have saved nothing; False if another writer changed the conversation."""
-    notices: tuple[str, ...] = ()
 
 
 class Compactor:
@@ -235,8 +227,11 @@ class Compactor:
 
     # -- automatic -----------------------------------------------------------------------------------------
 
-    def run_planned(self, planned: PlannedCompaction) -> PlannedCompactionResult:
-        """Run a planned compaction, unless the conversation has changed since it was planned."""
+    def run_planned(self, planned: PlannedCompaction) -> tuple[bool, tuple[str, ...]]:
+        """Run a planned compaction, unless the conversation has changed since it was planned.
+
+        Returns whether it was committed, or would have saved nothing; and notices.
+        """
         request, notices = self._with_summary(planned)
 
         def decide(state: SessionState, _: datetime) -> Decision[SessionState, bool]:
@@ -244,7 +239,7 @@ class Compactor:
                 return Decision([], False)
             return Decision(self._planner.build_planned(state, replace(planned, request=request)).drafts, True)
 
-        return PlannedCompactionResult(done=bool(self._stream.commit(decide).result), notices=notices)
+        return bool(self._stream.commit(decide).result), notices
 
     def _with_summary(self, planned: PlannedCompaction) -> tuple[CompactionRequest, tuple[str, ...]]:
         """Add a summary by the session's model, if there is one.

@@ -6,18 +6,21 @@ Affect belongs to the resource, so its events go into the resource's stream.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from inmind.core.events.base import Draft, Origin, Trust
 from inmind.core.events.documents import DocumentWritten, OverviewEvent
 from inmind.core.events.dreams import AffectSpiked
+from inmind.core.events.session import MessageAdded, ToolObserved
 from inmind.core.language.prose import ends_with_shell_prompt, has_output_heading, own_words, starts_like_output
 from inmind.core.language.spans import split_sentences
-from inmind.core.tool_outcome import ToolOutcome, is_failure
+from inmind.core.messages import FORMATS
+from inmind.core.messages.model import Call, Result, Text
+from inmind.core.tool_outcome import ToolOutcome, is_failure, read_outcome
 from inmind.documents.document import Documents
 from inmind.documents.overview.event_log import OverviewLog
 from inmind.documents.overview.maintain import overview_updates
@@ -30,15 +33,17 @@ from inmind.dreams.affect_rules import (
     signal_from_search,
     signals_from_text,
 )
-from inmind.entities.observe import draft_entity_events
-from inmind.history import Conversation
+from inmind.entities.observe import Observation, draft_entity_events
+from inmind.history import Conversation, ConversationEntry
 from inmind.history.turns import ReadMessage
 from inmind.session.context import SessionContext
 from inmind.session.layer_calls import LayerCalls
-from inmind.session.message_events import MAX_LOOKBACK, observations_in, tool_results_in
 from inmind.session.state import SessionState
 from inmind.session.tools.registry import is_memory_tool
 from inmind.store.stream import Decision, Stream
+
+MAX_LOOKBACK = 64
+"""Messages to search backwards for the call of a result. Most providers require it right before."""
 
 
 class DerivedEvents(NamedTuple):
@@ -231,3 +236,62 @@ class OverviewUpkeep:
             }
             self._working_tools = (len(conversation), conversation.prefix_digest(), worked)
         return worked
+
+
+def observations_in(state: SessionState, drafts: Sequence[Draft], read: ReadMessage) -> list[Observation]:
+    """Tool results and user messages among drafts that will be appended after `state`.
+
+    Results of memory tools in messages come from memory and are not learned again.
+    """
+    observations: list[Observation] = []
+    observed: list[Observation] = []
+    calls: dict[str, Call] = {}
+    for seq, draft in enumerate(drafts, start=state.seq + 1):
+        source = f"{state.stream}#{seq}"
+        if isinstance(draft.payload, ToolObserved):
+            observed.append(Observation(read_outcome(draft.payload), draft.origin, source))
+        if not isinstance(draft.payload, MessageAdded):
+            continue
+        message = FORMATS[draft.payload.format].read(draft.payload.wire)
+        calls.update((call.id, call) for call in message.calls)
+        for result in message.results:
+            call = calls.get(result.id) or _find_call(state.conversation, result.id, read)
+            outcome = _outcome(result, call, draft.payload.wire)
+            if not is_memory_tool(outcome.tool):
+                observations.append(Observation(read_outcome(outcome), draft.origin, source))
+        if draft.origin is Origin.USER and message.text:
+            observations.append(Observation(message.text, draft.origin, source))
+    return [*observations, *observed]
+
+
+def tool_results_in(entries: Sequence[ConversationEntry], read: ReadMessage) -> Iterator[ToolObserved]:
+    """Tool results in messages of the conversation."""
+    calls: dict[str, Call] = {}
+    for entry in entries:
+        message = read(entry)
+        calls.update((call.id, call) for call in message.calls)
+        yield from (_outcome(result, calls.get(result.id), entry.wire) for result in message.results)
+
+
+def _outcome(result: Result, call: Call | None, wire: Mapping[str, Any]) -> ToolObserved:
+    return ToolObserved(
+        tool=call.name if call else str(wire.get("name") or ""),
+        arguments=call.arguments if call else None,
+        result=text_of_result(result),
+        error=result.error,
+        call_id=result.id,
+    )
+
+
+def _find_call(line: Conversation, id: str, read: ReadMessage) -> Call | None:
+    for entry in reversed(line[max(0, len(line) - MAX_LOOKBACK) :]):
+        for call in read(entry).calls:
+            if call.id == id:
+                return call
+    return None
+
+
+def text_of_result(result: Result) -> Any:
+    """The text of a result; several texts as content blocks."""
+    texts = [part.text for part in result.parts if isinstance(part, Text)]
+    return texts[0] if len(texts) == 1 else [{"type": "text", "text": text} for text in texts]

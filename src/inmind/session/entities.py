@@ -7,7 +7,7 @@ it, then from other sessions of the same resource.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from datetime import datetime
 from itertools import chain
@@ -19,21 +19,25 @@ from inmind.core.events.entities import EntitiesEvicted, EntitiesRestored, Entit
 from inmind.core.events.session import ToolObserved
 from inmind.core.fork import register_after_fork
 from inmind.core.frozen import frozen
+from inmind.core.messages.model import Opaque, Part, Text
 from inmind.core.stream_names import ANONYMOUS, SESSION_PREFIX
+from inmind.core.tool_outcome import is_failure
 from inmind.entities.entity import Entity, EntityRules
 from inmind.entities.nouns import canonical_type
 from inmind.entities.observe import draft_evictions
 from inmind.entities.serialize import deserialize, sighting_from
 from inmind.entities.window import Entities
 from inmind.errors import InvalidInput, NotFound
+from inmind.history import Conversation
+from inmind.history.turns import ReadMessage
 from inmind.session.context import SessionContext
-from inmind.session.message_events import last_reply, session_texts
+from inmind.session.derive import MAX_LOOKBACK, text_of_result
 from inmind.session.state import SessionState
 from inmind.store.protocol import Key, Store
 from inmind.store.stream import Decision
 
 if TYPE_CHECKING:
-    from inmind.entities.grounding import CallCheck
+    from inmind.entities.grounding import CallCheck, SessionTexts
     from inmind.entities.references.result import Resolution
 
 MAX_CACHED_RESOURCES = 100
@@ -95,7 +99,7 @@ def resolve(context: SessionContext, text: str) -> Resolution:
     from inmind.entities.references import resolve as references  # its word lists take a fifth of the import time
 
     state = context.stream.refresh()
-    reply, seq = last_reply(state.conversation, context.view.read_message)
+    reply, seq = _last_reply(state.conversation, context.view.read_message)
     is_newest = all(EventId.of(entity.source).seq < seq for entity in state.entities)
     return references.resolve(
         text,
@@ -116,7 +120,7 @@ def check_call(context: SessionContext, tool: str, arguments: Any) -> CallCheck:
         """All texts that the session received: the slow check, for an id without a sighting."""
         events = context.store.read(state.stream, kind=ToolObserved.kind)
         observed = (event.payload for event in events if isinstance(event.payload, ToolObserved))
-        return session_texts(
+        return _session_texts(
             state.conversation, context.view.read_message, system=state.prompt.system, observed=observed
         )
 
@@ -177,6 +181,46 @@ def _not_in_window_hint(id: str, entity: Entity | None, entities: Entities) -> s
         return "it has left the window: add it with session.track"
     other = entities.get(id)
     return f"its type is {other.type}" if other else "session.entities lists them"
+
+
+def _last_reply(line: Conversation, read: ReadMessage) -> tuple[str, int]:
+    """The last text of the model and its event number; an empty text if there is none."""
+    for entry in reversed(line[max(0, len(line) - MAX_LOOKBACK) :]):
+        message = read(entry)
+        if message.role == "assistant" and message.text:
+            return message.text, entry.seq
+    return "", 0
+
+
+def _session_texts(
+    line: Conversation, read: ReadMessage, *, system: object, observed: Iterable[ToolObserved]
+) -> SessionTexts:
+    """All texts of a session that the model did not write.
+
+    Results of failed calls are left out: they repeat ids that do not exist.
+    """
+    from inmind.entities.grounding import SessionTexts  # imported late: it is rarely needed
+
+    people: list[str] = []
+    operator = [to_json(system)] if system else []
+    tools = [to_json(outcome.result) for outcome in observed if not (outcome.error or is_failure(outcome.result))]
+    for entry in line:
+        message = read(entry)
+        for result in message.results:
+            if not (result.error or is_failure(text_of_result(result))):
+                tools += _texts(result.parts)
+        if message.role != "assistant":
+            texts = people if message.role == "user" else tools if message.role == "tool" else operator
+            texts += _texts(message.parts)
+    return SessionTexts(operator="\n".join(operator), user="\n".join(people), tools="\n".join(tools))
+
+
+def _texts(parts: Iterable[Part]) -> Iterator[str]:
+    for part in parts:
+        if isinstance(part, Text):
+            yield part.text
+        elif isinstance(part, Opaque):
+            yield to_json(part.body)
 
 
 @frozen

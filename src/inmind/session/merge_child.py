@@ -73,7 +73,10 @@ class MergeReport:
             child=merged.child,
             taken=merged.taken,
             combined=merged.combined,
-            conflicts=tuple(_conflict_from_json(conflict) for conflict in merged.conflicts),
+            conflicts=tuple(
+                MergeConflict(one["path"], *(one.get(side, ABSENT) for side in ("base", "ours", "theirs")))
+                for one in merged.conflicts
+            ),
             entities=merged.entities,
             repeated=repeated,
         )
@@ -188,9 +191,11 @@ def _merge_scratchpad(
 ) -> MergeChanges:
     """Merge the scratchpad into the stream in which the parent keeps it.
 
-    Scratchpads without a layer in the parent are reported as conflicts.
+    Changed scratchpads of the child without a layer in the parent are reported as conflicts.
     """
-    unmerged = _unmerged_scratchpads(child, layer)
+    others = [name for name in child.state.scratchpads.by_name if layer is None or name != layer.name]
+    conflicts = tuple(_scratchpad_conflict(child, Scratchpads(), name) for name in others if _is_changed(child, name))
+    unmerged = MergeChanges(conflicts=conflicts, waiting=bool(conflicts))
     return unmerged if layer is None else unmerged + _merge_own_scratchpad(child, state, resource_state, layer)
 
 
@@ -231,13 +236,6 @@ def _merge_own_scratchpad(
     )
 
 
-def _unmerged_scratchpads(child: ChildChanges, layer: ScratchpadLayer | None) -> MergeChanges:
-    """Changed scratchpads of the child for which the parent has no layer."""
-    others = [name for name in child.state.scratchpads.by_name if layer is None or name != layer.name]
-    conflicts = tuple(_scratchpad_conflict(child, Scratchpads(), name) for name in others if _is_changed(child, name))
-    return MergeChanges(conflicts=conflicts, waiting=bool(conflicts))
-
-
 def _merge_documents(child: ChildChanges, state: SessionState, layers: Sequence[Layer]) -> MergeChanges:
     """Merge documents and entities, if the child has its own layers for them.
 
@@ -248,14 +246,17 @@ def _merge_documents(child: ChildChanges, state: SessionState, layers: Sequence[
         parent_has_documents = any(map(keeps_documents, layers))
         for path in filter(child.has_changed, child.state.documents.by_path):
             if not parent_has_documents:
-                merged += _unmerged_document(child, path)
+                base, theirs = child.base.documents.by_path.get(path), child.state.documents.by_path[path]
+                conflict = MergeConflict(path, base.text if base else ABSENT, ABSENT, theirs.text)
+                merged += MergeChanges(conflicts=(conflict,), waiting=True)
             elif not path.startswith(ARCHIVE_PREFIX):
                 merged += _merge_document(child, state, path)
         if parent_has_documents:
             merged += _merge_archives(child, state)
             merged += _merge_overview_lines(child, state, merged)
     if any(isinstance(layer, EntityLayer) for layer in child.layers):
-        merged += MergeChanges(entities=_entities_since(child))
+        fresh = (one for one in child.state.entities if EventId.of(one.source).seq > child.base.seq)
+        merged += MergeChanges(entities=tuple(sighting_from(entity, "things") for entity in fresh))
     return merged
 
 
@@ -356,28 +357,10 @@ _EVENT_KINDS = {
 }
 
 
-def _unmerged_document(child: ChildChanges, path: str) -> MergeChanges:
-    """A page that the parent has no layer for."""
-    base, theirs = child.base.documents.by_path.get(path), child.state.documents.by_path[path]
-    return MergeChanges(
-        conflicts=(MergeConflict(path, base.text if base else ABSENT, ABSENT, theirs.text),), waiting=True
-    )
-
-
-def _entities_since(child: ChildChanges) -> tuple[EntitySighting, ...]:
-    """Entities that the child has seen since the base, most recent first."""
-    fresh = (entity for entity in child.state.entities if EventId.of(entity.source).seq > child.base.seq)
-    return tuple(sighting_from(entity, "things") for entity in fresh)
-
-
 def _conflict_json(conflict: MergeConflict) -> dict[str, Any]:
     """A conflict as JSON. An absent value has no key."""
     sides = {"base": conflict.base, "ours": conflict.ours, "theirs": conflict.theirs}
     return {"path": conflict.path, **{side: value for side, value in sides.items() if value is not ABSENT}}
-
-
-def _conflict_from_json(data: Mapping[str, Any]) -> MergeConflict:
-    return MergeConflict(data["path"], *(data.get(side, ABSENT) for side in ("base", "ours", "theirs")))
 
 
 def _scratchpad_conflict(child: ChildChanges, ours: Scratchpads, name: str) -> MergeConflict:

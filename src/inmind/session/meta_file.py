@@ -63,9 +63,18 @@ class SessionSummary:
 
 def read_summary(folder: Folder) -> SessionSummary:
     """Read meta.json. Invalid values are ignored: any program may have written there."""
-    values = _read_json(folder)
+    try:
+        values: Any = json.loads(folder.read(FILE, max_bytes=_MAX_BYTES).data or b"{}")
+    except (ValueError, RecursionError):
+        values = {}
+    if not is_object(values):
+        values = {}
     texts = {name: values[name] for name in ("title", "model", "created", "updated") if _is_text(values.get(name))}
-    numbers = {name: values[name] for name in ("version", "messages", "calls") if _is_number(values.get(name))}
+    numbers = {
+        name: values[name]
+        for name in ("version", "messages", "calls")
+        if type(values.get(name)) is int and values[name] >= 0
+    }
     return SessionSummary(**texts, **numbers if len(numbers) == 3 and texts.get("updated") else {})
 
 
@@ -114,7 +123,8 @@ class MetaFile:
         """
         if state.seq == self._version or state.opened is None:
             return ""
-        renamed = self._was_renamed()
+        since, name = self._version, self._stream.name
+        renamed = since > 0 and bool(self._store.read(name, after=since, kind=SessionTitled.kind))
         # Also if it fails: do not retry at every call.
         self._version, self._title_and_model = state.seq, (state.title, state.model)
         try:
@@ -126,12 +136,6 @@ class MetaFile:
         except InmindError as error:
             return f"{FILE} could not be updated: {error}"
         return ""
-
-    def _was_renamed(self) -> bool:
-        """True if the session was renamed since the file was last written."""
-        return self._version > 0 and bool(
-            self._store.read(self._stream.name, after=self._version, kind=SessionTitled.kind)
-        )
 
     def _edited_title(self, state: SessionState) -> str:
         """The title in the file if a person has edited it; empty otherwise.
@@ -199,18 +203,6 @@ def _chunks(length: int) -> Iterator[tuple[int, int]]:
     while after < length:
         yield after, min(after + size, length)
         after, size = after + size, size * 10
-
-
-def _read_json(folder: Folder) -> dict[str, Any]:
-    try:
-        value = json.loads(folder.read(FILE, max_bytes=_MAX_BYTES).data or b"{}")
-    except (ValueError, RecursionError):
-        return {}
-    return value if is_object(value) else {}
-
-
-def _is_number(value: object) -> bool:
-    return type(value) is int and value >= 0
 
 
 def _is_text(value: object) -> bool:

@@ -106,10 +106,10 @@ class PromptPreparer:
                 continue
             if not isinstance(done.result, PlannedCompaction):
                 break
-            compaction = self._compactor.run_planned(done.result)
+            is_done, more_notices = self._compactor.run_planned(done.result)
             compactions += 1
-            notices += compaction.notices
-            compacted = compaction.done or compactions == MAX_COMPACTIONS_PER_PROMPT
+            notices += more_notices
+            compacted = is_done or compactions == MAX_COMPACTIONS_PER_PROMPT
         if done.result is None:
             return CommitResult(done.appended, None, done.events)
         prompt, view = done.result

@@ -28,11 +28,11 @@ from inmind.core.messages.model import Call, Message, Reply, Result, Text, Wire
 from inmind.core.messages.replies import read_reply
 from inmind.core.text import count_noun
 from inmind.documents.document import Scope
-from inmind.history import Conversation, ConversationEntry
+from inmind.history import Conversation
 from inmind.history.compaction.build import clearing_by_provider
+from inmind.history.turns import ReadMessage
 from inmind.history.view import deep_copy
 from inmind.prompt.ingest import message_draft
-from inmind.prompt.layers.scratchpad import SCRATCHPAD_PATH
 from inmind.prompt.state import PromptState
 from inmind.session.context import SessionContext
 from inmind.session.derive import EventDeriver
@@ -103,7 +103,7 @@ class ReplyExecutor:
         self, context: SessionContext, deriver: EventDeriver, prompts: PromptHistory, runner: ToolCallRunner
     ) -> None:
         self._stream, self._resource, self._store = context.stream, context.resource, context.store
-        self._deriver, self._prompts, self._runner = deriver, prompts, runner
+        self._deriver, self._prompts, self._runner, self._read = deriver, prompts, runner, context.view.read_message
 
     def record(
         self, reply: object, *, format: str | None, call: int | None, key: str | None
@@ -121,7 +121,7 @@ class ReplyExecutor:
         parsed = read_reply(reply, format=format_name, hint=prompt.format or "openai")
         checked_key, undone = key_for(key, "record", parsed.wires), list[AppendResult]()
         if checked_key is None:
-            checked_key, undone = self._unused_key(_reply_key(parsed, prompt.calls, state.conversation))
+            checked_key, undone = self._unused_key(_reply_key(parsed, prompt.calls, state.conversation, self._read))
         resource = self._resource_before(undone)
 
         def decide(state: SessionState, now: datetime) -> Decision[SessionState, list[ToolAnswer]]:
@@ -230,15 +230,13 @@ class ReplyExecutor:
         reply_id = reply.id if fmt.rules.has_threads else ""
         messages = [message_draft(wire, fmt, reply_id=reply_id) for wire in reply.wires]
         after_reply = self._stream.preview(state, state.seq, messages, now)
-        knowledge = CallerKnowledge.by_prompt(state_at_prompt)
-        batch = ToolCallBatch(after_reply, resource or self._runner.resource_version, knowledge)
-        batch.drafts += messages
-        knowledge.scratchpad = self._runner.known_scratchpad(
+        batch = self._runner.start_batch(
             after_reply,
-            batch.resource_state,
-            knowledge.seen.get(SCRATCHPAD_PATH, ()),
+            resource or self._runner.resource_version,
+            CallerKnowledge.by_prompt(state_at_prompt),
             already_applied=already_applied,
         )
+        batch.drafts += messages
         results: list[Result] = []
         calls = ((place, call) for place, wire in enumerate(reply.wires) for call in fmt.read(wire).calls)
         for place, call in calls:
@@ -293,18 +291,16 @@ class ReplyExecutor:
         return ResourceVersion(self._resource.state_at(changed.seq - 1), changed.seq - 1) if changed else None
 
 
-def _reply_key(reply: Reply, call: int, conversation: Conversation) -> Key:
+def _reply_key(reply: Reply, call: int, conversation: Conversation, read: ReadMessage) -> Key:
     """Identify a reply by the provider's id, or else by call, last message and content."""
     name = reply.id
     if len(name) < MIN_REPLY_ID_LENGTH:
         newest_first = reversed(conversation[:])
-        answered = (entry.seq for entry in newest_first if not entry.is_memory_reply and not _is_from_assistant(entry))
+        answered = (
+            entry.seq for entry in newest_first if not entry.is_memory_reply and read(entry).role != "assistant"
+        )
         name = f"{call} {next(answered, 0)} {reply.id}"
     return Key(f"record {digest(name, digest_of(reply.wires), '' if reply.is_complete else 'cut')}", "")
-
-
-def _is_from_assistant(entry: ConversationEntry) -> bool:
-    return FORMATS[entry.format].read(entry.wire).role == "assistant"
 
 
 def _usage(prompt: PromptState, reply: Reply) -> list[Draft]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from inmind.core.events.base import Draft, EventPayload, Origin
+from inmind.core.events.base import Draft, Origin
 from inmind.core.events.documents import ScratchpadSetAside
 from inmind.core.frozen import frozen
 from inmind.documents.scratchpad.state import ScratchpadState
@@ -80,7 +80,7 @@ class Scratchpad:
 
         def decide(state: ScratchpadOwner, _: datetime) -> Decision[Any, None]:
             revision = self._layer.revise(state.scratchpads, values, delete=delete, append=append)
-            return Decision(_drafts(revision.payloads, origin), None)
+            return Decision([Draft(payload=payload, origin=origin) for payload in revision.payloads], None)
 
         self._stream.commit(decide, key=checked_key)
 
@@ -115,7 +115,3 @@ class Scratchpad:
 
     def __repr__(self) -> str:
         return f"<Scratchpad {self._layer.name!r} of the {self._layer.scope}>"
-
-
-def _drafts(payloads: Sequence[EventPayload], origin: Origin) -> list[Draft]:
-    return [Draft(payload=payload, origin=origin) for payload in payloads]

@@ -123,12 +123,14 @@ class SessionFold:
         opened = payload if isinstance(payload, SessionOpened) else state.opened
         history = state.history.apply(event)
         undo_target, opening_end = state.undo_target, state.opening_end
+        # Memory's own lines on the overview follow from other events: if they were undone, they would be written again.
+        is_upkeep = isinstance(payload, DocumentWritten) and payload.upkeep and payload.path == OVERVIEW_PATH
         if event.seq == opening_end + 1 and (event.seq == 1 or not event.starts_batch):
             opening_end = event.seq
         if (
             event.kind not in KINDS_SKIPPED_BY_UNDO
             and event.starts_batch
-            and not _is_overview_upkeep(event)
+            and not is_upkeep
             and not is_file_edit(event)
             and not (isinstance(payload, Compacted) and payload.is_thread)
         ):
@@ -252,14 +254,6 @@ def _unchanged_prefix(before: History, after: History) -> int | None:
     if after.sent is before.sent or len(after.messages) > len(before.messages):
         return None
     return before.sent.common_length(after.sent[:])
-
-
-def _is_overview_upkeep(event: Event) -> bool:
-    """True for memory's own lines on the overview, which follow from other events.
-
-    If these lines were undone, they would be written again.
-    """
-    return isinstance(event.payload, DocumentWritten) and event.payload.upkeep and event.payload.path == OVERVIEW_PATH
 
 
 def is_file_edit(event: Event) -> bool:

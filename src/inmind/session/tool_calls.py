@@ -117,13 +117,24 @@ class ToolCallRunner:
         self._context, self._stream, self._resource = context, context.stream, context.resource
         self._layers, self._compactor, self._search, self._preparer = context.config.layers, compactor, search, preparer
 
+    def start_batch(
+        self,
+        state: SessionState,
+        resource: ResourceVersion,
+        knowledge: CallerKnowledge,
+        *,
+        already_applied: bool = False,
+    ) -> ToolCallBatch:
+        """An empty batch. `already_applied`: this reply has changed the resource before."""
+        seen = knowledge.seen.get(SCRATCHPAD_PATH, ())
+        knowledge.scratchpad = self._known_scratchpad(state, resource.resource_state, seen, already_applied)
+        return ToolCallBatch(state, resource, knowledge)
+
     def run_call(
         self, call: Call, state: SessionState, resource: ResourceVersion, knowledge: CallerKnowledge, now: datetime
     ) -> ToolCallBatch:
         """Run a single call for a caller with this knowledge."""
-        batch = ToolCallBatch(state, resource, knowledge)
-        seen = knowledge.seen.get(SCRATCHPAD_PATH, ())
-        knowledge.scratchpad = self.known_scratchpad(state, resource.resource_state, seen, already_applied=False)
+        batch = self.start_batch(state, resource, knowledge)
         self.apply(batch, run_tool(call, self.context_for(batch, now)), "", now)
         return batch
 
@@ -213,14 +224,13 @@ class ToolCallRunner:
             memory_view=partial(self._preparer.memory_view, state, now),
         )
 
-    def known_scratchpad(
-        self, state: SessionState, resource_state: ResourceState, seen: Sequence[str], *, already_applied: bool
+    def _known_scratchpad(
+        self, state: SessionState, resource_state: ResourceState, seen: Sequence[str], already_applied: bool
     ) -> ScratchpadState | None:
         """The scratchpad as the model saw it, given the ids of the events that it saw.
 
-        Returns None if the model did not see it.
-
-        `already_applied`: this reply has changed the resource before, so the model knew the state at that time.
+        None if it did not see it. A reply that has changed the resource before was written by a model that knew the
+        state at that time.
         """
         layer = find_scratchpad(self._layers)
         if layer is None:

@@ -88,7 +88,11 @@ def adapt_responses_request(body: Body, host_arguments: Mapping[str, Any]) -> Bo
     """
     if host_arguments.get("store") is not False:
         return body
-    return {**body, "input": [_without_stored_id(item) for item in body["input"] if not _is_reference(item)]}
+
+    def is_reference(item: Wire) -> bool:
+        return item.get("type") == "reasoning" and not item.get("encrypted_content")
+
+    return {**body, "input": [_without_stored_id(item) for item in body["input"] if not is_reference(item)]}
 
 
 def adapt_anthropic_request(body: Body, host_arguments: Mapping[str, Any]) -> Body:
@@ -149,10 +153,6 @@ def _auto_choice(choice: Any) -> Any:
             return {**choice, "mode": "auto"}
         case _:
             return "auto"
-
-
-def _is_reference(item: Wire) -> bool:
-    return item.get("type") == "reasoning" and not item.get("encrypted_content")
 
 
 def _without_stored_id(item: Wire) -> Wire:
@@ -264,7 +264,8 @@ class CallLoop:
         self._host_tools = self._tools_of_host()
         # Formatted output is meant for a parser, so only the last round may be shown. Whether a round is the last is
         # known only when it is over.
-        self._shows_last_round_only = self._has_output_format and self._may_hide()
+        names = [*tool_names(prompt.tools), "unknown tool"] if prompt.tools else []
+        self._shows_last_round_only = self._has_output_format and any(map(self._is_hidden, names))
         host_arguments = {"messages": self._messages, "system": self._system, "tools": self._tools}
         body = self._endpoint.adapt_request(
             {**self._other_arguments, **prompt.request}, {**self._other_arguments, **host_arguments}
@@ -357,18 +358,11 @@ class CallLoop:
         route = route_call(
             name,
             self._host_tools,
-            self._tools_added,
+            lambda: adds_tools(FORMATS[entry.format].read(entry.wire) for entry in self._conversation),
             layer_tools=self._prompt_tools,
             memory_tools=self._session.memory_tools,
         )
         return route != "host"
-
-    def _may_hide(self) -> bool:
-        """True if any call could be hidden, of a tool in the prompt or of an unknown tool."""
-        return bool(self._prompt_tools) and any(map(self._is_hidden, [*tool_names(self._prompt_tools), "no tool"]))
-
-    def _tools_added(self) -> bool:
-        return adds_tools(FORMATS[entry.format].read(entry.wire) for entry in self._conversation)
 
     def _tools_of_host(self) -> list[Wire] | None:
         """The host's tools; those of the session if the host passes neither messages nor tools."""

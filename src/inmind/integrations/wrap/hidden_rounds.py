@@ -330,26 +330,17 @@ def _speaker_turns(messages: Iterable[tuple[Any, Message, str, bool]]) -> Iterat
         if not current.is_reply:
             current.parts += message.parts
         elif from_memory:
-            _add_memory_answer(current, message)
+            for result in message.results:  # some servers give several calls the same id
+                answered = next((call for call in current.calls if call.id == result.id), None)
+                if answered is not None:
+                    current.calls.remove(answered)
+            current.has_hidden_calls, current.ends_with_memory = True, not current.calls
         else:
-            _add_assistant_message(current, message)
+            current.ends_with_memory = False
+            current.rounds[-1].texts += [part.text for part in message.parts if isinstance(part, Text) and part.text]
+            current.calls += message.calls
     if current is not None:
         yield current
-
-
-def _add_assistant_message(turn: SpeakerTurn, message: Message) -> None:
-    turn.ends_with_memory = False
-    turn.rounds[-1].texts += [part.text for part in message.parts if isinstance(part, Text) and part.text]
-    turn.calls += message.calls
-
-
-def _add_memory_answer(turn: SpeakerTurn, message: Message) -> None:
-    """Remove the calls that memory has answered. Some servers give several calls the same id."""
-    for result in message.results:
-        answered = next((call for call in turn.calls if call.id == result.id), None)
-        if answered is not None:
-            turn.calls.remove(answered)
-    turn.has_hidden_calls, turn.ends_with_memory = True, not turn.calls
 
 
 def _part_key(part: Part) -> Hashable:

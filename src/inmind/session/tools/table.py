@@ -12,7 +12,7 @@ from inmind.prompt.layers.base import Layer
 from inmind.prompt.layers.builtin import DocumentLayer, EntityLayer
 from inmind.prompt.layers.scratchpad import SCRATCHPAD_PATH, ScratchpadLayer, find_visible_scratchpad
 from inmind.search.crystal import KINDS
-from inmind.session.tools import actions, pages
+from inmind.session.tools import actions
 from inmind.session.tools.base import (
     BOOLEAN,
     INTEGER,
@@ -122,7 +122,7 @@ TOOLS: tuple[MemoryTool, ...] = (
     MemoryTool(
         name="memory_read",
         title="Read a page of memory",
-        run=pages.read_page,
+        run=actions.read_page,
         offered_by=lambda layer: _has_pages(layer) or find_visible_scratchpad([layer]) is not None,
         declare=declares(
             f"Read {OVERVIEW_PATH}, detail/<name>, archive/<name>, {NOTES_PAGE_PATH} or {SCRATCHPAD_PATH}.",
@@ -140,7 +140,7 @@ TOOLS: tuple[MemoryTool, ...] = (
     MemoryTool(
         name="memory_write",
         title="Write a page of memory",
-        run=pages.write_page,
+        run=actions.write_page,
         offered_by=_has_pages,
         declare=declares(
             f"Write {OVERVIEW_PATH}, shown in every request, or detail/<name> and archive/<name>, which are not. With "
@@ -164,7 +164,7 @@ TOOLS: tuple[MemoryTool, ...] = (
     MemoryTool(
         name="memory_list",
         title="List the pages of memory",
-        run=pages.list_pages,
+        run=actions.list_pages,
         offered_by=_has_pages,
         declare=declares("List what memory_read can read.", from_line=INTEGER),
         output=record_schema(

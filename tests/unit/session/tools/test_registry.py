@@ -27,8 +27,8 @@ from inmind.layers import DocumentLayer, ScratchpadLayer, TextLayer
 from inmind.prompt.layers.base import ViewLayer
 from inmind.prompt.layers.builtin import NotesLayer
 from inmind.session.state import ResourceFold, ResourceState, SessionFold, SessionState
+from inmind.session.tools.actions import MAX_CHARACTERS_READ, MAX_PATHS_LISTED
 from inmind.session.tools.base import MemoryTool, MemoryView, ToolAnswer, ToolContext
-from inmind.session.tools.pages import MAX_CHARACTERS_READ, MAX_PATHS_LISTED
 from inmind.session.tools.registry import is_memory_tool, route_call, run_tool, tool_schemas, unknown_tool_answer
 from inmind.session.tools.table import TOOLS
 
