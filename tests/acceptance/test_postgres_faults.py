@@ -56,6 +56,7 @@ class Pair:
         for side in self.sides:
             try:
                 outcomes.append(("", "", describe(call(side))))
+                side.memory.flush()  # stores the search of a session, which would count for the next call
                 events.append(side.new_events())
             except InmindError as error:
                 outcomes.append((error.code, str(getattr(error, "field", "")), str(error)))

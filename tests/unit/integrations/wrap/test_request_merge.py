@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from builders import user
 
-from inmind.core.messages import AnthropicMessages
+from inmind.core.messages.anthropic import AnthropicMessages
 from inmind.core.messages.model import PromptHead
 from inmind.integrations.wrap.call_loop import adapt_anthropic_request
 
