@@ -27,9 +27,8 @@ from inmind import Memory, Session
 from inmind.core.events.base import Draft, Origin
 from inmind.core.events.documents import DocumentWritten
 from inmind.core.events.dreams import DreamCommitted, DreamStarted
-from inmind.dreams.page.page import parse_page
+from inmind.dreams.page.page import MAX_PAGE_CHARACTERS, Section, parse_page
 from inmind.dreams.page.pointers import parse_pointer
-from inmind.dreams.page.sections import MAX_PAGE_CHARACTERS, Section
 from inmind.testing import ManualClock
 
 NOTES, CRYSTALS = 1_000, 10_000

@@ -14,9 +14,8 @@ from inmind.dreams.affect import Levels
 from inmind.dreams.material import DreamMaterial, Insight, PendingNote
 from inmind.dreams.page.draft import RewriteContext
 from inmind.dreams.page.edits import Proposal
-from inmind.dreams.page.page import parse_page
+from inmind.dreams.page.page import Section, parse_page
 from inmind.dreams.page.rewrite import RewriteResult, rewrite_page
-from inmind.dreams.page.sections import Section
 from inmind.search.crystal import Crystal
 
 NOW = datetime(2026, 3, 20, 12, tzinfo=UTC)

@@ -265,7 +265,7 @@ def early(root: Path) -> list[str]:
         (unsafe_code, "store/protocol.py", "def f():\n    import pickle", "2: uses pickle"),
         (unsafe_code, "store/protocol.py", "from marshal import loads", "1: uses marshal.loads"),
         (unsafe_code, "tools.py", "eval('1')", "1: uses eval"),
-        (unsafe_code, "dreams/page/sections.py", "yaml.load(text)", "1: uses yaml.load"),
+        (unsafe_code, "dreams/page/page.py", "yaml.load(text)", "1: uses yaml.load"),
         (opened_files, "store/sqlite/store.py", "open(path)", "1: calls open()"),
         (opened_files, "store/sqlite/store.py", "os.open(path, 0)", "1: calls os.open()"),
         (opened_files, "store/sqlite/store.py", "self.path.read_bytes()", "1: calls self.path.read_bytes()"),

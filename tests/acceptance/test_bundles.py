@@ -37,7 +37,7 @@ from inmind.core.events.dreams import RecordsReadPosition
 from inmind.core.events.session import MessageAdded
 from inmind.core.paths import DATABASE
 from inmind.errors import Closed, Conflict, Damaged, InvalidInput, NotFound, StorageFull
-from inmind.memory.bundle import export_bundle, zip_reader
+from inmind.memory.bundle import export_bundle, reader
 from inmind.memory.bundle.extra_files import MAX_EXTRA_FILE_BYTES
 from inmind.memory.bundle.staging import staging_folder
 from inmind.store.sqlite.store import SqliteStore
@@ -397,7 +397,7 @@ def test_a_repetitive_journal_is_not_taken_for_a_zip_bomb(
 
     A compressed one can be read several times: each pass counts its bytes from 0.
     """
-    for module in (zip_reader, export_bundle):
+    for module in (reader, export_bundle):
         monkeypatch.setattr(module, "MIN_OUTPUT_BYTES", slack)
     with Memory.open(home, embedder=None) as memory:
         memory.session("s", cwd="/w").add([{"role": "user", "content": "0" * 3_000_000}])

@@ -25,7 +25,7 @@ from inmind import Memory
 from inmind.apps.cli.app import app
 from inmind.apps.demo import command as demo_command
 from inmind.apps.demo import cost, crash, crash_child, full_window, references
-from inmind.apps.demo.script import DemoContext
+from inmind.apps.demo.command import DemoContext
 from inmind.history.compaction.policy import compaction_target
 
 pytestmark = pytest.mark.embedded

@@ -22,7 +22,7 @@ from inmind.core.events.base import Draft, EventPayload, Origin
 from inmind.core.events.dreams import DreamProgressed, DreamStarted
 from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH
 from inmind.dreams.models import ModelReply, Question
-from inmind.dreams.page.sections import MAX_PAGE_CHARACTERS, Section
+from inmind.dreams.page.page import MAX_PAGE_CHARACTERS, Section
 from inmind.dreams.state import LEASE_DURATION, MAX_RESUME_AGE
 from inmind.errors import DreamRunning
 from inmind.jobs.dream_history import Dream

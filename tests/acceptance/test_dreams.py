@@ -23,7 +23,7 @@ from inmind.core.events.dreams import DreamCommitted, DreamStarted
 from inmind.documents.document import NOTES_PAGE_PATH
 from inmind.documents.notes_page import parse_notes, parse_remarks
 from inmind.dreams.models import ModelReply, Question
-from inmind.dreams.page.sections import Section
+from inmind.dreams.page.page import Section
 from inmind.errors import DreamRunning, InvalidInput, NotFound
 from inmind.jobs.dream_history import Dream
 from inmind.jobs.dream_input import Gatherer

@@ -33,7 +33,7 @@ from bundle_builders import (
 
 from inmind import Memory
 from inmind.errors import InvalidInput, NotFound
-from inmind.memory.bundle import zip_reader
+from inmind.memory.bundle import reader
 
 pytestmark = pytest.mark.spec("N67")
 
@@ -478,7 +478,7 @@ def test_an_unexpected_decoding_error_refuses_the_bundle(
 def test_a_line_that_is_too_long_is_refused_before_its_end(
     target: Target, good: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(zip_reader, "MAX_LINE_BYTES", 1_000_000)
+    monkeypatch.setattr(reader, "MAX_LINE_BYTES", 1_000_000)
     write_bundle_file(tmp_path / "b", {**read_entries(good), JOURNAL: b'{"a": "' + os.urandom(900_000).hex().encode()})
     assert "a line of more than 1,000,000 bytes" in target.import_error(tmp_path / "b")
 

@@ -332,7 +332,7 @@ def test_a_damaged_event_hides_only_itself(home: Path) -> None:
 
 
 def test_a_full_series_continues_in_another(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("inmind.search.index.numbers._POSITION_BITS", 2)
+    monkeypatch.setattr("inmind.search.index.record._POSITION_BITS", 2)
     with Memory.open(home, embedder=None) as memory:
         session = memory.session("s", resource="ada")
         lines = [f"The ferry has number {number}" for number in range(11)]

@@ -17,7 +17,7 @@ from local_model import local_model, need_model
 from inmind import Memory
 from inmind.core.tokens import estimator
 from inmind.dreams.models import ModelReply, OpenAICompatible, Question
-from inmind.dreams.page.sections import MAX_PAGE_CHARACTERS, MAX_PAGE_TOKENS, Section
+from inmind.dreams.page.page import MAX_PAGE_CHARACTERS, MAX_PAGE_TOKENS, Section
 from inmind.errors import ModelFailed
 from inmind.jobs.dream_history import Dream
 from inmind.testing import ManualClock

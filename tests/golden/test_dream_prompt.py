@@ -11,7 +11,7 @@ from inmind.core.events.base import Trust
 from inmind.core.events.dreams import KnowledgeGap, LearnedSkill
 from inmind.dreams.affect import Levels
 from inmind.dreams.economics import CurrencyTotals
-from inmind.dreams.page.sections import Section
+from inmind.dreams.page.page import Section
 from inmind.dreams.parse_answer import label_material
 from inmind.dreams.propose_by_model import build_question
 

@@ -14,7 +14,7 @@ import pytest
 from tables import each_row
 
 from inmind.core.events.base import Trust
-from inmind.dreams.page.sections import Section
+from inmind.dreams.page.page import Section
 from inmind.dreams.statements import classify_section
 
 pytestmark = pytest.mark.spec("G4")

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from inmind.core.events.base import Event, Trust
 from inmind.core.events.codec import decode_payload, encode_payload
 from inmind.core.events.dreams import KnowledgeGap, LearnedSkill, TradeRecorded
-from inmind.dreams.activity import Activity, SearchUse, ToolUse, Utterance
 from inmind.dreams.economics import economics_lines, summarize_trades
 from inmind.dreams.gaps import GAP_LIFETIME, MAX_GAPS, update_gaps
 from inmind.dreams.insights import find_insights
+from inmind.dreams.material import Activity, SearchUse, ToolUse, Utterance
 from inmind.dreams.skills import MAX_SKILLS, confidence, emerging_skills, update_skills
 from inmind.search.crystal import Crystal
 

@@ -31,7 +31,7 @@ from inmind.core.events.crystals import CrystalCreated
 from inmind.core.events.dreams import DreamCommitted
 from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH
 from inmind.documents.notes_page import parse_notes
-from inmind.dreams.page.sections import MAX_PAGE_CHARACTERS, Section
+from inmind.dreams.page.page import MAX_PAGE_CHARACTERS, Section
 from inmind.dreams.state import LEASE_DURATION
 from inmind.errors import Conflict, NotFound
 from inmind.jobs.dreaming import PHASES

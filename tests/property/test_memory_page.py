@@ -17,7 +17,18 @@ from inmind.core.tokens import estimator
 from inmind.dreams.page.draft import CHUNK_TOKENS, RewriteContext, chunk_by_entry, entry_texts, split_chunks
 from inmind.dreams.page.edits import Add, Edit, Retire, Rewrite
 from inmind.dreams.page.eviction import MAX_POINTER_CHARACTERS
-from inmind.dreams.page.page import MemoryPage, PagePart, parse_page, render_header, render_page
+from inmind.dreams.page.page import (
+    MAX_PAGE_SIZE,
+    MemoryPage,
+    PagePart,
+    Section,
+    measure,
+    page_limit,
+    parse_page,
+    render_header,
+    render_page,
+    split_prompt_characters,
+)
 from inmind.dreams.page.pointers import (
     MAX_KEYWORDS_CHARACTERS,
     MAX_POINTERS,
@@ -27,7 +38,6 @@ from inmind.dreams.page.pointers import (
     parse_pointer,
 )
 from inmind.dreams.page.rewrite import RewriteResult, rewrite_page
-from inmind.dreams.page.sections import MAX_PAGE_SIZE, Section, measure, page_limit, split_prompt_characters
 
 # Lines that users have on such pages, and lines that resemble ours or are in an unusual place.
 LINES = st.sampled_from(

@@ -20,9 +20,8 @@ from inmind.dreams.models import ModelCost
 from inmind.dreams.page.draft import RewriteContext
 from inmind.dreams.page.edits import Edit, normalize_line
 from inmind.dreams.page.eviction import MIN_PROTECTED_IMPORTANCE, USER_LINE_IMPORTANCE
-from inmind.dreams.page.page import parse_page
+from inmind.dreams.page.page import MAX_PAGE_CHARACTERS, parse_page, section_weights
 from inmind.dreams.page.rewrite import RewriteResult, rewrite_page
-from inmind.dreams.page.sections import MAX_PAGE_CHARACTERS, section_weights
 from inmind.dreams.propose_by_rules import MAX_LINE_CHARACTERS
 from inmind.dreams.state import DreamingState
 from inmind.dreams.statements import classify_section

@@ -23,7 +23,7 @@ from inmind.core.events.base import Trust
 from inmind.core.events.dreams import KnowledgeGap
 from inmind.core.language.spans import any_of, compile_cached, has_han
 from inmind.core.text import shorten
-from inmind.dreams.activity import Activity, ActivityTurn, SearchUse, Utterance, split_turns, unanswered_turns
+from inmind.dreams.material import Activity, ActivityTurn, SearchUse, Utterance, split_turns, unanswered_turns
 from inmind.dreams.sentences import (
     is_question,
     is_request,
@@ -32,7 +32,7 @@ from inmind.dreams.sentences import (
     questions_in,
     split_unanswered,
 )
-from inmind.search.query_parse import keywords
+from inmind.search.query import keywords
 from inmind.search.tokenize import query_words
 
 GAP_LIFETIME: Final = timedelta(hours=48)

@@ -25,13 +25,12 @@ from inmind.core.encoding import digest
 from inmind.core.events.base import Trust
 from inmind.core.language.spans import has_han
 from inmind.core.text import shorten
-from inmind.dreams.activity import Activity, SearchUse
-from inmind.dreams.material import Insight
+from inmind.dreams.material import Activity, Insight, SearchUse
 from inmind.dreams.open_loops import OpenLoop, find_open_loops, loop_text, loop_words
 from inmind.dreams.sentences import names_in
 from inmind.search.crystal import Crystal
 from inmind.search.lifecycle import is_searchable
-from inmind.search.query_parse import keywords
+from inmind.search.query import keywords
 from inmind.search.tokenize import index_words, query_words
 
 MAX_INSIGHTS_PER_KIND: Final = 10

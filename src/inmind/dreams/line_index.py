@@ -17,7 +17,7 @@ from inmind.core.events.base import Trust
 from inmind.core.events.dreams import PageLine
 from inmind.dreams.page.edits import Add, Rewrite
 from inmind.dreams.page.eviction import MIN_PROTECTED_IMPORTANCE
-from inmind.dreams.page.sections import Section
+from inmind.dreams.page.page import Section
 from inmind.dreams.statements import to_third_person
 from inmind.search.claims import Answer, Statement, answers_differ, parse_statement
 from inmind.search.tokenize import index_words

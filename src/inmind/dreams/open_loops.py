@@ -18,10 +18,10 @@ from inmind.core.frozen import frozen
 from inmind.core.language.languages import is_negated
 from inmind.core.language.spans import any_of, compile_cached, has_han
 from inmind.core.text import shorten
-from inmind.dreams.activity import Utterance, split_turns, unanswered_turns
+from inmind.dreams.material import Utterance, split_turns, unanswered_turns
 from inmind.dreams.sentences import MAX_REQUEST_SENTENCES, is_question, is_request, normalize_sentence
 from inmind.entities.extract.identity import parse_tool_name
-from inmind.search.query_parse import keywords
+from inmind.search.query import keywords
 from inmind.search.tokenize import query_words
 
 MAX_OPEN_LOOPS: Final = 100

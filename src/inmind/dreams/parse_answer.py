@@ -28,8 +28,8 @@ from inmind.dreams.material import DreamMaterial
 from inmind.dreams.page.edits import Add, Edit, Retire, Rewrite, invented_facts, is_quote_of, lost_facts
 from inmind.dreams.page.eviction import MIN_PROTECTED_IMPORTANCE, is_derived, max_retired
 from inmind.dreams.page.guards import IDENTITY_SECTIONS
+from inmind.dreams.page.page import Section
 from inmind.dreams.page.pointers import MAX_KEYWORDS_CHARACTERS
-from inmind.dreams.page.sections import Section
 from inmind.dreams.propose_by_rules import quote_tool_text, to_line
 from inmind.errors import short_repr
 

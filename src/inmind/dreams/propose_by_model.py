@@ -15,7 +15,7 @@ from inmind.dreams import economics, skills
 from inmind.dreams.material import DreamMaterial
 from inmind.dreams.models import Model, Question
 from inmind.dreams.page.edits import Proposal
-from inmind.dreams.page.sections import section_weights
+from inmind.dreams.page.page import section_weights
 from inmind.dreams.parse_answer import (
     ANSWER_SCHEMA,
     MAX_EDIT_CHARACTERS,

@@ -31,9 +31,8 @@ from inmind.dreams.page.edits import (
     shared_word_ratio,
 )
 from inmind.dreams.page.eviction import MIN_PROTECTED_IMPORTANCE, is_derived
-from inmind.dreams.page.page import parse_page
+from inmind.dreams.page.page import Section, parse_page, section_weights
 from inmind.dreams.page.pointers import candidate_pointers
-from inmind.dreams.page.sections import Section, section_weights
 from inmind.dreams.statements import classify_section, find_user_facts
 from inmind.search.crystal import HIDDEN_LIFECYCLES, Crystal
 

@@ -23,7 +23,7 @@ from inmind.core.language.languages import is_question as has_question_form
 from inmind.core.language.prose import is_greeting, own_words
 from inmind.core.language.spans import any_of, compile_cached, has_han, split_sentences, without_quotes
 from inmind.entities.nouns import singular
-from inmind.search.query_parse import keywords
+from inmind.search.query import keywords
 
 MAX_NAME_CHARACTERS = 40
 

@@ -22,7 +22,7 @@ from typing import Final
 from inmind.core.events.base import Trust
 from inmind.core.events.dreams import LearnedSkill
 from inmind.core.text import shorten
-from inmind.dreams.activity import Activity, ActivityTurn, split_turns
+from inmind.dreams.material import Activity, ActivityTurn, split_turns
 from inmind.dreams.sentences import find_request
 
 MIN_OCCURRENCES: Final = 3

@@ -22,7 +22,7 @@ from inmind.core.frozen import frozen
 from inmind.core.language.languages import any_word, is_question
 from inmind.core.language.prose import own_words
 from inmind.core.language.spans import compile_cached, has_han, has_quote, split_sentences
-from inmind.dreams.page.sections import Section
+from inmind.dreams.page.page import Section
 from inmind.history.compaction.detection import find_rules
 from inmind.search.crystal import Crystal
 

@@ -36,16 +36,19 @@ from inmind.core.stream_names import RESOURCE_PREFIX, SESSION_PREFIX
 from inmind.core.tool_outcome import is_failure
 from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH
 from inmind.documents.notes_page import PageNote, format_timestamp, parse_notes, parse_remarks
-from inmind.dreams.activity import Activity, SearchUse, ToolUse, Utterance
 from inmind.dreams.affect import describe_mood
 from inmind.dreams.economics import summarize_trades
 from inmind.dreams.gaps import update_gaps
 from inmind.dreams.insights import accessed_crystals, find_insights
 from inmind.dreams.material import (
     NEW_ID_PREFIX,
+    Activity,
     DreamInput,
     DreamMaterial,
     PendingNote,
+    SearchUse,
+    ToolUse,
+    Utterance,
     count_by_kind,
     select_crystals,
 )

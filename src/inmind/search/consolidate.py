@@ -17,8 +17,7 @@ from inmind.core.events.base import Trust
 from inmind.core.events.crystals import Consolidated
 from inmind.search.claims import Answer, answers_differ, parse_statement
 from inmind.search.crystal import Crystal
-from inmind.search.decay import is_expired
-from inmind.search.lifecycle import is_searchable, valid_since
+from inmind.search.lifecycle import is_expired, is_searchable, valid_since
 
 
 def plan_consolidation(crystals: Sequence[Crystal], *, now: datetime) -> Consolidated:

@@ -19,16 +19,14 @@ from inmind.errors import Damaged, NotFound
 from inmind.search.crystal import Crystal
 from inmind.search.crystal_texts import CrystalTexts
 from inmind.search.dates import DateSpan
-from inmind.search.decay import compute_score
 from inmind.search.embedders.base import Embedder
 from inmind.search.embedding import CrystalEmbedder
 from inmind.search.index.base import Scope, SearchIndex
 from inmind.search.index.indexer import MessageReader
-from inmind.search.index.numbers import conversation_of
-from inmind.search.index.record import Record, parse_crystal_id
+from inmind.search.index.record import Record, conversation_of, parse_crystal_id
+from inmind.search.lifecycle import compute_score
 from inmind.search.matching import PassageMatcher, widen
-from inmind.search.query import Hit, Query
-from inmind.search.query_parse import ParsedQuery, parse_query
+from inmind.search.query import Hit, ParsedQuery, Query, parse_query
 from inmind.search.rank import (
     LATE_PERIOD,
     RankCandidate,

@@ -16,9 +16,8 @@ from inmind.core.fork import register_after_fork
 from inmind.core.frozen import frozen
 from inmind.search.embedding import CrystalEmbedder
 from inmind.search.index.base import MAX_PASSAGES_PER_WORD, NearestPassages, Scope, SearchIndex, WordMatches
-from inmind.search.index.numbers import best_passages, crystal_of, passage_position, series_of
-from inmind.search.query import Query
-from inmind.search.query_parse import ParsedQuery
+from inmind.search.index.record import best_passages, crystal_of, passage_position, series_of
+from inmind.search.query import ParsedQuery, Query
 from inmind.search.rank import length_factor, score_by_meaning, score_by_words, sum_word_scores, word_rarity
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from heapq import nlargest
 from math import log
 
 from inmind.core.frozen import frozen
-from inmind.search.query_parse import ParsedQuery
+from inmind.search.query import ParsedQuery
 
 MEANING_SHARE = 0.3
 """Share of meaning in the score of a passage; the rest is words."""

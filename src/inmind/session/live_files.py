@@ -34,7 +34,7 @@ from inmind.documents.document import (
     resolve_path,
 )
 from inmind.errors import Closed, InmindError, InvalidPath
-from inmind.session.edit_merge import EditMerger
+from inmind.session.documents import EditMerger
 from inmind.session.state import ResourceState, SessionState
 from inmind.store.atomic_files import DAMAGED_SUFFIX, Folder
 from inmind.store.file_operations import FileSignature, FileState, now_nanoseconds

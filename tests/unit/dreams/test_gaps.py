@@ -11,8 +11,8 @@ from tables import each_row
 
 from inmind.core.events.base import Trust
 from inmind.core.events.dreams import KnowledgeGap
-from inmind.dreams.activity import ANSWER_GRACE, Activity, SearchUse, ToolUse, Utterance
 from inmind.dreams.gaps import GAP_LIFETIME, MAX_GAPS, update_gaps
+from inmind.dreams.material import ANSWER_GRACE, Activity, SearchUse, ToolUse, Utterance
 
 pytestmark = pytest.mark.spec("G3", "G5")
 

@@ -13,9 +13,8 @@ from builders import WHEN
 from tables import each_row
 
 from inmind.core.events.base import Trust
-from inmind.dreams.activity import Activity, SearchUse, Utterance
 from inmind.dreams.insights import MAX_INSIGHTS_PER_KIND, accessed_crystals, find_insights
-from inmind.dreams.material import Insight
+from inmind.dreams.material import Activity, Insight, SearchUse, Utterance
 from inmind.search.crystal import Crystal
 
 pytestmark = pytest.mark.spec("G3")

@@ -9,7 +9,7 @@ from builders import WHEN
 from tables import each_row
 
 from inmind.core.events.base import Trust
-from inmind.dreams.activity import ANSWER_GRACE, ToolUse, Utterance
+from inmind.dreams.material import ANSWER_GRACE, ToolUse, Utterance
 from inmind.dreams.open_loops import closed_lines, find_open_loops, loop_text
 
 pytestmark = pytest.mark.spec("G3")

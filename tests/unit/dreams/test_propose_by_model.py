@@ -16,7 +16,7 @@ from inmind.core.events.base import Trust
 from inmind.core.tokens import estimator
 from inmind.dreams.models import FunctionModel, ModelReply, Question
 from inmind.dreams.page.edits import Add, Proposal, Retire, Rewrite
-from inmind.dreams.page.sections import Section
+from inmind.dreams.page.page import Section
 from inmind.dreams.parse_answer import (
     MAX_EDIT_CHARACTERS,
     MAX_EDITS,

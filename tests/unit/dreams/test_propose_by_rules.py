@@ -31,7 +31,7 @@ from inmind.dreams.affect import Levels, SpikeCause, high_level_note
 from inmind.dreams.economics import CurrencyTotals
 from inmind.dreams.material import DreamMaterial
 from inmind.dreams.page.edits import Add, Edit, Proposal, Retire, Rewrite
-from inmind.dreams.page.sections import Section
+from inmind.dreams.page.page import Section
 from inmind.dreams.propose_by_rules import MAX_ADOPTED_PER_DREAM, MAX_LINE_CHARACTERS, propose_by_rules
 
 pytestmark = pytest.mark.spec("G12")

@@ -6,7 +6,7 @@ import pytest
 from builders import WHEN
 from tables import each_row
 
-from inmind.dreams.activity import Utterance
+from inmind.dreams.material import Utterance
 from inmind.dreams.sentences import find_request
 
 pytestmark = pytest.mark.spec("G5")

@@ -10,7 +10,7 @@ from builders import WHEN
 
 from inmind.core.events.base import Trust
 from inmind.core.events.dreams import LearnedSkill
-from inmind.dreams.activity import Activity, ToolUse, Utterance
+from inmind.dreams.material import Activity, ToolUse, Utterance
 from inmind.dreams.skills import MAX_SKILLS, MIN_OCCURRENCES, confidence, emerging_skills, skill_line, update_skills
 
 pytestmark = pytest.mark.spec("G3", "G5")

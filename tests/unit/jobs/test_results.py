@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from inmind.core.events.dreams import PageLine
-from inmind.dreams.page.sections import Section
+from inmind.dreams.page.page import Section
 from inmind.jobs.consolidation import Consolidation
 from inmind.jobs.dream_history import Dream
 from inmind.jobs.upkeep import Upkeep

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tables import each_row
 
 from inmind.search.crystal import KINDS, Crystal
-from inmind.search.decay import KIND_RELEVANCE, MIN_SCORE, is_expired, score_crystal
+from inmind.search.lifecycle import KIND_RELEVANCE, MIN_SCORE, is_expired, score_crystal
 
 pytestmark = pytest.mark.spec("H2")
 

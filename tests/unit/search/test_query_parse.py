@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tables import each_row
 
-from inmind.search.query_parse import ParsedQuery, keywords, parse_query
+from inmind.search.query import ParsedQuery, keywords, parse_query
 from inmind.search.tokenize import index_words, query_words
 
 pytestmark = pytest.mark.spec("H3")

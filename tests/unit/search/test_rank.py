@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tables import each_row
 
 from inmind.search.dates import DateSpan
-from inmind.search.query_parse import ParsedQuery
+from inmind.search.query import ParsedQuery
 from inmind.search.rank import (
     LATE_PERIOD,
     RankCandidate,

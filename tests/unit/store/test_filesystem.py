@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tables import each_row
 
-from inmind.store.filesystem import Mount, find_mount, mount_of
+from inmind.apps.doctor.home import Mount, find_mount, mount_of
 
 TABLE = """\
 22 27 0:21 / /proc rw,nosuid,nodev,noexec,relatime shared:13 - proc proc rw

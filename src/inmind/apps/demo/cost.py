@@ -17,7 +17,7 @@ from rich.text import Text
 from inmind import Session, Usage
 from inmind.apps.cli.console import right_aligned, table
 from inmind.apps.demo import full_window, references
-from inmind.apps.demo.script import DemoAct, DemoContext, text_line
+from inmind.apps.demo.command import DemoAct, DemoContext, text_line
 from inmind.apps.replay.baseline import BaselineAgent, TokenSizes, turn_starts
 from inmind.apps.replay.files import Recording
 from inmind.core.events.prompt import PromptPrepared

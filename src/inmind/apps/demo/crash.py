@@ -13,7 +13,7 @@ from pathlib import Path
 from time import perf_counter
 
 from inmind.apps.demo import crash_child
-from inmind.apps.demo.script import DemoAct, DemoContext, label_line, saved_notes
+from inmind.apps.demo.command import DemoAct, DemoContext, label_line, saved_notes
 from inmind.apps.doctor import Verdict, run_checks
 from inmind.apps.signals import handle_signals
 from inmind.memory.memory import Memory

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from inmind import Prompt, Session
 from inmind.apps.cli.prompt_view import bar, prompt_texts, report_json
 from inmind.apps.cli.session_commands import compaction_json
-from inmind.apps.demo.script import (
+from inmind.apps.demo.command import (
     ChatMessage,
     DemoAct,
     DemoContext,

@@ -11,7 +11,7 @@ from inmind import Prompt
 from inmind.apps.cli.console import table
 from inmind.apps.cli.dreams import color_diff
 from inmind.apps.cli.prompt_view import bar, legend, prompt_texts, report_json
-from inmind.apps.demo.script import (
+from inmind.apps.demo.command import (
     ChatMessage,
     DemoAct,
     DemoContext,

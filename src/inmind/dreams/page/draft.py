@@ -26,6 +26,7 @@ from inmind.dreams.page.page import (
     Block,
     MemoryPage,
     PagePart,
+    Section,
     entry_text,
     heading_level,
     parse_page,
@@ -34,7 +35,6 @@ from inmind.dreams.page.page import (
     split_parts,
 )
 from inmind.dreams.page.pointers import parse_pointer
-from inmind.dreams.page.sections import Section
 
 CHUNK_TOKENS: Final = 400
 OVERLAP_TOKENS: Final = 80

@@ -16,8 +16,8 @@ from inmind.core.frozen import frozen
 from inmind.core.language.languages import is_negated
 from inmind.core.language.spans import HAN_OR_KANA
 from inmind.core.text import escape_markup
+from inmind.dreams.page.page import Section
 from inmind.dreams.page.pointers import distinctive_words
-from inmind.dreams.page.sections import Section
 
 
 @frozen(kw_only=True)

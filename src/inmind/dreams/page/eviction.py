@@ -28,7 +28,15 @@ from inmind.dreams.page.guards import (
     surviving_share,
     without_dream_lines,
 )
-from inmind.dreams.page.page import render_page
+from inmind.dreams.page.page import (
+    MAX_PAGE_CHARACTERS,
+    MAX_PAGE_SIZE,
+    Section,
+    TextSize,
+    measure,
+    page_limit,
+    render_page,
+)
 from inmind.dreams.page.pointers import (
     MAX_KEYWORDS,
     MAX_POINTERS,
@@ -39,7 +47,6 @@ from inmind.dreams.page.pointers import (
     make_pointer,
     parse_pointer,
 )
-from inmind.dreams.page.sections import MAX_PAGE_CHARACTERS, MAX_PAGE_SIZE, Section, TextSize, measure, page_limit
 
 MAX_CHECKED_SOURCES = 5
 """Sources of a line that a search must return. More would not fit into the search result."""

@@ -13,9 +13,19 @@ from inmind.core.events.base import Trust
 from inmind.core.events.dreams import GuardVerdict, PageLine
 from inmind.core.frozen import frozen
 from inmind.dreams.page.edits import normalize_words
-from inmind.dreams.page.page import MemoryPage, PagePart, entry_text, parse_page, render_page
+from inmind.dreams.page.page import (
+    MAX_PAGE_CHARACTERS,
+    MemoryPage,
+    PagePart,
+    Section,
+    TextSize,
+    entry_text,
+    measure,
+    page_limit,
+    parse_page,
+    render_page,
+)
 from inmind.dreams.page.pointers import MAX_POINTERS, distinctive_words, parse_pointer
-from inmind.dreams.page.sections import MAX_PAGE_CHARACTERS, Section, TextSize, measure, page_limit
 
 MIN_MATURE_CHARACTERS = 2_000
 """Size from which the mass_drop guard applies."""

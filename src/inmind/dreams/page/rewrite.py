@@ -46,9 +46,8 @@ from inmind.dreams.page.eviction import (
     user_line,
 )
 from inmind.dreams.page.guards import IDENTITY_SECTIONS, PageChange, contains_lines, line_set, run_guards
-from inmind.dreams.page.page import render_header, render_page
+from inmind.dreams.page.page import Section, render_header, render_page
 from inmind.dreams.page.pointers import make_pointer, parse_pointer
-from inmind.dreams.page.sections import Section
 
 
 @frozen(kw_only=True)

@@ -32,14 +32,16 @@ from inmind.memory.bundle.reader import (
     JOURNAL,
     KEYS,
     MANIFEST,
+    MAX_RATIO,
+    MIN_OUTPUT_BYTES,
     BundleReader,
     EntryDigest,
     Manifest,
     OnProgress,
     ignore_progress,
+    normalized_name,
 )
 from inmind.memory.bundle.staging import staging_folder
-from inmind.memory.bundle.zip_reader import MAX_RATIO, MIN_OUTPUT_BYTES, normalized_name
 from inmind.session.backend import Backend
 from inmind.store.file_operations import fsync_folder, translated_os_errors
 from inmind.store.protocol import Receipt

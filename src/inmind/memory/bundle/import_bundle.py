@@ -33,9 +33,9 @@ from inmind.memory.bundle.reader import (
     BundleContents,
     BundleReader,
     OnProgress,
+    bundle_error,
     ignore_progress,
 )
-from inmind.memory.bundle.zip_reader import bundle_error
 from inmind.session.backend import Backend
 from inmind.store.file_operations import open_regular_file
 from inmind.store.protocol import BulkImport, Receipt, Store

@@ -23,7 +23,7 @@ from inmind.documents.notes_page import parse_notes, remove_pieces, strip_headin
 from inmind.documents.overview.maintain import without_archive_lines
 from inmind.documents.overview.page import has_content, prompt_text, size_warning, without_empty_sections
 from inmind.dreams.affect import AUTO_MARK, is_auto_note_about
-from inmind.dreams.page.sections import split_prompt_characters
+from inmind.dreams.page.page import split_prompt_characters
 from inmind.entities.entity import Entity
 from inmind.entities.render import BANNER, counts_only, render_changes, render_lines
 from inmind.prompt.layers.base import Budget, LayerContext, LayerText, PlainLayer, Slot

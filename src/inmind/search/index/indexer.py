@@ -29,15 +29,18 @@ from inmind.search.extract import (
     shown_texts,
     subjects_of,
 )
-from inmind.search.index.numbers import (
+from inmind.search.index.record import (
     MAX_PASSAGES,
+    PassageWords,
+    Record,
+    Tables,
     crystal_number,
     is_series_full,
+    parse_crystal_id,
     passage_number,
     series_bounds,
     series_number,
 )
-from inmind.search.index.record import PassageWords, Record, Tables, parse_crystal_id
 from inmind.search.lifecycle import apply_event, is_searchable, live_sequence_numbers
 from inmind.search.tokenize import index_words, split_passages
 from inmind.store.protocol import Store

@@ -12,8 +12,7 @@ from typing import Any
 import psycopg
 
 from inmind.errors import Damaged
-from inmind.search.index.numbers import round_to_half
-from inmind.search.index.record import PassageWords, RowMissing, Tables, expand_columns
+from inmind.search.index.record import PassageWords, RowMissing, Tables, expand_columns, round_to_half
 from inmind.store.postgres.connection import Connection
 from inmind.store.postgres.database import Database
 from inmind.store.postgres.errors import first_line

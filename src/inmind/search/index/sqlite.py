@@ -25,8 +25,7 @@ from inmind.core.fork import SqliteConnectionOwner
 from inmind.errors import Closed, Damaged, StorageFull, StoreBusy, StoreError, UnsafeStorage
 from inmind.search.index.base import BATCH_SIZE, MAX_PASSAGES_PER_WORD, VERSION, Scope, SearchIndex, WordMatches
 from inmind.search.index.indexer import INDEXED_KINDS, MessageReader
-from inmind.search.index.numbers import pack_vector
-from inmind.search.index.record import PassageWords, RowMissing, Tables, expand_columns
+from inmind.search.index.record import PassageWords, RowMissing, Tables, expand_columns, pack_vector
 from inmind.store.file_operations import create_private_file
 from inmind.store.named_sql import load_queries
 from inmind.store.protocol import Store

@@ -10,6 +10,7 @@ import pytest
 from inmind.apps.doctor.home import (
     MAX_WAL_BYTES,
     FolderScan,
+    Mount,
     check_disk,
     check_permissions,
     check_size,
@@ -19,7 +20,6 @@ from inmind.apps.doctor.home import (
     missing_packages,
 )
 from inmind.apps.doctor.report import DoctorFinding, DoctorReport, FixHints, Verdict, ok, trouble, warning
-from inmind.store.filesystem import Mount
 
 HOME = Path("/home/ada/.inmind")
 HINTS = FixHints(HOME, is_default=True)

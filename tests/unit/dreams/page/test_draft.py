@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inmind.dreams.page.draft import merge_pages
-from inmind.dreams.page.page import parse_page
-from inmind.dreams.page.sections import Section
+from inmind.dreams.page.page import Section, parse_page
 
 pytestmark = pytest.mark.spec("G7", "A5")
 

@@ -7,8 +7,7 @@ import pytest
 from inmind.core.events.base import Trust
 from inmind.core.events.dreams import PageLine
 from inmind.dreams.page.guards import PageChange, run_guards
-from inmind.dreams.page.page import PAGE_TITLE
-from inmind.dreams.page.sections import Section
+from inmind.dreams.page.page import PAGE_TITLE, Section
 
 pytestmark = pytest.mark.spec("G6")
 

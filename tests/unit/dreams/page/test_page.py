@@ -8,8 +8,7 @@ import pytest
 from builders import WHEN
 from tables import each_row
 
-from inmind.dreams.page.page import MemoryPage, PagePart, entry_text, parse_page, render_header, render_page
-from inmind.dreams.page.sections import Section
+from inmind.dreams.page.page import MemoryPage, PagePart, Section, entry_text, parse_page, render_header, render_page
 
 pytestmark = pytest.mark.spec("G4")
 

@@ -16,9 +16,8 @@ from inmind.core.events.dreams import PageLine
 from inmind.dreams.page.draft import RewriteContext, chunk_by_entry, entry_texts, split_chunks
 from inmind.dreams.page.edits import Add, Edit, Retire, Rewrite
 from inmind.dreams.page.eviction import max_retired
-from inmind.dreams.page.page import parse_page
+from inmind.dreams.page.page import MAX_PAGE_CHARACTERS, MAX_PAGE_SIZE, Section, measure, parse_page
 from inmind.dreams.page.rewrite import RewriteResult, rewrite_page
-from inmind.dreams.page.sections import MAX_PAGE_CHARACTERS, MAX_PAGE_SIZE, Section, measure
 
 pytestmark = pytest.mark.spec("G6")
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inmind.dreams.affect import Levels
-from inmind.dreams.page.sections import Section, section_weights
+from inmind.dreams.page.page import Section, section_weights
 
 pytestmark = pytest.mark.spec("G5")
 

@@ -8,8 +8,7 @@ from tables import each_row
 
 from inmind import Memory, Session
 from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH, Document
-from inmind.dreams.page.page import truncate_page
-from inmind.dreams.page.sections import MAX_PAGE_CHARACTERS, prompt_characters
+from inmind.dreams.page.page import MAX_PAGE_CHARACTERS, prompt_characters, truncate_page
 from inmind.prompt.layers.base import LayerContext, LayerText
 from inmind.prompt.layers.builtin import NOTES_BANNER, STATE_POINTER, NotesLayer, StateLayer
 
