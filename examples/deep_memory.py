@@ -39,7 +39,10 @@ def may(memory: Memory) -> None:
     show("When is the deadline for the API?", session.search("When is the deadline for the API?", limit=2))
     show("The same, as of March 11", session.search("When is the deadline for the API?", limit=2, as_of="2026-03-11"))
     show("What Mei likes", session.search("Mei", kinds=["preference"]))
-    show("Said in March about the gateway", session.search("gateway", sources="sessions", until="2026-03-31", limit=1))
+    show(
+        "Said in March about the night",
+        session.search("gateway at night", sources="sessions", until="2026-03-31", limit=1),
+    )
 
 
 def show(question: str, hits: list[Hit]) -> None:

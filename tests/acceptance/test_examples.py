@@ -109,8 +109,8 @@ The same, as of March 11
   2026-03-10, fact: The deadline for the API is March 20.
 What Mei likes
   2026-03-17, preference: Mei wants to be called, and never mailed, when the gateway is down.
-Said in March about the gateway
-  2026-03-10, assistant: Fixed by allowing the shop's new origin on the gateway.
+Said in March about the night
+  2026-03-10, user: Good. And who looks after the gateway at night?
 """,
     "dreams": """\
 The first dream takes in 2 and changes:
