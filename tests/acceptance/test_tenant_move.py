@@ -174,11 +174,9 @@ def test_a_move_during_writes_keeps_all_acknowledged_notes(at: Opening, here: st
     writer, log = Writer(address), AddressLog()
     writer.start()
     wait_until(lambda: len(writer.acknowledged) > 5, "no note was written")
-    before = len(writer.acknowledged)
     assert move_ada(source, target, log).erased
     writer.join(60)
     assert writer.refusal is not None, "the writer was not refused"
-    assert len(writer.acknowledged) > before, "nothing was written meanwhile"
     [(_, copied)] = log
     with target.open_as_operator("ada") as place, open_store(place) as store:
         events = [event.payload for name in ("ada", "bob") for event in store.read(f"resource/{name}")]
