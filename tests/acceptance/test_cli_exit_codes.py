@@ -520,11 +520,12 @@ def test_completion_never_offers_a_name_that_the_shell_would_run(sample_home: Pa
 def test_a_shell_completes_commands_sessions_and_resources(sample_home: Path, shell: str) -> None:
     def completed(*words: str) -> str:
         line = " ".join(("inmind", "--home", str(sample_home), *words))
+        current = words[-1] if shell == "fish" else str(len(line.split()) - 1)  # fish passes the word itself
         environment = {
             **os.environ,
             "_INMIND_COMPLETE": f"{shell}_complete",
             "COMP_WORDS": line,
-            "COMP_CWORD": str(len(line.split()) - (not line.endswith(" "))),
+            "COMP_CWORD": current,
         }
         started = [
             sys.executable,
