@@ -6,13 +6,13 @@ Affect belongs to the resource, so its events go into the resource's stream.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
 from typing import Any, NamedTuple
 
 from inmind.core.events.base import Draft, Origin, Trust
+from inmind.core.events.crystals import SearchRecorded
 from inmind.core.events.documents import DocumentWritten, OverviewEvent
 from inmind.core.events.dreams import AffectSpiked
 from inmind.core.events.session import MessageAdded, ToolObserved
@@ -40,7 +40,7 @@ from inmind.session.context import SessionContext
 from inmind.session.layer_calls import LayerCalls
 from inmind.session.state import SessionState
 from inmind.session.tools.registry import is_memory_tool
-from inmind.store.stream import Decision, Stream
+from inmind.store.stream import Decision
 
 MAX_LOOKBACK = 64
 """Messages to search backwards for the call of a result. Most providers require it right before."""
@@ -68,22 +68,25 @@ class AffectCause(NamedTuple):
 
 
 class EventDeriver:
-    """Derives the events that go into the same commit as some drafts.
+    """Derives the events that go into the same commit as some drafts. It keeps only caches.
 
-    It changes nothing and keeps only caches.
+    It also maintains memory's lines on the overview: rules derive them from tool results, and the index of pages
+    follows the pages.
     """
 
-    def __init__(self, context: SessionContext, layer_calls: LayerCalls, overview: OverviewUpkeep) -> None:
-        self._context, self._stream = context, context.stream
-        self._layer_calls, self._overview = layer_calls, overview
+    def __init__(self, context: SessionContext, layer_calls: LayerCalls) -> None:
+        self._context, self._stream, self._layer_calls = context, context.stream, layer_calls
+        self._read = context.view.read_message
+        self._current: tuple[Documents, OverviewLog] | None = None
+        """The documents and lines for which the overview was last found up to date."""
+        self._working_tools: tuple[int, str, frozenset[str]] = (0, "", frozenset())
+        """A prefix of the conversation (its length and digest), and the tools that have succeeded in it."""
 
-    def derive(
-        self, state: SessionState, now: datetime, drafts: Sequence[Draft], searches: Sequence[AffectCause] = ()
-    ) -> DerivedEvents:
-        """The events that follow from drafts. `searches`: those of the model among them."""
+    def derive(self, state: SessionState, now: datetime, drafts: Sequence[Draft]) -> DerivedEvents:
+        """The events that follow from drafts."""
         layer_drafts = self._layer_calls.store_replies(state, now, drafts)
         given = [*drafts, *layer_drafts]
-        observations = observations_in(state, given, self._context.view.read_message)
+        observations = observations_in(state, given, self._read)
         entity_drafts = draft_entity_events(
             state.entities,
             observations,
@@ -92,28 +95,98 @@ class EventDeriver:
             stream=state.stream,
             version=state.seq + len(given),
         )
-        causes = [AffectCause(item.content, item.origin, item.source) for item in observations]
-        overview_drafts = self._overview.entries_for(
-            partial(self._stream.preview, state, state.seq, [*given, *entity_drafts], now),
-            state,
-            [(cause.content, cause.source) for cause in causes if isinstance(cause.content, ToolOutcome)],
-            wrote=any(isinstance(draft.payload, DocumentWritten | OverviewEvent) for draft in given),
-        )
+        overview_drafts = self._overview_drafts(state, now, [*given, *entity_drafts], observations)
         spikes: list[Draft] = []
         if self._context.config.affect and not self._context.is_anonymous:
-            before = self._context.resource.state.affect
-            spikes = _spikes(before, state, now, [*_newest_causes(state, causes), *searches])
+            causes = [*_newest_causes(state, observations), *_searches(state, drafts)]
+            spikes = _spikes(self._context.resource.state.affect, state, now, causes)
         return DerivedEvents([*layer_drafts, *entity_drafts, *overview_drafts], spikes)
 
+    def refresh_overview(self) -> bool:
+        """Update the overview for pages that people wrote as files.
 
-def _newest_causes(state: SessionState, causes: Sequence[AffectCause]) -> list[AffectCause]:
+        Returns whether anything changed.
+        """
+
+        def decide(state: SessionState, _: datetime) -> Decision[SessionState, tuple[Documents, OverviewLog]]:
+            drafts = overview_updates(state.documents, state.language, log=state.overview_lines)
+            return Decision(drafts, (state.documents, state.overview_lines))
+
+        state = self._stream.state
+        if (state.documents, state.overview_lines) == self._current:
+            return False
+        done = self._stream.commit(decide)
+        if not done.events:
+            self._current = done.result
+        return bool(done.events)
+
+    def _overview_drafts(
+        self, before: SessionState, now: datetime, drafts: Sequence[Draft], observations: Sequence[Observation]
+    ) -> list[Draft]:
+        """Events that update the overview for tool calls and pages that are written among these drafts."""
+        outcomes = [
+            (item.content, item.source)
+            for item in observations
+            if isinstance(item.content, ToolOutcome) and not is_memory_tool(item.content.tool)
+        ]
+        events = overview_events(
+            (outcome for outcome, _ in outcomes),
+            before.overview_lines,
+            has_worked=lambda tool: tool in before.working_tools or tool in self._working_tools_in(before.conversation),
+            language=before.language,
+        )
+        wrote = any(isinstance(draft.payload, DocumentWritten | OverviewEvent) for draft in drafts)
+        if not events and not wrote and (before.documents, before.overview_lines) == self._current:
+            return []
+        after = self._stream.preview(before, before.seq, drafts, now)
+        sources = tuple(dict.fromkeys(source for _, source in outcomes)) if events else ()
+        updates = overview_updates(
+            after.documents, before.language, events, log=after.overview_lines, trust=Trust.DATA, sources=sources
+        )
+        if not updates:
+            self._current = (after.documents, after.overview_lines)
+        return updates
+
+    def _working_tools_in(self, conversation: Conversation) -> frozenset[str]:
+        """Tools that have succeeded in the conversation.
+
+        Reading continues where the last call stopped.
+        """
+        length, digest, worked = self._working_tools
+        if not conversation.begins_with(length, digest):
+            length, worked = 0, frozenset[str]()
+        if length < len(conversation):
+            outcomes = tool_results_in(conversation[max(0, length - MAX_LOOKBACK) :], self._read)
+            worked |= {
+                result.tool
+                for result in outcomes
+                if result.tool not in worked and not (result.error or is_failure(result.result))
+            }
+            self._working_tools = (len(conversation), conversation.prefix_digest(), worked)
+        return worked
+
+
+def _newest_causes(state: SessionState, observations: Sequence[Observation]) -> list[AffectCause]:
     """The last message and what follows it: a host may pass a long old conversation at once.
 
     Messages of child sessions come from the parent agent and carry no affect.
     """
     is_child = state.opened is not None and bool(state.opened.parent)
-    last = max((index for index, cause in enumerate(causes) if isinstance(cause.content, str)), default=0)
-    return [cause for cause in causes[last:] if not (is_child and isinstance(cause.content, str))]
+    last = max((index for index, item in enumerate(observations) if isinstance(item.content, str)), default=0)
+    return [
+        AffectCause(item.content, item.origin, item.source)
+        for item in observations[last:]
+        if not (is_child and isinstance(item.content, str))
+    ]
+
+
+def _searches(state: SessionState, drafts: Sequence[Draft]) -> list[AffectCause]:
+    """The searches of the model among drafts. Their source is the call, if it is in a reply."""
+    return [
+        AffectCause(bool(draft.payload.hits), Origin.ASSISTANT, next(iter(draft.sources), f"{state.stream}#{seq}"))
+        for seq, draft in enumerate(drafts, start=state.seq + 1)
+        if isinstance(draft.payload, SearchRecorded)
+    ]
 
 
 def _spikes(before: AffectState, state: SessionState, now: datetime, causes: Iterable[AffectCause]) -> list[Draft]:
@@ -155,87 +228,6 @@ def affect_from_text(text: str) -> list[AffectSignal]:
     ):
         return []
     return signals_from_text([sentence for line in own_words(text) for sentence in split_sentences(line)])
-
-
-class OverviewUpkeep:
-    """Maintains memory's lines on the overview of one session.
-
-    Rules derive lines from tool results; the index of pages follows the pages.
-    """
-
-    def __init__(self, stream: Stream[SessionState], read: ReadMessage) -> None:
-        self._stream, self._read = stream, read
-        self._current: tuple[Documents, OverviewLog] | None = None
-        """The documents and lines for which the overview was last found up to date."""
-        self._working_tools: tuple[int, str, frozenset[str]] = (0, "", frozenset())
-        """A prefix of the conversation (its length and digest), and the tools that have succeeded in it."""
-
-    def entries_for(
-        self,
-        next_state: Callable[[], SessionState],
-        before: SessionState,
-        outcomes: Sequence[tuple[ToolOutcome, str]],
-        *,
-        wrote: bool,
-    ) -> list[Draft]:
-        """Events that update the overview for tool calls and written pages.
-
-        Each outcome comes with the id of its event. `next_state` returns the state after them, `before` is the state
-        until then. `wrote`: whether pages were written.
-        """
-        outcomes = [(outcome, source) for outcome, source in outcomes if not is_memory_tool(outcome.tool)]
-        events = overview_events(
-            (outcome for outcome, _ in outcomes),
-            before.overview_lines,
-            has_worked=lambda tool: tool in before.working_tools or tool in self._working_tools_in(before.conversation),
-            language=before.language,
-        )
-        if not events and not wrote and (before.documents, before.overview_lines) == self._current:
-            return []
-        after = next_state()
-        sources = tuple(dict.fromkeys(source for _, source in outcomes)) if events else ()
-        drafts = overview_updates(
-            after.documents, before.language, events, log=after.overview_lines, trust=Trust.DATA, sources=sources
-        )
-        if not drafts:
-            self._current = (after.documents, after.overview_lines)
-        return drafts
-
-    def refresh(self) -> bool:
-        """Update the overview for pages that people wrote as files.
-
-        Returns whether anything changed.
-        """
-
-        def decide(state: SessionState, _: datetime) -> Decision[SessionState, tuple[Documents, OverviewLog]]:
-            drafts = overview_updates(state.documents, state.language, log=state.overview_lines)
-            return Decision(drafts, (state.documents, state.overview_lines))
-
-        state = self._stream.state
-        if (state.documents, state.overview_lines) == self._current:
-            return False
-        done = self._stream.commit(decide)
-        if not done.events:
-            self._current = done.result
-        return bool(done.events)
-
-    def _working_tools_in(self, conversation: Conversation) -> frozenset[str]:
-        """Tools that have succeeded in the conversation.
-
-        Reading continues where the last call stopped.
-        """
-        length, digest, worked = self._working_tools
-        if not conversation.begins_with(length, digest):
-            length, worked = 0, frozenset[str]()
-        if length < len(conversation):
-            outcomes = tool_results_in(conversation[max(0, length - MAX_LOOKBACK) :], self._read)
-            worked |= {
-                result.tool
-                for result in outcomes
-                if result.tool not in worked and not (result.error or is_failure(result.result))
-            }
-            self._working_tools = (len(conversation), conversation.prefix_digest(), worked)
-        return worked
 
 
 def observations_in(state: SessionState, drafts: Sequence[Draft], read: ReadMessage) -> list[Observation]:

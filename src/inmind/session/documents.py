@@ -30,7 +30,7 @@ from inmind.documents.overview.front_matter import front_matter_error, merge_fro
 from inmind.errors import Conflict, InvalidInput, NotFound
 from inmind.history.compaction.stubs import parse_location
 from inmind.session.context import SessionContext, whole_number
-from inmind.session.derive import EventDeriver, OverviewUpkeep
+from inmind.session.derive import EventDeriver
 from inmind.session.state import ResourceState, SessionState
 from inmind.store.protocol import PublishedVersion, Store
 from inmind.store.stream import Decision, Stream, key_for
@@ -139,8 +139,8 @@ def _is_closer(text: str, first: str, second: str) -> bool:
 class SessionDocuments:
     """The documents of a session and its resource, and the versions that the caller has seen."""
 
-    def __init__(self, context: SessionContext, overview: OverviewUpkeep, deriver: EventDeriver) -> None:
-        self._context, self._overview, self._deriver = context, overview, deriver
+    def __init__(self, context: SessionContext, deriver: EventDeriver) -> None:
+        self._context, self._deriver = context, deriver
         self._stream, self._resource = context.stream, context.resource
         self._files, self._resource_files = context.files, context.resource_files
         self._seen: dict[str, int] = {}
@@ -155,7 +155,7 @@ class SessionDocuments:
         """Read edits saved in the live files, and update the overview for new pages."""
         self._files.read_edits()
         self._resource_files.read_edits()
-        if self._overview.refresh():
+        if self._deriver.refresh_overview():
             self._files.publish()
 
     def publish(self, fresh: Sequence[Event] = ()) -> None:

@@ -22,7 +22,7 @@ from inmind.prompt.report import Explanation, Prompt, PromptPreview
 from inmind.session.compaction import Compactor
 from inmind.session.compaction_plan import CompactionPlanner
 from inmind.session.context import SessionContext, whole_number
-from inmind.session.derive import EventDeriver, OverviewUpkeep
+from inmind.session.derive import EventDeriver
 from inmind.session.documents import SessionDocuments
 from inmind.session.entities import check_call, resolve
 from inmind.session.layer_calls import LayerCalls
@@ -47,10 +47,9 @@ class SessionReader:
         self._planner = CompactionPlanner(context)
         self._compactor = Compactor(context, self._planner)
         self._prompts = PromptHistory(context, self._compactor)
-        overview = OverviewUpkeep(context.stream, context.view.read_message)
         self._layer_calls = LayerCalls(context, self._planner)
-        self._deriver = EventDeriver(context, self._layer_calls, overview)
-        self._documents = SessionDocuments(context, overview, self._deriver)
+        self._deriver = EventDeriver(context, self._layer_calls)
+        self._documents = SessionDocuments(context, self._deriver)
         self._preparer = PromptPreparer(
             context, self._planner, self._compactor, self._layer_calls, self._deriver, self._prompts
         )

@@ -38,7 +38,15 @@ from inmind.session.context import SessionContext
 from inmind.session.derive import EventDeriver
 from inmind.session.prepare import PromptHistory
 from inmind.session.state import ResourceState, SessionState
-from inmind.session.tool_calls import CallerKnowledge, ResourceVersion, ToolCallBatch, ToolCallRunner
+from inmind.session.tool_calls import (
+    ResourceVersion,
+    ToolCallBatch,
+    ToolCallParts,
+    all_pages,
+    page_source,
+    seen_at_prompt,
+    seen_by_caller,
+)
 from inmind.session.tools.base import ToolAnswer, ToolResult
 from inmind.store.protocol import AppendResult, Key
 from inmind.store.stream import Decision, key_for
@@ -99,11 +107,9 @@ class Recorded:
 class ReplyExecutor:
     """Records replies of one session, and runs single tool calls."""
 
-    def __init__(
-        self, context: SessionContext, deriver: EventDeriver, prompts: PromptHistory, runner: ToolCallRunner
-    ) -> None:
-        self._stream, self._resource, self._store = context.stream, context.resource, context.store
-        self._deriver, self._prompts, self._runner, self._read = deriver, prompts, runner, context.view.read_message
+    def __init__(self, parts: ToolCallParts, deriver: EventDeriver, prompts: PromptHistory) -> None:
+        self._parts, self._context, self._deriver, self._prompts = parts, parts.context, deriver, prompts
+        self._stream, self._resource, self._store = self._context.stream, self._context.resource, self._context.store
 
     def record(
         self, reply: object, *, format: str | None, call: int | None, key: str | None
@@ -119,15 +125,14 @@ class ReplyExecutor:
         )
         prompt = at_prompt.prompt
         parsed = read_reply(reply, format=format_name, hint=prompt.format or "openai")
-        checked_key, undone = key_for(key, "record", parsed.wires), list[AppendResult]()
+        checked_key, resource = key_for(key, "record", parsed.wires), None
         if checked_key is None:
-            checked_key, undone = self._unused_key(_reply_key(parsed, prompt.calls, state.conversation, self._read))
-        resource = self._resource_before(undone)
+            own_key = _reply_key(parsed, prompt.calls, state.conversation, self._context.view.read_message)
+            checked_key, resource = self._unused_key(own_key)
 
         def decide(state: SessionState, now: datetime) -> Decision[SessionState, list[ToolAnswer]]:
             batch = self._execute(state, now, prompt, parsed, state if call is None else at_prompt, resource)
-            decision = self._decide(state, now, batch, batch.answers)
-            return replace(decision, companion=()) if resource else decision
+            return self._decide(state, now, batch, batch.answers, resource)
 
         done = self._stream.commit(decide, key=checked_key, companion=self._resource)
         if done.result is None:
@@ -154,21 +159,19 @@ class ReplyExecutor:
         # Sessions share the stream of their resource, so the key includes the session.
         request = "call" if scope == "thread" else f"call:{digest(state.stream)}"
         checked_key = key_for(key, request, tool, arguments)
-        undone = list[AppendResult]()
+        resource_before = None
         if checked_key is not None and scope == "thread":
-            checked_key, undone = self._unused_key(checked_key)
-        resource_changed = self._resource_before(undone) is not None
+            checked_key, resource_before = self._unused_key(checked_key)
+        pages = seen_by_caller(self._context, seen)
 
         def in_session(state: SessionState, now: datetime) -> Decision[SessionState, ToolResult]:
-            batch = self._runner.run_call(
-                call, state, self._runner.resource_version, self._runner.knowledge_from(seen), now
-            )
-            decision = replace(self._decide(state, now, batch, batch.result), consumes_key=batch.took_effect)
-            return replace(decision, companion=()) if resource_changed else decision
+            batch = ToolCallBatch(self._parts, state, self._resource_now(), pages, now).run(call)
+            decision = self._decide(state, now, batch, batch.result, resource_before)
+            return replace(decision, consumes_key=batch.took_effect)
 
         def in_resource(resource_state: ResourceState, now: datetime) -> Decision[ResourceState, ToolResult]:
             resource = ResourceVersion(resource_state, self._resource.version)
-            batch = self._runner.run_call(call, self._stream.state, resource, self._runner.knowledge_from(seen), now)
+            batch = ToolCallBatch(self._parts, self._stream.state, resource, pages, now).run(call)
             return Decision(batch.resource_drafts, batch.result, consumes_key=batch.took_effect)
 
         if scope == "thread":
@@ -179,7 +182,7 @@ class ReplyExecutor:
                 result = self._stream.dry_run(in_session).result
             else:
                 before = self._stream.state_at(done.appended.first - 1)
-                result = self._repeat_result(call, before, self._runner.resource_version, seen, done.appended.at)
+                result = self._repeat_result(call, before, self._resource_now(), seen, done.appended.at)
         else:
             done = self._resource.commit(in_resource, key=checked_key)
             if done.result is not None:
@@ -197,18 +200,26 @@ class ReplyExecutor:
         The call took effect then, so no unseen change refused it: it runs with full knowledge. The result's `seen` is
         kept only if the caller knows the page: it wrote all of it, or knows the version before or after the call.
         """
-        knowledge = self._runner.full_knowledge(state, resource.resource_state)
-        batch = self._runner.run_call(call, state, resource, knowledge, now)
+        pages = all_pages(self._context, state, resource.state)
+        batch = ToolCallBatch(self._parts, state, resource, pages, now).run(call)
         result, (answer,) = batch.result, batch.answers
-        before = self._runner.source_of(answer.about, state, resource.resource_state)
+        before = page_source(self._context, answer.about, state, resource.state)
         after = result.seen.get(answer.about)
         is_known = answer.complete or seen.get(answer.about) in (before, after)
         return result if is_known else replace(result, seen={})
 
-    def _decide(self, state: SessionState, now: datetime, batch: ToolCallBatch, answer: R) -> Decision[SessionState, R]:
-        """The decision to append a batch and the events derived from it."""
-        derived = self._deriver.derive(state, now, batch.drafts, batch.searches)
-        companion = [*batch.resource_drafts, *derived.resource_events]
+    def _resource_now(self) -> ResourceVersion:
+        return ResourceVersion(self._resource.state, self._resource.version)
+
+    def _decide(
+        self, state: SessionState, now: datetime, batch: ToolCallBatch, answer: R, before: ResourceVersion | None
+    ) -> Decision[SessionState, R]:
+        """The decision to append a batch and the events derived from it.
+
+        `before`: set if an undone recording has already changed the resource, which an undo does not revert.
+        """
+        derived = self._deriver.derive(state, now, batch.drafts)
+        companion = [] if before else [*batch.resource_drafts, *derived.resource_events]
         return Decision([*batch.drafts, *derived.session_events], answer, companion=companion)
 
     def _execute(
@@ -225,44 +236,41 @@ class ReplyExecutor:
         `state_at_prompt`: the state that the model saw. `resource`: the state of the resource before this reply, if an
         undone recording of the same reply has already changed it.
         """
-        already_applied = resource is not None
         fmt = FORMATS[reply.format]
         reply_id = reply.id if fmt.rules.has_threads else ""
         messages = [message_draft(wire, fmt, reply_id=reply_id) for wire in reply.wires]
         after_reply = self._stream.preview(state, state.seq, messages, now)
-        batch = self._runner.start_batch(
-            after_reply,
-            resource or self._runner.resource_version,
-            CallerKnowledge.by_prompt(state_at_prompt),
-            already_applied=already_applied,
-        )
+        known, seen = resource or self._resource_now(), seen_at_prompt(state_at_prompt)
+        batch = ToolCallBatch(self._parts, after_reply, known, seen, now, already_applied=resource is not None)
         batch.drafts += messages
         results: list[Result] = []
         calls = ((place, call) for place, wire in enumerate(reply.wires) for call in fmt.read(wire).calls)
         for place, call in calls:
-            answer = self._runner.answer(call, reply, prompt, self._runner.context_for(batch, now))
+            answer = batch.answer(call, reply, prompt)
             if answer is not None:
-                source = f"{state.stream}#{state.seq + 1 + place}"
-                self._runner.apply(batch, answer, source, now, already_applied=already_applied)
+                batch.add(answer, f"{state.stream}#{state.seq + 1 + place}")
                 results.append(Result(call.id, (Text(answer.text),), error=answer.error))
         if results:
             wires = fmt.write([Message("tool", tuple(results))])
             first, *others = (message_draft(wire, fmt, is_memory_reply=True) for wire in wires)
-            shown_versions = tuple(batch.knowledge.shown_by_answers.items())
+            shown_versions = tuple(batch.shown_by_answers.items())
             batch.drafts += [replace(first, payload=replace(first.payload, shown_versions=shown_versions)), *others]
         batch.drafts += [*map(clearing_by_provider, reply.edits), *_usage(prompt, reply)]
         return batch
 
-    def _unused_key(self, key: Key) -> tuple[Key, list[AppendResult]]:
-        """The idempotency key, and the appends with it that were undone.
+    def _unused_key(self, key: Key) -> tuple[Key, ResourceVersion | None]:
+        """The idempotency key, and the state of the resource before undone commits with it that changed it.
 
-        After an undo a fresh key is derived, so that the same reply can be recorded again.
+        After an undo a fresh key is derived, so that the same reply can be recorded again. An undo does not change the
+        resource, so the resource is changed once, however often a reply is recorded.
         """
-        undone: list[AppendResult] = []
-        while (receipt := self._store.receipt(self._stream.name, key)) is not None and self._is_undone(receipt):
+        name, sources = self._stream.name, set[str]()
+        while (receipt := self._store.receipt(name, key)) is not None and self._is_undone(receipt):
             key = replace(key, value=f"{key.value} {receipt.last}")
-            undone.append(receipt)
-        return key, undone
+            sources.update(f"{name}#{seq}" for seq in range(receipt.first, receipt.last + 1))
+        events = self._store.read(self._resource.name) if sources else ()
+        changed = next((event for event in events if sources.intersection(event.sources)), None)
+        return key, ResourceVersion(self._resource.state_at(changed.seq - 1), changed.seq - 1) if changed else None
 
     def _is_undone(self, append: AppendResult) -> bool:
         """True if an append is reverted.
@@ -277,18 +285,6 @@ class ReplyExecutor:
                 if seq < append.last:
                     return True
         return False
-
-    def _resource_before(self, undone: Sequence[AppendResult]) -> ResourceVersion | None:
-        """The state of the resource before undone recordings of a reply.
-
-        Returns None if they did not change it.
-
-        An undo does not change the resource, so the resource is changed once, however often a reply is recorded.
-        """
-        sources = {f"{self._stream.name}#{seq}" for append in undone for seq in range(append.first, append.last + 1)}
-        events = self._store.read(self._resource.name) if sources else ()
-        changed = next((event for event in events if sources.intersection(event.sources)), None)
-        return ResourceVersion(self._resource.state_at(changed.seq - 1), changed.seq - 1) if changed else None
 
 
 def _reply_key(reply: Reply, call: int, conversation: Conversation, read: ReadMessage) -> Key:

@@ -33,7 +33,7 @@ from inmind.session.replies import Recorded, ReplyExecutor
 from inmind.session.scratchpad import Scratchpad
 from inmind.session.search import SessionSearch
 from inmind.session.state import MAX_TITLE_LENGTH
-from inmind.session.tool_calls import ToolCallRunner
+from inmind.session.tool_calls import ToolCallParts
 from inmind.session.tools.base import ToolResult
 from inmind.session.tools.command import expand_command
 from inmind.session.tools.registry import find_tool
@@ -54,8 +54,8 @@ class Session(SessionReader):
     def __init__(self, context: SessionContext, open_child: OpenChild) -> None:
         super().__init__(context)
         self._open_child, self._search = open_child, SessionSearch(context, context.view)
-        runner = ToolCallRunner(context, self._compactor, self._search, self._preparer)
-        self._replies = ReplyExecutor(context, self._deriver, self._prompts, runner)
+        parts = ToolCallParts(context, self._compactor, self._search, self._preparer)
+        self._replies = ReplyExecutor(parts, self._deriver, self._prompts)
         self._documents.read_edits()
         self._documents.publish()
         self._documents.mark_all_seen()
