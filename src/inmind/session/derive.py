@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from inmind.core.events.base import Draft, Origin, Trust
 from inmind.core.events.crystals import SearchRecorded
@@ -42,17 +42,10 @@ from inmind.session.state import SessionState
 from inmind.session.tools.registry import is_memory_tool
 from inmind.store.stream import Decision
 
+R = TypeVar("R")
+
 MAX_LOOKBACK = 64
 """Messages to search backwards for the call of a result. Most providers require it right before."""
-
-
-class DerivedEvents(NamedTuple):
-    """Events derived from a change and committed with it."""
-
-    session_events: list[Draft]
-    """For the session's stream."""
-    resource_events: list[Draft]
-    """For the resource's stream."""
 
 
 class AffectCause(NamedTuple):
@@ -82,12 +75,14 @@ class EventDeriver:
         self._working_tools: tuple[int, str, frozenset[str]] = (0, "", frozenset())
         """A prefix of the conversation (its length and digest), and the tools that have succeeded in it."""
 
-    def derive(self, state: SessionState, now: datetime, drafts: Sequence[Draft]) -> DerivedEvents:
-        """The events that follow from drafts."""
+    def derive(
+        self, state: SessionState, now: datetime, drafts: Sequence[Draft], result: R
+    ) -> Decision[SessionState, R]:
+        """The decision to append drafts with the events that follow from them."""
         layer_drafts = self._layer_calls.store_replies(state, now, drafts)
         given = [*drafts, *layer_drafts]
         observations = observations_in(state, given, self._read)
-        entity_drafts = draft_entity_events(
+        given += draft_entity_events(
             state.entities,
             observations,
             self._context.config.entities,
@@ -95,12 +90,11 @@ class EventDeriver:
             stream=state.stream,
             version=state.seq + len(given),
         )
-        overview_drafts = self._overview_drafts(state, now, [*given, *entity_drafts], observations)
         spikes: list[Draft] = []
         if self._context.config.affect and not self._context.is_anonymous:
             causes = [*_newest_causes(state, observations), *_searches(state, drafts)]
             spikes = _spikes(self._context.resource.state.affect, state, now, causes)
-        return DerivedEvents([*layer_drafts, *entity_drafts, *overview_drafts], spikes)
+        return Decision([*given, *self._overview_drafts(state, now, given, observations)], result, companion=spikes)
 
     def refresh_overview(self) -> bool:
         """Update the overview for pages that people wrote as files.

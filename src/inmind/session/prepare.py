@@ -186,15 +186,15 @@ class PromptPreparer:
         """
         inputs = continue_thread(inputs, state.conversation, fmt)
         ingested = self._ingest(state, now, inputs, fmt)
-        derived_events, resource_events = self._deriver.derive(state, now, ingested)
-        drafts = [*ingested, *derived_events]
+        derived = self._deriver.derive(state, now, ingested, None)
+        drafts, companion = derived.drafts, derived.companion
         state = self._stream.preview(state, state.seq, drafts, now)
         fitted = self._fit(state, now, inputs, fmt, compacted=compacted)
         if isinstance(fitted, PlannedCompaction):
-            return Decision(drafts, fitted, next_state=state, companion=resource_events, consumes_key=False)
+            return Decision(drafts, fitted, next_state=state, companion=companion, consumes_key=False)
         state = self._stream.preview(state, state.seq, fitted.plan.drafts, now)
         return self._render(
-            state, now, fitted, inputs, fmt, notices, drafts=[*drafts, *fitted.plan.drafts], companion=resource_events
+            state, now, fitted, inputs, fmt, notices, drafts=[*drafts, *fitted.plan.drafts], companion=companion
         )
 
     def _ingest(self, state: SessionState, now: datetime, inputs: PrepareInput, fmt: Format) -> list[Draft]:

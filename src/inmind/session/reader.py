@@ -12,10 +12,12 @@ from inmind.core.messages import get_format
 from inmind.core.messages.model import Wire
 from inmind.core.text import count_noun
 from inmind.core.tokens import Usage
-from inmind.documents.document import OVERVIEW_PATH, validate_text
+from inmind.documents.document import OVERVIEW_PATH, Scope, resolve_path, validate_text
 from inmind.documents.overview.front_matter import parse_front_matter
 from inmind.entities.serialize import serialize
 from inmind.entities.window import Entities
+from inmind.errors import NotFound
+from inmind.history.compaction.stubs import parse_location
 from inmind.history.view import deep_copy
 from inmind.prompt.ingest import PrepareInput, copy_json_value
 from inmind.prompt.report import Explanation, Prompt, PromptPreview
@@ -29,6 +31,7 @@ from inmind.session.layer_calls import LayerCalls
 from inmind.session.prepare import PromptHistory, PromptPreparer
 from inmind.session.state import ResourceState, SessionState
 from inmind.session.tools.registry import tool_schemas
+from inmind.store.stream import Stream
 
 if TYPE_CHECKING:
     from inmind.entities.grounding import CallCheck
@@ -171,11 +174,28 @@ class SessionReader:
 
     def read(self, path: str) -> str:
         """Return a document with the latest edits of people; `archive/001:5-20` names lines."""
-        return self._documents.read(path)
+        self._documents.read_edits()
+        lines = None
+        if isinstance(path, str):  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
+            path, lines = parse_location(path, self._stream.refresh().documents.by_path)
+        scope, name = resolve_path(path, anonymous=self._context.is_anonymous)
+        documents = self._stream_of(scope).refresh().documents
+        if name not in documents.by_path:
+            raise NotFound(what="document", name=path, hint="session.documents() lists them")
+        text = documents.text(name)
+        if lines is not None:
+            return "\n".join(text.split("\n")[lines[0] - 1 : lines[1]])
+        self._documents.seen[name] = documents.version(name)
+        return text
 
     def documents(self) -> dict[str, int]:
         """Paths of all documents of the session and its resource, with their versions."""
-        return self._documents.versions()
+        self._documents.read_edits()
+        by_path = {**self._stream.refresh().documents.by_path, **self._resource.refresh().documents.by_path}
+        return {path: document.version for path, document in sorted(by_path.items())}
+
+    def _stream_of(self, scope: Scope) -> Stream[SessionState] | Stream[ResourceState]:
+        return self._stream if scope == "thread" else self._resource
 
     def __repr__(self) -> str:
         state = self._stream.state

@@ -34,7 +34,6 @@ from inmind.history.turns import ReadMessage
 from inmind.history.view import deep_copy
 from inmind.prompt.ingest import message_draft
 from inmind.prompt.state import PromptState
-from inmind.session.context import SessionContext
 from inmind.session.derive import EventDeriver
 from inmind.session.prepare import PromptHistory
 from inmind.session.state import ResourceState, SessionState
@@ -218,9 +217,8 @@ class ReplyExecutor:
 
         `before`: set if an undone recording has already changed the resource, which an undo does not revert.
         """
-        derived = self._deriver.derive(state, now, batch.drafts)
-        companion = [] if before else [*batch.resource_drafts, *derived.resource_events]
-        return Decision([*batch.drafts, *derived.session_events], answer, companion=companion)
+        decision = self._deriver.derive(state, now, batch.drafts, answer)
+        return replace(decision, companion=[] if before else [*batch.resource_drafts, *decision.companion])
 
     def _execute(
         self,

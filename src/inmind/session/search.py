@@ -17,7 +17,6 @@ from inmind.core.fork import register_after_fork
 from inmind.core.settings import SOURCES
 from inmind.core.stream_names import owner_of
 from inmind.errors import InmindError, KeyReused, ModelFailed
-from inmind.history.view import ViewBuilder
 from inmind.store.protocol import Clock, Key
 from inmind.store.stream import Stream, key_for
 
@@ -177,34 +176,33 @@ class _PendingSearches(NamedTuple):
     searches: list[tuple[SearchRecorded, datetime]]
 
 
-class SessionSearch:
-    """Searches the session's resource; an anonymous session searches only itself."""
+def search_session(
+    context: SessionContext, text: str, limit: int, filters: Mapping[str, Any], key: str | None
+) -> list[Hit]:
+    """Search the session's resource, and record the search in the background.
 
-    def __init__(self, context: SessionContext, view: ViewBuilder) -> None:
-        self._context, self._stream, self._view = context, context.stream, view
+    So hits last longer, and misses become gaps.
+    """
+    from inmind.search.query import validate_query
 
-    def run(self, query: str, limit: int, filters: Mapping[str, Any], key: str | None) -> list[Hit]:
-        """Search, and record the search in the background.
+    query = validate_query(text, **{"limit": limit, **filters})
+    checked_key, stream = key_for(key, "search", text, filters), context.stream
+    repeated = checked_key is not None and context.store.receipt(stream.name, checked_key) is not None
+    hits = _search(context, query)
+    if not repeated:
+        searched = SearchRecorded(query.text, tuple(hit.crystal.id for hit in hits), query.limit)
+        context.search.record(stream, searched, checked_key)
+    return hits
 
-        So hits last longer, and misses become gaps.
-        """
-        from inmind.search.query import validate_query
 
-        checked = validate_query(query, **{"limit": limit, **filters})
-        checked_key = key_for(key, "search", query, filters)
-        repeated = checked_key is not None and self._context.store.receipt(self._stream.name, checked_key) is not None
-        hits = self._search(checked)
-        if not repeated:
-            searched = SearchRecorded(checked.text, tuple(hit.crystal.id for hit in hits), checked.limit)
-            self._context.search.record(self._stream, searched, checked_key)
-        return hits
+def search_by_model(context: SessionContext, query: Query) -> list[Hit]:
+    """Search without the current user message, which would always rank first."""
+    newest_first = reversed(context.stream.state.conversation[:])
+    messages = ((entry, context.view.read_message(entry)) for entry in newest_first)
+    current = next((entry.id for entry, message in messages if message.role == "user" and message.text), "")
+    return _search(context, replace(query, excluded_events=frozenset({current})))
 
-    def search_by_model(self, query: Query) -> list[Hit]:
-        """Search without the current user message, which would always rank first."""
-        newest_first = reversed(self._stream.state.conversation[:])
-        messages = ((entry, self._view.read_message(entry)) for entry in newest_first)
-        current = next((entry.id for entry, message in messages if message.role == "user" and message.text), "")
-        return self._search(replace(query, excluded_events=frozenset({current})))
 
-    def _search(self, query: Query) -> list[Hit]:
-        return self._context.search.run(query, [owner_of(self._stream.name, self._context.resource_name)])
+def _search(context: SessionContext, query: Query) -> list[Hit]:
+    """Search the session's resource; an anonymous session searches only itself."""
+    return context.search.run(query, [owner_of(context.stream.name, context.resource_name)])

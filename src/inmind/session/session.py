@@ -24,14 +24,13 @@ from inmind.history.compaction.select import DEFAULT_KEEP_RECENT
 from inmind.prompt.ingest import PrepareInput, copy_json_value
 from inmind.prompt.report import Prompt
 from inmind.search.note import DEFAULT_IMPORTANCE, Note, validate_note
-from inmind.session import host_input
 from inmind.session.context import SessionConfig, SessionContext
 from inmind.session.entities import import_entities, set_pinned, track
+from inmind.session.host_input import HostInput
 from inmind.session.notes import withdraw_note
-from inmind.session.reader import SessionReader
 from inmind.session.replies import Recorded, ReplyExecutor
 from inmind.session.scratchpad import Scratchpad
-from inmind.session.search import SessionSearch
+from inmind.session.search import search_session
 from inmind.session.state import MAX_TITLE_LENGTH
 from inmind.session.tool_calls import ToolCallParts
 from inmind.session.tools.base import ToolResult
@@ -48,13 +47,13 @@ OpenChild = Callable[[str, SessionOpened, Sequence[Draft], SessionConfig], "Sess
 """Opens a child session: (id, opening event, inherited events, configuration of the parent)."""
 
 
-class Session(SessionReader):
+class Session(HostInput):
     """One conversation and its working memory."""
 
     def __init__(self, context: SessionContext, open_child: OpenChild) -> None:
         super().__init__(context)
-        self._open_child, self._search = open_child, SessionSearch(context, context.view)
-        parts = ToolCallParts(context, self._compactor, self._search, self._preparer)
+        self._open_child = open_child
+        parts = ToolCallParts(context, self._compactor, self._preparer)
         self._replies = ReplyExecutor(parts, self._deriver, self._prompts)
         self._documents.read_edits()
         self._documents.publish()
@@ -141,54 +140,6 @@ class Session(SessionReader):
         elif not memory_tool.read_only:
             self._context.notes.publish()
         return result
-
-    def add(self, messages: Sequence[Any], *, format: str = "openai", key: str | None = None) -> None:
-        """Append messages to the conversation: of the user, the assistant or a tool.
-
-        A message whose `id` is already in the conversation is skipped.
-        """
-        self._documents.read_edits()
-        self._documents.publish(host_input.add_messages(self._context, self._deriver, messages, format=format, key=key))
-
-    def observe(
-        self,
-        tool: str,
-        arguments: Any,
-        result: Any,
-        *,
-        error: bool = False,
-        id: str | None = None,
-        origin: Origin = Origin.TOOL,
-        key: str | None = None,
-    ) -> None:
-        """Record the result of a host tool; `origin` is `Origin.WEB` if it comes from the web.
-
-        Entities in it are added in the same commit. With an `id` the same observation is recorded once.
-        """
-        events = host_input.observe_tool(
-            self._context, self._deriver, tool, arguments, result, error=error, id=id, origin=origin, key=key
-        )
-        self._documents.publish(events)
-
-    def report_usage(
-        self,
-        *,
-        prompt_tokens: int,
-        cached_tokens: int = 0,
-        completion_tokens: int = 0,
-        call: int | None = None,
-        key: str | None = None,
-    ) -> None:
-        """Record the token counts of the provider. They calibrate the counter and go into `usage`."""
-        host_input.report_usage(
-            self._context,
-            self._prompts,
-            prompt_tokens=prompt_tokens,
-            cached_tokens=cached_tokens,
-            completion_tokens=completion_tokens,
-            call=call,
-            key=key,
-        )
 
     # -- scratchpad and child sessions ---------------------------------------------------------------------
 
@@ -311,16 +262,9 @@ class Session(SessionReader):
             "as_of": as_of,
         }
         filters = {name: value for name, value in options.items() if value is not None}
-        return self._search.run(query, limit, filters, key)
+        return search_session(self._context, query, limit, filters, key)
 
     # -- documents -----------------------------------------------------------------------------------------
-
-    def update_front_matter(self, values: Mapping[str, Any], *, key: str | None = None) -> int:
-        """Merge values into the overview's front matter and return the page's version.
-
-        The text after it stays.
-        """
-        return self._documents.update_front_matter(values, key=key)
 
     def event(self, kind: str, text: str, *, key: str | None = None) -> None:
         """Add a line to the overview for an event.
@@ -336,23 +280,6 @@ class Session(SessionReader):
             key=checked_key,
         )
         self._documents.publish()
-
-    def write(
-        self,
-        path: str,
-        text: str,
-        *,
-        base: int | None = None,
-        origin: Origin = Origin.ASSISTANT,
-        key: str | None = None,
-    ) -> int:
-        """Replace the text of a document and return its version.
-
-        `base` is the version that the text is based on. Default: the version last shown by this object, with `read`,
-        in a prompt, or when the session was opened. If the document has changed since, this raises Conflict with both
-        texts, and nothing is overwritten.
-        """
-        return self._documents.write(path, text, base=base, origin=origin, key=key)
 
     def rename(self, title: str, *, key: str | None = None) -> None:
         """Set the title shown in lists. The default is the first words of the user."""
@@ -397,36 +324,6 @@ class Session(SessionReader):
         report, events = self._compactor.undo(key=key)
         self._documents.publish(events)
         return report
-
-    def retain(self, text: str, *, key: str | None = None) -> None:
-        """Keep a text, word for word, through every compaction."""
-        host_input.change_retained(self._context, self._planner, text, key, retain=True)
-
-    def release(self, text: str, *, key: str | None = None) -> None:
-        """Stop keeping a retained item: a text added with `retain`, a rule, a goal or a decision."""
-        host_input.change_retained(self._context, self._planner, text, key, retain=False)
-
-    def undo(self, *, to: int | None = None, key: str | None = None) -> int:
-        """Undo the last change of this session, or go back to its state at event `to`.
-
-        Returns that event's number.
-
-        An event is appended and nothing is deleted. Documents of the resource are not changed, except that
-        withdrawn notes are restored. Edits that a person saved in a file are not changes of the session, and stay.
-        """
-        self._documents.read_edits()
-        target = host_input.undo(self._context, to=to, key=key)
-        self._documents.publish()
-        self._documents.mark_all_seen()
-        return target
-
-    def remove_last_messages(self, messages: int, *, key: str | None = None) -> None:
-        """Remove the last messages from the conversation, as if the host had passed a shorter list.
-
-        They stay in the journal. Pages and the scratchpad do not change.
-        """
-        self._documents.read_edits()
-        self._documents.publish(host_input.remove_last_messages(self._context, self._compactor, messages, key=key))
 
     def close(self) -> None:
         """Write meta.json. Called by `Memory.close`."""

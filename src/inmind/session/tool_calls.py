@@ -21,7 +21,7 @@ from inmind.session.compaction import Compactor
 from inmind.session.context import SessionContext
 from inmind.session.entities import resolve
 from inmind.session.prepare import PromptPreparer
-from inmind.session.search import SessionSearch
+from inmind.session.search import search_by_model
 from inmind.session.state import ResourceState, SessionState
 from inmind.session.tools.base import ToolAnswer, ToolContext, ToolResult
 from inmind.session.tools.registry import adds_tools, cut_off_answer, route_call, run_tool, unknown_tool_answer
@@ -42,7 +42,6 @@ class ToolCallParts(NamedTuple):
 
     context: SessionContext
     compactor: Compactor
-    search: SessionSearch
     preparer: PromptPreparer
 
 
@@ -158,7 +157,7 @@ class ToolCallBatch:
             scratchpad_as_seen=self._scratchpad,
             next_ids={"thread": f"{state.stream}#{state.seq + 1}", "resource": f"{resource.name}#{next_in_resource}"},
             resolve=partial(resolve, self._context),
-            search=self._parts.search.search_by_model,
+            search=partial(search_by_model, self._context),
             compact=partial(self._parts.compactor.compact_by_model, state),
             memory_view=partial(self._parts.preparer.memory_view, state, self._now),
         )
