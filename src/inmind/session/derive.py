@@ -117,7 +117,7 @@ class EventDeriver:
     def _overview_drafts(
         self, before: SessionState, now: datetime, drafts: Sequence[Draft], observations: Sequence[Observation]
     ) -> list[Draft]:
-        """Events that update the overview for tool calls and pages that are written among these drafts."""
+        """Events that update the overview for tool calls and pages among these drafts."""
         outcomes = [
             (item.content, item.source)
             for item in observations

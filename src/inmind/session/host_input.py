@@ -32,7 +32,7 @@ MAX_RETAINED_CHARACTERS = 4_000
 
 
 class HostInput(SessionReader):
-    """The calls of a session with which a host changes its conversation, pages and retained texts."""
+    """The calls by which a host changes conversation, pages and retained texts."""
 
     def add(self, messages: Sequence[Any], *, format: str = "openai", key: str | None = None) -> None:
         """Append messages to the conversation: of the user, the assistant or a tool.

@@ -257,10 +257,11 @@ class ReplyExecutor:
         return batch
 
     def _unused_key(self, key: Key) -> tuple[Key, ResourceVersion | None]:
-        """The idempotency key, and the state of the resource before undone commits with it that changed it.
+        """The idempotency key, and the resource before undone commits with it.
 
-        After an undo a fresh key is derived, so that the same reply can be recorded again. An undo does not change the
-        resource, so the resource is changed once, however often a reply is recorded.
+        The resource is None if they did not change it. After an undo a fresh key is derived, so that the same reply can
+        be recorded again. An undo does not change the resource, so the resource is changed once, however often a reply
+        is recorded.
         """
         name, sources = self._stream.name, set[str]()
         while (receipt := self._store.receipt(name, key)) is not None and self._is_undone(receipt):

@@ -109,7 +109,10 @@ class ToolCallBatch:
                 return None
 
     def add(self, answer: ToolAnswer, source: str) -> None:
-        """Add an answer. `source`: id of the event that has the call; empty for a call without a reply."""
+        """Add an answer.
+
+        `source`: id of the event that has the call; empty for a call without a reply.
+        """
         drafts = [replace(draft, sources=(source, *draft.sources)) if source else draft for draft in answer.drafts]
         resource = self._context.resource
         before = self._source_of(answer.about)
