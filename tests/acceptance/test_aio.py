@@ -45,7 +45,16 @@ ASYNC_NAMES = {
     "__str__": "__repr__",
 }
 NOT_AWAITED = {"open", "resource"}
-INTERNAL_NAMES = {"after_fork", "__init__", "__module__", "__doc__", "__dict__", "__weakref__", "__abstractmethods__"}
+INTERNAL_NAMES = {
+    "after_fork",
+    "__init__",
+    "__module__",
+    "__doc__",
+    "__dict__",
+    "__weakref__",
+    "__abstractmethods__",
+    "__slots__",
+}
 
 
 # -- the same names ----------------------------------------------------------------------------------------
@@ -54,7 +63,7 @@ INTERNAL_NAMES = {"after_fork", "__init__", "__module__", "__doc__", "__dict__",
 @pytest.mark.spec("I1")
 @each_row(("sync", "async_class"), ASYNC_CLASSES.items(), ids=[sync.__name__ for sync in ASYNC_CLASSES])
 def test_every_async_class_has_the_names_and_arguments_of_its_sync_class(sync: type, async_class: type) -> None:
-    for name, member in vars(sync).items():
+    for name, member in inspect.getmembers_static(sync, lambda member: member not in vars(object).values()):
         if name in INTERNAL_NAMES or (name.startswith("_") and not name.startswith("__")):
             continue
         async_member = inspect.getattr_static(async_class, ASYNC_NAMES.get(name, name), None)

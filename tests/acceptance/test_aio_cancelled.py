@@ -283,8 +283,8 @@ def test_every_call_that_takes_a_key_is_covered(tmp_path: Path) -> None:
         keyed = {
             f"{sync.__name__}.{name}"
             for sync in ASYNC_CLASSES
-            for name, member in vars(sync).items()
-            if inspect.isfunction(member) and not name.startswith("_") and "key" in inspect.signature(member).parameters
+            for name, member in inspect.getmembers(sync, inspect.isfunction)
+            if not name.startswith("_") and "key" in inspect.signature(member).parameters
         }
         assert keyed - {"Memory.dream", "Resource.dream"} == set(steps)  # dreams are cancelled, not finished: see below
 
