@@ -8,7 +8,7 @@ import psycopg
 from postgres import Server
 
 from inmind import Memory
-from inmind.apps.tenants.move import create
+from inmind.apps.tenants import create
 from inmind.store.tenants import Tenants
 
 PASSWORD = "only for tests"

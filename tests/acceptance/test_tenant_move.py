@@ -13,8 +13,8 @@ from postgres import Run, Server, wait_until
 from tenant_builders import PASSWORD, create_tenant, fill_tenant, operator_url
 
 from inmind import Memory
+from inmind.apps.tenants import TenantCopy, move, open_store
 from inmind.apps.tenants.folders import TenantHomes
-from inmind.apps.tenants.move import TenantCopy, move, open_store
 from inmind.core.events.crystals import NoteAdded
 from inmind.core.events.documents import SettingsWritten
 from inmind.errors import BundleDiverged, InmindError, InvalidInput, NotFound

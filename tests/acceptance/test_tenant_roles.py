@@ -20,8 +20,8 @@ from postgres import Run, Server, wait_until
 from tenant_builders import OPERATOR, PASSWORD, create_tenant, execute_sql, fill_tenant, operator_url, query_sql
 
 from inmind import Memory
+from inmind.apps.tenants import move
 from inmind.apps.tenants.folders import TenantHomes
-from inmind.apps.tenants.move import move
 from inmind.errors import (
     InmindError,
     InvalidInput,

@@ -11,8 +11,8 @@ from typing import Any
 from psycopg import Connection, Cursor
 from torture.harness import ActorChannel
 
+from inmind.apps.tenants import TenantCopy, move, open_store
 from inmind.apps.tenants.folders import TenantHomes
-from inmind.apps.tenants.move import TenantCopy, move, open_store
 from inmind.errors import InmindError
 from inmind.store.postgres.tenants import TenantRoles
 from inmind.store.protocol import Store

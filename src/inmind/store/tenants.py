@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Protocol
 
 from inmind.core.closing import Closing
 from inmind.core.frozen import frozen
@@ -56,19 +55,15 @@ class Inventory:
 EMPTY_INVENTORY = Inventory(versions={}, keys_by_stream={})
 
 
-class LockedTenant(Protocol):
+@frozen
+class LockedTenant:
     """A tenant that is locked against writes."""
 
-    @property
-    def place(self) -> MemoryLocation:
-        """The location to open its memory with. It may contain a secret."""
-        ...
-
-    def inventory(self) -> Inventory: ...
-
-    def erase(self) -> None:
-        """Erase the tenant permanently when the block ends without an error."""
-        ...
+    place: MemoryLocation
+    """The location to open its memory with. It may contain a secret."""
+    inventory: Callable[[], Inventory]
+    erase: Callable[[], None]
+    """Erases the tenant permanently when the block ends without an error."""
 
 
 class Tenants(Closing):

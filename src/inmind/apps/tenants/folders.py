@@ -13,22 +13,33 @@ import shutil
 import stat
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 from urllib.parse import unquote
 
 import apsw
 
 from inmind.core.paths import DATABASE, check_home, to_file_name
-from inmind.errors import Damaged, InmindError, InvalidInput, NotDurable, StorageFull, StoreBusy, UnsafeStorage
+from inmind.errors import (
+    Damaged,
+    InmindError,
+    InvalidInput,
+    NotDurable,
+    NotFound,
+    StorageFull,
+    StoreBusy,
+    UnsafeStorage,
+)
 from inmind.memory.bundle.staging import remove_leftovers, staging_folder
 from inmind.store.file_operations import fsync_folder, make_private_folder, translate_os_error
 from inmind.store.named_sql import load_queries
-from inmind.store.sqlite.connection import APPLICATION_ID, is_disk_full
+from inmind.store.sqlite.connection import APPLICATION_ID, file_identity, is_disk_full
 from inmind.store.sqlite.store import BUSY_SECONDS, SqliteStore
 from inmind.store.tenants import (
     EMPTY_INVENTORY,
     Inventory,
+    LockedTenant,
     MemoryLocation,
     Tenant,
     Tenants,
@@ -61,27 +72,27 @@ class TenantHomes(Tenants):
 
     @contextmanager
     def open_as_operator(self, name: str) -> Generator[Path]:
-        yield self._home(check_tenant_name(name))
+        yield self._home(name)
 
     def inventory(self, name: str) -> Inventory:
-        home = self._home(check_tenant_name(name))
+        home = self._home(name)
         with self._journal(home) as journal:
             if not _is_erased(journal):
-                return _inventory(journal)
+                return _read_inventory(journal)
         _remove(home)
-        raise tenant_not_found(name, self.place, (one for one, _ in self._homes()))
+        raise self._not_found(name)
 
     def identity(self, name: str) -> object:
         home = dict(self._homes()).get(check_tenant_name(name))
-        return None if home is None else _identity(home)
+        return None if home is None else file_identity(home)
 
     def is_within(self, others: Tenants, name: str) -> bool:
         folder, home = self._folder.resolve(), others.identity(name)
-        return any(_identity(above) == home for above in (folder, *folder.parents) if above.exists())
+        return any(file_identity(above) == home for above in (folder, *folder.parents) if above.exists())
 
     @contextmanager
     def create(self, name: str, *, continues: Callable[[MemoryLocation], bool] | None = None) -> Generator[Path]:
-        home = self._folder / to_file_name(check_tenant_name(name))
+        home = self._path(name)
         with suppress(OSError):
             os.rmdir(home)
         if os.path.lexists(home):
@@ -101,7 +112,7 @@ class TenantHomes(Tenants):
             fsync_folder(self._folder)
 
     def address(self, name: str, password: str) -> str:  # noqa: ARG002 -- a folder has no password
-        return str(self._folder / to_file_name(check_tenant_name(name)))
+        return str(self._path(name))
 
     def admit(self, name: str, password: str) -> None:
         """No-op: access is decided by the permissions of the folder."""
@@ -110,11 +121,12 @@ class TenantHomes(Tenants):
         return ""
 
     @contextmanager
-    def lock(self, name: str) -> Generator[_LockedHome]:
-        home = self._home(check_tenant_name(name))
+    def lock(self, name: str) -> Generator[LockedTenant]:
+        home = self._home(name)
         with self._journal(home, writing=True) as journal:
-            yield (locked := _LockedHome(home, journal))
-        if locked.is_erased:
+            yield LockedTenant(home, partial(_read_inventory, journal), partial(_erase_tables, journal))
+            is_erased = _is_erased(journal)
+        if is_erased:
             _remove(home)
 
     def erase(self, name: str) -> Inventory:
@@ -124,6 +136,9 @@ class TenantHomes(Tenants):
         return inventory
 
     def close(self) -> None: ...
+
+    def _path(self, name: str) -> Path:
+        return self._folder / to_file_name(check_tenant_name(name))
 
     def _homes(self) -> Iterator[tuple[str, Path]]:
         try:
@@ -143,12 +158,16 @@ class TenantHomes(Tenants):
 
         A file system may match another name, for example in another case.
         """
+        path = self._path(name)
         for existing_name, home in self._homes():
             if existing_name == name:
                 return home
         with suppress(OSError):
-            os.rmdir(self._folder / to_file_name(name))  # empty folder of an interrupted erase
-        raise tenant_not_found(name, self.place, (one for one, _ in self._homes()))
+            os.rmdir(path)  # empty folder of an interrupted erase
+        raise self._not_found(name)
+
+    def _not_found(self, name: str) -> NotFound:
+        return tenant_not_found(name, self.place, (one for one, _ in self._homes()))
 
     @contextmanager
     def _journal(self, home: Path, *, writing: bool = False) -> Generator[Any]:
@@ -171,52 +190,40 @@ class TenantHomes(Tenants):
             if writing:
                 connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         except apsw.Error as error:
-            raise self._translate_error(error, connection, path) from error
+            raise self._translate_error(error, connection, str(path)) from error
         finally:
             if connection is not None:
                 connection.close()  # rolls back an open transaction
 
-    def _translate_error(self, error: apsw.Error, connection: Any, path: Path) -> InmindError:
-        place, reason = str(path), str(error)
+    def _translate_error(self, error: apsw.Error, connection: Any, place: str) -> InmindError:
         if isinstance(error, apsw.BusyError | apsw.LockedError):
             return StoreBusy(place=place, seconds=self._busy_seconds)
         if connection is not None and is_disk_full(error, connection):
             return StorageFull(place=place)
         if isinstance(error, apsw.IOError):
-            return NotDurable(place=place, reason=reason)
+            return NotDurable(place=place, reason=str(error))
         if isinstance(error, apsw.ReadOnlyError | apsw.CantOpenError):
-            return UnsafeStorage(place=place, reason=reason)
-        return Damaged(place=place, reason=reason)
+            return UnsafeStorage(place=place, reason=str(error))
+        return Damaged(place=place, reason=str(error))
 
 
-class _LockedHome:
-    """A home with a write lock on its journal. The lock is released if the process dies."""
-
-    def __init__(self, home: Path, journal: Any) -> None:
-        self.place, self._journal = home, journal
-        self.is_erased = False
-
-    def inventory(self) -> Inventory:
-        return _inventory(self._journal)
-
-    def erase(self) -> None:
-        for (table,) in self._journal.execute(_sql("tables")).fetchall():
-            quoted = table.replace('"', '""')
-            self._journal.execute(f'DROP TABLE "{quoted}"')
-        self._journal.execute("CREATE TABLE erased (at TEXT DEFAULT CURRENT_TIMESTAMP)")
-        self._journal.pragma("application_id", ERASED)
-        self.is_erased = True
+def _erase_tables(journal: Any) -> None:
+    for (table,) in journal.execute(_sql("tables")).fetchall():
+        quoted = table.replace('"', '""')
+        journal.execute(f'DROP TABLE "{quoted}"')
+    journal.execute("CREATE TABLE erased (at TEXT DEFAULT CURRENT_TIMESTAMP)")
+    journal.pragma("application_id", ERASED)
 
 
-def _inventory(journal: Any) -> Inventory:
+def _read_inventory(journal: Any) -> Inventory:
     if _is_erased(journal):
         return EMPTY_INVENTORY
-    versions, keys = (cast(list[tuple[str, int]], journal.execute(_sql(of)).fetchall()) for of in ("versions", "keys"))
-    return Inventory(versions=dict(versions), keys_by_stream=dict(keys))
+    versions, keys = (dict[str, int](journal.execute(_sql(of)).fetchall()) for of in ("versions", "keys"))
+    return Inventory(versions=versions, keys_by_stream=keys)
 
 
 def _is_erased(journal: Any) -> bool:
-    """True if an erase was interrupted before the files were removed."""
+    """True if it is erased; its files may remain if the process was killed."""
     return journal.pragma("application_id") == ERASED
 
 
@@ -227,11 +234,6 @@ def _is_home(path: Path) -> bool:
     except OSError:
         return False
     return stat.S_ISDIR(folder.st_mode) and stat.S_ISREG(journal.st_mode)
-
-
-def _identity(path: Path) -> tuple[int, int]:
-    status = os.stat(path)
-    return status.st_dev, status.st_ino
 
 
 def _size(home: Path) -> int:

@@ -17,7 +17,6 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 
 import psycopg
 
-from inmind.core.frozen import frozen
 from inmind.errors import (
     InmindError,
     InvalidInput,
@@ -40,6 +39,7 @@ from inmind.store.postgres.store import PostgresStore
 from inmind.store.tenants import (
     EMPTY_INVENTORY,
     Inventory,
+    LockedTenant,
     MemoryLocation,
     Tenant,
     Tenants,
@@ -216,14 +216,14 @@ class TenantRoles(OperatorConnection, Tenants):
     # -- locking and erasing -------------------------------------------------------------------------------
 
     @contextmanager
-    def lock(self, name: str) -> Generator[_LockedRole]:
+    def lock(self, name: str) -> Generator[LockedTenant]:
         with self.open_as_operator(name) as place, ExitStack() as until_erased, self._locked(name) as connection:
 
             def erase() -> None:
                 until_erased.enter_context(self._forbid_login(name))
                 self._drop_role(connection, name)
 
-            yield _LockedRole(place, lambda: self._count(place, name), erase)
+            yield LockedTenant(place, lambda: self._count(place, name), erase)
 
     def erase(self, name: str) -> Inventory:
         with (
@@ -334,13 +334,6 @@ class TenantRoles(OperatorConnection, Tenants):
     def _has_tables(self, connection: Connection, name: str) -> bool:
         table = f"{quote_identifier(name)}.inmind_steps"
         return bool(connection.execute(_sql("has_tables"), (table,)).get)
-
-
-@frozen
-class _LockedRole:
-    place: str
-    inventory: Callable[[], Inventory]
-    erase: Callable[[], None]
 
 
 def _is_empty(place: str) -> bool:
