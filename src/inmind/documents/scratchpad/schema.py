@@ -26,6 +26,7 @@ from urllib.parse import unquote
 from inmind.core.encoding import to_json
 from inmind.core.frozen import frozen
 from inmind.documents.scratchpad.validators import (
+    ErrorPath,
     JsonSchemaValidator,
     ModelValidator,
     Problem,
@@ -33,7 +34,7 @@ from inmind.documents.scratchpad.validators import (
     Validator,
     compile_validator,
 )
-from inmind.documents.scratchpad.values import Path, format_path, is_list, is_object, parse_pointer
+from inmind.documents.scratchpad.values import Path, format_path, is_list, is_object, parse_pointer, value_at
 from inmind.errors import InvalidInput, SchemaViolation
 
 _REQUIREMENTS = frozenset({"required", "minProperties"})
@@ -164,57 +165,41 @@ _PATTERN_FIELDS = "patternProperties"
 _OBJECT_KEYWORDS = frozenset({"properties", _ADDITIONAL, _PATTERN_FIELDS})
 
 
-@frozen
-class UnknownField:
-    path: tuple[str | int, ...]
-    known: tuple[str, ...]
-    """The fields that exist at this place."""
-
-
-def find_unknown_fields(values: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[UnknownField]:
+def find_unknown_fields(values: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[Problem]:
     """Yield unknown fields, by the JSON Schema of a model with self-contained references."""
-    return _SchemaWalk(schema).find(values, [schema], ())
+    return _find_unknown(values, [schema], schema, ())
 
 
-@frozen
-class _SchemaWalk:
-    root: Mapping[str, Any]
+def _find_unknown(value: Any, schemas: Sequence[Any], root: Mapping[str, Any], path: ErrorPath) -> Iterator[Problem]:
+    """`schemas`: alternatives for the value. A field known to one of them is known."""
+    # Each alternative once: nested unions would otherwise multiply.
+    alternatives = list({id(one): one for schema in schemas for one in _alternatives(schema, root)}.values())
+    if is_list(value):
+        for place, item in enumerate(value):
+            yield from _find_unknown(item, [_item_schema(one, place) for one in alternatives], root, (*path, place))
+    elif is_object(value) and alternatives and not any(map(_accepts_any_object, alternatives)):
+        objects = [one for one in alternatives if not _OBJECT_KEYWORDS.isdisjoint(one)]
+        known = {name: None for one in objects for name in one.get("properties", ())}
+        others = [one[_ADDITIONAL] for one in objects if one.get(_ADDITIONAL, False) is not False]
+        others += [other for one in objects for other in one.get(_PATTERN_FIELDS, {}).values()]
+        for key, inner in value.items():
+            fields = [one["properties"][key] for one in objects if key in one.get("properties", ())]
+            if fields or others:
+                yield from _find_unknown(inner, [*fields, *filter(is_object, others)], root, (*path, key))
+            else:
+                yield Problem((*path, key), f"unknown field, expected one of {', '.join(known)}")
 
-    def find(self, value: Any, schemas: Sequence[Any], path: tuple[str | int, ...]) -> Iterator[UnknownField]:
-        """`schemas`: alternatives for the value. A field known to one of them is known."""
-        # Each alternative once: nested unions would otherwise multiply.
-        alternatives = list({id(one): one for schema in schemas for one in self._alternatives(schema)}.values())
-        if is_list(value):
-            for place, item in enumerate(value):
-                yield from self.find(item, [_item_schema(one, place) for one in alternatives], (*path, place))
-        elif is_object(value) and alternatives and not any(map(_accepts_any_object, alternatives)):
-            objects = [one for one in alternatives if not _OBJECT_KEYWORDS.isdisjoint(one)]
-            known = {name: None for one in objects for name in one.get("properties", ())}
-            others = [one[_ADDITIONAL] for one in objects if one.get(_ADDITIONAL, False) is not False]
-            others += [other for one in objects for other in one.get(_PATTERN_FIELDS, {}).values()]
-            for key, inner in value.items():
-                fields = [one["properties"][key] for one in objects if key in one.get("properties", ())]
-                if fields or others:
-                    yield from self.find(inner, [*fields, *filter(is_object, others)], (*path, key))
-                else:
-                    yield UnknownField((*path, key), tuple(known))
 
-    def _alternatives(self, schema: Any) -> Iterator[Mapping[str, Any]]:
-        if not is_object(schema):
-            return
-        if "$ref" in schema:
-            yield from self._alternatives(self._target(schema["$ref"]))
-        elif union := [one for key in _UNIONS for one in schema.get(key, ())]:
-            for one in union:
-                yield from self._alternatives(one)
-        else:
-            yield schema
-
-    def _target(self, reference: str) -> Any:
-        target: Any = self.root
-        for key in parse_pointer(reference.removeprefix("#")) or ():
-            target = target[key]
-        return target
+def _alternatives(schema: Any, root: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    if not is_object(schema):
+        return
+    if "$ref" in schema:
+        yield from _alternatives(value_at(root, parse_pointer(schema["$ref"].removeprefix("#")) or ()), root)
+    elif union := [one for key in _UNIONS for one in schema.get(key, ())]:
+        for one in union:
+            yield from _alternatives(one, root)
+    else:
+        yield schema
 
 
 def _accepts_any_object(schema: Mapping[str, Any]) -> bool:
@@ -245,9 +230,7 @@ class ScratchpadSchema:
 
     def check_known_fields(self, values: Mapping[str, Any]) -> None:
         """Raise SchemaViolation if a field is unknown."""
-        unknown = find_unknown_fields(values, self.fields) if self.fields is not None else ()
-        problems = [Problem(one.path, f"unknown field, expected one of {', '.join(one.known)}") for one in unknown]
-        if problems:
+        if self.fields is not None and (problems := list(find_unknown_fields(values, self.fields))):
             raise _violation(problems)
 
     def check(self, state: Mapping[str, Any], before: object, delete: Sequence[Path] = ()) -> None:
@@ -331,9 +314,7 @@ def _refuse_constant(constant: str) -> NoReturn:
 def _violation(problems: Sequence[Problem]) -> SchemaViolation:
     """Return an error with the first problem and the number of others."""
     first, *others = problems
-    reason = (
-        first.reason if len(first.reason) <= _MAX_REASON_CHARACTERS else f"{first.reason[:_MAX_REASON_CHARACTERS]}…"
-    )
+    reason = first.reason[:_MAX_REASON_CHARACTERS] + ("…" if len(first.reason) > _MAX_REASON_CHARACTERS else "")
     return SchemaViolation(
         path=format_path(first.path), reason=f"{reason} (and {len(others)} more)" if others else reason
     )

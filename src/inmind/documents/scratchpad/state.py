@@ -87,6 +87,7 @@ def json_equal(first: Any, second: Any) -> bool:
 
 
 ScratchpadState = str | Mapping[str, Any]
+ScratchpadEvent = ScratchpadStarted | ScratchpadWritten | ScratchpadMerged | ScratchpadSetAside
 
 
 @frozen
@@ -108,17 +109,13 @@ class Scratchpads:
 
     def apply(self, event: Event) -> Scratchpads:
         payload = event.payload
-        if not isinstance(payload, ScratchpadStarted | ScratchpadWritten | ScratchpadMerged | ScratchpadSetAside):
+        if not isinstance(payload, ScratchpadEvent):
             return self
         saved = self.get(payload.scratchpad)
         state, is_new = _apply(saved.state if saved else None, payload)
         trust = event.trust if is_new or saved is None else min(saved.trust, event.trust)
-        return Scratchpads(
-            {
-                **self.by_name,
-                payload.scratchpad: SavedScratchpad(state, version=event.seq, source=event.id, trust=trust),
-            }
-        )
+        written = SavedScratchpad(state, version=event.seq, source=event.id, trust=trust)
+        return Scratchpads({**self.by_name, payload.scratchpad: written})
 
     def get(self, name: str) -> SavedScratchpad | None:
         return self.by_name.get(name)
@@ -129,7 +126,7 @@ def known_state_after(payload: EventPayload, known: ScratchpadState | None) -> S
 
     Returns None if it was never known completely.
     """
-    if not isinstance(payload, ScratchpadStarted | ScratchpadWritten | ScratchpadMerged | ScratchpadSetAside):
+    if not isinstance(payload, ScratchpadEvent):
         return known
     replaces = isinstance(payload, ScratchpadStarted | ScratchpadSetAside) or (
         isinstance(payload, ScratchpadWritten) and not payload.append
@@ -137,10 +134,7 @@ def known_state_after(payload: EventPayload, known: ScratchpadState | None) -> S
     return _apply(known, payload)[0] if replaces or known is not None else None
 
 
-def _apply(
-    state: ScratchpadState | None,
-    payload: ScratchpadStarted | ScratchpadWritten | ScratchpadMerged | ScratchpadSetAside,
-) -> tuple[ScratchpadState, bool]:
+def _apply(state: ScratchpadState | None, payload: ScratchpadEvent) -> tuple[ScratchpadState, bool]:
     """Return the new state, and True if nothing of the previous state is in it."""
     match payload:
         case ScratchpadStarted():

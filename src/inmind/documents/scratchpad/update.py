@@ -11,7 +11,7 @@ are always taken literally.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
@@ -43,14 +43,29 @@ class FilteredValues:
 
 def drop_filler(values: Mapping[str, Any], state: Mapping[str, Any], *, delete: Sequence[Path]) -> FilteredValues:
     """Return the values that take effect on a state from which `delete` was already removed."""
-    sent = dict(leaf_values(values))
-    if _is_single_change(sent, delete):
+    sent = [path for path, _ in leaf_values(values)]
+    # A single value is meant, also if the value that it replaces is deleted with it.
+    if len(sent) == 1 and all(sent[0][: len(path)] == path for path in delete):
         return FilteredValues(values, ())
-    empty = [path for path, value in sent.items() if is_empty(value)]
-    filler = tuple(path for path in empty if not is_empty(_replaced_value(state, path)))
-    # A null for a field without a value would only be noise in the prompt.
-    noise = (path for path in empty if sent[path] is None)
-    return FilteredValues(_without_leaves(values, {*filler, *noise}), filler)
+    filler: list[Path] = []
+
+    def keep(update: Mapping[str, Any], held: Any, above: Path) -> dict[str, Any]:
+        """`held`: the value that these values replace; that may be a scalar higher up."""
+        kept: dict[str, Any] = {}
+        for key, value in update.items():
+            path, replaced = (*above, key), held.get(key) if is_object(held) else held
+            if is_object(value) and value:
+                if rest := keep(value, replaced, path):
+                    kept[key] = rest
+            elif not is_empty(value):
+                kept[key] = value
+            elif not is_empty(replaced):
+                filler.append(path)
+            elif value is not None:  # a null for a field without a value would only be noise in the prompt
+                kept[key] = value
+        return kept
+
+    return FilteredValues(keep(values, state, ()), tuple(filler))
 
 
 def is_empty(value: object) -> bool:
@@ -63,11 +78,6 @@ def is_empty(value: object) -> bool:
     return value is None or (is_object(value) and not value) or (is_list(value) and all(map(is_empty, value)))
 
 
-def _is_single_change(sent: Mapping[Path, Any], delete: Sequence[Path]) -> bool:
-    """True if one value is sent and nothing is deleted except the value that it replaces."""
-    return len(sent) == 1 and all(path[: len(deleted)] == deleted for path in sent for deleted in delete)
-
-
 def leaf_values(values: Mapping[str, Any], above: Path = ()) -> Iterator[tuple[Path, Any]]:
     """Yield path and value of everything in an update that is not a non-empty object."""
     for key, value in values.items():
@@ -76,29 +86,6 @@ def leaf_values(values: Mapping[str, Any], above: Path = ()) -> Iterator[tuple[P
             yield from leaf_values(value, path)
         else:
             yield path, value
-
-
-def _replaced_value(state: Mapping[str, Any], path: Path) -> Any:
-    """Return the value that a write to this path replaces; that may be a scalar higher up."""
-    held: Any = state
-    for key in path:
-        if not is_object(held):
-            break
-        held = held.get(key)
-    return held
-
-
-def _without_leaves(values: Mapping[str, Any], omitted: Collection[Path], above: Path = ()) -> dict[str, Any]:
-    """Return the values without these leaves and without objects that become empty."""
-    kept: dict[str, Any] = {}
-    for key, value in values.items():
-        path = (*above, key)
-        if is_object(value) and value:
-            if rest := _without_leaves(value, omitted, path):
-                kept[key] = rest
-        elif path not in omitted:
-            kept[key] = value
-    return kept
 
 
 @frozen(kw_only=True)

@@ -178,36 +178,26 @@ class _Copier:
 
     def copy_into(self, into: Any, slot: str | int, node: Any, path: _Steps, objects: int = 1) -> None:
         """Copy a value to its slot in a container. `objects`: depth of nested objects."""
+        if not _is_json_kind(node):
+            node = self._dump_model(node, path)
+        parts: Iterable[tuple[str | int, Any]]
         if is_object(node):
             self._check_nesting(node, path)
             if objects > MAX_OBJECT_DEPTH:
                 raise self._error(path, node, f"at most {MAX_OBJECT_DEPTH} levels of objects")
-            entries = self._safe_entries(node, path)
-            into[slot] = an_object = dict[str, Any]()
-            self._copy_parts(an_object, entries, path, objects + 1)
+            parts, objects, copy = self._safe_entries(node, path), objects + 1, dict[str, Any]()
         elif is_list(node):
             self._check_nesting(node, path)
-            into[slot] = a_list = [None] * len(node)
-            self._copy_parts(a_list, enumerate(node), path, objects)
-        elif node is None or isinstance(node, str | int | float):
-            into[slot] = scalar = self._copy_scalar(node, path)
-            self.size += _scalar_size(scalar)
+            parts, copy = enumerate(node), [None] * len(node)
         else:
-            self.copy_into(into, slot, self._dump_model(node, path), path, objects)
+            parts, copy = (), self._copy_scalar(node, path)
+            self.size += len(copy) + 2 if isinstance(copy, str) else 1
+        into[slot] = copy
+        for step, part in parts:
+            self.size += 1 if isinstance(step, int) else len(step) + 4
+            self.copy_into(copy, step, part, (*path, step), objects)
         if self.size > MAX_DOCUMENT_BYTES:
             raise too_large_error(self.copy[self.field], self.field)
-
-    def _copy_parts(self, into: Any, parts: Iterable[tuple[str | int, Any]], path: _Steps, objects: int) -> None:
-        """Copy plain scalars first, since most parts are, then the rest."""
-        others: list[tuple[str | int, Any]] = []
-        for step, part in parts:
-            weight = _scalar_size(part)
-            into[step] = part if weight else None
-            if not weight:
-                others.append((step, part))
-            self.size += weight + (1 if isinstance(step, int) else len(step) + 4)
-        for step, part in others:
-            self.copy_into(into, step, part, (*path, step), objects)
 
     def _safe_entries(self, node: Mapping[Any, Any], path: _Steps) -> list[tuple[str, Any]]:
         try:
@@ -257,7 +247,7 @@ class _Copier:
                 dumped = _by_validation_names(node.model_dump(mode="json", by_alias=True, exclude_unset=True), node)
             except Exception as error:  # an object of the caller may raise anything
                 raise self._error(path, node, "an object that can be dumped") from error
-        if not (dumped is None or is_object(dumped) or is_list(dumped) or isinstance(dumped, str | int | float)):
+        if not _is_json_kind(dumped):
             raise self._error(path, node, "a value that JSON can carry")
         return dumped
 
@@ -268,15 +258,8 @@ class _Copier:
 _Steps = tuple[str | int, ...]
 
 
-def _scalar_size(value: object) -> int:
-    """Return the minimum JSON size of a plain scalar; 0 for any other value."""
-    if value is None or isinstance(value, bool):
-        return 4
-    if type(value) is str:
-        return len(value) + 2 if len(value) <= MAX_DOCUMENT_BYTES and _is_storable_text(value) else 0
-    if type(value) is int:
-        return 1 if value.bit_length() <= MAX_INTEGER_BITS else 0
-    return 1 if type(value) is float and math.isfinite(value) else 0
+def _is_json_kind(value: object) -> bool:
+    return value is None or isinstance(value, str | int | float) or is_object(value) or is_list(value)
 
 
 def _is_storable_text(value: str) -> bool:
