@@ -14,29 +14,35 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from shlex import quote
 from sysconfig import get_path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from click.exceptions import Exit
+from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from inmind import Memory, Prompt, Session
 from inmind.apps.cli.console import console, json_option, print_json, print_lines, refuse_place
 from inmind.apps.cli.exit_codes import FAILED, print_error
+from inmind.apps.cli.prompt_view import render_prompt
 from inmind.core.frozen import frozen
 from inmind.core.text import printable
 from inmind.documents.document import NOTES_PAGE_PATH
 from inmind.documents.notes_page import parse_notes
 from inmind.prompt.report import Explanation
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
-
 ChatMessage = dict[str, Any]
 """A message in the OpenAI chat completions format."""
 DemoLine = Text | Table
+
+MAX_WIDTH = 100
+"""Maximum width of the output in columns."""
+
+INDENT = 3
+
+PROGRAM = "inmind"
 
 
 @frozen(kw_only=True)
@@ -72,32 +78,33 @@ def assistant(text: str) -> ChatMessage:
     return {"role": "assistant", "content": text}
 
 
-def call(id: str, name: str, **arguments: Any) -> ChatMessage:
+def call(id: str, name: str, arguments: Mapping[str, Any]) -> ChatMessage:
     function = {"name": name, "arguments": json.dumps(arguments)}
     return {"role": "assistant", "content": None, "tool_calls": [{"id": id, "type": "function", "function": function}]}
 
 
-def result(id: str, **result: Any) -> ChatMessage:
-    return {"role": "tool", "tool_call_id": id, "content": json.dumps(result)}
+def tool_use(id: str, name: str, arguments: Mapping[str, Any], **result: Any) -> tuple[ChatMessage, ...]:
+    """A call and its result."""
+    return call(id, name, arguments), {"role": "tool", "tool_call_id": id, "content": json.dumps(result)}
 
 
-def tool(name: str, description: str) -> ChatMessage:
-    function = {"name": name, "description": description, "parameters": {"type": "object"}}
-    return {"type": "function", "function": function}
-
-
-@frozen(kw_only=True)
 class ScriptedAgent:
-    """An agent with scripted replies."""
+    """An agent with scripted replies, and tools by name with their descriptions."""
 
-    system: str
-    tools: Sequence[ChatMessage]
+    def __init__(self, system: str, **tools: str) -> None:
+        functions = (
+            {"name": name, "description": text, "parameters": {"type": "object"}} for name, text in tools.items()
+        )
+        self._system, self._tools = system, [{"type": "function", "function": one} for one in functions]
+
+    def prepare(self, session: Session, messages: Sequence[ChatMessage] | None = None) -> Prompt:
+        return session.prepare(messages, system=self._system, tools=self._tools)
 
     def run_script(self, session: Session, messages: Iterable[ChatMessage]) -> Iterator[Prompt]:
         """Add the messages, and yield the prompt before each reply of the agent."""
         for message in messages:
             if message["role"] == "assistant":
-                yield session.prepare(system=self.system, tools=self.tools)
+                yield self.prepare(session)
             session.add([message])
 
 
@@ -119,12 +126,6 @@ def label_line(label: str, text: str | Text, style: str = "cyan") -> Table:
     return grid
 
 
-MAX_WIDTH = 100
-"""Maximum width of the output in columns."""
-
-INDENT = 3
-
-
 @click.option("--verbose", is_flag=True, help="Print the prompts in full, with reasons.")
 @json_option
 def demo(verbose: bool = False, as_json: bool = False) -> None:
@@ -144,11 +145,13 @@ def demo(verbose: bool = False, as_json: bool = False) -> None:
     if broken := [f"{name}: {promise}" for name, act in results.items() for promise in act.broken]:
         print_error("FAILED", f"checks of the demo failed ({'; '.join(broken)})")
         raise Exit(FAILED)
-    _print_next_steps(screen)
+    screen.print("\nNext", style="bold")
+    for command, purpose in next_steps():
+        _print_indented(screen, text_line(f"{purpose}:", "dim"))
+        screen.print(f"{' ' * INDENT}{command}", markup=False, soft_wrap=True)
 
 
 def _run_acts(screen: Console, folder: Path, *, verbose: bool) -> dict[str, DemoAct]:
-    from inmind.apps.cli.prompt_view import render_prompt
     from inmind.apps.demo import cost, crash, full_window, references
 
     acts = {
@@ -173,21 +176,8 @@ def _run_acts(screen: Console, folder: Path, *, verbose: bool) -> dict[str, Demo
     return results
 
 
-def _print_next_steps(screen: Console) -> None:
-
-    screen.print("\nNext", style="bold")
-    for command, purpose in next_steps():
-        _print_indented(screen, text_line(f"{purpose}:", "dim"))
-        screen.print(f"{' ' * INDENT}{command}", markup=False, soft_wrap=True)
-
-
 def _print_indented(screen: Console, line: DemoLine) -> None:
-    from rich.padding import Padding
-
     screen.print(Padding(line, (0, 0, 0, INDENT), expand=False))
-
-
-PROGRAM = "inmind"
 
 
 def next_steps() -> list[tuple[str, str]]:

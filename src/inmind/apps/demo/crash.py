@@ -8,14 +8,13 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from contextlib import ExitStack
 from pathlib import Path
 from time import perf_counter
 
 from inmind.apps.demo import crash_child
 from inmind.apps.demo.command import DemoAct, DemoContext, label_line, saved_notes
 from inmind.apps.doctor import Verdict, run_checks
-from inmind.apps.signals import handle_signals
+from inmind.apps.signals import InterruptHandler
 from inmind.memory.memory import Memory
 
 TITLE = "A crash: a process is killed during a write"
@@ -72,25 +71,23 @@ def play(context: DemoContext) -> DemoAct:
 
 
 def _run_child(home: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", crash_child.__name__, str(home)]
-    received: list[int] = []
-    with ExitStack() as handlers:
-        # Without this, a signal during Popen would leave the child running without a parent.
-        handlers.enter_context(handle_signals(lambda number, _: received.append(number), signal.SIGINT, signal.SIGTERM))
-        with subprocess.Popen(  # noqa: S603 -- this Python and a module of this package
-            command,
+    """Run the child to its end; an interrupted one is killed."""
+    interrupts = InterruptHandler()  # a signal during Popen would leave the child running without a parent
+    with (
+        interrupts.install(),
+        subprocess.Popen(  # noqa: S603 -- this Python and a module of this package
+            [sys.executable, "-m", crash_child.__name__, str(home)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,  # Ctrl-C reaches only this process, which then kills the child
-        ) as process:
-            try:
-                handlers.close()
-                for number in received:
-                    signal.raise_signal(number)
-                stdout, stderr = process.communicate(timeout=TIMEOUT_SECONDS)
-            except BaseException:
-                process.kill()
-                raise
-    return subprocess.CompletedProcess(command, process.returncode, stdout, stderr)
+        ) as process,
+    ):
+        try:
+            with interrupts.interruptible():
+                output = process.communicate(timeout=TIMEOUT_SECONDS)
+        except BaseException:
+            process.kill()
+            raise
+    return subprocess.CompletedProcess(process.args, process.returncode, *output)

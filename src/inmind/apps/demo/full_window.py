@@ -6,7 +6,9 @@ complete prompt; `check_call` looks up each.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
 
 from inmind import Prompt, Session
 from inmind.apps.cli.prompt_view import bar, prompt_texts, report_json
@@ -17,11 +19,9 @@ from inmind.apps.demo.command import (
     DemoContext,
     ScriptedAgent,
     assistant,
-    call,
     label_line,
-    result,
     text_line,
-    tool,
+    tool_use,
     user,
 )
 from inmind.core.text import contains_id, count_noun
@@ -33,8 +33,8 @@ WINDOW, RESERVE = 16_000, 2_000
 DELIVERIES, BATCH = 200, 4
 
 AGENT = ScriptedAgent(
-    system="You check deliveries against orders. Use the tools; answer in one sentence.",
-    tools=(tool("warehouse_getDelivery", "A delivery with its log."),),
+    "You check deliveries against orders. Use the tools; answer in one sentence.",
+    warehouse_getDelivery="A delivery with its log.",
 )
 
 GOAL = "Check the deliveries of March against the orders."
@@ -64,10 +64,9 @@ def script() -> Iterator[ChatMessage]:
             if number:
                 yield assistant(f"Checked up to {delivery_id(number - 1)}.")
             yield user(requests.pop(0) if requests else "Go on with the next ones.")
-        yield call(f"c{number}", "warehouse_getDelivery", delivery=delivery_id(number))
-        log = [_log_line(number, entry) for entry in range(9)]
-        delivery = {"id": delivery_id(number), "name": f"Delivery {number + 1}", "order": order_id(number), "log": log}
-        yield result(f"c{number}", delivery=delivery)
+        id, log = delivery_id(number), [_log_line(number, entry) for entry in range(9)]
+        delivery = {"id": id, "name": f"Delivery {number + 1}", "order": order_id(number), "log": log}
+        yield from tool_use(f"c{number}", "warehouse_getDelivery", {"delivery": id}, delivery=delivery)
     yield assistant("All deliveries are checked.")
 
 
@@ -79,28 +78,30 @@ def _log_line(number: int, entry: int) -> str:
     return f"{6 + entry:02}:{index % 60:02} dock {index % 7 + 1}: {text}"
 
 
+def script_ids() -> list[str]:
+    return [id for number in range(DELIVERIES) for id in (delivery_id(number), order_id(number))]
+
+
 def play(context: DemoContext) -> DemoAct:
     session = context.memory.session(SESSION, resource=RESOURCE, cwd="/warehouse", window=WINDOW, reserve=RESERVE)
-    before, first = None, None
-    for prompt in AGENT.run_script(session, script()):
-        if before is not None and first is None and prompt.report.compactions:
-            first = _compare(session, before, prompt, context.width)
-        before = prompt
-    ids = [id for number in range(DELIVERIES) for id in (delivery_id(number), order_id(number))]
-    known, compactions = len(_known_ids(session, ids)), session.state.history.compactions
-    archived = sum(one.payload.messages for one in compactions)
-    facts = {"ids": len(ids), "ids_known": known, "compactions": len(compactions), "messages_archived": archived}
-    promises = {
-        "the window fills up and is compacted": first is not None,
-        "every id is still known at the end": known == len(ids),
-    }
-    if first is None:
-        return DemoAct(lines=[text_line("The window never filled up.")], facts=facts, promises=promises)
+    never_full = {"the window fills up and is compacted": False}
+    first = DemoAct(lines=[text_line("The window never filled up.")], facts={}, promises=never_full)
+    for before, after in pairwise(AGENT.run_script(session, script())):
+        if after.report.compactions and first.prompt is None:
+            first = _compare(session, before, after, context.width)
+    ids, compactions = script_ids(), session.state.history.compactions
+    known, archived = len(_known_ids(session, ids)), sum(one.payload.messages for one in compactions)
     counts = f"{len(compactions)} compactions, {archived} messages archived, {known} of {len(ids)} ids known"
     return DemoAct(
         lines=[*first.lines, label_line("at last", counts)],
-        facts={**facts, "first": first.facts},
-        promises={**promises, **first.promises},
+        facts={
+            "ids": len(ids),
+            "ids_known": known,
+            "compactions": len(compactions),
+            "messages_archived": archived,
+            "first": first.facts,
+        },
+        promises={**first.promises, "every id is still known at the end": known == len(ids)},
         prompt=first.prompt,
     )
 
@@ -109,18 +110,11 @@ def _compare(session: Session, before: Prompt, after: Prompt, width: int) -> Dem
     """Compare the complete prompt before the first compaction with the one after it."""
     compaction, history = after.report.compactions[-1], session.state.history
     text_before, text_after = ("\n".join(one.text for one in prompt_texts(prompt)) for prompt in (before, after))
-    all_ids = [id for number in range(DELIVERIES) for id in (delivery_id(number), order_id(number))]
-    ids = [id for id in all_ids if contains_id(text_before, id)]
+    ids = [id for id in script_ids() if contains_id(text_before, id)]
     known, sent = _known_ids(session, ids), [id for id in ids if contains_id(text_after, id)]
-    removed = {entry.id: entry.wire for entry in session.state.conversation}
-    for entry in history.sent:
-        removed.pop(entry.id, None)
+    sent_messages = {entry.id for entry in history.sent}
+    texts = [_text(entry.wire) for entry in session.state.conversation if entry.id not in sent_messages]
     archive = "\n".join(session.read(path) for path in compaction.archives)
-    calls = [wire.get("tool_calls") for wire in removed.values()]
-    texts = [
-        one[0]["function"]["arguments"] if one else str(wire["content"])
-        for one, wire in zip(calls, removed.values(), strict=True)
-    ]
     is_archived = all(text in archive for text in texts)
     hit = next((one.passage for one in session.search(QUESTION, limit=1)), "")
     is_found = DETAIL in hit and delivery_id(DETAIL_DELIVERY) in hit
@@ -154,6 +148,7 @@ def _compare(session: Session, before: Prompt, after: Prompt, width: int) -> Dem
             "found": hit,
         },
         promises={
+            "the window fills up and is compacted": True,
             "no id is lost by archiving": bool(ids) and known == ids,
             "archived messages are kept verbatim": bool(texts) and is_archived,
             "the goal and the rules stay": all(text in text_after for text in (GOAL, *RULES)),
@@ -161,6 +156,12 @@ def _compare(session: Session, before: Prompt, after: Prompt, width: int) -> Dem
         },
         prompt=(after, session.explain(after.call)),
     )
+
+
+def _text(message: Mapping[str, Any]) -> str:
+    """The content of a message, or the arguments of its call."""
+    calls = message.get("tool_calls")
+    return calls[0]["function"]["arguments"] if calls else message["content"]
 
 
 def _known_ids(session: Session, ids: Sequence[str]) -> list[str]:

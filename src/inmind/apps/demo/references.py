@@ -19,10 +19,9 @@ from inmind.apps.demo.command import (
     assistant,
     call,
     label_line,
-    result,
     saved_notes,
     text_line,
-    tool,
+    tool_use,
     user,
 )
 from inmind.core.frozen import frozen
@@ -35,14 +34,12 @@ TITLE = 'References: "it" and "the other one"'
 SESSION, RESOURCE = "about-us", "ada"
 
 EDITOR = ScriptedAgent(
-    system="You edit a website. Use the tools; answer in one sentence.",
-    tools=(
-        tool("cms_createPage", "Create a page."),
-        tool("cms_addSection", "Add a section to a page."),
-        tool("cms_searchImages", "Find images by a word."),
-        tool("cms_setImage", "Put an image into a section."),
-        tool("cms_publish", "Publish a page."),
-    ),
+    "You edit a website. Use the tools; answer in one sentence.",
+    cms_createPage="Create a page.",
+    cms_addSection="Add a section to a page.",
+    cms_searchImages="Find images by a word.",
+    cms_setImage="Put an image into a section.",
+    cms_publish="Publish a page.",
 )
 
 
@@ -57,59 +54,49 @@ class DemoTurn:
     text: str
     expected: str | None
     """Id that it refers to, or AMBIGUOUS; None if it refers to nothing."""
-    messages: Sequence[ChatMessage]
+    answer: str
+    work: Sequence[ChatMessage] = ()
+    """Calls before the answer, with their results."""
+
+
+IMAGES = ({"id": "img-789", "filename": "dawn.jpg"}, {"id": "img-790", "filename": "lake.jpg"})
+
+
+def _set_image(call_id: str, image: str) -> Sequence[ChatMessage]:
+    arguments = {"section": "sec-456", "image": image}
+    return tool_use(call_id, "cms_setImage", arguments, section={"id": "sec-456", "image": image})
 
 
 TURNS = (
     DemoTurn(
         "Create a page called About Us.",
         None,
-        [
-            call("c1", "cms_createPage", title="About Us"),
-            result("c1", page={"id": "page-123", "title": "About Us"}),
-            assistant("The page About Us is there."),
-        ],
+        "The page About Us is there.",
+        tool_use("c1", "cms_createPage", {"title": "About Us"}, page={"id": "page-123", "title": "About Us"}),
     ),
     DemoTurn(
         "Add a hero section to it.",
         "page-123",
-        [
-            call("c2", "cms_addSection", page="page-123", kind="hero"),
-            result("c2", section={"id": "sec-456", "heading": "Welcome"}),
-            assistant("The hero section is in."),
-        ],
+        "The hero section is in.",
+        tool_use(
+            "c2",
+            "cms_addSection",
+            {"page": "page-123", "kind": "hero"},
+            section={"id": "sec-456", "heading": "Welcome"},
+        ),
     ),
     DemoTurn(
         "Find pictures of mountains for it.",
         "sec-456",
-        [
-            call("c3", "cms_searchImages", query="mountains"),
-            result("c3", images=[{"id": "img-789", "filename": "dawn.jpg"}, {"id": "img-790", "filename": "lake.jpg"}]),
-            assistant("There are two."),
-        ],
+        "There are two.",
+        tool_use("c3", "cms_searchImages", {"query": "mountains"}, images=IMAGES),
     ),
-    DemoTurn("Use the picture.", AMBIGUOUS, [assistant("Which picture: dawn.jpg or lake.jpg?")]),
-    DemoTurn(
-        "The first one.",
-        "img-789",
-        [
-            call("c4", "cms_setImage", section="sec-456", image="img-789"),
-            result("c4", section={"id": "sec-456", "image": "img-789"}),
-            assistant("Dawn it is."),
-        ],
-    ),
-    DemoTurn(
-        "No, the other one.",
-        "img-790",
-        [
-            call("c5", "cms_setImage", section="sec-456", image="img-790"),
-            result("c5", section={"id": "sec-456", "image": "img-790"}),
-            assistant("The lake, then."),
-        ],
-    ),
+    DemoTurn("Use the picture.", AMBIGUOUS, "Which picture: dawn.jpg or lake.jpg?"),
+    DemoTurn("The first one.", "img-789", "Dawn it is.", _set_image("c4", "img-789")),
+    DemoTurn("No, the other one.", "img-790", "The lake, then.", _set_image("c5", "img-790")),
 )
 
-INVENTED_ARGUMENTS = {"page": "page-132"}
+INVENTED_ID = "page-132"
 """An id with two swapped digits, a typical error of models."""
 
 
@@ -119,28 +106,22 @@ def play(context: DemoContext) -> DemoAct:
     prompts: list[Prompt] = []
     for turn in TURNS:
         resolutions.append(session.resolve(turn.text))
-        prompts += EDITOR.run_script(session, [user(turn.text), *turn.messages])
-    checked = session.check_call("cms_publish", INVENTED_ARGUMENTS)
+        prompts += EDITOR.run_script(session, [user(turn.text), *turn.work, assistant(turn.answer)])
+    checked = session.check_call("cms_publish", {"page": INVENTED_ID})
     caught = "; ".join(finding.why for finding in checked.unknown)
     last = prompts[-1]
+    fields = ("text", "verdict", "confidence", "question", "why")
     return DemoAct(
         lines=[
             table((Column(), Column()), ((one.text, _answer(one)) for one in resolutions), show_header=False),
-            label_line("caught", f'{checked.tool}("{INVENTED_ARGUMENTS["page"]}"): {caught}'),
+            label_line("caught", f'{checked.tool}("{INVENTED_ID}"): {caught}'),
             text_line(f"The prompt of call {last.call}:", "dim"),
             *bar(last.report, width=context.width),
             *legend(last.report, width=context.width),
         ],
         facts={
             "said": [
-                {
-                    "text": one.text,
-                    "verdict": one.verdict,
-                    "ids": [entity.id for entity in one.entities],
-                    "confidence": one.confidence,
-                    "question": one.question,
-                    "why": one.why,
-                }
+                {**{name: getattr(one, name) for name in fields}, "ids": [entity.id for entity in one.entities]}
                 for one in resolutions
             ],
             "invented_id": [{"id": finding.id, "why": finding.why} for finding in checked.unknown],
@@ -173,12 +154,17 @@ DREAM_TITLE = "A dream: notes and a mood become MEMORY.md"
 
 NOTES = ["Ada prefers alt texts in English.", "Next: a page for the shop in Graz, which opens in May."]
 
+_PUBLISH = {"page": "page-123"}
+
 CONVERSATION = (
     user("Publish the page."),
-    call("p1", "cms_publish", page="page-123"),
-    result("p1", error="img-790 has no alt text"),
-    call("p2", "cms_publish", page="page-123", alt="A lake in the mountains"),
-    result("p2", page={"id": "page-123", "status": "published"}),
+    *tool_use("p1", "cms_publish", _PUBLISH, error="img-790 has no alt text"),
+    *tool_use(
+        "p2",
+        "cms_publish",
+        {**_PUBLISH, "alt": "A lake in the mountains"},
+        page={"id": "page-123", "status": "published"},
+    ),
     assistant("About Us is online."),
     user("Perfect, great work! The shop in Graz opens in May: it gets a page next."),
 )
@@ -190,16 +176,17 @@ def play_dream(context: DemoContext) -> DemoAct:
     session = memory.session(SESSION)
     list(EDITOR.run_script(session, CONVERSATION))
     for number, note in enumerate(NOTES, start=1):
-        session.prepare(system=EDITOR.system, tools=EDITOR.tools)
-        session.record(call(f"n{number}", "working_memory_note", note=note))
+        EDITOR.prepare(session)
+        session.record(call(f"n{number}", "working_memory_note", {"note": note}))
     mood, waiting = memory.resource(RESOURCE).affect.mood, saved_notes(session)
     dream = memory.dream(RESOURCE)
     remaining = saved_notes(session)
     morning = memory.session("next-morning", resource=RESOURCE, cwd="/website")
-    prompt = morning.prepare([user("Add a picture of the lake.")], system=EDITOR.system, tools=EDITOR.tools)
+    prompt = EDITOR.prepare(morning, [user("Add a picture of the lake.")])
     state = next((passage.text for passage in prompt_texts(prompt) if passage.part == "memory:state"), "")
     merged = f"{count_noun(len(dream.notes), 'note')} merged, {len(remaining)} left"
     size = prompt.report.tokens.get("memory:state", 0)
+    is_merged = dream.status == "done" and not remaining and all(note in dream.after for note in NOTES)
     return DemoAct(
         lines=[
             label_line("the day", "a call fails, the next one works, the user is happy"),
@@ -221,9 +208,7 @@ def play_dream(context: DemoContext) -> DemoAct:
         },
         promises={
             "notes were saved": waiting == NOTES,
-            "the dream merges the notes": dream.status == "done"
-            and not remaining
-            and all(note in dream.after for note in NOTES),
+            "the dream merges the notes": is_merged,
             "the next session starts with the notes": all(note in state for note in NOTES),
         },
         prompt=(prompt, morning.explain(prompt.call)),
