@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from inmind.integrations.wrap import wrap as wrap
     from inmind.jobs.dream_history import Dream as Dream
     from inmind.memory.aio import AsyncMemory as AsyncMemory
-    from inmind.memory.aio.session import AsyncResource as AsyncResource
-    from inmind.memory.aio.session import AsyncSession as AsyncSession
+    from inmind.memory.aio import AsyncResource as AsyncResource
+    from inmind.memory.aio import AsyncSession as AsyncSession
     from inmind.memory.memory import Memory as Memory
     from inmind.memory.resource import Resource as Resource
     from inmind.memory.session_opener import default_layers as default_layers
@@ -46,8 +46,7 @@ if not TYPE_CHECKING:  # a type checker would accept any name
             "inmind.history.compaction.policy": ["CompressionPolicy"],
             "inmind.integrations.wrap": ["wrap"],
             "inmind.jobs.dream_history": ["Dream"],
-            "inmind.memory.aio": ["AsyncMemory"],
-            "inmind.memory.aio.session": ["AsyncResource", "AsyncSession"],
+            "inmind.memory.aio": ["AsyncMemory", "AsyncResource", "AsyncSession"],
             "inmind.memory.memory": ["Memory"],
             "inmind.memory.resource": ["Resource"],
             "inmind.memory.session_opener": ["default_layers"],

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from inmind.history.compaction.policy import Summarizer as Summarizer
     from inmind.jobs.consolidation import Consolidation as Consolidation
     from inmind.jobs.upkeep import Upkeep as Upkeep
-    from inmind.memory.aio.session import AsyncAffect as AsyncAffect
-    from inmind.memory.aio.session import AsyncEconomics as AsyncEconomics
-    from inmind.memory.aio.session import AsyncScratchpad as AsyncScratchpad
+    from inmind.memory.aio import AsyncAffect as AsyncAffect
+    from inmind.memory.aio import AsyncEconomics as AsyncEconomics
+    from inmind.memory.aio import AsyncScratchpad as AsyncScratchpad
     from inmind.memory.bundle.export_bundle import Exported as Exported
     from inmind.memory.bundle.import_bundle import Imported as Imported
     from inmind.memory.documents import Page as Page
@@ -62,7 +62,7 @@ if not TYPE_CHECKING:  # a type checker would accept any name
             "inmind.history.compaction.policy": ["CompactionReport", "CompactionUndoReport", "KeptItem", "Summarizer"],
             "inmind.jobs.consolidation": ["Consolidation"],
             "inmind.jobs.upkeep": ["Upkeep"],
-            "inmind.memory.aio.session": ["AsyncAffect", "AsyncEconomics", "AsyncScratchpad"],
+            "inmind.memory.aio": ["AsyncAffect", "AsyncEconomics", "AsyncScratchpad"],
             "inmind.memory.bundle.export_bundle": ["Exported"],
             "inmind.memory.bundle.import_bundle": ["Imported"],
             "inmind.memory.documents": ["Page"],

@@ -7,8 +7,8 @@ sessions never loads the search engine.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from datetime import datetime
+from collections.abc import Callable, Iterable, Sequence
+from datetime import date, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from inmind.jobs.upkeep import UpkeepScheduler
     from inmind.search.embedders.base import Embedder
     from inmind.search.engine import SearchEngine
+    from inmind.search.query import Hit
     from inmind.session.notes import NoteWriter
 
 
@@ -210,6 +211,37 @@ class MemoryContext:
         from inmind.jobs.rate_limits import RateLimits
 
         return RateLimits(self.store, self.settings.limits, self.clock)
+
+
+class SearchInput:
+    """Searches from outside of a session: of a memory, or of one resource."""
+
+    def __init__(self, context: MemoryContext, resources: Sequence[str] | None) -> None:
+        """`resources`: those to search; None for all."""
+        self._context, self._searched_resources = context, resources
+
+    def search(
+        self,
+        query: str,
+        *,
+        limit: int = 10,
+        kinds: str | Iterable[str] | None = None,
+        sources: str | Iterable[str] | None = None,
+        since: date | str | None = None,
+        until: date | str | None = None,
+        session: str | None = None,
+        as_of: date | str | None = None,
+    ) -> list[Hit]:
+        """Search messages, notes and pages, the best hits first.
+
+        `Memory.search` searches all resources and sessions, `Resource.search` those of the resource. `as_of` searches
+        what was known on that day. Unlike `Session.search` this records nothing: a search from outside does not make
+        its hits more important.
+        """
+        from inmind.search.query import validate_query
+
+        checked = validate_query(query, limit, kinds, sources, since, until, session, as_of)
+        return self._context.search.run(checked, self._searched_resources)
 
 
 def _checked_clock(clock: Clock) -> Clock:

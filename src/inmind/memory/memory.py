@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
@@ -26,7 +25,7 @@ from inmind.entities.entity import DEFAULT_RULES, EntityRules
 from inmind.entities.serialize import deserialize
 from inmind.errors import InvalidInput, NotFound
 from inmind.history.compaction.policy import DEFAULT_POLICY, CompressionPolicy, Summarizer
-from inmind.memory.context import MemoryContext
+from inmind.memory.context import MemoryContext, SearchInput
 from inmind.memory.documents import Page, PageEditor
 from inmind.memory.folder_backend import open_folder
 from inmind.memory.listing import SessionInfo, checked_limit, is_known_resource, list_resources, list_sessions
@@ -56,14 +55,13 @@ if TYPE_CHECKING:
     from inmind.memory.bundle.import_bundle import Imported
     from inmind.search.crystal import Crystal
     from inmind.search.embedders.base import Embedder
-    from inmind.search.query import Hit
     from inmind.session.session import Session
 
 MAX_UPKEEP_INTERVAL_SECONDS = 366 * 86_400
 """A thread cannot wait for arbitrarily long."""
 
 
-class Memory(Closing):
+class Memory(SearchInput, Closing):
     """All sessions and resources of one home folder or database. Use it as a context manager."""
 
     def __init__(
@@ -80,7 +78,7 @@ class Memory(Closing):
         from inmind.core.settings import Settings  # loaded when a memory is opened, not on import
 
         current = settings or Settings()
-        self._context = MemoryContext(
+        context = MemoryContext(
             backend,
             clock=clock,
             embedder=embedder,
@@ -88,6 +86,7 @@ class Memory(Closing):
             settings=current,
             overrides=current if overrides is None else overrides,
         )
+        super().__init__(context, None)
         self._sessions = SessionOpener(self._context)
         self._pages = PageEditor(self._context, self._owner_of_session)
 
@@ -269,28 +268,6 @@ class Memory(Closing):
         return self._pages.write(page, text)
 
     # -- search --------------------------------------------------------------------------------------------
-
-    def search(
-        self,
-        query: str,
-        *,
-        limit: int = 10,
-        kinds: str | Iterable[str] | None = None,
-        sources: str | Iterable[str] | None = None,
-        since: date | str | None = None,
-        until: date | str | None = None,
-        session: str | None = None,
-        as_of: date | str | None = None,
-    ) -> list[Hit]:
-        """Search all resources and sessions, the best hits first.
-
-        `Resource.search` searches one resource. `as_of` searches what was known on that day. Unlike `Session.search`
-        this records nothing: a search from outside does not make its hits more important.
-        """
-        from inmind.search.query import validate_query
-
-        checked = validate_query(query, limit, kinds, sources, since, until, session, as_of)
-        return self._context.search.run(checked, None)
 
     def get(self, id: str) -> Crystal:
         """The note, message or page part with this id, as it is now; NotFound if there is none."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,23 +15,22 @@ from inmind.core.paths import check_name, require_resource, working_directory
 from inmind.documents.document import NOTES_PAGE_PATH
 from inmind.documents.notes_page import PageNote, parse_notes
 from inmind.errors import NotFound
-from inmind.memory.context import MemoryContext
+from inmind.memory.context import MemoryContext, SearchInput
 from inmind.memory.listing import SessionInfo, checked_limit, is_known_resource, list_sessions
 from inmind.memory.session_opener import checked_seconds
-from inmind.search.note import DEFAULT_IMPORTANCE, Note, validate_note
+from inmind.search.note import Note
+from inmind.session.notes import NoteInput, NoteWriter
 from inmind.session.state import ResourceState
 from inmind.store.stream import key_for
 
 if TYPE_CHECKING:
     from inmind.jobs.consolidation import Consolidation
     from inmind.jobs.dream_history import Dream
-    from inmind.search.query import Hit
     from inmind.session.affect import Affect
     from inmind.session.economics import Economics
-    from inmind.session.notes import NoteWriter
 
 
-class Resource:
+class Resource(SearchInput, NoteInput):
     """A user, team or project that owns sessions and notes: `memory.resource("ada")`.
 
     The sessions of a resource share its notes, its MEMORY.md and its entities. Getting a Resource stores nothing: it
@@ -40,7 +39,7 @@ class Resource:
 
     def __init__(self, context: MemoryContext, name: str) -> None:
         self.name = check_name(name, "resource")
-        self._context = context
+        super().__init__(context, [self.name])
 
     def __repr__(self) -> str:
         return f"<Resource {self.name!r} of {str(self._context.backend)!r}>"
@@ -61,22 +60,6 @@ class Resource:
         return list_sessions(self._context.backend, cwd=folder, resource=self.name, limit=checked_limit(limit))
 
     # -- notes and search ----------------------------------------------------------------------------------
-
-    def note(
-        self,
-        text: str,
-        *,
-        importance: float = DEFAULT_IMPORTANCE,
-        kind: str = "general",
-        valence: float = 0.0,
-        valid_from: date | str | None = None,
-        valid_to: date | str | None = None,
-        origin: Origin = Origin.ASSISTANT,
-        key: str | None = None,
-    ) -> Note:
-        """Save a note for the resource, as `Session.note` does. No session is needed."""
-        payload = validate_note(text, importance, kind, valence, valid_from, valid_to)
-        return self._note_writer().add(payload, origin=origin, key=key)
 
     def withdraw(self, note_id: str, *, key: str | None = None) -> None:
         """Withdraw a note: it leaves the notes page, prompts and search, and stays in the journal.
@@ -100,28 +83,6 @@ class Resource:
             return [_note(event) for event in saved if event.id not in stream.state.withdrawn_notes]
         typed = self._context.store.read(stream.name, kind=CrystalCreated.kind)
         return _waiting_notes(page, [*saved, *(event for event in typed if event.origin is Origin.FILE)])
-
-    def search(
-        self,
-        query: str,
-        *,
-        limit: int = 10,
-        kinds: str | Iterable[str] | None = None,
-        sources: str | Iterable[str] | None = None,
-        since: date | str | None = None,
-        until: date | str | None = None,
-        session: str | None = None,
-        as_of: date | str | None = None,
-    ) -> list[Hit]:
-        """Search messages, notes and pages of the resource, the best hits first.
-
-        `as_of` searches what was known on that day. Unlike `Session.search` this records nothing: a search from outside
-        does not make its hits more important.
-        """
-        from inmind.search.query import validate_query
-
-        checked = validate_query(query, limit, kinds, sources, since, until, session, as_of)
-        return self._context.search.run(checked, [self.name])
 
     def consolidate(self, *, seconds: float | None = None) -> Consolidation:
         """Merge duplicate crystals, mark superseded ones, and expire faded ones.

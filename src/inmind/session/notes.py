@@ -5,9 +5,10 @@ A note is stored when `add` returns. Its page and its embedding follow in the ba
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
 from inmind.core.events.base import Draft, Event, EventId, Origin
@@ -17,7 +18,7 @@ from inmind.core.events.documents import DocumentWritten
 from inmind.documents.document import NOTES_PAGE_PATH, Document, validate_text
 from inmind.documents.notes_page import PageNote, parse_notes, prepend_notes, remove_pieces, to_page_note
 from inmind.errors import NotFound
-from inmind.search.note import Note, validate_note_origin
+from inmind.search.note import DEFAULT_IMPORTANCE, Note, validate_note, validate_note_origin
 from inmind.session.backend import DocumentFiles
 from inmind.session.state import ResourceState, SessionState
 from inmind.store.protocol import Store
@@ -31,6 +32,34 @@ NotesState = SessionState | ResourceState
 
 Submit = Callable[[str, Callable[[], object]], None]
 """Runs a task in the background. Tasks with the same name run once."""
+
+
+class NoteInput(ABC):
+    """Calls that save notes: of a session, or of its resource."""
+
+    @abstractmethod
+    def _note_writer(self) -> NoteWriter: ...
+
+    def note(
+        self,
+        text: str,
+        *,
+        importance: float = DEFAULT_IMPORTANCE,
+        kind: str = "general",
+        valence: float = 0.0,
+        valid_from: date | str | None = None,
+        valid_to: date | str | None = None,
+        origin: Origin = Origin.ASSISTANT,
+        key: str | None = None,
+    ) -> Note:
+        """Save a note for a resource, or for a session without one.
+
+        It is in every prompt until a dream has processed it, and can always be searched. It is stored when this
+        returns, in one commit; its page, memory/scratch.md, follows in the background. `kind`: fact, preference, goal
+        and so on. `valence`: -1 to 1. `valid_from`, `valid_to`: when it is true. `origin`: who wrote it.
+        """
+        payload = validate_note(text, importance, kind, valence, valid_from, valid_to)
+        return self._note_writer().add(payload, origin=origin, key=key)
 
 
 class NoteWriter:

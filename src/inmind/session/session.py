@@ -23,11 +23,10 @@ from inmind.history.compaction.policy import CompactionReport, CompactionUndoRep
 from inmind.history.compaction.select import DEFAULT_KEEP_RECENT
 from inmind.prompt.ingest import PrepareInput, copy_json_value
 from inmind.prompt.report import Prompt
-from inmind.search.note import DEFAULT_IMPORTANCE, Note, validate_note
 from inmind.session.context import SessionConfig, SessionContext
 from inmind.session.entities import import_entities, set_pinned, track
 from inmind.session.host_input import HostInput
-from inmind.session.notes import withdraw_note
+from inmind.session.notes import NoteInput, NoteWriter, withdraw_note
 from inmind.session.replies import Recorded, ReplyExecutor
 from inmind.session.scratchpad import Scratchpad
 from inmind.session.search import search_session
@@ -47,7 +46,7 @@ OpenChild = Callable[[str, SessionOpened, Sequence[Draft], SessionConfig], "Sess
 """Opens a child session: (id, opening event, inherited events, configuration of the parent)."""
 
 
-class Session(HostInput):
+class Session(HostInput, NoteInput):
     """One conversation and its working memory."""
 
     def __init__(self, context: SessionContext, open_child: OpenChild) -> None:
@@ -200,30 +199,8 @@ class Session(HostInput):
 
     # -- notes and search ----------------------------------------------------------------------------------
 
-    def note(
-        self,
-        text: str,
-        *,
-        importance: float = DEFAULT_IMPORTANCE,
-        kind: str = "general",
-        valence: float = 0.0,
-        valid_from: date | str | None = None,
-        valid_to: date | str | None = None,
-        origin: Origin = Origin.ASSISTANT,
-        key: str | None = None,
-    ) -> Note:
-        """Save a note.
-
-        It is in every prompt until a dream has processed it, and can always be searched.
-
-        It belongs to the resource, or to this session if that is anonymous. It is stored when this returns, in one
-        commit; its page, memory/scratch.md, follows in the background. `kind`: fact, preference, goal and so on.
-        `valence`: -1 to 1. `valid_from`, `valid_to`: when it is true. `origin`: who wrote it.
-        """
-        payload = validate_note(
-            text, importance=importance, kind=kind, valence=valence, valid_from=valid_from, valid_to=valid_to
-        )
-        return self._context.notes.add(payload, origin=origin, key=key)
+    def _note_writer(self) -> NoteWriter:
+        return self._context.notes
 
     def withdraw(self, note_id: str, *, key: str | None = None) -> None:
         """Withdraw a note: it leaves the notes page, prompts and search. `undo` restores it.

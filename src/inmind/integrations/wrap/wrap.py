@@ -24,7 +24,7 @@ from inmind.core.json import is_object
 from inmind.errors import InvalidInput
 from inmind.integrations.wrap.call_loop import ENDPOINTS, ApiEndpoint, CallLoop
 from inmind.integrations.wrap.hidden_rounds import HiddenRounds
-from inmind.memory.aio.session import AsyncSession
+from inmind.memory.aio import AsyncSession
 from inmind.session.session import Session
 
 _RESOURCES = ("chat", "responses", "messages")
