@@ -24,7 +24,7 @@ from inmind.session.prepare import PromptPreparer
 from inmind.session.search import search_by_model
 from inmind.session.state import ResourceState, SessionState
 from inmind.session.tools.base import ToolAnswer, ToolContext, ToolResult
-from inmind.session.tools.registry import adds_tools, cut_off_answer, route_call, run_tool, unknown_tool_answer
+from inmind.session.tools.registry import CUT_OFF_ANSWER, adds_tools, route_call, run_tool, unknown_tool_answer
 
 SeenPages = Mapping[str, Sequence[str]]
 """Pages that a caller has seen, with the ids of the events that wrote the versions it saw."""
@@ -100,13 +100,19 @@ class ToolCallBatch:
 
     def answer(self, call: Call, reply: Reply, prompt: PromptState) -> ToolAnswer | None:
         """Answer a call of a reply to `prompt`; None if the host has to run it."""
-        match self._route(call, prompt):
-            case "memory":
-                return run_tool(call, self._tool_context()) if reply.is_complete else cut_off_answer()
-            case "unknown":
-                return unknown_tool_answer(call, tool_names(prompt.all_tools or ()))
-            case _:
-                return None
+        messages = map(self._context.view.read_message, self.state.conversation)
+        route = route_call(
+            call.name,
+            prompt.tools,
+            lambda: adds_tools(messages),
+            layer_tools=prompt.layer_tools,
+            memory_tools=self._context.config.memory_tools,
+        )
+        if call.custom or route == "host":  # memory has no custom tools
+            return None
+        if route == "unknown":
+            return unknown_tool_answer(call, tool_names(prompt.all_tools or ()))
+        return run_tool(call, self._tool_context()) if reply.is_complete else CUT_OFF_ANSWER
 
     def add(self, answer: ToolAnswer, source: str) -> None:
         """Add an answer.
@@ -187,22 +193,6 @@ class ToolCallBatch:
     def _page_as_seen(self, path: str) -> str:
         seqs = [EventId.of(id).seq for id in self.seen.get(path, ()) if id]
         return self._context.stream.state_at(max(seqs)).documents.text(path) if seqs else ""
-
-    def _route(self, call: Call, prompt: PromptState) -> str:
-        """Route a call by the tools of the prompt that the reply answers.
-
-        Memory has no custom tools.
-        """
-        if call.custom:
-            return "host"
-        messages = map(self._context.view.read_message, self.state.conversation)
-        return route_call(
-            call.name,
-            prompt.tools,
-            lambda: adds_tools(messages),
-            layer_tools=prompt.layer_tools,
-            memory_tools=self._context.config.memory_tools,
-        )
 
 
 def page_source(context: SessionContext, path: str, state: SessionState, resource_state: ResourceState) -> str:

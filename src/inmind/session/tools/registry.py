@@ -33,8 +33,8 @@ def tool_schemas(layers: Sequence[Layer], format: str) -> list[dict[str, Any]]:
     """
     if format not in _FORMATS:
         raise InvalidInput(field="format", value=format, expected=f"one of {', '.join(_FORMATS)}")
-    pairs = ((tool, layer) for tool in TOOLS if (layer := _offering_layer(tool, layers)) is not None)
-    offered = [(tool, one) for tool, layer in pairs if (one := tool.declare(layer)) is not None]
+    offering = ((tool, _offering_layer(tool, layers)) for tool in TOOLS)
+    offered = [(tool, one) for tool, layer in offering if layer is not None and (one := tool.declare(layer))]
     if format != "mcp":
         command = declare_command([tool.wire_name for tool, one in offered if not one.open])
         offered = [*(pair for pair in offered if pair[1].open), *([(WORKING_MEMORY, command)] if command else [])]
@@ -79,32 +79,15 @@ def adds_tools(messages: Iterable[Message]) -> bool:
 def find_tool(name: str, layers: Sequence[Layer]) -> tuple[MemoryTool, Layer]:
     """Return a tool by any of its names, and the layer that offers it. Raises NotFound."""
     tool = _BY_NAME.get(name)
-    layer = _offering_layer(tool, layers) if tool else None
-    if tool is None or layer is None:
-        known = ", ".join(one.wire_name for one in TOOLS if _offering_layer(one, layers) is not None)
-        raise NotFound(
-            what="memory tool", name=name, hint=f"available: {known}" if known else "this session has no memory tools"
-        )
-    return tool, layer
+    if tool is not None and (layer := _offering_layer(tool, layers)) is not None:
+        return tool, layer
+    known = ", ".join(one.wire_name for one in TOOLS if _offering_layer(one, layers) is not None)
+    hint = f"available: {known}" if known else "this session has no memory tools"
+    raise NotFound(what="memory tool", name=name, hint=hint)
 
 
 def run_tool(call: Call, context: ToolContext) -> ToolAnswer:
     """Run one call of a memory tool. An error becomes the answer, and nothing is changed."""
-    answer = _run(call, context)
-    text = answer.text if answer.tagged else escape_markup(answer.text)
-    return replace(answer, text=text, content=_inert_values(answer.content))
-
-
-def _inert_values(value: Any) -> Any:
-    """Make all strings inert: a client may show this content to its model instead of the text."""
-    if isinstance(value, str):
-        return escape_markup(value)
-    if isinstance(value, Mapping):
-        return {key: _inert_values(one) for key, one in value.items()}  # pyright: ignore[reportUnknownVariableType] -- JSON of our own
-    return [_inert_values(one) for one in value] if isinstance(value, list | tuple) else value  # pyright: ignore[reportUnknownVariableType]
-
-
-def _run(call: Call, context: ToolContext) -> ToolAnswer:
     name, tool = call.name, _BY_NAME[call.name]
     try:
         name, arguments = expand_command(name, _parse_arguments(call))
@@ -118,13 +101,22 @@ def _run(call: Call, context: ToolContext) -> ToolAnswer:
         message = str(error) if tool.read_only else f"Nothing was changed. {error}"
         answer = ToolAnswer(text=message, error=True, code=error.code)
     if answer.error and name == tool.legacy_name:
-        return ToolAnswer(text=f"Dropped. {answer.text}", diagnostic=f"{name}: {answer.text}")
-    return answer
+        answer = ToolAnswer(text=f"Dropped. {answer.text}", diagnostic=f"{name}: {answer.text}")
+    text = answer.text if answer.tagged else escape_markup(answer.text)
+    return replace(answer, text=text, content=_inert_values(answer.content))
 
 
-def cut_off_answer() -> ToolAnswer:
-    """The answer to a call in a reply that the provider cut off. The call may be incomplete."""
-    return ToolAnswer(text="Nothing was changed. The reply was cut off: call again.", error=True)
+def _inert_values(value: Any) -> Any:
+    """Make all strings inert: a client may show this content to its model instead of the text."""
+    if isinstance(value, str):
+        return escape_markup(value)
+    if isinstance(value, Mapping):
+        return {key: _inert_values(one) for key, one in value.items()}  # pyright: ignore[reportUnknownVariableType] -- JSON of our own
+    return [_inert_values(one) for one in value] if isinstance(value, list | tuple) else value  # pyright: ignore[reportUnknownVariableType]
+
+
+CUT_OFF_ANSWER = ToolAnswer(text="Nothing was changed. The reply was cut off: call again.", error=True)
+"""The answer to a call in a reply that the provider cut off. The call may be incomplete."""
 
 
 def unknown_tool_answer(call: Call, known: Sequence[str]) -> ToolAnswer:
@@ -188,7 +180,7 @@ def _known_arguments(arguments: dict[str, Any], declaration: ToolDeclaration | N
     if declaration is None or declaration.open:
         return arguments
     known = declaration.parameters["properties"]
-    for name in arguments:
-        if name not in known and arguments[name] is not None:
+    for name, value in arguments.items():
+        if name not in known and value is not None:
             raise InvalidInput(field="arguments", value=name, expected=", ".join(known) or "none")
     return {name: value for name, value in arguments.items() if name in known}
