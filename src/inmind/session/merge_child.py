@@ -90,7 +90,7 @@ class MergeReport:
 
 
 class _ChildMerge:
-    """Merges a child into one state of its parent. It collects events, and the content of the report."""
+    """Merges a child into one state of its parent: its events and its report."""
 
     def __init__(
         self, context: SessionContext, child: Stream[SessionState], layers: Sequence[Layer], state: SessionState
@@ -340,6 +340,6 @@ def _conflict_json(conflict: MergeConflict) -> dict[str, Any]:
 
 
 def _merged_draft(payload: EventPayload, *sides: Document | SavedScratchpad) -> Draft:
-    """An event with a merged value: its sources are those of the sides, its trust the lowest of theirs."""
+    """An event with a merged value, with the sources of the sides and their lowest trust."""
     trust = min((side.trust for side in sides), default=Trust.AGENT)
     return copy_draft(payload, tuple(side.source for side in sides), trust)
