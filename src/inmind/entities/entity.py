@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from datetime import datetime
 from fnmatch import fnmatchcase
@@ -124,11 +124,12 @@ class EntityRules:
 
     def type_for(self, noun: str) -> str:
         """Return the host's type for a noun, or the noun itself if no type has it."""
+        return next((type for other, type in self.nouns() if noun in (type, other.replace(" ", "_"))), noun)
+
+    def nouns(self) -> Iterator[tuple[str, str]]:
+        """Yield the synonyms of the host's types, each with its type."""
         for type, nouns in self.types.items():
-            synonyms = [nouns] if isinstance(nouns, str) else nouns
-            if noun == type or noun in (other.replace(" ", "_") for other in synonyms):
-                return type
-        return noun
+            yield from ((noun, type) for noun in ([nouns] if isinstance(nouns, str) else nouns))
 
     def extractor_for(self, tool: str) -> tuple[str, Extractor] | None:
         return next((item for item in self.extractors.items() if fnmatchcase(tool, item[0])), None)

@@ -1,6 +1,6 @@
 """Decides which entities one reference means, and with which confidence.
 
-A phrase has candidates, most recent first. A function for each kind of choice selects among them: by position, as the
+A phrase has candidates, most recent first. A method for each kind of choice selects among them: by position, as the
 other one, as the previous one, by age, or as the most recent. An uncertain choice becomes a question. Entities found by
 search are accepted for a name or an id; for "the page" they are only suggested.
 """
@@ -8,13 +8,12 @@ search are accepted for a name or an id; for "the page" they are only suggested.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from itertools import takewhile
 
-from inmind.core.frozen import frozen
 from inmind.core.language.languages import languages_of
-from inmind.entities.entity import DEFAULT_MAX_PER_LIST, Entity
+from inmind.entities.entity import DEFAULT_MAX_PER_LIST, Entity, EntityKey
 from inmind.entities.nouns import UNTYPED, canonical_type, is_plural, type_matches
 from inmind.entities.references.name_match import is_in_earlier_name
 from inmind.entities.references.result import Candidate, Kind, Phrase, Reference, ReferenceContext
@@ -28,77 +27,51 @@ _SEARCH_FACTOR = 0.8
 """Factor on the confidence if the entity comes from a search and not from the window."""
 
 
-@frozen(kw_only=True)
 class ReferenceBuilder:
-    """Builds the result for one reference."""
+    """Builds the result for one reference in a text."""
 
-    full_text: str
-    """The text that contains the reference."""
-    span: tuple[int, int]
-    kind: Kind
-    noun: str = ""
-    from_search: bool = False
-
-    @classmethod
-    def of(cls, phrase: Phrase, full_text: str, context: ReferenceContext) -> ReferenceBuilder:
-        return cls(
-            full_text=full_text, span=phrase.span, kind=phrase.kind, noun=phrase.noun, from_search=context.from_search
-        )
-
-    @property
-    def text(self) -> str:
-        return self.full_text[slice(*self.span)]
-
-    @property
-    def noun_or_default(self) -> str:
-        return self.noun or "entity"
-
-    @property
-    def location(self) -> str:
-        return "outside the window" if self.from_search else "in the window"
+    def __init__(self, full_text: str, span: tuple[int, int], kind: Kind, noun: str, context: ReferenceContext) -> None:
+        self.full_text, self.span, self.context = full_text, span, context
+        self.kind: Kind = kind
+        self.text = full_text[slice(*span)]
+        self.noun, self.stated_noun = noun or "entity", noun
+        self.location = "outside the window" if context.from_search else "in the window"
 
     def resolved(
         self, entities: Sequence[Entity], confidence: float, why: str, *, others: Sequence[Entity] = ()
     ) -> Reference:
-        if self.from_search and self.kind not in {"id", "name"}:
-            return self.ambiguous([*entities, *others], why)
-        if self.from_search:
+        if self.context.from_search:
+            if self.kind not in {"id", "name"}:
+                return self.ambiguous([*entities, *others], why)
             confidence, why = confidence * _SEARCH_FACTOR, self._with_location(why)
         share = round((1 - confidence) / (len(others) + 1), 2)
         candidates = [Candidate(entity=entity, confidence=round(confidence, 2), why=why) for entity in entities]
         candidates += [Candidate(entity=entity, confidence=share, why="it also fits") for entity in others]
-        return Reference(
-            text=self.text,
-            span=self.span,
-            kind=self.kind,
+        return replace(
+            self.unresolved(why),
             verdict="resolved",
             entities=tuple(entities),
             candidates=tuple(candidates[:MAX_CANDIDATES]),
             confidence=round(confidence, 2),
-            why=why,
         )
 
     def ambiguous(self, fitting: Sequence[Entity], why: str, *, confidence: float | None = None) -> Reference:
         if confidence is None:
             confidence = max(round(1 / (len(fitting) + 1), 2), LOW_CONFIDENCE + 0.05)
-        why = self._with_location(why)
-        top_candidates = fitting[:MAX_CANDIDATES]
-        return Reference(
-            text=self.text,
-            span=self.span,
-            kind=self.kind,
+        why, top = self._with_location(why), fitting[:MAX_CANDIDATES]
+        return replace(
+            self.unresolved(why),
             verdict="ambiguous",
-            candidates=tuple(Candidate(entity=entity, confidence=confidence, why=why) for entity in top_candidates),
+            candidates=tuple(Candidate(entity=entity, confidence=confidence, why=why) for entity in top),
             confidence=confidence,
-            why=why,
-            question=self._question(top_candidates),
+            question=self._question(top),
         )
 
     def unresolved(self, why: str) -> Reference:
         return Reference(text=self.text, span=self.span, kind=self.kind, verdict="none", why=why)
 
     def _with_location(self, why: str) -> str:
-        return why if not self.from_search or self.location in why else f"{why}, {self.location}"
+        return why if not self.context.from_search or self.location in why else f"{why}, {self.location}"
 
     def _question(self, entities: Sequence[Entity]) -> str:
         names = Counter(entity.name.casefold() for entity in entities)
@@ -106,7 +79,7 @@ class ReferenceBuilder:
         language = languages_of(self.full_text)[-1]
         *first, last = (language.listed_name.format(name) for name in labels)
         question = language.which_question if first else language.confirm_question
-        noun = self.noun or language.which_noun
+        noun = self.stated_noun or language.which_noun
         return question.format(noun=noun, first=language.list_separator.join(first), last=last)
 
 
@@ -125,207 +98,253 @@ def best_matches(phrase: Phrase, context: ReferenceContext) -> tuple[tuple[Entit
     return (tuple(entity for entity, fit in fits if fit > best - 0.01), best) if best >= 0.5 else ((), 0.0)
 
 
-def resolve_description(builder: ReferenceBuilder, phrase: Phrase, context: ReferenceContext) -> Reference:
-    """Resolve "the red one", "the About page": words that should be in a name."""
-    fitting, fit = best_matches(phrase, context)
-    words = " ".join(phrase.words)
-    if not fitting:
-        pool = context.candidates_for(phrase)
-        if not pool or context.from_search:
-            return builder.unresolved(f"no {builder.noun_or_default} is known")
-        return builder.ambiguous(pool, f'no {builder.noun_or_default} is called "{words}"', confidence=LOW_CONFIDENCE)
-    if phrase.pick != "recent" or phrase.plural:
-        return replace(resolve_phrase(builder, phrase, fitting, context), kind="name")
-    top, *rest = fitting
-    if not rest:
-        reason = "was in its earlier name" if is_in_earlier_name(words, top) else "is in its name"
-        return builder.resolved(fitting, 0.55 + 0.3 * fit, f'"{words}" {reason}')
-    if phrase.demonstrative and not context.listed_with(top, fitting):
-        return builder.resolved(
-            [top], 0.6, f'the most recent of {len(fitting)} with "{words}" in their names', others=rest
+class PhraseResolver(ReferenceBuilder):
+    """Chooses among the candidates of a phrase.
+
+    The caller may remove some of them; `named` are entities that the text names elsewhere.
+    """
+
+    def __init__(self, full_text: str, phrase: Phrase, context: ReferenceContext) -> None:
+        super().__init__(full_text, phrase.span, phrase.kind, phrase.noun, context)
+        self.phrase = phrase
+        self.pool = context.candidates_for(phrase)
+        self.named: Sequence[Entity] = ()
+
+    def without(self, excluded: Collection[EntityKey]) -> tuple[Entity, ...]:
+        """Return the candidates that are not excluded."""
+        return tuple(entity for entity in self.pool if entity.key not in excluded)
+
+    def resolve_description(self) -> Reference:
+        """Resolve "the red one", "the About page": words that should be in a name."""
+        phrase, words = self.phrase, " ".join(self.phrase.words)
+        fitting, fit = best_matches(phrase, self.context)
+        if not fitting:
+            if not self.pool or self.context.from_search:
+                return self.unresolved(f"no {self.noun} is known")
+            return self.ambiguous(self.pool, f'no {self.noun} is called "{words}"', confidence=LOW_CONFIDENCE)
+        if phrase.pick != "recent" or phrase.plural:
+            self.pool = fitting
+            return replace(self.resolve(), kind="name")
+        top, *rest = fitting
+        if not rest:
+            reason = "was in its earlier name" if is_in_earlier_name(words, top) else "is in its name"
+            return self.resolved(fitting, 0.55 + 0.3 * fit, f'"{words}" {reason}')
+        if phrase.demonstrative and not self.context.listed_with(top, fitting):
+            why = f'the most recent of {len(fitting)} with "{words}" in their names'
+            return self.resolved([top], 0.6, why, others=rest)
+        return self.ambiguous(fitting, f'"{words}" fits {len(fitting)} of them')
+
+    def resolve(self) -> Reference:
+        """Choose by the position, age or number that the phrase states."""
+        if not self.pool:
+            return self._without_candidates()
+        match self.phrase.pick:
+            case "place":
+                return self._resolve_ordinal()
+            case "other":
+                return self._resolve_other()
+            case "previous":
+                return self._resolve_previous()
+            case "oldest":
+                return self._resolve_oldest()
+            case "newest":
+                return self._resolve_newest()
+            case "recent":
+                return self._resolve_plural() if self.phrase.plural else self._resolve_single()
+
+    def _without_candidates(self) -> Reference:
+        phrase = self.phrase
+        deleted = (e for e in self.context.deleted if phrase.nouns and type_matches(e.type, phrase.nouns))
+        if not phrase.deleted and (match := next(deleted, None)):
+            return self.unresolved(f'"{match.name}" was deleted, and no other {self.noun} is known')
+        return self.unresolved(f"no {'deleted ' if phrase.deleted else ''}{self.noun} is known")
+
+    def _resolve_single(self) -> Reference:
+        phrase, context, pool = self.phrase, self.context, self.pool
+        top, *rest = pool
+        deleted = context.just_deleted
+        if deleted and not phrase.deleted and (not phrase.nouns or type_matches(deleted.type, phrase.nouns)):
+            return self._resolve_after_deletion(deleted)
+        if top.deleted:
+            return self.resolved([top], 0.8, f"the {self.noun} that was deleted last", others=rest)
+        if phrase.deleted:
+            return self.ambiguous(pool, f"no {self.noun} was deleted", confidence=LOW_CONFIDENCE)
+        if not rest:
+            return self.resolved([top], 0.95, f"the only {self.noun} {self.location}")
+        if context.from_search:
+            return self.ambiguous(pool, f"{len(pool)} of them are known")
+        if top.parent and top in context.parts:
+            return self.ambiguous(pool, f"{len(pool)} of them are in {top.parent[1]}")
+        listed = (top, *context.listed_with(top, pool))
+        if phrase.qualified:
+            return self.ambiguous(listed if len(listed) > 1 else pool, _QUALIFIED)
+        if len(listed) == 1:
+            return self.resolved([top], 0.9, f"the most recent {self.noun}", others=rest)
+        why = f"the first of {len(listed)} that were listed together"
+        if len(listed) > DEFAULT_MAX_PER_LIST:
+            return self.resolved([top], 0.8, why, others=rest)
+        if not phrase.demonstrative:
+            return self.ambiguous(listed, f"{len(listed)} of them were listed together")
+        return self.resolved([top], 0.7, f"{why}, though any of them fits", others=rest)
+
+    def _resolve_after_deletion(self, deleted: Entity) -> Reference:
+        same_type = _of_type(self.pool, deleted)
+        why = f'"{deleted.name}" was just deleted'
+        if len(same_type) != 1:
+            return self.ambiguous(same_type or self.pool, why)
+        others = [entity for entity in self.pool if entity not in same_type]
+        return self.resolved(same_type, 0.55, f"{why}, and this is the only other {deleted.type}", others=others)
+
+    def _resolve_plural(self) -> Reference:
+        phrase, context, pool = self.phrase, self.context, self.pool
+        top, *rest = pool
+        listed = self._remaining_list()
+        if phrase.qualified and rest:
+            return self.ambiguous(listed or pool, _QUALIFIED)
+        if phrase.count:
+            return self._resolve_count(listed)
+        if phrase.maybe_singular and not 1 <= len(context.listed_with(top, pool)) < DEFAULT_MAX_PER_LIST:
+            return self._resolve_single()
+        if phrase.nouns and not phrase.demonstrative:
+            return self._resolve_all(context.with_listed_rest(pool), 0.7, f"every {self.noun} in the window")
+        same_action = tuple(takewhile(lambda e: e.action and (e.type, e.action) == (top.type, top.action), pool))
+        if len(same_action) > 1 and not context.listed_with(top, pool):  # two pages created one after the other
+            return self.resolved(same_action, 0.55, f"the entities of the last {top.action} calls")
+        if listed and (listed[0].key == top.key or not is_plural(top.type)):
+            return self._resolve_all(listed, 0.55, "those that were listed together last")
+        return self.resolved([top], 0.55, f"the most recent {self.noun}", others=rest)
+
+    def _resolve_all(self, entities: Sequence[Entity], confidence: float, why: str) -> Reference:
+        if self.context.is_truncated(entities):
+            return self.ambiguous(entities, _TRUNCATED)
+        return self.resolved(entities, confidence, why)
+
+    def _resolve_count(self, listed: Sequence[Entity]) -> Reference:
+        count, pool = self.phrase.count, self.pool
+        if len(listed) == count:
+            return self.resolved(listed, 0.9, f"the {count} that were listed together")
+        if len(pool) == count:
+            return self.resolved(pool, 0.85, f"every {self.noun} in the window")
+        if len(pool) < count:
+            return self.ambiguous(pool, f"only {len(pool)} of them in the window")
+        if self.phrase.exhaustive:
+            return self.ambiguous(pool, f"{len(pool)} of them are in the window, not {count}")
+        return self.resolved(pool[:count], 0.55, f"the {count} most recent", others=pool[count:])
+
+    def _remaining_list(self) -> tuple[Entity, ...]:
+        """Return the window entities of the last list, if there are at least two."""
+        in_window = (
+            entity
+            for entity in self.context.listing_for(self.phrase, self.pool)
+            if self.context.holds(entity) and entity.deleted == self.phrase.deleted
         )
-    return builder.ambiguous(fitting, f'"{words}" fits {len(fitting)} of them')
+        listing = tuple(entity for entity in in_window if entity in self.pool or not entity.parent)
+        return listing if len(listing) > 1 else ()
 
-
-def resolve_phrase(
-    builder: ReferenceBuilder,
-    phrase: Phrase,
-    pool: tuple[Entity, ...],
-    context: ReferenceContext,
-    named: Sequence[Entity] = (),
-) -> Reference:
-    """Choose among the candidates of a phrase; `named` are other entities of the text."""
-    if not pool:
-        deleted_match = next(
-            (entity for entity in context.deleted if phrase.nouns and type_matches(entity.type, phrase.nouns)), None
+    def _resolve_ordinal(self) -> Reference:
+        """Count in the last list that was shown, else by age."""
+        phrase, context, pool = self.phrase, self.context, self.pool
+        listed = context.listing_for(phrase, pool)
+        if phrase.numbered and (by_number := self._resolve_number(listed)):
+            return by_number
+        entries, order, confidence = (
+            (listed, "in the last list", 0.8) if listed else (context.by_age(pool), "by when they were first seen", 0.5)
         )
-        if deleted_match is not None and not phrase.deleted:
-            return builder.unresolved(
-                f'"{deleted_match.name}" was deleted, and no other {builder.noun_or_default} is known'
-            )
-        return builder.unresolved(f"no {'deleted ' if phrase.deleted else ''}{builder.noun_or_default} is known")
-    match phrase.pick:
-        case "place":
-            return _resolve_ordinal(builder, phrase, pool, context)
-        case "other":
-            return _resolve_other(builder, phrase, pool, context, named)
-        case "previous":
-            return _resolve_previous(builder, phrase, pool, context)
-        case "oldest":
-            return _resolve_oldest(builder, phrase, pool, context)
-        case "newest":
-            return _resolve_newest(builder, phrase, pool, context)
-        case "recent":
-            return (
-                _resolve_plural(builder, phrase, pool, context)
-                if phrase.plural
-                else _resolve_single(builder, phrase, pool, context)
-            )
+        remaining = entries if phrase.deleted else tuple(entity for entity in entries if not entity.deleted)
+        if phrase.position < 0 and context.is_truncated(listed):
+            return self.ambiguous(remaining[-MAX_CANDIDATES:], _TRUNCATED)
+        if phrase.position == -1 and not phrase.count:
+            if pool[0] not in listed:  # "the last one" is the most recent if another entity was used since
+                return self.resolved(pool[:1], 0.6, "the most recent", others=pool[1:])
+            if pool[0] != remaining[-1] and not context.is_untouched(listed):
+                why = f'"{pool[0].name}" was used last, "{remaining[-1].name}" was listed last'
+                return self.ambiguous([pool[0], remaining[-1]], why)
+        chosen, without_deleted = _at_position(phrase, entries), _at_position(phrase, remaining)
+        if not chosen:
+            return self.unresolved(f"there are only {len(entries)} {order}")
+        if set(chosen) <= set(remaining) and without_deleted in ((), chosen):
+            why = f'"{self.text}" {order}'
+            if not all(map(context.holds, chosen)):
+                return self.ambiguous(chosen, f"{why}, and no longer in the window")
+            return self.resolved(chosen, confidence, why, others=[e for e in remaining if e not in chosen])
+        deleted_names = ", ".join(f'"{entity.name}"' for entity in entries if entity not in remaining)
+        fitting = tuple(entity for entity in dict.fromkeys((*chosen, *without_deleted)) if entity in remaining)
+        why = f"{deleted_names} of the last list was deleted"
+        return self.ambiguous(fitting, why) if fitting else self.unresolved(why)
 
+    def _resolve_number(self, listed: Sequence[Entity]) -> Reference | None:
+        """Resolve "image 3" to the id 3, or ask; None if it is a position in a list."""
+        position = self.phrase.position
+        known = [entity for entity in (*self.pool, *listed) if entity.id.lstrip("#") == str(position)]
+        if known and known[0].deleted and not self.phrase.deleted:
+            return self.unresolved(f'"{known[0].name}" was deleted')
+        if known:
+            self.kind = "id"
+            return self.resolved(known[:1], 0.9, "that number is its id")
+        why = f"there is no list of them, and none has the id {position}"
+        return None if listed else self.ambiguous(self.pool, why, confidence=LOW_CONFIDENCE)
 
-def _resolve_single(
-    builder: ReferenceBuilder, phrase: Phrase, pool: tuple[Entity, ...], context: ReferenceContext
-) -> Reference:
-    top, *rest = pool
-    just_deleted = context.just_deleted
-    if (
-        just_deleted is not None
-        and not phrase.deleted
-        and (not phrase.nouns or type_matches(just_deleted.type, phrase.nouns))
-    ):
-        return _resolve_after_deletion(builder, pool, just_deleted)
-    if top.deleted:
-        return builder.resolved([top], 0.8, f"the {builder.noun_or_default} that was deleted last", others=rest)
-    if phrase.deleted:
-        return builder.ambiguous(pool, f"no {builder.noun_or_default} was deleted", confidence=LOW_CONFIDENCE)
-    if not rest:
-        return builder.resolved([top], 0.95, f"the only {builder.noun_or_default} {builder.location}")
-    if context.from_search:
-        return builder.ambiguous(pool, f"{len(pool)} of them are known")
-    if top.parent and top in context.parts:
-        return builder.ambiguous(pool, f"{len(pool)} of them are in {top.parent[1]}")
-    listed = context.listed_with(top, pool)
-    if phrase.qualified:
-        return builder.ambiguous((top, *listed) if listed else pool, _QUALIFIED)
-    if not listed:
-        return builder.resolved([top], 0.9, f"the most recent {builder.noun_or_default}", others=rest)
-    if len(listed) >= DEFAULT_MAX_PER_LIST:
-        return builder.resolved([top], 0.8, f"the first of {len(listed) + 1} that were listed together", others=rest)
-    if not phrase.demonstrative:
-        return builder.ambiguous((top, *listed), f"{len(listed) + 1} of them were listed together")
-    why = f"the first of {len(listed) + 1} that were listed together, though any of them fits"
-    return builder.resolved([top], 0.7, why, others=rest)
+    def _resolve_other(self) -> Reference:
+        """Resolve "the other one": any but the one just named. Ambiguous if several remain."""
+        known = {entity.key for entity in self.named}
+        excluded = next((entity for entity in self.pool if entity.key in known), self.pool[0])
+        rest = self.without({excluded.key, *known})
+        if not self.phrase.nouns:
+            rest = _of_type(rest, excluded) or rest
+        if not rest:
+            return self.unresolved(f'there is no other than "{excluded.name}"')
+        listed = {entity.key for entity in self.context.listed_with(excluded, self.pool)}
+        rest = tuple(entity for entity in rest if entity.key in listed) or rest
+        if len(rest) == (self.phrase.count or 1):
+            return self.resolved(rest, 0.8, f'the one that is not "{excluded.name}"')
+        if self.phrase.plural and not self.phrase.count:
+            return self.resolved(rest, 0.65, f'all but "{excluded.name}"')
+        return self.ambiguous(rest, f'{len(rest)} of them are not "{excluded.name}"')
+
+    def _resolve_previous(self) -> Reference:
+        """Resolve "the previous one": before the most recent, or before its list if it was listed."""
+        latest, *before = self.pool
+        if others := self.context.listed_with(latest, self.pool):
+            listed = (latest, *others)
+            earlier = [e for e in _of_type(before, latest) if e.key not in {entity.key for entity in listed}]
+            if not earlier:
+                return self.ambiguous(listed, f"{len(listed)} of them were listed together")
+            return self.resolved(earlier[:1], 0.6, f'the one before the list of "{latest.name}"', others=earlier[1:])
+        if not self.phrase.nouns:
+            before = _of_type(before, latest) or before
+        if before:
+            return self.resolved(before[:1], 0.7, f'the one before "{latest.name}"', others=before[1:])
+        newest = next(iter(self.context.alive), latest)
+        if newest.key != latest.key:
+            return self.resolved([latest], 0.6, f'the {self.noun} before "{newest.name}"')
+        return self.unresolved(f'there was none before "{latest.name}"')
+
+    def _resolve_oldest(self) -> Reference:
+        first, *rest = self.context.by_age(self.pool)
+        together = [first, *(entity for entity in rest if first.first_seen and entity.first_seen == first.first_seen)]
+        if len(together) > 1 and first in self.context.listing_for(self.phrase, self.pool):
+            return self.ambiguous(together, f"{len(together)} of them were first seen together")
+        return self.resolved([first], 0.7, f"the first {self.noun} that was seen", others=rest)
+
+    def _resolve_newest(self) -> Reference:
+        """Resolve "the newest": ambiguous if the last used and the last first seen differ."""
+        last_used, newest = self.pool[0], self.context.by_age(self.pool)[-1]
+        if self.context.listed_with(last_used, self.pool):
+            self.phrase = replace(self.phrase, demonstrative=False)
+            return self._resolve_single()
+        if last_used.key != newest.key:
+            why = f'"{last_used.name}" was used last, "{newest.name}" was first seen last'
+            return self.ambiguous([last_used, newest], why)
+        return self.resolved([last_used], 0.8, f"the most recent {self.noun}", others=self.pool[1:])
 
 
 _QUALIFIED = "the words after it select one by something that is not known"
-
-
-def _resolve_after_deletion(builder: ReferenceBuilder, pool: tuple[Entity, ...], just_deleted: Entity) -> Reference:
-    same_type = tuple(entity for entity in pool if canonical_type(entity.type) == canonical_type(just_deleted.type))
-    why = f'"{just_deleted.name}" was just deleted'
-    if len(same_type) != 1:
-        return builder.ambiguous(same_type or pool, why)
-    others = [entity for entity in pool if entity not in same_type]
-    return builder.resolved(same_type, 0.55, f"{why}, and this is the only other {just_deleted.type}", others=others)
-
-
-def _resolve_plural(
-    builder: ReferenceBuilder, phrase: Phrase, pool: tuple[Entity, ...], context: ReferenceContext
-) -> Reference:
-    top, *rest = pool
-    listed = _remaining_list(phrase, pool, context)
-    if phrase.qualified and rest:
-        return builder.ambiguous(listed or pool, _QUALIFIED)
-    if phrase.count:
-        return _resolve_count(builder, phrase, pool, context)
-    if phrase.maybe_singular and not 1 <= len(context.listed_with(top, pool)) < DEFAULT_MAX_PER_LIST:
-        return _resolve_single(builder, phrase, pool, context)
-    if phrase.nouns and not phrase.demonstrative:
-        all_entities = context.with_listed_rest(pool)
-        return (
-            builder.ambiguous(all_entities, _TRUNCATED)
-            if context.is_truncated(all_entities)
-            else builder.resolved(all_entities, 0.7, f"every {builder.noun_or_default} in the window")
-        )
-    same_action = tuple(takewhile(lambda e: e.action and (e.type, e.action) == (top.type, top.action), pool))
-    if len(same_action) > 1 and not context.listed_with(top, pool):  # for example two pages created one after the other
-        return builder.resolved(same_action, 0.55, f"the entities of the last {top.action} calls")
-    if listed and (listed[0].key == top.key or not is_plural(top.type)):
-        if context.is_truncated(listed):
-            return builder.ambiguous(listed, _TRUNCATED)
-        return builder.resolved(listed, 0.55, "those that were listed together last")
-    return builder.resolved([top], 0.55, f"the most recent {builder.noun_or_default}", others=rest)
-
-
 _TRUNCATED = "the list had more entries than are stored"
 
 
-def _resolve_count(
-    builder: ReferenceBuilder, phrase: Phrase, pool: tuple[Entity, ...], context: ReferenceContext
-) -> Reference:
-    count, listed = phrase.count, _remaining_list(phrase, pool, context)
-    if len(listed) == count:
-        return builder.resolved(listed, 0.9, f"the {count} that were listed together")
-    if len(pool) == count:
-        return builder.resolved(pool, 0.85, f"every {builder.noun_or_default} in the window")
-    if len(pool) < count:
-        return builder.ambiguous(pool, f"only {len(pool)} of them in the window")
-    if phrase.exhaustive:
-        return builder.ambiguous(pool, f"{len(pool)} of them are in the window, not {count}")
-    return builder.resolved(pool[:count], 0.55, f"the {count} most recent", others=pool[count:])
-
-
-def _remaining_list(phrase: Phrase, pool: tuple[Entity, ...], context: ReferenceContext) -> tuple[Entity, ...]:
-    """Return the window entities of the last list, if there are at least two."""
-    in_window = (
-        entity
-        for entity in context.listing_for(phrase, pool)
-        if context.holds(entity) and entity.deleted == phrase.deleted
-    )
-    listing = tuple(entity for entity in in_window if entity in pool or not entity.parent)
-    return listing if len(listing) > 1 else ()
-
-
-def _resolve_ordinal(
-    builder: ReferenceBuilder, phrase: Phrase, pool: tuple[Entity, ...], context: ReferenceContext
-) -> Reference:
-    """Count in the last list that was shown, else by age."""
-    listed = context.listing_for(phrase, pool)
-    if phrase.numbered:
-        numbered = [entity for entity in (*pool, *listed) if entity.id.lstrip("#") == str(phrase.position)]
-        if numbered and numbered[0].deleted and not phrase.deleted:
-            return builder.unresolved(f'"{numbered[0].name}" was deleted')
-        if numbered:
-            return replace(builder, kind="id").resolved(numbered[:1], 0.9, "that number is its id")
-        if not listed:
-            return builder.ambiguous(
-                pool, f"there is no list of them, and none has the id {phrase.position}", confidence=LOW_CONFIDENCE
-            )
-    entries, order, confidence = (
-        (listed, "in the last list", 0.8) if listed else (context.by_age(pool), "by when they were first seen", 0.5)
-    )
-    not_deleted = entries if phrase.deleted else tuple(entity for entity in entries if not entity.deleted)
-    if phrase.position < 0 and context.is_truncated(listed):
-        return builder.ambiguous(not_deleted[-MAX_CANDIDATES:], _TRUNCATED)
-    if phrase.position == -1 and not phrase.count:
-        if pool[0] not in listed:  # "the last one" is the most recent if another entity was used since
-            return builder.resolved(pool[:1], 0.6, "the most recent", others=pool[1:])
-        if pool[0] != not_deleted[-1] and not context.is_untouched(listed):
-            return builder.ambiguous(
-                [pool[0], not_deleted[-1]], f'"{pool[0].name}" was used last, "{not_deleted[-1].name}" was listed last'
-            )
-    chosen, chosen_without_deleted = _at_position(phrase, entries), _at_position(phrase, not_deleted)
-    if not chosen:
-        return builder.unresolved(f"there are only {len(entries)} {order}")
-    if set(chosen) <= set(not_deleted) and chosen_without_deleted in ((), chosen):
-        why = f'"{builder.text}" {order}'
-        if not all(map(context.holds, chosen)):
-            return builder.ambiguous(chosen, f"{why}, and no longer in the window")
-        return builder.resolved(chosen, confidence, why, others=[e for e in not_deleted if e not in chosen])
-    deleted_names = ", ".join(f'"{entity.name}"' for entity in entries if entity not in not_deleted)
-    fitting = tuple(entity for entity in dict.fromkeys((*chosen, *chosen_without_deleted)) if entity in not_deleted)
-    why = f"{deleted_names} of the last list was deleted"
-    return builder.ambiguous(fitting, why) if fitting else builder.unresolved(why)
+def _of_type(entities: Sequence[Entity], other: Entity) -> tuple[Entity, ...]:
+    """Return the entities of the same type as another."""
+    return tuple(entity for entity in entities if canonical_type(entity.type) == canonical_type(other.type))
 
 
 def _at_position(phrase: Phrase, entries: tuple[Entity, ...]) -> tuple[Entity, ...]:
@@ -334,72 +353,3 @@ def _at_position(phrase: Phrase, entries: tuple[Entity, ...]) -> tuple[Entity, .
     start = phrase.position - 1 if phrase.position > 0 else len(entries) + phrase.position + 1 - count
     chosen = entries[start : start + count] if start >= 0 else ()
     return chosen if len(chosen) == count else ()
-
-
-def _resolve_other(
-    builder: ReferenceBuilder,
-    phrase: Phrase,
-    pool: tuple[Entity, ...],
-    context: ReferenceContext,
-    named: Sequence[Entity],
-) -> Reference:
-    """Resolve "the other one": any but the one just named. Ambiguous if several remain."""
-    known = {entity.key for entity in named}
-    excluded = next((entity for entity in pool if entity.key in known), pool[0])
-    rest = tuple(entity for entity in pool if entity.key not in {excluded.key, *known})
-    if not phrase.nouns:
-        rest = tuple(entity for entity in rest if canonical_type(entity.type) == canonical_type(excluded.type)) or rest
-    if not rest:
-        return builder.unresolved(f'there is no other than "{excluded.name}"')
-    listed_keys = {entity.key for entity in context.listed_with(excluded, pool)}
-    rest = tuple(entity for entity in rest if entity.key in listed_keys) or rest
-    if len(rest) == (phrase.count or 1):
-        return builder.resolved(rest, 0.8, f'the one that is not "{excluded.name}"')
-    if phrase.plural and not phrase.count:
-        return builder.resolved(rest, 0.65, f'all but "{excluded.name}"')
-    return builder.ambiguous(rest, f'{len(rest)} of them are not "{excluded.name}"')
-
-
-def _resolve_previous(
-    builder: ReferenceBuilder, phrase: Phrase, pool: tuple[Entity, ...], context: ReferenceContext
-) -> Reference:
-    """Resolve "the previous one": before the most recent, or before its list if it was listed."""
-    latest, *before = pool
-    if listed := context.listed_with(latest, pool):
-        listed_keys = {latest.key, *(entity.key for entity in listed)}
-        same_type = [entity for entity in before if canonical_type(entity.type) == canonical_type(latest.type)]
-        earlier = [entity for entity in same_type if entity.key not in listed_keys]
-        if not earlier:
-            return builder.ambiguous((latest, *listed), f"{len(listed) + 1} of them were listed together")
-        return builder.resolved(earlier[:1], 0.6, f'the one before the list of "{latest.name}"', others=earlier[1:])
-    if not phrase.nouns:
-        before = [entity for entity in before if canonical_type(entity.type) == canonical_type(latest.type)] or before
-    if before:
-        return builder.resolved(before[:1], 0.7, f'the one before "{latest.name}"', others=before[1:])
-    if context.alive and context.alive[0].key != latest.key:
-        return builder.resolved([latest], 0.6, f'the {builder.noun_or_default} before "{context.alive[0].name}"')
-    return builder.unresolved(f'there was none before "{latest.name}"')
-
-
-def _resolve_oldest(
-    builder: ReferenceBuilder, phrase: Phrase, pool: tuple[Entity, ...], context: ReferenceContext
-) -> Reference:
-    first, *rest = context.by_age(pool)
-    simultaneous = [entity for entity in rest if first.first_seen and entity.first_seen == first.first_seen]
-    if simultaneous and first in context.listing_for(phrase, pool):
-        return builder.ambiguous([first, *simultaneous], f"{len(simultaneous) + 1} of them were first seen together")
-    return builder.resolved([first], 0.7, f"the first {builder.noun_or_default} that was seen", others=rest)
-
-
-def _resolve_newest(
-    builder: ReferenceBuilder, phrase: Phrase, pool: tuple[Entity, ...], context: ReferenceContext
-) -> Reference:
-    """Resolve "the newest": ambiguous if the last used and the last first seen differ."""
-    last_used, newest = pool[0], context.by_age(pool)[-1]
-    if context.listed_with(last_used, pool):
-        return _resolve_single(builder, replace(phrase, demonstrative=False), pool, context)
-    if last_used.key != newest.key:
-        return builder.ambiguous(
-            [last_used, newest], f'"{last_used.name}" was used last, "{newest.name}" was first seen last'
-        )
-    return builder.resolved([last_used], 0.8, f"the most recent {builder.noun_or_default}", others=pool[1:])

@@ -62,6 +62,10 @@ class Mention:
     weaker_matches: tuple[Entity, ...] = ()
     """Entities with these words in a longer name: meant only if a noun next to them says so."""
 
+    @property
+    def span(self) -> tuple[int, int]:
+        return self.start, self.end
+
 
 class NameIndex:
     """Index of the names of entities."""

@@ -7,6 +7,7 @@ shown, the last deletion, and parts as entities.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from itertools import islice
@@ -26,7 +27,7 @@ Kind = Literal["id", "name", "ordinal", "other", "plural", "typed", "pronoun"]
 """How the reference names its entity; "them" is a pronoun, "both" a plural."""
 
 
-@frozen(kw_only=True)
+@dataclass(kw_only=True)
 class Phrase:
     """One reference: "it", "the second image", "those two", "the deleted page", "第二张图片"."""
 
@@ -52,10 +53,8 @@ class Phrase:
     """A plural that can also mean one entity: "they" for a shop, "those" for trousers."""
     qualified: bool = False
     """Followed by words that select one and cannot be evaluated: "the one on the left"."""
-    possessive: bool = False
-    """It begins with a pronoun: "its sections"."""
-    plural_possessive: bool = False
-    """That pronoun is a plural: "their price"."""
+    possessor: Phrase | None = None
+    """The pronoun it begins with: the "it" of "its price", which is meant if the noun is no known type."""
     demonstrative: bool = False
     """True for "this page" and "it", false for a plain "the page"."""
     deleted: bool = False
@@ -63,17 +62,6 @@ class Phrase:
     """The last action is to be reverted: "undo that" refers to an entity that was just deleted."""
     indefinite: bool = False
     """"a page" is yet to be created: it refers to nothing, and its words name nothing."""
-
-    def possessor(self) -> Phrase:
-        """Return the pronoun as a phrase, if the noun is no known type: the "it" of "its price"."""
-        return Phrase(
-            span=self.span,
-            plural=self.plural_possessive,
-            maybe_singular=self.plural_possessive,
-            demonstrative=True,
-            deleted=self.deleted,
-            undo=self.undo,
-        )
 
     @property
     def is_bare(self) -> bool:
@@ -107,19 +95,18 @@ class Candidate:
 
 
 @frozen(kw_only=True)
-class Reference:
-    """One reference in a text and the entities it refers to."""
+class _Conclusion:
+    """The entities that words refer to."""
 
     text: str
-    span: tuple[int, int]
-    kind: Kind
     verdict: Verdict
     entities: tuple[Entity, ...] = ()
     candidates: tuple[Candidate, ...] = ()
     """Best first, including the chosen ones."""
     confidence: float = 0.0
-    why: str = ""
     question: str = ""
+    """Question to ask the user, in the language of the text; empty unless ambiguous."""
+    why: str = ""
 
     @property
     def entity(self) -> Entity | None:
@@ -128,23 +115,18 @@ class Reference:
 
 
 @frozen(kw_only=True)
-class Resolution:
+class Reference(_Conclusion):
+    """One reference in a text and the entities it refers to."""
+
+    span: tuple[int, int]
+    kind: Kind
+
+
+@frozen(kw_only=True)
+class Resolution(_Conclusion):
     """The resolution of a text: its main reference, and all references."""
 
-    text: str
-    verdict: Verdict
-    entities: tuple[Entity, ...] = ()
-    candidates: tuple[Candidate, ...] = ()
-    confidence: float = 0.0
-    question: str = ""
-    """Question to ask the user, in the language of the text; empty unless ambiguous."""
-    why: str = ""
     references: tuple[Reference, ...] = ()
-
-    @property
-    def entity(self) -> Entity | None:
-        """The entity that is meant; None for several or none."""
-        return self.entities[0] if len(self.entities) == 1 else None
 
     def __str__(self) -> str:
         match self.verdict:
@@ -172,15 +154,10 @@ class ReferenceContext:
         """These entities come from a search; none of them is in the window."""
         self.window = tuple(entities)
         self._entities = entities
-        self.named_before: tuple[Entity, ...] = ()
+        mentions = self.name_index.mentions(previous_text) if previous_text else []
+        named = [m.entities[0] for m in mentions if m.match_kind in {"id", "name"} and len(m.entities) == 1]
+        self.named_before = tuple({entity.key: entity for entity in named if not entity.deleted}.values())
         """Entities named in the previous message, in order."""
-        if previous_text:
-            unambiguous = (
-                m.entities
-                for m in self.name_index.mentions(previous_text)
-                if m.match_kind in {"id", "name"} and len(m.entities) == 1
-            )
-            self.named_before = tuple({entity.key: entity for [entity] in unambiguous if not entity.deleted}.values())
 
     @cached_property
     def alive(self) -> tuple[Entity, ...]:
@@ -197,13 +174,10 @@ class ReferenceContext:
     @cached_property
     def just_deleted(self) -> Entity | None:
         """The entity whose deletion is the latest change, if any."""
-        if (
-            not self.deleted
-            or self.named_before
-            or any(_last_seen(e) > _last_seen(self.deleted[0]) for e in self.alive)
-        ):
+        deleted = next(iter(self.deleted), None)
+        if deleted is None or self.named_before or any(_last_seen(e) > _last_seen(deleted) for e in self.alive):
             return None
-        return self.deleted[0]
+        return deleted
 
     @cached_property
     def parts(self) -> tuple[Entity, ...]:
@@ -217,10 +191,8 @@ class ReferenceContext:
         types = {entity.type for entity in (*self.window, *self.parts)}
         known = {head for type in types for head in head_nouns(type)}
         synonyms = {other for noun in known for other in SYNONYMS.get(noun, ())}
-        host_nouns = (
-            noun for nouns in self.rules.types.values() for noun in ([nouns] if isinstance(nouns, str) else nouns)
-        )
-        return frozenset(known | synonyms | set(map(singular, host_nouns)) | _DEFAULT_NOUNS)
+        host_nouns = {singular(noun) for noun, _ in self.rules.nouns()}
+        return frozenset(known | synonyms | host_nouns | _DEFAULT_NOUNS)
 
     @cached_property
     def name_index(self) -> NameIndex:
@@ -253,10 +225,7 @@ class ReferenceContext:
         only the candidates are counted; deleted entities are counted in the order of their deletion.
         """
         keys = {entity.key for entity in candidates}
-        named = tuple(entity for entity in self.named_before if entity.key in keys)
-        if len(named) > 1:
-            return named
-        if phrase.deleted or not candidates:
+        if phrase.deleted or not candidates or sum(entity.key in keys for entity in self.named_before) > 1:
             return self.shown_together(candidates)
         parent = candidates[0].parent if candidates[0] in self.parts else None
         known = (candidate for candidate in self._entities.listings if parent is None or candidate.parent == parent)
@@ -291,10 +260,10 @@ class ReferenceContext:
 
     def with_listed_rest(self, candidates: Sequence[Entity]) -> tuple[Entity, ...]:
         """Return the candidates and the other entries of their lists."""
-        all_entities = {entity.key: entity for entity in candidates}
-        for entity in candidates:
-            all_entities |= {other.key: other for other in _rest_of_list([entity]) if other.key not in all_entities}
-        return tuple(all_entities.values())
+        by_key: dict[EntityKey, Entity] = {}
+        for entity in (*candidates, *(rest for first in candidates for rest in _rest_of_list([first]))):
+            by_key.setdefault(entity.key, entity)
+        return tuple(by_key.values())
 
     def is_truncated(self, candidates: Sequence[Entity]) -> bool:
         """Return True if their list had more entries than are stored."""
@@ -312,9 +281,8 @@ class ReferenceContext:
         if [named.key for named in self.named_before] == [entity.key]:
             return ()
         listed = self.shown_together(candidates)
-        if entity.key not in {other.key for other in listed}:
-            return ()
-        return tuple(other for other in listed if other.key != entity.key)
+        others = tuple(other for other in listed if other.key != entity.key)
+        return others if len(others) < len(listed) else ()
 
     def _entity_for(self, key: EntityKey) -> Entity:
         """Return the entity for a list entry: from the window, evicted, or a part."""

@@ -8,7 +8,7 @@ invoice is known.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from inmind.core.language.spans import Token, compile_cached, tokens
 from inmind.core.language.tables import ReferenceWords
@@ -29,29 +29,18 @@ def find_phrases(text: str, known_types: Collection[str], table: ReferenceWords)
     return _PhraseFinder(text, known_types, table).find()
 
 
-@dataclass
-class _NounPhrase:
+@dataclass(kw_only=True)
+class _NounPhrase(Phrase):
     """A reference while it is read."""
 
     start: int
     end: int
     first: str
     """Its first word."""
-    plural: bool
-    count: int
-    demonstrative: bool
-    head: str = ""
-    """The noun as a type; empty for "one" and if there is none."""
     has_head: bool = False
+    """It has a noun, which may be "one"; `noun` is that noun as a type."""
     unknown_noun: str = ""
     """A noun that is not a known type."""
-    words: list[str] = field(default_factory=list[str])
-    pick: Pick = "recent"
-    position: int = 0
-    deleted: bool = False
-    maybe_singular: bool = False
-    qualified: bool = False
-    numbered: bool = False
 
 
 class _PhraseFinder:
@@ -91,7 +80,7 @@ class _PhraseFinder:
         if any(word in kind for kind in (table.articles, table.demonstratives, table.universal, table.possessives)):
             draft = self._read_noun_phrase(index)
             if self._is_reference(draft):
-                return self._to_phrase(draft), draft.end
+                return self._completed(draft), draft.end
             if draft.unknown_noun and draft.demonstrative and not self._is_expletive(index):
                 noun = singular(draft.unknown_noun)
                 phrase = Phrase(
@@ -119,14 +108,14 @@ class _PhraseFinder:
         if word in self.table.one and self._base(index - 1) not in self.table.indefinite:
             return None, index + 1  # "one of the pages", "that one": decided by the other words
         draft = self._read_noun_phrase(index)
-        if not draft.head and not draft.unknown_noun and word not in self.table.indefinite_alone:
+        if not draft.noun and not draft.unknown_noun and word not in self.table.indefinite_alone:
             return None, index + 1
         end = draft.end
         if self._base(end) in self.table.naming:
             while end < len(self.words) and self._base(end) not in _SENTENCE_END:
                 end += 1
-        nouns = self._types(draft.head)
-        return Phrase(span=self._span(index, end), nouns=nouns, noun=draft.head, indefinite=True), end
+        nouns = self._types(draft.noun)
+        return Phrase(span=self._span(index, end), nouns=nouns, noun=draft.noun, indefinite=True), end
 
     def _pronoun_phrase(self, index: int) -> Phrase | None:
         table, word = self.table, self._base(index)
@@ -177,6 +166,7 @@ class _PhraseFinder:
         """Read from the first word of a reference to its noun, and the words after it."""
         table, first = self.table, self._base(start)
         draft = _NounPhrase(
+            span=(0, 0),
             start=start,
             end=start + 1,
             first=first,
@@ -225,7 +215,7 @@ class _PhraseFinder:
     def _read_description(self, draft: _NounPhrase, at: int) -> bool:
         if len(draft.words) >= _MAX_DESCRIPTIVE_WORDS:
             return False
-        draft.words.append(self._base(at))
+        draft.words += (self._base(at),)
         draft.unknown_noun = self._base(at)
         if draft.pick == "recent" and not draft.count:
             draft.end = at + 1
@@ -237,7 +227,7 @@ class _PhraseFinder:
         if not width:
             return False
         while next_width := self._noun_width(at + width, generic=False):
-            draft.words += [word.base for word in self.words[at : at + width]]
+            draft.words += tuple(word.base for word in self.words[at : at + width])
             at, width = at + width, next_width
         noun = " ".join(word.base for word in self.words[at : at + width])
         one = self.nouns.get(noun, singular(noun))
@@ -245,7 +235,7 @@ class _PhraseFinder:
             draft.maybe_singular = True  # a type that is a plural word: trousers, shoes
         elif one != noun or (is_plural(noun) and draft.plural and draft.first not in self.table.each):
             draft.plural = True
-        draft.head = "" if one in self.table.generic_nouns and one not in self.nouns else one
+        draft.noun = "" if one in self.table.generic_nouns and one not in self.nouns else one
         is_single = draft.demonstrative and draft.first not in self.table.plural_demonstratives
         if is_single or (draft.position and not draft.count):
             draft.plural = draft.plural and one != noun
@@ -288,7 +278,7 @@ class _PhraseFinder:
         table = self.table
         following = [self._base(index) for index in range(draft.end, draft.end + 6)]
         position, end = self._number_after(draft.end)
-        if position and draft.head and draft.pick == "recent" and not draft.plural:
+        if position and draft.noun and draft.pick == "recent" and not draft.plural:
             draft.pick, draft.position, draft.numbered, draft.end = "place", position, True, end
         elif age := self._age_pick(draft, following):
             draft.pick, draft.position = age, 0
@@ -301,7 +291,7 @@ class _PhraseFinder:
             draft.deleted = True
         elif following[0] in table.speakers and table.mention_verbs.intersection(following[1:3]):
             draft.demonstrative = True
-        elif following[0] in table.qualifying and not draft.head and not draft.words:
+        elif following[0] in table.qualifying and not draft.noun and not draft.words:
             draft.qualified = True
 
     def _age_pick(self, draft: _NounPhrase, following: Sequence[str]) -> Pick | None:
@@ -316,7 +306,7 @@ class _PhraseFinder:
     def _is_reference(self, draft: _NounPhrase) -> bool:
         table, first = self.table, draft.first
         if draft.has_head:
-            return first not in table.possessives or draft.head != ""
+            return first not in table.possessives or draft.noun != ""
         if first in table.possessives or first in table.owners or first in table.each:
             return False
         if first in table.universal:
@@ -326,26 +316,16 @@ class _PhraseFinder:
             return False  # "the second shelf" is no entity, "the 7th" is a day, "the top" is a place
         return draft.pick != "recent" or (first in table.plural_demonstratives and draft.count > 0)
 
-    def _to_phrase(self, draft: _NounPhrase) -> Phrase:
-        table, synonyms = self.table, SYNONYMS.get(draft.head, ())
-        return Phrase(
-            span=self._span(draft.start, draft.end),
-            nouns=self._types(draft.head),
-            noun=draft.head,
-            words=tuple(word for word in draft.words if word not in synonyms) if draft.has_head else (),
-            pick=draft.pick,
-            position=draft.position,
-            numbered=draft.numbered,
-            plural=draft.plural or draft.count > 1,
-            count=draft.count,
-            exhaustive=draft.first in table.universal - table.each and draft.head != "",
-            maybe_singular=draft.maybe_singular,
-            qualified=draft.qualified,
-            possessive=draft.first in table.possessives,
-            plural_possessive=draft.first in table.plural_possessives,
-            demonstrative=draft.demonstrative,
-            deleted=draft.deleted,
-        )
+    def _completed(self, draft: _NounPhrase) -> Phrase:
+        table, synonyms = self.table, SYNONYMS.get(draft.noun, ())
+        draft.span, draft.nouns = self._span(draft.start, draft.end), self._types(draft.noun)
+        draft.words = tuple(word for word in draft.words if word not in synonyms) if draft.has_head else ()
+        draft.plural = draft.plural or draft.count > 1
+        draft.exhaustive = draft.first in table.universal - table.each and draft.noun != ""
+        if draft.first in table.possessives:
+            plural = draft.first in table.plural_possessives
+            draft.possessor = Phrase(span=draft.span, plural=plural, maybe_singular=plural, demonstrative=True)
+        return draft
 
 
 def _base(word: Token) -> str:

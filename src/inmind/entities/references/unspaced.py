@@ -99,11 +99,9 @@ class _FormFinder:
         creates = compile_cached(self.table.creates)
         for match in _phrase_pattern(nouns, tuple(self.table.forms.items()), self.table.measure).finditer(self.text):
             noun = self._last_noun(match[0].rstrip("0123456789#＃ "))
-            features = self._features(
-                match,
-                is_all=any(word in self.text[match.end() : match.end() + 8] for word in self.table.all_after),
-                is_created=creates.search(self.text, max(0, match.start() - 6), match.start()) is not None,
-            )
+            is_all = any(word in self.text[match.end() : match.end() + 8] for word in self.table.all_after)
+            is_created = creates.search(self.text, max(0, match.start() - 6), match.start()) is not None
+            features = self._features(match, is_all=is_all, is_created=is_created)
             span, words = match.span(), ()
             if match.lastgroup in {"several", "it"} and not noun and len(match[0]) > 1:
                 noun, describes = self._unknown_noun(*span)
@@ -117,43 +115,29 @@ class _FormFinder:
         """Return the fields of a phrase that its form decides."""
         digits = "".join(filter(None, match.group("k", "n", "b", "m", "p")))
         number = self.table.numbers.get(digits) or int(digits or 0)
-        match match.lastgroup:
-            case "dead":
-                return {"deleted": True}
+        form, first = match.lastgroup or "", match[0][0]
+        match form:
             case "numbered":
                 return {"pick": "place", "position": number, "numbered": True}
             case "former":
-                return {"pick": "place", "position": -1 if match[0][0] == "后" else 1}
-            case "nth":
-                return {"pick": "place", "position": number}
-            case "back":
-                return {"pick": "place", "position": -number}
+                return {"pick": "place", "position": -1 if first == "后" else 1}
+            case "nth" | "back":
+                return {"pick": "place", "position": number if form == "nth" else -number}
             case "ends":
                 position = 1 if match["e"] in {"前", "头"} else -1
                 return {"pick": "place", "position": position, "count": number, "plural": True}
-            case "last":
-                return {"pick": "place", "position": -1}
             case "other":
                 return {"pick": "other", "plural": "其" in match[0] and not re.search(self.table.measure, match[0])}
-            case "previous":
-                return {"pick": "previous"}
             case "pair":
-                this = match[0][0] in "这那全"
-                exhaustive = is_all or match[0][0] == "全"
-                fields = {"plural": True, "count": number, "demonstrative": this, "exhaustive": exhaustive}
-                return fields | {"indefinite": not this and is_created}
-            case "several" | "they":
-                return {"plural": True, "demonstrative": True}
-            case "whole":
-                return {"plural": True}
-            case "new":
-                return {"indefinite": True}
+                this = first in "这那全"
+                fields = {"plural": True, "count": number, "demonstrative": this, "indefinite": not this and is_created}
+                return fields | {"exhaustive": is_all or first == "全"}
             case "this":
                 return {"demonstrative": True, "plural": is_all}
-            case "it":
-                return {"demonstrative": True}
-            case _:  # a bare noun
+            case "bare":
                 return {"indefinite": is_created, "plural": is_all}
+            case _:
+                return _FIELDS[form]
 
     def _last_noun(self, text: str) -> str:
         """Return the noun that a reference ends with."""
@@ -181,6 +165,19 @@ class _FormFinder:
         next_word = stop + len(self.table.attributive)
         is_attribute = not han.match(text, next_word) or self.not_a_noun.match(text, next_word)
         return noun, bool(text.startswith(self.table.attributive, stop) and is_attribute)
+
+
+_FIELDS: dict[str, dict[str, Any]] = {
+    "dead": {"deleted": True},
+    "new": {"indefinite": True},
+    "last": {"pick": "place", "position": -1},
+    "previous": {"pick": "previous"},
+    "several": {"plural": True, "demonstrative": True},
+    "whole": {"plural": True},
+    "they": {"plural": True, "demonstrative": True},
+    "it": {"demonstrative": True},
+}
+"""Fields of a phrase by its form, for the forms that have always the same."""
 
 
 def _join_nouns(first: Phrase, second: Phrase) -> Phrase:
