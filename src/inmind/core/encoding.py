@@ -14,11 +14,10 @@ from datetime import UTC, datetime, timedelta
 from enum import Enum
 from functools import cache
 from hashlib import blake2b
-from itertools import chain, repeat
+from itertools import repeat
 from types import UnionType
 from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
-from inmind.core.events.wire_names import STORED_NAMES
 from inmind.core.frozen import PersistentMap
 from inmind.core.json import check_json, is_list, is_object
 from inmind.errors import InvalidInput
@@ -107,16 +106,15 @@ def _reader(declared: Any, strict: bool) -> Reader:
         return _read_json if strict else _unchanged
     if origin in (Union, UnionType):
         return _union_reader(declared, inner, strict)
-    if origin is tuple and ... not in get_args(declared):
-        return _tuple_reader(inner, strict)
+    if origin is PersistentMap or (origin is tuple and ... not in get_args(declared)):
+        items = _sequence_reader(tuple, inner, strict, f"list of {len(inner)}", length=len(inner))
+        return items if origin is tuple else _sequence_reader(PersistentMap, repeat(items), strict)
     if origin in (tuple, frozenset):
-        return _list_reader(origin, inner[0], strict)
+        return origin if inner[0] is _unchanged else _sequence_reader(origin, repeat(inner[0]), strict)
     if origin is Sequence:
-        return _list_reader(list, inner[0], strict) if strict or inner[0] is not _unchanged else _unchanged
+        return _unchanged if inner[0] is _unchanged else _sequence_reader(list, repeat(inner[0]), strict)
     if origin is Mapping:
-        return _mapping_reader(inner[1], strict) if strict or inner[1] is not _unchanged else _unchanged
-    if origin is PersistentMap:
-        return _list_reader(PersistentMap, _tuple_reader(inner, strict), strict)
+        return _unchanged if inner[1] is _unchanged else _object_reader(dict, {}, inner[1])
     if declared is datetime:
         return datetime.fromisoformat
     if _is_enum(declared):
@@ -124,7 +122,7 @@ def _reader(declared: Any, strict: bool) -> Reader:
     if hasattr(declared, "_fields"):
         return _named_tuple_reader(declared, strict)
     if dataclasses.is_dataclass(declared):
-        return _fields_reader(declared, strict)
+        return _dataclass_reader(declared, strict)
     return _plain_reader(declared) if strict else _unchanged
 
 
@@ -159,90 +157,75 @@ def _union_reader(declared: object, readers: Sequence[Reader], strict: bool) -> 
     return read_any
 
 
-def _list_reader(build: Callable[[Iterable[Any]], Any], read: Reader, strict: bool) -> Reader:
-    if read is _unchanged:
-        return build
+def _sequence_reader(
+    build: Callable[[list[Any]], Any],
+    readers: Iterable[Reader],
+    strict: bool,
+    expected: str = "list",
+    *,
+    length: int | None = None,
+    names: Sequence[str] = (),
+) -> Reader:
+    """Reads the items of a list, each by its reader.
 
-    def read_list(values: Any) -> Any:
-        if strict and not is_list(values):
-            raise _type_mismatch(values, "list")
-        return build(_read_each(repeat(read), values))
+    `names`: of the items, for the path of an error.
+    """
 
-    return read_list
+    def read_sequence(values: Any) -> Any:
+        if (strict and not is_list(values)) or (length is not None and len(values) != length):
+            raise _type_mismatch(values, expected)
+        read_values: list[Any] = []
+        try:
+            for read, value in zip(readers, values, strict=False):
+                read_values.append(read(value))
+        except TypeMismatch as error:
+            place = len(read_values)
+            raise error.inside(f".{names[place]}" if names else f"[{place}]") from None
+        return build(read_values)
 
-
-def _tuple_reader(readers: Sequence[Reader], strict: bool) -> Reader:
-    def read_tuple(values: Any) -> Any:
-        if (strict and not is_list(values)) or len(values) != len(readers):
-            raise _type_mismatch(values, f"list of {len(readers)}")
-        return tuple(_read_each(readers, values))
-
-    return read_tuple
+    return read_sequence
 
 
 def _named_tuple_reader(kind: Any, strict: bool) -> Reader:
     hints = get_type_hints(kind)
     readers = [_reader(hints[name], strict) for name in kind._fields]
+
+    def build(values: Sequence[Any]) -> Any:
+        return kind(*values)
+
     if all(read is _unchanged for read in readers):
-        return lambda values: kind(*values)
-
-    def read_tuple(values: Any) -> Any:
-        if strict and not is_list(values):
-            raise _type_mismatch(values, kind.__name__)
-        return kind(*_read_each(chain(readers, repeat(_unchanged)), values, kind._fields))
-
-    return read_tuple
+        return build
+    # The last one passes on a value too many, which the type refuses.
+    return _sequence_reader(build, [*readers, _unchanged], strict, kind.__name__, names=kind._fields)
 
 
-def _read_each(readers: Iterable[Reader], values: Sequence[Any], names: Sequence[str] = ()) -> list[Any]:
-    read_values: list[Any] = []
-    try:
-        for read, value in zip(readers, values, strict=False):
-            read_values.append(read(value))
-    except TypeMismatch as error:
-        place = len(read_values)
-        raise error.inside(f".{names[place]}" if names else f"[{place}]") from None
-    return read_values
-
-
-def _mapping_reader(read: Reader, strict: bool) -> Reader:
-    def read_mapping(stored: Any) -> Any:
-        if strict and not is_object(stored):
-            raise _type_mismatch(stored, "object")
-        return _read_members(stored, {}, read)
-
-    return read_mapping
-
-
-def _fields_reader(kind: Any, strict: bool) -> Reader:
+def _dataclass_reader(kind: Any, strict: bool) -> Reader:
     hints = get_type_hints(kind)
     fields = {stored: (name, _reader(hints[name], strict)) for name, stored, _ in _fields_of(kind)}
-
-    def read_fields(stored: Any) -> Any:
-        if not isinstance(stored, Mapping):
-            raise _type_mismatch(stored, kind.__name__)
-        return kind(**_read_members(cast(Mapping[str, Any], stored), fields, None))
-
-    return read_fields
+    return _object_reader(kind, fields, None)
 
 
-def _read_members(
-    stored: Mapping[str, Any], fields: Mapping[str, tuple[str, Reader]], other: Reader | None
-) -> dict[str, Any]:
-    """The members of an object, by the names of `fields`.
+def _object_reader(kind: Any, fields: Mapping[str, tuple[str, Reader]], other: Reader | None) -> Reader:
+    """Reads an object with these fields, under their names in the code.
 
-    Members that it does not list are read by `other`. Without it they are a TypeError.
+    Other members are read by `other`. Without it they are a TypeError.
     """
-    values: dict[str, Any] = {}
-    for key, value in stored.items():
-        name, read = fields.get(key) or (key, other)
-        if read is None:
-            raise TypeError(f"unexpected member {key!r}")
-        try:
-            values[name] = read(value)
-        except TypeMismatch as error:
-            raise error.inside(f".{key}") from None
-    return values
+
+    def read_object(stored: Any) -> Any:
+        if not is_object(stored):
+            raise _type_mismatch(stored, "object" if kind is dict else kind.__name__)
+        values: dict[str, Any] = {}
+        for key, value in stored.items():
+            name, read = fields.get(key) or (key, other)
+            if read is None:
+                raise TypeError(f"unexpected member {key!r}")
+            try:
+                values[name] = read(value)
+            except TypeMismatch as error:
+                raise error.inside(f".{key}") from None
+        return values if kind is dict else kind(**values)
+
+    return read_object
 
 
 def _read_json(value: Any) -> Any:
@@ -259,7 +242,7 @@ def _type_mismatch(value: object, declared: str) -> TypeMismatch:
 
 @cache
 def _fields_of(kind: type[Any]) -> tuple[tuple[str, str, Any], ...]:
-    stored = STORED_NAMES.get(kind.__name__, {})
+    stored: dict[str, str] = dict(getattr(kind, "stored_names", ()))
     return tuple((field.name, stored.get(field.name, field.name), field.default) for field in dataclasses.fields(kind))
 
 

@@ -73,6 +73,8 @@ class EventPayload:
     """Base class of payloads. A payload holds the fields of one kind of event."""
 
     kind: ClassVar[str]
+    stored_names: ClassVar[tuple[tuple[str, str], ...]] = ()
+    """Renamed fields, each with its key in the stored JSON: a new name must not change what is on disk."""
 
 
 @frozen(kw_only=True)

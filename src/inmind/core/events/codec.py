@@ -20,20 +20,7 @@ KINDS: dict[str, type[EventPayload]] = {
 }
 
 KINDS_SKIPPED_BY_UNDO = frozenset(
-    {
-        "anchor",
-        "opened",
-        "prompt",
-        "reverted",
-        "searched",
-        "set_aside",
-        "system",
-        "tail",
-        "titled",
-        "tools",
-        "usage",
-        "wording",
-    }
+    "anchor opened prompt reverted searched set_aside system tail titled tools usage wording".split()
 )
 """Kinds that `undo` does not count as a step: they record prompts, searches and setup, not changes to the memory."""
 

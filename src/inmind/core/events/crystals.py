@@ -14,6 +14,7 @@ class CrystalCreated(EventPayload):
     """
 
     kind = "crystallised"
+    stored_names = (("category", "about"),)
     text: str
     importance: float = 0.5
     category: str = "general"
@@ -30,6 +31,7 @@ class NoteAdded(EventPayload):
     """A note. It is shown to the model until a dream has processed it, and stays searchable."""
 
     kind = "note"
+    stored_names = (("category", "about"),)
     text: str
     importance: float = 0.7
     category: str = "general"
@@ -55,6 +57,7 @@ class SearchRecorded(EventPayload):
     """A search and the crystals that it returned."""
 
     kind = "searched"
+    stored_names = (("hits", "found"),)
     query: str
     hits: tuple[str, ...] = ()
     """Ids of crystals, best first."""
@@ -70,6 +73,7 @@ class Consolidated(EventPayload):
     """
 
     kind = "consolidated"
+    stored_names = (("last_crystal", "upto"),)
     last_crystal: str
     """The last crystal that was processed. Empty if the pass is complete."""
     merged: tuple[tuple[str, str], ...] = ()
@@ -85,5 +89,6 @@ class CrystalPinned(EventPayload):
     """A crystal was pinned, so that it never expires, or unpinned."""
 
     kind = "frozen"
+    stored_names = (("pinned", "frozen"),)
     id: str
     pinned: bool = True

@@ -25,6 +25,7 @@ class DocumentSetAside(EventPayload):
     """A file on disk could not be read as a document. Its bytes were saved under another name."""
 
     kind = "set_aside"
+    stored_names = (("saved_as", "kept_as"),)
     path: str
     reason: str
     saved_as: str
@@ -44,6 +45,7 @@ class OverviewEvent(EventPayload):
     """An entry for the overview, reported by the host or detected by rules in tool results."""
 
     kind = "occurred"
+    stored_names = (("event_type", "what"), ("subject", "about"))
     event_type: str
     """`task_started`, `decision_made`, `bug_found` and so on."""
     text: str
@@ -56,6 +58,7 @@ class ScratchpadStarted(EventPayload):
     """The initial state of a scratchpad: the template, or the state inherited from a parent."""
 
     kind = "pad_begun"
+    stored_names = (("scratchpad", "pad"),)
     scratchpad: str
     state: str | Mapping[str, Any]
 
@@ -65,6 +68,7 @@ class ScratchpadWritten(EventPayload):
     """A text scratchpad was replaced by this text, or this text was appended to it."""
 
     kind = "pad_written"
+    stored_names = (("scratchpad", "pad"),)
     scratchpad: str
     text: str
     append: bool = False
@@ -75,6 +79,7 @@ class ScratchpadMerged(EventPayload):
     """An update of a scratchpad that holds an object: `delete` is applied first, then `values`."""
 
     kind = "pad_merged"
+    stored_names = (("scratchpad", "pad"),)
     scratchpad: str
     values: Mapping[str, Any]
     delete: tuple[tuple[str, ...], ...] = ()
@@ -89,5 +94,6 @@ class ScratchpadSetAside(EventPayload):
     """
 
     kind = "pad_set_aside"
+    stored_names = (("scratchpad", "pad"),)
     scratchpad: str
     reason: str

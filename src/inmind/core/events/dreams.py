@@ -105,6 +105,7 @@ class DreamStarted(EventPayload):
     """
 
     kind = "dream_begun"
+    stored_names = (("lease_until", "until"), ("proposer", "by"))
     trigger: str
     """`asked`, `schedule` or `spike`."""
     lease_until: str
@@ -124,6 +125,7 @@ class DreamResumed(EventPayload):
     """
 
     kind = "dream_taken"
+    stored_names = (("lease_until", "until"), ("proposer", "by"))
     dream: int
     lease_until: str
     holder: str
@@ -135,6 +137,7 @@ class DreamProgressed(EventPayload):
     """A running dream reports its phase and renews the lease."""
 
     kind = "dream_went"
+    stored_names = (("lease_until", "until"), ("released", "left"))
     dream: int
     phase: str
     lease_until: str
@@ -150,6 +153,13 @@ class DreamGathered(EventPayload):
     """
 
     kind = "dream_gathered"
+    stored_names = (
+        ("lease_until", "until"),
+        ("last_seq", "upto"),
+        ("journal_position", "position"),
+        ("as_of", "at"),
+        ("user_notes_digest", "typed"),
+    )
     dream: int
     lease_until: str
     last_seq: int
@@ -170,6 +180,7 @@ class DreamAnswered(EventPayload):
     """
 
     kind = "dream_answered"
+    stored_names = (("lease_until", "until"), ("proposer", "by"), ("truncated", "cut"))
     dream: int
     lease_until: str
     text: str
@@ -189,6 +200,7 @@ class DreamProposed(EventPayload):
     """
 
     kind = "dream_proposed"
+    stored_names = (("lease_until", "until"), ("proposer", "by"), ("fallback_reason", "fell_back"))
     dream: int
     lease_until: str
     edits: tuple[ProposedEdit, ...] = ()
@@ -209,6 +221,7 @@ class DreamChecked(EventPayload):
     """
 
     kind = "dream_checked"
+    stored_names = (("lease_until", "until"),)
     dream: int
     lease_until: str
     verdicts: tuple[GuardVerdict, ...] = ()
@@ -219,6 +232,13 @@ class DreamCommitted(EventPayload):
     """A dream was committed. The pages and crystals that it wrote are in the same batch."""
 
     kind = "dreamt"
+    stored_names = (
+        ("proposer", "by"),
+        ("last_seq", "upto"),
+        ("journal_position", "position"),
+        ("user_lines", "theirs"),
+        ("fallback_reason", "fell_back"),
+    )
     dream: int
     proposer: str
     """Source of the proposals: `rules`, or the name of a model."""
@@ -259,6 +279,7 @@ class DreamFailed(EventPayload):
     """A dream ended without changing anything, and the reason."""
 
     kind = "dream_failed"
+    stored_names = (("proposer", "by"),)
     dream: int
     phase: str
     code: str
@@ -281,6 +302,13 @@ class DreamUndone(EventPayload):
     """
 
     kind = "dream_undone"
+    stored_names = (
+        ("previous_dream", "last"),
+        ("last_seq", "upto"),
+        ("journal_position", "position"),
+        ("user_lines", "theirs"),
+        ("adopted_entries", "seed"),
+    )
     dream: int
     previous_dream: int
     """The dream that is the last one again. 0 if there was none."""
@@ -310,6 +338,7 @@ class AffectSpiked(EventPayload):
     """A spike of affect."""
 
     kind = "affect"
+    stored_names = (("reason", "why"), ("subject", "about"))
     spike: str
     """`reward`, `error`, `social`, `achievement`, `urgency`, `sale`, `recall`, `missed`."""
     reason: str = ""
@@ -323,6 +352,7 @@ class TradeRecorded(EventPayload):
     """Income, expense, or an offer."""
 
     kind = "traded"
+    stored_names = (("trade_type", "what"), ("counterparty", "with_whom"), ("date", "on"))
     trade_type: str
     """`earning`, `spending` or `listing`."""
     amount: str = "0"

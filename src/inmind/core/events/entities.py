@@ -29,6 +29,7 @@ class EntityPart(NamedTuple):
 class EntitySighting:
     """An entity as one tool result, tool call, user message or host call described it."""
 
+    stored_names = (("omitted_parts", "more"),)
     type: str
     id: str
     name: str = ""
@@ -51,6 +52,7 @@ class EntitySighting:
 class EntitySightings(EventPayload):
     """The entities of one event, in order."""
 
+    stored_names = (("sightings", "things"),)
     sightings: tuple[EntitySighting, ...]
 
 

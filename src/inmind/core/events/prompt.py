@@ -53,6 +53,7 @@ class TailChanged(EventPayload):
     """
 
     kind = "tail"
+    stored_names = (("new_blocks", "fresh"),)
     text: str
     new_blocks: tuple[AnchoredBlock, ...] = ()
     """Blocks of layers that had none; the text is followed by them."""
@@ -79,6 +80,7 @@ class PromptPrepared(EventPayload):
     """
 
     kind = "prompt"
+    stored_names = (("messages_after_tail", "behind"), ("cache_marks", "marks"), ("shown_versions", "shown"))
     digest: str
     used: int
     cached: int

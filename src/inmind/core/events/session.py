@@ -18,6 +18,7 @@ THREAD = "thread"
 @frozen
 class SessionOpened(EventPayload):
     kind = "opened"
+    stored_names = (("inheritance", "handed"),)
     resource: str
     cwd: str
     language: str = "en"
@@ -32,6 +33,7 @@ class SessionImported(EventPayload):
     """The session was imported from a file of an older version, with its messages."""
 
     kind = "imported"
+    stored_names = (("started_at", "began"),)
     file: str
     """Path inside the home."""
     started_at: str = ""
@@ -47,6 +49,7 @@ class MessageAdded(EventPayload):
     """
 
     kind = "message"
+    stored_names = (("from_memory", "ours"), ("shown_versions", "shown"))
     wire: Mapping[str, Any]
     format: str = "openai"
     from_memory: bool = False
@@ -88,6 +91,7 @@ class RetainedItem(NamedTuple):
 class Stub:
     """Messages that are sent in place of compacted ones."""
 
+    stored_names = (("message_ranges", "of"), ("messages", "wires"), ("is_block", "block"))
     message_ranges: tuple[tuple[int, int], ...]
     """Sequence numbers of the compacted messages, as ranges from first to last."""
     messages: tuple[Mapping[str, Any], ...]
@@ -132,6 +136,7 @@ class CompactionUndone(EventPayload):
     """A compaction was undone: its messages are sent again, followed by all later ones."""
 
     kind = "lifted"
+    stored_names = (("compaction_seq", "of"),)
     compaction_seq: int
     archives: tuple[str, ...] = ()
     """Its archive pages, which are removed."""
@@ -142,6 +147,7 @@ class Retained(EventPayload):
     """The host declared an item as retained, or released it."""
 
     kind = "retained"
+    stored_names = (("retain", "kept"),)
     item: RetainedItem
     retain: bool = True
 
@@ -168,6 +174,7 @@ class ToolsSet(EventPayload):
     """The tools of a call: those of the host and those offered by layers."""
 
     kind = "tools"
+    stored_names = (("layer_tools", "offered"),)
     tools: Sequence[Mapping[str, Any]] | None
     layer_tools: Sequence[Mapping[str, Any]] = ()
 
@@ -189,6 +196,7 @@ class ChildMerged(EventPayload):
     """The changes of a child session, up to one of its events, were merged into this session."""
 
     kind = "came_home"
+    stored_names = (("taken", "brought"), ("combined", "joined"), ("entities", "things"), ("scratchpad_seq", "pad"))
     child: str
     seq: int
     taken: tuple[str, ...] = ()

@@ -10,12 +10,11 @@ from builders import an_event
 from tables import each_row
 
 from inmind.core.encoding import digest_of, from_microseconds, to_microseconds
-from inmind.core.events.base import Draft, Origin, Trust
+from inmind.core.events.base import Draft, EventPayload, Origin, Trust
 from inmind.core.events.codec import KINDS, decode_payload, encode_payload
 from inmind.core.events.entities import EntitySighting
 from inmind.core.events.prompt import AnchoredBlock, AnchorMoved, PromptPrepared
 from inmind.core.events.session import MessageAdded, SessionOpened, Stub
-from inmind.core.events.wire_names import STORED_NAMES
 from inmind.errors import Damaged
 
 
@@ -36,11 +35,11 @@ def test_fields_at_their_default_are_not_written() -> None:
     assert json.loads(encode_payload(MessageAdded(wire={"role": "user"}))) == {"wire": {"role": "user"}}
 
 
-@pytest.mark.parametrize("payload", STORED_NAMES)
-def test_stored_names_are_listed_only_for_fields_that_exist(payload: str) -> None:
-    classes = {kind.__name__: kind for kind in (*KINDS.values(), Stub, EntitySighting)}
-    fields = {field.name for field in dataclasses.fields(classes[payload])}
-    assert STORED_NAMES[payload].keys() <= fields
+@pytest.mark.parametrize("payload", [*KINDS.values(), Stub, EntitySighting])
+def test_stored_names_are_listed_only_for_fields_that_exist(
+    payload: type[EventPayload] | type[Stub] | type[EntitySighting],
+) -> None:
+    assert dict(payload.stored_names).keys() <= {field.name for field in dataclasses.fields(payload)}
 
 
 def test_a_renamed_field_is_stored_under_its_old_name() -> None:
