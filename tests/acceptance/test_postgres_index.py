@@ -359,8 +359,8 @@ def test_cosines_equal_those_of_a_home(tenant_url: str, tmp_path: Path) -> None:
             (scope,) = engine._index.scopes(["ada"])  # pyright: ignore[reportPrivateUsage]
             vector = engine.crystal_embedder.embed_query("which ferry goes to the island")
             assert vector
-            measuring = engine._matcher._vector_search  # pyright: ignore[reportPrivateUsage]
-            near.append(measuring.nearest(engine.crystal_embedder.name, scope, vector, 1_000))
+            index = engine._index  # pyright: ignore[reportPrivateUsage]
+            near.append(index.nearest(engine.crystal_embedder.name, scope, vector, 1_000))
     assert near[0].total == near[1].total > 10
     assert near[0].passages == near[1].passages
 

@@ -1,102 +1,18 @@
 """Matches passages of one resource with a query, by words and by meaning.
 
-Search by meaning has identical results in memory (SQLite) and with pgvector. An index that cannot compare vectors is
-mirrored in memory. Results of pgvector are measured again, because it sums in single precision and would order
-near-equal vectors differently.
+The index finds the passages of each word and the nearest vectors; both have identical results in all databases.
 """
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
-from inmind.core.fork import register_after_fork
 from inmind.core.frozen import frozen
 from inmind.search.embedding import CrystalEmbedder
-from inmind.search.index.base import MAX_PASSAGES_PER_WORD, NearestPassages, Scope, SearchIndex, WordMatches
+from inmind.search.index.base import MAX_PASSAGES_PER_WORD, Scope, SearchIndex, WordMatches
 from inmind.search.index.record import best_passages, crystal_of, passage_position, series_of
 from inmind.search.query import ParsedQuery, Query
 from inmind.search.rank import length_factor, score_by_meaning, score_by_words, sum_word_scores, word_rarity
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from inmind.search.nearest import NearestVectors
-
-READ_BATCH_SIZE = 10_000
-"""Number of vectors read at once."""
-
-RERANK_COUNT = 1_000
-"""Number of vectors measured again: far more than can become hits."""
-
-
-class DatabaseVectorSearch:
-    """Search in an index that compares vectors itself."""
-
-    def __init__(self, index: SearchIndex) -> None:
-        self._index = index
-
-    def nearest(self, embedder: str, scope: Scope, vector: Sequence[float], limit: int) -> NearestPassages:
-        import numpy as np
-
-        from inmind.search.nearest import NearestVectors
-
-        total, compared = self._index.nearest_vectors(embedder, scope, vector, limit, RERANK_COUNT)
-        measured = [(passage, numbers) for passage, _, numbers in compared if numbers is not None]
-        nearest = NearestVectors(len(vector))
-        nearest.add([passage for passage, _ in measured], _unpack([numbers for _, numbers in measured], len(vector)))
-        best = nearest.nearest(np.asarray(vector, np.float32), len(measured))
-        return NearestPassages(total, [*best, *((passage, cosine) for passage, cosine, own in compared if own is None)])
-
-
-class MemoryVectorSearch:
-    """One in-memory matrix for each searched resource."""
-
-    def __init__(self, index: SearchIndex) -> None:
-        self._index = index
-        self._matrices: dict[int, _VectorMatrix] = {}
-        self._lock = threading.Lock()
-        register_after_fork(self)
-
-    def after_fork(self) -> None:
-        """A thread of the parent may have been filling a matrix: the child starts empty."""
-        self._lock = threading.Lock()
-        self._matrices.clear()
-
-    def nearest(self, embedder: str, scope: Scope, vector: Sequence[float], limit: int) -> NearestPassages:
-        import numpy as np
-
-        from inmind.search.nearest import NearestVectors
-
-        with self._lock:
-            content, matrix = (embedder, scope.index_identity), self._matrices.get(scope.id)
-            if matrix is None or matrix.content != content:
-                matrix = self._matrices[scope.id] = _VectorMatrix(content, NearestVectors(len(vector)))
-            while rows := self._index.read_vectors(embedder, scope, after=matrix.upto, limit=READ_BATCH_SIZE):
-                numbers = _unpack([stored for _, _, stored in rows], len(vector))
-                matrix.vectors.add([passage for _, passage, _ in rows], numbers)
-                matrix.upto = rows[-1][0]
-            best = matrix.vectors.nearest(np.asarray(vector, np.float32), limit)
-            return NearestPassages(len(matrix.vectors), best)
-
-
-@dataclass
-class _VectorMatrix:
-    content: tuple[str, bytes]
-    """Embedder and index that the vectors are of."""
-    vectors: NearestVectors
-    upto: int = 0
-    """`Record.made` of the last crystal in it."""
-
-
-def _unpack(vectors: Sequence[bytes], dimensions: int) -> NDArray[np.float16]:
-    import numpy as np
-
-    return np.frombuffer(b"".join(vectors), np.float16).reshape(len(vectors), dimensions)
-
 
 MAX_WORD_PASSAGES, MAX_MEANING_PASSAGES = 600, 300
 """Maximum number of passages considered by words, and by meaning."""
@@ -138,7 +54,6 @@ class PassageMatcher:
 
     def __init__(self, index: SearchIndex, embedder: CrystalEmbedder | None) -> None:
         self._index, self._embedder = index, embedder
-        self._vector_search = DatabaseVectorSearch(index) if index.compares_vectors else MemoryVectorSearch(index)
         self._hidden_by_scope: dict[int, tuple[tuple[bytes, int], frozenset[int]]] = {}
 
     def find(self, parsed: ParsedQuery, query: Query, scope: Scope) -> ResourceMatches:
@@ -169,7 +84,7 @@ class PassageMatcher:
         vector = self._embedder.embed_query(query.text)
         if vector is None:
             return {}, 0.0
-        nearest = self._vector_search.nearest(self._embedder.name, scope, vector, widen(MAX_MEANING_PASSAGES, query))
+        nearest = self._index.nearest(self._embedder.name, scope, vector, widen(MAX_MEANING_PASSAGES, query))
         meaning: dict[int, float] = {}
         hidden = self._hidden_numbers(scope, query)
         for passage, cosine in nearest.passages:

@@ -11,9 +11,10 @@ databases: `sqlite` keeps the tables in a file, `postgres` in a schema.
 from __future__ import annotations
 
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from inmind.core.encoding import to_microseconds
 from inmind.core.events.base import Event
@@ -23,6 +24,10 @@ from inmind.search.dates import DateSpan
 from inmind.search.index.indexer import Indexer, MessageReader
 from inmind.search.index.record import Record, Tables, parse_crystal_id
 from inmind.store.protocol import Store
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 log = logging.getLogger("inmind")
 
@@ -78,16 +83,18 @@ class NearestPassages:
     passages: Sequence[tuple[int, float]]
 
 
-class SearchIndex:
+def unpack_vectors(vectors: Sequence[bytes], dimensions: int) -> NDArray[np.float16]:
+    """Return stored vectors of half floats as rows."""
+    import numpy as np
+
+    return np.frombuffer(b"".join(vectors), np.float16).reshape(len(vectors), dimensions)
+
+
+class SearchIndex(ABC):
     """Queries and updates that are the same for all databases."""
 
     place: str
     """Location of the index. If Damaged names it, nothing is lost."""
-
-    @property
-    def compares_vectors(self) -> bool:
-        """True if the database compares vectors; otherwise they are held in memory."""
-        return False
 
     @property
     def stores_vectors(self) -> bool:
@@ -98,48 +105,39 @@ class SearchIndex:
 
     # -- implemented by each database -----------------------------------------------------------------------
 
+    @abstractmethod
     def catch_up(self, resources: Iterable[str] | None = None, *, until: float | None = None) -> bool:
         """Index new events of some resources, or of all until `until`. True if nothing is left."""
-        raise NotImplementedError
 
+    @abstractmethod
     def catch_up_streams(self, streams: Iterable[str]) -> None:
         """Index new events of at least the owners of these streams."""
-        raise NotImplementedError
 
+    @abstractmethod
     def stale_resources(self, after: str, limit: int) -> list[str]:
         """Return at most `limit` resources that may have unindexed events, sorted, after a name."""
-        raise NotImplementedError
 
+    @abstractmethod
     def word_matches(self, scope: Scope, words: Iterable[str], *, all_passages: bool = False) -> dict[str, WordMatches]:
         """Return the passages for each word: the newest MAX_PASSAGES_PER_WORD, or all of them."""
-        raise NotImplementedError
 
-    def read_vectors(self, embedder: str, scope: Scope, *, after: int, limit: int) -> list[tuple[int, int, bytes]]:
-        """Return vectors (made, passage, half floats) of a resource, for holding them in memory."""
-        raise NotImplementedError
+    @abstractmethod
+    def nearest(self, embedder: str, scope: Scope, vector: Sequence[float], limit: int) -> NearestPassages:
+        """Return the nearest passages of a resource, with the same results in all databases."""
 
-    def nearest_vectors(
-        self, embedder: str, scope: Scope, vector: Sequence[float], limit: int, with_vectors: int
-    ) -> tuple[int, list[tuple[int, float, bytes | None]]]:
-        """Return the number of passages with vectors, and the nearest ones with their cosines.
-
-        The first `with_vectors` have their vectors, as half floats.
-        """
-        raise NotImplementedError
-
+    @abstractmethod
     def mark_damaged(self, reason: object) -> None:
         """Discard a damaged index. The next query rebuilds it."""
-        raise NotImplementedError
 
-    def close(self) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def close(self) -> None: ...
 
-    def _query(self, run: Callable[[Tables], T]) -> T:
-        raise NotImplementedError
+    @abstractmethod
+    def _query(self, run: Callable[[Tables], T]) -> T: ...
 
+    @abstractmethod
     def _write(self, run: Callable[[Tables], T]) -> T:
         """Run in one transaction."""
-        raise NotImplementedError
 
     # -- indexing ------------------------------------------------------------------------------------------
 

@@ -47,24 +47,11 @@ from inmind.store.protocol import Store
 
 log = logging.getLogger("inmind")
 
-INDEXED_KINDS = (
-    "opened",
-    "message",
-    "splice",
-    "reverted",
-    "note",
-    "crystallised",
-    "document",
-    "left",
-    "anchor",
-    "tail",
-    "searched",
-    "consolidated",
-    "frozen",
-    "dreamt",
-    "dream_undone",
-    "note_withdrawn",
-)
+_RETRACTABLE_KINDS = ("message", "note", "crystallised", "document", "left")
+_RETRACTING_KINDS = ("reverted", "splice", "dream_undone", "note_withdrawn")
+_LIFECYCLE_KINDS = ("searched", "dreamt", "consolidated", "frozen")
+
+INDEXED_KINDS = ("opened", *_RETRACTABLE_KINDS, "anchor", "tail", *_RETRACTING_KINDS, *_LIFECYCLE_KINDS)
 """Kinds of events that the index reads."""
 
 _OVERFLOW_MARK = "\x01"
@@ -207,30 +194,23 @@ class Indexer:
         changed: list[tuple[object, ...]] = []
         for id, record in records.items():
             updated = apply_event(before[id], event, before)
-            if updated is not before[id]:
-                lineage = [source for source in updated.sources if source != record.event]
-                changed.append(
-                    (
-                        record.resource,
-                        record.made,
-                        updated.accesses,
-                        _to_stamp(updated.accessed),
-                        _to_stamp(updated.valid_to),
-                        updated.superseded_by,
-                        updated.merged_into,
-                        to_json(lineage) if lineage else None,
-                        updated.lifecycle,
-                    )
-                )
-                if is_searchable(updated) != is_searchable(before[id]):
-                    self._resource_by_id(record.resource).hidden = 1
+            if updated is before[id]:
+                continue
+            lineage = [source for source in updated.sources if source != record.event]
+            used = (updated.accesses, _to_stamp(updated.accessed))
+            replaced = (_to_stamp(updated.valid_to), updated.superseded_by, updated.merged_into)
+            history = (to_json(lineage) if lineage else None, updated.lifecycle)
+            changed.append((record.resource, record.made, *used, *replaced, *history))
+            if is_searchable(updated) != is_searchable(before[id]):
+                self._resource_by_id(record.resource).hidden = 1
         self._tables.execute_many("update_crystal", changed)
 
     def _apply_reverts(self, stream: str, at: datetime) -> None:
         """After an undo or edit: make exactly the latest live version of each subject searchable."""
         self._flush_crystals()
         try:
-            unsorted = [event for kind in _REVERTIBLE_KINDS for event in self._store.read(stream, kind=kind)]
+            kinds = (*_RETRACTABLE_KINDS, *_RETRACTING_KINDS)
+            unsorted = [event for kind in kinds for event in self._store.read(stream, kind=kind)]
         except Damaged as error:
             log.warning("cannot apply a retraction in %s, retracted text may still be found: %s", stream, error)
             return
@@ -259,9 +239,8 @@ class Indexer:
             "series_of_streams", self._tables.list_parameter(sorted(streams))
         ):
             owner = self._resource_by_id(resource)
-            self._series_by_name[stream, name] = _Series(
-                owner, id, stream, name, length, ends_with_question, has_shown, stored_length=length
-            )
+            series = _Series(owner, id, stream, name, length, ends_with_question, has_shown, stored_length=length)
+            self._series_by_name[stream, name] = series
 
     def _series(self, stream: str, name: str) -> _Series:
         """Return a series with a free position; a full series continues in another one."""
@@ -270,7 +249,10 @@ class Indexer:
         if series is None:
             resource = self._owner(stream)
             is_conversation = name.rstrip(_OVERFLOW_MARK) == CONVERSATION_SERIES and stream.startswith("session/")
-            id = series_number(self._next_series_count(resource), conversation=is_conversation)
+            if resource.series is None:
+                resource.series = int(self._tables.value("count_series", resource.id))
+            resource.series += 1
+            id = series_number(resource.series, conversation=is_conversation)
             series = self._series_by_name[stream, name] = _Series(resource, id, stream, name)
         return series
 
@@ -280,9 +262,8 @@ class Indexer:
         if stream not in self._owners:
             kind, _, name = stream.partition("/")
             conversation = self._series_by_name.get((stream, CONVERSATION_SERIES)) if kind == "session" else None
-            self._owners[stream] = (
-                conversation.resource if conversation else self._resource(name if kind == "resource" else "")
-            )
+            owner = name if kind == "resource" else ""
+            self._owners[stream] = conversation.resource if conversation else self._resource(owner)
         return self._owners[stream]
 
     def _resource(self, name: str) -> _Resource:
@@ -294,13 +275,6 @@ class Indexer:
     def _resource_by_id(self, id: int) -> _Resource:
         return self._by_id.setdefault(id, _Resource(id))
 
-    def _next_series_count(self, resource: _Resource) -> int:
-        """Return the number of series of a resource, including the next one."""
-        if resource.series is None:
-            resource.series = int(self._tables.value("count_series", resource.id))
-        resource.series += 1
-        return resource.series
-
     # -- writing the tables --------------------------------------------------------------------------------
 
     def _flush_crystals(self) -> None:
@@ -310,59 +284,27 @@ class Indexer:
 
     def _flush(self) -> None:
         self._flush_crystals()
-        changed_series = [
-            series
-            for series in self._series_by_name.values()
-            if series.length != series.stored_length or series.new_runs
-        ]
-        for series in changed_series:
-            series.has_shown = int(bool(series.has_shown or series.new_runs))
+        changed_series = [series for series in self._series_by_name.values() if series.has_changed]
+        runs = [(series.resource.id, series.id, run) for series in changed_series for run in sorted(series.new_runs)]
+        speakers = [(resource, speaker, messages) for (resource, speaker), messages in self._speakers.items()]
+        resources = [(resource.id, resource.passages, resource.hidden) for resource in self._by_id.values()]
         tables = self._tables
-        tables.execute_many(
-            "save_series",
-            [
-                (
-                    series.resource.id,
-                    series.id,
-                    series.stream,
-                    series.name,
-                    series.length,
-                    series.ends_with_question,
-                    series.has_shown,
-                )
-                for series in changed_series
-            ],
-        )
-        tables.execute_many(
-            "add_shown_runs",
-            [(series.resource.id, series.id, run) for series in changed_series for run in sorted(series.new_runs)],
-        )
+        tables.execute_many("save_series", [series.row() for series in changed_series])
+        tables.execute_many("add_shown_runs", runs)
         tables.add_words(self._passage_words)
-        tables.execute_many(
-            "count_speaker", [(resource, speaker, messages) for (resource, speaker), messages in self._speakers.items()]
-        )
-        tables.execute_many(
-            "grow_resource",
-            [
-                (resource.id, resource.passages, resource.hidden)
-                for resource in self._by_id.values()
-                if resource.has_changed
-            ],
-        )
+        tables.execute_many("count_speaker", speakers)
+        tables.execute_many("grow_resource", [row for row in resources if any(row[1:])])
 
 
+@dataclass
 class _Resource:
     """Pending changes of a resource."""
 
-    def __init__(self, id: int) -> None:
-        self.id = id
-        self.passages = self.hidden = 0
-        self.series: int | None = None
-        """Number of series; None until it is loaded."""
-
-    @property
-    def has_changed(self) -> bool:
-        return bool(self.passages or self.hidden)
+    id: int
+    passages: int = 0
+    hidden: int = 0
+    series: int | None = None
+    """Number of series; None until it is loaded."""
 
 
 @dataclass
@@ -382,19 +324,13 @@ class _Series:
     new_runs: set[int] = field(default_factory=set[int])
     """Word runs that memory has shown there in these events."""
 
+    @property
+    def has_changed(self) -> bool:
+        return self.length != self.stored_length or bool(self.new_runs)
 
-_REVERTIBLE_KINDS = (
-    "message",
-    "splice",
-    "reverted",
-    "dream_undone",
-    "note",
-    "note_withdrawn",
-    "crystallised",
-    "document",
-    "left",
-)
-"""Kinds that can be retracted, and those that retract."""
+    def row(self) -> tuple[object, ...]:
+        has_shown = int(bool(self.has_shown or self.new_runs))
+        return (self.resource.id, self.id, self.stream, self.name, self.length, self.ends_with_question, has_shown)
 
 
 def _crystal_ids(event: Event) -> set[str]:

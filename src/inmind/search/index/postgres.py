@@ -27,9 +27,11 @@ from inmind.search.index.base import (
     MAX_PASSAGES_PER_WORD,
     MAX_SPEAKERS,
     VERSION,
+    NearestPassages,
     Scope,
     SearchIndex,
     WordMatches,
+    unpack_vectors,
 )
 from inmind.search.index.indexer import INDEXED_KINDS, MessageReader
 from inmind.search.index.postgres_tables import (
@@ -55,6 +57,9 @@ SWEEP_BATCH_SIZE = 1_000
 
 PGVECTOR_CHECK_SECONDS = 60.0
 """Interval at which a database without pgvector is checked again."""
+
+RERANK_COUNT = 1_000
+"""Number of vectors measured again: far more than can become hits."""
 
 
 _MAX_ATTEMPTS = 5
@@ -242,10 +247,6 @@ class PostgresIndex(SearchIndex):
     # -- vectors -------------------------------------------------------------------------------------------
 
     @property
-    def compares_vectors(self) -> bool:
-        return True
-
-    @property
     def stores_vectors(self) -> bool:
         """True if the database has pgvector, which the operator installs."""
         if not self._pgvector:
@@ -254,12 +255,20 @@ class PostgresIndex(SearchIndex):
                     self._check_pgvector()
         return bool(self._pgvector)
 
-    def nearest_vectors(
-        self, embedder: str, scope: Scope, vector: Sequence[float], limit: int, with_vectors: int
-    ) -> tuple[int, list[tuple[int, float, bytes | None]]]:
-        rows = self._rows("nearest", embedder, scope.id, format_vector(vector), limit, with_vectors)
-        total = rows[0][2] if rows else 0
-        return total, [(passage, cosine, numbers and parse_halves(numbers)) for passage, cosine, _, numbers in rows]
+    def nearest(self, embedder: str, scope: Scope, vector: Sequence[float], limit: int) -> NearestPassages:
+        """Return the nearest passages.
+
+        The best ones are measured again: pgvector sums in single precision and would order near-equal vectors
+        differently.
+        """
+        from inmind.search.nearest import NearestVectors
+
+        rows = self._rows("nearest", embedder, scope.id, format_vector(vector), limit, RERANK_COUNT)
+        stored = {passage: parse_halves(numbers) for passage, _, _, numbers in rows if numbers}
+        nearest = NearestVectors(len(vector))
+        nearest.add([*stored], unpack_vectors([*stored.values()], len(vector)))
+        others = [(passage, cosine) for passage, cosine, _, _ in rows if passage not in stored]
+        return NearestPassages(rows[0][2] if rows else 0, [*nearest.nearest(vector, len(stored)), *others])
 
     def lagging_resources(self, embedder: str, limit: int, *, unclaimed_at: datetime | None = None) -> list[int]:
         """Return lagging resources; for a new embedder, resources are checked until some are found."""

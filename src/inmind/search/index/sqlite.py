@@ -9,27 +9,40 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import threading
 import time
 from array import array
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import apsw
 
 from inmind.core.encoding import to_json, to_microseconds
 from inmind.core.events.base import Event
-from inmind.core.fork import SqliteConnectionOwner
+from inmind.core.fork import SqliteConnectionOwner, register_after_fork
 from inmind.errors import Closed, Damaged, StorageFull, StoreBusy, StoreError, UnsafeStorage
-from inmind.search.index.base import BATCH_SIZE, MAX_PASSAGES_PER_WORD, VERSION, Scope, SearchIndex, WordMatches
+from inmind.search.index.base import (
+    BATCH_SIZE,
+    MAX_PASSAGES_PER_WORD,
+    VERSION,
+    NearestPassages,
+    Scope,
+    SearchIndex,
+    WordMatches,
+    unpack_vectors,
+)
 from inmind.search.index.indexer import INDEXED_KINDS, MessageReader
 from inmind.search.index.record import PassageWords, RowMissing, Tables, expand_columns, pack_vector
-from inmind.store.file_operations import create_private_file
 from inmind.store.named_sql import load_queries
 from inmind.store.protocol import Store
-from inmind.store.sqlite.connection import is_disk_full, set_journal_mode
+from inmind.store.sqlite.connection import is_disk_full, open_database, set_up_connection, transaction
+
+if TYPE_CHECKING:
+    from inmind.search.nearest import NearestVectors
 
 log = logging.getLogger("inmind")
 
@@ -37,6 +50,17 @@ T = TypeVar("T")
 
 CHUNK_SIZE = 120
 """Passages stored together under a word, so that several chunks fit into a page of the file."""
+
+VECTOR_BATCH_SIZE = 10_000
+"""Number of vectors read into memory at once."""
+
+_PRAGMAS: tuple[tuple[str, Any], ...] = (
+    ("synchronous", "normal"),
+    ("trusted_schema", False),
+    ("secure_delete", True),
+    ("journal_size_limit", 4_194_304),
+)
+"""A power cut may lose the last changes; they are indexed again from the journal."""
 
 _named_statement = load_queries("index_shared", "index", for_sqlite=True)
 
@@ -56,6 +80,7 @@ class SqliteIndex(SearchIndex, SqliteConnectionOwner):
         self._closed = False
         self._damaged = False
         """Invalid data was read: the file is not accepted as an index again."""
+        self._matrices = _VectorMatrices(self)
 
     # -- indexing ------------------------------------------------------------------------------------------
 
@@ -78,7 +103,7 @@ class SqliteIndex(SearchIndex, SqliteConnectionOwner):
             tables = SqliteTables(connection)
             if not self._store.events_since(tables.value("position"), kinds=INDEXED_KINDS, limit=1):
                 return False
-            with _transaction(connection):
+            with transaction(connection):
                 new_events = self._store.events_since(tables.value("position"), kinds=INDEXED_KINDS, limit=BATCH_SIZE)
                 if new_events:
                     self._index_events(tables, [event for _, event in new_events if event])
@@ -92,15 +117,19 @@ class SqliteIndex(SearchIndex, SqliteConnectionOwner):
             lambda tables: {word: _word_matches(tables, scope, word, all_passages=all_passages) for word in words}
         )
 
-    def read_vectors(self, embedder: str, scope: Scope, *, after: int, limit: int) -> list[tuple[int, int, bytes]]:
-        return self._query(lambda tables: tables.rows("vectors", embedder, scope.id, after, limit))
+    def nearest(self, embedder: str, scope: Scope, vector: Sequence[float], limit: int) -> NearestPassages:
+        return self._matrices.nearest(embedder, scope, vector, limit)
+
+    def read_vectors(self, embedder: str, scope: Scope, *, after: int) -> list[tuple[int, int, bytes]]:
+        """Return the next vectors (made, passage, half floats) of a resource."""
+        return self._rows("vectors", embedder, scope.id, after, VECTOR_BATCH_SIZE)
 
     def _query(self, run: Callable[[Tables], T]) -> T:
         with self._connected() as connection:
             return run(SqliteTables(connection))
 
     def _write(self, run: Callable[[Tables], T]) -> T:
-        with self._connected() as connection, _transaction(connection):
+        with self._connected() as connection, transaction(connection):
             return run(SqliteTables(connection))
 
     def _parse_list(self, value: Any) -> list[Any]:
@@ -144,13 +173,8 @@ class SqliteIndex(SearchIndex, SqliteConnectionOwner):
         An invalid file is emptied in place, which other processes survive, and deleted only if that fails.
         """
         for is_last in (False, True):
-            create_private_file(self.path)
+            connection: Any = open_database(self.path, busy_seconds=self._busy_seconds)
             try:
-                connection: Any = apsw.Connection(str(self.path))
-            except apsw.Error as error:
-                raise UnsafeStorage(place=str(self.path), reason=str(error)) from error
-            try:
-                connection.set_busy_timeout(int(self._busy_seconds * 1000))
                 if not self._is_valid(connection):
                     _reset_database(connection)
                     self._set_up(connection)
@@ -182,10 +206,8 @@ class SqliteIndex(SearchIndex, SqliteConnectionOwner):
         return False
 
     def _set_up(self, connection: Any) -> None:
-        set_journal_mode(connection, place=self.path, busy_seconds=self._busy_seconds)
-        for pragma, value in _PRAGMAS:
-            connection.pragma(pragma, value)
-        with _transaction(connection):
+        set_up_connection(connection, _PRAGMAS, place=self.path, busy_seconds=self._busy_seconds)
+        with transaction(connection):
             if connection.pragma("user_version") == 0:
                 connection.execute(_sql("schema"))
                 connection.pragma("user_version", VERSION)
@@ -280,26 +302,41 @@ def _word_matches(tables: Tables, scope: Scope, word: str, *, all_passages: bool
     )
 
 
-_PRAGMAS: tuple[tuple[str, Any], ...] = (
-    ("synchronous", "normal"),
-    ("trusted_schema", False),
-    ("secure_delete", True),
-    ("journal_size_limit", 4_194_304),
-)
-"""A power cut may lose the last changes; they are indexed again from the journal."""
+class _VectorMatrices:
+    """One in-memory matrix for each searched resource."""
+
+    def __init__(self, index: SqliteIndex) -> None:
+        self._index = index
+        self._by_resource: dict[int, _VectorMatrix] = {}
+        self._lock = threading.Lock()
+        register_after_fork(self)
+
+    def after_fork(self) -> None:
+        """A thread of the parent may have been filling a matrix: the child starts empty."""
+        self._lock = threading.Lock()
+        self._by_resource.clear()
+
+    def nearest(self, embedder: str, scope: Scope, vector: Sequence[float], limit: int) -> NearestPassages:
+        from inmind.search.nearest import NearestVectors
+
+        with self._lock:
+            content, matrix = (embedder, scope.index_identity), self._by_resource.get(scope.id)
+            if matrix is None or matrix.content != content:
+                matrix = self._by_resource[scope.id] = _VectorMatrix(content, NearestVectors(len(vector)))
+            while rows := self._index.read_vectors(embedder, scope, after=matrix.upto):
+                numbers = unpack_vectors([stored for _, _, stored in rows], len(vector))
+                matrix.vectors.add([passage for _, passage, _ in rows], numbers)
+                matrix.upto = rows[-1][0]
+            return NearestPassages(len(matrix.vectors), matrix.vectors.nearest(vector, limit))
 
 
-@contextlib.contextmanager
-def _transaction(connection: Any) -> Generator[None]:
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            with contextlib.suppress(apsw.Error):
-                connection.execute("ROLLBACK")
-        raise
+@dataclass
+class _VectorMatrix:
+    content: tuple[str, bytes]
+    """Embedder and index that the vectors are of."""
+    vectors: NearestVectors
+    upto: int = 0
+    """`Record.made` of the last crystal in it."""
 
 
 def _reset_database(connection: Any) -> None:

@@ -7,16 +7,18 @@ import logging
 import os
 import stat
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import apsw
 
 from inmind.core.paths import INDEX, RESOURCES, SESSIONS
-from inmind.errors import Damaged, StoreBusy
+from inmind.errors import Damaged, StoreBusy, UnsafeStorage
 from inmind.store.atomic_files import LOCK_FILE
+from inmind.store.file_operations import create_private_file
 from inmind.store.named_sql import load_script
 
 log = logging.getLogger("inmind")
@@ -55,33 +57,41 @@ def journal_mode(library: str) -> str:
     return "wal" if sound else "delete"
 
 
-def set_journal_mode(connection: Any, *, place: Path, busy_seconds: float) -> None:
-    """Set the journal mode.
+def open_database(path: Path, *, busy_seconds: float) -> SqliteConnection:
+    """Open a file that only its owner can read, created if it does not exist."""
+    create_private_file(path)
+    try:
+        connection = cast(SqliteConnection, apsw.Connection(str(path)))
+    except apsw.Error as error:
+        raise UnsafeStorage(place=str(path), reason=str(error)) from error
+    connection.set_busy_timeout(int(busy_seconds * 1000))
+    return connection
 
-    It needs exclusive access, for which SQLite's busy timeout does not wait.
+
+def set_up_connection(
+    connection: SqliteConnection, pragmas: Iterable[tuple[str, Any]], *, place: Path, busy_seconds: float
+) -> None:
+    """Set the journal mode, then the pragmas.
+
+    The mode needs exclusive access, for which SQLite's busy timeout does not wait.
     """
     mode = journal_mode(apsw.sqlite_lib_version())
     deadline = time.monotonic() + busy_seconds
     while True:
-        try:
+        with suppress(apsw.BusyError):
             if connection.pragma("journal_mode", mode) == mode:
-                return
-        except apsw.BusyError:
-            pass
+                break
         if time.monotonic() > deadline:
             raise StoreBusy(place=str(place), seconds=busy_seconds)
         time.sleep(0.01)
+    for pragma, value in pragmas:
+        connection.pragma(pragma, value)
 
 
 def is_disk_full(error: apsw.Error, connection: Any) -> bool:
     """True if the disk was full, which SQLite reports in two ways."""
     failed_io = isinstance(error, apsw.IOError | apsw.CantOpenError)
     return isinstance(error, apsw.FullError) or (failed_io and connection.system_errno in _DISK_FULL_ERRORS)
-
-
-def find_remains(journal: Path) -> str:
-    """Return a file that proves that a journal, now missing or empty, was there; else empty."""
-    return find_remains_if_empty(journal, lambda: file_size(journal) == 0)
 
 
 class SqliteCursor(Protocol):
@@ -115,12 +125,13 @@ PRAGMAS: tuple[tuple[str, Any], ...] = (
 )
 
 
-def find_remains_if_empty(journal: Path, is_empty: Callable[[], bool]) -> str:
-    """Like `find_remains`, with another test for an empty journal.
+def find_remains(journal: Path, is_empty: Callable[[], bool] | None = None) -> str:
+    """Return a file that proves that a journal, now missing or empty, was there; else empty.
 
     These files are created only after the journal's tables were committed. So a journal that is still empty after one
     of them was found is not just being created by another process.
     """
+    is_empty = is_empty or (lambda: file_size(journal) == 0)
     remains = next(_files_made_after_journal(journal.parent), "") if is_empty() else ""
     return remains if remains and is_empty() else ""
 
@@ -144,16 +155,11 @@ def migrate(connection: SqliteConnection) -> int:
     Each migration is one transaction. If several processes migrate at once, one of them runs each step.
     """
     while (version := int(connection.pragma("user_version"))) < len(MIGRATIONS):
-        connection.execute("BEGIN IMMEDIATE")
-        try:
+        with transaction(connection):
             if connection.pragma("user_version") == version:
                 connection.execute(load_script(MIGRATIONS[version]))
                 connection.pragma("application_id", APPLICATION_ID)
                 connection.pragma("user_version", version + 1)
-            connection.execute("COMMIT")
-        except BaseException:
-            roll_back(connection)
-            raise
     return version
 
 
@@ -185,13 +191,13 @@ def file_size(path: Path) -> int:
     return status.st_size if stat.S_ISREG(status.st_mode) else -1
 
 
-def refuse_lost_journal(path: Path, is_empty: Callable[[], bool]) -> None:
+def refuse_lost_journal(path: Path, is_empty: Callable[[], bool] | None = None) -> None:
     """Refuse to start a new journal if an earlier one was lost: it would overwrite its pages.
 
     Also call it before SQLite opens the file: next to an empty file it deletes the write-ahead log, which may hold the
     last writes.
     """
-    if remains := find_remains_if_empty(path, is_empty):
+    if remains := find_remains(path, is_empty):
         reason = (
             f"it is missing or empty, but {remains} belongs to a memory that was here (to start over, move it away)"
         )
@@ -210,6 +216,19 @@ def warn_if_no_wal(path: Path) -> None:
 
 def count_tables(connection: SqliteConnection) -> int:
     return connection.execute("SELECT count(*) FROM sqlite_schema").get
+
+
+@contextmanager
+def transaction(connection: SqliteConnection) -> Generator[None]:
+    """Commit the block, or roll it back if it raises."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        with suppress(apsw.Error):
+            roll_back(connection)
+        raise
 
 
 def roll_back(connection: SqliteConnection) -> None:

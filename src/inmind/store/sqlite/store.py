@@ -17,7 +17,7 @@ import os
 from collections.abc import Generator, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import apsw
 
@@ -36,7 +36,6 @@ from inmind.errors import (
     StoreError,
     UnsafeStorage,
 )
-from inmind.store.file_operations import create_private_file
 from inmind.store.named_sql import load_queries
 from inmind.store.protocol import AppendResult, Batch, ImportedEvent, Key, Receipt, Store
 from inmind.store.rows import event_from_row, event_row
@@ -46,13 +45,13 @@ from inmind.store.sqlite.connection import (
     SqliteConnection,
     count_tables,
     file_identity,
-    file_size,
     is_disk_full,
     migrate,
     newer_schema,
+    open_database,
     refuse_lost_journal,
     roll_back,
-    set_journal_mode,
+    set_up_connection,
     warn_if_no_wal,
 )
 
@@ -221,18 +220,11 @@ class SqliteStore(SqliteConnectionOwner, Store):
     # -- opening -------------------------------------------------------------------------------------------
 
     def _connect(self) -> SqliteConnection:
-        refuse_lost_journal(self.path, lambda: file_size(self.path) == 0)
-        create_private_file(self.path)
-        try:
-            connection = cast(SqliteConnection, apsw.Connection(str(self.path)))
-        except apsw.Error as error:
-            raise UnsafeStorage(place=str(self.path), reason=str(error)) from error
+        refuse_lost_journal(self.path)
+        connection = open_database(self.path, busy_seconds=self._busy_seconds)
         with self._close_on_error(connection):
-            connection.set_busy_timeout(int(self._busy_seconds * 1000))
             self._refuse_foreign_database(connection)
-            set_journal_mode(connection, place=self.path, busy_seconds=self._busy_seconds)
-            for pragma, value in PRAGMAS:
-                connection.pragma(pragma, value)
+            set_up_connection(connection, PRAGMAS, place=self.path, busy_seconds=self._busy_seconds)
             self._check_schema_version(migrate(connection))
         self._file_identity = file_identity(self.path)
         return connection
