@@ -15,7 +15,7 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Collection, Generator
 from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from typing import Any, TypeVar, cast
@@ -25,7 +25,6 @@ from psycopg import RawCursor, sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo, timeout_from_conninfo
 from psycopg.pq import Conninfo
 
-from inmind.core.frozen import frozen
 from inmind.core.paths import check_database_url
 from inmind.errors import Closed, InvalidInput
 
@@ -37,7 +36,8 @@ PROBE_AFTER_SECONDS = 20.0
 PROBE_SECONDS = 3.0
 """Timeout of that test."""
 
-NETWORK_DEFAULTS: dict[str, Any] = {
+DEFAULTS: dict[str, Any] = {
+    "application_name": "inmind",
     "connect_timeout": 10,
     "keepalives": 1,
     "keepalives_idle": 30,
@@ -45,7 +45,7 @@ NETWORK_DEFAULTS: dict[str, Any] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 10_000,
 }
-"""Network timeouts, unless the URL sets them."""
+"""Parameters unless the URL sets them, such as network timeouts."""
 
 POLL_SECONDS = 0.1
 
@@ -94,9 +94,8 @@ class Connection(psycopg.Connection[Any]):
                 raise
             if self.pgconn.transaction_status != psycopg.pq.TransactionStatus.ACTIVE:
                 raise
-            self.created_at = (
-                -math.inf
-            )  # the cancel may arrive late and must not hit another statement: do not reuse it
+            # The cancel may arrive late and must not hit another statement: do not reuse the connection.
+            self.created_at = -math.inf
             with suppress(psycopg.Error):
                 self.cancel_safe(timeout=self.grace / 2)
             return super().wait(gen, interval, max(0.0, self.deadline - time.monotonic()))
@@ -122,13 +121,12 @@ def is_alive(connection: Connection, deadline: float) -> bool:
     if connection.closed or connection.incoming.poll(0):
         return False
     now = time.monotonic()
-    if now - connection.used_at > PROBE_AFTER_SECONDS:
-        try:
-            with connection.limit_to(now + min(PROBE_SECONDS, (deadline - now) / 3)):
-                connection.execute("")
-        except psycopg.Error:
-            return False
-    return True
+    if now - connection.used_at <= PROBE_AFTER_SECONDS:
+        return True
+    with suppress(psycopg.Error), connection.limit_to(now + min(PROBE_SECONDS, (deadline - now) / 3)):
+        connection.execute("")
+        return True
+    return False
 
 
 def conninfo_for(url: str) -> str:
@@ -136,22 +134,15 @@ def conninfo_for(url: str) -> str:
     with suppress(psycopg.Error):
         parameters = conninfo_to_dict(plain := driver_url(url))
         timeout_from_conninfo(parameters)
-        defaults = {
-            key: value
-            for key, value in {**NETWORK_DEFAULTS, "application_name": "inmind"}.items()
-            if key not in parameters
-        }
+        defaults = {name: value for name, value in DEFAULTS.items() if name not in parameters}
         return make_conninfo(plain, **{**defaults, "client_encoding": "UTF8"})
     raise invalid_parameters(url)
 
 
 def connect(conninfo: str, deadline: float) -> Connection:
     """Connect before the deadline. The driver's timeout is in whole seconds, at least two."""
-    configured, remaining = (
-        timeout_from_conninfo(conninfo_to_dict(conninfo)),
-        max(2, math.ceil(deadline - time.monotonic())),
-    )
-    connection = Connection.connect(conninfo, **OPTIONS, connect_timeout=min(configured, remaining))
+    configured, remaining = timeout_from_conninfo(conninfo_to_dict(conninfo)), math.ceil(deadline - time.monotonic())
+    connection = Connection.connect(conninfo, **OPTIONS, connect_timeout=min(configured, max(2, remaining)))
     connection.created_at = connection.used_at = time.monotonic()
     connection.incoming = select.poll()
     connection.incoming.register(connection.fileno(), select.POLLIN | select.POLLERR | select.POLLHUP)
@@ -205,24 +196,18 @@ def sleep_before_retry(tries: int) -> None:
 
 # -- inmind's parameters in a database URL ----------------------------------------------------------------
 
-_CONNECTIONS, _SECONDS = "inmind_connections", "inmind_seconds"
-OWN_PARAMETERS = (_CONNECTIONS, _SECONDS)
+OWN_PARAMETERS = {"inmind_connections": 1_000, "inmind_seconds": 86_400}
+"""Limits that a URL may set, each with its maximum: connections of this process, and the timeout of a call."""
 
 
-@frozen(kw_only=True)
-class UrlLimits:
-    """Limits that the URL sets; None if it does not."""
-
-    connections: int | None
-    seconds: int | None
-    """Timeout of a call."""
-
-
-def limits_in(url: str) -> UrlLimits:
-    parameters = own_parameters(url)
-    return UrlLimits(
-        connections=_parse_limit(parameters, _CONNECTIONS, 1_000), seconds=_parse_limit(parameters, _SECONDS, 86_400)
-    )
+def limits_in(url: str) -> dict[str, int]:
+    """Return the limits that the URL sets, by parameter."""
+    limits = own_parameters(url)
+    for name, value in limits.items():
+        maximum = OWN_PARAMETERS[name]
+        if not value.isascii() or not value.isdigit() or not 1 <= int(value[:9]) <= maximum:
+            raise InvalidInput(field=name, value=value, expected=f"a whole number from 1 to {maximum}")
+    return {name: int(value) for name, value in limits.items()}
 
 
 def invalid_parameters(url: str) -> InvalidInput:
@@ -249,14 +234,6 @@ def driver_url(url: str) -> str:
 def own_parameters(url: str) -> dict[str, str]:
     pairs = (pair.partition("=") for pair in url.partition("?")[2].split("&"))
     return {name: value for name, _, value in pairs if name in OWN_PARAMETERS}
-
-
-def _parse_limit(parameters: Mapping[str, str], name: str, maximum: int) -> int | None:
-    if (value := parameters.get(name)) is None:
-        return None
-    if not value.isascii() or not value.isdigit() or not 1 <= int(value[:9]) <= maximum:
-        raise InvalidInput(field=name, value=value, expected=f"a whole number from 1 to {maximum}")
-    return int(value)
 
 
 # -- the pool ------------------------------------------------------------------------------------------------
@@ -317,19 +294,15 @@ class Pool:
             if kept:
                 self._idle.append(connection)
             unneeded = [*self._take_unneeded(), *([] if kept else [connection])]
-            self._all.difference_update(unneeded)
             self._release_slot()
-        for one in unneeded:
-            one.close()
+        if unneeded:
+            self._dispose(unneeded)
 
     def drop_idle(self) -> None:
         """Close all idle connections: if one is dead, the others probably are too."""
         with self._changed:
-            idle = [*self._idle]
-            self._idle.clear()
-            self._all.difference_update(idle)
-        for connection in idle:
-            connection.close()
+            idle, self._idle = self._idle, deque()
+        self._dispose(idle)
 
     def close(self) -> None:
         """Close the pool. Borrowed connections are closed when they are given back."""
@@ -361,17 +334,20 @@ class Pool:
             unneeded = self._take_unneeded()
             while self._idle and _is_old(self._idle[-1]):
                 unneeded.append(self._idle.pop())
-            self._all.difference_update(unneeded)
             connection = self._idle.pop() if self._idle else None
-        for one in unneeded:
-            one.close()
+        self._dispose(unneeded)
         if connection is None or is_alive(connection, deadline):
             return connection
-        with self._changed:
-            self._all.discard(connection)
-        connection.close()
+        self._dispose([connection])
         self.drop_idle()
         return None
+
+    def _dispose(self, connections: Collection[Connection]) -> None:
+        """Close connections that are neither idle nor borrowed any more."""
+        with self._changed:
+            self._all.difference_update(connections)
+        for connection in connections:
+            connection.close()
 
     def _release_slot(self) -> None:
         self._borrowed -= 1

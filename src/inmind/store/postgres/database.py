@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Generator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from functools import cache
 from itertools import count
 from typing import TypeVar, cast
@@ -20,7 +20,6 @@ import psycopg
 from inmind.core.fork import register_after_fork
 from inmind.core.paths import redact_url
 from inmind.errors import (
-    InvalidInput,
     NotFound,
     OutcomeUnknown,
     ReadOnly,
@@ -55,8 +54,6 @@ from inmind.store.postgres.errors import (
     is_login_refused,
     login_refusal,
     pooler_error,
-    public_error,
-    public_errors,
     translate_error,
 )
 
@@ -87,10 +84,8 @@ class Database:
         """
         self._conninfo, self.place = conninfo_for(url), redact_url(url)
         limits = limits_in(url)
-        self._seconds, self._max_connections = (
-            seconds or limits.seconds or CALL_SECONDS,
-            max_connections or limits.connections or MAX_CONNECTIONS,
-        )
+        self._seconds = seconds or limits.get("inmind_seconds", CALL_SECONDS)
+        self._max_connections = max_connections or limits.get("inmind_connections", MAX_CONNECTIONS)
         self._create = create
         self._pool = Pool(self._connect, max_size=self._max_connections)
         self._thread_state = threading.local()
@@ -127,9 +122,9 @@ class Database:
             is_last = tries == _MAX_READS - 1
             try:
                 return self._run_query(query, until=until if tries else two_thirds_until(until))
-            except (ConnectionLost, StoreBusy) as error:
+            except (ConnectionLost, StoreBusy):
                 if is_last or self._is_out_of_time(until):
-                    raise public_error(error) from error.__cause__
+                    raise
         raise AssertionError("the last attempt returns or raises")
 
     def write(self, query: Callable[[Connection], T], *, retryable: bool = False) -> T:
@@ -147,7 +142,7 @@ class Database:
                 return self._run_query(query, writing=True, until=allowed)
             except TransactionRetry as retry:
                 if tries == _MAX_WRITES - 1 or self._is_out_of_time(until):
-                    raise unknown or public_error(retry) from retry.__cause__
+                    raise unknown or retry from retry.__cause__
             except OutcomeUnknown as unknown_outcome:
                 unknown = unknown_outcome
                 if not retryable or self._is_out_of_time(until):
@@ -155,7 +150,7 @@ class Database:
             except StoreError as error:
                 may_try = unknown or (retryable and not tries and isinstance(error, ConnectionLost | StoreBusy))
                 if not may_try or self._is_out_of_time(until):
-                    raise unknown or public_error(error) from error.__cause__
+                    raise unknown or error from error.__cause__
             sleep_before_retry(tries)
         raise unknown or AssertionError("the last attempt returns or raises")
 
@@ -167,19 +162,19 @@ class Database:
         """
         if self.held_connection is not None:
             raise StoreError("transactions cannot be nested")
-        with public_errors(), self._pooled_connection(writing=not snapshot) as connection:
+        writing = not snapshot
+        with self._pooled_connection(writing=writing) as connection:
             # If the connection ends before COMMIT, nothing was stored.
-            with self._translate_errors(connection, writing=not snapshot, undecided=False):
-                connection.execute(
-                    f"BEGIN ISOLATION LEVEL {'repeatable read READ ONLY' if snapshot else _ISOLATION_LEVEL}"
-                )
+            with self._translate_errors(connection, writing=writing, undecided=False):
+                level = "repeatable read READ ONLY" if snapshot else _ISOLATION_LEVEL
+                connection.execute(f"BEGIN ISOLATION LEVEL {level}")
                 with self._bind_to_thread(connection):
                     yield connection
-            with self._translate_errors(connection, writing=not snapshot), self._with_deadline(connection):
-                if (
-                    connection.execute("COMMIT").statusmessage != "COMMIT"
-                ):  # a statement failed and its error was ignored
-                    raise StoreError(f"{self.place} refused a part of the transaction: nothing was stored")
+            until = time.monotonic() + self._seconds
+            with self._translate_errors(connection, writing=writing), connection.limit_to(until, grace=self._grace):
+                committed = connection.execute("COMMIT").statusmessage == "COMMIT"
+            if not committed:  # a statement failed and its error was ignored
+                raise StoreError(f"{self.place} refused a part of the transaction: nothing was stored")
 
     def extend_deadline(self) -> None:
         """Give the next step of a long transaction the full timeout. `read` and `write` call it."""
@@ -253,9 +248,6 @@ class Database:
             reason = f"all {self._max_connections} connections of this process were in use for {self._seconds:g} s"
             raise StoreBusy(place=self.place, seconds=self._seconds, reason=reason) from error
 
-    def _with_deadline(self, connection: Connection) -> AbstractContextManager[None]:
-        return connection.limit_to(time.monotonic() + self._seconds, grace=self._grace)
-
     def _is_out_of_time(self, until: float) -> bool:
         """True if there is too little time left for another attempt."""
         return time.monotonic() > until - self._grace
@@ -307,17 +299,13 @@ class Database:
         except psycopg.Error as error:
             if waited := pooler_error(error, place=self.place, seconds=self._seconds):
                 raise waited from error
-            if is_login_refused(error):
-                raise self._login_error(error) from error
+            if is_login_refused(error) and not self.schema:
+                raise invalid_url(error, place=self.place) from error
+            if is_login_refused(error):  # the URL was valid when it was opened
+                raise StoreUnavailable(place=self.place, reason=login_refusal(error), gone=True) from error
             refused = StoreUnavailable if time.monotonic() < until else ConnectionLost
             raise refused(place=self.place, reason=first_line(error)) from error
         return connection
-
-    def _login_error(self, error: psycopg.Error) -> InvalidInput | StoreUnavailable:
-        """InvalidInput on opening; later StoreUnavailable, because the URL was valid before."""
-        if not self.schema:
-            return invalid_url(error, place=self.place)
-        return StoreUnavailable(place=self.place, reason=login_refusal(error), gone=True)
 
     def _check_schema_exists(self) -> None:
         """Raise StoreUnavailable if the schema no longer exists.
@@ -337,7 +325,6 @@ class Database:
 
     def _open(self) -> str:
         with (
-            public_errors(),
             self._pooled_connection(writing=False) as connection,
             self._translate_errors(connection, writing=True, undecided=False),
         ):

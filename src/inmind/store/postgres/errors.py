@@ -7,8 +7,6 @@ the outcome is unknown: the server may have committed before its reply was lost.
 from __future__ import annotations
 
 import re
-from collections.abc import Generator
-from contextlib import contextmanager
 
 import psycopg
 
@@ -128,23 +126,3 @@ class TransactionRetry(StoreBusy):
 
 class ConnectionLost(StoreUnavailable):
     """The connection ended, or could not be opened in time; nothing was stored."""
-
-
-@contextmanager
-def public_errors() -> Generator[None]:
-    """Map internal retry errors raised in the block to public ones."""
-    try:
-        yield
-    except (TransactionRetry, ConnectionLost) as error:
-        raise public_error(error) from error.__cause__
-
-
-def public_error(error: StoreError) -> StoreError:
-    """Map an internal retry error to a public one."""
-    match error:
-        case TransactionRetry():
-            return StoreBusy(place=error.place, seconds=error.seconds, reason=error.reason)
-        case ConnectionLost():
-            return StoreUnavailable(place=error.place, reason=error.reason)
-        case _:
-            return error

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, cast
-
-import psycopg
+from typing import Any
 
 from inmind.core.encoding import from_microseconds, to_microseconds
 from inmind.core.frozen import frozen
 from inmind.errors import ReadOnly
 from inmind.store.named_sql import load_script
-from inmind.store.postgres.connection import Connection
+from inmind.store.postgres.connection import run_script
 from inmind.store.postgres.database import Database
 from inmind.store.protocol import QueueStatus
 
@@ -86,7 +84,7 @@ class Jobs:
             with self._database.transaction() as connection:
                 connection.execute(self._sql("lock_migrations"))
                 if self._schema_version() == have:
-                    self._run_script(connection, load_script(f"postgres/{MIGRATIONS[have]}"))
+                    run_script(connection, self._database.in_schema(load_script(f"postgres/{MIGRATIONS[have]}")))
                     connection.execute(self._sql("add_migration"), (have + 1, MIGRATIONS[have]))
         self._create_procrastinate_tables()
         self.identity = self._fetch_row("schema_version")[1]
@@ -94,41 +92,32 @@ class Jobs:
     def _create_procrastinate_tables(self) -> None:
         """Create or migrate the tables of the installed procrastinate."""
         import procrastinate
+        from procrastinate.schema import SchemaManager, migrations_path
 
         steps, version = procrastinate_migrations(), procrastinate.__version__
         while (have := self._procrastinate_version()) != steps[-1]:
             if have and have not in steps:
-                created_by = self._fetch_row("procrastinate_version")[1]
-                reason = (
-                    f"its queue belongs to procrastinate {created_by}, and {version} is installed: install {created_by}"
-                )
+                other = self._fetch_row("procrastinate_version")[1]
+                reason = f"its queue belongs to procrastinate {other}, and {version} is installed: install {other}"
                 raise ReadOnly(place=self._database.place, reason=reason)
             with self._database.transaction() as connection:
                 connection.execute(self._sql("lock_migrations"))
                 if self._procrastinate_version() == have:
                     step = steps[steps.index(have) + 1] if have else steps[-1]
-                    template = load_script("postgres/engine")
-                    self._run_script(
-                        connection,
-                        template.replace(
-                            _STEP_PLACEHOLDER, procrastinate_migration(step) if have else procrastinate_schema()
-                        ),
-                    )
+                    migration = migrations_path / f"{step}.sql"
+                    text = migration.read_text(encoding="utf-8") if have else SchemaManager.get_schema()
+                    script = load_script("postgres/engine").replace(_STEP_PLACEHOLDER, text)
+                    run_script(connection, self._database.in_schema(script))
                     connection.execute(self._sql("set_procrastinate_version"), (step, version))
 
     def _procrastinate_version(self) -> str:
         """The last applied migration of procrastinate; empty before the first."""
         return (self._fetch_row("procrastinate_version") or ("",))[0]
 
-    def _run_script(self, connection: Connection, statements: str) -> None:
-        """Run several statements without parameters, sent as one text."""
-        text = self._database.in_schema(statements).encode()
-        psycopg.ClientCursor(cast("psycopg.Connection[Any]", connection)).execute(text)
-
     def claim_scan(self, interval: float) -> bool:
         """Claim the periodic scan; True for one caller per interval."""
         values = (0.9 * interval,)
-        return self._database.write(lambda connection: connection.execute(self._sql("claim_scan"), values).get or False)
+        return bool(self._database.write(lambda connection: connection.execute(self._sql("claim_scan"), values).get))
 
     def enqueue_due(self, now: datetime, max_dreams: int = MAX_QUEUED) -> int:
         """Enqueue a job for each owner with new events or a due timer; returns their number.
@@ -138,11 +127,9 @@ class Jobs:
         with self._database.transaction() as connection:
             connection.execute(self._sql("lock_queue"))
             room = MAX_QUEUED - connection.execute(self._sql("count_todo")).get
-            enqueued = (
-                connection.execute(self._sql("enqueue_due"), (to_microseconds(now), room, max_dreams)).get
-                if room > 0
-                else 0
-            )
+            if room <= 0:
+                return 0
+            enqueued = connection.execute(self._sql("enqueue_due"), (to_microseconds(now), room, max_dreams)).get
             if enqueued >= ANALYZE_THRESHOLD:
                 connection.execute(self._sql("analyze"))
             return enqueued
@@ -246,21 +233,8 @@ class Jobs:
         return self._database.read(lambda connection: connection.execute(self._sql(statement), values).fetchall())
 
 
-def procrastinate_schema() -> str:
-    """SQL of all tables and functions of the installed procrastinate."""
-    from procrastinate.schema import SchemaManager
-
-    return SchemaManager.get_schema()
-
-
 def procrastinate_migrations() -> list[str]:
-    """Names of its migrations, in order."""
+    """Names of the migrations of the installed procrastinate, in order."""
     from procrastinate.schema import migrations_path
 
     return sorted(path.stem for path in migrations_path.glob("*.sql"))
-
-
-def procrastinate_migration(name: str) -> str:
-    from procrastinate.schema import migrations_path
-
-    return (migrations_path / f"{name}.sql").read_text(encoding="utf-8")

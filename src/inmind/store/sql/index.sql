@@ -174,9 +174,6 @@ INSERT OR IGNORE INTO shown (resource, series, run) VALUES (?1, ?2, ?3);
 -- name: crystals_of_events
 SELECT crystals.* FROM crystals WHERE event IN (SELECT value FROM json_each(?1)) ORDER BY made;
 
--- name: count_since
-SELECT count(*) FROM (SELECT 1 FROM crystals WHERE resource = ?1 AND at > ?2 AND gone IS NULL LIMIT ?3);
-
 -- name: update_crystal
 UPDATE crystals SET accesses = ?3, accessed = ?4, valid_to = ?5, superseded_by = ?6, merged_into = ?7, lineage = ?8,
     lifecycle = ?9 WHERE made = ?2 AND resource = ?1;
@@ -211,11 +208,6 @@ ORDER BY resources.id LIMIT ?2;
 -- Returns no row if another process has a recent claim. Clocks differ, so its time may be in the future.
 INSERT INTO embedded (embedder, resource, upto, held) VALUES (?1, ?2, 0, ?3)
 ON CONFLICT (embedder, resource) DO UPDATE SET held = excluded.held WHERE abs(held - ?3) >= ?4 RETURNING held;
-
--- name: unembedded
-SELECT crystals.* FROM crystals WHERE resource = ?2 AND made > coalesce(
-    (SELECT upto FROM embedded JOIN embedders ON embedders.id = embedder WHERE name = ?1 AND resource = ?2), 0)
-ORDER BY made LIMIT ?3;
 
 -- name: set_embedded_upto
 INSERT INTO embedded (embedder, resource, upto) VALUES (?1, ?2, ?3)

@@ -67,3 +67,12 @@ DELETE FROM tenant.embedders WHERE id = $1;
 -- name: release_claim
 UPDATE tenant.embedded SET held = 0
 WHERE embedder = (SELECT id FROM tenant.embedders WHERE name = $1) AND resource = $2;
+
+-- name: count_since
+SELECT count(*) FROM (SELECT 1 FROM tenant.crystals WHERE resource = $1 AND at > $2 AND gone IS NULL LIMIT $3) AS newer;
+
+-- name: unembedded
+SELECT crystals.* FROM tenant.crystals WHERE resource = $2 AND made > coalesce((
+    SELECT upto FROM tenant.embedded JOIN tenant.embedders ON embedders.id = embedder
+    WHERE name = $1 AND embedded.resource = $2), 0)
+ORDER BY made LIMIT $3;

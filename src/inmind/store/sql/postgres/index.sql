@@ -306,9 +306,6 @@ ON CONFLICT DO NOTHING;
 -- Locked: the indexers of a resource and of the anonymous owner may update the same crystal.
 SELECT crystals.* FROM tenant.crystals WHERE event = ANY ($1::text[]) ORDER BY made FOR UPDATE;
 
--- name: count_since
-SELECT count(*) FROM (SELECT FROM tenant.crystals WHERE resource = $1 AND at > $2 AND gone IS NULL LIMIT $3) AS found;
-
 -- name: update_crystal
 UPDATE tenant.crystals SET accesses = one.accesses, accessed = one.accessed, valid_to = one.valid_to,
     superseded_by = one.superseded_by, merged_into = one.merged_into, lineage = one.lineage, lifecycle = one.lifecycle
@@ -351,12 +348,6 @@ RETURNING swept;
 SELECT resource FROM tenant.embedded
 WHERE embedder = (SELECT id FROM tenant.embedders WHERE name = $1) AND newest > upto
     AND ($3::bigint IS NULL OR abs(held - $3::bigint) >= $4) ORDER BY resource LIMIT $2;
-
--- name: unembedded
-SELECT crystals.* FROM tenant.crystals WHERE resource = $2 AND made > coalesce((
-    SELECT upto FROM tenant.embedded JOIN tenant.embedders ON embedders.id = embedder
-    WHERE name = $1 AND embedded.resource = $2), 0)
-ORDER BY made LIMIT $3;
 
 -- name: claim
 -- Returns no row if another process has a recent claim. Clocks differ, so its time may be in the future.
