@@ -9,24 +9,36 @@ from contextlib import nullcontext
 from datetime import datetime
 from getpass import getuser
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
+from inmind.apps.chat.conversation import ChatConversation
+from inmind.apps.chat.endpoint import (
+    SETUP_HELP,
+    ChatEndpoint,
+    complete_endpoint,
+    explain_error,
+    exposes_key,
+    find_endpoint,
+    missing_key,
+)
+from inmind.apps.chat.loop import Chat
+from inmind.apps.chat.terminal import ChatOutput, line_editor, pipe_reader, read_messages, terminal_reader
 from inmind.apps.cli.console import complete_resources, complete_sessions, json_option, read_settings, selected_place
 from inmind.apps.cli.exit_codes import exit_with
+from inmind.apps.signals import InterruptHandler
+from inmind.core import http
 from inmind.errors import InvalidInput, ModelFailed, NotFound
-
-if TYPE_CHECKING:
-    from inmind.memory.memory import Memory
-    from inmind.session.session import Session
+from inmind.memory.memory import Memory
+from inmind.session.session import Session
 
 DEFAULT_USER = "me"
 """Resource if the system has no user name."""
 
 
 @click.option("--model", metavar="NAME", default="", help="Model; default: the only one of the endpoint.")
-@click.option("--base-url", metavar="URL", default="", help="URL of the endpoint, such as http://127.0.0.1:8080/v1.")
+@click.option("--base-url", "url", metavar="URL", default="", help="URL of the endpoint, such as http://127.0.0.1:8080/v1.")
 @click.option("--provider", metavar="openai|anthropic", default="", help="Protocol of the endpoint.")
 @click.option("--session", metavar="SESSION", help="Continue or create this session.", shell_complete=complete_sessions)
 @click.option("--continue", "continue_last", is_flag=True, help="Continue the last session of this folder.")
@@ -49,17 +61,13 @@ DEFAULT_USER = "me"
 @click.option("--no-tools", is_flag=True, help="Offer no tools, for a model that cannot call them.")
 @json_option
 def chat(
-    model: str,
-    base_url: str,
-    provider: str,
     session: str | None,
     continue_last: bool,
     resource: str | None,
-    key_env: str,
-    window: int,
     timeout: float,
     no_tools: bool,
     as_json: bool,
+    **endpoint_options: Any,
 ) -> None:
     """Chat with a model that has working memory.
 
@@ -68,25 +76,9 @@ def chat(
     each line is a message and only the answers are printed, with --json one object per line. /help lists the commands
     of the chat.
     """
-    from inmind.apps.chat.conversation import ChatConversation
-    from inmind.apps.chat.endpoint import (
-        SETUP_HELP,
-        ChatEndpoint,
-        complete_endpoint,
-        explain_error,
-        exposes_key,
-        find_endpoint,
-        missing_key,
-    )
-    from inmind.apps.chat.loop import Chat
-    from inmind.apps.chat.terminal import ChatOutput, line_editor, pipe_reader, read_messages, terminal_reader
-    from inmind.apps.signals import InterruptHandler
-    from inmind.core.http import RETRY_DELAYS_SECONDS, HttpEndpoint
-    from inmind.memory.memory import Memory
-
     settings = read_settings().model
     output = ChatOutput(interactive=sys.stdin.isatty() and sys.stdout.isatty() and not as_json, as_json=as_json)
-    options = ChatEndpoint(provider=provider, url=base_url, model=model, key_env=key_env, window=window)
+    options = ChatEndpoint(**endpoint_options)
     selected = find_endpoint(options, settings, os.environ)
     if selected is None:
         if variable := missing_key(options):
@@ -96,8 +88,8 @@ def chat(
     if exposes_key(selected, os.environ):
         print(f"inmind: {selected.key_env} is sent to {selected.url} unencrypted", file=sys.stderr)
     # A user can retry; a pipe cannot, so the client does.
-    retry_delays = () if output.interactive else RETRY_DELAYS_SECONDS
-    server = HttpEndpoint(url=selected.url, key_env=selected.key_env, retry_delays=retry_delays)
+    retry_delays = () if output.interactive else http.RETRY_DELAYS_SECONDS
+    server = http.HttpEndpoint(url=selected.url, key_env=selected.key_env, retry_delays=retry_delays)
     try:
         endpoint = complete_endpoint(selected, server)
     except ModelFailed as error:

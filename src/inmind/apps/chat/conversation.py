@@ -16,7 +16,7 @@ from inmind.apps.chat.terminal import ChatOutput, ChatToolUse, ChatTurn
 from inmind.apps.signals import InterruptHandler
 from inmind.core.http import HttpEndpoint, Json, RequestRefused, object_field, object_list
 from inmind.core.messages import FORMATS
-from inmind.core.messages.model import Call, Message, Reply, ReplyUsage, Result, Text
+from inmind.core.messages.model import Call, Message, Reply, ReplyUsage, Text
 from inmind.core.messages.replies import is_error, read_partial_reply
 from inmind.errors import InvalidInput, ModelFailed, NotFound, short_repr
 from inmind.prompt.report import Prompt
@@ -35,13 +35,16 @@ SYSTEM = "You talk with a user in a terminal: answer in plain text, as briefly a
 
 CUT_MARK, STOPPED_MARK = "[The answer was cut off here.]", "[The user stopped the answer here.]"
 
+CUT_BY_SERVER = "cut off: the stream ended early; /retry asks again"
+CUT_BY_LENGTH = "cut off: maximum length reached; ask it to continue"
+
 
 class _Received(NamedTuple):
     reply: Reply | None
     """The part that arrived; None if nothing did."""
     error: BaseException | None = None
-    cut_reason: str = ""
-    """Reason if the reply is incomplete without an error."""
+    end_reason: str = ""
+    """Reason if the reply is incomplete."""
 
 
 class ChatConversation:
@@ -104,58 +107,40 @@ class ChatConversation:
     def _answer(self) -> ChatTurn:
         """Run rounds until there are no more calls; raise an error after the part before it."""
         turn = ChatTurn()
-        for number in range(1, MAX_ROUNDS + 1):
-            prompt = self.session.prepare(system=SYSTEM, format=self._format.name)
+        for _ in range(MAX_ROUNDS):
+            prompt = self.session.prepare(system=SYSTEM, tools=(), format=self._format.name)
             received = self._receive(prompt)
-            turn = self._record(turn, prompt, received)
+            is_calling = self._record(turn, prompt, received)
             if received.error is not None and not isinstance(received.error, KeyboardInterrupt):
                 raise received.error
-            if turn.end_reason or not turn.is_calling:
-                break
-            if number == MAX_ROUNDS:
-                turn = replace(turn, end_reason=f"stopped after {MAX_ROUNDS} rounds; /retry continues")
+            if turn.end_reason or not is_calling:
+                return turn
+        turn.end_reason = f"stopped after {MAX_ROUNDS} rounds; /retry continues"
         return turn
 
-    def _record(self, turn: ChatTurn, prompt: Prompt, received: _Received) -> ChatTurn:
-        """Record a reply and its tool calls, and return the turn with them."""
-        reply, end_reason, text, uses = received.reply, received.cut_reason, "", tuple[ChatToolUse, ...]()
+    def _record(self, turn: ChatTurn, prompt: Prompt, received: _Received) -> bool:
+        """Record a reply and its tool calls, and add them to the turn. Returns whether there are calls."""
+        reply, report, text, uses = received.reply, prompt.report, "", tuple[ChatToolUse, ...]()
         if reply is not None:
             try:
                 recorded = self.session.record(reply, call=prompt.call)
             except InvalidInput as error:
                 raise ModelFailed(reason=f"{self.endpoint.url} sent an invalid reply ({error})") from error
-            text, results = recorded.text, recorded.results
-            if recorded.host_calls:  # this host has no tools
-                unknown = (
-                    Result(one.id, (Text(f"There is no tool {one.name}."),), error=True) for one in recorded.host_calls
-                )
-                answers = self._format.write([Message("tool", tuple(unknown))])
-                self.session.add(answers, format=self._format.name)
-                results = [*results, *answers]
-            uses = tuple(self._tool_uses(reply, results))
+            text, uses = recorded.text, tuple(self._tool_uses(reply, recorded.results))
             for use in uses:
                 self._output.show_tool_use(use)
-        if isinstance(received.error, KeyboardInterrupt):
-            end_reason = "stopped"
-        elif not end_reason and not text and not uses:
-            end_reason = "the answer was empty"
-        report, usage = prompt.report, reply and reply.usage
-        estimated = ReplyUsage(
-            prompt_tokens=report.tokens_used,
-            cached_tokens=0 if report.cold else report.cached_prefix_tokens,
-            completion_tokens=0,
-        )
-        return replace(
-            turn,
-            text="\n".join(filter(None, (turn.text, text))),
-            report=report,
-            tools=(*turn.tools, *uses),
-            notices=(*turn.notices, *report.notices, *map(str, report.compactions), *self._truncation_warning(prompt)),
-            end_reason=end_reason,
-            is_calling=bool(uses),
-            usages=(*turn.usages, usage or estimated),
-            is_estimated=turn.is_estimated or usage is None,
-        )
+        turn.text, turn.report = "\n".join(filter(None, (turn.text, text))), report
+        turn.tools += uses
+        turn.notices += (*report.notices, *map(str, report.compactions), *self._truncation_warning(prompt))
+        turn.end_reason = received.end_reason
+        if not turn.end_reason and not text and not uses:
+            turn.end_reason = "the answer was empty"
+        usage = reply and reply.usage
+        turn.is_estimated = turn.is_estimated or usage is None
+        cached = 0 if report.cold else report.cached_prefix_tokens
+        estimated = ReplyUsage(prompt_tokens=report.tokens_used, cached_tokens=cached, completion_tokens=0)
+        turn.usages += (usage or estimated,)
+        return bool(uses)
 
     def _tool_uses(self, reply: Reply, results: Sequence[Any]) -> Iterator[ChatToolUse]:
         calls: dict[str, Call] = {call.id: call for wire in reply.wires for call in self._format.read(wire).calls}
@@ -188,17 +173,18 @@ class ChatConversation:
         finally:
             with suppress(OSError):  # the received part still has to be recorded
                 self._output.end_answer()
+        stopped = "stopped" if isinstance(failure, KeyboardInterrupt) else ""
         reply = read_partial_reply(chunks, format=self._format.name)
         if reply is None:
-            return _Received(None, failure or ModelFailed(reason=f"{self.endpoint.url} sent an empty reply"))
+            empty = ModelFailed(reason=f"{self.endpoint.url} sent an empty reply")
+            return _Received(None, failure or empty, stopped)
         has_ended = any(map(_is_end, chunks))
         is_complete = reply.is_complete or (is_done and not has_ended)  # some servers send no finish reason
         if is_complete and (failure is None or isinstance(failure, ModelFailed)):
             return _Received(replace(reply, is_complete=True))  # an error after the end does not matter
-        mark = STOPPED_MARK if isinstance(failure, KeyboardInterrupt) else CUT_MARK
-        unfinished = "cut off: the stream ended early; /retry asks again"
-        reason = "cut off: maximum length reached; ask it to continue" if has_ended else unfinished
-        return _Received(_add_mark(replace(reply, is_complete=False), mark), failure, reason)
+        cut = CUT_BY_LENGTH if has_ended else CUT_BY_SERVER
+        marked = _add_mark(replace(reply, is_complete=False), STOPPED_MARK if stopped else CUT_MARK)
+        return _Received(marked, failure, stopped or cut)
 
     def _stream_events(self, prompt: Prompt) -> Generator[Json, None, bool]:
         """Events of a reply; returns True if the server sent its end marker."""
@@ -242,12 +228,11 @@ def _is_end(event: Json) -> bool:
 
 def _add_mark(reply: Reply, mark: str) -> Reply:
     """Append a mark where the reply was cut; if it has calls, their results state it instead."""
-    if any(FORMATS[reply.format].read(wire).calls for wire in reply.wires):
+    fmt = FORMATS[reply.format]
+    if any(fmt.read(wire).calls for wire in reply.wires):
         return reply
     *before, last = reply.wires
     content: Any = last.get("content")
     if isinstance(content, list):
-        marked: Any = [*content, {"type": "text", "text": mark}]
-    else:
-        marked = f"{content}\n{mark}" if content else mark
-    return replace(reply, wires=(*before, {**last, "content": marked}))
+        return replace(reply, wires=(*before, fmt.with_part(last, fmt.text_part(mark))))
+    return replace(reply, wires=(*before, {**last, "content": f"{content}\n{mark}" if content else mark}))

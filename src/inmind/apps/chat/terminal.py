@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -61,9 +62,9 @@ class ChatToolUse:
             return self.arguments
 
 
-@frozen(kw_only=True)
+@dataclass(kw_only=True)
 class ChatTurn:
-    """An answer in one or more rounds, its usage and how it ended."""
+    """An answer, its usage and how it ended. Each round adds to it."""
 
     text: str = ""
     report: Report | None = None
@@ -73,8 +74,6 @@ class ChatTurn:
     """Notices of memory, for example about a compaction."""
     end_reason: str = ""
     """Reason if the answer is incomplete; otherwise empty."""
-    is_calling: bool = False
-    """The last reply has called tools, so that another one follows."""
     usages: tuple[ReplyUsage, ...] = ()
     is_estimated: bool = False
     """The provider has not reported the usage of all rounds."""
