@@ -38,7 +38,9 @@ DEFAULT_USER = "me"
 
 
 @click.option("--model", metavar="NAME", default="", help="Model; default: the only one of the endpoint.")
-@click.option("--base-url", "url", metavar="URL", default="", help="URL of the endpoint, such as http://127.0.0.1:8080/v1.")
+@click.option(
+    "--base-url", "url", metavar="URL", default="", help="URL of the endpoint, such as http://127.0.0.1:8080/v1."
+)
 @click.option("--provider", metavar="openai|anthropic", default="", help="Protocol of the endpoint.")
 @click.option("--session", metavar="SESSION", help="Continue or create this session.", shell_complete=complete_sessions)
 @click.option("--continue", "continue_last", is_flag=True, help="Continue the last session of this folder.")

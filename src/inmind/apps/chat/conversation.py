@@ -119,7 +119,10 @@ class ChatConversation:
         return turn
 
     def _record(self, turn: ChatTurn, prompt: Prompt, received: _Received) -> bool:
-        """Record a reply and its tool calls, and add them to the turn. Returns whether there are calls."""
+        """Record a reply and its tool calls, and add them to the turn.
+
+        Returns whether there are calls.
+        """
         reply, report, text, uses = received.reply, prompt.report, "", tuple[ChatToolUse, ...]()
         if reply is not None:
             try:

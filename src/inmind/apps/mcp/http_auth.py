@@ -22,16 +22,19 @@ import os
 import re
 import secrets
 import socket
-import stat
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import anyio
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from inmind.core.frozen import frozen
 from inmind.errors import InvalidInput, UnsafeStorage
+from inmind.store.file_operations import link_new, open_regular_file, opened, translated_os_errors, write_new
 
 HEALTH = "/health"
 MAX_BODY_BYTES = 4 * 1024 * 1024
@@ -59,17 +62,15 @@ class PublicUrl:
     @classmethod
     def parse(cls, url: str) -> PublicUrl:
         scheme, _, authority = url.lower().removesuffix("/").partition("://")
-        match = _AUTHORITY.fullmatch(authority)
-        if scheme not in _PORTS or match is None:
+        address = _parse_authority(authority, scheme)
+        if address is None:
             raise InvalidInput(
                 field="--public-url", value=url, expected="a URL without a path, such as https://memory.example.com"
             )
-        return cls(scheme=scheme, host=match["host"], port=int(match["port"] or _PORTS[scheme]))
+        return cls(scheme=scheme, host=address[0], port=address[1])
 
     def matches(self, authority: str) -> bool:
-        match = _AUTHORITY.fullmatch(authority.lower())
-        port = int(match["port"] or _PORTS[self.scheme]) if match else None
-        return match is not None and match["host"] == self.host and port == self.port
+        return _parse_authority(authority, self.scheme) == (self.host, self.port)
 
 
 @frozen(kw_only=True)
@@ -93,26 +94,29 @@ class ServerAddress:
 
         A server on all interfaces accepts every IP address: only a DNS name can be pointed at it by an attacker.
         """
-        if self.public is not None and self.public.matches(authority):
-            return True
-        return self._matches_listener(authority)
+        return self._matches_listener(authority) or (self.public is not None and self.public.matches(authority))
 
     def matches_origin(self, origin: str) -> bool:
         scheme, _, authority = origin.partition("://")
-        if self.public is not None and scheme == self.public.scheme and self.public.matches(authority):
-            return True
-        return scheme == "http" and self._matches_listener(authority)
+        is_public = self.public is not None and scheme == self.public.scheme and self.public.matches(authority)
+        return is_public or (scheme == "http" and self._matches_listener(authority))
 
     def _matches_listener(self, authority: str) -> bool:
-        match = _AUTHORITY.fullmatch(authority.lower())
-        if match is None or int(match["port"] or _PORTS["http"]) != self.port:
+        host, port = _parse_authority(authority, "http") or ("", 0)
+        name = host.strip("[]")
+        if port != self.port:
             return False
-        host = match["host"].strip("[]")
-        return host in self._names or (not self.is_local and _is_address(host))
+        if name in _LOOPBACK or name == self.host.lower():
+            return True
+        return not self.is_local and (name == socket.gethostname().lower() or _is_address(name))
 
-    @property
-    def _names(self) -> frozenset[str]:
-        return _LOOPBACK | {self.host.lower(), *(() if self.is_local else (socket.gethostname().lower(),))}
+
+def _parse_authority(authority: str, scheme: str) -> tuple[str, int] | None:
+    """Host and port; None if invalid. Without a port it is that of the scheme."""
+    match = _AUTHORITY.fullmatch(authority.lower())
+    if match is None or scheme not in _PORTS:
+        return None
+    return match["host"], int(match["port"] or _PORTS[scheme])
 
 
 def is_loopback(host: str) -> bool:
@@ -136,65 +140,49 @@ class AuthMiddleware:
             self._check(scope)
             if scope["path"] == HEALTH:
                 return await PlainTextResponse("ok\n", headers=_CLOSE_HEADERS)(scope, receive, send)
-            await self._read(receive, body)
+            await self._read(Request(scope, receive), body)
             return await self._app(scope, _replay_body(bytes(body), receive), send)
-        except _Rejected as rejected:
-            # Close: the rest of the body is not read.
-            return await PlainTextResponse(f"{rejected}\n", rejected.status, {**rejected.headers, **_CLOSE_HEADERS})(
-                scope, receive, send
-            )
-        except _ClientDisconnected:
+        except HTTPException as rejected:
+            headers = {**(rejected.headers or {}), **_CLOSE_HEADERS}  # close: the rest of the body is not read
+            return await PlainTextResponse(f"{rejected.detail}\n", rejected.status_code, headers)(scope, receive, send)
+        except ClientDisconnect:
             return None
         finally:
             self._body_bytes -= len(body)
 
-    async def _read(self, receive: Receive, body: bytearray) -> None:
+    async def _read(self, request: Request, body: bytearray) -> None:
         """Read the whole body, within the limits of size and time."""
         with anyio.move_on_after(BODY_SECONDS):
-            while True:
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    raise _ClientDisconnected
-                more = message.get("body", b"")
-                self._body_bytes += len(more)
-                body += more
+            async for chunk in request.stream():
+                self._body_bytes += len(chunk)
+                body += chunk
                 if len(body) > MAX_BODY_BYTES:
-                    raise _Rejected(413, _TOO_LONG)
+                    raise HTTPException(413, _TOO_LONG)
                 if self._body_bytes > MAX_TOTAL_BODY_BYTES:
-                    raise _Rejected(503, "too many large requests: try again", {"Retry-After": "1"})
-                if not message.get("more_body", False):
-                    return
-        raise _Rejected(408, "the body did not arrive in time")
+                    raise HTTPException(503, "too many large requests: try again", {"Retry-After": "1"})
+            return
+        raise HTTPException(408, "the body did not arrive in time")
 
     def _check(self, scope: Scope) -> None:
-        hosts, origins = _header_values(scope, b"host"), _header_values(scope, b"origin")
-        if len(hosts) != 1 or not self._address.matches_host(hosts[0].decode("latin-1")):
-            raise _Rejected(403, "wrong Host")
-        if len(origins) > 1 or not all(self._address.matches_origin(origin.decode("latin-1")) for origin in origins):
-            raise _Rejected(403, "wrong Origin")
+        headers = Headers(scope=scope)
+        hosts, origins = headers.getlist("host"), headers.getlist("origin")
+        if len(hosts) != 1 or not self._address.matches_host(hosts[0]):
+            raise HTTPException(403, "wrong Host")
+        if len(origins) > 1 or not all(map(self._address.matches_origin, origins)):
+            raise HTTPException(403, "wrong Origin")
         if scope["path"] == HEALTH:
             if scope["method"] not in ("GET", "HEAD"):
-                raise _Rejected(405, "use GET or HEAD", {"Allow": "GET, HEAD"})
+                raise HTTPException(405, "use GET or HEAD", {"Allow": "GET, HEAD"})
             return
-        if not self._is_authorized(_header_values(scope, b"authorization")):
-            raise _Rejected(401, "missing or wrong token", {"WWW-Authenticate": "Bearer"})
-        if any(int(length) > MAX_BODY_BYTES for length in _header_values(scope, b"content-length")):
-            raise _Rejected(413, _TOO_LONG)
+        if not self._is_authorized(headers.getlist("authorization")):
+            raise HTTPException(401, "missing or wrong token", {"WWW-Authenticate": "Bearer"})
+        if any(int(length) > MAX_BODY_BYTES for length in headers.getlist("content-length")):
+            raise HTTPException(413, _TOO_LONG)
 
-    def _is_authorized(self, credentials: Sequence[bytes]) -> bool:
+    def _is_authorized(self, credentials: Sequence[str]) -> bool:
         """Compare in constant time."""
-        scheme, _, token = (credentials[0] if len(credentials) == 1 else b"").partition(b" ")
-        return hmac.compare_digest(scheme.lower() + b" " + token, self._expected)
-
-
-class _ClientDisconnected(Exception):
-    """The client disconnected before the body was complete."""
-
-
-class _Rejected(Exception):
-    def __init__(self, status: int, why: str, headers: Mapping[str, str] | None = None) -> None:
-        super().__init__(why)
-        self.status, self.headers = status, headers or {}
+        scheme, _, token = (credentials[0] if len(credentials) == 1 else "").partition(" ")
+        return hmac.compare_digest(f"{scheme.lower()} {token}".encode(), self._expected)
 
 
 def _replay_body(body: bytes, receive: Receive) -> Receive:
@@ -205,10 +193,6 @@ def _replay_body(body: bytes, receive: Receive) -> Receive:
         return unread.pop() if unread else await receive()
 
     return receive_body
-
-
-def _header_values(scope: Scope, name: bytes) -> list[bytes]:
-    return [value for key, value in scope["headers"] if key == name]
 
 
 def _is_address(host: str) -> bool:
@@ -248,46 +232,27 @@ def load_token(home: Path | None, environment: Mapping[str, str]) -> AccessToken
 
 
 def _create(path: Path) -> None:
-    """Write a new token unless one exists: another server may start at the same time."""
-    token, failed = f"{secrets.token_urlsafe(32)}\n".encode(), OSError()
-    for create in (_link, _write):  # not every file system supports hard links
-        try:
-            return create(path, token)
-        except FileExistsError:
-            return None
-        except OSError as error:
-            failed = error
-    raise UnsafeStorage(place=str(path), reason=f"the token cannot be stored: {failed.strerror}") from failed
+    """Write a new token unless one exists: another server may start at the same time.
 
-
-def _link(path: Path, token: bytes) -> None:
-    """Write atomically, so that no other process reads a part of it."""
-    draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
-    _write(draft, token)
-    try:
-        os.link(draft, path)
-    finally:
-        os.unlink(draft)
-
-
-def _write(path: Path, token: bytes) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-    with os.fdopen(descriptor, "wb", buffering=0) as file:
-        file.write(token)
+    Its content is complete when the file gets its name, so no other process reads a part of it.
+    """
+    if os.path.lexists(path):
+        return
+    draft = f"{path.name}.{secrets.token_hex(8)}"
+    with translated_os_errors(path), opened(path.parent, os.O_RDONLY | os.O_DIRECTORY) as folder:
+        write_new(folder, draft, f"{secrets.token_urlsafe(32)}\n".encode())
+        if not link_new(folder, draft, path.name):
+            os.unlink(draft, dir_fd=folder)
 
 
 def _read(path: Path) -> str:
     """Read the token; refuse a file that another user can read."""
-    try:
-        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW)) as file:
-            status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o077:
-                raise UnsafeStorage(
-                    place=str(path), reason="other users can read it: delete it, a new one will be generated"
-                )
-            return file.read(1_000)
-    except OSError as error:
-        raise UnsafeStorage(place=str(path), reason=os.strerror(error.errno or 0)) from error
+    with translated_os_errors(path), open_regular_file(path) as file:
+        status = os.fstat(file.fileno())
+        if status.st_uid != os.geteuid() or status.st_mode & 0o077:
+            reason = "other users can read it: delete it, a new one will be generated"
+            raise UnsafeStorage(place=str(path), reason=reason)
+        return file.read(1_000).decode(errors="replace")
 
 
 def _validate(token: str, place: str) -> str:

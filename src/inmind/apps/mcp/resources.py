@@ -79,7 +79,10 @@ def read_resource(uri: str, pool: SessionPool, defaults: ServerDefaults, project
         available = ", ".join([SESSIONS, *(template.uri_template for template in list_templates())])
         raise NotFound(what="resource at", name=uri, hint=f"available: {available}")
     try:
-        return _READERS[kind](pool, defaults, project, name), _KINDS[kind][-1]
+        if kind == "memory":
+            return _read_memory(pool, defaults, project, name), _MARKDOWN
+        session = pool.session(defaults.target(name, project=project), create=False)
+        return (_entities(session), _PLAIN) if kind == "entities" else (escape_markup(session.overview), _MARKDOWN)
     except NotFound:
         target = defaults.target(project=project)
         if name != (target.resource if kind == "memory" else target.session):
@@ -96,17 +99,9 @@ def _read_memory(pool: SessionPool, defaults: ServerDefaults, project: Project |
     )
 
 
-def _read_overview(pool: SessionPool, defaults: ServerDefaults, project: Project | None, name: str) -> str:
-    return escape_markup(pool.session(defaults.target(name, project=project), create=False).overview)
-
-
-def _read_entities(pool: SessionPool, defaults: ServerDefaults, project: Project | None, name: str) -> str:
+def _entities(session: Session) -> str:
     """The entity block as in a prompt: inert except its banner."""
-    text = render_block(pool.session(defaults.target(name, project=project), create=False).entities)
-    return f"{BANNER}{escape_markup(text.removeprefix(BANNER))}"
-
-
-_READERS = {"memory": _read_memory, "overview": _read_overview, "entities": _read_entities}
+    return f"{BANNER}{escape_markup(render_block(session.entities).removeprefix(BANNER))}"
 
 
 def _read_sessions(pool: SessionPool, defaults: ServerDefaults, project: Project | None) -> str:

@@ -122,10 +122,9 @@ class _Handlers:
                 if within:
                     arguments["session"] = self._pool.session(target(within), create=False).id
                 # `seen` of the call only adds to what this connection was shown.
-                all_seen = {**seen, **(connection.seen_versions(session.id) if connection else {})}
-                result = session.call_tool(params.name, arguments, seen=all_seen, key=key)
-                if connection is not None:
-                    connection.add_seen(session.id, result.seen)
+                versions = connection.versions[session.id] if connection else {}
+                result = session.call_tool(params.name, arguments, seen={**seen, **versions}, key=key)
+                versions.update(result.seen)
                 return result
 
             result = await self._pool.run(call)

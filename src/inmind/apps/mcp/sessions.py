@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -42,6 +42,7 @@ from inmind.session.legacy_files import find_legacy
 from inmind.session.session import Session
 
 T = TypeVar("T")
+Key = TypeVar("Key")
 
 MAX_NAME_BYTES = 48
 """Bytes of the folder name in the project name."""
@@ -199,18 +200,11 @@ class McpConnection:
     """
 
     def __init__(self) -> None:
-        self._seen: dict[str, dict[str, str]] = {}
+        self.versions: defaultdict[str, dict[str, str]] = defaultdict(dict)
+        """By session: versions of pages and events that the client was shown."""
         self._project: Project | None = None
         self._answered = False
         self._roots_lock = anyio.Lock()
-
-    def seen_versions(self, session: str) -> Mapping[str, str]:
-        """Versions of pages and events of this session that the client was shown."""
-        return self._seen.get(session, {})
-
-    def add_seen(self, session: str, seen: Mapping[str, str]) -> None:
-        if seen:
-            self._seen.setdefault(session, {}).update(seen)
 
     async def project(self, context: ServerRequestContext[Any, Any]) -> Project | None:
         """Project of the client's first root folder.
@@ -231,6 +225,18 @@ class McpConnection:
         self._answered = False
 
 
+def _use(values: OrderedDict[Key, T], key: Key, new: T, maximum: int) -> T:
+    """The value of a key, or `new` if it has none.
+
+    Above the maximum the least recently used one is dropped.
+    """
+    value = values.setdefault(key, new)
+    values.move_to_end(key)
+    while len(values) > maximum:
+        values.popitem(last=False)
+    return value
+
+
 class Connections:
     """All connections. Above MAX_CONNECTIONS the least recently used one is forgotten."""
 
@@ -245,11 +251,7 @@ class Connections:
         id = request.headers.get(_SESSION_ID)
         if not id or context.protocol_version in MODERN_PROTOCOL_VERSIONS:
             return None  # these versions do not validate session ids
-        connection = self._by_id.setdefault(id, McpConnection())
-        self._by_id.move_to_end(id)
-        while len(self._by_id) > MAX_CONNECTIONS:
-            self._by_id.popitem(last=False)
-        return connection
+        return _use(self._by_id, id, McpConnection(), MAX_CONNECTIONS)
 
 
 def configured_project(context: ServerRequestContext[Any, Any]) -> Project | None:
@@ -329,17 +331,9 @@ class SessionPool:
 
     def session(self, target: SessionTarget, *, create: bool) -> Session:
         """The session of a target. With `create=False` an unknown session raises NotFound."""
+        session = self._sessions.get(target) or self._open(target, create=create)
         with self._lock:
-            if (pooled := self._sessions.get(target)) is not None:
-                self._sessions.move_to_end(target)
-                return pooled
-        opened = self._open(target, create=create)
-        with self._lock:
-            pooled = self._sessions.setdefault(target, opened)
-            self._sessions.move_to_end(target)
-            while len(self._sessions) > MAX_SESSIONS:
-                self._sessions.popitem(last=False)
-        return pooled
+            return _use(self._sessions, target, session, MAX_SESSIONS)
 
     def _open(self, target: SessionTarget, *, create: bool) -> Session:
         if (existing := self._find(target)) is not None:
