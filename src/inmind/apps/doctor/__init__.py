@@ -14,9 +14,8 @@ from pathlib import Path
 import apsw
 
 from inmind.apps.doctor import home as home_checks
-from inmind.apps.doctor.home import mount_of
+from inmind.apps.doctor.home import DoctorContext, ProgressCallback, mount_of
 from inmind.apps.doctor.journal import check_journal
-from inmind.apps.doctor.pages import DoctorContext, ProgressCallback
 from inmind.apps.doctor.postgres import check_server
 from inmind.apps.doctor.report import DoctorFinding, DoctorReport, FixHints, Verdict, ok
 from inmind.core.paths import check_database_url, default_home, default_place, is_database, redact_url

@@ -15,7 +15,7 @@ import os
 import platform
 import re
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path, PurePath
 
@@ -30,6 +30,7 @@ from inmind.dreams.models import Question, model_from_settings
 from inmind.errors import OMITTED, InmindError, InvalidInput
 from inmind.search.embedders import create_embedder
 from inmind.search.embedders.base import Embedder
+from inmind.store.protocol import Clock
 from inmind.store.sqlite.connection import find_remains, journal_mode
 
 _MOUNT_TABLE = Path("/proc/self/mountinfo")
@@ -81,23 +82,16 @@ def find_mount(table: str, path: PurePath) -> Mount:
     options.
     """
     nearest = Mount(kind="")
-    for mount in _mounts(table.splitlines()):
-        if path.is_relative_to(mount.point) and (not nearest.kind or len(mount.point) >= len(nearest.point)):
-            nearest = mount
-    return nearest
-
-
-def _mounts(lines: Iterable[str]) -> Iterable[Mount]:
-    for line in lines:
+    for line in table.splitlines():
         place, _, kind = line.partition(" - ")
         fields, kinds = place.split(" "), kind.split(" ")
-        if len(fields) >= 6 and len(kinds) >= 3:
+        if len(fields) < 6 or len(kinds) < 3:
+            continue
+        point = _ESCAPED.sub(lambda escaped: chr(int(escaped[1], 8)), fields[4])
+        if path.is_relative_to(point) and (not nearest.kind or len(point) >= len(nearest.point)):
             options = {*fields[5].split(","), *kinds[2].split(",")}
-            yield Mount(kind=kinds[0], point=_ESCAPED.sub(_character, fields[4]), read_only="ro" in options)
-
-
-def _character(escaped: re.Match[str]) -> str:
-    return chr(int(escaped[1], 8))
+            nearest = Mount(kind=kinds[0], point=point, read_only="ro" in options)
+    return nearest
 
 
 LOW_SPACE_BYTES, MIN_SPACE_BYTES = 200 * 2**20, 20 * 2**20
@@ -150,6 +144,20 @@ class FolderScan:
         """Paths with one of these mode bits; links are skipped, their mode means nothing."""
         special = self.special_files
         return [path for path, status in self.entries.items() if status.st_mode & others and path not in special]
+
+
+ProgressCallback = Callable[[str, int, int], None]
+
+
+@frozen
+class DoctorContext:
+    """The home to check, with everything that the checks share."""
+
+    home: Path
+    hints: FixHints
+    clock: Clock
+    scan: FolderScan
+    watch: ProgressCallback
 
 
 def check_home(home: Path, hints: FixHints) -> DoctorFinding:

@@ -1,4 +1,4 @@
-"""Checks of the journal, and of snapshots, dreams and the search index.
+"""Checks of the journal, and of what depends on it: snapshots, dreams, live files and the search index.
 
 Checks that depend on a failed one are skipped: a hundred findings about one damaged page do not help.
 """
@@ -6,12 +6,13 @@ Checks that depend on a failed one are skipped: a hundred findings about one dam
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from inmind.apps.doctor.pages import DoctorContext, check_files, check_session_files, check_stray_files, is_recent
+from inmind.apps.doctor.home import DoctorContext, status_of
 from inmind.apps.doctor.report import RETRY_HINT, UPGRADE, DoctorFinding, FixHints, Verdict, ok, trouble, warning
 from inmind.apps.doctor.sqlite_readonly import IndexStatus, ReadMode, ReadOnlyIndex, ReadOnlyStore, read_undisturbed
 from inmind.core.events.base import Event
@@ -23,7 +24,7 @@ from inmind.core.frozen import frozen
 from inmind.core.paths import DATABASE, INDEX, resource_folder, session_folder
 from inmind.core.stream_names import ANONYMOUS, RESOURCE_PREFIX, SESSION_PREFIX
 from inmind.core.text import count_noun
-from inmind.documents.document import NOTES_PAGE_PATH
+from inmind.documents.document import NOTES_PAGE_PATH, FileCheck, FileStatus
 from inmind.documents.notes_page import PageNote, parse_notes
 from inmind.dreams.state import FAILURES_BEFORE_BACKOFF
 from inmind.errors import Damaged, StoreBusy, StoreError, short_repr
@@ -32,10 +33,12 @@ from inmind.search.embedders.base import Embedder
 from inmind.search.embedding import MAX_MISSING
 from inmind.search.index.base import BATCH_SIZE
 from inmind.search.index.indexer import INDEXED_KINDS
-from inmind.session.live_files import resource_files
+from inmind.session.live_files import LiveFiles, resource_files, session_files
 from inmind.session.state import ResourceFold, ResourceState, SessionFold, SessionState
 from inmind.session.tools.registry import is_memory_tool
-from inmind.store.atomic_files import Folder
+from inmind.session.transcript_file import FILE as TRANSCRIPT
+from inmind.session.transcript_file import TranscriptFile
+from inmind.store.atomic_files import DAMAGED_SUFFIX, Folder, is_leftover
 from inmind.store.sqlite.connection import find_remains
 from inmind.store.stream import Stream
 
@@ -47,6 +50,17 @@ MAX_NOTE_AGE = timedelta(days=2)
 
 _INDEX_FLAWS = ("missing from index", "wrong # of entries in index", "non-unique entry in index")
 """Messages of SQLite about an index that differs from its table. REINDEX rebuilds it from the table."""
+
+WRITE_SECONDS = 10.0
+"""Time that writing committed events to files may take on a slow, busy machine."""
+
+_NEXT_CALL_EFFECT: Mapping[FileStatus, str] = {
+    FileStatus.EDITED: "was edited; the next call imports the edit",
+    FileStatus.STALE: "is out of date; the next call updates it",
+    FileStatus.MISSING: "is missing; the next call writes it again",
+    FileStatus.DAMAGED: "is damaged ({reason}); the next call keeps a copy and restores the last good version",
+}
+"""Effect of the next call of any process."""
 
 _DROP_SNAPSHOTS = "DELETE FROM snapshots"
 _read_message = message_reader(is_memory_tool)
@@ -78,52 +92,40 @@ def check_journal(context: DoctorContext, embedder: Embedder | None) -> list[Doc
     path = context.home / DATABASE
     if not path.exists() or find_remains(path):
         return []
-    findings = read_undisturbed(path, lambda mode: _check_store(context, mode, embedder))
+    findings = read_undisturbed(path, lambda mode: list(_check_database(context, mode, embedder)))
     busy = warning("database", f"{DATABASE} changed during every attempt to read it", RETRY_HINT)
     return [busy] if findings is None else findings
 
 
-def _check_store(context: DoctorContext, mode: ReadMode, embedder: Embedder | None) -> list[DoctorFinding]:
+def _check_database(context: DoctorContext, mode: ReadMode, embedder: Embedder | None) -> Iterator[DoctorFinding]:
+    hints = context.hints
     try:
-        store = ReadOnlyStore(mode)
+        with closing(ReadOnlyStore(mode)) as store:
+            context.watch("checking the pages of the database", 0, 0)
+            for check in (_check_integrity, _check_schema):
+                finding = check(store, hints)
+                yield finding
+                if finding.verdict is not Verdict.OK:
+                    return
+            streams = _StreamChecker(context, store)
+            checks = streams.check_all()
+            context.watch("checking the search index", 0, 0)
+            index_status, index = _check_index(context.home, store, hints)
+            yield from streams.collect_findings(checks)
+            yield index
+            if index_status is not None and embedder is not None:
+                yield from _check_embeddings(index_status, embedder, hints)
+    except StoreBusy:
+        yield warning("database", f"{DATABASE} is locked by another process", RETRY_HINT)
+    except Damaged as error:
+        yield trouble("database", f"{DATABASE} is damaged: {error.reason}", hints.restore_backup)
     except StoreError as error:
-        return [_explain_open_error(error, mode.path, context.hints)]
-    try:
-        return list(_check_database(context, store, embedder))
-    finally:
-        store.close()
-
-
-def _check_database(context: DoctorContext, store: ReadOnlyStore, embedder: Embedder | None) -> Iterator[DoctorFinding]:
-    try:
-        context.watch("checking the pages of the database", 0, 0)
-        for check in (_check_integrity, _check_schema):
-            finding = check(store, context.hints)
-            yield finding
-            if finding.verdict is not Verdict.OK:
-                return
-        checks = _check_streams(context, store)
-        context.watch("checking the search index", 0, 0)
-        index_status, index = _check_index(context.home, store, context.hints)
-        yield from _collect_findings(context, store, checks)
-        yield index
-        if index_status is not None and embedder is not None:
-            yield from _check_embeddings(index_status, embedder, context.hints)
-    except StoreError as error:
-        yield _explain_open_error(error, store.path, context.hints)
-
-
-def _explain_open_error(error: StoreError, path: Path, hints: FixHints) -> DoctorFinding:
-    """Finding for a database that cannot be opened."""
-    if isinstance(error, StoreBusy):
-        return warning("database", f"{DATABASE} is locked by another process", RETRY_HINT)
-    if isinstance(error, Damaged):
-        return trouble("database", f"{DATABASE} is damaged: {error.reason}", hints.restore_backup)
-    if Path(f"{path}-journal").exists():
-        message = f"a process was killed during a write: {DATABASE}-journal has to be rolled back"
-        return warning("database", message, hints.open_home)
-    message = f"{DATABASE} does not open: {getattr(error, 'reason', error)}"
-    return trouble("database", message, f"fix the cause, or {hints.restore_backup}")
+        if Path(f"{mode.path}-journal").exists():
+            message = f"a process was killed during a write: {DATABASE}-journal has to be rolled back"
+            yield warning("database", message, hints.open_home)
+        else:
+            message = f"{DATABASE} does not open: {getattr(error, 'reason', error)}"
+            yield trouble("database", message, f"fix the cause, or {hints.restore_backup}")
 
 
 def _check_integrity(store: ReadOnlyStore, hints: FixHints) -> DoctorFinding:
@@ -146,100 +148,165 @@ def _check_schema(store: ReadOnlyStore, hints: FixHints) -> DoctorFinding:
     return ok("schema", str(current))
 
 
-def _check_streams(context: DoctorContext, store: ReadOnlyStore) -> list[_StreamCheck]:
-    """Check sessions before resources: opening a session also syncs the files of its resource."""
-    checks: list[_StreamCheck] = []
-    restored_by: dict[Path, str] = {}
-    read, events = 0, store.last_position()
-    for name in (*store.stream_names(SESSION_PREFIX), *store.stream_names(RESOURCE_PREFIX)):
-        context.watch("reading events", read, events)
-        checks.append(_check_stream(context, store, name, restored_by))
-        restored_by |= checks[-1].restores
-        read += checks[-1].version
-    return checks
+class _StreamChecker:
+    """Checks of all streams of an open journal, and of their files."""
+
+    def __init__(self, context: DoctorContext, store: ReadOnlyStore) -> None:
+        self._context, self._store, self._home, self._hints = context, store, context.home, context.hints
+        self._restored_by: dict[Path, str] = {}
+        """The folders that opening a session syncs with the journal, each with that session."""
+
+    def check_all(self) -> list[_StreamCheck]:
+        """Check sessions before resources: opening a session also syncs the files of its resource."""
+        checks: list[_StreamCheck] = []
+        read, events = 0, self._store.last_position()
+        for name in (*self._store.stream_names(SESSION_PREFIX), *self._store.stream_names(RESOURCE_PREFIX)):
+            self._context.watch("reading events", read, events)
+            checks.append(self._check_stream(name))
+            self._restored_by |= checks[-1].restores
+            read += checks[-1].version
+        return checks
+
+    def collect_findings(self, checks: Sequence[_StreamCheck]) -> Iterator[DoctorFinding]:
+        """Findings of all streams and files, with an OK finding for each check without any."""
+        findings = [finding for one in checks for finding in one.findings]
+        findings += [finding for one in checks for finding in self._confirm_file_findings(one)]
+        findings += self._check_stray_files()
+        yield from findings
+        sessions = sum(one.name.startswith(SESSION_PREFIX) for one in checks)
+        both = f"{count_noun(sessions, 'session')} and {count_noun(len(checks) - sessions, 'resource')}"
+        for check, message in {
+            "events": f"all {sum(one.version for one in checks):,} of {both} are readable, none missing",
+            "snapshots": "all match their events",
+            "clock": "no events in the future",
+            "pages": "all files match the journal",
+            "damaged files": "none",
+            "scratchpads": "none set aside",
+            "leftovers": "none",
+            "unreadable messages": "no unreadable messages",
+            "leases": "none expired",
+            "failures": "none repeated",
+            "notes": f"{count_noun(sum(one.notes for one in checks), 'note')} waiting",
+        }.items():
+            if not any(finding.check == check for finding in findings):
+                yield ok(check, message)
+
+    def _check_stream(self, name: str) -> _StreamCheck:
+        """Check one stream; an exception becomes a finding, so that the others are checked."""
+        try:
+            with self._store.read_transaction():
+                return self._check_in_transaction(name)
+        except StoreBusy:
+            raise
+        except _EventMissing as error:
+            message, fix = str(error), self._hints.restore_backup
+        except Damaged as error:
+            message = f"{error.place if name in error.place else name} is damaged: {error.reason}"
+            fix = UPGRADE if "upgrade inmind" in error.reason else self._hints.restore_backup
+        except Exception as error:  # folding damaged events can raise anything
+            message, fix = f"{name} cannot be folded: {type(error).__name__}: {error}", self._hints.restore_backup
+        return _StreamCheck(name=name, findings=[trouble("events", message, fix)])
+
+    def _check_in_transaction(self, name: str) -> _StreamCheck:
+        """Fold a stream from its first event, without snapshots, and check it with its files."""
+        home, hints, now = self._home, self._hints, self._context.clock()
+        fold = SessionFold(name) if name.startswith(SESSION_PREFIX) else ResourceFold(name)
+        events, owner = self._store.read(name), name.partition("/")[2]
+        if missing := next((place for place, event in enumerate(events, start=1) if event.seq != place), 0):
+            raise _EventMissing(f"{name} lacks event {missing} but has later ones")
+        stream: Stream[Any] = Stream(self._store, name, fold, self._context.clock)
+        findings = [
+            *_check_snapshot(self._store, stream, fold.version, hints),
+            *_check_events(stream, events, now, hints),
+        ]
+        is_written = bool(events) and _is_recent((now - events[-1].at).total_seconds())
+        check = _StreamCheck(name=name, findings=findings, version=stream.version, is_recent=is_written)
+        if isinstance(state := stream.state, SessionState):
+            opened = state.opened
+            path = session_folder(home, owner, opened.cwd if opened else "")
+            restores = dict.fromkeys((path, *([resource_folder(home, opened.resource)] if opened else [])), owner)
+            return replace(check, files=list(self._check_session_files(stream, events, path)), restores=restores)
+        # Opening a session syncs the files of its resource; without a session only a dream does.
+        folder = Folder(resource_folder(home, owner), home=home)
+        session = self._restored_by.get(folder.path)
+        fix = hints.open_session(session) if session else hints.run_dream(owner)
+        files = list(self._check_files(folder, resource_files(folder, stream, self._store), "", fix))
+        if owner == ANONYMOUS:  # anonymous sessions do not dream
+            return replace(check, files=files)
+        notes = parse_notes(state.documents.text(NOTES_PAGE_PATH))
+        dreams = _check_dreams(owner, state, events, notes, now, hints)
+        return replace(check, findings=[*findings, *dreams], files=files, notes=len(notes))
+
+    def _check_session_files(self, stream: Stream[Any], events: Sequence[Event], path: Path) -> Iterator[DoctorFinding]:
+        folder, fix = Folder(path, home=self._home), self._hints.open_session(stream.name.partition("/")[2])
+        if path.exists():  # otherwise the session was never opened in this home
+            transcript = TranscriptFile(folder, self._store, stream.name).inspect(events)
+            yield from self._check_file(path / TRANSCRIPT, transcript, fix)
+        yield from self._check_files(folder, session_files(folder, stream, self._store), "working-memory/", fix)
+
+    def _check_files(self, folder: Folder, files: LiveFiles, prefix: str, fix: str) -> Iterator[DoctorFinding]:
+        """Compare live files with the journal."""
+        for path, check in files.inspect():
+            yield from self._check_file(folder.path / prefix / path, check, fix)
+        for notice in files.notices():
+            listing = self._hints.shell("ls", "-la", folder.path / prefix)
+            message = f"{folder.path.relative_to(self._home)}: {notice}"
+            yield warning("pages", message, f"move or rename it: {listing}")
+
+    def _check_file(self, file: Path, check: FileCheck, fix: str) -> Iterator[DoctorFinding]:
+        place, hints = file.relative_to(self._home), self._hints
+        match check.status:
+            case FileStatus.CURRENT:
+                return
+            case FileStatus.SHARED:
+                message = f"{place} has a hard link; edits in it are not imported"
+                yield warning("pages", message, hints.break_hard_link(file))
+            case FileStatus.FOREIGN:
+                yield warning("pages", f"{place} is ignored: {check.reason}", hints.remove_if_unused("-r", file))
+            case status:
+                yield warning("pages", f"{place} {_NEXT_CALL_EFFECT[status].format(reason=check.reason)}", fix)
+
+    def _confirm_file_findings(self, first: _StreamCheck) -> Sequence[DoctorFinding]:
+        """File findings that a second check confirms while the stream does not change.
+
+        A writer commits first and then writes its files, and an editor may truncate a file before it writes it. A file
+        that differs in between is no problem; only "in use" is reported for it.
+        """
+        if not first.files:
+            return ()
+        second = self._check_stream(first.name)
+        if second.is_recent or second.version != self._store.version(first.name):
+            message = f"a process is writing to {first.name}, or was killed just now: its files are not up to date yet"
+            return [ok("pages", message, RETRY_HINT)] if second.files else ()
+        return [finding for finding in second.files if finding in first.files]
+
+    def _check_stray_files(self) -> Iterator[DoctorFinding]:
+        """Copies of damaged files, and temporary files of writers.
+
+        Nothing is removed by itself: a copy is for the user to look at, and a temporary file may hold an edit; the next
+        call cleans that up.
+        """
+        home, hints, now = self._home, self._hints, self._context.clock().timestamp()
+        for path, status in self._context.scan.files.items():
+            name = path.rpartition("/")[2]
+            if DAMAGED_SUFFIX in name:
+                page = path.partition(DAMAGED_SUFFIX)[0]
+                fix = f"copy what is missing in {page}, then {hints.shell('rm', home / path)}"
+                yield warning("damaged files", f"{path}: former content of {page} that could not be read", fix)
+            elif not is_leftover(name) or status_of(home, path) != status:
+                continue  # a writer has finished since the scan
+            elif _is_recent(now - status.st_mtime):
+                yield ok("leftovers", f"{path}: a process is writing it, or was killed just now", RETRY_HINT)
+            else:
+                sessions = (self._restored_by.get(folder) for folder in (home / path).parents)
+                session = next(filter(None, sessions), None)
+                fix = hints.open_session(session) if session else hints.shell("rm", home / path)
+                yield warning("leftovers", f"{path}: a process was killed during a write", fix)
 
 
-def _collect_findings(
-    context: DoctorContext, store: ReadOnlyStore, checks: Sequence[_StreamCheck]
-) -> Iterator[DoctorFinding]:
-    """Findings of all streams and files, with an OK finding for each check without any."""
-    restored_by = {folder: session for one in checks for folder, session in one.restores.items()}
-    findings = [finding for one in checks for finding in one.findings]
-    findings += [finding for one in checks for finding in _confirm_file_findings(context, store, one, restored_by)]
-    findings += check_stray_files(context, restored_by)
-    yield from findings
-    sessions = sum(one.name.startswith(SESSION_PREFIX) for one in checks)
-    both = f"{count_noun(sessions, 'session')} and {count_noun(len(checks) - sessions, 'resource')}"
-    for check, message in {
-        "events": f"all {sum(one.version for one in checks):,} of {both} are readable, none missing",
-        "snapshots": "all match their events",
-        "clock": "no events in the future",
-        "pages": "all files match the journal",
-        "damaged files": "none",
-        "scratchpads": "none set aside",
-        "leftovers": "none",
-        "unreadable messages": "no unreadable messages",
-        "leases": "none expired",
-        "failures": "none repeated",
-        "notes": f"{count_noun(sum(one.notes for one in checks), 'note')} waiting",
-    }.items():
-        if not any(finding.check == check for finding in findings):
-            yield ok(check, message)
-
-
-def _check_stream(
-    context: DoctorContext, store: ReadOnlyStore, name: str, restored_by: Mapping[Path, str]
-) -> _StreamCheck:
-    """Check one stream; an exception becomes a finding, so that the others are checked."""
-    restore = context.hints.restore_backup
-    try:
-        with store.read_transaction():
-            return _check_in_transaction(context, store, name, restored_by)
-    except StoreBusy:
-        raise
-    except _EventMissing as error:
-        finding = trouble("events", str(error), restore)
-    except Damaged as error:
-        place = error.place if name in error.place else name
-        fix = UPGRADE if "upgrade inmind" in error.reason else restore
-        finding = trouble("events", f"{place} is damaged: {error.reason}", fix)
-    except Exception as error:  # folding damaged events can raise anything
-        finding = trouble("events", f"{name} cannot be folded: {type(error).__name__}: {error}", restore)
-    return _StreamCheck(name=name, findings=[finding])
-
-
-def _check_in_transaction(
-    context: DoctorContext, store: ReadOnlyStore, name: str, restored_by: Mapping[Path, str]
-) -> _StreamCheck:
-    """Fold a stream from its first event, without snapshots, and check it with its files."""
-    home, hints, now = context.home, context.hints, context.clock()
-    fold = SessionFold(name) if name.startswith(SESSION_PREFIX) else ResourceFold(name)
-    events, owner = store.read(name), name.partition("/")[2]
-    if missing := next((place for place, event in enumerate(events, start=1) if event.seq != place), 0):
-        raise _EventMissing(f"{name} lacks event {missing} but has later ones")
-    stream: Stream[Any] = Stream(store, name, fold, context.clock)
-    findings = [
-        *_check_snapshot(store, stream, fold.version, hints),
-        *_check_events(stream, events, now, hints),
-    ]
-    is_written = bool(events) and is_recent((now - events[-1].at).total_seconds())
-    check = _StreamCheck(name=name, findings=findings, version=stream.version, is_recent=is_written)
-    if isinstance(state := stream.state, SessionState):
-        opened = state.opened
-        path = session_folder(home, owner, opened.cwd if opened else "")
-        files = check_session_files(context, store, stream, events, Folder(path, home=home))
-        restores = dict.fromkeys((path, *([resource_folder(home, opened.resource)] if opened else [])), owner)
-        return replace(check, files=list(files), restores=restores)
-    # Opening a session syncs the files of its resource; without a session only a dream does.
-    folder = Folder(resource_folder(home, owner), home=home)
-    session = restored_by.get(folder.path)
-    fix = hints.open_session(session) if session else hints.run_dream(owner)
-    files = list(check_files(context, folder, resource_files(folder, stream, store), "", fix))
-    if owner == ANONYMOUS:  # anonymous sessions do not dream
-        return replace(check, files=files)
-    notes = parse_notes(state.documents.text(NOTES_PAGE_PATH))
-    dreams = _check_dreams(owner, state, events, notes, now, hints)
-    return replace(check, findings=[*findings, *dreams], files=files, notes=len(notes))
+def _is_recent(seconds: float) -> bool:
+    """True if a writer that started this long ago may still be writing."""
+    return 0 <= seconds < WRITE_SECONDS
 
 
 def _check_snapshot(
@@ -321,23 +388,6 @@ def _parse_time(stamp: str) -> datetime:
         return datetime.max.replace(tzinfo=UTC)
 
 
-def _confirm_file_findings(
-    context: DoctorContext, store: ReadOnlyStore, first: _StreamCheck, restored_by: Mapping[Path, str]
-) -> Sequence[DoctorFinding]:
-    """File findings that a second check confirms while the stream does not change.
-
-    A writer commits first and then writes its files, and an editor may truncate a file before it writes it. A file that
-    differs in between is no problem; only "in use" is reported for it.
-    """
-    if not first.files:
-        return ()
-    second = _check_stream(context, store, first.name, restored_by)
-    if second.is_recent or second.version != store.version(first.name):
-        message = f"a process is writing to {first.name}, or was killed just now: its files are not up to date yet"
-        return [ok("pages", message, RETRY_HINT)] if second.files else ()
-    return [finding for finding in second.files if finding in first.files]
-
-
 def _check_index(home: Path, store: ReadOnlyStore, hints: FixHints) -> tuple[IndexStatus | None, DoctorFinding]:
     """Check the index. It is derived from the journal, so a damaged one loses nothing."""
     disturbed = ok("index", "it changed during every attempt to read it", RETRY_HINT)
@@ -350,21 +400,19 @@ def _read_index(mode: ReadMode, store: ReadOnlyStore, hints: FixHints) -> tuple[
         if len(store.events_since(0, kinds=INDEXED_KINDS, limit=BATCH_SIZE)) < BATCH_SIZE:
             return None, ok("index", "none: the next search builds it")
         return None, warning("index", "missing: the next search has to wait while it is built", upkeep)
-    opened = ReadOnlyIndex(mode, store, _read_message)
     try:
-        flaws = opened.flaws()
-        status = None if flaws else opened.status()
+        with closing(ReadOnlyIndex(mode, store, _read_message)) as opened:
+            flaw = next(iter(opened.flaws()), "")
+            status = None if flaw else opened.status()
     except StoreBusy:
         return None, warning("index", f"{INDEX} is locked by another process", RETRY_HINT)
     except StoreError as error:
-        status, flaws = None, [getattr(error, "reason", str(error))]
-    finally:
-        opened.close()
-    if status is None:
+        status, flaw = None, getattr(error, "reason", str(error))
+    if flaw:
         files = sorted(mode.path.parent.glob(f"{INDEX}*"))
         rebuild = f"{hints.shell('rm', *files)}, then {upkeep}, which rebuilds it from the journal"
-        return None, warning("index", f"damaged: {' '.join(flaws[0].split())}", rebuild)
-    if not status.is_current:
+        return None, warning("index", f"damaged: {' '.join(flaw.split())}", rebuild)
+    if status is None:
         return None, warning("index", "version or journal changed: the next search rebuilds it", upkeep)
     if status.events_behind >= BATCH_SIZE:
         message = f"{BATCH_SIZE} or more events behind: the next search has to wait for them"

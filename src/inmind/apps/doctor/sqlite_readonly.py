@@ -24,12 +24,12 @@ import apsw
 
 from inmind.core.frozen import frozen
 from inmind.errors import UnsafeStorage
-from inmind.search.index.base import BATCH_SIZE, VERSION
+from inmind.search.index.base import BATCH_SIZE
 from inmind.search.index.indexer import INDEXED_KINDS, MessageReader
 from inmind.search.index.sqlite import SqliteIndex
 from inmind.store.named_sql import load_queries
 from inmind.store.protocol import Snapshot, Store
-from inmind.store.sqlite.connection import MIGRATIONS, journal_mode
+from inmind.store.sqlite.connection import MIGRATIONS, file_size, journal_mode
 from inmind.store.sqlite.store import SqliteStore
 
 BUSY_SECONDS = 5.0
@@ -58,7 +58,11 @@ class ReadMode:
 
     @classmethod
     def choose(cls, path: Path) -> ReadMode:
-        return cls(path, _choose_access(path), _fingerprint(path))
+        try:
+            status = os.stat(path)
+        except OSError:
+            return cls(path, _choose_access(path), (0, 0))
+        return cls(path, _choose_access(path), (status.st_size, status.st_mtime_ns))
 
     @property
     def is_still_valid(self) -> bool:
@@ -134,10 +138,8 @@ class ReadOnlyStore(SqliteStore):
 
 @frozen(kw_only=True)
 class IndexStatus:
-    """State of an index."""
+    """State of an index that has the current schema version and belongs to this journal."""
 
-    is_current: bool
-    """Has the current schema version and belongs to this journal."""
     events_behind: int
     """Events that it has not taken in yet, of at most BATCH_SIZE."""
     crystals: int
@@ -152,13 +154,13 @@ class ReadOnlyIndex(SqliteIndex):
         self._mode = mode
         super().__init__(mode.path, store, read, busy_seconds=BUSY_SECONDS)
 
-    def status(self) -> IndexStatus:
+    def status(self) -> IndexStatus | None:
+        """Its state; None if it has another schema version or belongs to another journal."""
         with self._connected() as connection:
-            if connection.pragma("user_version") != VERSION or not self._matches_journal(connection):
-                return IndexStatus(is_current=False, events_behind=0, crystals=0, embedders={})
+            if not self._matches_journal(connection):
+                return None
             upto = connection.execute(_sql("position")).get
             return IndexStatus(
-                is_current=True,
                 events_behind=len(self._store.events_since(upto, kinds=INDEXED_KINDS, limit=BATCH_SIZE)),
                 crystals=connection.execute(_sql("count_crystals")).get,
                 embedders=dict(connection.execute(_sql("embedders")).fetchall()),
@@ -177,11 +179,11 @@ def _choose_access(path: Path) -> str:
 
     Without a safe write-ahead log a plain read-only mode is enough.
     """
-    if journal_mode(apsw.sqlite_lib_version()) != "wal" or _size(path, "-journal"):
+    if journal_mode(apsw.sqlite_lib_version()) != "wal" or file_size(Path(f"{path}-journal")) > 0:
         return _READ_ONLY
     if Path(f"{path}-shm").exists():
         return _EXISTING_SHM
-    return _EXCLUSIVE if _size(path, "-wal") else _IMMUTABLE
+    return _EXCLUSIVE if file_size(Path(f"{path}-wal")) > 0 else _IMMUTABLE
 
 
 def _connect_readonly(mode: ReadMode) -> Any:
@@ -205,18 +207,3 @@ def _connect_readonly(mode: ReadMode) -> Any:
 def _flaws(connection: Any) -> list[str]:
     rows: Sequence[tuple[str]] = connection.execute(f"PRAGMA integrity_check({MAX_FLAWS})").fetchall()
     return [flaw for (flaw,) in rows if flaw != "ok"]
-
-
-def _size(path: Path, suffix: str) -> int:
-    try:
-        return os.stat(f"{path}{suffix}").st_size
-    except OSError:
-        return 0
-
-
-def _fingerprint(path: Path) -> tuple[int, int]:
-    try:
-        status = os.stat(path)
-    except OSError:
-        return 0, 0
-    return status.st_size, status.st_mtime_ns

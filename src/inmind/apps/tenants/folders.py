@@ -21,16 +21,7 @@ from urllib.parse import unquote
 import apsw
 
 from inmind.core.paths import DATABASE, check_home, to_file_name
-from inmind.errors import (
-    Damaged,
-    InmindError,
-    InvalidInput,
-    NotDurable,
-    NotFound,
-    StorageFull,
-    StoreBusy,
-    UnsafeStorage,
-)
+from inmind.errors import Damaged, InvalidInput, NotDurable, NotFound, StorageFull, StoreBusy, StoreError, UnsafeStorage
 from inmind.memory.bundle.staging import remove_leftovers, staging_folder
 from inmind.store.file_operations import fsync_folder, make_private_folder, translate_os_error
 from inmind.store.named_sql import load_queries
@@ -195,7 +186,7 @@ class TenantHomes(Tenants):
             if connection is not None:
                 connection.close()  # rolls back an open transaction
 
-    def _translate_error(self, error: apsw.Error, connection: Any, place: str) -> InmindError:
+    def _translate_error(self, error: apsw.Error, connection: Any, place: str) -> StoreError:
         if isinstance(error, apsw.BusyError | apsw.LockedError):
             return StoreBusy(place=place, seconds=self._busy_seconds)
         if connection is not None and is_disk_full(error, connection):
