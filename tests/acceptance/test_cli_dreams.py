@@ -17,7 +17,7 @@ from rich.text import Text
 from terminal import command, exit_code_for, inmind, run_in_process, run_on_terminal
 
 from inmind import Memory
-from inmind.apps.cli.dreams import color_diff, describe_dream
+from inmind.apps.cli.resource_commands import color_diff, describe_dream
 from inmind.dreams.state import LIMIT_REACHED
 from inmind.testing import ManualClock
 

@@ -16,7 +16,7 @@ from click.exceptions import Exit
 from inmind.apps.chat.conversation import ChatConversation
 from inmind.apps.chat.endpoint import explain_error
 from inmind.apps.chat.terminal import ChatOutput, ChatTurn, describe_exchange, status_line
-from inmind.apps.cli import dreams
+from inmind.apps.cli import resource_commands
 from inmind.apps.cli.console import print_lines, print_text
 from inmind.apps.cli.exit_codes import MODEL, print_error
 from inmind.apps.cli.session_commands import describe_compaction
@@ -182,7 +182,7 @@ def _dream(chat: Chat, _: str) -> None:
             raise
         chat.memory.resource(resource).cancel_dream()
         dream = chat.memory.resource(resource).dreams()[0]
-    print_lines(dreams.describe_dream(dream))
+    print_lines(resource_commands.describe_dream(dream))
 
 
 def _note(chat: Chat, text: str) -> None:

@@ -60,9 +60,11 @@ COMMANDS: Mapping[str, Mapping[str, CommandEntry]] = {
     },
     "Change": {
         "note": CommandEntry(f"{CLI}.session_commands:note", "Save a note."),
-        "edit": CommandEntry(f"{CLI}.edit:edit", "Edit a page or config.toml in $EDITOR."),
+        "edit": CommandEntry(f"{CLI}.session_commands:edit", "Edit a page or config.toml in $EDITOR."),
         "compact": CommandEntry(f"{CLI}.session_commands:compact", "Archive old messages of a session."),
-        "dream": CommandEntry(f"{CLI}.dreams:dream", "Update MEMORY.md with a dream, or inspect past dreams."),
+        "dream": CommandEntry(
+            f"{CLI}.resource_commands:dream", "Update MEMORY.md with a dream, or inspect past dreams."
+        ),
         "undo": CommandEntry(f"{CLI}.session_commands:undo", "Undo the last change of a session."),
     },
     "Maintain": {

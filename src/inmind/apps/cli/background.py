@@ -26,8 +26,8 @@ from inmind.apps.cli.console import (
     progress_bar,
     selected_place,
 )
-from inmind.apps.cli.dreams import describe_dream, dream_summary_json
 from inmind.apps.cli.exit_codes import print_error
+from inmind.apps.cli.resource_commands import describe_dream, dream_summary_json
 from inmind.apps.signals import handle_signals
 from inmind.apps.worker.status import MAX_COUNT, DreamStatus, RemainingWork, WorkerStatus, get_status, remaining_work
 from inmind.core.text import count_noun

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rich.table import Column, Table
     from rich.text import Text
 
+    from inmind.memory.resource import Resource
     from inmind.session.session import Session
 
 Line: TypeAlias = "str | Text | Table"
@@ -79,15 +80,16 @@ def database_option() -> str:
 
 @contextmanager
 def open_existing_memory(
-    settings: Settings | dict[str, Any] | None = None, *, embedder: str | None = "auto"
+    settings: Settings | dict[str, Any] | None = None, *, embedder: str | None = "auto", create: bool = False
 ) -> Generator[Memory]:
-    """Open the selected memory; raise NotFound if it does not exist.
+    """Open the selected memory; raise NotFound if it does not exist, unless `create`.
 
     Pass `embedder=None` if the command does not search: loading an embedder takes time.
     """
     place = selected_place()
     try:
-        opened = open_existing(place, settings=settings, embedder=embedder)
+        open_memory = Memory.open if create else open_existing
+        opened = open_memory(place, settings=settings, embedder=embedder)
     except NotFound as error:
         option = "--home or $INMIND_HOME" if isinstance(place, Path) else "--db or $INMIND_DB"
         hint = f"create one with `inmind chat`, or name another with {option}; `inmind demo` shows an example"
@@ -115,6 +117,13 @@ def open_existing_session(id: str) -> Generator[Session]:
         yield get_session(memory, id)
 
 
+@contextmanager
+def open_existing_resource(name: str | None) -> Generator[Resource]:
+    """Open the named resource; without a name, the only one of the memory."""
+    with open_existing_memory() as memory:
+        yield memory.resource(resolve_resource(memory, name))
+
+
 def get_session(memory: Memory, id: str) -> Session:
     check_exists(memory, session=id)
     return memory.session(id)
@@ -134,21 +143,20 @@ def check_exists(memory: Memory, *, session: str | None = None, resource: str | 
     if session is not None and session not in memory:
         raise not_found_error("session", session, suggest_name(memory, session, nearest_session))
     if resource is not None and not memory.has_resource(resource) and not memory.sessions(resource=resource, limit=1):
-        raise unknown_resource(memory, resource)
+        raise _unknown_resource(memory, resource)
     if session is not None and resource is not None and (owner := memory.session(session).resource) != resource:
         raise InvalidInput(field="--resource", value=resource, expected=f"{owner!r}, the owner of session {session!r}")
 
 
-def not_found_error(kind: str, name: str, near: str) -> NotFound:
+def not_found_error(kind: str, name: str, near: str, known: str = "`inmind sessions` lists all") -> NotFound:
     """NotFound with the nearest existing name as a suggestion."""
     suggestion = f"did you mean {near!r}? " if near else ""
-    return NotFound(what=kind, name=name, hint=f"{suggestion}`inmind sessions` lists all")
+    return NotFound(what=kind, name=name, hint=f"{suggestion}{known}")
 
 
-def unknown_resource(memory: Memory, name: str) -> NotFound:
-    near, names = suggest_name(memory, name, nearest_resource), memory.resources()
-    suggestion = f"did you mean {near!r}? " if near else ""
-    return NotFound(what="resource", name=name, hint=f"{suggestion}there is {_list_names(names) if names else 'none'}")
+def _unknown_resource(memory: Memory, name: str) -> NotFound:
+    known = f"there is {_list_names(memory.resources()) or 'none'}"
+    return not_found_error("resource", name, suggest_name(memory, name, nearest_resource), known)
 
 
 def _list_names(names: Sequence[str]) -> str:
@@ -160,7 +168,7 @@ def resolve_resource(memory: Memory, name: str | None) -> str:
     """The named resource if it exists; without a name, the only resource of the memory."""
     if name is not None:
         if not memory.has_resource(name):
-            raise unknown_resource(memory, name)
+            raise _unknown_resource(memory, name)
         return name
     names = memory.resources()
     if len(names) == 1:

@@ -1,30 +1,61 @@
-"""Commands about a resource: `affect` and `economics`."""
+"""Commands about a resource: `dream`, `affect` and `economics`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+import re
+import signal
+import threading
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict, fields
+from difflib import SequenceMatcher
+from itertools import groupby, zip_longest
 from typing import Any, get_args
 
 import click
+from rich.table import Column
 from rich.text import Text
 
 from inmind.apps.cli.console import (
     CommandResult,
     choice_option,
+    collapse_whitespace,
     complete_choices,
+    console,
+    json_option,
     open_existing_memory,
+    open_existing_resource,
     optional_resource_argument,
+    print_json,
+    print_lines,
+    print_text,
     prints_result,
     resolve_resource,
     resource_argument,
+    table,
 )
-from inmind.core.text import count_noun
+from inmind.apps.cli.exit_codes import exit_with
+from inmind.apps.signals import handle_signals
+from inmind.core.text import count_noun, printable
+from inmind.documents.notes_page import format_timestamp
 from inmind.dreams.affect import BASELINES, SPIKES
 from inmind.dreams.economics import CurrencyTotals, format_amount
-from inmind.errors import InvalidInput
+from inmind.dreams.page.page import parse_page
+from inmind.dreams.state import LIMIT_REACHED
+from inmind.errors import DreamOvertaken, InvalidInput, NotFound
+from inmind.jobs.dream_history import Dream
+from inmind.memory.resource import Resource
 from inmind.session.affect import MIN_MINUTES
 from inmind.session.economics import TradeKind
+
+RULES_ONLY = {"model.name": ""}
+"""Setting that disables the model of config.toml."""
+
+MIN_SIMILARITY = 0.5
+"""Ratio from which two lines count as one changed line, whose changed words are marked."""
+
+_DIFF_COLOURS = {"-": "red", "+": "green", "@": "cyan"}
+_WORD = re.compile(r"\s+|\w+|[^\w\s]")
 
 ENTRY_KINDS: tuple[str, ...] = get_args(TradeKind)
 
@@ -32,8 +63,234 @@ CURVE_POINTS = 36
 """Points of a curve; the whole line fits 80 columns."""
 BAR_WIDTH = 20
 
-_COLOURS = {"dopamine": "green", "cortisol": "red", "oxytocin": "blue"}
+_LEVEL_COLOURS = {"dopamine": "green", "cortisol": "red", "oxytocin": "blue"}
 _HEIGHTS = "▁▂▃▄▅▆▇█"
+
+number_argument = click.argument(
+    "number", metavar="[N]", required=False, type=int, help="Number of the dream; default: the newest."
+)
+
+
+@optional_resource_argument
+@click.option("--rules", "by_rules", is_flag=True, help="Use rules only, even if config.toml names a model.")
+@json_option
+def run(resource: str | None, by_rules: bool, as_json: bool) -> None:
+    """Update MEMORY.md with the waiting notes and new activity.
+
+    Ctrl-C cancels and changes nothing.
+    """
+    with open_existing_memory(RULES_ONLY if by_rules else None) as memory:
+        name = resolve_resource(memory, resource)
+        with _cancel_on_signal() as cancelled, nullcontext() if as_json else _show_phases() as watch:
+            result = memory.dream(name, watch=watch, cancelled=cancelled)
+            stopped = cancelled()
+        if as_json:
+            print_json(dream_json(result))
+        if result.status != "done":
+            reason = result.reason or f"another process took the dream over: {' '.join(describe_dream(result))}"
+            exit_with("INTERRUPTED" if stopped else result.code or DreamOvertaken.code, reason)
+        if not as_json:
+            print_lines(describe_dream(result))
+
+
+@resource_argument
+@prints_result
+def list_dreams(resource: str) -> CommandResult:
+    """List past dreams, newest first."""
+    with open_existing_resource(resource) as owner:
+        dreams = owner.dreams()
+    headings = ("dream", "began (UTC)", "status", "by", "trigger", "notes", "lines", "seconds")
+    rows = (
+        (
+            str(one.id),
+            f"{one.began:%Y-%m-%d %H:%M:%S}",
+            one.status,
+            one.by,
+            one.trigger,
+            str(len(one.notes)),
+            str(len(one.lines)),
+            f"{one.seconds:.2f}",
+            collapse_whitespace(one.reason),
+        )
+        for one in dreams
+    )
+    drawn = table((*headings, Column("why", no_wrap=True, ratio=1)), rows, wide=True)
+    return map(dream_summary_json, dreams), [drawn] if dreams else f"No dreams of {resource} yet."
+
+
+@resource_argument
+@number_argument
+@prints_result
+def show_dream(resource: str, number: int | None) -> CommandResult:
+    """Show the inputs, the changes and the guard results of a dream."""
+    with open_existing_resource(resource) as owner:
+        one = _get_dream(owner, number)
+    return dream_json(one), [*describe_dream(one), *_describe_inputs(one)]
+
+
+@resource_argument
+@number_argument
+@prints_result
+def diff_dream(resource: str, number: int | None) -> CommandResult:
+    """Show the change of MEMORY.md as a diff."""
+    with open_existing_resource(resource) as owner:
+        one = _get_dream(owner, number)
+    data = {"id": one.id, "before": one.before, "after": one.after, "diff": one.diff}
+    return data, color_diff(one.diff) if one.diff else f"Dream {one.id} did not change MEMORY.md."
+
+
+@resource_argument
+@number_argument
+@prints_result
+def undo_dream(resource: str, number: int | None) -> CommandResult:
+    """Undo the last dream: restores MEMORY.md but keeps later edits by users.
+
+    Its notes wait for the next dream again.
+    """
+    with open_existing_resource(resource) as owner:
+        undone = owner.undo_dream(number)
+    wait = "waits" if len(undone.notes) == 1 else "wait"
+    notes = f", and its {count_noun(len(undone.notes), 'note')} {wait} again" if undone.notes else ""
+    return dream_json(undone), f"Dream {undone.id} of {undone.resource} is undone: MEMORY.md is as before it{notes}."
+
+
+dream = {"run": run, "list": list_dreams, "show": show_dream, "diff": diff_dream, "undo": undo_dream}
+
+
+def describe_dream(dream: Dream) -> Iterator[str]:
+    """One line for the outcome, then changed lines, failed guards, refused edits and the cost."""
+    name = f"Dream {dream.id} of {dream.resource}"
+    match dream.status:
+        case "running":
+            yield f"{name} has been running since {format_timestamp(dream.began)}: {dream.phase}."
+        case "abandoned":
+            yield f"{name} was abandoned at {dream.phase} and changed nothing."
+        case "failed":
+            yield f"{name} changed nothing ({dream.code} at {dream.phase}): {collapse_whitespace(dream.reason)}"
+        case "done" | "undone":
+            undone = ", since undone" if dream.status == "undone" else ""
+            added, removed = _added_lines(dream.before, dream.after), _added_lines(dream.after, dream.before)
+            yield (
+                f"{name} is done, by {dream.by} in {dream.seconds:.2f} s{undone}: "
+                f"{count_noun(len(dream.notes), 'note')} merged, {count_noun(len(added), 'line')} added to MEMORY.md, "
+                f"{len(removed)} removed."
+            )
+            yield from (f"+ {line}" for line in added)
+            yield from (f"- {line}" for line in removed)
+            if dream.reason.startswith(LIMIT_REACHED):
+                yield f"By rules, without a model call: {collapse_whitespace(dream.reason)}"
+            elif dream.reason:
+                yield f"By rules, because the model failed: {collapse_whitespace(dream.reason)}"
+    yield from (f"Guard {one.guard}: {collapse_whitespace(one.detail)}" for one in dream.verdicts if not one.passed)
+    yield from (f"Refused: {collapse_whitespace(reason)}" for reason in dream.refused)
+    if any(dream.tokens):
+        read_tokens, written_tokens = dream.tokens
+        yield f"The model read {read_tokens:,} tokens and wrote {written_tokens:,}: ${dream.price:.4f}."
+
+
+def dream_json(dream: Dream) -> dict[str, Any]:
+    return {**dream_summary_json(dream), "before": dream.before, "after": dream.after, "diff": dream.diff}
+
+
+def dream_summary_json(dream: Dream) -> dict[str, Any]:
+    values = {one.name: getattr(dream, one.name) for one in fields(dream) if one.name not in ("before", "after")}
+    return {
+        **values,
+        "began": dream.began.isoformat(),
+        "ended": dream.ended.isoformat() if dream.ended else None,
+        "lines": [line._asdict() for line in dream.lines],
+        "verdicts": [verdict._asdict() for verdict in dream.verdicts],
+    }
+
+
+def _describe_inputs(dream: Dream) -> Iterator[str]:
+    ended = f", ended {format_timestamp(dream.ended)}" if dream.ended else ""
+    yield f"Began {format_timestamp(dream.began)} ({dream.trigger}){ended}."
+    inputs = dream.inputs or {}
+    if crystals := {kind: count for kind, count in inputs.get("crystals", {}).items() if count}:
+        yield f"New crystals: {', '.join(f'{count} {kind}' for kind, count in crystals.items())}."
+    if levels := inputs.get("levels"):
+        yield f"Mood: {dream.mood} ({', '.join(f'{name} {level:.2f}' for name, level in levels.items())})."
+    if inputs.get("rebased"):
+        yield "MEMORY.md changed during the dream; the edits were applied to the new text."
+    if dream.verdicts and all(verdict.passed for verdict in dream.verdicts):
+        yield f"Guards passed: {', '.join(verdict.guard for verdict in dream.verdicts)}."
+
+
+def _added_lines(before: str, after: str) -> list[str]:
+    """Entries of `after` that are not in `before`, each with its section."""
+    known = {entry for _, entry in parse_page(before).all_entries()}
+    return [
+        f"{section}: {collapse_whitespace(entry)}" if section else collapse_whitespace(entry)
+        for section, entry in parse_page(after).all_entries()
+        if entry not in known
+    ]
+
+
+def _get_dream(resource: Resource, number: int | None) -> Dream:
+    try:
+        return resource.get_dream(number)
+    except NotFound:
+        name = resource.name
+        hint = f"`inmind dream list {name}` lists all" if resource.dreams(limit=1) else f"no dreams of {name} yet"
+        raise NotFound(what="dream", name=name if number is None else number, hint=hint) from None
+
+
+@contextmanager
+def _show_phases() -> Generator[Callable[[str, str], None]]:
+    """Show the current phase: one updated line on a terminal, one line per phase in a pipe."""
+    screen = console()
+    if not screen.is_terminal:
+        yield lambda phase, detail: print_text(f"{phase}: {detail}" if detail else phase)
+        return
+    with screen.status("dreaming") as status:
+        yield lambda phase, detail: status.update(Text(printable(f"{phase}  {detail}")))
+
+
+@contextmanager
+def _cancel_on_signal() -> Generator[Callable[[], bool]]:
+    """Yield a function that is True after SIGINT or SIGTERM.
+
+    The first signal lets the dream stop at a safe point and record why; the second raises KeyboardInterrupt.
+    """
+    cancelled = threading.Event()
+
+    def cancel(*_: object) -> None:
+        if cancelled.is_set():
+            raise KeyboardInterrupt
+        cancelled.set()
+
+    with handle_signals(cancel, signal.SIGINT, signal.SIGTERM):
+        yield cancelled.is_set
+
+
+def color_diff(diff: str) -> Iterator[Text]:
+    """The lines of a unified diff, styled."""
+    lines = printable(diff).split("\n") if diff else []
+    yield from (Text(line, style="bold") for line in lines[:2])
+    runs = [(sign, list(run)) for sign, run in groupby(lines[2:], key=lambda line: line[:1])]
+    for place, (sign, run) in enumerate(runs):
+        other = runs[place + 1 : place + 2] if sign == "-" else runs[max(0, place - 1) : place]
+        if other and {sign, other[0][0]} == {"-", "+"}:
+            yield from _mark_changed_words(run, other[0][1])
+        else:
+            yield from (Text(line, style=_DIFF_COLOURS.get(sign, "")) for line in run)
+
+
+def _mark_changed_words(lines: Sequence[str], other_lines: Sequence[str]) -> Iterator[Text]:
+    """Lines of one side, with words highlighted that the other side does not have."""
+    for line, other_line in zip_longest(lines, other_lines[: len(lines)], fillvalue=""):
+        text = Text(line, style=_DIFF_COLOURS[line[0]])
+        ours, theirs = _WORD.findall(line[1:]), _WORD.findall(other_line[1:])
+        matcher = SequenceMatcher(None, ours, theirs, autojunk=False)
+        if matcher.ratio() >= MIN_SIMILARITY:
+            ends = [1]
+            for word in ours:
+                ends.append(ends[-1] + len(word))
+            for opcode, start, end, _, _ in matcher.get_opcodes():
+                if opcode != "equal":
+                    text.stylize("reverse", ends[start], ends[end])
+        yield text
 
 
 @optional_resource_argument
@@ -43,9 +300,8 @@ _HEIGHTS = "▁▂▃▄▅▆▇█"
 @prints_result
 def affect(resource: str | None, hours: float, spike: str | None, why: str | None) -> CommandResult:
     """Show the affect levels, mood and recent history of a resource."""
-    with open_existing_memory() as memory:
-        name = resolve_resource(memory, resource)
-        owned = memory.resource(name).affect
+    with open_existing_resource(resource) as owner:
+        name, owned = owner.name, owner.affect
         if spike is None and why is not None:
             raise InvalidInput(field="--why", value=why, expected="--spike with it")
         if spike is not None and not owned.spike(spike, why or ""):
@@ -57,8 +313,8 @@ def affect(resource: str | None, hours: float, spike: str | None, why: str | Non
     for level, value in levels.items():
         curve = _curve([point.by_name[level] for point in past], maximum=1.0)
         full = "█" * round(value * BAR_WIDTH)
-        drawn = (f"{full:░<{BAR_WIDTH}}", _COLOURS[level])
-        lines.append(Text.assemble(f"{level:<9} ", drawn, f" {value:.2f}", (f"  {curve}", _COLOURS[level])))
+        drawn = (f"{full:░<{BAR_WIDTH}}", _LEVEL_COLOURS[level])
+        lines.append(Text.assemble(f"{level:<9} ", drawn, f" {value:.2f}", (f"  {curve}", _LEVEL_COLOURS[level])))
     rest = ", ".join(f"{level} {base:.2f}" for level, base in BASELINES._asdict().items())
     lines.append(f"Range 0 to 1; last {hours:g} hours. Baselines: {rest}.")
     return {"resource": name, "enabled": enabled, "mood": mood, "levels": levels, "history": history}, lines
@@ -85,10 +341,9 @@ def economics(resource: str, what: str | None, amount: str | None, currency: str
 
     The next dream adds them to The Niche.
     """
-    with open_existing_memory() as memory:
-        name = resolve_resource(memory, resource)
+    with open_existing_resource(resource) as owner:
         if what is not None:
-            entry = memory.resource(name).economics.record(
+            entry = owner.economics.record(
                 what,  # pyright: ignore[reportArgumentType] -- validated by record()
                 amount=amount or "0",
                 currency=currency,
@@ -98,9 +353,9 @@ def economics(resource: str, what: str | None, amount: str | None, currency: str
         for field, value in details.items():
             if value:
                 raise InvalidInput(field=f"--{field}", value=value, expected="a kind of entry with it")
-        report = memory.resource(name).economics.report()
+        report = owner.economics.report()
     lines = [line for totals in report for line in _economics_lines(totals)]
-    return map(economics_json, report), lines or f"No entries for {name} yet."
+    return map(economics_json, report), lines or f"No entries for {owner.name} yet."
 
 
 def _economics_lines(economics: CurrencyTotals) -> Iterator[str]:

@@ -1,11 +1,18 @@
-"""Commands about sessions: `sessions`, `search`, `note`, `compact` and `undo`."""
+"""Commands about sessions and pages: sessions, search, note, edit, compact and undo."""
 
 from __future__ import annotations
 
+import os
+import shlex
+import shutil
+import signal
+import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import click
@@ -15,6 +22,7 @@ from inmind.apps.cli.console import (
     check_exists,
     choice_option,
     collapse_whitespace,
+    complete_choices,
     get_session,
     last_used_session,
     open_existing_memory,
@@ -22,19 +30,22 @@ from inmind.apps.cli.console import (
     prints_result,
     progress_bar,
     resource_option,
-    selected_place,
     session_argument,
     session_option,
     table,
 )
+from inmind.apps.cli.exit_codes import exit_with
+from inmind.apps.signals import handle_signals
 from inmind.core.events.base import Origin
-from inmind.core.paths import INDEX
-from inmind.core.settings import SOURCES
+from inmind.core.paths import CONFIG, INDEX
+from inmind.core.settings import SOURCES, Settings
 from inmind.core.text import count_noun
+from inmind.documents.document import MAX_DOCUMENT_BYTES, MEMORY_PAGE_PATH, NOTES_PAGE_PATH, OVERVIEW_PATH
 from inmind.documents.notes_page import format_timestamp
-from inmind.errors import InvalidInput
+from inmind.errors import Conflict, InmindError, InvalidInput
 from inmind.history.compaction.policy import STRATEGIES, CompactionReport, CompactionUndoReport, KeptItem
 from inmind.history.compaction.select import DEFAULT_KEEP_RECENT, TARGETS
+from inmind.memory.documents import SETTINGS_PATHS, Page
 from inmind.memory.memory import Memory
 from inmind.search.crystal import KINDS
 from inmind.search.note import DEFAULT_IMPORTANCE
@@ -43,6 +54,11 @@ from inmind.search.render import render_hits
 from inmind.session.state import SessionState
 
 STDIN = "-"
+
+DEFAULT_EDITOR = "vi"
+"""Used if neither $VISUAL nor $EDITOR is set."""
+
+complete_paths = complete_choices((OVERVIEW_PATH, MEMORY_PAGE_PATH, NOTES_PAGE_PATH, CONFIG, "detail/", "archive/"))
 
 
 @click.option("--here", is_flag=True, help="Only sessions started in the current folder.")
@@ -135,12 +151,8 @@ def note(text: str, importance: float, kind: str, session: str | None, resource:
     """
     if session is not None and resource is not None:
         raise InvalidInput(field="--resource", value=resource, expected="no --session: the two cannot be combined")
-    if resource is not None:  # it need not have sessions yet
-        opened = Memory.open(selected_place(), embedder=None)
-    else:
-        opened = open_existing_memory(embedder=None)
-    with opened as memory:
-        if resource is not None:
+    with open_existing_memory(embedder=None, create=resource is not None) as memory:
+        if resource is not None:  # it need not have sessions yet
             owner = memory.resource(resource)
         else:
             owner = get_session(memory, session or last_used_session(memory))
@@ -157,6 +169,107 @@ def _read_text(text: str) -> str:
         return sys.stdin.buffer.read().decode().removesuffix("\n")
     except UnicodeDecodeError as error:
         raise InvalidInput(field="TEXT", value=error.object, expected="text in UTF-8") from error
+
+
+@click.argument(
+    "path",
+    help=f"{OVERVIEW_PATH}, detail/…, archive/…, {MEMORY_PAGE_PATH}, {NOTES_PAGE_PATH} or {CONFIG}.",
+    shell_complete=complete_paths,
+)
+@session_option
+@resource_option
+@click.option("--from", "source", metavar="FILE", help="Read the new text from FILE; - is stdin.")
+@prints_result
+def edit(path: str, session: str | None, resource: str | None, source: str | None) -> CommandResult:
+    """Edit a page or config.toml in $EDITOR.
+
+    If stdin is a pipe, the new text is read from it. Without --session or --resource, edits a page of the session last
+    used in this folder. If another process changed the page, nothing is overwritten; your text is kept in a file, and
+    its path is printed.
+    """
+    with _open_memory(path, resource) as memory:
+        check_exists(memory, session=session)
+        is_new = resource is not None and not memory.has_resource(resource)
+        page = read_page(memory, path, session, resource)
+    draft: Path | None = None
+    if source is None and sys.stdin.isatty():
+        draft = _write_draft(page, page.text)
+        text = _edit_in_editor(page, draft)
+    else:
+        text = _read_source(source or STDIN)
+    if text.strip() == "":
+        raise InvalidInput(field=page.path, expected="a text that is not empty; nothing was written")
+    try:
+        with _open_memory(path, resource) as memory:
+            edited = memory.edit(page, text)
+    except InmindError as error:
+        places = f"your text is in {draft or _write_draft(page, text)}"
+        if isinstance(error, Conflict) and error.theirs is not None:
+            places += f", the other version in {_write_draft(page, error.theirs)}"
+        exit_with(error.code, f"{error}; {places}")
+    if draft is not None:
+        shutil.rmtree(draft.parent, ignore_errors=True)
+    changed = edited.text != page.text
+    suffix = f" {resource} is a new resource." if is_new else ""
+    message = f"{page.path} was saved.{suffix}" if changed else "Unchanged: nothing was written."
+    return {"path": page.path, "version": edited.version, "changed": changed}, message
+
+
+def read_page(memory: Memory, path: str, session: str | None, resource: str | None) -> Page:
+    """A page of the named owner; by default, of the session last used in the current folder."""
+    is_named = session is not None or resource is not None or path in SETTINGS_PATHS
+    return memory.page(path, session=session if is_named else last_used_session(memory), resource=resource)
+
+
+def _open_memory(path: str, resource: str | None) -> AbstractContextManager[Memory]:
+    """Open the memory; create it for config.toml or a named resource.
+
+    For config.toml the default settings are used, because the existing ones may be the text to repair.
+    """
+    settings = Settings() if path in SETTINGS_PATHS else None
+    return open_existing_memory(settings, embedder=None, create=settings is not None or resource is not None)
+
+
+def _edit_in_editor(page: Page, draft: Path) -> str:
+    """Run the editor on a private file, which stays there unless its text is written."""
+    editor = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or DEFAULT_EDITOR)
+    try:
+        # Ctrl-C goes to the editor, which owns the terminal.
+        with handle_signals(lambda _number, _frame: None, signal.SIGINT):
+            status = subprocess.Popen([*editor, str(draft)]).wait()  # noqa: S603 -- the user chose the editor
+    except OSError as error:
+        shutil.rmtree(draft.parent, ignore_errors=True)
+        expected = f"an editor that can be run ({error.strerror})"
+        raise InvalidInput(field="$EDITOR", value=shlex.join(editor), expected=expected) from error
+    if status:
+        exit_with("FAILED", f"{shlex.join(editor)} exited with {status}: nothing was written; your text is in {draft}")
+    text = _decode(draft.read_bytes(), str(draft))
+    return page.text if text == f"{page.text}\n" else text  # most editors add a final newline
+
+
+def _read_source(source: str) -> str:
+    if source == STDIN:
+        return _decode(sys.stdin.buffer.read(MAX_DOCUMENT_BYTES + 1), "stdin")
+    try:
+        with Path(source).open("rb") as opened:
+            return _decode(opened.read(MAX_DOCUMENT_BYTES + 1), source)
+    except OSError as error:
+        expected = f"a file that can be read ({error.strerror})"
+        raise InvalidInput(field="--from", value=source, expected=expected) from error
+
+
+def _decode(data: bytes, place: str) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise InvalidInput(field=place, value=str(error), expected="text in UTF-8") from error
+
+
+def _write_draft(page: Page, text: str) -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="inmind-edit-"))  # readable only by the owner
+    file = folder / page.path.rpartition("/")[2]
+    file.write_bytes(text.encode())
+    return file
 
 
 @session_argument

@@ -25,11 +25,15 @@ from inmind.apps.cli.console import (
     session_argument,
     session_option,
 )
-from inmind.apps.cli.dreams import describe_dream, dream_summary_json
-from inmind.apps.cli.edit import complete_paths, read_page
 from inmind.apps.cli.prompt_view import render_prompt, report_json
-from inmind.apps.cli.resource_commands import economics_json
-from inmind.apps.cli.session_commands import compaction_json, describe_compaction, describe_items
+from inmind.apps.cli.resource_commands import describe_dream, dream_summary_json, economics_json
+from inmind.apps.cli.session_commands import (
+    compaction_json,
+    complete_paths,
+    describe_compaction,
+    describe_items,
+    read_page,
+)
 from inmind.core.events.base import Event
 from inmind.core.events.codec import encode_payload
 from inmind.core.events.prompt import PromptPrepared

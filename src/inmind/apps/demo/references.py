@@ -9,8 +9,8 @@ from rich.text import Text
 
 from inmind import Prompt
 from inmind.apps.cli.console import table
-from inmind.apps.cli.dreams import color_diff
 from inmind.apps.cli.prompt_view import bar, legend, prompt_texts, report_json
+from inmind.apps.cli.resource_commands import color_diff
 from inmind.apps.demo.command import (
     ChatMessage,
     DemoAct,

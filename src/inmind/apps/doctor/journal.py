@@ -1,4 +1,4 @@
-"""Checks of the journal, and of what depends on it: snapshots, dreams, live files and the search index.
+"""Checks of the journal: events, snapshots, dreams, live files and the search index.
 
 Checks that depend on a failed one are skipped: a hundred findings about one damaged page do not help.
 """
