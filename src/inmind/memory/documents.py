@@ -6,7 +6,7 @@ Conflict instead of a merge: a write replaces exactly the version that was read.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -20,7 +20,7 @@ from inmind.core.stream_names import ANONYMOUS
 from inmind.documents.document import MEMORY_PAGE_PATH, resolve_path, validate_text
 from inmind.errors import Conflict, InvalidInput
 from inmind.history.compaction.stubs import parse_location
-from inmind.memory.context import MemoryContext
+from inmind.memory.context import SearchInput
 from inmind.session.backend import DocumentFiles
 from inmind.session.state import ResourceState, SessionState
 from inmind.store.stream import Decision, Stream
@@ -45,14 +45,19 @@ class Page:
         return self.text
 
 
-class PageEditor:
-    """Reads and writes the documents of one memory."""
+class PageInput(SearchInput, ABC):
+    """Calls of a memory that search, and that read and write its documents."""
 
-    def __init__(self, context: MemoryContext, owner_of_session: Callable[[str], str]) -> None:
-        """`owner_of_session`: the resource of a session; NotFound if the session does not exist."""
-        self._context, self._owner_of_session = context, owner_of_session
+    @abstractmethod
+    def _owner_of_session(self, id: str) -> str:
+        """The resource of a session; NotFound if the session does not exist."""
 
-    def read(self, path: str, session: str | None, resource: str | None) -> Page:
+    def page(self, path: str, *, session: str | None = None, resource: str | None = None) -> Page:
+        """A document with the latest edits of its live file.
+
+        overview.md, detail/… and archive/… belong to a session; MEMORY.md and memory/scratch.md belong to a resource,
+        which may also be named by one of its sessions; config.toml belongs to the whole memory.
+        """
         if path in SETTINGS_PATHS:
             if session is not None or resource is not None:
                 expected = f"neither session= nor resource=: {path} belongs to the whole memory"
@@ -64,8 +69,11 @@ class PageEditor:
         documents = stream.refresh().documents
         return replace(page, text=documents.text(page.path), version=documents.version(page.path))
 
-    def write(self, page: Page, text: str) -> Page:
-        """Replace the text, with the origin of an edit in the live file."""
+    def edit(self, page: Page, text: str) -> Page:
+        """Replace the text of a document, as a person does in its live file. Returns the new page.
+
+        Conflict with both texts if the document has changed since `page` was read; nothing is overwritten then.
+        """
         if not isinstance(page, Page):  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
             raise InvalidInput(field="page", value=page, expected="a Page, as `page` returns it")
         if page.path in SETTINGS_PATHS:

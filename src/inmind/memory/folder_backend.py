@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Container
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from inmind.core.encoding import digest
-from inmind.core.events.base import Event
 from inmind.core.paths import (
     CONFIG,
     DATABASE,
@@ -19,13 +18,12 @@ from inmind.core.paths import (
     resources_with_folder,
     session_folder,
     stream_folder,
-    to_file_name,
 )
 from inmind.core.stream_names import RESOURCE_PREFIX, SESSION_PREFIX
 from inmind.documents.document import MAX_DOCUMENT_BYTES, RESOURCE_PATHS, Document, validate_text
 from inmind.errors import Conflict, InvalidInput, NotFound, UnsafeStorage
 from inmind.session.backend import SessionFiles
-from inmind.session.legacy_files import LegacySession, all_legacy, find_legacy
+from inmind.session.legacy_files import LegacySession, find_legacy
 from inmind.session.live_files import LiveFiles, resource_files, session_files
 from inmind.session.meta_file import MetaFile, SessionSummary, complete_summary, read_summary
 from inmind.session.state import ResourceFold, ResourceState, SessionFold, SessionState
@@ -97,7 +95,10 @@ class FolderBackend:
     # -- live files ----------------------------------------------------------------------------------------
 
     def session_files(self, id: str, cwd: str, stream: Stream[SessionState]) -> SessionFiles:
-        folder = self._folder(session_folder(self.home, id, cwd))
+        return self._session_files(session_folder(self.home, id, cwd), stream)
+
+    def _session_files(self, path: Path, stream: Stream[SessionState]) -> SessionFiles:
+        folder = self._folder(path)
         return SessionFiles(
             files=session_files(folder, stream, self.store),
             transcript=TranscriptFile(folder, self.store, stream.name),
@@ -114,14 +115,11 @@ class FolderBackend:
                 name = RESOURCE_PREFIX + owner
                 self.resource_files(owner, Stream(self.store, name, ResourceFold(name), clock)).read_edits()
         for info in self.store.stream_infos(SESSION_PREFIX, owner=resource or None):
-            if stream_folder(self.home, info.first).exists():
-                self._read_session_edits(info.first, clock)
-
-    def _read_session_edits(self, first: Event, clock: Clock) -> None:
-        folder = self._folder(stream_folder(self.home, first))
-        stream = Stream(self.store, first.stream, SessionFold(first.stream), clock)
-        MetaFile(folder, stream, self.store).read_title()
-        session_files(folder, stream, self.store).read_edits()
+            path, name = stream_folder(self.home, info.first), info.first.stream
+            if path.exists():
+                files = self._session_files(path, Stream(self.store, name, SessionFold(name), clock))
+                files.meta.read_title()
+                files.files.read_edits()
 
     def session_folder(self, id: str, cwd: str) -> Path:
         return session_folder(self.home, id, cwd)
@@ -138,11 +136,8 @@ class FolderBackend:
 
     # -- files of older versions -----------------------------------------------------------------------------
 
-    def legacy_sessions(self, id: str) -> list[LegacySession]:
-        return find_legacy(self.home, to_file_name(id))
-
-    def all_legacy_sessions(self, *, excluding: Container[str]) -> list[LegacySession]:
-        return all_legacy(self.home, excluding=excluding)
+    def legacy_sessions(self, is_wanted: Callable[[str], bool]) -> list[LegacySession]:
+        return find_legacy(self.home, is_wanted)
 
     def back_up_state(self, resource: str, text: str) -> str:
         """Save the text without replacing an existing backup. Returns the file name, or ""."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from difflib import get_close_matches
 from operator import itemgetter
 from pathlib import Path
@@ -73,7 +73,7 @@ def list_sessions(
         (one.updated.isoformat(), one) for one in _matching_sessions(backend.store, resource, matches, limit)
     ]
     if resource is None:  # single-file sessions have no resource
-        legacy = backend.all_legacy_sessions(excluding=_StoredSessionIds(backend.store))
+        legacy = backend.legacy_sessions(lambda id: backend.store.version(SESSION_PREFIX + id) == 0)
         entries += [(one.changed.isoformat(), one) for one in legacy if cwd is None or belongs_to_folder(one, cwd)]
     entries.sort(key=itemgetter(0), reverse=True)
     return [_legacy_info(one) if isinstance(one, LegacySession) else _info(backend, one) for _, one in entries[:limit]]
@@ -101,16 +101,6 @@ def checked_limit(limit: object) -> int | None:
     return limit
 
 
-class _StoredSessionIds:
-    """The ids of the sessions in the journal."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-
-    def __contains__(self, id: object) -> bool:
-        return self._store.version(f"{SESSION_PREFIX}{id}") > 0
-
-
 def list_resources(store: Store) -> Iterator[str]:
     """The names of all resources. Sessions without a resource have none in common."""
     return (owner for owner in store.owners() if owner not in ("", ANONYMOUS) and not owner.startswith(PRIVATE))
@@ -130,29 +120,30 @@ MAX_NAME_CANDIDATES = 1_000
 
 def nearest_session(store: Store, id: str) -> str:
     """The id most similar to a mistyped one; empty if none is similar."""
-    for prefix in _prefixes(id):
+
+    def candidates(prefix: str) -> list[str]:
         streams = store.stream_names(SESSION_PREFIX + prefix, limit=MAX_NAME_CANDIDATES)
-        if near := get_close_matches(id, [stream.removeprefix(SESSION_PREFIX) for stream in streams], n=1):
-            return near[0]
-    return ""
+        return [stream.removeprefix(SESSION_PREFIX) for stream in streams]
+
+    return _nearest(id, candidates)
 
 
 def nearest_resource(store: Store, name: str) -> str:
     """The name most similar to a mistyped one; empty if none is similar."""
-    for prefix in _prefixes(name):
+
+    def candidates(prefix: str) -> list[str]:
         owners = store.owners(after=prefix or f"{PRIVATE}\U0010ffff", limit=MAX_NAME_CANDIDATES)
-        candidates = [owner for owner in owners if owner.startswith(prefix) and owner != ANONYMOUS]
-        if near := get_close_matches(name, candidates, n=1):
-            return near[0]
-    return ""
+        return [owner for owner in owners if owner.startswith(prefix) and owner != ANONYMOUS]
+
+    return _nearest(name, candidates)
 
 
-def _prefixes(name: str) -> Iterable[str]:
-    """Prefixes that a similar name may share, the longest first."""
-    if not name.isprintable():
-        return ()
+def _nearest(name: str, candidates: Callable[[str], list[str]]) -> str:
+    """Compare a name with those that share a prefix, the longest prefix first."""
     lengths = (len(name) - 1, len(name) - 2, len(name) - 4, len(name) // 2, 1)
-    return dict.fromkeys([*(name[: max(length, 0)] for length in lengths), name[:1].swapcase(), ""])
+    prefixes = dict.fromkeys([*(name[: max(length, 0)] for length in lengths), name[:1].swapcase(), ""])
+    matches = (get_close_matches(name, candidates(prefix), n=1) for prefix in prefixes if name.isprintable())
+    return next((near[0] for near in matches if near), "")
 
 
 def belongs_to_folder(legacy: LegacySession, cwd: str) -> bool:

@@ -25,8 +25,8 @@ from inmind.entities.entity import DEFAULT_RULES, EntityRules
 from inmind.entities.serialize import deserialize
 from inmind.errors import InvalidInput, NotFound
 from inmind.history.compaction.policy import DEFAULT_POLICY, CompressionPolicy, Summarizer
-from inmind.memory.context import MemoryContext, SearchInput
-from inmind.memory.documents import Page, PageEditor
+from inmind.memory.context import MemoryContext
+from inmind.memory.documents import PageInput
 from inmind.memory.folder_backend import open_folder
 from inmind.memory.listing import SessionInfo, checked_limit, is_known_resource, list_resources, list_sessions
 from inmind.memory.resource import Resource
@@ -61,7 +61,7 @@ MAX_UPKEEP_INTERVAL_SECONDS = 366 * 86_400
 """A thread cannot wait for arbitrarily long."""
 
 
-class Memory(SearchInput, Closing):
+class Memory(PageInput, Closing):
     """All sessions and resources of one home folder or database. Use it as a context manager."""
 
     def __init__(
@@ -88,7 +88,6 @@ class Memory(SearchInput, Closing):
         )
         super().__init__(context, None)
         self._sessions = SessionOpener(self._context)
-        self._pages = PageEditor(self._context, self._owner_of_session)
 
     @classmethod
     def open(
@@ -248,24 +247,8 @@ class Memory(SearchInput, Closing):
         """True if a session with this id exists."""
         if not isinstance(id, str) or not id.isprintable():
             return False
-        return self._context.store.version(SESSION_PREFIX + id) > 0 or bool(self._context.backend.legacy_sessions(id))
-
-    # -- documents -----------------------------------------------------------------------------------------
-
-    def page(self, path: str, *, session: str | None = None, resource: str | None = None) -> Page:
-        """A document with the latest edits of its live file.
-
-        overview.md, detail/… and archive/… belong to a session; MEMORY.md and memory/scratch.md belong to a resource,
-        which may also be named by one of its sessions; config.toml belongs to the whole memory.
-        """
-        return self._pages.read(path, session, resource)
-
-    def edit(self, page: Page, text: str) -> Page:
-        """Replace the text of a document, as a person does in its live file. Returns the new page.
-
-        Conflict with both texts if the document has changed since `page` was read; nothing is overwritten then.
-        """
-        return self._pages.write(page, text)
+        context = self._context
+        return context.store.version(SESSION_PREFIX + id) > 0 or bool(context.backend.legacy_sessions(id.__eq__))
 
     # -- search --------------------------------------------------------------------------------------------
 

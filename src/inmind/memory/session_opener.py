@@ -134,9 +134,8 @@ class SessionOpener:
 
         Session ids are unique in a home, so the other files cannot be opened under this id. A warning names them.
         """
-        candidates = sorted(
-            self._context.backend.legacy_sessions(id), key=lambda legacy: not belongs_to_folder(legacy, cwd)
-        )
+        candidates = self._context.backend.legacy_sessions(id.__eq__)
+        candidates.sort(key=lambda legacy: not belongs_to_folder(legacy, cwd))
         for duplicate in candidates[1:]:
             log.warning("%s was not imported: another session has this id; rename the file to open it", duplicate.file)
         return candidates[0] if candidates else None

@@ -9,13 +9,12 @@ not check it.
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from inmind.core.events.base import Event
-from inmind.core.frozen import frozen
 from inmind.core.paths import CONFIG
 from inmind.documents.document import Document
 from inmind.session.legacy_files import LegacySession
@@ -69,13 +68,12 @@ class NoFiles(DocumentFiles, Transcript, SessionMeta):
     """Files of a memory without files: nothing is read or written."""
 
 
-@frozen(kw_only=True)
-class SessionFiles:
+class SessionFiles(NamedTuple):
     """The files of one session."""
 
-    files: DocumentFiles
-    transcript: Transcript
-    meta: SessionMeta
+    files: DocumentFiles = NoFiles()
+    transcript: Transcript = NoFiles()
+    meta: SessionMeta = NoFiles()
 
 
 class Backend(Protocol):
@@ -109,7 +107,7 @@ class Backend(Protocol):
         ...
 
     def session_files(self, id: str, cwd: str, stream: Stream[SessionState]) -> SessionFiles:
-        return SessionFiles(files=NoFiles(), transcript=NoFiles(), meta=NoFiles())
+        return SessionFiles()
 
     def resource_files(self, resource: str, stream: Stream[ResourceState]) -> DocumentFiles:
         return NoFiles()
@@ -128,12 +126,8 @@ class Backend(Protocol):
         """True if files of a resource exist; the journal may not know the resource yet."""
         return False
 
-    def legacy_sessions(self, id: str) -> list[LegacySession]:
-        """Sessions in the old format with this id."""
-        return []
-
-    def all_legacy_sessions(self, *, excluding: Container[str]) -> list[LegacySession]:
-        """All sessions in the old format, except those with these ids."""
+    def legacy_sessions(self, is_wanted: Callable[[str], bool]) -> list[LegacySession]:
+        """Sessions in the old format whose ids are wanted."""
         return []
 
     def back_up_state(self, resource: str, text: str) -> str:

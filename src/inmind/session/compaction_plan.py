@@ -110,9 +110,9 @@ class CompactionPlanner:
             if needed <= pressure.available or request.record_tokens < MIN_RECORD_TOKENS:
                 break
             request = request.with_less(needed - pressure.available)
-        worth = pressure.is_over or gain >= pressure.min_gain
-        planned = PlannedCompaction(selection, request, state.history.sent.prefix_digest(), pressure.is_over)
-        return planned if selection and worth else None
+        if not selection or not (pressure.is_over or gain >= pressure.min_gain):
+            return None
+        return PlannedCompaction(selection, request, state.history.sent.prefix_digest(), pressure.is_over)
 
     def _when_covered(self, state: SessionState, pressure: WindowPressure) -> PlannedCompaction | None:
         """Compact what the overview covers, if the prompt is rewritten anyway."""
@@ -124,11 +124,9 @@ class CompactionPlanner:
         )
         request = self._request(state, pressure, CompactionRequest(reason=COVERED, target="conversation"))
         gain = _gain(records.messages, selection, request, records.sizes(record_tokens=request.record_tokens))
-        return (
-            PlannedCompaction(selection, request, state.history.sent.prefix_digest())
-            if selection and gain >= MIN_GAIN_TOKENS
-            else None
-        )
+        if not selection or gain < MIN_GAIN_TOKENS:
+            return None
+        return PlannedCompaction(selection, request, state.history.sent.prefix_digest())
 
     def _by_policy(self, state: SessionState, pressure: WindowPressure) -> PlannedCompaction | None:
         """Compact as the host's policy asks at this fill level, if it frees enough and pays off."""
@@ -152,12 +150,11 @@ class CompactionPlanner:
         else:
             selection = select_requested(messages, target=target, keep_recent=keep)
         gain = _gain(messages, selection, request, sizes)
-        worth = pressure.rewrites_history or rates is None or _pays(rates, messages, gain, pressure)
-        return (
-            PlannedCompaction(selection, request, state.history.sent.prefix_digest())
-            if gain >= least and worth
-            else None
-        )
+        if gain < least:
+            return None
+        if rates and not pressure.rewrites_history and not _pays(rates, messages, gain, pressure):
+            return None
+        return PlannedCompaction(selection, request, state.history.sent.prefix_digest())
 
     def _select_for_space(
         self, records: MessageRecords, pressure: WindowPressure, request: CompactionRequest, sizes: MessageSizes

@@ -12,7 +12,7 @@ import json
 import logging
 import os
 from codecs import BOM_UTF8
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -57,18 +57,11 @@ class LegacySession:
         return unquote(self.path.stem)
 
 
-def find_legacy(home: Path, file: str) -> list[LegacySession]:
-    """All sessions with this file name. Names were unique only within a folder."""
-    return [summary for path in _paths(home) if path.stem == file and (summary := _read_summary(path, home))]
-
-
-def all_legacy(home: Path, *, excluding: Container[str]) -> list[LegacySession]:
-    """All sessions except those with these ids, which were imported already."""
-    return [
-        summary
-        for path in _paths(home)
-        if unquote(path.stem) not in excluding and (summary := _read_summary(path, home))
-    ]
+def find_legacy(home: Path, is_wanted: Callable[[str], bool]) -> list[LegacySession]:
+    """The sessions whose ids are wanted. Several may have one id: ids were unique only within a folder."""
+    folders = (folder for folder in (home / "sessions").glob("--*--") if not folder.is_symlink())
+    paths = sorted(path for folder in folders for path in folder.glob("*.jsonl"))
+    return [one for path in paths if is_wanted(unquote(path.stem)) and (one := _read_summary(path, home))]
 
 
 def read_messages(legacy: LegacySession) -> tuple[Draft, ...]:
@@ -84,11 +77,6 @@ def read_messages(legacy: LegacySession) -> tuple[Draft, ...]:
                 name = legacy.path.name
                 log.warning("%s line %d is not a message and was not imported: %s", name, number, error)
     return tuple(drafts)
-
-
-def _paths(home: Path) -> list[Path]:
-    folders = (folder for folder in (home / "sessions").glob("--*--") if not folder.is_symlink())
-    return sorted(path for folder in folders for path in folder.glob("*.jsonl"))
 
 
 def _read_summary(path: Path, home: Path) -> LegacySession | None:

@@ -34,7 +34,7 @@ from pydantic import ValidationError
 from starlette.requests import Request
 
 from inmind.core.frozen import frozen
-from inmind.core.paths import check_name, require_resource, to_file_name
+from inmind.core.paths import check_name, require_resource
 from inmind.core.stream_names import ANONYMOUS
 from inmind.errors import Closed, InvalidInput, NotFound
 from inmind.memory.memory import Memory
@@ -367,6 +367,6 @@ class SessionPool:
         home = self.memory.home
         return (
             home is not None
-            and bool(find_legacy(home, to_file_name(id)))
+            and bool(find_legacy(home, id.__eq__))
             and all(info.id != id for info in self.memory.sessions(resource=resource))
         )
