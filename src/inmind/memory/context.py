@@ -169,7 +169,7 @@ class MemoryContext:
             search=self.search.engine,
             clock=self.clock,
             sources=self.search.sources,
-            model_options=self._dream_model() if ask_model and self._within_daily_tokens(stream.state) else None,
+            model_options=self._dream_model(stream.state) if ask_model else None,
             on_progress=watch,
             cancelled=cancelled,
         )
@@ -189,16 +189,17 @@ class MemoryContext:
         self.search.limit_sources(self.settings.search.sources)
         return self.settings
 
-    def _within_daily_tokens(self, owned: ResourceState) -> bool:
-        limit = self.settings.model.daily_tokens
-        return not limit or owned.dreams.tokens_on(self.clock()) < limit
+    def _dream_model(self, owner: ResourceState) -> ModelOptions | None:
+        """The model for dreams: the one passed to `open`, or the one in the settings.
 
-    def _dream_model(self) -> ModelOptions | None:
-        """The model for dreams: the one passed to `open`, or the one in the settings."""
+        None if there is none, or its daily budget is used up.
+        """
         from inmind.dreams.models import as_model, model_from_settings
         from inmind.jobs.rate_limits import ModelOptions
 
         settings = self.settings.model
+        if settings.daily_tokens and owner.dreams.tokens_on(self.clock()) >= settings.daily_tokens:
+            return None
         model = as_model(self._model) if self._model is not None else model_from_settings(settings)
         if model is None:
             return None

@@ -66,8 +66,7 @@ class Resource(SearchInput, NoteInput):
 
         A note withdrawn with `Session.withdraw` can be restored by `undo` of that session; this one cannot.
         """
-        writer = self._note_writer(read_edits=True)
-        writer.withdraw(note_id, store=self._context.store, key=key)
+        self._note_writer().withdraw(note_id, store=self._context.store, key=key)
 
     def notes(self, *, all: bool = False) -> list[Note]:
         """The notes that wait for a dream, in the order of their page.
@@ -93,13 +92,10 @@ class Resource(SearchInput, NoteInput):
         limit = None if seconds is None else checked_seconds(seconds, "seconds")
         return self._context.upkeep().consolidate(self.name, limit)
 
-    def _note_writer(self, *, read_edits: bool = False) -> NoteWriter:
+    def _note_writer(self) -> NoteWriter:
         self._context.check_open()
         stream = self._context.resource_stream(owner := require_resource(self.name))
-        files = self._context.resource_files(owner, stream)
-        if read_edits:
-            files.read_edits()
-        return self._context.note_writer(stream, files, owner)
+        return self._context.note_writer(stream, self._context.resource_files(owner, stream), owner)
 
     # -- dreams --------------------------------------------------------------------------------------------
 
@@ -185,7 +181,12 @@ def _waiting_notes(page: Iterable[PageNote], events: Iterable[Event]) -> list[No
     by_text = defaultdict[PageNote | None, list[Event]](list)
     for event in sorted(events, key=lambda event: event.seq):
         by_text[as_page_note(event)].append(event)
-    return [_note(by_text[line].pop()) if by_text[line] else _typed_note(line) for line in page]
+    notes: list[Note] = []
+    for line in page:
+        at = datetime.fromisoformat(line.at).astimezone(UTC)
+        typed = Note(id="", text=line.text, date=at, importance=line.importance)
+        notes.append(_note(by_text[line].pop()) if by_text[line] else typed)
+    return notes
 
 
 def _note(event: Event) -> Note:
@@ -193,8 +194,3 @@ def _note(event: Event) -> Note:
     if not isinstance(payload, NoteAdded | CrystalCreated):
         raise NotFound(what="note", name=event.id)
     return Note(id=event.id, text=payload.text, date=event.at, importance=payload.importance, kind=payload.category)
-
-
-def _typed_note(line: PageNote) -> Note:
-    at = datetime.fromisoformat(line.at).astimezone(UTC)
-    return Note(id="", text=line.text, date=at, importance=line.importance)

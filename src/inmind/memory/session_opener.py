@@ -6,6 +6,7 @@ import logging
 import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from datetime import datetime
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
@@ -85,7 +86,11 @@ class SessionOpener:
         opened = stream.state.opened or first
         if resource is not None and opened.resource != owner:
             raise InvalidInput(field="resource", value=resource, expected="the resource that owns this session")
-        layers = self._inherited_layers(private if opened.resource == ANONYMOUS else setup.layers, opened)
+        layers = private if opened.resource == ANONYMOUS else setup.layers
+        generations = [opened, *(stream.state.opened for stream in self._ancestors(opened))]
+        for generation in reversed(generations):  # the policies of all ancestors apply to the host's layers
+            if generation is not None and generation.parent:
+                layers = _inherit_layers(layers, generation)
         return self._assemble(name, stream, opened, replace(setup, layers=layers))
 
     def spawn(self, id: str, first: SessionOpened, inherited: Sequence[Draft], setup: SessionConfig) -> Session:
@@ -103,31 +108,27 @@ class SessionOpener:
             session.close()
 
     def _start_stream(self, id: str, first: SessionOpened, inherited: Sequence[Draft]) -> Stream[SessionState]:
+        def decide(state: SessionState, _: datetime) -> Decision[SessionState, None]:
+            return Decision([] if state.opened else self._first_events(id, first, inherited), None)
+
         stream = self._context.session_stream(id)
-        stream.commit(lambda state, _: Decision(self._first_events(state, id, first, inherited), None))
+        stream.commit(decide)
         return stream
 
-    def _first_events(
-        self, state: SessionState, id: str, first: SessionOpened, inherited: Sequence[Draft]
-    ) -> list[Draft]:
-        """The first events of a session; none if it has them."""
-        if state.opened is not None:
-            return []
+    def _first_events(self, id: str, first: SessionOpened, inherited: Sequence[Draft]) -> list[Draft]:
         legacy = None if first.parent else self._legacy_session(id, first.cwd)
-        if legacy is not None and legacy.cwd:
-            first = replace(first, cwd=legacy.cwd)
+        imported, messages = list[Draft](), list[Draft]()
+        if legacy is not None:
+            first = replace(first, cwd=legacy.cwd or first.cwd)
+            started_at = legacy.created.isoformat() if legacy.created else ""
+            payload = SessionImported(file=legacy.file, started_at=started_at, model=legacy.model)
+            imported = [Draft(payload=payload, origin=Origin.FILE)]
+            titles = [Draft(payload=SessionTitled(legacy.title), origin=Origin.FILE)] if legacy.title else []
+            messages = [*titles, *read_messages(legacy)]
         page = DocumentWritten(path=OVERVIEW_PATH, text=template(first.language))
-        has_overview = any(
-            isinstance(d.payload, DocumentWritten) and d.payload.path == OVERVIEW_PATH for d in inherited
-        )
-        return [
-            Draft(payload=first, origin=Origin.OPERATOR),
-            *([Draft(payload=_import_event(legacy), origin=Origin.FILE)] if legacy else []),
-            *([] if has_overview else [Draft(payload=page, origin=Origin.OPERATOR)]),
-            *inherited,
-            *([Draft(payload=SessionTitled(legacy.title), origin=Origin.FILE)] if legacy and legacy.title else []),
-            *(read_messages(legacy) if legacy else ()),
-        ]
+        written = {draft.payload.path for draft in inherited if isinstance(draft.payload, DocumentWritten)}
+        overview = [] if OVERVIEW_PATH in written else [Draft(payload=page, origin=Origin.OPERATOR)]
+        return [Draft(payload=first, origin=Origin.OPERATOR), *imported, *overview, *inherited, *messages]
 
     def _legacy_session(self, id: str, cwd: str) -> LegacySession | None:
         """The single-file session with this id; of several, the one of this folder.
@@ -141,40 +142,29 @@ class SessionOpener:
         return candidates[0] if candidates else None
 
     def _assemble(self, id: str, stream: Stream[SessionState], opened: SessionOpened, setup: SessionConfig) -> Session:
+        from inmind.history.view import TokenMeter, ViewBuilder
         from inmind.prompt.layers.builtin import RETAINED_LAYER, RetainedLayer
+        from inmind.session.scratchpad import open_scratchpad
         from inmind.session.session import Session  # loaded with the first session
 
         if RETAINED_LAYER not in {layer.name for layer in setup.layers}:
             setup = replace(setup, layers=check_layers([*setup.layers, RetainedLayer()]))
-        parts = self._parts(id, stream, opened, setup)
-        parts.meta.read_title()
-        session = Session(parts, self.spawn)
-        with self._context.lock:
-            self._sessions.add(session)
-        return session
-
-    def _parts(
-        self, id: str, stream: Stream[SessionState], opened: SessionOpened, setup: SessionConfig
-    ) -> SessionContext:
-        from inmind.history.view import TokenMeter, ViewBuilder
-        from inmind.session.scratchpad import open_scratchpad
-
         context = self._context
-        views = context.backend.session_files(id, opened.cwd, stream)
+        files, transcript, meta = context.backend.session_files(id, opened.cwd, stream)
         resource = context.resource_stream(opened.resource)
         ancestors = tuple(self._ancestors(opened))
-        files, shared = views.files, context.resource_files(opened.resource, resource)
+        shared = context.resource_files(opened.resource, resource)
         owner = owner_of(stream.name, opened.resource)
         notes = (stream, files) if opened.resource == ANONYMOUS else (resource, shared)
-        return SessionContext(
+        parts = SessionContext(
             id=id,
             store=context.store,
             stream=stream,
             resource=resource,
             files=files,
             resource_files=shared,
-            transcript=views.transcript,
-            meta=views.meta,
+            transcript=transcript,
+            meta=meta,
             siblings=self._siblings,
             scratchpad=open_scratchpad(setup.layers, (stream, *ancestors), resource, context.store),
             ancestors=ancestors,
@@ -186,6 +176,11 @@ class SessionOpener:
             meter=TokenMeter(setup.counter),
             view=ViewBuilder(),
         )
+        meta.read_title()
+        session = Session(parts, self.spawn)
+        with context.lock:
+            self._sessions.add(session)
+        return session
 
     @cached_property
     def _siblings(self) -> SiblingEntities:
@@ -201,14 +196,6 @@ class SessionOpener:
             yield stream
             above = stream.state.opened
 
-    def _inherited_layers(self, layers: tuple[Layer, ...], opened: SessionOpened) -> tuple[Layer, ...]:
-        """The host's layers after the policies of all ancestors."""
-        generations = [opened, *(stream.state.opened for stream in self._ancestors(opened))]
-        for generation in reversed(generations):
-            if generation is not None and generation.parent:
-                layers = _inherit_layers(layers, generation)
-        return layers
-
 
 def _with_private_scratchpad(layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
     """Layers for a session without a resource, whose scratchpad belongs to the session."""
@@ -222,11 +209,6 @@ def _inherit_layers(layers: tuple[Layer, ...], opened: SessionOpened) -> tuple[L
     from inmind.session.children import child_layers  # loaded with the first child session
 
     return child_layers(layers, dict(opened.inheritance))
-
-
-def _import_event(legacy: LegacySession) -> SessionImported:
-    started_at = legacy.created.isoformat() if legacy.created else ""
-    return SessionImported(file=legacy.file, started_at=started_at, model=legacy.model)
 
 
 def checked_counter(counter: Counter) -> Counter:

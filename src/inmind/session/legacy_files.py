@@ -58,7 +58,7 @@ class LegacySession:
 
 
 def find_legacy(home: Path, is_wanted: Callable[[str], bool]) -> list[LegacySession]:
-    """The sessions whose ids are wanted. Several may have one id: ids were unique only within a folder."""
+    """The sessions whose ids are wanted. Ids were unique only within a folder."""
     folders = (folder for folder in (home / "sessions").glob("--*--") if not folder.is_symlink())
     paths = sorted(path for folder in folders for path in folder.glob("*.jsonl"))
     return [one for path in paths if is_wanted(unquote(path.stem)) and (one := _read_summary(path, home))]

@@ -93,10 +93,10 @@ class NoteWriter:
 
     def withdraw(self, id: str, *, store: Store, key: str | None) -> None:
         """Withdraw a note, in the stream of the notes only: no session can undo it."""
+        self._files.read_edits()
         note = find_note(store, self._stream.name, id)
-        self._stream.commit(
-            lambda state, _: Decision(withdrawal_drafts(state, note), None), key=key_for(key, "withdraw", id)
-        )
+        checked_key = key_for(key, "withdraw", id)
+        self._stream.commit(lambda state, _: Decision(withdrawal_drafts(state, note), None), key=checked_key)
         self.publish()
 
 

@@ -59,6 +59,14 @@ class _LastPrompt(NamedTuple):
     view: View | None = None
 
 
+class PromptRequest(NamedTuple):
+    """The arguments of `prepare`, and notices for the report."""
+
+    inputs: PrepareInput
+    fmt: Format
+    notices: tuple[str, ...] = ()
+
+
 class _FittedPrompt(NamedTuple):
     """A prompt that fits the window."""
 
@@ -86,9 +94,7 @@ class PromptPreparer:
         self._copies = CopyCache()
         self._last_prompt = _LastPrompt()
 
-    def prepare(
-        self, inputs: PrepareInput, fmt: Format, notices: tuple[str, ...], key: Key | None
-    ) -> CommitResult[Prompt]:
+    def prepare(self, request: PromptRequest, key: Key | None) -> CommitResult[Prompt]:
         """Commit the next prompt.
 
         `result` is None if a call with the same key has committed it before. A compaction that is due is a commit of
@@ -96,7 +102,7 @@ class PromptPreparer:
         """
         compactions, compacted = 0, False
         while True:
-            decide = partial(self._decide, inputs=inputs, fmt=fmt, notices=notices, compacted=compacted)
+            decide = partial(self._decide, request=request, compacted=compacted)
             try:
                 done = self._stream.commit(decide, key=key, companion=self._resource)
             except ContextOverflow:
@@ -106,9 +112,9 @@ class PromptPreparer:
                 continue
             if not isinstance(done.result, PlannedCompaction):
                 break
-            is_done, more_notices = self._compactor.run_planned(done.result)
+            is_done, notices = self._compactor.run_planned(done.result)
             compactions += 1
-            notices += more_notices
+            request = request._replace(notices=request.notices + notices)
             compacted = is_done or compactions == MAX_COMPACTIONS_PER_PROMPT
         if done.result is None:
             return CommitResult(done.appended, None, done.events)
@@ -121,15 +127,14 @@ class PromptPreparer:
         self._resource.refresh()
         self._layer_calls.refresh_ancestors()
 
-    def preview(self, state: SessionState, now: datetime, *, inputs: PrepareInput, fmt: Format) -> PromptPreview:
+    def preview(self, state: SessionState, now: datetime, *, request: PromptRequest) -> PromptPreview:
         """Compute the next prompt without committing anything."""
-        decide = partial(self._decide, inputs=inputs, fmt=fmt, notices=())
-        decision = decide(state, now, compacted=False)
+        decision = self._decide(state, now, request, compacted=False)
         if isinstance(decision.result, PlannedCompaction):
             state = self._stream.preview(state, state.seq, decision.drafts, now)
             compaction = self._planner.build_planned(state, decision.result)
             state = self._stream.preview(state, state.seq, compaction.drafts, now)
-            decision = decide(state, now, compacted=True)
+            decision = self._decide(state, now, request, compacted=True)
         prompt, _ = cast(tuple[Prompt, View], decision.result)  # no second compaction is planned
         (prepared,) = (draft.payload for draft in decision.drafts if isinstance(draft.payload, PromptPrepared))
         state = self._stream.preview(state, state.seq, decision.drafts[:-1], now)
@@ -159,46 +164,34 @@ class PromptPreparer:
             now=now,
         )
         planned = plan_prompt(plan_input)
-        blocks = [
-            block
-            for draft in planned.drafts
-            if isinstance(draft.payload, AnchorMoved)
-            for block in draft.payload.blocks
-        ]
-        return MemoryView(
-            blocks,
-            self._layer_calls.fully_shown_documents(replace(state, shown_in_prompt={}), planned, layer_texts) or (),
-        )
+        moves = (draft.payload for draft in planned.drafts if isinstance(draft.payload, AnchorMoved))
+        versions = self._layer_calls.fully_shown_documents(replace(state, shown_in_prompt={}), planned, layer_texts)
+        return MemoryView([block for move in moves for block in move.blocks], versions or ())
 
     def _decide(
-        self,
-        state: SessionState,
-        now: datetime,
-        *,
-        inputs: PrepareInput,
-        fmt: Format,
-        notices: tuple[str, ...],
-        compacted: bool,
+        self, state: SessionState, now: datetime, request: PromptRequest, *, compacted: bool
     ) -> Decision[SessionState, tuple[Prompt, View] | PlannedCompaction]:
         """Decide the next prompt on a given state, or the compaction that has to come first.
 
         With a compaction, only the host's input is committed. `compacted`: it was tried, and no other is planned.
         """
-        inputs = continue_thread(inputs, state.conversation, fmt)
-        ingested = self._ingest(state, now, inputs, fmt)
+        request = request._replace(inputs=continue_thread(request.inputs, state.conversation, request.fmt))
+        ingested = self._ingest(state, now, request)
         derived = self._deriver.derive(state, now, ingested, None)
         drafts, companion = derived.drafts, derived.companion
         state = self._stream.preview(state, state.seq, drafts, now)
-        fitted = self._fit(state, now, inputs, fmt, compacted=compacted)
+        fitted = self._fit(state, now, request, compacted=compacted)
         if isinstance(fitted, PlannedCompaction):
             return Decision(drafts, fitted, next_state=state, companion=companion, consumes_key=False)
         state = self._stream.preview(state, state.seq, fitted.plan.drafts, now)
-        return self._render(
-            state, now, fitted, inputs, fmt, notices, drafts=[*drafts, *fitted.plan.drafts], companion=companion
-        )
+        prompt, view, draft = self._render(state, fitted, request)
+        next_state = self._stream.preview(state, state.seq, [draft], now)
+        drafts = [*drafts, *fitted.plan.drafts, draft]
+        return Decision(drafts, (prompt, view), next_state=next_state, companion=companion)
 
-    def _ingest(self, state: SessionState, now: datetime, inputs: PrepareInput, fmt: Format) -> list[Draft]:
+    def _ingest(self, state: SessionState, now: datetime, request: PromptRequest) -> list[Draft]:
         """Events for the host's messages and tools, and for compactions that they undo or contain."""
+        inputs, fmt, _ = request
         layer_tools = self._layer_calls.tools(fmt)
         memory_tools = tool_schemas(self._config.layers, fmt.name) if self._config.memory_tools else []
         drafts = ingest_events(state.prompt, state.history, inputs, [*layer_tools, *memory_tools], fmt)
@@ -207,10 +200,11 @@ class PromptPreparer:
         return drafts
 
     def _fit(
-        self, state: SessionState, now: datetime, inputs: PrepareInput, fmt: Format, *, compacted: bool
+        self, state: SessionState, now: datetime, request: PromptRequest, *, compacted: bool
     ) -> _FittedPrompt | PlannedCompaction:
         """Ask the layers and plan the prompt, or the compaction that is due."""
-        view = self._view.build(state.history.sent, fmt.name, in_thread=bool(inputs.thread))
+        thread = request.inputs.thread
+        view = self._view.build(state.history.sent, request.fmt.name, in_thread=bool(thread))
         layer_texts = self._layer_calls.recall(state, now)
         plan_input = PlanInput(
             state=state.prompt,
@@ -221,9 +215,9 @@ class PromptPreparer:
             limits=self._limits,
             meter=self._meter,
             turn_messages=partial(self._planner.messages, state.history),
-            in_thread=bool(inputs.thread),
+            in_thread=bool(thread),
             held_tokens=held_tokens(state.history),
-            in_other_thread=bool(inputs.thread) and not _continues_last_prompt(state, inputs.thread),
+            in_other_thread=bool(thread) and not _continues_last_prompt(state, thread),
             now=now,
         )
         try:
@@ -236,20 +230,10 @@ class PromptPreparer:
             return due
         return _FittedPrompt(view, layer_texts, plan)
 
-    def _render(
-        self,
-        state: SessionState,
-        now: datetime,
-        fitted: _FittedPrompt,
-        inputs: PrepareInput,
-        fmt: Format,
-        notices: tuple[str, ...],
-        *,
-        drafts: Sequence[Draft],
-        companion: Sequence[Draft],
-    ) -> Decision[SessionState, tuple[Prompt, View] | PlannedCompaction]:
-        """Write the request and its report; `drafts` are the events so far."""
+    def _render(self, state: SessionState, fitted: _FittedPrompt, request: PromptRequest) -> tuple[Prompt, View, Draft]:
+        """Write the request, its report, and the event of the prompt."""
         view, layer_texts, plan = fitted
+        inputs, fmt, notices = request
         prepared = replace(
             plan.prepared,
             cache_marks=cache_marks(inputs, state.conversation, view),
@@ -259,15 +243,15 @@ class PromptPreparer:
         )
         wires = self._view.copy_wires(view)
         rendered = render(state.prompt, state.history.sent, prepared, view, wires, self._copies)
-        draft = Draft(payload=replace(prepared, digest=rendered.digest), origin=Origin.OPERATOR)
-        next_state = self._stream.preview(state, state.seq, [draft], now)
-        call = next_state.prompt.calls
-        automatic = automatic_compactions(state.history, since=self._previous_prompt_seq(state))
+        call = state.prompt.calls + 1
+        is_known = self._last_prompt.call == state.prompt.calls or not state.history.compactions
+        previous_seq = self._last_prompt.seq if is_known else self._prompts.last_prepared(until=state.seq)
+        automatic = automatic_compactions(state.history, since=previous_seq)
         notices += tuple(describe_left_out(event.left_out) for event in automatic if event.left_out)
         compactions = tuple(self._compactor.report_for(event, state.history) for event in automatic)
         report = build_report(call, state.prompt, plan, view, notices, compactions)
         prompt = Prompt(call=call, format=fmt.name, request=rendered.request, report=report, memory=rendered.memory)
-        return Decision([*drafts, draft], (prompt, view), next_state=next_state, companion=companion)
+        return prompt, view, Draft(payload=replace(prepared, digest=rendered.digest), origin=Origin.OPERATOR)
 
     def _shared_prefix(self, state: SessionState, view: View) -> int:
         """Number of leading messages that the previous prompt had too.
@@ -277,11 +261,6 @@ class PromptPreparer:
         if self._last_prompt.view is not None and self._last_prompt.call == state.prompt.calls:
             return view.common_prefix(self._last_prompt.view)
         return assumed_shared_wires(state.prompt, state.history.sent, view)
-
-    def _previous_prompt_seq(self, state: SessionState) -> int:
-        """Number of the event of the previous prompt; read from the store only if it is needed."""
-        known = self._last_prompt.call == state.prompt.calls or not state.history.compactions
-        return self._last_prompt.seq if known else self._prompts.last_prepared(until=state.seq)
 
 
 def _continues_last_prompt(state: SessionState, thread: str) -> bool:

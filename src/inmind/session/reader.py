@@ -28,7 +28,7 @@ from inmind.session.derive import EventDeriver
 from inmind.session.documents import SessionDocuments
 from inmind.session.entities import check_call, resolve
 from inmind.session.layer_calls import LayerCalls
-from inmind.session.prepare import PromptHistory, PromptPreparer
+from inmind.session.prepare import PromptHistory, PromptPreparer, PromptRequest
 from inmind.session.state import ResourceState, SessionState
 from inmind.session.tools.registry import tool_schemas
 from inmind.store.stream import Stream
@@ -129,10 +129,10 @@ class SessionReader:
         A compaction that `prepare` would run first is included, with an extracted summary: no model is called.
         """
         fmt = get_format(format)
-        inputs = PrepareInput.of(messages, system, tools, fmt, thread)
+        request = PromptRequest(PrepareInput.of(messages, system, tools, fmt, thread), fmt)
         self._documents.read_edits()
         self._preparer.refresh()
-        return self._stream.dry_run(partial(self._preparer.preview, inputs=inputs, fmt=fmt))
+        return self._stream.dry_run(partial(self._preparer.preview, request=request))
 
     @property
     def entities(self) -> Entities:

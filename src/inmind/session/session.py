@@ -27,6 +27,7 @@ from inmind.session.context import SessionConfig, SessionContext
 from inmind.session.entities import import_entities, set_pinned, track
 from inmind.session.host_input import HostInput
 from inmind.session.notes import NoteInput, NoteWriter, withdraw_note
+from inmind.session.prepare import PromptRequest
 from inmind.session.replies import Recorded, ReplyExecutor
 from inmind.session.scratchpad import Scratchpad
 from inmind.session.search import search_session
@@ -83,7 +84,7 @@ class Session(HostInput, NoteInput):
         checked_key = key_for(key, "prepare", format, messages, system, tools, *([thread] if thread else []))
         self._documents.read_edits()
         self._preparer.refresh()
-        done = self._preparer.prepare(inputs, fmt, self._documents.notices(), checked_key)
+        done = self._preparer.prepare(PromptRequest(inputs, fmt, self._documents.notices()), checked_key)
         self._documents.publish(done.events)
         if done.result is None:
             return self._prompts.rebuild_at(done.appended.last)
