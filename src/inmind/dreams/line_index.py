@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from math import ceil
 from typing import Final
 
@@ -56,29 +55,18 @@ class LineIndex:
 
     def add_line(self, line: PageLine) -> None:
         """Add a line of a dream, which may be rewritten."""
-        add = Add(
-            section=Section(line.section),
-            text=line.text,
-            sources=line.sources,
-            importance=line.importance,
-            kind=line.kind,
-            at=line.at,
-            trust=Trust(line.trust),
-        )
-        self._put(_IndexedLine(add, line=line.text))
+        self._put(_IndexedLine(line, line=line.text))
 
     def add_fixed(self, edit: Add | Rewrite) -> None:
         """Add a statement that must not change."""
         if isinstance(edit, Rewrite):
-            edit = Add(
-                section=edit.section, text=edit.text, sources=edit.sources, importance=edit.importance, at=edit.at
-            )
+            edit = Add(edit.section, edit.text, edit.sources, edit.importance, at=edit.at)
         self._put(_IndexedLine(edit, fixed=True))
 
     def merge_in(self, add: Add) -> None:
         """Merge a new line into one that says the same or is outdated, or add it."""
         statement = _parse(add.text)
-        is_data = add.trust is Trust.DATA
+        is_data = add.trust == Trust.DATA
         existing = (
             self._by_wording.get((is_data, statement.wording))
             or self._find_contradicted(add, statement, is_data)
@@ -96,7 +84,7 @@ class LineIndex:
                 add = entry.add
                 yield Rewrite(
                     lines=(entry.old_text,),
-                    section=add.section,
+                    section=Section(add.section),
                     text=add.text,
                     sources=entry.new_sources,
                     importance=add.importance,
@@ -110,7 +98,7 @@ class LineIndex:
         self._index(entry, statement or _parse(entry.add.text))
 
     def _index(self, entry: _IndexedLine, statement: Statement) -> None:
-        is_data = entry.add.trust is Trust.DATA
+        is_data = entry.add.trust == Trust.DATA
         self._by_wording[is_data, statement.wording] = entry
         for question, answer in statement.answers.items():
             self._by_question[is_data, question] = entry, answer
@@ -131,8 +119,7 @@ class LineIndex:
         added_sources = (
             new_sources if replaces or is_longer else new_sources[: max(0, MAX_LINE_SOURCES - len(before.sources))]
         )
-        entry.add = replace(
-            before,
+        entry.add = before._replace(
             text=add.text if replaces or is_longer else before.text,
             sources=(*before.sources, *added_sources),
             importance=max(before.importance, add.importance),
@@ -167,7 +154,7 @@ class LineIndex:
             id(entry): entry for word in index_words for entry in self._by_word.get(word, ())[-_MAX_CANDIDATES:]
         }
         for entry in candidates.values():
-            if (entry.add.trust is Trust.DATA) == is_data and _is_similar(add_words, self._words_of(entry.add.text)):
+            if (entry.add.trust == Trust.DATA) == is_data and _is_similar(add_words, self._words_of(entry.add.text)):
                 return entry
         return None
 

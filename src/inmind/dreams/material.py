@@ -184,6 +184,24 @@ class Insight:
     trust: Trust = Trust.AGENT
 
 
+class LineSource(NamedTuple):
+    """A text that a line of the page may be derived from."""
+
+    ids: tuple[str, ...]
+    """Its note or crystal, or the crystals of an insight."""
+    text: str
+    importance: float
+    kind: str
+    at: str
+    trust: Trust
+    valence: float = 0.0
+
+    @classmethod
+    def of(cls, one: PendingNote | Crystal) -> LineSource:
+        at = one.at if isinstance(one, PendingNote) else one.at.isoformat()
+        return cls((one.id,), one.text, one.importance, one.kind, at, one.trust, one.valence)
+
+
 @frozen(kw_only=True)
 class DreamMaterial:
     """The input of a proposal."""
@@ -211,6 +229,19 @@ class DreamMaterial:
     """Ids of the crystals that a search for some words returns."""
     get_crystal: Callable[[str], Crystal | None]
     """A crystal by its id."""
+
+    def note_sources(self) -> list[LineSource]:
+        """The notes that are not superseded."""
+        return [LineSource.of(note) for note in self.notes if not note.superseded]
+
+    def other_crystals(self) -> list[Crystal]:
+        """New crystals that are not notes."""
+        note_ids = {note.id for note in self.notes}
+        return [crystal for crystal in self.crystals if crystal.id not in note_ids]
+
+    def insight_sources(self) -> list[LineSource]:
+        at = self.now.isoformat()
+        return [LineSource(one.sources, one.text, one.importance, "insight", at, one.trust) for one in self.insights]
 
 
 @frozen(kw_only=True)

@@ -16,7 +16,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from itertools import islice
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, cast
 
 from inmind.core.events.base import Trust
 from inmind.core.events.dreams import PageLine
@@ -24,7 +24,7 @@ from inmind.core.frozen import frozen
 from inmind.core.json import is_list, is_object
 from inmind.core.text import escape_markup
 from inmind.core.tokens import estimator
-from inmind.dreams.material import DreamMaterial
+from inmind.dreams.material import DreamMaterial, LineSource
 from inmind.dreams.page.edits import Add, Edit, Retire, Rewrite, invented_facts, is_quote_of, lost_facts
 from inmind.dreams.page.eviction import MIN_PROTECTED_IMPORTANCE, is_derived, max_retired
 from inmind.dreams.page.guards import IDENTITY_SECTIONS
@@ -72,17 +72,6 @@ ANSWER_SCHEMA: Final[Mapping[str, Any]] = _object_schema(
 # -- labels ------------------------------------------------------------------------------------------------
 
 
-class LabelledSource(NamedTuple):
-    """A possible source of a line."""
-
-    ids: tuple[str, ...]
-    text: str
-    importance: float
-    kind: str
-    at: str
-    trust: Trust
-
-
 @frozen(kw_only=True)
 class Labels:
     """Labels with what they refer to."""
@@ -91,7 +80,7 @@ class Labels:
     """Lines that may be rewritten or retired."""
     locked: Mapping[str, str]
     """Lines that must not change, each with the reason."""
-    sources: Mapping[str, LabelledSource]
+    sources: Mapping[str, LineSource]
     parts: Mapping[str, str]
     """The text of each part."""
 
@@ -125,30 +114,19 @@ def _lock_reason(section: Section | None, line: PageLine | None) -> str:
     return "generated" if section is Section.POINTERS or is_derived(line) else ""
 
 
-def _sources_by_part(material: DreamMaterial) -> dict[str, list[LabelledSource]]:
+def _sources_by_part(material: DreamMaterial) -> dict[str, list[LineSource]]:
     """Sources in the order of their labels; the last ones may not fit.
 
     Notes begin with the most important, crystals with the newest. Tool results are left out: they are long and say
     nothing about people.
     """
-    note_ids = {note.id for note in material.notes}
-    notes = [note for note in material.notes if not note.superseded]
-    crystals = [
-        crystal for crystal in material.crystals if crystal.id not in note_ids and crystal.trust is not Trust.DATA
-    ]
+    crystals = [crystal for crystal in material.other_crystals() if crystal.trust is not Trust.DATA]
     return {
-        "notes": [
-            LabelledSource((note.id,), note.text, note.importance, note.kind, note.at, note.trust)
-            for note in sorted(notes, key=lambda note: (-note.importance, note.at, note.id))
-        ],
+        "notes": sorted(material.note_sources(), key=lambda note: (-note.importance, note.at, note.ids)),
         "crystals": [
-            LabelledSource((one.id,), one.text, one.importance, one.kind, one.at.isoformat(), one.trust)
-            for one in sorted(crystals, key=lambda one: (-one.trust, -one.at.timestamp(), one.id))
+            LineSource.of(one) for one in sorted(crystals, key=lambda one: (-one.trust, -one.at.timestamp(), one.id))
         ],
-        "insights": [
-            LabelledSource(one.sources, one.text, one.importance, "insight", material.now.isoformat(), one.trust)
-            for one in material.insights
-        ],
+        "insights": material.insight_sources(),
     }
 
 
@@ -156,7 +134,7 @@ def _format_line(section: Section | None, text: str, locked: str) -> str:
     return f"[{section or 'no section'}{f'; locked: {locked}' if locked else ''}] {_one_line(text)}"
 
 
-def _format_source(source: LabelledSource) -> str:
+def _format_source(source: LineSource) -> str:
     suffix = {Trust.DATA: ", from a tool", Trust.PERSON: ", by a person"}.get(source.trust, "")
     return f"({source.kind}, {source.importance:g}, {source.at[:10]}{suffix}) {_one_line(source.text)}"
 
@@ -245,15 +223,8 @@ class _EditParser:
         if not sources:
             raise _InvalidEdit("sources: a new line needs at least one source")
         best = max(sources, key=lambda source: source.importance)
-        return Add(
-            section=section,
-            text=text,
-            sources=_ids(sources),
-            importance=best.importance,
-            kind=best.kind,
-            at=max(source.at for source in sources),
-            trust=trust,
-        )
+        at = max(source.at for source in sources)
+        return Add(section, text, _ids(sources), best.importance, best.kind, at, trust)
 
     def _parse_rewrite(self, fields: Mapping[str, Any]) -> Rewrite:
         labels = _parse_labels(fields, "lines")
@@ -289,7 +260,7 @@ class _EditParser:
 
     def _parse_line(
         self, fields: Mapping[str, Any], replaced: Sequence[PageLine]
-    ) -> tuple[Section, str, list[LabelledSource], Trust]:
+    ) -> tuple[Section, str, list[LineSource], Trust]:
         """Section, text, sources and trust of a line that replaces others or is new."""
         section = fields.get("section")
         if section not in MODEL_SECTIONS:
@@ -324,7 +295,7 @@ class _EditParser:
 _TOOL_MARK = re.compile(r'\A\(from a tool\) "?(?P<text>.*?)"?\Z')
 
 
-def _ids(sources: Sequence[LabelledSource]) -> tuple[str, ...]:
+def _ids(sources: Sequence[LineSource]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(id for source in sources for id in source.ids))
 
 

@@ -18,7 +18,7 @@ from inmind.core.language.spans import first_sentences
 from inmind.dreams import economics, skills
 from inmind.dreams.affect import level_in_note
 from inmind.dreams.line_index import LineIndex
-from inmind.dreams.material import DreamMaterial
+from inmind.dreams.material import DreamMaterial, LineSource
 from inmind.dreams.open_loops import loop_text
 from inmind.dreams.page.edits import (
     MIN_SHARED_WORDS,
@@ -71,7 +71,9 @@ def propose_by_rules(material: DreamMaterial, *, settled: Sequence[Edit] = ()) -
     for add in sorted(adds, key=lambda add: (add.at, add.sources, add.text)):
         index.merge_in(add)
     weights = section_weights(material.levels)
-    edits = sorted(index.edits(), key=lambda edit: (-edit.importance * weights[edit.section], edit.at, edit.text))
+    edits = sorted(
+        index.edits(), key=lambda edit: (-edit.importance * weights[Section(edit.section)], edit.at, edit.text)
+    )
     has_news = material.notes or material.crystals or material.insights
     return Proposal(
         edits=(
@@ -105,7 +107,7 @@ def _build_index(material: DreamMaterial, settled: Sequence[Edit], settled_lines
         if text in settled_lines or section is Section.POINTERS:
             continue
         if line is None:
-            index.add_fixed(Add(section=section or Section.ACTIVE, text=text, sources=(), trust=Trust.PERSON))
+            index.add_fixed(Add(section or Section.ACTIVE, text, trust=Trust.PERSON))
         elif not is_derived(line):
             index.add_line(line)
     for edit in settled:
@@ -122,35 +124,14 @@ def _new_lines(material: DreamMaterial) -> Iterator[Add]:
 
     An automatic note about the user's mood stays searchable and gets no line on the page.
     """
-    note_ids = {note.id for note in material.notes}
-    for note in material.notes:
-        if not (note.superseded or (level_in_note(note.text) and "): the user " in note.text)):
-            yield _add(
-                note.text, (note.id,), note.importance, note.kind, at=note.at, trust=note.trust, valence=note.valence
-            )
-    for fact in find_user_facts(material.crystals):
-        yield _add(fact.text, (fact.source,), fact.importance, fact.kind, at=fact.at, trust=Trust.PERSON)
-    for one in material.crystals:
-        if one.id not in note_ids and _deserves_line(one):
-            yield _add(
-                one.text,
-                (one.id,),
-                one.importance,
-                one.kind,
-                at=one.at.isoformat(),
-                trust=one.trust,
-                valence=one.valence,
-            )
-    for insight in material.insights:
-        at = material.now.isoformat()
-        yield _add(insight.text, insight.sources, insight.importance, "insight", at=at, trust=insight.trust)
-
-
-def _add(
-    text: str, sources: tuple[str, ...], importance: float, kind: str, *, at: str, trust: Trust, valence: float = 0.0
-) -> Add:
-    section, line = _place(text, kind=kind, trust=trust, valence=valence)
-    return Add(section=section, text=line, sources=sources, importance=importance, kind=kind, at=at, trust=trust)
+    for source in (
+        *(note for note in material.note_sources() if not (level_in_note(note.text) and "): the user " in note.text)),
+        *find_user_facts(material.crystals),
+        *(LineSource.of(crystal) for crystal in material.other_crystals() if _deserves_line(crystal)),
+        *material.insight_sources(),
+    ):
+        section, text = _place(source)
+        yield Add(section, text, source.ids, source.importance, source.kind, source.at, source.trust)
 
 
 def _deserves_line(crystal: Crystal) -> bool:
@@ -161,8 +142,9 @@ def _deserves_line(crystal: Crystal) -> bool:
     return is_written and not is_own and is_current and crystal.importance >= _MIN_IMPORTANCE
 
 
-def _place(text: str, *, kind: str, trust: Trust, valence: float = 0.0) -> tuple[Section, str]:
+def _place(source: LineSource) -> tuple[Section, str]:
     """The section of a text and its line there."""
+    text, trust = source.text, source.trust
     if level := level_in_note(text):
         prefix = {"dopamine": WIN_PREFIX, "cortisol": AVOID_PREFIX}.get(level, "")
         section = Section.ACTIVE if prefix or trust is Trust.DATA else Section.BOND
@@ -170,10 +152,10 @@ def _place(text: str, *, kind: str, trust: Trust, valence: float = 0.0) -> tuple
         return section, prefix + to_line(cause, MAX_LINE_CHARACTERS - len(prefix)) if cause else to_line(text)
     if trust is Trust.DATA:
         return Section.ACTIVE, quote_tool_text(text)
-    section = classify_section(text, kind=kind, trust=trust)
+    section = classify_section(text, kind=source.kind, trust=trust)
     prefix = (
-        (WIN_PREFIX if valence > 0 else AVOID_PREFIX)
-        if abs(valence) >= MIN_VALENCE and section is Section.ACTIVE
+        (WIN_PREFIX if source.valence > 0 else AVOID_PREFIX)
+        if abs(source.valence) >= MIN_VALENCE and section is Section.ACTIVE
         else ""
     )
     return section, prefix + to_line(text, MAX_LINE_CHARACTERS - len(prefix))
@@ -212,25 +194,12 @@ def _derived_lines(material: DreamMaterial) -> Iterator[Add]:
 
     for gap in material.gaps:
         text = f"{to_line(gap.topic, MAX_LINE_CHARACTERS - 40)} ({_GAP_REASONS.get(gap.reason, gap.reason)})"
-        yield Add(
-            section=Section.GAPS,
-            text=text,
-            sources=known(gap.sources),
-            importance=_GAP_IMPORTANCE,
-            kind="gap",
-            at=gap.last_seen,
-        )
+        yield Add(Section.GAPS, text, known(gap.sources), _GAP_IMPORTANCE, "gap", gap.last_seen)
     for skill in skills.emerging_skills(material.skills)[:MAX_SKILL_LINES]:
-        yield Add(
-            section=Section.SKILLS,
-            text=skills.skill_line(skill),
-            sources=known(skill.sources),
-            importance=_SKILL_IMPORTANCE,
-            kind="skill",
-            at=skill.last_used,
-        )
+        text = skills.skill_line(skill)
+        yield Add(Section.SKILLS, text, known(skill.sources), _SKILL_IMPORTANCE, "skill", skill.last_used)
     for text in (line for totals in material.economics for line in economics.economics_lines(totals)):
-        yield Add(section=Section.NICHE, text=text, sources=(), kind="economics", at=material.now.isoformat())
+        yield Add(Section.NICHE, text, kind="economics", at=material.now.isoformat())
 
 
 def _retire_closed_loops(material: DreamMaterial) -> Iterator[Retire]:

@@ -18,10 +18,10 @@ from functools import cache
 from typing import Final, NamedTuple
 
 from inmind.core.events.base import Origin, Trust
-from inmind.core.frozen import frozen
 from inmind.core.language.languages import any_word, is_question
 from inmind.core.language.prose import own_words
 from inmind.core.language.spans import compile_cached, has_han, has_quote, split_sentences
+from inmind.dreams.material import LineSource
 from inmind.dreams.page.page import Section
 from inmind.history.compaction.detection import find_rules
 from inmind.search.crystal import Crystal
@@ -173,32 +173,19 @@ _MAX_MESSAGE_CHARACTERS = 4_000
 _SPEAKER = "User"
 
 
-@frozen(kw_only=True)
-class UserFact:
-    """A sentence of a user."""
-
-    text: str
-    """The line for the page: speaker and sentence."""
-    kind: str
-    importance: float
-    source: str
-    """The crystal of the message."""
-    at: str
-
-
-def find_user_facts(crystals: Iterable[Crystal]) -> list[UserFact]:
-    """New facts in the order of time. Of equal sentences the latest counts."""
+def find_user_facts(crystals: Iterable[Crystal]) -> list[LineSource]:
+    """New facts in the order of time: speaker and sentence. Of equal sentences the latest counts."""
     newest = sorted(
         (crystal for crystal in crystals if _is_user_message(crystal)),
         key=lambda crystal: (crystal.at, crystal.id),
         reverse=True,
     )
-    facts: dict[str, UserFact] = {}
+    facts: dict[str, LineSource] = {}
     for fact in (fact for crystal in newest for fact in _facts_in(crystal)):
         facts.setdefault(fact.text.casefold(), fact)
         if len(facts) == MAX_FACTS:
             break
-    return sorted(facts.values(), key=lambda fact: (fact.at, fact.source, fact.text))
+    return sorted(facts.values(), key=lambda fact: (fact.at, fact.ids, fact.text))
 
 
 def to_third_person(line: str) -> str:
@@ -373,12 +360,12 @@ def _is_user_message(crystal: Crystal) -> bool:
     return crystal.kind == "episode" and crystal.origin is Origin.USER and crystal.trust >= Trust.PERSON
 
 
-def _facts_in(crystal: Crystal) -> Iterator[UserFact]:
+def _facts_in(crystal: Crystal) -> Iterator[LineSource]:
     speaker = crystal.speaker if crystal.speaker not in ("", "user") else _SPEAKER
     text = crystal.text[:_MAX_MESSAGE_CHARACTERS].removeprefix(f"{speaker}: ")
     for kind, importance, sentence in (*_pattern_facts(text), *_rule_facts(text)):
         at = crystal.at.isoformat()
-        yield UserFact(text=f"{speaker}: {sentence}", kind=kind, importance=importance, source=crystal.id, at=at)
+        yield LineSource((crystal.id,), f"{speaker}: {sentence}", importance, kind, at, Trust.PERSON)
 
 
 def _pattern_facts(text: str) -> Iterator[tuple[str, float, str]]:

@@ -140,7 +140,7 @@ def test_of_equal_facts_the_latest_is_kept() -> None:
         a_user_crystal("I live in Rome.", at=NOW),
     )
     [fact] = find_user_facts([other, one])
-    assert fact.source == other.id
+    assert fact.ids == (other.id,)
 
 
 def test_the_number_of_facts_is_limited_to_the_newest() -> None:

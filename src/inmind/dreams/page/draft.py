@@ -143,36 +143,35 @@ class PageDraft:
         self._preamble = page.preamble
         self._removed_from_preamble: set[str] = set()
         self._parts = _arrange_parts(page.parts)
-        self._preamble_texts = {text for part in split_parts(self._preamble) for text in part.texts}
-        self._positions: dict[str, list[_Position]] = {}
-        self._section_by_text: dict[str, Section | None] = dict.fromkeys(
-            text for part in split_parts(self._preamble) for text in part.texts
-        )
+        preamble_texts = [text for part in split_parts(self._preamble) for text in part.texts]
+        self._preamble_texts = {*preamble_texts}
+        self._positions: dict[str, list[_Position]] = {text: [] for text in preamble_texts}
+        """Every text on the page, with its positions below the preamble."""
         for part in self._parts:
             for at, (text, _) in part.entries.items():
                 if text:
-                    self._section_by_text[text] = part.section
                     self._positions.setdefault(text, []).append((part, at))
         pointer_texts = (text for text, line in self.dream_lines.items() if line.section == Section.POINTERS)
-        self._pointer_texts = dict.fromkeys((*pointer_texts, *filter(parse_pointer, self._section_by_text)))
+        self._pointer_texts = dict.fromkeys((*pointer_texts, *filter(parse_pointer, self._positions)))
 
     def __contains__(self, text: object) -> bool:
-        return text in self._section_by_text
+        return text in self._positions
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._section_by_text)
+        return iter(self._positions)
 
     def section_of(self, text: str) -> Section | None:
         """The section of a text; None outside the seven sections."""
-        return self._section_by_text.get(text)
+        positions = self._positions.get(text)
+        return positions[-1][0].section if positions else None
 
     @property
     def user_lines(self) -> list[str]:
         """Entries of users, in the order of the page."""
-        return [text for text in self._section_by_text if text not in self.dream_lines]
+        return [text for text in self if text not in self.dream_lines]
 
     def entries(self, section: Section) -> list[str]:
-        return [text for text, text_section in self._section_by_text.items() if text_section is section]
+        return [text for text in self if self.section_of(text) is section]
 
     def dream_pointers(self) -> list[str]:
         """Pointers that dreams wrote, oldest first."""
@@ -208,26 +207,18 @@ class PageDraft:
         """
         if text not in self:
             return []
-        line, positions = self.dream_lines.pop(text, None), self._positions.pop(text, [])
-        removed = (
-            positions
-            if line is None
-            else positions and [min(positions, key=lambda position: _distance(line, position))]
-        )
+        line, positions = self.dream_lines.pop(text, None), self._positions[text]
+        removed = positions
+        if line is not None and positions:
+            removed = [min(positions, key=lambda position: _distance(line, position))]
         for part, at in removed:
             del part.entries[at]
-        is_in_preamble = text in self._preamble_texts
-        if is_in_preamble and (line is None or not positions):
+        if text in self._preamble_texts and (line is None or not positions):
             self._removed_from_preamble.add(text)
             self._preamble_texts.discard(text)
-            is_in_preamble = False
-        if kept := [position for position in positions if position not in removed]:
-            self._positions[text] = kept
-            self._section_by_text[text] = kept[-1][0].section
-        elif is_in_preamble:
-            self._section_by_text[text] = None
-        else:
-            del self._section_by_text[text]
+        self._positions[text] = [position for position in positions if position not in removed]
+        if not (self._positions[text] or text in self._preamble_texts):
+            del self._positions[text]
             self._pointer_texts.pop(text, None)
         return removed
 
@@ -246,7 +237,6 @@ class PageDraft:
 
     def _insert(self, part: _DraftPart, text: str, entry: str, *, at: int | None = None) -> None:
         self._positions.setdefault(text, []).append((part, part.insert(text, entry, at=at)))
-        self._section_by_text[text] = part.section
         if part.section is Section.POINTERS or parse_pointer(text):
             self._pointer_texts[text] = None
 
@@ -349,7 +339,7 @@ def _block_text(lines: Sequence[str], block: Block) -> str:
 
 def merge_pages(base: str, user_text: str, dream_text: str) -> str:
     """The user's page with the changes that a dream made to their common base."""
-    before, after = ({text for _, text in parse_page(page).all_entries()} for page in (base, dream_text))
+    before, after = entry_texts(base), entry_texts(dream_text)
     draft = PageDraft(user_text, {})
     removed = [text for text in draft if text in before and text not in after]
     dream = parse_page(dream_text)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 
-from inmind.core.events.base import Trust
+from inmind.core.events.dreams import PageLine
 from inmind.core.frozen import frozen
 from inmind.core.language.languages import is_negated
 from inmind.core.language.spans import HAN_OR_KANA
@@ -19,18 +19,8 @@ from inmind.core.text import escape_markup
 from inmind.dreams.page.page import Section
 from inmind.dreams.page.pointers import distinctive_words
 
-
-@frozen(kw_only=True)
-class Add:
-    """Add a new line."""
-
-    section: Section
-    text: str
-    sources: tuple[str, ...]
-    importance: float = 0.5
-    kind: str = "general"
-    at: str = ""
-    trust: Trust = Trust.AGENT
+Add = PageLine
+"""Among edits, a line to add."""
 
 
 @frozen(kw_only=True)

@@ -113,8 +113,9 @@ class _PageRewriter:
                 case Retire():
                     self._retire(edit)
         except _EditRefused as refused:
+            operation = "add" if isinstance(edit, Add) else type(edit).__name__.lower()
             text = edit.line if isinstance(edit, Retire) else edit.text
-            self._refused.append(f"{type(edit).__name__.lower()} {shorten(text, 80)!r}: {refused}")
+            self._refused.append(f"{operation} {shorten(text, 80)!r}: {refused}")
 
     def finish(self) -> RewriteResult:
         draft, context = self._draft, self._context
@@ -158,7 +159,7 @@ class _PageRewriter:
         text = self._validate_line(edit.text, edit.section)
         if not edit.sources and edit.section not in _SECTIONS_WITHOUT_SOURCES:
             raise _EditRefused("it has no sources")
-        trust = self._least_trust(edit.sources, edit.trust, edit.section)
+        trust = self._least_trust(edit.sources, Trust(edit.trust), edit.section)
         if edit.sources and edit.kind not in _COUNTED_KINDS:
             self._check_invented(edit.text, edit.sources, edit.at)
             sources = [self._context.source_text(source) for source in edit.sources]
@@ -166,15 +167,7 @@ class _PageRewriter:
                 raise _EditRefused("no source is about this topic")
             if contradicts(edit.text, *sources):
                 raise _EditRefused("it contradicts its sources")
-        line = PageLine(
-            section=edit.section,
-            text=text,
-            sources=edit.sources,
-            importance=edit.importance,
-            kind=edit.kind,
-            at=edit.at or format_timestamp(self._context.now),
-            trust=trust,
-        )
+        line = edit._replace(text=text, at=edit.at or format_timestamp(self._context.now), trust=trust)
         if (existing := self._find_existing(text)) is not None:
             self._add_sources(existing, line)
         else:
@@ -244,11 +237,11 @@ class _PageRewriter:
         self._retired_count += not is_lossless(line)
         self._retired.append(line)
 
-    def _validate_line(self, text: str, section: Section) -> str:
+    def _validate_line(self, text: str, section: str) -> str:
         line = normalize_line(text)
         if not line or len(line) > MAX_ENTRY_CHARACTERS:
             raise _EditRefused(f"a line has up to {MAX_ENTRY_CHARACTERS} characters, not {len(line)}")
-        if section is Section.POINTERS or parse_pointer(line):
+        if section == Section.POINTERS or parse_pointer(line):
             raise _EditRefused("a pointer is created by retiring a line")
         return line
 
@@ -262,7 +255,7 @@ class _PageRewriter:
             raise _EditRefused(f"a user wrote {shorten(text, 80)!r}")
         return user_line(text, self._draft, self._context)
 
-    def _least_trust(self, sources: Iterable[str], trust: Trust, section: Section) -> Trust:
+    def _least_trust(self, sources: Iterable[str], trust: Trust, section: str) -> Trust:
         """The lowest trust among the sources. Each source must exist."""
         for source in sources:
             if not self._context.source_text(source):
