@@ -174,7 +174,10 @@ _SPEAKER = "User"
 
 
 def find_user_facts(crystals: Iterable[Crystal]) -> list[LineSource]:
-    """New facts in the order of time: speaker and sentence. Of equal sentences the latest counts."""
+    """New facts, each as speaker and sentence, in the order of time.
+
+    Of equal sentences the latest counts.
+    """
     newest = sorted(
         (crystal for crystal in crystals if _is_user_message(crystal)),
         key=lambda crystal: (crystal.at, crystal.id),

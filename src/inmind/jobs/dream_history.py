@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
@@ -13,7 +12,7 @@ from itertools import islice
 from operator import attrgetter
 from typing import Any, Final, Literal
 
-from inmind.core.events.base import Draft, Event, EventId, Origin
+from inmind.core.events.base import Draft, Event, EventId, EventPayload, Origin
 from inmind.core.events.crystals import CrystalCreated, NoteAdded
 from inmind.core.events.documents import DocumentWritten
 from inmind.core.events.dreams import (
@@ -43,7 +42,7 @@ from inmind.store.stream import Decision, Stream
 _FIRST_WINDOW: Final = 64
 """Events in the first window of a search through the stream. Each further window is twice as long."""
 
-_PHASE_AFTER: Final = {
+_PHASE_AFTER: Final[Mapping[type[EventPayload], str]] = {
     DreamAnswered: "propose",
     DreamGathered: "propose",
     DreamProposed: "check",
@@ -258,7 +257,7 @@ class DreamHistory:
             if isinstance(event.payload, CrystalCreated):
                 yield event
 
-    def _read_kind(self, kind: type[Any], *, after: int = 0, until: int | None = None) -> Sequence[Event]:
+    def _read_kind(self, kind: type[Any], after: int = 0, until: int | None = None) -> Sequence[Event]:
         return self._store.read(self._name, after=max(0, after), until=until, kind=kind.kind)
 
     def _read_backwards(self, kind: type[Any], *, until: int) -> Iterator[Event]:
@@ -284,65 +283,87 @@ class DreamHistory:
         """
         if not started:
             return []
+        dreams: dict[int, Dream] = {}
+        dream_by_commit: dict[str, int] = {}
+        page = ""
+        for event in sorted(self._events_of(started, until), key=attrgetter("seq")):
+            if isinstance(event.payload, DocumentWritten):
+                page = event.payload.text
+                for source in dream_by_commit.keys() & event.sources:
+                    id = dream_by_commit.pop(source)
+                    dreams[id] = replace(dreams[id], after=page)
+            elif isinstance(event.payload, DreamStarted):
+                started_by = event.payload
+                dreams[event.seq] = Dream(
+                    id=event.seq,
+                    resource=self._resource,
+                    status="abandoned",
+                    trigger=started_by.trigger,
+                    began=event.at,
+                    by=started_by.proposer,
+                    phase="gather",
+                )
+            elif dream := dreams.get(_dream_id(event)):
+                dreams[dream.id] = _with_event(dream, event, page)
+                if isinstance(event.payload, DreamCommitted):
+                    dream_by_commit[event.id] = dream.id
+        return [self._with_status(dream) for dream in reversed(dreams.values())]
+
+    def _events_of(self, started: Sequence[Event], until: int | None) -> Iterator[Event]:
+        """Events of these dreams, in any order, and the versions of MEMORY.md from the one before them.
+
+        What a dream recorded before its end is read only if it has not ended.
+        """
         first = started[0].seq
-        ends: dict[int, Event] = {}
-        for kind in (DreamCommitted, DreamFailed):
-            ends |= {_dream_id(event): event for event in self._read_kind(kind, after=first, until=until)}
-        undone_ids = {_dream_id(event) for event in self._read_kind(DreamUndone, after=first)}
-        unfinished = [event.seq for event in started if event.seq not in ends]
-        progress = self._progress_events(after=unfinished[0], until=until) if unfinished else []
-        pages = self._page_versions(first, until) if len(unfinished) < len(started) else _PageVersions([])
-        return [self._build(event, ends.get(event.seq), undone_ids, progress, pages) for event in reversed(started)]
+        ends = [event for kind in (DreamCommitted, DreamFailed) for event in self._read_kind(kind, first, until)]
+        unfinished = {event.seq for event in started}.difference(map(_dream_id, ends))
+        yield from (*started, *ends, *self._read_kind(DreamUndone, first))
+        if len(unfinished) < len(started):
+            yield from islice(filter(is_memory_page, self._read_backwards(DocumentWritten, until=first)), 1)
+            yield from filter(is_memory_page, self._read_kind(DocumentWritten, first, until))
+        for kind in (DreamProgressed, *_PHASE_AFTER) if unfinished else ():
+            progress = self._read_kind(kind, min(unfinished), until)
+            yield from (event for event in progress if _dream_id(event) in unfinished)
 
-    def _page_versions(self, first: int, until: int | None) -> _PageVersions:
-        """The versions of MEMORY.md after an event, and the one before it."""
-        before = islice(filter(is_memory_page, self._read_backwards(DocumentWritten, until=first)), 1)
-        return _PageVersions(
-            [*before, *filter(is_memory_page, self._read_kind(DocumentWritten, after=first, until=until))]
-        )
+    def _with_status(self, dream: Dream) -> Dream:
+        """A dream that has not ended is running as long as its lease holds."""
+        running = self._stream.state.dreams.running if dream.status == "abandoned" else None
+        is_running = running is not None and running.dream == dream.id and running.is_held(self._clock())
+        return replace(dream, status="running") if is_running else dream
 
-    def _progress_events(self, *, after: int, until: int | None) -> list[Event]:
-        """Events that dreams recorded between start and end, in order."""
-        kinds = (DreamProgressed, *_PHASE_AFTER)
-        events = (event for kind in kinds for event in self._read_kind(kind, after=after, until=until))
-        return sorted(events, key=attrgetter("seq"))
 
-    def _build(
-        self, event: Event, end: Event | None, undone_ids: set[int], progress: Iterable[Event], pages: _PageVersions
-    ) -> Dream:
-        started = event.payload if isinstance(event.payload, DreamStarted) else DreamStarted("", "")
-        dream = Dream(
-            id=event.seq,
-            resource=self._resource,
-            status="abandoned",
-            trigger=started.trigger,
-            began=event.at,
-            by=started.proposer,
-            phase="gather",
-        )
-        match end.payload if end else None:
-            case DreamCommitted() as committed if end is not None:
-                return replace(
-                    dream,
-                    status="undone" if event.seq in undone_ids else "done",
-                    phase="",
-                    ended=end.at,
-                    by=committed.proposer,
-                    reason=committed.fallback_reason,
-                    before=pages.before(end.seq),
-                    after=pages.after(end),
-                    **_copied(committed, "notes", "lines", "inputs", "mood"),
-                )
-            case DreamFailed() as failed if end is not None:
-                by = failed.proposer or dream.by
-                return replace(
-                    dream, status="failed", ended=end.at, by=by, **_copied(failed, "phase", "code", "reason")
-                )
-            case _:
-                running = self._stream.state.dreams.running
-                alive = running is not None and running.dream == event.seq and running.is_held(self._clock())
-                dream = replace(dream, status="running" if alive else "abandoned")
-                return _with_progress(dream, [one.payload for one in progress if _dream_id(one) == event.seq])
+def _with_event(dream: Dream, event: Event, page: str) -> Dream:
+    """A dream after one of its events. `page`: MEMORY.md at that event."""
+    match event.payload:
+        case DreamCommitted() as committed:
+            return replace(
+                dream,
+                status="done",
+                phase="",
+                ended=event.at,
+                by=committed.proposer,
+                reason=committed.fallback_reason,
+                before=page,
+                after=page,
+                **_copied(committed, "notes", "lines", "inputs", "mood"),
+            )
+        case DreamFailed() as failed:
+            by = failed.proposer or dream.by
+            return replace(dream, status="failed", ended=event.at, by=by, **_copied(failed, "phase", "code", "reason"))
+        case DreamUndone():
+            return replace(dream, status="undone")
+        case DreamProgressed(phase=phase):
+            return replace(dream, phase=phase)
+        case DreamAnswered() | DreamProposed() as paid:
+            tokens = dream.tokens[0] + paid.tokens[0], dream.tokens[1] + paid.tokens[1]
+            phase = _PHASE_AFTER[type(paid)]
+            return replace(dream, phase=phase, by=paid.proposer, tokens=tokens, price=dream.price + paid.price)
+        case payload:
+            return replace(dream, phase=_PHASE_AFTER[type(payload)])
+
+
+def _copied(payload: object, *names: str) -> dict[str, Any]:
+    return {name: getattr(payload, name) for name in ("verdicts", "refused", "tokens", "price", "seconds", *names)}
 
 
 def as_page_note(event: Event) -> PageNote | None:
@@ -376,47 +397,9 @@ def _end_running(state: ResourceState, reason: str) -> list[Draft]:
     return [Draft(payload=failed, origin=Origin.OPERATOR)]
 
 
-class _PageVersions:
-    """Every version of MEMORY.md: the one before an event, and the one that a dream wrote."""
-
-    def __init__(self, events: Sequence[Event]) -> None:
-        self._events, self._seqs = events, [event.seq for event in events]
-        self._by_dream = {source: event for event in reversed(events) for source in event.sources}
-
-    def before(self, seq: int) -> str:
-        index = bisect_left(self._seqs, seq)
-        return _page_text(self._events[index - 1]) if index else ""
-
-    def after(self, commit: Event) -> str:
-        """The page after the dream; unchanged if the dream wrote none."""
-        page = self._by_dream.get(commit.id)
-        return _page_text(page) if page else self.before(commit.seq)
-
-
-def _copied(payload: object, *names: str) -> dict[str, Any]:
-    return {name: getattr(payload, name) for name in ("verdicts", "refused", "tokens", "price", "seconds", *names)}
-
-
-def _with_progress(dream: Dream, progress: Iterable[object]) -> Dream:
-    """An unfinished dream after its progress events."""
-    for payload in progress:
-        if isinstance(payload, DreamProgressed):
-            dream = replace(dream, phase=payload.phase)
-        elif isinstance(payload, tuple(_PHASE_AFTER)):
-            dream = replace(dream, phase=_PHASE_AFTER[type(payload)])
-        if isinstance(payload, DreamAnswered | DreamProposed):
-            read, written = (count + more for count, more in zip(dream.tokens, payload.tokens, strict=True))
-            dream = replace(dream, by=payload.proposer, tokens=(read, written), price=dream.price + payload.price)
-    return dream
-
-
 def is_memory_page(event: Event) -> bool:
     """True if the event wrote MEMORY.md."""
     return isinstance(event.payload, DocumentWritten) and event.payload.path == MEMORY_PAGE_PATH
-
-
-def _page_text(event: Event) -> str:
-    return event.payload.text if isinstance(event.payload, DocumentWritten) else ""
 
 
 def _dream_id(event: Event) -> int:
