@@ -14,6 +14,7 @@ adds a note in the same commit, and a level that stays high is noted again every
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 from datetime import datetime, timedelta
@@ -25,27 +26,22 @@ from inmind.core.events.dreams import AffectSpiked
 from inmind.core.frozen import frozen
 from inmind.core.text import escape_markup, shorten
 
+BASELINES: Final = {"dopamine": 0.15, "cortisol": 0.02, "oxytocin": 0.20}
+HALF_LIVES: Final = {
+    "dopamine": timedelta(minutes=30),
+    "cortisol": timedelta(minutes=60),
+    "oxytocin": timedelta(minutes=45),
+}
 
-class LevelChange(NamedTuple):
-    """The change of each level by a spike."""
-
-    dopamine: float = 0.0
-    cortisol: float = 0.0
-    oxytocin: float = 0.0
-
-
-BASELINES: Final = LevelChange(0.15, 0.02, 0.20)
-HALF_LIVES: Final = (timedelta(minutes=30), timedelta(minutes=60), timedelta(minutes=45))
-
-SPIKES: Final[Mapping[str, LevelChange]] = {
-    "reward": LevelChange(dopamine=0.3),
-    "error": LevelChange(cortisol=0.3),
-    "social": LevelChange(oxytocin=0.3),
-    "achievement": LevelChange(dopamine=0.4, oxytocin=0.2),
-    "urgency": LevelChange(cortisol=0.4),
-    "sale": LevelChange(dopamine=0.15, oxytocin=0.05),
-    "recall": LevelChange(dopamine=0.05),
-    "missed": LevelChange(dopamine=-0.05),
+SPIKES: Final[Mapping[str, Mapping[str, float]]] = {
+    "reward": {"dopamine": 0.3},
+    "error": {"cortisol": 0.3},
+    "social": {"oxytocin": 0.3},
+    "achievement": {"dopamine": 0.4, "oxytocin": 0.2},
+    "urgency": {"cortisol": 0.4},
+    "sale": {"dopamine": 0.15, "oxytocin": 0.05},
+    "recall": {"dopamine": 0.05},
+    "missed": {"dopamine": -0.05},
 }
 """The change of each spike. A search with a hit raises dopamine a little; one without a hit lowers it."""
 
@@ -54,9 +50,9 @@ SPIKES: Final[Mapping[str, LevelChange]] = {
 class Levels:
     """The levels at one time."""
 
-    dopamine: float = BASELINES.dopamine
-    cortisol: float = BASELINES.cortisol
-    oxytocin: float = BASELINES.oxytocin
+    dopamine: float = BASELINES["dopamine"]
+    cortisol: float = BASELINES["cortisol"]
+    oxytocin: float = BASELINES["oxytocin"]
     at: datetime | None = None
     """None if nothing has happened yet: the levels are at their baselines at any time."""
 
@@ -64,11 +60,11 @@ class Levels:
         """The levels at a later time. An earlier time changes nothing."""
         if self.at is None or now <= self.at:
             return self
-        values = (
-            base + (level - base) * 0.5 ** ((now - self.at) / half)
-            for level, base, half in zip(self.by_name.values(), BASELINES, HALF_LIVES, strict=True)
-        )
-        return Levels(**dict(zip(self.by_name, values, strict=True)), at=now)
+        values = {
+            name: BASELINES[name] + (level - BASELINES[name]) * 0.5 ** ((now - self.at) / HALF_LIVES[name])
+            for name, level in self.by_name.items()
+        }
+        return Levels(**values, at=now)
 
     def after_spike(self, spike: str, now: datetime) -> Levels:
         """The levels after a spike, limited to 0 and 1.
@@ -76,12 +72,11 @@ class Levels:
         Decay continues from this time, even if it is earlier than the last: a clock that was wrong for a minute must
         not stop the decay until that time is reached.
         """
-        decayed = self.decayed_to(now)
-        values = (
-            min(1.0, max(0.0, level + change))
-            for level, change in zip(decayed.by_name.values(), SPIKES[spike], strict=True)
-        )
-        return Levels(**dict(zip(self.by_name, values, strict=True)), at=now)
+        values = {
+            name: min(1.0, max(0.0, level + SPIKES[spike].get(name, 0.0)))
+            for name, level in self.decayed_to(now).by_name.items()
+        }
+        return Levels(**values, at=now)
 
     def __str__(self) -> str:
         return ", ".join(f"{name} {level:.2f}" for name, level in self.by_name.items())
@@ -157,23 +152,20 @@ class AffectState:
     """When each level last got an automatic note."""
 
     def apply(self, event: Event) -> AffectState:
-        payload = event.payload
-        if isinstance(payload, AffectSpiked):
-            return self.with_spike(payload, at=event.at, trust=event.trust, event=event.id)
-        if (
-            isinstance(payload, NoteAdded)
-            and event.origin is Origin.OPERATOR
-            and (level := level_in_note(payload.text))
-        ):
-            return self.with_note(level, event.at)
-        return self
+        match event.payload:
+            case AffectSpiked() as spike:
+                return self.with_spike(spike, at=event.at, trust=event.trust, event=event.id)
+            case NoteAdded(text=text) if event.origin is Origin.OPERATOR and (level := level_in_note(text)):
+                return self.with_note(level, event.at)
+            case _:
+                return self
 
     def with_spike(self, spike: AffectSpiked, *, at: datetime, trust: Trust, event: str = "") -> AffectState:
         """The state after a spike. A spike of a newer version that is unknown here changes nothing."""
         if spike.spike not in SPIKES:
             return self
-        before, added = self.levels.decayed_to(at).by_name, SPIKES[spike.spike]._asdict()
-        raised = [level for level, change in added.items() if change > 0 and before[level] <= HIGH_LEVEL]
+        before = self.levels.decayed_to(at).by_name
+        raised = [name for name, change in SPIKES[spike.spike].items() if change > 0 and before[name] <= HIGH_LEVEL]
         cause = SpikeCause(spike.reason, spike.session, int(trust), event)
         failing = dict(self.failing)
         if spike.subject:
@@ -214,15 +206,12 @@ def level_history(events: Iterable[Event], *, since: datetime, until: datetime, 
 
     `events`: all spikes in order, including those before `since`.
     """
+    spikes = deque((event.at, event.payload.spike) for event in events if isinstance(event.payload, AffectSpiked))
     levels, points, at = Levels(), list[Levels](), since
-    for event in events:
-        if not isinstance(event.payload, AffectSpiked) or event.payload.spike not in SPIKES:
-            continue
-        while at <= until and at < event.at:
-            points.append(replace(levels.decayed_to(at), at=at))
-            at += step
-        levels = levels.after_spike(event.payload.spike, event.at)
     while at <= until:
+        while spikes and spikes[0][0] <= at:
+            spiked_at, spike = spikes.popleft()
+            levels = levels.after_spike(spike, spiked_at) if spike in SPIKES else levels
         points.append(replace(levels.decayed_to(at), at=at))
         at += step
     return points
@@ -242,7 +231,7 @@ def level_in_note(note: str) -> str:
     is_auto_note = note == f"{AUTO_MARK} {level.capitalize()} is {rest}" and rest.removeprefix("still ").startswith(
         "high ("
     )
-    return level if is_auto_note and level in LevelChange._fields else ""
+    return level if is_auto_note and level in BASELINES else ""
 
 
 def is_auto_note_about(note: str, session: str) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from typing import Any
 
 from inmind.core.events.base import Draft, Origin, Trust
 from inmind.core.events.crystals import CrystalCreated
@@ -16,9 +17,8 @@ from inmind.core.events.dreams import DreamCommitted, PageLine
 from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH, Documents
 from inmind.documents.notes_page import remove_pieces
 from inmind.dreams.material import NEW_ID_PREFIX, DreamInput, DreamMaterial, PendingNote
-from inmind.dreams.models import ModelCost
 from inmind.dreams.page.draft import RewriteContext
-from inmind.dreams.page.edits import Edit, normalize_line
+from inmind.dreams.page.edits import Edit, Proposal, normalize_line
 from inmind.dreams.page.eviction import MIN_PROTECTED_IMPORTANCE, USER_LINE_IMPORTANCE
 from inmind.dreams.page.page import MAX_PAGE_CHARACTERS, parse_page, section_weights
 from inmind.dreams.page.rewrite import RewriteResult, rewrite_page
@@ -30,20 +30,11 @@ from inmind.search.crystal import Crystal
 
 def rewrite(page: str, edits: tuple[Edit, ...], dreaming: DreamingState, material: DreamMaterial) -> RewriteResult:
     """Apply edits to the current page. Typed notes have temporary ids in it."""
-    known: dict[str, PendingNote | Crystal] = {crystal.id: crystal for crystal in material.crystals}
-    known |= {note.id: note for note in material.notes}
+    known = {one.id: one for one in (*material.crystals, *material.notes)}
 
     @cache
     def source(id: str) -> PendingNote | Crystal | None:
         return known.get(id) or material.get_crystal(id)
-
-    def source_text(id: str) -> str:
-        origin = source(id)
-        return origin.text if origin else ""
-
-    def source_trust(id: str) -> Trust:
-        origin = source(id)
-        return origin.trust if origin else Trust.DATA
 
     context = RewriteContext(
         now=material.now,
@@ -53,8 +44,8 @@ def rewrite(page: str, edits: tuple[Edit, ...], dreaming: DreamingState, materia
         adopted_entries=dreaming.adopted_entries,
         weights=section_weights(material.levels),
         search=material.search,
-        source_text=source_text,
-        source_trust=source_trust,
+        source_text=lambda id: one.text if (one := source(id)) else "",
+        source_trust=lambda id: one.trust if (one := source(id)) else Trust.DATA,
         required_lines=tuple(_required_lines(material.notes)),
     )
     return rewrite_page(page, edits, context)
@@ -66,19 +57,16 @@ def build_commit(
     documents: Documents,
     dreaming: DreamingState,
     gathered: DreamInput,
+    proposal: Proposal,
     page: RewriteResult,
     *,
-    dream: int,
-    proposer: str,
-    fallback_reason: str,
-    refused: tuple[str, ...],
     rebased: bool,
-    cost: ModelCost,
-    seconds: float,
+    outcome: Mapping[str, Any],
 ) -> list[Draft]:
     """Events of the commit: the dream, the crystals in the order of their ids, the pages.
 
-    `version`: the version of the stream to which they are appended.
+    `version`: the version of the stream to which they are appended. `rebased`: the stream has changed during the dream.
+    `outcome`: what the dream records like one that failed: its number, verdicts and cost.
     """
     material = gathered.material
     first_typed = version + 2
@@ -89,8 +77,7 @@ def build_commit(
     entries = dict.fromkeys(entry for _, entry in parse_page(page.text).all_entries() if entry not in known)
     first_entry = first_typed + len(typed_ids)
     committed = DreamCommitted(
-        dream=dream,
-        proposer=proposer,
+        proposer=proposal.by,
         last_seq=gathered.last_seq,
         journal_position=gathered.journal_position,
         notes=(*gathered.note_ids, *typed_ids.values()),
@@ -103,18 +90,14 @@ def build_commit(
         user_lines=tuple((entry, f"{stream}#{first_entry + number}") for number, entry in enumerate(entries)),
         replayed=gathered.accessed_crystals,
         insights=tuple(insight.key for insight in material.insights),
-        verdicts=page.verdicts,
-        refused=refused,
         inputs={
             "crystals": gathered.crystal_counts,
             "levels": {name: round(level, 3) for name, level in material.levels.by_name.items()},
             "rebased": rebased,
         },
         mood=material.mood,
-        fallback_reason=fallback_reason,
-        tokens=cost.tokens,
-        price=cost.price,
-        seconds=seconds,
+        fallback_reason=proposal.fell_back,
+        **outcome,
     )
     return [
         Draft(payload=committed, origin=Origin.DREAM, sources=committed.notes),

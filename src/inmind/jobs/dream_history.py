@@ -310,7 +310,7 @@ class DreamHistory:
         return [self._with_status(dream) for dream in reversed(dreams.values())]
 
     def _events_of(self, started: Sequence[Event], until: int | None) -> Iterator[Event]:
-        """Events of these dreams, in any order, and the versions of MEMORY.md from the one before them.
+        """Events of these dreams, in any order, and versions of MEMORY.md from the one before.
 
         What a dream recorded before its end is read only if it has not ended.
         """

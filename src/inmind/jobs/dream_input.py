@@ -8,7 +8,7 @@ same. Activity is read from a position of the whole journal: each event once, ho
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import cache, partial
@@ -212,7 +212,9 @@ class Gatherer:
             return _MatchedNotes(unchanged, missing=missing)
         # An undo, or a user, may have put back notes that an earlier dream already took in.
         earlier = self._notes_at({note.at for note in unmatched}, until=after)
-        used = self._used_note_ids() if any(as_page_note(event) in unmatched for event in earlier) else frozenset[str]()
+        used = frozenset[str]()
+        if any(as_page_note(event) in unmatched for event in earlier):
+            used = _notes_of_dreams(partial(self._store.read, self._stream), undone=False)
         restored, _ = _split_by_page((event for event in earlier if event.id not in used), waiting)
         restored_ids = {event.id for event in restored}
         other = [event for event in earlier if event.id not in restored_ids]
@@ -222,10 +224,7 @@ class Gatherer:
         """Notes since the last dream that was not undone, and typed notes of undone dreams."""
         read = partial(self._store.read, self._stream, after=after, until=last_seq)
         yield from read(kind=NoteAdded.kind)
-        undone = {cast(DreamUndone, event.payload).dream for event in read(kind=DreamUndone.kind)}
-        if undone:
-            commits = [cast(DreamCommitted, event.payload) for event in read(kind=DreamCommitted.kind)]
-            returned_ids = {note for dream in commits if dream.dream in undone for note in dream.notes}
+        if returned_ids := _notes_of_dreams(read, undone=True):
             yield from (event for event in read(kind=CrystalCreated.kind) if event.id in returned_ids)
 
     def _notes_at(self, timestamps: set[str], *, until: int) -> list[Event]:
@@ -234,12 +233,12 @@ class Gatherer:
         typed = (event for event in read(kind=CrystalCreated.kind) if event.origin is Origin.FILE)
         return [event for event in (*read(kind=NoteAdded.kind), *typed) if format_timestamp(event.at) in timestamps]
 
-    def _used_note_ids(self) -> frozenset[str]:
-        """Ids of the notes taken in by dreams that were not undone."""
-        read = partial(self._store.read, self._stream)
-        undone = {cast(DreamUndone, event.payload).dream for event in read(kind=DreamUndone.kind)}
-        commits = (cast(DreamCommitted, event.payload) for event in read(kind=DreamCommitted.kind))
-        return frozenset(note for dream in commits if dream.dream not in undone for note in dream.notes)
+
+def _notes_of_dreams(read: Callable[..., Sequence[Event]], *, undone: bool) -> frozenset[str]:
+    """Ids of the notes that dreams took in: those that were undone, or the others."""
+    undone_dreams = {cast(DreamUndone, event.payload).dream for event in read(kind=DreamUndone.kind)}
+    commits = (cast(DreamCommitted, event.payload) for event in read(kind=DreamCommitted.kind))
+    return frozenset(note for dream in commits if (dream.dream in undone_dreams) == undone for note in dream.notes)
 
 
 @frozen
@@ -298,23 +297,17 @@ def _pending_notes(events: Sequence[Event], written: Sequence[Crystal], now: dat
     superseded = {id for id, _ in (*plan.merged, *plan.superseded)}
     superseded |= {crystal.id for crystal in written if not is_searchable(crystal) or crystal.superseded_by}
     for event in events:
-        match event.payload:
-            case NoteAdded() as note:
-                pending = PendingNote(
-                    id=event.id,
-                    text=note.text,
-                    importance=note.importance,
-                    kind=note.category,
-                    at=event.at.isoformat(),
-                    trust=event.trust,
-                    valence=note.valence,
-                )
-            case CrystalCreated(text=text, importance=importance):
-                at = event.at.isoformat()
-                pending = PendingNote(id=event.id, text=text, importance=importance, at=at, trust=event.trust)
-            case _:
-                continue
-        yield replace(pending, superseded=event.id in superseded)
+        note = _note_payload(event)
+        yield PendingNote(
+            id=event.id,
+            text=note.text,
+            importance=note.importance,
+            kind=note.category,
+            at=event.at.isoformat(),
+            trust=event.trust,
+            valence=note.valence,
+            superseded=event.id in superseded,
+        )
 
 
 def _typed_notes(matched: _MatchedNotes, remarks: Sequence[PageNote]) -> Iterator[PendingNote]:

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 from inmind.core import metrics
 from inmind.core.background import short_switch_interval
@@ -103,7 +104,10 @@ class Dreamer:
             return self._lease.dream
         running, state = acquired
         try:
-            gathered = self._gather(running, state)
+            self._enter_phase("gather", "repeated for a resumed dream" if running.answers else "")
+            gathered = self._gatherer.gather(
+                state, last_seq=running.gathered, now=running.gathered_at, again=bool(running.answers)
+            )
             proposal = self._propose(running, gathered)
             self._commit(gathered, proposal)
         except BaseException as error:
@@ -115,11 +119,6 @@ class Dreamer:
             self._count(trigger, "done")
             self._publish()
         return self._lease.dream
-
-    def _gather(self, running: ActiveDream, state: ResourceState) -> DreamInput:
-        again = bool(running.answers)
-        self._enter_phase("gather", "repeated for a resumed dream" if again else "")
-        return self._gatherer.gather(state, last_seq=running.gathered, now=running.gathered_at, again=again)
 
     def _propose(self, running: ActiveDream, gathered: DreamInput) -> Proposal:
         """Propose with the model or its saved answers, else by rules."""
@@ -140,17 +139,12 @@ class Dreamer:
         model = self._model = DreamModel(
             options, saved, name=self._proposer, record=self._record_answer, wait=self._wait, clock=self._clock
         )
+        seconds = options.timeout_seconds if options else 0.0
         try:
-            proposal = propose_by_model(
-                gathered.material, model, seconds=options.timeout_seconds if options else 0.0, check=check
-            )
+            proposal = propose_by_model(gathered.material, model, seconds=seconds, check=check)
         except ModelFailed as error:
-            log.warning(
-                "dream %d of %s: the model failed, proposing by rules: %s",
-                self._lease.dream,
-                self._resource,
-                error.reason,
-            )
+            message = "dream %d of %s: the model failed, proposing by rules: %s"
+            log.warning(message, self._lease.dream, self._resource, error.reason)
             proposal = replace(propose_by_rules(gathered.material), fell_back=error.reason)
         self._proposer = proposal.by
         return proposal
@@ -174,7 +168,6 @@ class Dreamer:
         def decide(state: ResourceState, _: datetime) -> Decision[ResourceState, None]:
             self._lease.assert_held(state)
             page = self._checked_rewrite(state, gathered, proposal)
-            cost = self._cost(state)
             since = self._store.read(self._stream.name, after=gathered.last_seq, until=self._stream.version)
             drafts = build_commit(
                 self._stream.name,
@@ -182,14 +175,10 @@ class Dreamer:
                 state.documents,
                 state.dreams,
                 gathered,
+                proposal,
                 page,
-                dream=self._lease.dream,
-                proposer=proposal.by,
-                fallback_reason=proposal.fell_back,
-                refused=self._refused,
                 rebased=not all(isinstance(event.payload, DreamUnderway) for event in since),
-                cost=cost,
-                seconds=self._seconds,
+                outcome=self._outcome(state),
             )
             return Decision(drafts, None)
 
@@ -212,16 +201,10 @@ class Dreamer:
 
         The last result is used again as long as page, lines and edits are the same.
         """
-        dreams = state.dreams
-        inputs = (
-            state.documents.text(MEMORY_PAGE_PATH),
-            dreams.lines,
-            dreams.user_lines,
-            dreams.adopted_entries,
-            edits,
-        )
+        dreams, text = state.dreams, state.documents.text(MEMORY_PAGE_PATH)
+        inputs = text, dreams.lines, dreams.user_lines, dreams.adopted_entries, edits
         if self._rewritten is None or self._rewritten[0] != inputs:
-            self._rewritten = inputs, rewrite(inputs[0], edits, dreams, gathered.material)
+            self._rewritten = inputs, rewrite(text, edits, dreams, gathered.material)
         return self._rewritten[1]
 
     def _end(self, error: BaseException) -> None:
@@ -231,26 +214,25 @@ class Dreamer:
             return
 
         def failed(state: ResourceState, _: datetime) -> EventPayload:
-            cost = self._cost(state)
-            return DreamFailed(
-                dream=self._lease.dream,
-                phase=self._phase,
-                code=_error_code(error),
-                reason=str(error) or type(error).__name__,
-                proposer=self._proposer,
-                verdicts=self._verdicts,
-                refused=self._refused,
-                tokens=cost.tokens,
-                price=cost.price,
-                seconds=self._seconds,
-            )
+            code, reason = _error_code(error), str(error) or type(error).__name__
+            outcome = self._outcome(state)
+            return DreamFailed(phase=self._phase, code=code, reason=reason, proposer=self._proposer, **outcome)
 
         self._lease.end(failed)
 
-    def _cost(self, state: ResourceState) -> ModelCost:
-        """The cost of the running dream, in all processes."""
-        running, failed = state.dreams.running, self._model.failed if self._model else ModelCost()
-        return ModelCost(running.tokens, running.price) + failed if running else failed
+    def _outcome(self, state: ResourceState) -> dict[str, Any]:
+        """The fields that both ends of a dream record. The cost is that of all processes."""
+        running, cost = state.dreams.running, self._model.failed if self._model else ModelCost()
+        if running is not None:
+            cost = ModelCost(running.tokens, running.price) + cost
+        return {
+            "dream": self._lease.dream,
+            "verdicts": self._verdicts,
+            "refused": self._refused,
+            "tokens": cost.tokens,
+            "price": cost.price,
+            "seconds": self._seconds,
+        }
 
     def _publish(self) -> None:
         """Write the live files and update the index.

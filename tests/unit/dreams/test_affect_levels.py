@@ -14,12 +14,12 @@ from inmind.dreams.affect import BASELINES, SPIKES, Levels, describe_mood
 
 pytestmark = pytest.mark.spec("G9")
 
-RESTING = tuple(BASELINES)
+RESTING = tuple(BASELINES.values())
 
 
 def above_baseline(levels: Levels) -> tuple[float, ...]:
     """Distance of each level above its baseline."""
-    return tuple(level - base for level, base in zip(levels.by_name.values(), BASELINES, strict=True))
+    return tuple(level - base for level, base in zip(levels.by_name.values(), RESTING, strict=True))
 
 
 @each_row(

@@ -315,7 +315,7 @@ def affect(resource: str | None, hours: float, spike: str | None, why: str | Non
         full = "█" * round(value * BAR_WIDTH)
         drawn = (f"{full:░<{BAR_WIDTH}}", _LEVEL_COLOURS[level])
         lines.append(Text.assemble(f"{level:<9} ", drawn, f" {value:.2f}", (f"  {curve}", _LEVEL_COLOURS[level])))
-    rest = ", ".join(f"{level} {base:.2f}" for level, base in BASELINES._asdict().items())
+    rest = ", ".join(f"{level} {base:.2f}" for level, base in BASELINES.items())
     lines.append(f"Range 0 to 1; last {hours:g} hours. Baselines: {rest}.")
     return {"resource": name, "enabled": enabled, "mood": mood, "levels": levels, "history": history}, lines
 

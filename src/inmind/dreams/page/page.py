@@ -66,10 +66,11 @@ def section_weights(levels: Levels) -> dict[Section, float]:
     raises Active Context. No weight is below 1: affect raises lines and lowers none. Pointers, gaps and skills are not
     affected.
     """
-    dopamine, cortisol, oxytocin = (
-        max(0.0, (level - base) / (1 - base)) for level, base in zip(levels.by_name.values(), BASELINES, strict=True)
-    )
-    return dict.fromkeys(Section, 1.0) | {Section.BOND: 1 + oxytocin, Section.ACTIVE: 1 + max(dopamine, cortisol)}
+    raised = {
+        name: max(0.0, (level - BASELINES[name]) / (1 - BASELINES[name])) for name, level in levels.by_name.items()
+    }
+    active = 1 + max(raised["dopamine"], raised["cortisol"])
+    return dict.fromkeys(Section, 1.0) | {Section.BOND: 1 + raised["oxytocin"], Section.ACTIVE: active}
 
 
 MAX_PAGE_CHARACTERS: Final = 6_000
