@@ -28,27 +28,27 @@ A call of the host waits that long each time it comes back from the disk, about 
 
 
 class _SwitchInterval:
-    """How often the threads of this process switch.
-
-    The interval is short while a block of `short_switch_interval` runs.
-    """
+    """How often the threads of this process switch."""
 
     def __init__(self) -> None:
         self._lock, self._blocks, self._host_seconds = threading.Lock(), 0, 0.0
         register_after_fork(self)
 
-    def shorten(self) -> None:
+    @contextmanager
+    def shorten(self) -> Generator[None]:
+        """Let other threads of the process run soon while this one computes for long."""
         with self._lock:
             if not self._blocks:
                 self._host_seconds = sys.getswitchinterval()
                 sys.setswitchinterval(min(SWITCH_SECONDS, self._host_seconds))
             self._blocks += 1
-
-    def restore(self) -> None:
-        with self._lock:
-            self._blocks -= 1
-            if not self._blocks:
-                sys.setswitchinterval(self._host_seconds)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._blocks -= 1
+                if not self._blocks:
+                    sys.setswitchinterval(self._host_seconds)
 
     def after_fork(self) -> None:
         """End the blocks of the parent's threads, which the child does not have."""
@@ -57,17 +57,7 @@ class _SwitchInterval:
         self._lock, self._blocks = threading.Lock(), 0
 
 
-_switch_interval = _SwitchInterval()
-
-
-@contextmanager
-def short_switch_interval() -> Generator[None]:
-    """Let other threads of the process run soon while this one computes for long."""
-    _switch_interval.shorten()
-    try:
-        yield
-    finally:
-        _switch_interval.restore()
+short_switch_interval = _SwitchInterval().shorten
 
 
 class BackgroundQueue:

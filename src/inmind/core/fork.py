@@ -28,20 +28,8 @@ class HasAfterFork(Protocol):
         ...
 
 
-class HasForkHooks(HasAfterFork, Protocol):
-    """An object with handlers before and after a fork."""
-
-    def before_fork(self) -> None:
-        """Called in the forking thread: lock the object and release what must not be copied."""
-        ...
-
-    def after_fork_in_parent(self) -> None:
-        """Called in the parent: unlock the object."""
-        ...
-
-
 _AFTER_FORK: weakref.WeakSet[HasAfterFork] = weakref.WeakSet()
-_AROUND_FORK: weakref.WeakKeyDictionary[HasForkHooks, None] = weakref.WeakKeyDictionary()
+_CONNECTION_OWNERS: weakref.WeakKeyDictionary[SqliteConnectionOwner, None] = weakref.WeakKeyDictionary()
 """In order of registration. A later object may use an earlier one, never the other way round, so the last is locked
 first: the same order in which its calls take the locks."""
 
@@ -51,7 +39,7 @@ class _ForkState:
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.owners: list[HasForkHooks] = []
+        self.owners: list[SqliteConnectionOwner] = []
 
 
 _fork_state = _ForkState()
@@ -60,13 +48,6 @@ _fork_state = _ForkState()
 def register_after_fork(owner: HasAfterFork) -> None:
     """Call the object's `after_fork` in forked children."""
     _AFTER_FORK.add(owner)
-
-
-def register_around_fork(owner: HasForkHooks) -> None:
-    """Call all three handlers. Register an object before it has anything to release."""
-    with _fork_state.lock:
-        _AFTER_FORK.add(owner)
-        _AROUND_FORK[owner] = None
 
 
 class SqliteConnectionOwner:
@@ -78,7 +59,9 @@ class SqliteConnectionOwner:
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._connection: Any = None
-        register_around_fork(self)
+        with _fork_state.lock:
+            _AFTER_FORK.add(self)
+            _CONNECTION_OWNERS[self] = None
 
     def before_fork(self) -> None:
         """Take the lock and close the connection.
@@ -109,7 +92,7 @@ class SqliteConnectionOwner:
 
 def _before_fork() -> None:
     _fork_state.lock.acquire()
-    for owner in reversed(list(_AROUND_FORK)):
+    for owner in reversed(list(_CONNECTION_OWNERS)):
         owner.before_fork()
         _fork_state.owners.append(owner)
 

@@ -74,12 +74,9 @@ class HttpEndpoint:
 
     def request(self, path: str, body: Mapping[str, Any] | None, *, headers: HeadersForKey, seconds: float) -> Json:
         """Send one request and return the JSON object of the response. Without a body it is a GET."""
-        key = self._current_key()
-        until = time.monotonic() + seconds
-        with self._client(headers(key)) as client:
-            answer = self._with_retries(
-                lambda: self._request_once(client, self._url_for(path), body, key, until), until
-            )
+        key, until = self._current_key(), time.monotonic() + seconds
+        with self._client(headers(key)) as client, ExitStack() as opened:
+            answer = self._with_retries(lambda: self._send(client, opened, path, body, key, until), until)
         if answer.status == 200:
             return self._parse_object(answer.text)
         raise _error_for(answer)
@@ -97,9 +94,9 @@ class HttpEndpoint:
         import httpx2
 
         key, url, until = self._current_key(), self._url_for(path), time.monotonic() + seconds
-        with self._client(headers(key)) as client, ExitStack() as open_response:
+        with self._client(headers(key)) as client, ExitStack() as opened:
             response = self._with_retries(
-                lambda: self._open_stream(client, open_response, url, body, key, seconds), until
+                lambda: self._send(client, opened, path, body, key, time.monotonic() + seconds, streamed=True), until
             )
             if response.stream is None:
                 raise _error_for(response)
@@ -143,37 +140,41 @@ class HttpEndpoint:
             answer = answer._replace(unbilled=answer.unbilled and previous.unbilled)
         return answer
 
-    def _request_once(
-        self, client: httpx2.Client, url: str, body: Mapping[str, Any] | None, key: str, until: float
-    ) -> _HttpResult:
-        def send() -> _HttpResult:
-            in_time = max(0.001, until - time.monotonic())
-            method = "GET" if body is None else "POST"
-            with client.stream(method, url, json=body, timeout=in_time, headers=_NO_COMPRESSION) as response:
-                return self._read_response(response, url, key, until)
-
-        return _catch_transport_errors(url, send)
-
-    def _open_stream(
+    def _send(
         self,
         client: httpx2.Client,
-        open_response: ExitStack,
-        url: str,
-        body: Mapping[str, Any],
+        opened: ExitStack,
+        path: str,
+        body: Mapping[str, Any] | None,
         key: str,
-        seconds: float,
+        until: float,
+        *,
+        streamed: bool = False,
     ) -> _HttpResult:
-        """Open a streamed response, until `open_response` is closed; read any other completely."""
+        """Send a request once. Transport errors are results.
 
-        def send() -> _HttpResult:
-            open_response.close()  # of the previous attempt
-            streamed = client.stream("POST", url, json=body, timeout=seconds, headers=_NO_COMPRESSION)
-            response = open_response.enter_context(streamed)
-            if response.status_code == 200 and "json" not in response.headers.get("Content-Type", ""):
+        A streamed response stays open until `opened` is closed; any other is read completely.
+        """
+        import httpx2
+
+        url, in_time = self._url_for(path), max(0.001, until - time.monotonic())
+        opened.close()  # the response of the previous attempt
+        try:
+            method = "GET" if body is None else "POST"
+            sent = client.stream(method, url, json=body, timeout=in_time, headers=_NO_COMPRESSION)
+            response = opened.enter_context(sent)
+            if streamed and response.status_code == 200 and "json" not in response.headers.get("Content-Type", ""):
                 return _HttpResult("", status=200, stream=response)
-            return self._read_response(response, url, key, time.monotonic() + seconds)
-
-        return _catch_transport_errors(url, send)
+            return self._read_response(response, url, key, until)
+        except httpx2.TimeoutException as error:
+            return _HttpResult(f"{url} did not answer in time", unbilled=isinstance(error, httpx2.ConnectTimeout))
+        except httpx2.TransportError as error:
+            failure = f"{url} cannot be reached ({type(error).__name__}: {error})"
+            return _HttpResult(failure, retryable=True, unbilled=isinstance(error, httpx2.ConnectError))
+        except _DeadlineExceeded:
+            return _HttpResult(f"{url} did not finish its answer in time")
+        except _ResponseTooLarge as error:
+            return _HttpResult(f"{url} {error}")
 
     def _read_response(self, response: httpx2.Response, url: str, key: str, until: float) -> _HttpResult:
         pieces = _limited_chunks(response, self.max_bytes, lambda: time.monotonic() > until)
@@ -304,23 +305,6 @@ def _check_url(url: str) -> None:
         raise InvalidInput(
             field="url", value=f"an invalid URL of {host}" if host else "an invalid URL", expected=expected
         )
-
-
-def _catch_transport_errors(url: str, send: Callable[[], _HttpResult]) -> _HttpResult:
-    """Send a request and return transport errors as results."""
-    import httpx2
-
-    try:
-        return send()
-    except httpx2.TimeoutException as error:
-        return _HttpResult(f"{url} did not answer in time", unbilled=isinstance(error, httpx2.ConnectTimeout))
-    except httpx2.TransportError as error:
-        failure = f"{url} cannot be reached ({type(error).__name__}: {error})"
-        return _HttpResult(failure, retryable=True, unbilled=isinstance(error, httpx2.ConnectError))
-    except _DeadlineExceeded:
-        return _HttpResult(f"{url} did not finish its answer in time")
-    except _ResponseTooLarge as error:
-        return _HttpResult(f"{url} {error}")
 
 
 def _error_for(answer: _HttpResult) -> ModelFailed:
