@@ -29,9 +29,12 @@ from inmind.core.messages.model import (
     ParsedMessage,
     Part,
     Result,
+    Role,
     Text,
     Wire,
 )
+
+P = TypeVar("P", bound=Part)
 
 NO_RESULT_TEXT = "(no result: the call was not answered)"
 
@@ -39,21 +42,37 @@ NO_RESULT_TEXT = "(no result: the call was not answered)"
 NO_ENTRY = -1
 
 
-@frozen
-class OutgoingMessage:
-    """A message to send: as `wire` if it is set, otherwise written from `message`."""
+class _OutgoingPart:
+    """A part on the way to a provider, with its call or its result."""
 
-    index: int
-    message: Message
-    wire: Wire | None = None
+    def __init__(self, value: Part, message: _OutgoingMessage) -> None:
+        self.value, self.message = value, message
+        self.partner: _OutgoingPart | None = None
 
-    def with_parts(self, parts: Iterable[Part]) -> OutgoingMessage:
-        return OutgoingMessage(self.index, Message(self.message.role, tuple(parts)))
+    def change(self, value: Part) -> None:
+        self.value = value
+        self.message.wire = None
+
+
+class _OutgoingMessage:
+    """A message to send: as `wire` if it is set, otherwise written from its parts."""
+
+    def __init__(self, index: int, role: Role, parts: Iterable[Part], wire: Wire | None = None) -> None:
+        self.index, self.wire = index, wire
+        self.role: Role = role
+        self.parts = [_OutgoingPart(part, self) for part in parts]
+
+    def parts_of(self, kind: type[P]) -> list[P]:
+        return [part.value for part in self.parts if isinstance(part.value, kind)]
 
     @property
-    def parts_without_results(self) -> tuple[Part, ...]:
+    def parts_without_results(self) -> list[Part]:
         """The remaining parts when the results have been moved to their calls."""
-        return tuple(part for part in self.message.parts if not isinstance(part, Result))
+        return [part.value for part in self.parts if not isinstance(part.value, Result)]
+
+    @property
+    def content(self) -> Message:
+        return Message(self.role, tuple(part.value for part in self.parts))
 
 
 @frozen
@@ -79,20 +98,19 @@ def to_provider_list(
     pairing = _Pairing(format, in_thread=in_thread)
     pairing.convert(messages)
     pairing.drop_unpaired_opaque()
-    pairing.drop_orphan_results()
+    pairing.pair_results()
     pairing.make_ids_unique()
     pairing.match_result_kinds()
     if rules.result_position == "anywhere":
         pairing.place_results_anywhere()
     else:
         pairing.place_results_after_calls()
-    items, repairs = pairing.items, pairing.repairs
-    first = items[0].message if items else None
+    first = pairing.items[0].content if pairing.items else None
     if is_start and rules.user_first and first and first.role == "assistant" and not first.has_compaction:
-        items = [OutgoingMessage(NO_ENTRY, Message("user", (Text(OPENING_TEXT),))), *items]
-        repairs = [f"{format.name} requires a user message first: {OPENING_TEXT!r} was inserted", *repairs]
+        pairing.items.insert(0, _OutgoingMessage(NO_ENTRY, "user", [Text(OPENING_TEXT)]))
+        pairing.repairs.insert(0, f"{format.name} requires a user message first: {OPENING_TEXT!r} was inserted")
     left_out = tuple(sorted(pairing.left_out, key=lambda one: one.index))
-    return ProviderList(wires=_to_wires(items, format), left_out=left_out, repairs=tuple(repairs))
+    return ProviderList(wires=_to_wires(pairing.items, format), left_out=left_out, repairs=tuple(pairing.repairs))
 
 
 def _needs_no_repair(message: ParsedMessage, format: Format) -> bool:
@@ -104,22 +122,14 @@ def _needs_no_repair(message: ParsedMessage, format: Format) -> bool:
     )
 
 
-P = TypeVar("P", bound=Part)
-
-# Index of an item and of a part in it.
-_Place = tuple[int, int]
-
-
 class _Pairing:
     """Messages on the way to one provider, with what was left out and repaired."""
 
     def __init__(self, format: Format, *, in_thread: bool) -> None:
-        self.items: list[OutgoingMessage] = []
+        self.items: list[_OutgoingMessage] = []
         self.left_out: list[OmittedPart] = []
         self.repairs: list[str] = []
         self._format, self._rules, self._in_thread = format, format.rules, in_thread
-        self._answers: dict[_Place, _Place] = {}
-        """Place of each result and of its call. Valid until the results are moved to their calls."""
 
     def convert(self, messages: Sequence[ParsedMessage]) -> None:
         """Add the messages without content that this provider does not know.
@@ -138,9 +148,9 @@ class _Pairing:
                 continue
             is_assistant = message.role == "assistant" and self._rules.result_position != "anywhere"
             if is_assistant and joinable:
-                self.items[-1] = self.items[-1].with_parts(self.items[-1].message.parts + message.parts)
+                self.items[-1].parts += [_OutgoingPart(part, self.items[-1]) for part in message.parts]
             else:
-                self.items.append(OutgoingMessage(entry, message))
+                self.items.append(_OutgoingMessage(entry, message.role, message.parts))
             joinable = is_assistant
 
     def _add_own(self, parsed: ParsedMessage, entry: int) -> None:
@@ -151,7 +161,8 @@ class _Pairing:
             return
         if not sendable:
             self.repairs.append(f"message {entry} was rewritten: {name} would refuse it")
-        self.items.append(OutgoingMessage(entry, parsed.message, parsed.wire if sendable else None))
+        wire = parsed.wire if sendable else None
+        self.items.append(_OutgoingMessage(entry, parsed.message.role, parsed.message.parts, wire))
 
     def _without_foreign_parts(self, message: Message, entry: int) -> Message:
         kept: list[Part] = []
@@ -181,126 +192,105 @@ class _Pairing:
         """
         unpaired, follows = self._unpaired(), False
         reasons = dict.fromkeys(unpaired, "its request or answer is missing")
-        for at in range(len(self.items) - 1, -1, -1):
-            message = self.items[at].message
-            if any(isinstance(part, Opaque) and part.kind in self._rules.opaque_prefixes for part in message.parts):
+        for item in reversed(self.items):
+            if any(part.kind in self._rules.opaque_prefixes for part in item.parts_of(Opaque)):
                 if not follows:
-                    reasons[at] = "the item after it is missing"
+                    reasons[item] = "the item after it is missing"
             else:
-                follows = at not in unpaired and message.role == "assistant"
+                follows = item not in unpaired and item.role == "assistant"
         self.left_out += [
-            OmittedPart(f"{part.format} {part.kind}", reasons[at], self.items[at].index)
-            for at in sorted(reasons)
-            for part in self.items[at].message.parts
-            if isinstance(part, Opaque)
+            OmittedPart(f"{part.format} {part.kind}", reasons[item], item.index)
+            for item in self.items
+            if item in reasons
+            for part in item.parts_of(Opaque)
         ]
-        self.items = [item for at, item in enumerate(self.items) if at not in reasons]
+        self.items = [item for item in self.items if item not in reasons]
 
-    def _unpaired(self) -> set[int]:
-        """Indexes of items with a request that is not answered, or an answer without a request."""
-        waiting: dict[str, int] = {}
-        unpaired: set[int] = set()
-        opaque = ((at, part) for at, item in enumerate(self.items) for part in item.message.parts)
-        for at, part in opaque:
+    def _unpaired(self) -> set[_OutgoingMessage]:
+        """Messages with a request that is not answered, or an answer without a request."""
+        waiting: dict[str, _OutgoingMessage] = {}
+        unpaired: set[_OutgoingMessage] = set()
+        for outgoing in self._parts():
+            part, item = outgoing.value, outgoing.message
             if not isinstance(part, Opaque):
                 continue
             if part.answered_id and waiting.pop(part.answered_id, None) is None and not self._in_thread:
-                unpaired.add(at)
+                unpaired.add(item)
             if part.request_id in waiting:
                 unpaired.add(waiting[part.request_id])
             if part.request_id:
-                waiting[part.request_id] = at
+                waiting[part.request_id] = item
         return unpaired | set(waiting.values())
 
-    def drop_orphan_results(self) -> None:
-        orphans = self._match_results()
-        if not orphans or self._in_thread:
-            return
-        for (at, _), (id, reason) in orphans.items():
-            self.left_out.append(OmittedPart(f"the result of call {id!r}", reason, self.items[at].index))
-        kept: list[OutgoingMessage] = []
-        for at, item in enumerate(self.items):
-            parts = [part for index, part in enumerate(item.message.parts) if (at, index) not in orphans]
-            if len(parts) == len(item.message.parts):
-                kept.append(item)
-            elif parts:
-                kept.append(item.with_parts(parts))
-        self.items = kept
-        self._match_results()
+    def _parts(self) -> list[_OutgoingPart]:
+        return [part for item in self.items for part in item.parts]
 
-    def _match_results(self) -> dict[_Place, tuple[str, str]]:
-        """Map results to their calls, and return id and reason for each result without a call.
+    def pair_results(self) -> None:
+        """Find the call of each result, and leave out results without one.
 
         A result belongs to the last message with an unanswered call of its id; there, to the first such call. This also
         covers servers that number their calls from zero in every turn.
         """
-        waiting: dict[str, list[_Place]] = {}
-        orphans: dict[_Place, tuple[str, str]] = {}
-        self._answers = {}
-        for at, item in enumerate(self.items):
-            for index, part in enumerate(item.message.parts):
-                if isinstance(part, Call):
-                    waiting.setdefault(part.id, []).append((at, index))
-                elif isinstance(part, Result):
-                    calls = waiting.get(part.id)
-                    if calls:
-                        call = next(place for place in calls if place[0] == calls[-1][0])
-                        calls.remove(call)
-                        self._answers[at, index] = call
-                    else:
-                        reason = "no earlier call has this id" if calls is None else "its call already has a result"
-                        orphans[at, index] = part.id, reason
-        return orphans
+        waiting: dict[str, list[_OutgoingPart]] = {}
+        orphans: list[_OutgoingPart] = []
+        for part in self._parts():
+            if isinstance(part.value, Call):
+                waiting.setdefault(part.value.id, []).append(part)
+            elif isinstance(part.value, Result):
+                calls = waiting.get(part.value.id)
+                if calls:
+                    call = next(one for one in calls if one.message is calls[-1].message)
+                    calls.remove(call)
+                    part.partner, call.partner = call, part
+                elif not self._in_thread:
+                    reason = "no earlier call has this id" if calls is None else "its call already has a result"
+                    what = f"the result of call {part.value.id!r}"
+                    self.left_out.append(OmittedPart(what, reason, part.message.index))
+                    orphans.append(part)
+        for part in orphans:
+            part.message.parts.remove(part)
+            part.message.wire = None
+        emptied = {part.message for part in orphans if not part.message.parts}
+        self.items = [item for item in self.items if item not in emptied]
 
     def make_ids_unique(self) -> None:
         """Give a call, and its result, a new id if the provider would confuse it with another.
 
         A new id depends only on earlier messages, so a growing conversation keeps its beginning.
         """
-        result_of = {call: result for result, call in self._answers.items()}
-        in_use: dict[str, _Place] = {}
+        in_use: dict[str, _OutgoingPart] = {}
         uses: dict[str, int] = {}
-        new_ids: dict[_Place, str] = {}
-        for at, index, part in self._calls():
-            id = part.id
-            while (earlier := in_use.get(id)) is not None and self._is_ambiguous(earlier, at, result_of.get(earlier)):
-                uses[part.id] = uses.get(part.id, 1) + 1
-                id = f"{part.id}_{uses[part.id]}"
-            in_use[id] = (at, index)
-            if id != part.id:
-                new_ids[at, index] = id
-                self.repairs.append(f"call id {part.id!r} is not unique: the call to {part.name} is sent as {id!r}")
-                if (at, index) in result_of:
-                    new_ids[result_of[at, index]] = id
-        for at in {at for at, _ in new_ids}:
-            parts = enumerate(self.items[at].message.parts)
-            self.items[at] = self.items[at].with_parts(
-                replace(part, id=new_ids.get((at, index), part.id)) if isinstance(part, Call | Result) else part
-                for index, part in parts
-            )
+        for part in self._parts():
+            call = part.value
+            if not isinstance(call, Call):
+                continue
+            id = call.id
+            while (earlier := in_use.get(id)) is not None and self._is_ambiguous(earlier, part):
+                uses[call.id] = uses.get(call.id, 1) + 1
+                id = f"{call.id}_{uses[call.id]}"
+            in_use[id] = part
+            if id != call.id:
+                self.repairs.append(f"call id {call.id!r} is not unique: the call to {call.name} is sent as {id!r}")
+                part.change(replace(call, id=id))
+                if part.partner is not None and isinstance(result := part.partner.value, Result):
+                    part.partner.change(replace(result, id=id))
 
-    def _calls(self) -> Iterator[tuple[int, int, Call]]:
-        for at, item in enumerate(self.items):
-            for index, part in enumerate(item.message.parts):
-                if isinstance(part, Call):
-                    yield at, index, part
-
-    def _is_ambiguous(self, earlier: _Place, at: int, answered: _Place | None) -> bool:
-        """True if the provider would confuse a call in item `at` with the earlier one."""
+    def _is_ambiguous(self, earlier: _OutgoingPart, later: _OutgoingPart) -> bool:
+        """True if the provider would confuse the later call with the earlier one."""
         if self._rules.unique_ids == "message":
-            return earlier[0] == at
-        return self._rules.unique_ids == "conversation" or answered is None or answered[0] > at
+            return earlier.message is later.message
+        result = earlier.partner
+        is_open = result is None or result.message.index > later.message.index
+        return is_open or self._rules.unique_ids == "conversation"
 
     def match_result_kinds(self) -> None:
         """Give a custom call a custom result, for providers that distinguish them."""
-        for (at, index), (caller, place) in self._answers.items() if self._rules.custom_results else ():
-            call, parts = self.items[caller].message.parts[place], self.items[at].message.parts
-            result = parts[index]
-            if isinstance(call, Call) and isinstance(result, Result) and result.custom != call.custom:
-                if self.items[at].wire is not None:
+        for part in self._parts() if self._rules.custom_results else ():
+            result, call = part.value, part.partner and part.partner.value
+            if isinstance(result, Result) and isinstance(call, Call) and result.custom != call.custom:
+                if part.message.wire is not None:
                     self.repairs.append(f"the result of call {call.id!r} was rewritten with the type of its call")
-                retyped = replace(result, custom=call.custom)
-                self.items[at] = self.items[at].with_parts([*parts[:index], retyped, *parts[index + 1 :]])
+                part.change(replace(result, custom=call.custom))
 
     def _placeholder_result(self, call: Call) -> Result:
         self.repairs.append(f"call {call.id!r} to {call.name} has no result: a placeholder was inserted")
@@ -308,96 +298,93 @@ class _Pairing:
 
     def place_results_anywhere(self) -> None:
         """Keep results in place; a placeholder follows after the last item of the assistant."""
-        answered = set(self._answers.values())
-        placed: list[OutgoingMessage] = []
-        missing: list[OutgoingMessage] = []
-        for at, item in enumerate(self.items):
-            if item.message.role != "assistant":
+        placed: list[_OutgoingMessage] = []
+        missing: list[_OutgoingMessage] = []
+        for item in self.items:
+            if item.role != "assistant":
                 placed += missing
                 missing = []
             placed.append(item)
-            for index, part in enumerate(item.message.parts):
-                if isinstance(part, Call) and (at, index) not in answered:
-                    missing.append(OutgoingMessage(NO_ENTRY, Message("tool", (self._placeholder_result(part),))))
+            for part in item.parts:
+                if isinstance(part.value, Call) and part.partner is None:
+                    missing.append(_OutgoingMessage(NO_ENTRY, "tool", [self._placeholder_result(part.value)]))
         self.items = placed + missing
 
     def place_results_after_calls(self) -> None:
         """Put all results right after the message with their calls."""
-        result_of = {call: result for result, call in self._answers.items()}
-        placed: list[OutgoingMessage] = []
-        taken: set[int] = set()
+        placed: list[_OutgoingMessage] = []
+        taken: set[_OutgoingMessage] = set()
         for at, item in enumerate(self.items):
-            if at in taken:
+            # Results that were not taken with their call have already been moved to it.
+            rest = item.parts_without_results
+            if item in taken or (item.parts and not rest):
                 continue
-            # Results found here that were not taken with their call have already been moved to it.
-            speaker = item.with_parts(item.parts_without_results) if item.message.results else item
-            if item.message.parts and not speaker.message.parts:
-                continue
-            calls = [(index, part) for index, part in enumerate(item.message.parts) if isinstance(part, Call)]
-            if not calls:
+            speaker = item if len(rest) == len(item.parts) else _OutgoingMessage(item.index, item.role, rest)
+            if not item.parts_of(Call):
                 placed.append(speaker)
                 continue
-            in_place = self._results_after(at)
-            taken.update(in_place)
-            added: list[Result] = []
-            for index, call in calls:
-                place = result_of.get((at, index))
-                if place is None:
-                    added.append(self._placeholder_result(call))
-                elif place[0] not in in_place:
-                    added += [
-                        part for part in [self.items[place[0]].message.parts[place[1]]] if isinstance(part, Result)
-                    ]
-                    self.repairs.append(f"the late result of call {call.id!r} was moved to its call")
-            run = [self.items[place] for place in in_place]
-            group = [speaker, *self._group_results(run, added)]
+            run = self._results_after(at)
+            taken.update(run)
+            group = [speaker, *self._group_results(run, list(self._results_elsewhere(item, run)))]
             if len(group) <= len(run) and any(one.wire is not None for one in run):
                 self.repairs.append(f"the results for message {item.index} were joined into one message")
             # Older function calls need results of the same form.
-            is_rewritten = any(call.id == call.name for _, call in calls) and any(one.wire is None for one in group)
-            placed += [replace(one, wire=None) for one in group] if is_rewritten else group
+            if any(call.id == call.name for call in item.parts_of(Call)) and any(one.wire is None for one in group):
+                for one in group:
+                    one.wire = None
+            placed += group
         self.items = placed
 
-    def _results_after(self, at: int) -> list[int]:
-        """Indexes of the items right after a call that hold its results.
+    def _results_after(self, at: int) -> list[_OutgoingMessage]:
+        """The messages right after a call that hold its results.
 
-        An item that also has other parts is the last of them.
+        A message that also has other parts is the last of them.
         """
-        indexes: list[int] = []
-        for place in range(at + 1, len(self.items)):
-            parts = self.items[place].message.parts
-            results = [index for index, part in enumerate(parts) if isinstance(part, Result)]
-            if not results or any(self._answers[place, index][0] != at for index in results):
+        run: list[_OutgoingMessage] = []
+        for item in self.items[at + 1 :]:
+            calls = [part.partner for part in item.parts if isinstance(part.value, Result)]
+            if not calls or any(call is None or call.message is not self.items[at] for call in calls):
                 break
-            indexes.append(place)
-            if len(results) < len(parts):
+            run.append(item)
+            if len(calls) < len(item.parts):
                 break
-        return indexes
+        return run
 
-    def _group_results(self, run: list[OutgoingMessage], added: list[Result]) -> list[OutgoingMessage]:
+    def _results_elsewhere(self, item: _OutgoingMessage, run: list[_OutgoingMessage]) -> Iterator[Part]:
+        """Results of the calls of a message that are not in these messages, or missing."""
+        for part in item.parts:
+            if not isinstance(call := part.value, Call):
+                continue
+            if part.partner is None:
+                yield self._placeholder_result(call)
+            elif part.partner.message not in run:
+                self.repairs.append(f"the late result of call {call.id!r} was moved to its call")
+                yield part.partner.value
+
+    def _group_results(self, run: list[_OutgoingMessage], added: list[Part]) -> list[_OutgoingMessage]:
         """The results of one message: those in place, and those that were moved or inserted."""
         if not added and len(run) < 2:
             return run
-        extra = [OutgoingMessage(NO_ENTRY, Message("tool", tuple(added)))] if added else []
-        group = [*run[:-1], *extra, run[-1]] if run and run[-1].parts_without_results else [*run, *extra]
-        rewritten = [result for one in group if one.wire is None for result in one.message.results]
+        rest = run[-1].parts_without_results if run else []
+        extra = [_OutgoingMessage(NO_ENTRY, "tool", added)] if added else []
+        group = [*run[:-1], *extra, run[-1]] if rest else [*run, *extra]
+        rewritten = [result for one in group if one.wire is None for result in one.parts_of(Result)]
         pictures = any(isinstance(part, Image) for result in rewritten for part in result.parts)
         # Images of a rewritten result may need a message after all results: then all are rewritten.
         if len(group) > 1 and (self._rules.result_position == "together" or pictures):
-            results = [result for one in group for result in one.message.results]
-            rest = run[-1].parts_without_results if run else ()
-            return [OutgoingMessage(NO_ENTRY, Message("user" if rest else "tool", (*results, *rest)))]
+            results = [result for one in group for result in one.parts_of(Result)]
+            return [_OutgoingMessage(NO_ENTRY, "user" if rest else "tool", [*results, *rest])]
         return group
 
 
-def _to_wires(items: list[OutgoingMessage], format: Format) -> list[Wire]:
+def _to_wires(items: list[_OutgoingMessage], format: Format) -> list[Wire]:
     """Original wires, and between them runs of messages that are written together."""
     wires: list[Wire] = []
     for is_original, group in groupby(items, key=lambda item: item.wire is not None):
         if is_original:
             wires += [item.wire for item in group if item.wire is not None]
             continue
-        run = [item.message for item in group]
+        run = [item.content for item in group]
         written = format.write(run)
         # A run that starts with the assistant follows other messages, so it needs no opening user message.
         wires += written[1:] if format.rules.user_first and run[0].role == "assistant" else written
