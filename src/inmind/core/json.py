@@ -19,6 +19,9 @@ MAX_DEPTH = 200
 # Python refuses to print longer integers (4,300 digits by default), so they could be stored and never sent.
 MAX_INTEGER_BITS = 13_000
 
+# The largest whole number that every reader of JSON keeps exact.
+_MAX_SAFE_INTEGER = 2**53
+
 
 def is_object(value: object) -> TypeGuard[dict[str, Any]]:
     return isinstance(value, dict)
@@ -26,6 +29,23 @@ def is_object(value: object) -> TypeGuard[dict[str, Any]]:
 
 def is_list(value: object) -> TypeGuard[list[Any]]:
     return isinstance(value, list)
+
+
+def is_count(value: object) -> TypeGuard[int]:
+    return type(value) is int and 0 <= value <= _MAX_SAFE_INTEGER
+
+
+def peek(value: object, name: str) -> Any:
+    """A field of a dict or object.
+
+    Converting client events completely would be slow: they hold all content.
+    """
+    return value.get(name) if is_object(value) else getattr(value, name, None)
+
+
+def without_nulls(fields: dict[str, Any], *left_out: str) -> dict[str, Any]:
+    """Drop null fields, which some providers refuse as input, and the named ones."""
+    return {key: value for key, value in fields.items() if value is not None and key not in left_out}
 
 
 def check_json(value: object, field: str) -> None:

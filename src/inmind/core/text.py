@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 
 from inmind.core.frozen import frozen
@@ -150,6 +150,10 @@ def shorten(text: str, max_characters: int) -> str:
 def count_noun(number: int, noun: str) -> str:
     """ "1 note", "2 notes"."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def join_paragraphs(texts: Iterable[str]) -> str:
+    return "\n\n".join(text for text in texts if text.strip())
 
 
 def largest_that_fits(limit: int, fits: Callable[[int], bool]) -> int:

@@ -16,7 +16,7 @@ from inmind.core.encoding import digest_of
 from inmind.core.events.base import Draft, Origin, Trust
 from inmind.core.events.session import HistorySpliced, MessageAdded, SystemSet, ToolsSet
 from inmind.core.frozen import frozen
-from inmind.core.json import check_json, is_object, json_copy, to_plain
+from inmind.core.json import check_json, is_object, json_copy, peek, to_plain
 from inmind.core.messages import FORMATS
 from inmind.core.messages.cache_control import (
     CacheMarks,
@@ -26,7 +26,7 @@ from inmind.core.messages.cache_control import (
     with_plain_text,
     without_marks,
 )
-from inmind.core.messages.format import Format, peek
+from inmind.core.messages.format import Format
 from inmind.core.messages.model import Image, Message, Opaque, Part, PromptHead, Wire
 from inmind.errors import InvalidInput, KeyReused
 from inmind.history import Conversation, ConversationEntry, EntriesByRange, History, find_appended, match_messages

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import Any, NoReturn
 
-from inmind.core.json import check_json, is_list, is_object, object_at, text_at
+from inmind.core.json import check_json, is_count, is_list, is_object, object_at, peek, text_at, without_nulls
 from inmind.core.messages.cache_control import add_mark_before_tail, own_mark_before, remaining_marks
 from inmind.core.messages.format import (
     MAX_MODEL_NAME_CHARS,
@@ -25,12 +25,7 @@ from inmind.core.messages.format import (
     Format,
     check_assistant,
     incomplete_reply,
-    is_count,
-    join_paragraphs,
-    make_usage,
     not_a_reply,
-    peek,
-    without_nulls,
 )
 from inmind.core.messages.model import (
     OPENING_TEXT,
@@ -44,13 +39,12 @@ from inmind.core.messages.model import (
     PromptHead,
     ProviderEdit,
     Reply,
-    ReplyUsage,
     Result,
     Role,
     Text,
     Wire,
 )
-from inmind.core.text import escape_markup
+from inmind.core.text import escape_markup, join_paragraphs
 from inmind.errors import InvalidInput
 
 EMPTY_TEXT = "(empty)"
@@ -62,15 +56,6 @@ _ID = re.compile(r"[a-zA-Z0-9_-]+")
 _IMAGE_FIELDS = {"base64": ("media_type", "data"), "url": ("url",)}
 _OWN_BLOCKS = ("tool_use", "server_tool_use", "thinking", "redacted_thinking", "compaction")
 _INCOMPLETE_REASONS = ("max_tokens", "model_context_window_exceeded", "refusal")
-_EVENTS = (
-    "message_start",
-    "content_block_start",
-    "content_block_delta",
-    "content_block_stop",
-    "message_delta",
-    "message_stop",
-    "ping",
-)
 
 
 class AnthropicMessages(Format):
@@ -259,7 +244,8 @@ class AnthropicMessages(Format):
         return marked or "stop_reason" in reply or (is_list(content) and reply.get("type") == "message")
 
     def is_chunk(self, chunk: object) -> bool:
-        return peek(chunk, "type") in _EVENTS
+        kind = peek(chunk, "type")
+        return isinstance(kind, str) and (kind == "ping" or kind.startswith(("message_", "content_block_")))
 
     def read_reply(self, reply: object, *, field: str) -> Reply:
         if not is_object(reply) or "content" not in reply:
@@ -274,11 +260,10 @@ class AnthropicMessages(Format):
         edits = _edits(reply.get("context_management"))
         return self.make_reply([wire], reply, is_complete=reason not in _INCOMPLETE_REASONS, edits=edits)
 
-    def read_usage(self, given: Any) -> ReplyUsage | None:
-        cached = peek(given, "cache_read_input_tokens")
-        sent = (peek(given, "input_tokens"), peek(given, "cache_creation_input_tokens") or 0, cached or 0)
-        prompt = sum(sent) if all(is_count(tokens) for tokens in sent) else None
-        return make_usage(prompt=prompt, cached=cached, completion=peek(given, "output_tokens"))
+    def token_counts(self, usage: Any) -> tuple[object, object, object]:
+        cached = peek(usage, "cache_read_input_tokens")
+        sent = (peek(usage, "input_tokens"), peek(usage, "cache_creation_input_tokens") or 0, cached or 0)
+        return sum(sent) if all(map(is_count, sent)) else None, cached, peek(usage, "output_tokens")
 
 
 def _allows_only_results(wires: Sequence[Wire], place: int) -> bool:

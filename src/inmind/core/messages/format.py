@@ -10,10 +10,10 @@ Replies are client objects or plain values. They are read by their attributes; n
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeGuard, cast
 
-from inmind.core.json import check_json, check_text, is_list, is_object, typed_parts_at
+from inmind.core.json import check_json, check_text, is_count, is_list, is_object, peek, typed_parts_at
 from inmind.core.messages.cache_control import TailBlock
 from inmind.core.messages.model import (
     Content,
@@ -31,13 +31,12 @@ from inmind.core.messages.model import (
     Wire,
     without_id,
 )
+from inmind.core.text import join_paragraphs
 from inmind.errors import InvalidInput
 
 MAX_MODEL_NAME_CHARS = 200
 """Longer model names are cut."""
 
-# The largest whole number that every reader of JSON keeps exact.
-_MAX_SAFE_INTEGER = 2**53
 _SYSTEM_ROLES = ("system", "developer")
 
 ROLES: dict[str, Role] = {
@@ -312,9 +311,17 @@ class Format(ABC):
         )
 
     def read_usage(self, given: Any) -> ReplyUsage | None:
+        """The usage; None for inconsistent numbers, which are no reason to lose the reply."""
+        prompt, cached, completion = self.token_counts(given)
+        cached = 0 if cached is None else cached
+        if not (is_count(prompt) and is_count(cached) and is_count(completion)):
+            return None
+        return ReplyUsage(prompt_tokens=prompt, cached_tokens=min(cached, prompt), completion_tokens=completion)
+
+    def token_counts(self, usage: Any) -> tuple[object, object, object]:
+        """Tokens of the prompt, those of it from the cache, and tokens of the reply."""
         prompt, details, completion = self.usage_fields
-        cached = peek(peek(given, details), "cached_tokens")
-        return make_usage(prompt=peek(given, prompt), cached=cached, completion=peek(given, completion))
+        return peek(usage, prompt), peek(peek(usage, details), "cached_tokens"), peek(usage, completion)
 
 
 def check_assistant(given: dict[str, Any], field: str) -> None:
@@ -322,35 +329,6 @@ def check_assistant(given: dict[str, Any], field: str) -> None:
     role = given.get("role") or "assistant"
     if role != "assistant":
         raise InvalidInput(field=f"{field}.role", value=role, expected="assistant")
-
-
-def join_paragraphs(texts: Iterable[str]) -> str:
-    return "\n\n".join(text for text in texts if text.strip())
-
-
-def make_usage(*, prompt: object, cached: object, completion: object) -> ReplyUsage | None:
-    """Return the usage; None for inconsistent numbers, which are no reason to lose the reply."""
-    cached = 0 if cached is None else cached
-    if not (is_count(prompt) and is_count(cached) and is_count(completion)):
-        return None
-    return ReplyUsage(prompt_tokens=prompt, cached_tokens=min(cached, prompt), completion_tokens=completion)
-
-
-def is_count(value: object) -> TypeGuard[int]:
-    return type(value) is int and 0 <= value <= _MAX_SAFE_INTEGER
-
-
-def peek(value: object, name: str) -> Any:
-    """A field of a dict or object.
-
-    Converting client events completely would be slow: they hold all content.
-    """
-    return value.get(name) if is_object(value) else getattr(value, name, None)
-
-
-def without_nulls(fields: dict[str, Any], *left_out: str) -> dict[str, Any]:
-    """Drop null fields, which some providers refuse as input, and the named ones."""
-    return {key: value for key, value in fields.items() if value is not None and key not in left_out}
 
 
 def incomplete_reply(value: object, *, field: str) -> InvalidInput:

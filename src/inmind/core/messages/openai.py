@@ -12,16 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from inmind.core.json import is_list, is_object, object_at, objects_at, text_at
-from inmind.core.messages.format import (
-    ROLES,
-    Format,
-    check_assistant,
-    incomplete_reply,
-    not_a_reply,
-    peek,
-    without_nulls,
-)
+from inmind.core.json import is_list, is_object, object_at, objects_at, peek, text_at, without_nulls
+from inmind.core.messages.format import ROLES, Format, check_assistant, incomplete_reply, not_a_reply
 from inmind.core.messages.model import (
     Call,
     FormatRules,

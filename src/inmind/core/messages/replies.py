@@ -12,10 +12,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol, cast
 
-from inmind.core.json import is_list, is_object, object_at, objects_at, text_at, to_plain
+from inmind.core.json import (
+    is_count,
+    is_list,
+    is_object,
+    object_at,
+    objects_at,
+    peek,
+    text_at,
+    to_plain,
+    without_nulls,
+)
 from inmind.core.messages import FORMATS, get_format
 from inmind.core.messages.anthropic import parse_input
-from inmind.core.messages.format import Format, incomplete_reply, is_count, peek, without_nulls
+from inmind.core.messages.format import Format, incomplete_reply
 from inmind.core.messages.model import Call, Reply, Text, Wire, without_id
 from inmind.core.messages.openai import ONE_CHOICE
 from inmind.core.messages.responses import SELF_CONTAINED

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from inmind.core.json import is_list, is_object, text_at
-from inmind.core.messages.format import ROLES, Format, incomplete_reply, not_a_reply, peek, without_nulls
+from inmind.core.json import is_list, is_object, peek, text_at, without_nulls
+from inmind.core.messages.format import ROLES, Format, incomplete_reply, not_a_reply
 from inmind.core.messages.model import (
     Call,
     FormatRules,

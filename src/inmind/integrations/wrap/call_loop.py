@@ -13,7 +13,7 @@ from functools import reduce
 from typing import Any
 
 from inmind.core.frozen import frozen
-from inmind.core.json import is_list, to_plain
+from inmind.core.json import is_list, peek, to_plain
 from inmind.core.messages import FORMATS
 from inmind.core.messages.cache_control import (
     OwnCacheMark,
@@ -22,7 +22,7 @@ from inmind.core.messages.cache_control import (
     remaining_marks,
     replace_own_marks,
 )
-from inmind.core.messages.format import Format, peek
+from inmind.core.messages.format import Format
 from inmind.core.messages.model import Opaque, Reply, Wire, without_id
 from inmind.core.messages.replies import read_partial_reply, read_reply
 from inmind.core.messages.responses import SELF_CONTAINED

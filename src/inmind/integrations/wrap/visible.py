@@ -15,8 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from inmind.core.json import is_object
-from inmind.core.messages.format import peek
+from inmind.core.json import is_object, peek
 from inmind.core.messages.replies import belongs_to_entry, is_repeated
 
 IsHidden = Callable[[str], bool]
