@@ -10,7 +10,7 @@ The older function calls (`function_call`, answered by the role `function`) have
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 from inmind.core.json import is_list, is_object, object_at, objects_at, peek, text_at, without_nulls
 from inmind.core.messages.format import ROLES, Format, check_assistant, incomplete_reply, not_a_reply
@@ -120,13 +120,8 @@ class OpenAIChat(Format):
 
     def _write_message(self, role: Role, parts: Sequence[Part]) -> dict[str, Any] | None:
         """Write one message; None if no part of it exists in this format."""
-        fields = [part.body for part in parts if self.is_own(part) and "type" not in part.body]
-        content = [
-            written
-            for part in parts
-            if not (isinstance(part, Opaque) and "type" not in part.body)
-            for written in self.write_part(part, role)
-        ]
+        fields = [part.body for part in parts if _is_field(part) and self.is_own(part)]
+        content = [written for part in parts if not _is_field(part) for written in self.write_part(part, role)]
         calls = [_write_call(part) for part in parts if isinstance(part, Call)]
         if parts and not (content or fields or calls):
             return None
@@ -281,7 +276,12 @@ def _join_assistant_messages(messages: Sequence[Message]) -> Iterator[Message]:
 
 
 def _fields(message: Message) -> set[str]:
-    return {part.kind for part in message.parts if isinstance(part, Opaque) and "type" not in part.body}
+    return {part.kind for part in message.parts if _is_field(part)}
+
+
+def _is_field(part: Part) -> TypeGuard[Opaque]:
+    """True for a field outside the content."""
+    return isinstance(part, Opaque) and "type" not in part.body
 
 
 def _image_message(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:

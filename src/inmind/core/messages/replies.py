@@ -9,8 +9,9 @@ a streamed reply cannot be parsed differently.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 from inmind.core.json import (
     is_count,
@@ -128,28 +129,26 @@ def is_error(reply: object) -> bool:
     return kind == "error" or (kind is None and bool(peek(reply, "error")))
 
 
-class ReplyAssembler(Protocol):
+class ReplyAssembler(ABC):
     """Joins the chunks of one provider."""
 
+    is_complete = False
+    """True if the provider has sent the end of the reply."""
+
+    @abstractmethod
     def add(self, chunk: object, field: str) -> None:
         """Add a chunk. Events that a client library inserts are skipped."""
-        ...
 
-    @property
-    def is_complete(self) -> bool:
-        """True if the provider has sent the end of the reply."""
-        ...
-
+    @abstractmethod
     def assemble(self, field: str) -> dict[str, Any] | None:
         """Return the complete reply as the provider would have sent it; None if it has no content.
 
         An incomplete one is returned as if the provider had cut it off, without parts that cannot be sent back
         partially. Joining waits for the last chunk: appending each piece would copy a long text every time.
         """
-        ...
 
 
-class ChatAssembler:
+class ChatAssembler(ReplyAssembler):
     def __init__(self) -> None:
         self._id: Any = None
         self._model: Any = None
@@ -175,10 +174,7 @@ class ChatAssembler:
             if choice.get("delta") is not None:
                 self._deltas.append(object_at(choice, "delta", place))
             self._reason = choice.get("finish_reason") or self._reason
-
-    @property
-    def is_complete(self) -> bool:
-        return self._reason is not None
+        self.is_complete = self._reason is not None
 
     def assemble(self, field: str) -> dict[str, Any] | None:
         message: Any = _join_pieces([{"role": "assistant"}, *self._deltas], f"{field}.choices[0].message")
@@ -259,13 +255,12 @@ def _is_call(piece: Any) -> bool:
 _SENT_ONCE = frozenset({"role", "id", "type", "format"})
 
 
-class AnthropicAssembler:
+class AnthropicAssembler(ReplyAssembler):
     def __init__(self) -> None:
         self._message: dict[str, Any] = {}
         self._blocks: dict[int, dict[str, Any]] = {}
         self._deltas: dict[int, list[dict[str, Any]]] = {}
         self._closed: set[object] = set()
-        self._stopped = False
 
     def add(self, chunk: object, field: str) -> None:
         kind = event_type(chunk, field=field)
@@ -292,12 +287,8 @@ class AnthropicAssembler:
             self._message["usage"] = usage or before
             if (edited := to_plain(peek(chunk, "context_management"), f"{field}.context_management")) is not None:
                 self._message["context_management"] = edited
-        elif kind == "message_stop":
-            self._stopped = True
-
-    @property
-    def is_complete(self) -> bool:
-        return self._stopped or self._message.get("stop_reason") is not None
+        if kind == "message_stop" or self._message.get("stop_reason") is not None:
+            self.is_complete = True
 
     def assemble(self, field: str) -> dict[str, Any] | None:
         usable = [index for index, block in self._blocks.items() if self.is_complete or self._is_usable(index, block)]
@@ -354,7 +345,7 @@ def _index(chunk: object, field: str) -> int:
 _USABLE_IF_PARTIAL = ("text", "tool_use")
 
 
-class ResponsesAssembler:
+class ResponsesAssembler(ReplyAssembler):
     def __init__(self) -> None:
         self._items: dict[int, Any] = {}
         self._words: dict[int, list[str]] = {}
@@ -373,27 +364,21 @@ class ResponsesAssembler:
             if not is_object(response):
                 raise InvalidInput(field=f"{field}.response", value=response, expected="an object")
             self._response = {"status": kind.removeprefix("response."), **response}
-
-    @property
-    def is_complete(self) -> bool:
-        return self._response is not None
+            self.is_complete = True
 
     def assemble(self, field: str) -> dict[str, Any] | None:  # noqa: ARG002 -- required by the protocol
         if self._response is None:
-            by_place = {place: _message(join_text(words)) for place, words in self._words.items()} | self._items
-            output = [without_id(item) for _, item in sorted(by_place.items()) if _is_self_contained(item)]
+            items_by_place: dict[int, Any] = {}
+            for place, words in self._words.items():
+                text = {"type": "output_text", "text": join_text(words)}
+                items_by_place[place] = {"type": "message", "role": "assistant", "content": [text]}
+            items_by_place |= self._items
+            items = [item for _, item in sorted(items_by_place.items())]
+            output = [without_id(item) for item in items if (peek(item, "type") or "message") in SELF_CONTAINED]
             return {"status": "incomplete", "output": output} if output else None
         # Some servers leave the items out of the last event, since each was sent before.
         output = self._response.get("output") or [self._items[place] for place in sorted(self._items)]
         return {**self._response, "output": output}
-
-
-def _message(words: str) -> dict[str, Any]:
-    return {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": words}]}
-
-
-def _is_self_contained(item: Any) -> bool:
-    return (peek(item, "type") or "message") in SELF_CONTAINED
 
 
 _END_EVENTS = ("response.completed", "response.incomplete", "response.failed")

@@ -17,7 +17,6 @@ from pathlib import PurePosixPath
 
 from inmind.core.events.base import Draft, Origin, Trust
 from inmind.core.events.documents import DocumentWritten, OverviewEvent
-from inmind.core.frozen import frozen
 from inmind.core.text import contains_id, shorten
 from inmind.documents.document import ARCHIVE_PREFIX, OVERVIEW_PATH, PAGE_FOLDERS, Document, Documents
 from inmind.documents.overview.event_log import OverviewLog, with_log_lines
@@ -56,33 +55,16 @@ _ENTRY = re.compile(
 )
 
 
-@frozen
-class IndexEntry:
-    """The index line of one page."""
-
-    path: str
-    title: str
-    bytes: int
-    summary: str
-
-    @property
-    def text(self) -> str:
-        size = f"{max(1, round(self.bytes / 1024))} KB"
-        return f"{self.path} ({size}): {self.title}" + (f" — {self.summary}" if self.summary else "")
-
-
-def index_entry(path: str, text: str) -> IndexEntry:
-    """Return the index entry of a page.
+def index_line(path: str, text: str) -> str:
+    """Return the index line of a page.
 
     The title is the first heading, else the file name. The summary is the first line with words.
     """
-    title, line = _title_and_summary(text[:_SCANNED_CHARACTERS])
-    return IndexEntry(
-        path=path,
-        title=shorten(title or PurePosixPath(path).stem, _MAX_TITLE_CHARACTERS),
-        bytes=len(text.encode()),
-        summary=shorten(line, _MAX_SUMMARY_CHARACTERS),
-    )
+    title, first_line = _title_and_summary(text[:_SCANNED_CHARACTERS])
+    size = max(1, round(len(text.encode()) / 1024))
+    title = shorten(title or PurePosixPath(path).stem, _MAX_TITLE_CHARACTERS)
+    summary = shorten(first_line, _MAX_SUMMARY_CHARACTERS)
+    return f"{path} ({size} KB): {title}" + (f" — {summary}" if summary else "")
 
 
 def with_index(text: str, pages: Mapping[str, str], language: str) -> str:
@@ -102,7 +84,7 @@ def with_index(text: str, pages: Mapping[str, str], language: str) -> str:
         written = [path for path in unlisted if not path.startswith(ARCHIVE_PREFIX)]
         kinds = (written[:MAX_DETAIL_PAGES], archived[:MAX_ARCHIVE_PAGES])
         lists = [
-            [generated_line(index_entry(path, pages[path]).text, max_characters=_MAX_ENTRY_CHARACTERS) for path in kind]
+            [generated_line(index_line(path, pages[path]), max_characters=_MAX_ENTRY_CHARACTERS) for path in kind]
             for kind in kinds
         ]
         listed = fit_round_robin(lists, str, max_bytes=MAX_INDEX_BYTES)

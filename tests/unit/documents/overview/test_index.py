@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tables import each_row
 
 from inmind.documents.overview import LANGUAGES, is_maintained, template
-from inmind.documents.overview.maintain import MAX_ARCHIVE_PAGES, MAX_DETAIL_PAGES, index_entry, with_index
+from inmind.documents.overview.maintain import MAX_ARCHIVE_PAGES, MAX_DETAIL_PAGES, index_line, with_index
 from inmind.documents.overview.page import MAX_INDEX_BYTES
 from inmind.documents.overview.sections import is_generated, read_section
 
@@ -106,8 +106,8 @@ def test_a_line_in_the_index_that_only_has_the_generated_mark_stays() -> None:
     ],
 )
 def test_the_title_is_the_first_heading_and_the_summary_is_the_first_line(text: str, title: str, line: str) -> None:
-    page = index_entry("detail/notes.md", text)
-    assert (page.title, page.summary, page.bytes) == (title, line, len(text))
+    size = max(1, round(len(text) / 1024))
+    assert index_line("detail/notes.md", text) == f"detail/notes.md ({size} KB): {title}" + (line and f" — {line}")
 
 
 def test_no_title_can_open_a_heading_or_a_comment_on_the_overview() -> None:
