@@ -123,9 +123,10 @@ def _describe_queue(queue: QueueStatus) -> str:
 
 
 def _describe_running_dream(dream: DreamStatus) -> str:
-    held = f"held by {dream.holder or 'an unknown process'} until {format_timestamp(dream.until)}"
-    abandoned = f"abandoned, lease expired {format_timestamp(dream.until)}"
-    state = held if dream.holds else abandoned
+    if dream.holds:
+        state = f"held by {dream.holder or 'an unknown process'} until {format_timestamp(dream.until)}"
+    else:
+        state = f"abandoned, lease expired {format_timestamp(dream.until)}"
     return f"{dream.resource}: {dream.stage}, by {dream.by}, since {format_timestamp(dream.began)}, {state}"
 
 
@@ -146,9 +147,8 @@ def _bounded_count(count: int, noun: str) -> str:
 def worker(every: float, jobs: int, once: bool, as_json: bool) -> None:
     """Run upkeep continuously until Ctrl-C or SIGTERM. Any number of workers can run at once."""
     if not 0 < every <= MAX_UPKEEP_INTERVAL_SECONDS:
-        raise InvalidInput(
-            field="every", value=every, expected=f"more than 0 and at most {MAX_UPKEEP_INTERVAL_SECONDS:,}"
-        )
+        expected = f"more than 0 and at most {MAX_UPKEEP_INTERVAL_SECONDS:,}"
+        raise InvalidInput(field="every", value=every, expected=expected)
     if not 1 <= jobs <= MAX_JOBS:
         raise InvalidInput(field="jobs", value=jobs, expected=f"from 1 to {MAX_JOBS}")
     place, out = selected_place(), _WorkerOutput(as_json=as_json)
@@ -191,6 +191,10 @@ class _WorkerOutput:
 
 
 def _run_on_home(out: _WorkerOutput, *, every: float, once: bool) -> None:
+    """Run upkeep on a home, until nothing due is left or, without `once`, forever.
+
+    Several workers can share a home: leases and the store prevent double work.
+    """
     with (
         handle_signals(_stop, signal.SIGINT, signal.SIGTERM),
         open_existing_memory(NO_START_DELAY if once else None) as memory,
@@ -199,34 +203,32 @@ def _run_on_home(out: _WorkerOutput, *, every: float, once: bool) -> None:
         if not once:
             out.print_note(f"Running upkeep on {memory.location} every {every:g} s.")
         with suppress(KeyboardInterrupt):
-            for done in _rounds(upkeep, None if once else every):
-                out.print_upkeep(done)
-            return out.print_summary(remaining_work(upkeep, None))
+            while True:
+                is_finished = _run_round(upkeep, out, once=once)
+                if is_finished and once:
+                    return out.print_summary(remaining_work(upkeep, None))
+                if is_finished:
+                    time.sleep(every)
         out.print_note("Stopped.")
     return None
 
 
-def _rounds(upkeep: UpkeepScheduler, every: float | None) -> Iterator[Upkeep]:
-    """Run upkeep on a home, until nothing due is left or, with `every`, forever.
+def _run_round(upkeep: UpkeepScheduler, out: _WorkerOutput, *, once: bool) -> bool:
+    """Run upkeep for one round; True if no due work is left.
 
-    Several workers can share a home: leases and the store prevent double work.
+    With `once`, an error ends the worker.
     """
-    while True:
-        finished = True
-        try:
-            if every is not None:
-                upkeep.reload_settings()
-            done = upkeep.run(ROUND_SECONDS, shared=True)
-            finished = done.finished
-            yield done
-        except InmindError as error:
-            if every is None:
-                raise
-            print_error(error.code, str(error))  # for example a full disk: the next round tries again
-        if finished and every is None:
-            return
-        if finished and every is not None:
-            time.sleep(every)
+    try:
+        if not once:
+            upkeep.reload_settings()
+        done = upkeep.run(ROUND_SECONDS, shared=True)
+    except InmindError as error:
+        if once:
+            raise
+        print_error(error.code, str(error))  # for example a full disk: the next round tries again
+        return True
+    out.print_upkeep(done)
+    return done.finished
 
 
 def _run_on_database(url: str, out: _WorkerOutput, *, every: float, jobs: int, once: bool) -> None:
@@ -255,15 +257,12 @@ def _run_on_database(url: str, out: _WorkerOutput, *, every: float, jobs: int, o
             if once:
                 database_worker.run_once()
             else:
-                out.print_note(
-                    f"Running upkeep on {memory.location} every {every:g} s, {count_noun(jobs, 'concurrent job')}."
-                )
+                count = count_noun(jobs, "concurrent job")
+                out.print_note(f"Running upkeep on {memory.location} every {every:g} s, {count}.")
                 database_worker.run(every)
-            return (
-                out.print_note("Stopped.")
-                if database_worker.is_stopping
-                else out.print_summary(remaining_work(upkeep, queue))
-            )
+            if database_worker.is_stopping:
+                return out.print_note("Stopped.")
+            return out.print_summary(remaining_work(upkeep, queue))
 
 
 def _open_when_available(opened: ExitStack, *, once: bool) -> Memory:

@@ -88,10 +88,8 @@ class DatabaseWorker:
     def run_once(self) -> None:
         """Run all due work and all queued jobs; jobs with a later retry stay in the queue."""
         self._jobs.create_tables()
-        now, work = (
-            self._upkeep.clock(),
-            WorkerTasks(self._upkeep, self._jobs, self._on_done, seconds=ONCE_SLICE_SECONDS),
-        )
+        now = self._upkeep.clock()
+        work = WorkerTasks(self._upkeep, self._jobs, self._on_done, seconds=ONCE_SLICE_SECONDS)
         work.recover_jobs()
         work.scan()
         enqueued = 1

@@ -70,14 +70,22 @@ class WorkerTasks:
         return self.upkeep.settings.worker.tries
 
     @contextmanager
-    def running(self, job: Job) -> Generator[None]:
-        """Mark a job as running here for the block."""
-        id = job.id or 0
+    def running(self, job: Job, *, last: bool = True) -> Generator[None]:
+        """Mark a job as running here for the block, and count its outcome.
+
+        `last`: a failed job is not retried.
+        """
+        id, outcome = job.id or 0, "failed" if last else "again"
         self._running.add(id)
         try:
             yield
+            outcome = "done"
+        except LeaseReleased:
+            outcome = "left"
+            raise
         finally:
             self._running.discard(id)
+            metrics.count_job(task=job.task_name, outcome=outcome)
 
     def scan(self, every: float = 0.0) -> None:
         """Enqueue due jobs and one embedding job, unless another worker did within `every` seconds."""
@@ -103,9 +111,8 @@ class WorkerTasks:
                 shared=True,
                 key=f"job {job.id} of {self.jobs.identity}",
                 count_waiting=partial(self.jobs.dreams_ahead, owner),
-                on_written=lambda: positions.append(
-                    self.jobs.owner_status(owner).position
-                ),  # events of the upkeep are not new work
+                # Events of the upkeep are not new work.
+                on_written=lambda: positions.append(self.jobs.owner_status(owner).position),
             )
         except LeaseReleased:
             raise
@@ -130,6 +137,9 @@ class WorkerTasks:
                 self.jobs.enqueue("embed", concurrency=MAX_EMBED_JOBS)
         except ModelFailed as error:
             log.warning("embedding failed, will be retried: %s", error)
+        except Exception as error:
+            log.warning("embed failed: %s", _error_text(error))
+            raise
 
     def recover_jobs(self, worker: int | None = None) -> int:
         """Requeue jobs of dead workers and jobs lost by this one; return their number."""
@@ -139,21 +149,20 @@ class WorkerTasks:
             dead_after=dead_after, max_seconds=max_seconds, max_attempts=self.tries, lost=lost
         )
         for job in restarted:
-            why = (
-                "its end could not be written to the queue"
-                if job.id in lost
-                else f"it took longer than {max_seconds:g} s"
-            )
-            why = f"no heartbeat of its worker for {dead_after:g} s" if job.is_worker_dead else why
+            if job.is_worker_dead:
+                why = f"no heartbeat of its worker for {dead_after:g} s"
+            elif job.id in lost:
+                why = "its end could not be written to the queue"
+            else:
+                why = f"it took longer than {max_seconds:g} s"
             log.warning("restarting job %s: %s", _job_name(job.task, job.owner), why)
             metrics.count_job(task=job.task, outcome="stalled")
         for job in given_up:
-            log.error("giving up job %s: %d workers died during it", _job_name(job.task, job.owner), job.attempts + 1)
+            why = f"{job.attempts + 1} workers died during it"
+            log.error("giving up job %s: %s", _job_name(job.task, job.owner), why)
             metrics.count_job(task=job.task, outcome="failed")
             if job.owner:
-                self._give_up(
-                    job.owner, self.jobs.owner_status(job.owner), f"{job.attempts + 1} workers died during it"
-                )
+                self._give_up(job.owner, self.jobs.owner_status(job.owner), why)
         return len(restarted)
 
     def _unreported_jobs(self, worker: int | None) -> list[int]:
@@ -174,12 +183,12 @@ def app_for(work: WorkerTasks, connector: Any) -> App:
 
     @app.task(name="embed", queue=QUEUE, pass_context=True)
     def embed(context: JobContext) -> None:
-        with work.running(context.job), _record_outcome("embed"):
+        with work.running(context.job):
             work.embed()
 
     @app.task(name="tend", queue=QUEUE, pass_context=True, retry=JobBackoff(work.tries))
     def maintain(context: JobContext, owner: str) -> None:
-        with work.running(context.job), _record_outcome("tend", last=context.job.attempts + 1 >= work.tries):
+        with work.running(context.job, last=context.job.attempts + 1 >= work.tries):
             work.maintain(owner, context.job)
 
     return app
@@ -204,23 +213,6 @@ def idle_delay(status: OwnerStatus, now: datetime) -> timedelta:
     if status.has_new_events:
         return IDLE_DELAY
     return min(MAX_IDLE_DELAY, max(IDLE_DELAY, 2 * (now - status.maintained_at)))
-
-
-@contextmanager
-def _record_outcome(task: str, *, last: bool = True) -> Generator[None]:
-    outcome = "failed" if last else "again"
-    try:
-        yield
-        outcome = "done"
-    except LeaseReleased:
-        outcome = "left"
-        raise
-    except Exception as error:
-        if task != "tend":  # `maintain` has logged it with the owner
-            log.warning("%s failed: %s", task, _error_text(error))
-        raise
-    finally:
-        metrics.count_job(task=task, outcome=outcome)
 
 
 def _job_name(task: str, owner: str) -> str:
