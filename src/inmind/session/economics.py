@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import fields
 from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
@@ -75,10 +76,15 @@ class Economics:
         Amounts are exact: a Decimal, an integer or a string; a float counts as it is printed. `on`: date, if not now.
         If affect is enabled, an earning raises a spike.
         """
+        if what not in get_args(TradeKind):
+            raise InvalidInput(field="what", value=what, expected=f"one of {', '.join(get_args(TradeKind))}")
+        if not isinstance(currency, str) or not _CODE.fullmatch(currency):  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
+            expected = "a code of 2 to 12 letters and digits, like USD"
+            raise InvalidInput(field="currency", value=currency, expected=expected)
         trade = TradeRecorded(
-            trade_type=_entry_kind(what),
+            trade_type=what,
             amount=format(_amount(amount), "f"),
-            currency=_currency(currency),
+            currency=currency.upper(),
             skill=_one_line(skill, "skill"),
             counterparty=_one_line(buyer, "buyer") or _one_line(seller, "seller"),
             note=_limited_text(note, "note", MAX_NOTE_LENGTH),
@@ -86,8 +92,10 @@ class Economics:
         )
         _check_consistency(trade, buyer=buyer, seller=seller)
         drafts = [Draft(payload=trade, origin=Origin.OPERATOR)]
-        if trade.trade_type == "earning" and self._affect_enabled():
-            drafts.append(Draft(payload=AffectSpiked("sale", reason=_describe(trade)), origin=Origin.OPERATOR))
+        if what == "earning" and self._affect_enabled():
+            with_skill = f" with {trade.skill}" if trade.skill else ""
+            reason = f"earned {format_amount(Decimal(trade.amount))} {trade.currency}{with_skill}"
+            drafts.append(Draft(payload=AffectSpiked("sale", reason=reason), origin=Origin.OPERATOR))
 
         def decide(owned: ResourceState, now: datetime) -> Decision[ResourceState, None]:
             return Decision(add_auto_notes(owned.affect, drafts, now), None)
@@ -110,36 +118,26 @@ def trades(store: Store, stream: str) -> Sequence[Event]:
 
 def _check_consistency(trade: TradeRecorded, *, buyer: str, seller: str) -> None:
     """Check that the fields fit each other."""
-    if trade.trade_type == "listing" and not trade.skill:
+    kind = trade.trade_type
+    if kind == "listing" and not trade.skill:
         raise InvalidInput(field="skill", value=trade.skill, expected="the skill offered")
-    if trade.trade_type != "listing" and not Decimal(trade.amount):
-        raise InvalidInput(
-            field="amount", value=trade.amount, expected=f"more than 0 for an entry of {trade.trade_type}"
-        )
-    if trade.trade_type != "earning" and buyer:
-        raise InvalidInput(field="buyer", value=buyer, expected=f"no buyer for a {trade.trade_type}")
-    if trade.trade_type != "spending" and seller:
-        raise InvalidInput(field="seller", value=seller, expected=f"no seller for a {trade.trade_type}")
-
-
-def _entry_kind(what: object) -> TradeKind:
-    for kind in get_args(TradeKind):
-        if what == kind:
-            return kind
-    raise InvalidInput(field="what", value=what, expected=f"one of {', '.join(get_args(TradeKind))}")
+    if kind != "listing" and not Decimal(trade.amount):
+        raise InvalidInput(field="amount", value=trade.amount, expected=f"more than 0 for an entry of {kind}")
+    if kind != "earning" and buyer:
+        raise InvalidInput(field="buyer", value=buyer, expected=f"no buyer for a {kind}")
+    if kind != "spending" and seller:
+        raise InvalidInput(field="seller", value=seller, expected=f"no seller for a {kind}")
 
 
 def _amount(amount: object) -> Decimal:
-    expected = f"an amount from 0 to {MAX_AMOUNT:f} with at most {MAX_DECIMAL_PLACES} decimal places"
-    if isinstance(amount, bool) or not isinstance(amount, Decimal | int | float | str):
-        raise InvalidInput(field="amount", value=amount, expected=expected)
-    try:
-        exact = Decimal(repr(amount) if isinstance(amount, float) else amount)
-    except InvalidOperation as error:
-        raise InvalidInput(field="amount", value=amount, expected=expected) from error
+    exact = Decimal("NaN")
+    if isinstance(amount, Decimal | int | float | str) and not isinstance(amount, bool):
+        with suppress(InvalidOperation):
+            exact = Decimal(repr(amount) if isinstance(amount, float) else amount)
     exponent = exact.as_tuple().exponent
     # The exponent of NaN and infinity is a letter.
     if not isinstance(exponent, int) or exponent < -MAX_DECIMAL_PLACES or not 0 <= exact <= MAX_AMOUNT:
+        expected = f"an amount from 0 to {MAX_AMOUNT:f} with at most {MAX_DECIMAL_PLACES} decimal places"
         raise InvalidInput(field="amount", value=amount, expected=expected)
     return exact.copy_abs()
 
@@ -152,12 +150,6 @@ def _request(trade: TradeRecorded) -> str:
     names = ("what", "amount", "currency", "skill", "with_whom", "note", "on")
     values = (getattr(trade, field.name) for field in fields(trade))
     return f"Traded({', '.join(f'{name}={value!r}' for name, value in zip(names, values, strict=True))})"
-
-
-def _currency(currency: object) -> str:
-    if not isinstance(currency, str) or not _CODE.fullmatch(currency):
-        raise InvalidInput(field="currency", value=currency, expected="a code of 2 to 12 letters and digits, like USD")
-    return currency.upper()
 
 
 def _one_line(text: object, field: str) -> str:
@@ -178,12 +170,6 @@ def _entry_date(on: object) -> str:
     if moment is None:
         raise InvalidInput(field="on", value=on, expected="a date or time, or a string in ISO 8601, like 2026-03-20")
     return moment.isoformat()
-
-
-def _describe(trade: TradeRecorded) -> str:
-    return f"earned {format_amount(Decimal(trade.amount))} {trade.currency}" + (
-        f" with {trade.skill}" if trade.skill else ""
-    )
 
 
 _CODE = re.compile(r"[A-Za-z][A-Za-z0-9]{1,11}")

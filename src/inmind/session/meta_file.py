@@ -69,7 +69,11 @@ def read_summary(folder: Folder) -> SessionSummary:
         values = {}
     if not is_object(values):
         values = {}
-    texts = {name: values[name] for name in ("title", "model", "created", "updated") if _is_text(values.get(name))}
+    texts: dict[str, str] = {}
+    for name in ("title", "model", "created", "updated"):
+        with suppress(InvalidInput):
+            check_text(values.get(name), FILE)
+            texts[name] = values[name]
     numbers = {
         name: values[name]
         for name in ("version", "messages", "calls")
@@ -203,11 +207,3 @@ def _chunks(length: int) -> Iterator[tuple[int, int]]:
     while after < length:
         yield after, min(after + size, length)
         after, size = after + size, size * 10
-
-
-def _is_text(value: object) -> bool:
-    try:
-        check_text(value, FILE)
-    except InvalidInput:
-        return False
-    return True

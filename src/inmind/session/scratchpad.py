@@ -107,11 +107,11 @@ class Scratchpad:
         by_version = {
             pad.version: (pad.state, reason) for pad, reason in pads
         }  # after an undo a version may appear twice
-        return tuple(self._set_aside_at(version, *entry) for version, entry in by_version.items())
-
-    def _set_aside_at(self, version: int, state: ScratchpadState, reason: str) -> SetAside:
-        (written,) = self._store.read(self._stream.name, after=version - 1, until=version)
-        return SetAside(state=deep_copy(state), reason=reason, at=written.at)
+        versions: list[SetAside] = []
+        for version, (state, reason) in by_version.items():
+            (written,) = self._store.read(self._stream.name, after=version - 1, until=version)
+            versions.append(SetAside(state=deep_copy(state), reason=reason, at=written.at))
+        return tuple(versions)
 
     def __repr__(self) -> str:
         return f"<Scratchpad {self._layer.name!r} of the {self._layer.scope}>"

@@ -25,6 +25,7 @@ log = logging.getLogger("inmind")
 
 FILE = "messages.jsonl"
 _CHUNK = 65_536
+_LINE_START = b'{"seq":'
 _LINE_KINDS = (MessageAdded.kind, HistorySpliced.kind, Reverted.kind)
 """Kinds of events that have a line."""
 
@@ -87,8 +88,9 @@ class TranscriptFile:
             good = end.rfind(b"\n") + 1
             start = end.rfind(b"\n", 0, good - 1) + 1 if good else 0
             if len(end) == length or start:
-                seq = _line_seq(end[start:good]) if good else 0
-                return length - len(end) + good, seq if _is_partial_line(end[good:]) else -1
+                seq, partial = _line_seq(end[start:good]) if good else 0, end[good:]
+                is_ours = partial[: len(_LINE_START)] == _LINE_START[: len(partial)]
+                return length - len(end) + good, seq if is_ours else -1
             size *= 4
 
     def _is_ours(self, file: AppendFile, length: int, position: tuple[int, int]) -> bool:
@@ -137,12 +139,6 @@ def _render_line(event: Event) -> str:
             return to_json({"seq": event.seq, "reverted_to": to}) + "\n"
         case _:
             return ""
-
-
-def _is_partial_line(end: bytes) -> bool:
-    """True if the end of the file is empty or the beginning of one of our lines."""
-    ours = b'{"seq":'
-    return end[: len(ours)] == ours[: len(end)]
 
 
 def _line_seq(line: bytes) -> int:

@@ -75,8 +75,13 @@ def write_bundle(
     place: Backend, to: Path, *, resource: str, now: datetime, overwrite: bool, watch: OnProgress | None
 ) -> Exported:
     """Export one resource, or everything if `resource` is empty."""
-    progress = watch or ignore_progress
-    _check_outside_home(to, place.home)
+    progress, home = watch or ignore_progress, place.home
+    if not os.path.isdir(to.parent):
+        raise InvalidInput(field="to", value=str(to), expected="a file in an existing folder")
+    folders = (to.parent.resolve(), *to.parent.resolve().parents)
+    # In the home it would become part of the export, or replace a file of it, also through a link.
+    if home is not None and any(os.path.samefile(home, above) for above in folders):
+        raise InvalidInput(field="to", value=str(to), expected=f"a file outside of the home {home}")
     _check_not_existing(to, overwrite=overwrite)
     with (
         translated_os_errors(to),
@@ -231,18 +236,6 @@ def _verify(file: BinaryIO, to: Path, left_out: tuple[str, ...], watch: OnProgre
         sha256=bundle.sha256(),
         left_out=left_out,
     )
-
-
-def _check_outside_home(to: Path, home: Path | None) -> None:
-    """The file must not be inside the home, not even through a link.
-
-    It would become part of the export, or replace a file of the home.
-    """
-    if not os.path.isdir(to.parent):
-        raise InvalidInput(field="to", value=str(to), expected="a file in an existing folder")
-    folder = to.parent.resolve()
-    if home is not None and any(os.path.samefile(home, above) for above in (folder, *folder.parents)):
-        raise InvalidInput(field="to", value=str(to), expected=f"a file outside of the home {home}")
 
 
 def _check_not_existing(to: Path, *, overwrite: bool) -> None:

@@ -34,8 +34,8 @@ from inmind.store.protocol import BulkImport
 MAX_EXTRA_FILE_BYTES = 64 * 1_048_576
 """A larger file is left out and reported. Each file is held in memory."""
 
-EXTRA_FILE_ROOTS = (CONFIG, "sessions", "resources")
-"""Places of extra files in a home."""
+EXTRA_FILE_FOLDERS = ("sessions", "resources")
+"""Folders with extra files in a home."""
 
 _MAX_DEPTH = 8
 _STAGED_PREFIX = ".inmind-arriving-"
@@ -69,23 +69,15 @@ def read_extra_files(place: Backend, firsts: Sequence[Event] | None) -> Iterator
         if config.version and firsts is None:
             yield CONFIG, config.text.encode()
         return
-    roots: Iterable[str] = EXTRA_FILE_ROOTS
+    folders = [home / root for root in EXTRA_FILE_FOLDERS]
+    files = [home / CONFIG] if firsts is None and (home / CONFIG).is_file() else []
     if firsts is not None:
-        roots = [stream_folder(home, first).relative_to(home).as_posix() for first in firsts]
-    for name in _find_extra_files(home, roots):
+        folders = [stream_folder(home, first) for first in firsts]
+    for root in folders:  # links are not followed
+        files += sorted(Path(folder, file) for folder, _, names in os.walk(root) for file in names)
+    for name in filter(is_extra_file, (file.relative_to(home).as_posix() for file in files)):
         file = Folder(home).read(name, max_bytes=MAX_EXTRA_FILE_BYTES)
         yield name, file.data if file.is_complete else None
-
-
-def _find_extra_files(home: Path, roots: Iterable[str]) -> Iterator[str]:
-    """The names of extra files in some folders of a home. Links are not followed."""
-    for root in roots:
-        if root == CONFIG and (home / root).is_file():
-            yield root
-        for folder, folders, files in os.walk(home / root):
-            folders.sort()
-            names = ((Path(folder) / file).relative_to(home).as_posix() for file in sorted(files))
-            yield from filter(is_extra_file, names)
 
 
 class DatabaseExtraFiles:
@@ -183,11 +175,9 @@ class FolderExtraFiles:
                 self._folder.remove(staged_name, expected=file)
 
     def _leftovers(self) -> Sequence[str]:
-        nested = (
-            path for place in EXTRA_FILE_ROOTS for path in (self._folder.path / place).rglob(f"{_STAGED_PREFIX}*")
-        )
-        top = self._folder.path.glob(f"{_STAGED_PREFIX}*")
-        return [path.relative_to(self._folder.path).as_posix() for path in (*top, *nested)]
+        home, hidden = self._folder.path, f"{_STAGED_PREFIX}*"
+        nested = (path for folder in EXTRA_FILE_FOLDERS for path in (home / folder).rglob(hidden))
+        return [path.relative_to(home).as_posix() for path in (*home.glob(hidden), *nested)]
 
     def _target_names(self, name: str, data: bytes) -> Iterator[str]:
         """A session has one possible name; other files may get a suffix if the name is taken."""
@@ -201,14 +191,3 @@ class FolderExtraFiles:
 
 def _hex_digest(data: bytes) -> str:
     return sha256(data).hexdigest()
-
-
-ExtraFileWriter = FolderExtraFiles | DatabaseExtraFiles
-"""Writes the extra files of a bundle.
-
-`stage` writes each while the events are imported; `publish` makes them visible after the commit.
-"""
-
-
-def extra_file_writer(place: Backend, now: datetime) -> ExtraFileWriter:
-    return FolderExtraFiles(place.home) if place.home is not None else DatabaseExtraFiles(place, now)

@@ -26,7 +26,7 @@ from inmind.core.frozen import frozen
 from inmind.core.stream_names import RESOURCE_PREFIX, SESSION_PREFIX
 from inmind.core.text import count_noun
 from inmind.errors import BundleDiverged, Conflict, InmindError, InvalidInput, NotFound, StoreError
-from inmind.memory.bundle.extra_files import extra_file_writer
+from inmind.memory.bundle.extra_files import DatabaseExtraFiles, FolderExtraFiles
 from inmind.memory.bundle.reader import (
     JOURNAL,
     PROGRESS_INTERVAL_EVENTS,
@@ -104,14 +104,13 @@ def import_into(
     total = 2 * bundle.manifest.events
     checked = bundle.check(lambda done, _: progress(done, total))
     hashed = bundle.sha256()
-    store, file_writer = place.store, extra_file_writer(place, now)
+    store = place.store
+    file_writer = DatabaseExtraFiles(place, now) if place.home is None else FolderExtraFiles(place.home)
     with file_writer.transaction():
         with store.bulk_import() as adoption, _refused_if_undecodable():
-            existing_streams = (
-                (*store.stream_names(SESSION_PREFIX), *store.stream_names(RESOURCE_PREFIX)) if only_new else ()
-            )
-            if any(map(store.version, existing_streams)):
-                raise InvalidInput(field="home", value=str(place), expected="an empty home")
+            for prefix in (SESSION_PREFIX, RESOURCE_PREFIX) if only_new else ():
+                if any(map(store.version, store.stream_names(prefix))):
+                    raise InvalidInput(field="home", value=str(place), expected="an empty home")
             importer = _EventImporter(store, adoption, checked)
             for done, (position, event) in enumerate(bundle.events(), start=1):
                 importer.add(position, event)

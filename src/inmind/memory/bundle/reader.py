@@ -65,66 +65,6 @@ _ZIP_ERRORS = (
 """Every error that the zip library was seen to raise for an invalid file."""
 
 
-class ZipReader:
-    """The entries of one bundle, by name."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        with _zip_errors(""):
-            self.size = file.seek(0, os.SEEK_END)
-            _check_directory_size(file, self.size)
-            self._zip = zipfile.ZipFile(file)
-        self._entries = _checked_entries(self._zip.infolist())
-        self._output_bytes = 0
-
-    @property
-    def names(self) -> Sequence[str]:
-        return list(self._entries)
-
-    def reset_output(self) -> None:
-        """Count decompressed bytes from 0 again, before another pass over the bundle."""
-        self._output_bytes = 0
-
-    def chunks(self, name: str, *, max_bytes: int | None = None) -> Iterator[bytes]:
-        """The bytes of an entry in chunks. An error is raised as soon as they are too many."""
-        entry = self._entries.get(name)
-        if entry is None:
-            raise bundle_error(name, value=None, expected="an entry of this name")
-        entry_bytes = 0
-        with _zip_errors(name), self._zip.open(entry) as stream:
-            while chunk := stream.read(CHUNK_BYTES):
-                entry_bytes += len(chunk)
-                self._output_bytes += len(chunk)
-                if max_bytes is not None and entry_bytes > max_bytes:
-                    raise bundle_error(
-                        name, value=f"more than {max_bytes:,} bytes", expected=f"at most {max_bytes:,} bytes"
-                    )
-                if self._output_bytes > MIN_OUTPUT_BYTES + MAX_RATIO * self.size:
-                    size = f"{self._output_bytes:,} decompressed bytes in a file of {self.size:,}"
-                    raise bundle_error(name, value=size, expected=f"at most {MAX_RATIO} times the size of the file")
-                yield chunk
-        if entry_bytes != entry.file_size:
-            raise bundle_error(name, value=f"{entry_bytes:,} bytes", expected=f"{entry.file_size:,}, as in its header")
-
-    def read_all(self, name: str, *, max_bytes: int) -> bytes:
-        return b"".join(self.chunks(name, max_bytes=max_bytes))
-
-
-def iterate_lines(chunks: Iterator[bytes], name: str) -> Iterator[bytes]:
-    """The lines of an entry. Each must end with a newline and fit into MAX_LINE_BYTES."""
-    partial = bytearray()
-    for chunk in chunks:
-        *complete, last = chunk.split(b"\n")
-        if complete:
-            complete[0] = bytes(partial) + complete[0]
-            partial.clear()
-            yield from complete
-        partial += last
-        if len(partial) > MAX_LINE_BYTES:
-            raise bundle_error(name, value=f"a line of more than {MAX_LINE_BYTES:,} bytes", expected="shorter lines")
-    if partial:
-        raise bundle_error(name, value="a last line without a newline", expected="complete lines")
-
-
 def bundle_error(entry: str, *, value: object, expected: str) -> InvalidInput:
     """The error for an invalid bundle, with the entry. It is raised before anything is written."""
     return InvalidInput(field=f"bundle {entry}" if entry else "bundle", value=value, expected=expected)
@@ -136,9 +76,8 @@ def _zip_errors(name: str) -> Generator[None]:
     try:
         yield
     except _ZIP_ERRORS as error:
-        raise bundle_error(
-            name, value=str(error) or type(error).__name__, expected="a bundle written by `inmind export`"
-        ) from error
+        value = str(error) or type(error).__name__
+        raise bundle_error(name, value=value, expected="a bundle written by `inmind export`") from error
 
 
 def _check_directory_size(file: BinaryIO, size: int) -> None:
@@ -148,9 +87,8 @@ def _check_directory_size(file: BinaryIO, size: int) -> None:
     """
     end = _read_from_end(file, size, _END.size)
     if end is None or end[:4] != b"PK\x05\x06":
-        raise bundle_error(
-            "", value="a file that is no zip archive", expected="a complete bundle written by `inmind export`"
-        )
+        expected = "a complete bundle written by `inmind export`"
+        raise bundle_error("", value="a file that is no zip archive", expected=expected)
     directory = _END.unpack(end)[5]
     locator = _read_from_end(file, size, _LOCATOR_64.size, before=_END.size)
     if locator is not None and locator[:4] == b"PK\x06\x07":
@@ -159,9 +97,8 @@ def _check_directory_size(file: BinaryIO, size: int) -> None:
             raise bundle_error("", value="a broken zip archive", expected="a bundle written by `inmind export`")
         directory = max(_END_64.unpack(long)[8], directory if directory != 0xFFFFFFFF else 0)
     if directory > MAX_DIRECTORY_BYTES:
-        raise bundle_error(
-            "", value=f"a central directory of {directory:,} bytes", expected=f"at most {MAX_DIRECTORY_BYTES:,}"
-        )
+        value = f"a central directory of {directory:,} bytes"
+        raise bundle_error("", value=value, expected=f"at most {MAX_DIRECTORY_BYTES:,}")
 
 
 def _read_from_end(file: BinaryIO, size: int, length: int, *, before: int = 0) -> bytes | None:
@@ -264,18 +201,20 @@ class BundleContents:
 class BundleReader:
     """One bundle file, which can be read several times.
 
-    It keeps only a number per stream in memory.
+    It keeps only a number per stream in memory. An error is raised before anything is written.
     """
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
-        self._zip = ZipReader(file)
-        self.manifest = _decode_manifest(self._zip.read_all(MANIFEST, max_bytes=MAX_MANIFEST_BYTES))
+        with _zip_errors(""):
+            self.size = file.seek(0, os.SEEK_END)
+            _check_directory_size(file, self.size)
+            self._zip = zipfile.ZipFile(file)
+        self._entries = _checked_entries(self._zip.infolist())
+        self._output_bytes = 0
+        """Decompressed bytes of the current pass over the bundle."""
+        self.manifest = _decode_manifest(b"".join(self._chunks(MANIFEST, max_bytes=MAX_MANIFEST_BYTES)))
         self._check_entry_names()
-
-    @property
-    def size(self) -> int:
-        return self._zip.size
 
     def sha256(self) -> str:
         hashed = hashlib.sha256()
@@ -304,9 +243,8 @@ class BundleReader:
         actual = (len(versions), sum(versions.values()), keys)
         declared = (self.manifest.streams, self.manifest.events, self.manifest.keys)
         if actual != declared:
-            raise bundle_error(
-                MANIFEST, value=declared, expected=f"{actual} streams, events and keys, as in the bundle"
-            )
+            expected = f"{actual} streams, events and keys, as in the bundle"
+            raise bundle_error(MANIFEST, value=declared, expected=expected)
         return BundleContents(versions, keys, frozenset(marks))
 
     def events(self) -> Iterator[tuple[int, Event]]:
@@ -314,7 +252,7 @@ class BundleReader:
 
         This starts a new pass over the bundle.
         """
-        self._zip.reset_output()
+        self._output_bytes = 0
         versions: dict[str, int] = {}
         before = 0
         for number, line in enumerate(self._lines(JOURNAL), start=1):
@@ -349,20 +287,31 @@ class BundleReader:
 
     def extra_files(self) -> Iterator[tuple[str, bytes]]:
         """The extra files, each with its path inside the home."""
-        for name in self._zip.names:
+        for name in self._entries:
             if name.startswith(EXTRA_PREFIX):
-                yield (
-                    name.removeprefix(EXTRA_PREFIX),
-                    b"".join(self._verified_chunks(name, most=extra_files.MAX_EXTRA_FILE_BYTES)),
-                )
+                chunks = self._verified_chunks(name, max_bytes=extra_files.MAX_EXTRA_FILE_BYTES)
+                yield name.removeprefix(EXTRA_PREFIX), b"".join(chunks)
 
     def _lines(self, name: str) -> Iterator[bytes]:
-        return iterate_lines(self._verified_chunks(name), name)
+        """The lines of an entry. Each must end with a newline and fit into MAX_LINE_BYTES."""
+        partial = bytearray()
+        for chunk in self._verified_chunks(name):
+            *complete, last = chunk.split(b"\n")
+            if complete:
+                complete[0] = bytes(partial) + complete[0]
+                partial.clear()
+                yield from complete
+            partial += last
+            if len(partial) > MAX_LINE_BYTES:
+                value = f"a line of more than {MAX_LINE_BYTES:,} bytes"
+                raise bundle_error(name, value=value, expected="shorter lines")
+        if partial:
+            raise bundle_error(name, value="a last line without a newline", expected="complete lines")
 
-    def _verified_chunks(self, name: str, *, most: int | None = None) -> Iterator[bytes]:
+    def _verified_chunks(self, name: str, *, max_bytes: int | None = None) -> Iterator[bytes]:
         """The bytes of an entry. At the end, length and hash must match the manifest."""
         declared, length, hashed = self.manifest.entries[name], 0, hashlib.sha256()
-        for chunk in self._zip.chunks(name, max_bytes=most):
+        for chunk in self._chunks(name, max_bytes=max_bytes):
             length += len(chunk)
             hashed.update(chunk)
             yield chunk
@@ -370,13 +319,32 @@ class BundleReader:
             actual = f"{length} bytes with SHA-256 {hashed.hexdigest()}"
             raise bundle_error(name, value=actual, expected=f"{declared.bytes} with {declared.sha256}")
 
+    def _chunks(self, name: str, *, max_bytes: int | None) -> Iterator[bytes]:
+        """The bytes of an entry in chunks. An error is raised as soon as they are too many."""
+        entry = self._entries.get(name)
+        if entry is None:
+            raise bundle_error(name, value=None, expected="an entry of this name")
+        entry_bytes = 0
+        with _zip_errors(name), self._zip.open(entry) as stream:
+            while chunk := stream.read(CHUNK_BYTES):
+                entry_bytes += len(chunk)
+                self._output_bytes += len(chunk)
+                if max_bytes is not None and entry_bytes > max_bytes:
+                    limit = f"{max_bytes:,} bytes"
+                    raise bundle_error(name, value=f"more than {limit}", expected=f"at most {limit}")
+                if self._output_bytes > MIN_OUTPUT_BYTES + MAX_RATIO * self.size:
+                    size = f"{self._output_bytes:,} decompressed bytes in a file of {self.size:,}"
+                    raise bundle_error(name, value=size, expected=f"at most {MAX_RATIO} times the size of the file")
+                yield chunk
+        if entry_bytes != entry.file_size:
+            raise bundle_error(name, value=f"{entry_bytes:,} bytes", expected=f"{entry.file_size:,}, as in its header")
+
     def _check_entry_names(self) -> None:
         """The entries are those of the manifest, and no others than a bundle can have."""
-        names, declared = set(self._zip.names) - {MANIFEST}, set(self.manifest.entries)
+        names, declared = set(self._entries) - {MANIFEST}, set(self.manifest.entries)
         for name in sorted((names ^ declared) | ({JOURNAL, KEYS} - names)):
-            raise bundle_error(
-                name, value="missing in the manifest or in the file", expected="the entries that the manifest lists"
-            )
+            value = "missing in the manifest or in the file"
+            raise bundle_error(name, value=value, expected="the entries that the manifest lists")
         for name in sorted(names - {JOURNAL, KEYS}):
             if not (name.startswith(EXTRA_PREFIX) and extra_files.is_extra_file(name.removeprefix(EXTRA_PREFIX))):
                 raise bundle_error(name, value="an unknown entry", expected="entries that `inmind export` writes")
