@@ -106,8 +106,8 @@ class PlanInput:
         return reserved_meta_tokens(self.meter, reading, wording)
 
 
-def plan_prompt(inputs: PlanInput) -> PromptPlan:
-    """Plan one call.
+def plan_prompt(inputs: PlanInput) -> PromptPlan | ContextOverflow:
+    """Plan one call, or return the error of a prompt that does not fit.
 
     If the reserved layers do not fit beside the others, the others are left out, with what the guide says of them, and
     the meter has only its numbers.
@@ -126,7 +126,10 @@ def plan_prompt(inputs: PlanInput) -> PromptPlan:
     tokens = inputs.count_fixed(wording)
     room = count_room(state, limits, tokens)
     note_tokens = meter.count(changes_text(wording, MOVED_IN_THREAD)) if inputs.in_thread else 0
-    memory_room = _memory_tokens(inputs, sum(tokens.values()) + inputs.count_meta(wording) + note_tokens)
+    needed = sum(tokens.values()) + inputs.count_meta(wording) + note_tokens
+    if needed > inputs.spendable:
+        return _overflow(inputs, needed)
+    memory_room = inputs.spendable - needed
     blocks = build_blocks(layer_texts, memory_room, meter)
     cold = is_cache_cold(state, inputs.now, limits.cache_seconds)
     kept = count_kept_changes(state, view)
@@ -288,16 +291,13 @@ def _with_reserved_only(inputs: PlanInput) -> PlanInput:
     return replace(inputs, layer_texts=texts)
 
 
-def _memory_tokens(inputs: PlanInput, needed: int) -> int:
-    """Tokens left for memory, by our count."""
-    if needed > inputs.spendable:
-        correct, offered = inputs.state.calibration.correct, memory_tools(inputs.state.layer_tools)
-        raise ContextOverflow(
-            needed=correct(needed),
-            spendable=inputs.limits.spendable,
-            memory_tools=correct(inputs.meter.count(to_json(offered))) if offered else 0,
-        )
-    return inputs.spendable - needed
+def _overflow(inputs: PlanInput, needed: int) -> ContextOverflow:
+    correct, offered = inputs.state.calibration.correct, memory_tools(inputs.state.layer_tools)
+    return ContextOverflow(
+        needed=correct(needed),
+        spendable=inputs.limits.spendable,
+        memory_tools=correct(inputs.meter.count(to_json(offered))) if offered else 0,
+    )
 
 
 def _prompt_prepared(
@@ -418,8 +418,8 @@ class WindowPressure:
         return replace(self, memory=self.memory + more, reserved=self.reserved + more)
 
 
-def measure_pressure(inputs: PlanInput, planned: PromptPlan | None) -> WindowPressure:
-    """Measure the pressure of a plan; `planned` is None if the prompt did not fit.
+def measure_pressure(inputs: PlanInput, plan: PromptPlan | ContextOverflow) -> WindowPressure:
+    """Measure the pressure of a plan, or of a prompt that did not fit.
 
     Memory counts with its full demand, because a large conversation shrinks memory first.
     """
@@ -433,9 +433,11 @@ def measure_pressure(inputs: PlanInput, planned: PromptPlan | None) -> WindowPre
     memory = fixed + sum(size for _, size in demands)
     reserved = sum(size for is_reserved, size in demands if is_reserved)
     room = count_room(state, inputs.limits, tokens)
-    used = count_in_room(planned.tokens) if planned else memory + tokens["history"]
-    moved = planned is None or any(isinstance(draft.payload, AnchorMoved) for draft in planned.drafts)
-    moves = moved or (planned is not None and planned.cold) or (state.spliced and not inputs.shared_wires)
+    used, rewrites = memory + tokens["history"], True
+    if isinstance(plan, PromptPlan):
+        used = count_in_room(plan.tokens)
+        moved = any(isinstance(draft.payload, AnchorMoved) for draft in plan.drafts)
+        rewrites = moved or plan.cold or (state.spliced and not inputs.shared_wires)
     return WindowPressure(
         room=room,
         available=max(0, inputs.spendable - tokens["system"] - tokens["tools"]),
@@ -444,5 +446,5 @@ def measure_pressure(inputs: PlanInput, planned: PromptPlan | None) -> WindowPre
         fixed=fixed,
         reserved=reserved,
         percent=share_of_room(state.calibration.correct(used), state.calibration.correct(room)),
-        rewrites_history=moves and state.calls > 0,
+        rewrites_history=rewrites and state.calls > 0,
     )

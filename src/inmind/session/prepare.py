@@ -59,12 +59,19 @@ class _LastPrompt(NamedTuple):
     view: View | None = None
 
 
+MAX_COMPACTIONS_PER_PROMPT = 3
+"""Compactions tried before one prompt while other writers change the conversation."""
+
+
 class PromptRequest(NamedTuple):
-    """The arguments of `prepare`, and notices for the report."""
+    """The arguments of `prepare`, notices for the report, and the compactions that were tried for the prompt."""
 
     inputs: PrepareInput
     fmt: Format
     notices: tuple[str, ...] = ()
+    compactions_left: int = MAX_COMPACTIONS_PER_PROMPT
+    is_compacted: bool = False
+    """One was committed, so another is planned only if the prompt does not fit."""
 
 
 class _FittedPrompt(NamedTuple):
@@ -100,22 +107,17 @@ class PromptPreparer:
         `result` is None if a call with the same key has committed it before. A compaction that is due is a commit of
         its own, after the host's input, so that undoing it undoes nothing else.
         """
-        compactions, compacted = 0, False
         while True:
-            decide = partial(self._decide, request=request, compacted=compacted)
-            try:
-                done = self._stream.commit(decide, key=key, companion=self._resource)
-            except ContextOverflow:
-                if not compacted or compactions == MAX_COMPACTIONS_PER_PROMPT:
-                    raise
-                compacted = False  # another writer has added messages: compact those too
-                continue
+            decide = partial(self._decide, request=request)
+            done = self._stream.commit(decide, key=key, companion=self._resource)
             if not isinstance(done.result, PlannedCompaction):
                 break
-            is_done, notices = self._compactor.run_planned(done.result)
-            compactions += 1
-            request = request._replace(notices=request.notices + notices)
-            compacted = is_done or compactions == MAX_COMPACTIONS_PER_PROMPT
+            is_compacted, notices = self._compactor.run_planned(done.result)
+            request = request._replace(
+                notices=request.notices + notices,
+                compactions_left=request.compactions_left - 1,
+                is_compacted=is_compacted,
+            )
         if done.result is None:
             return CommitResult(done.appended, None, done.events)
         prompt, view = done.result
@@ -129,12 +131,12 @@ class PromptPreparer:
 
     def preview(self, state: SessionState, now: datetime, *, request: PromptRequest) -> PromptPreview:
         """Compute the next prompt without committing anything."""
-        decision = self._decide(state, now, request, compacted=False)
+        decision = self._decide(state, now, request)
         if isinstance(decision.result, PlannedCompaction):
             state = self._stream.preview(state, state.seq, decision.drafts, now)
             compaction = self._planner.build_planned(state, decision.result)
             state = self._stream.preview(state, state.seq, compaction.drafts, now)
-            decision = self._decide(state, now, request, compacted=True)
+            decision = self._decide(state, now, request._replace(compactions_left=0))
         prompt, _ = cast(tuple[Prompt, View], decision.result)  # no second compaction is planned
         (prepared,) = (draft.payload for draft in decision.drafts if isinstance(draft.payload, PromptPrepared))
         state = self._stream.preview(state, state.seq, decision.drafts[:-1], now)
@@ -164,23 +166,25 @@ class PromptPreparer:
             now=now,
         )
         planned = plan_prompt(plan_input)
+        if isinstance(planned, ContextOverflow):
+            raise planned
         moves = (draft.payload for draft in planned.drafts if isinstance(draft.payload, AnchorMoved))
         versions = self._layer_calls.fully_shown_documents(replace(state, shown_in_prompt={}), planned, layer_texts)
         return MemoryView([block for move in moves for block in move.blocks], versions or ())
 
     def _decide(
-        self, state: SessionState, now: datetime, request: PromptRequest, *, compacted: bool
+        self, state: SessionState, now: datetime, request: PromptRequest
     ) -> Decision[SessionState, tuple[Prompt, View] | PlannedCompaction]:
         """Decide the next prompt on a given state, or the compaction that has to come first.
 
-        With a compaction, only the host's input is committed. `compacted`: it was tried, and no other is planned.
+        With a compaction, only the host's input is committed.
         """
         request = request._replace(inputs=continue_thread(request.inputs, state.conversation, request.fmt))
         ingested = self._ingest(state, now, request)
         derived = self._deriver.derive(state, now, ingested, None)
         drafts, companion = derived.drafts, derived.companion
         state = self._stream.preview(state, state.seq, drafts, now)
-        fitted = self._fit(state, now, request, compacted=compacted)
+        fitted = self._fit(state, now, request)
         if isinstance(fitted, PlannedCompaction):
             return Decision(drafts, fitted, next_state=state, companion=companion, consumes_key=False)
         state = self._stream.preview(state, state.seq, fitted.plan.drafts, now)
@@ -191,7 +195,7 @@ class PromptPreparer:
 
     def _ingest(self, state: SessionState, now: datetime, request: PromptRequest) -> list[Draft]:
         """Events for the host's messages and tools, and for compactions that they undo or contain."""
-        inputs, fmt, _ = request
+        inputs, fmt = request.inputs, request.fmt
         layer_tools = self._layer_calls.tools(fmt)
         memory_tools = tool_schemas(self._config.layers, fmt.name) if self._config.memory_tools else []
         drafts = ingest_events(state.prompt, state.history, inputs, [*layer_tools, *memory_tools], fmt)
@@ -199,9 +203,7 @@ class PromptPreparer:
         drafts += self._compactor.by_provider(state, drafts, now, fmt.name, held_count=inputs.held_count)
         return drafts
 
-    def _fit(
-        self, state: SessionState, now: datetime, request: PromptRequest, *, compacted: bool
-    ) -> _FittedPrompt | PlannedCompaction:
+    def _fit(self, state: SessionState, now: datetime, request: PromptRequest) -> _FittedPrompt | PlannedCompaction:
         """Ask the layers and plan the prompt, or the compaction that is due."""
         thread = request.inputs.thread
         view = self._view.build(state.history.sent, request.fmt.name, in_thread=bool(thread))
@@ -220,20 +222,19 @@ class PromptPreparer:
             in_other_thread=bool(thread) and not _continues_last_prompt(state, thread),
             now=now,
         )
-        try:
-            plan = plan_prompt(plan_input)
-        except ContextOverflow:
-            if compacted or (due := self._planner.plan(state, measure_pressure(plan_input, None))) is None:
-                raise
-            return due
-        if not compacted and (due := self._planner.plan(state, measure_pressure(plan_input, plan))) is not None:
-            return due
+        plan = plan_prompt(plan_input)
+        if request.compactions_left and (isinstance(plan, ContextOverflow) or not request.is_compacted):
+            due = self._planner.plan(state, measure_pressure(plan_input, plan))
+            if due is not None:
+                return due
+        if isinstance(plan, ContextOverflow):
+            raise plan
         return _FittedPrompt(view, layer_texts, plan)
 
     def _render(self, state: SessionState, fitted: _FittedPrompt, request: PromptRequest) -> tuple[Prompt, View, Draft]:
         """Write the request, its report, and the event of the prompt."""
         view, layer_texts, plan = fitted
-        inputs, fmt, notices = request
+        inputs, fmt, notices = request.inputs, request.fmt, request.notices
         prepared = replace(
             plan.prepared,
             cache_marks=cache_marks(inputs, state.conversation, view),
@@ -268,10 +269,6 @@ def _continues_last_prompt(state: SessionState, thread: str) -> bool:
     last_held = next((one.payload.provider_item for one in state.history.compactions if one.payload.is_thread), 0)
     reply_id = next((entry.reply_id for entry in reversed(state.conversation[:]) if entry.seq == last_held), "")
     return bool(reply_id) and thread in (reply_id, state.prompt.last_prompt.thread)
-
-
-MAX_COMPACTIONS_PER_PROMPT = 3
-"""Compactions tried before one prompt while other writers change the conversation."""
 
 
 class PromptHistory:
