@@ -213,10 +213,6 @@ class ActiveCompaction:
         runs = self.archived_ranges
         return any(begin <= last and first <= end for begin, end in ranges for first, last in runs)
 
-    def holds(self, seq: int) -> bool:
-        """True if the provider holds this message in a thread."""
-        return self.payload.is_thread and self.overlaps([(seq, seq)])
-
     def ranges_by_stub(self) -> dict[str, SeqRanges]:
         """Ranges of each stub by its digest; empty for a stub's second message."""
         return {
@@ -308,10 +304,10 @@ class History:
         match event.payload:
             case MessageAdded():
                 line = self.messages.apply(event)
-                return self._with_messages(line, self.sent.append(line[-1]) if self.compactions else line)
+                return replace(self, messages=line, sent=self.sent.append(line[-1]) if self.compactions else line)
             case HistorySpliced():
                 line = self.messages.apply(event)
-                return self._with_messages(line, _apply_compactions(line, self.compactions, self.sent))
+                return replace(self, messages=line, sent=_apply_compactions(line, self.compactions, self.sent))
             case Compacted(stubs=(), provider_item=0):  # the provider has cleared content of one prompt
                 return self
             case Compacted() as compacted:
@@ -351,9 +347,6 @@ class History:
         compactions = (*(one for one in self.compactions if not one.payload.is_thread), thread)
         sent = _apply_compactions(self.messages, compactions, self.sent)
         return replace(self, sent=sent, compactions=compactions)
-
-    def _with_messages(self, messages: Conversation, sent: Conversation) -> History:
-        return replace(self, messages=messages, sent=sent)
 
 
 class EntriesByRange:

@@ -49,7 +49,8 @@ def find_appended(conversation: Conversation, messages: Sequence[Any]) -> Sequen
 def match_messages(conversation: Conversation, messages: Sequence[Mapping[str, Any]]) -> SyncResult:
     """Return the edit and the appended messages of any list."""
     length = len(conversation)
-    start = _common_length(conversation.wires, messages)
+    pairs = zip(conversation.wires, messages, strict=False)
+    start = next((place for place, (mine, other) in enumerate(pairs) if mine != other), min(length, len(messages)))
     if start == length:
         return SyncResult(start=length, stop=length, inserted=(), appended=messages[length:])
     overlap, at = _overlap(conversation, messages, start)
@@ -58,13 +59,6 @@ def match_messages(conversation: Conversation, messages: Sequence[Mapping[str, A
     return SyncResult(
         start=start, stop=length - overlap, inserted=messages[start:at], appended=messages[at + overlap :]
     )
-
-
-def _common_length(ours: Sequence[Mapping[str, Any]], theirs: Sequence[Mapping[str, Any]]) -> int:
-    for index, (mine, other) in enumerate(zip(ours, theirs, strict=False)):
-        if mine != other:
-            return index
-    return min(len(ours), len(theirs))
 
 
 def _overlap(conversation: Conversation, messages: Sequence[Mapping[str, Any]], start: int) -> tuple[int, int]:

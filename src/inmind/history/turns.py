@@ -85,18 +85,13 @@ class TurnMessage:
         return self.speaker == "user" and not self.results
 
 
-@frozen
-class Turn:
-    """A user message with everything up to the next one: messages `[start, stop)`."""
+def split_turns(messages: Sequence[TurnMessage]) -> list[range]:
+    """Return the places of all turns in order: a user message with everything up to the next one.
 
-    start: int
-    stop: int
-
-
-def split_turns(messages: Sequence[TurnMessage]) -> list[Turn]:
-    """Return all turns in order. Messages before the first user message are one turn."""
+    Messages before the first user message are one turn.
+    """
     starts = [place for place, one in enumerate(messages) if place == 0 or one.starts_turn]
-    return [Turn(start, stop) for start, stop in pairwise([*starts, len(messages)])]
+    return [range(start, stop) for start, stop in pairwise([*starts, len(messages)])]
 
 
 ReadMessage = Callable[[ConversationEntry], Message]

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
 from inmind.core.encoding import digest, to_json
@@ -28,6 +30,7 @@ from inmind.core.messages.model import (
     Wire,
 )
 from inmind.core.messages.pairing import ProviderList, to_provider_list
+from inmind.core.text import largest_that_fits
 from inmind.core.tokens import TOKENS_PER_IMAGE, TOKENS_PER_MESSAGE
 from inmind.history import Conversation, ConversationEntry
 
@@ -60,14 +63,11 @@ class View:
         """Number of leading wires equal to those of an earlier prompt and before its tail."""
         if self.format != earlier.format:
             return 0
-        low, high = 0, min(len(self.wires) - self.after_carrier, len(earlier.wires) - earlier.after_carrier)
-        while low < high:  # digests are a chain: if the n-th is equal, so are all before it
-            middle = (low + high + 1) // 2
-            if self.prefix_digests[middle - 1] == earlier.prefix_digests[middle - 1]:
-                low = middle
-            else:
-                high = middle - 1
-        return low
+        shorter = min(len(self.wires) - self.after_carrier, len(earlier.wires) - earlier.after_carrier)
+        # Digests are a chain: if the n-th is equal, so are all before it.
+        return largest_that_fits(
+            shorter, lambda length: self.prefix_digests[length - 1] == earlier.prefix_digests[length - 1]
+        )
 
 
 @dataclass
@@ -78,14 +78,11 @@ class ViewBuilder:
     everything is then arranged again.
     """
 
-    _format: str = ""
-    _in_thread: bool = False
+    _final: View = field(default_factory=lambda: _empty_view(""))
+    """The view of the final prefix."""
     _final_length: int = 0
     _final_digest: str = ""
-    _wires: list[Wire] = field(default_factory=list[Wire])
-    _prefix_digests: list[str] = field(default_factory=list[str])
-    _repaired: tuple[str, ...] = ()
-    _is_unchanged: bool = True
+    _in_thread: bool = False
     _call_ids: set[str] = field(default_factory=set[str])
     _open_calls: set[str] = field(default_factory=set[str])
     _copies: list[Wire] = field(default_factory=list[Wire])
@@ -102,10 +99,9 @@ class ViewBuilder:
 
     def build(self, conversation: Conversation, format: str, *, in_thread: bool = False) -> View:
         """Return the view. `in_thread`: the provider holds the messages before the conversation."""
-        is_other = (format, in_thread) != (self._format, self._in_thread)
+        is_other = (format, in_thread) != (self._final.format, self._in_thread)
         if is_other or not conversation.begins_with(self._final_length, self._final_digest):
-            self._reset(format)
-            self._in_thread = in_thread
+            self._reset(format, in_thread)
         messages = [
             ParsedMessage(entry.format, entry.wire, self.read_message(entry))
             for entry in conversation[self._final_length :]
@@ -114,13 +110,12 @@ class ViewBuilder:
         results = {result.id for one in messages for result in one.message.results}
         fresh = to_provider_list(messages, FORMATS[format], is_start=not self._final_length, in_thread=in_thread)
         if self._final_length and self._affects_final(calls, results, fresh):
-            self._reset(format)
+            self._reset(format, in_thread)
             return self.build(conversation, format, in_thread=in_thread)
         view = self._extend(messages, fresh)
         if messages and not fresh.left_out and fresh.wires and fresh.wires[-1] is messages[-1].wire:
-            self._final_length, self._final_digest = len(conversation), conversation.prefix_digest()
-            self._wires, self._prefix_digests = list(view.wires), list(view.prefix_digests)
-            self._repaired, self._is_unchanged = view.repaired, view.is_unchanged
+            self._final, self._final_length = view, len(conversation)
+            self._final_digest = conversation.prefix_digest()
             self._call_ids.update(calls)
             self._open_calls.update(set(calls) - results)
         return view
@@ -137,20 +132,21 @@ class ViewBuilder:
         return list(self._copies)
 
     def _extend(self, messages: Sequence[ParsedMessage], fresh: ProviderList) -> View:
-        sent = [FORMATS[self._format].strip_local_fields(wire) for wire in fresh.wires]
-        digests = list(self._prefix_digests)
+        final, format = self._final, FORMATS[self._final.format]
+        sent = [format.strip_local_fields(wire) for wire in fresh.wires]
+        digests = list(final.prefix_digests)
         for wire in sent:
             digests.append(digest(digests[-1] if digests else "", to_json(wire)))
         same = len(sent) == len(messages) and all(wire is one.wire for wire, one in zip(sent, messages, strict=True))
-        wires = [*self._wires, *sent]
+        wires = [*final.wires, *sent]
         return View(
-            format=self._format,
+            format=final.format,
             wires=wires,
             prefix_digests=digests,
             left_out=fresh.left_out,
-            repaired=self._repaired + fresh.repairs,
-            is_unchanged=self._is_unchanged and same,
-            carrier=FORMATS[self._format].tail_index(wires),
+            repaired=final.repaired + fresh.repairs,
+            is_unchanged=final.is_unchanged and same,
+            carrier=format.tail_index(wires),
         )
 
     def _affects_final(self, calls: Sequence[str], results: set[str], fresh: ProviderList) -> bool:
@@ -159,12 +155,16 @@ class ViewBuilder:
             return True
         if len(set(calls)) < len(calls):
             return True
-        once = FORMATS[self._format].rules.unique_ids == "conversation"
+        once = FORMATS[self._final.format].rules.unique_ids == "conversation"
         return once and (bool(fresh.repairs) or not self._call_ids.isdisjoint(calls))
 
-    def _reset(self, format: str) -> None:
-        self._format, self._final_length, self._final_digest, self._wires, self._prefix_digests = format, 0, "", [], []
-        self._repaired, self._is_unchanged, self._call_ids, self._open_calls = (), True, set(), set()
+    def _reset(self, format: str, in_thread: bool) -> None:
+        self._final, self._final_length, self._final_digest = _empty_view(format), 0, ""
+        self._in_thread, self._call_ids, self._open_calls = in_thread, set(), set()
+
+
+def _empty_view(format: str) -> View:
+    return View(format=format, wires=(), prefix_digests=(), left_out=(), repaired=(), is_unchanged=True, carrier=None)
 
 
 def deep_copy(value: Any) -> Any:
@@ -201,54 +201,41 @@ class TokenMeter:
     count: Callable[[str], int]
     _cache: dict[str, int] = field(default_factory=dict[str, int])
     _counted_digest: str = ""
-    _tokens: list[int] = field(default_factory=list[int])
     _sums: list[int] = field(default_factory=lambda: [0])
 
     def count_history(self, conversation: Conversation, length: int | None = None) -> int:
         """Tokens of the first `length` messages, by default of all."""
-        self._update_sums(conversation)
+        if not conversation.begins_with(len(self._sums) - 1, self._counted_digest):
+            self._sums = [0]
+        for entry in conversation[len(self._sums) - 1 :]:
+            self._sums.append(self._sums[-1] + self.count_message(entry))
+        self._counted_digest = conversation.prefix_digest()
         return self._sums[len(conversation) if length is None else length]
 
     def count_view(self, conversation: Conversation, view: View, length: int | None = None) -> int:
         """Tokens of the first `length` wires of a view of this conversation."""
         if view.is_unchanged:
             return self.count_history(conversation, length)
-        length = len(view.wires) if length is None else length
-        return sum(self._count_view_wire(view, index) for index in range(length))
+        named = list(zip(view.prefix_digests, view.wires, strict=True))[:length]
+        return sum(self._cached(name, partial(self.count_wire, view.format, wire)) for name, wire in named)
 
     def largest_message(self, conversation: Conversation) -> int:
         """Tokens of the largest message."""
-        self._update_sums(conversation)
-        return max(self._tokens, default=0)
+        self.count_history(conversation)
+        return max((after - before for before, after in pairwise(self._sums)), default=0)
 
     def count_message(self, entry: ConversationEntry) -> int:
-        known = self._cache.get(entry.digest)
-        if known is None:
-            known = self._cache[entry.digest] = self.count_wire(entry.format, entry.wire)
-        return known
+        return self._cached(entry.digest, lambda: self.count_wire(entry.format, entry.wire))
 
     def count_value(self, name: str, value: object) -> int:
         """Tokens of a JSON value (system prompt, tools), cached under `name`."""
+        return self._cached(name, lambda: self.count(to_json(value)) if value else 0)
+
+    def _cached(self, name: str, count: Callable[[], int]) -> int:
         known = self._cache.get(name)
         if known is None:
-            known = self._cache[name] = self.count(to_json(value)) if value else 0
+            known = self._cache[name] = count()
         return known
-
-    def _count_view_wire(self, view: View, index: int) -> int:
-        known = self._cache.get(view.prefix_digests[index])
-        if known is None:
-            known = self.count_wire(view.format, view.wires[index])
-            self._cache[view.prefix_digests[index]] = known
-        return known
-
-    def _update_sums(self, conversation: Conversation) -> None:
-        if not conversation.begins_with(len(self._tokens), self._counted_digest):
-            self._tokens, self._sums = [], [0]
-        for entry in conversation[len(self._tokens) :]:
-            tokens = self.count_message(entry)
-            self._tokens.append(tokens)
-            self._sums.append(self._sums[-1] + tokens)
-        self._counted_digest = conversation.prefix_digest()
 
     def count_wire(self, format: str, wire: Mapping[str, Any]) -> int:
         """Tokens of a message of this format."""

@@ -8,7 +8,6 @@ from tables import each_row
 from inmind.history.compaction.retention import extract_items, last_request
 from inmind.history.turns import (
     Speaker,
-    Turn,
     TurnCall,
     TurnMessage,
     TurnResult,
@@ -119,7 +118,7 @@ def test_replies_to_shown_commands_are_from_a_person() -> None:
 def test_command_output_starts_no_turn_and_is_a_result() -> None:
     messages = exchange(SHELL, "setup.py")
     task, _, answer = mark_command_output(messages)
-    assert split_turns([task, answer]) == [Turn(0, 2)]
+    assert split_turns([task, answer]) == [range(2)]
     assert (answer.speaker, answer.text, [one.text for one in answer.results]) == ("tool", "", ["setup.py"])
 
 

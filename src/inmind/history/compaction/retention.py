@@ -360,7 +360,7 @@ def items_in_memory(history: History, request: RetainedItem | None) -> list[Reta
     items = [item for item in history.items if item.seq not in sent]
     if request is None or request.seq in sent or request.text in history.released:
         return items
-    if any(one.holds(request.seq) for one in history.compactions):
+    if any(one.payload.is_thread and one.overlaps([(request.seq, request.seq)]) for one in history.compactions):
         return items
     stubs = (FORMATS[one.format].read(one.wire).text for one in visible if one.seq == request.seq and not one.is_block)
     goals = (item.text for item in items if item.kind == "goal")

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from inmind.core.frozen import frozen
 from inmind.entities.record import Detail
-from inmind.history.turns import Turn, TurnMessage, split_turns
+from inmind.history.turns import TurnMessage, split_turns
 
 TARGETS = ("conversation", "tools", "all")
 
@@ -126,9 +126,7 @@ def select_covered(messages: Sequence[TurnMessage], *, before_seq: int, keep_rec
     All their messages are older than event `before_seq`.
     """
     units = _Units(messages)
-    covered = takewhile(
-        lambda turn: all(one.seq < before_seq for one in messages[turn.start : turn.stop]), units.before(keep_recent)
-    )
+    covered = takewhile(lambda turn: all(messages[place].seq < before_seq for place in turn), units.before(keep_recent))
     return CompactionSelection(runs=_new_runs(messages, [units.removable(covered)]))
 
 
@@ -356,39 +354,36 @@ class _Units:
         for place in (*call_places.values(), *range(_last_reply(messages) + 1, len(messages))):
             self._link(place, len(messages))
 
-    def before(self, keep_recent: int) -> list[Turn]:
+    def before(self, keep_recent: int) -> list[range]:
         """The turns before the active one and the last few."""
         return self.turns[: max(0, len(self.turns) - 1 - keep_recent)]
 
-    def removable(self, turns: Iterable[Turn]) -> list[int]:
+    def removable(self, turns: Iterable[range]) -> list[int]:
         """Places of these turns that can leave.
 
         Turns that would separate a pair stay, and so do messages of the operator.
         """
         chosen = list(turns)
         while True:
-            places = {place for turn in chosen for place in range(turn.start, turn.stop)}
-            kept = [turn for turn in chosen if places.issuperset(self._linked_to(turn))]
+            places = set(chain.from_iterable(chosen))
+            kept = [turn for turn in chosen if all(places.issuperset(self._links.get(place, ())) for place in turn)]
             if len(kept) == len(chosen):
                 return [p for p in sorted(places) if self._messages[p].speaker != "operator" or self._messages[p].stub]
             chosen = kept
 
-    def rounds(self, turn: Turn) -> list[list[int]]:
+    def rounds(self, turn: range) -> list[list[int]]:
         """Return the rounds of a turn except the last.
 
         A round is a model message with its tool results. The last round is the result of the turn, or still active. An
         earlier stub in the turn belongs to the first round, unless it is the cut request.
         """
-        places, messages = range(turn.start, turn.stop), self._messages
-        replies = [place for place in places if messages[place].speaker == "assistant"]
+        messages = self._messages
+        replies = [place for place in turn if messages[place].speaker == "assistant"]
         starts = [p for p in replies if p == turn.start or messages[p - 1].speaker != "assistant"]
         before = range(turn.start, starts[0] if starts else turn.stop)
         earlier = [p for p in before if messages[p].stub and not (messages[p].results or messages[p].starts_turn)]
         lead = [earlier] if earlier and len(starts) > 1 else []
-        return [*lead, *(self.removable([Turn(start, stop)]) for start, stop in pairwise(starts))]
-
-    def _linked_to(self, turn: Turn) -> Iterable[int]:
-        return chain.from_iterable(self._links.get(place, ()) for place in range(turn.start, turn.stop))
+        return [*lead, *(self.removable([range(start, stop)]) for start, stop in pairwise(starts))]
 
     def _link(self, one: int, other: int) -> None:
         self._links.setdefault(one, []).append(other)
