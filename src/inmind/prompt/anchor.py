@@ -75,7 +75,7 @@ class AnchorDecision:
     """Decision for one call: move the anchor, or send the changes after the last message."""
 
     move_reason: str
-    changes: str
+    changes: str = ""
     new_blocks: tuple[AnchoredBlock, ...] = ()
     """Blocks of layers that had none before; they are sent completely."""
     changed_blocks: tuple[AnchoredBlock, ...] = ()
@@ -114,7 +114,7 @@ def decide_anchor(
     cold: bool,
     count: Callable[[str], int],
     costs: AnchorCosts,
-    describe_changes: Mapping[str, DescribeChanges] = {},
+    describe_changes: Mapping[str, DescribeChanges | None] = {},
 ) -> AnchorDecision:
     """Move the anchor, or describe the changes.
 
@@ -123,32 +123,32 @@ def decide_anchor(
     conversation shows the change; its block is still updated when the anchor moves.
     """
     if anchor is None:
-        return AnchorDecision(move_reason="first call", changes="")
+        return AnchorDecision(move_reason="first call")
     if known is None:
-        return AnchorDecision(move_reason="the history was rewritten", changes="")
+        return AnchorDecision(move_reason="the history was rewritten")
     if not costs.change_tokens and _texts(anchor.blocks) == _texts(known) == _texts(blocks):
-        return AnchorDecision(move_reason="", changes="")
+        return AnchorDecision(move_reason="")
     changes, changed_blocks = changes_between(known, blocks, describe_changes, count)
     known_layers = {block.layer for block in known}
     new_blocks = tuple(block for block in blocks if block.layer not in known_layers and block.text)
     has_changes = bool(changes or new_blocks)
     if has_changes and not costs.has_tail_carrier:
-        return AnchorDecision(move_reason="no message carries changes", changes="")
+        return AnchorDecision(move_reason="no message carries changes")
     if cold:
-        return AnchorDecision(move_reason="the provider's cache is cold", changes="")
+        return AnchorDecision(move_reason="the provider's cache is cold")
     if costs.history_rewritten:
-        return AnchorDecision(move_reason="the history was rewritten", changes="")
+        return AnchorDecision(move_reason="the history was rewritten")
     if call - anchor.call >= MAX_CALLS_PER_ANCHOR:
-        return AnchorDecision(move_reason=f"{MAX_CALLS_PER_ANCHOR} calls", changes="")
+        return AnchorDecision(move_reason=f"{MAX_CALLS_PER_ANCHOR} calls")
     size = costs.change_tokens + count(changes) + sum(count(block_text(block)) for block in new_blocks)
     cost = REWRITE_COST_FACTOR * (costs.anchored_tokens + costs.cached_history_tokens)
     reading_cost = READ_COST_FACTOR * (costs.tail_tokens_since_anchor + size)
     if size > MAX_CHANGE_RATIO * max(costs.anchored_tokens, MIN_ANCHORED_TOKENS) and (
         costs.cached_history_tokens <= CHEAP_REWRITE_TOKENS or reading_cost >= cost
     ):
-        return AnchorDecision(move_reason=f"changes exceed {MAX_CHANGE_RATIO:.0%}", changes="")
+        return AnchorDecision(move_reason=f"changes exceed {MAX_CHANGE_RATIO:.0%}")
     if costs.anchored_tokens + size + (costs.tail_frame_tokens if has_changes else 0) > costs.max_memory_tokens:
-        return AnchorDecision(move_reason="no room for changes", changes="")
+        return AnchorDecision(move_reason="no room for changes")
     sources = tuple(dict.fromkeys(source for block in (*changed_blocks, *new_blocks) for source in block.sources))
     return AnchorDecision("", changes, new_blocks, changed_blocks, sources)
 
@@ -156,7 +156,7 @@ def decide_anchor(
 def changes_between(
     before: Sequence[AnchoredBlock],
     after: Sequence[AnchoredBlock],
-    describe_changes: Mapping[str, DescribeChanges] = {},
+    describe_changes: Mapping[str, DescribeChanges | None] = {},
     count: Callable[[str], int] = len,
 ) -> tuple[str, tuple[AnchoredBlock, ...]]:
     """Describe the changes of existing blocks for the model; also return the described blocks."""

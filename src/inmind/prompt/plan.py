@@ -50,7 +50,7 @@ from inmind.prompt.templates import (
 class PromptPlan:
     """Drafts before the call, the call's own event (still without digest), and token counts."""
 
-    drafts: tuple[Draft, ...]
+    drafts: Sequence[Draft]
     prepared: PromptPrepared
     tokens: dict[str, int]
     cut: tuple[tuple[str, int], ...]
@@ -115,9 +115,12 @@ def plan_prompt(inputs: PlanInput) -> PromptPlan | ContextOverflow:
     wording = longest_wording(inputs)
     is_tight = not _fits_with_reserved(inputs, wording)
     if is_tight:
-        inputs = _with_reserved_only(inputs)
-        wording = _wording(inputs.state, inputs.conversation, inputs.full_blocks)
-        wording = without_reminders(wording)
+        texts = [
+            (layer, text if layer.budget.reserved else replace(text, text="", shorten=None))
+            for layer, text in inputs.layer_texts
+        ]
+        inputs = replace(inputs, layer_texts=texts)
+        wording = without_reminders(_wording(inputs.state, inputs.conversation, inputs.full_blocks))
     state, conversation, view, layer_texts = inputs.state, inputs.conversation, inputs.view, inputs.layer_texts
     limits, meter, shared_wires = inputs.limits, inputs.meter, inputs.shared_wires
     drafts: list[Draft] = []
@@ -140,11 +143,7 @@ def plan_prompt(inputs: PlanInput) -> PromptPlan | ContextOverflow:
         call=state.calls + 1,
         cold=cold,
         count=meter.count,
-        describe_changes={
-            layer.name: layer_text.describe_changes
-            for layer, layer_text in layer_texts
-            if layer_text.describe_changes is not None
-        },
+        describe_changes={layer.name: layer_text.describe_changes for layer, layer_text in layer_texts},
         costs=AnchorCosts(
             anchored_tokens=tokens["guide"] + sum(block_tokens(block, meter) for block in state.blocks),
             cached_history_tokens=inputs.held_tokens + meter.count_view(conversation, view, shared_wires),
@@ -191,9 +190,7 @@ def plan_prompt(inputs: PlanInput) -> PromptPlan | ContextOverflow:
     unchanged = count_unchanged_prefix(state, tokens, view.format, shared_tokens)
     prepared = _prompt_prepared(state, inputs, tokens, room, cached=0 if cold else unchanged)
     cut = tuple((block.layer, block.left_out) for block in blocks if block.left_out)
-    return PromptPlan(
-        drafts=tuple(drafts), prepared=prepared, tokens=tokens, cut=cut, unchanged_tokens=unchanged, cold=cold
-    )
+    return PromptPlan(drafts=drafts, prepared=prepared, tokens=tokens, cut=cut, unchanged_tokens=unchanged, cold=cold)
 
 
 def is_cache_cold(state: PromptState, now: datetime, cache_seconds: float) -> bool:
@@ -283,14 +280,6 @@ def _fits_with_reserved(inputs: PlanInput, wording: Mapping[str, str]) -> bool:
     return fixed + sum(block_tokens(block, inputs.meter) for block in reserved) <= inputs.spendable
 
 
-def _with_reserved_only(inputs: PlanInput) -> PlanInput:
-    texts = [
-        (layer, text if layer.budget.reserved else replace(text, text="", shorten=None))
-        for layer, text in inputs.layer_texts
-    ]
-    return replace(inputs, layer_texts=texts)
-
-
 def _overflow(inputs: PlanInput, needed: int) -> ContextOverflow:
     correct, offered = inputs.state.calibration.correct, memory_tools(inputs.state.layer_tools)
     return ContextOverflow(
@@ -337,10 +326,10 @@ def count_unchanged_prefix(state: PromptState, tokens: dict[str, int], format: s
     """
     sizes = list(tokens.values())[: 3 + len(state.blocks)]
     parts, before = state.prefix_digests(format), state.last_prompt.prefix_digests
-    if parts != before:
-        same = takewhile(lambda pair: pair[0] == pair[1], zip(parts, before, strict=False))
-        return sum(size for size, _ in zip(sizes, same, strict=False))
-    return sum(sizes) + shared_tokens
+    if parts == before:
+        return sum(sizes) + shared_tokens
+    same = takewhile(lambda one: one[1] == one[2], zip(sizes, parts, before, strict=False))
+    return sum(size for size, _, _ in same)
 
 
 @frozen(kw_only=True)

@@ -5,7 +5,7 @@ A past prompt is rebuilt from its events; a result that differs from the origina
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field
 from datetime import datetime
 from typing import Any, Literal
@@ -56,49 +56,35 @@ class Explanation:
         return "\n".join(rows)
 
 
-def explain(
-    call: int, state: PromptState, conversation: Conversation, view: View, tokens: Mapping[str, int]
+def explain_prompt(
+    state: PromptState, conversation: Conversation, prepared: PromptPrepared, *, counter: Counter
 ) -> Explanation:
-    """Explain the parts of one call. `tokens`: tokens by part, as in the report."""
-    anchor = state.anchor
-    since = f"anchored since call {anchor.call} ({anchor.reason})" if anchor else ""
-    parts = [
-        PromptPart(name=name, fate="included", tokens=tokens[name], why=why, sources=(state.sources[name],))
-        for name, why in _FIXED_PARTS
-        if tokens[name]
-    ]
-    for block in (block for block in state.blocks if block.text or block.left_out):
-        name = f"memory:{block.layer}"
-        fate: Fate = "included" if not block.left_out else "cut" if block.text else "left out"
-        why = f"{count_noun(block.left_out, 'line')} did not fit its budget; {since}" if block.left_out else since
-        parts.append(PromptPart(name=name, fate=fate, tokens=tokens[name], why=why, sources=block.sources))
-    message_ids = tuple(entry.id for entry in conversation)
-    parts.append(
-        PromptPart(
-            name="history",
-            fate="included",
-            tokens=tokens["history"],
-            why=count_noun(len(conversation), "message"),
-            sources=message_ids,
-        )
-    )
-    parts += [
-        PromptPart(name=omission.what, fate="left out", tokens=0, why=omission.reason) for omission in view.left_out
-    ]
-    parts += [PromptPart(name="history", fate="repaired", tokens=0, why=why) for why in view.repaired]
+    """Explain the parts of the prompt prepared on this state."""
+    view = ViewBuilder().build(conversation, prepared.format, in_thread=bool(prepared.thread))
+    tokens = count_tokens(state, conversation, view, TokenMeter(counter), prepared.room or prepared.window)
+
+    def part(name: str, why: str, sources: Iterable[str] = (), fate: Fate = "included") -> PromptPart:
+        size = state.calibration.correct(tokens[name]) if fate in ("included", "cut") else 0
+        return PromptPart(name=name, fate=fate, tokens=size, why=why, sources=tuple(sources))
+
+    since = f"anchored since call {state.anchor.call} ({state.anchor.reason})" if state.anchor else ""
+    parts = [part(name, why, [state.sources[name]]) for name, why in _FIXED_PARTS if tokens[name]]
+    for block in state.blocks:
+        if block.left_out:
+            why = f"{count_noun(block.left_out, 'line')} did not fit its budget; {since}"
+            parts.append(part(f"memory:{block.layer}", why, block.sources, "cut" if block.text else "left out"))
+        elif block.text:
+            parts.append(part(f"memory:{block.layer}", since, block.sources))
+    parts.append(part("history", count_noun(len(conversation), "message"), [entry.id for entry in conversation]))
+    parts += [part(omission.what, omission.reason, fate="left out") for omission in view.left_out]
+    parts += [part("history", why, fate="repaired") for why in view.repaired]
     if tokens["changes"]:
-        sources = tuple(dict.fromkeys(state.change_sources))
-        parts.append(
-            PromptPart(name="changes", fate="included", tokens=tokens["changes"], why=_CHANGES, sources=sources)
-        )
+        parts.append(part("changes", "memory that changed since the anchor", dict.fromkeys(state.change_sources)))
     if view.carrier is not None:
-        meta = tokens["context_meta"]
-        parts.append(PromptPart(name="context_meta", fate="included", tokens=meta, why="how full the window is"))
+        parts.append(part("context_meta", "how full the window is"))
     else:
-        parts.append(
-            PromptPart(name="context_meta", fate="left out", tokens=0, why="no user or tool message can carry it")
-        )
-    return Explanation(call=call, parts=tuple(parts))
+        parts.append(part("context_meta", "no user or tool message can carry it", fate="left out"))
+    return Explanation(call=state.calls + 1, parts=tuple(parts))
 
 
 _FIXED_PARTS = (
@@ -106,7 +92,6 @@ _FIXED_PARTS = (
     ("system", "system prompt of the host, unchanged"),
     ("guide", "explains the memory to the model"),
 )
-_CHANGES = "memory that changed since the anchor"
 
 
 def format_sources(sources: tuple[str, ...]) -> str:
@@ -257,15 +242,6 @@ def rebuild_prompt(
     )
     report = build_report(call, state, planned, view, ())
     return Prompt(call=call, format=prepared.format, request=rendered.request, report=report, memory=rendered.memory)
-
-
-def explain_prompt(
-    state: PromptState, conversation: Conversation, prepared: PromptPrepared, *, counter: Counter
-) -> Explanation:
-    view = ViewBuilder().build(conversation, prepared.format, in_thread=bool(prepared.thread))
-    correct = state.calibration.correct
-    tokens = count_tokens(state, conversation, view, TokenMeter(counter), prepared.room or prepared.window)
-    return explain(state.calls + 1, state, conversation, view, {part: correct(size) for part, size in tokens.items()})
 
 
 def assumed_shared_wires(state: PromptState, conversation: Conversation, view: View) -> int:

@@ -116,8 +116,6 @@ class PromptState:
         """
         if common_length is not None:
             return self._after_rewrite(event, common_length)
-        if event.kind not in _PROMPT_EVENT_KINDS:
-            return self
         match event.payload:
             case PromptPrepared() as payload:
                 return self._after_prompt(payload, event, message_count)
@@ -217,20 +215,6 @@ class PromptState:
         token_usage = self.token_usage if first is None else self.token_usage.with_usage(first, times=-1)
         calibration = self.calibration.learn(counted=report.counted, reported=report.prompt_tokens)
         return replace(self, token_usage=token_usage.with_usage(report), usage=report, calibration=calibration)
-
-
-_PROMPT_EVENT_KINDS = frozenset(
-    kind.kind
-    for kind in (
-        PromptPrepared,
-        SystemSet,
-        ToolsSet,
-        WordingSet,
-        AnchorMoved,
-        TailChanged,
-        UsageReported,
-    )
-)
 
 
 @lru_cache(maxsize=256)

@@ -23,7 +23,7 @@ from inmind.documents.notes_page import parse_notes, remove_pieces, strip_headin
 from inmind.documents.overview.maintain import without_archive_lines
 from inmind.documents.overview.page import has_content, prompt_text, size_warning, without_empty_sections
 from inmind.dreams.affect import AUTO_MARK, is_auto_note_about
-from inmind.dreams.page.page import split_prompt_characters
+from inmind.dreams.page.page import split_prompt_characters, truncate_page
 from inmind.entities.entity import Entity
 from inmind.entities.render import BANNER, counts_only, render_changes, render_lines
 from inmind.prompt.layers.base import Budget, LayerContext, LayerText, PlainLayer, Slot
@@ -102,18 +102,14 @@ class StateLayer(DocumentLayer):
         if page is None or not page.text:
             return None
         max_characters, _ = split_prompt_characters(context.window, page.text, _notes_text(context))
-        kept = (
-            TruncatedText(page.text, 0)
-            if len(page.text) <= max_characters
-            else _truncate_state(page.text, max_characters, len)
-        )
+        kept = truncate_page(page.text, budget=max_characters, count=len, pointer=STATE_POINTER)
         return LayerText(
             kept.text,
             left_out=kept.lines_left_out,
             sources=page.sources,
             pointer=STATE_POINTER,
             trust=page.trust,
-            shorten=lambda budget, count: _truncate_state(kept.text, budget, count),
+            shorten=lambda budget, count: truncate_page(kept.text, budget=budget, count=count, pointer=STATE_POINTER),
             # A new note leaves less room for the page; that is not a change of the page.
             describe_changes=lambda block, _: "" if block.sources == page.sources else None,
         )
@@ -151,12 +147,6 @@ class NotesLayer(DocumentLayer):
                 kept.text, budget=budget, count=count, pointer=page.pointer
             ),
         )
-
-
-def _truncate_state(text: str, budget: int, count: Counter) -> TruncatedText:
-    from inmind.dreams.page.page import truncate_page
-
-    return truncate_page(text, budget=budget, count=count, pointer=STATE_POINTER)
 
 
 def _notes_text(context: LayerContext) -> str:
