@@ -86,9 +86,9 @@ class TurnMessage:
 
 
 def split_turns(messages: Sequence[TurnMessage]) -> list[range]:
-    """Return the places of all turns in order: a user message with everything up to the next one.
+    """Return the places of all turns in order.
 
-    Messages before the first user message are one turn.
+    A turn is a user message with everything up to the next one. Messages before the first user message are one turn.
     """
     starts = [place for place, one in enumerate(messages) if place == 0 or one.starts_turn]
     return [range(start, stop) for start, stop in pairwise([*starts, len(messages)])]

@@ -64,7 +64,7 @@ MAX_COMPACTIONS_PER_PROMPT = 3
 
 
 class PromptRequest(NamedTuple):
-    """The arguments of `prepare`, notices for the report, and the compactions that were tried for the prompt."""
+    """The arguments of `prepare`, notices for the report, and the compactions made for it."""
 
     inputs: PrepareInput
     fmt: Format
