@@ -15,12 +15,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from functools import cache
-from typing import Final, NamedTuple
+from typing import Final
 
 from inmind.core.events.base import Origin, Trust
 from inmind.core.language.languages import any_word, is_question
 from inmind.core.language.prose import own_words
-from inmind.core.language.spans import compile_cached, has_han, has_quote, split_sentences
+from inmind.core.language.spans import any_of, compile_cached, has_han, has_quote, split_sentences
 from inmind.dreams.material import LineSource
 from inmind.dreams.page.page import Section
 from inmind.history.compaction.detection import find_rules
@@ -207,20 +207,6 @@ def to_third_person(line: str) -> str:
     return sentence
 
 
-class _FactPattern(NamedTuple):
-    """One form of a fact."""
-
-    kind: str
-    importance: float
-    cues: tuple[str, ...]
-    """A text without any of these words cannot match. Checking them is much faster, and most messages have none."""
-    pattern: str
-
-
-def _fact_pattern(kind: str, importance: float, cues: str, *patterns: str) -> _FactPattern:
-    return _FactPattern(kind, importance, tuple(cues.split("|")), "|".join(patterns))
-
-
 _RULE_IMPORTANCE = 0.8
 
 _I_AM = r"\bi(?:['’]m| am)"
@@ -230,18 +216,14 @@ _MOMENTARY_OBJECT = (
     r"latter|way|look|sound|new|one|current|previous)|option|version|number|both|neither|either|"
     r"to (?:see|know|hear|thank|say)|a (?:bit|little)|[ab])\b"
 )
-_FACT_PATTERNS = (
-    _fact_pattern(
-        "relationship",
-        _RULE_IMPORTANCE,
-        "my name|my full name|my first name|my last name|my nickname|call me",
+_FACT_PATTERNS: Final = {
+    ("relationship", _RULE_IMPORTANCE): any_of(
         r"\bmy (?:full |first |last |nick)?name(?:['’]s| is) (?!not\b)\S",
         r"\bcall me (?!when|if|back|at|on|later|crazy|old)\S",
+        r"我(?:的(?:名字|姓名)(?:是|叫)|叫(?!你|他|她|什么)|姓)",
+        "(?:叫|称呼)我(?!们)",
     ),
-    _fact_pattern(
-        "relationship",
-        0.7,
-        "i live|i grew|i was born|i work|i moved|i go by|i'm |i’m |i am |my |our |i have ",
+    ("relationship", 0.7): any_of(
         r"\bi (?:live (?:in|at|on|near)|grew up|was born|work (?:at|for|as|from)|go by) (?!the (?:code|file|line))\S",
         r"\bi moved to (?!the\b)\S",
         rf"{_I_AM} (?:based in|(?:originally )?from (?!the\b)|married|divorced|retired|\d+ years old)",
@@ -252,84 +234,42 @@ _FACT_PATTERNS = (
         rf"\bi have (?:an?|one|two|three|four|\d+) {_RELATIVE}s?\b(?!['’])",
         r"\bmy (?:birthday|anniversary|time ?zone|pronouns|e-?mail(?: address)?|phone(?: number)?|address|job|"
         r"profession|native language|mother tongue|hometown|favou?rite [\w ]{1,30}?|doctor|boss|manager) (?:is|are)\b",
+        r"我(?:现在)?(?:住在|来自|出生[在于]|搬到|是一?[名位个](?!问题)|在.{1,12}(?:工作|上班|上学|读书))|我今年\d+岁",
+        f"我(?:的)?{_RELATIVE_ZH}(?:叫|是|今年|在|的生日)",
+        "我的(?:生日|时区|邮箱|电话|母语|职业|爱好)是|我最喜欢的.{1,10}是",
     ),
-    _fact_pattern(
-        "relationship",
-        0.85,
-        "allerg|vegan|vegetarian|diabet|pregnant|intoleran|celiac|coeliac|blind|deaf|asthma|epilep| eat | drink ",
+    ("relationship", 0.85): any_of(
         rf"{_I_AM} (?:\w+ )?(?:allergic|vegan|vegetarian|diabetic|pregnant|(?:lactose|gluten)[ -]intolerant|celiac|"
         r"coeliac|colou?r-?blind|deaf|blind)\b",
         r"\bi have (?:an? )?(?:[\w-]+ ){0,3}(?:allergy|allergies|diabetes|asthma|epilepsy)\b",
         r"\bi (?:don['’]t|do not|can['’]t|cannot|never) (?:eat|drink)\b",
+        r"我对.{1,10}过敏|我(?:吃素|是素食|不吃|不喝|不能吃|不能喝|有糖尿病|有哮喘)",
     ),
-    _fact_pattern(
-        "preference",
-        0.65,
-        "prefer|love|hate|like|detest|can't stand|can’t stand",
+    ("preference", 0.65): any_of(
         rf"\bi (?:\w+ly |always )?prefer (?!{_MOMENTARY_OBJECT})\S",
         r"\bi (?:really |absolutely )?(?:love|hate|dislike|detest|can['’]t stand|don['’]t like|do not like) "
         rf"(?!{_MOMENTARY_OBJECT})\S",
         rf"\bi (?:\w+ly|always) like (?!{_MOMENTARY_OBJECT})\S",
         r"\bi like my \S",
+        "我(?:一直|总是|通常|平时|更|最|比较|特别|很|非常|不|不太)?(?:喜欢|偏好|习惯|讨厌)(?!你|这|那|它)",
     ),
-    _fact_pattern(
-        "goal",
-        0.6,
-        "my goal|my plan|my dream|my aim|my target|my resolution|learning|studying|training|preparing|saving",
+    ("goal", 0.6): any_of(
         r"\bmy (?:goal|plan|dream|aim|target|resolution)(?: \w+ \w+)? is\b",
         rf"{_I_AM} (?:learning|studying|training for|preparing for|saving (?:up )?for)\b",
     ),
-    _fact_pattern(
-        "goal",
-        0.7,
-        "deadline|due ",
+    ("goal", 0.7): any_of(
         r"\b(?:deadline|due date)\b[^?]{0,60}? (?:is|moved|has moved|was moved|changed)\b",
         r"\bis due (?:on|by)\b",
-    ),
-    _fact_pattern(
-        "fact",
-        _RULE_IMPORTANCE,
-        "remember|in mind|forget|note",
-        r"(?:^|[.!?\n]\s*)(?:please )?(?:remember|(?:keep|bear) in mind|(?:don['’]t|do not) forget|note)"
-        r"(?:,? that\b|:|,)",
-    ),
-    _fact_pattern(
-        "relationship",
-        _RULE_IMPORTANCE,
-        "我",
-        r"我(?:的(?:名字|姓名)(?:是|叫)|叫(?!你|他|她|什么)|姓)",
-        "(?:叫|称呼)我(?!们)",
-    ),
-    _fact_pattern(
-        "relationship",
-        0.7,
-        "我",
-        r"我(?:现在)?(?:住在|来自|出生[在于]|搬到|是一?[名位个](?!问题)|在.{1,12}(?:工作|上班|上学|读书))|我今年\d+岁",
-        f"我(?:的)?{_RELATIVE_ZH}(?:叫|是|今年|在|的生日)",
-        "我的(?:生日|时区|邮箱|电话|母语|职业|爱好)是|我最喜欢的.{1,10}是",
-    ),
-    _fact_pattern(
-        "relationship",
-        0.85,
-        "我",
-        r"我对.{1,10}过敏|我(?:吃素|是素食|不吃|不喝|不能吃|不能喝|有糖尿病|有哮喘)",
-    ),
-    _fact_pattern(
-        "preference",
-        0.65,
-        "喜欢|偏好|习惯|讨厌",
-        "我(?:一直|总是|通常|平时|更|最|比较|特别|很|非常|不|不太)?(?:喜欢|偏好|习惯|讨厌)(?!你|这|那|它)",
-    ),
-    _fact_pattern(
-        "goal",
-        0.7,
-        "我的|我在|我正在|截止",
         "我的(?:目标|计划|梦想)是|我(?:正)?在(?:学习|备考|准备)|截止(?:日期|时间)(?:是|为|改[到成]|推迟到|提前到)",
     ),
-    _fact_pattern(
-        "fact", _RULE_IMPORTANCE, "记住|记得|忘", "(?:^|[。！？\n])(?:请)?(?:记住|记得|别忘了|不要忘记)(?!吗)"
+    ("fact", _RULE_IMPORTANCE): any_of(
+        r"(?:^|[.!?\n]\s*)(?:please )?(?:remember|(?:keep|bear) in mind|(?:don['’]t|do not) forget|note)"
+        r"(?:,? that\b|:|,)",
+        "(?:^|[。！？\n])(?:请)?(?:记住|记得|别忘了|不要忘记)(?!吗)",
     ),
-)
+}
+"""For each kind and importance: the forms of its facts, in lower case."""
+
 # Words that make an instruction a standing rule; other instructions are for the current task.
 _STANDING_RULE = (
     r"\b(?:always|never|from now on|in (?:the )?future|every time|whenever|going forward|at all times|don['’]t ever|"
@@ -373,19 +313,15 @@ def _facts_in(crystal: Crystal) -> Iterator[LineSource]:
 
 def _pattern_facts(text: str) -> Iterator[tuple[str, float, str]]:
     lowered = text.lower()
-    patterns = [
-        pattern
-        for pattern in _FACT_PATTERNS
-        if any(map(lowered.__contains__, pattern.cues)) and compile_cached(pattern.pattern).search(lowered)
-    ]
-    if not patterns:
+    patterns = {facts: compile_cached(pattern) for facts, pattern in _FACT_PATTERNS.items()}
+    if not any(pattern.search(lowered) for pattern in patterns.values()):
         return
     for sentence in (" ".join(sentence.split()) for line in own_words(text) for sentence in split_sentences(line)):
         if len(sentence) <= MAX_SENTENCE_CHARACTERS and not has_quote(sentence):
             lowered = sentence.lower()
-            pattern = next((pattern for pattern in patterns if compile_cached(pattern.pattern).search(lowered)), None)
-            if pattern and _is_lasting(lowered):
-                yield pattern.kind, pattern.importance, sentence
+            facts = next((facts for facts, pattern in patterns.items() if pattern.search(lowered)), None)
+            if facts and _is_lasting(lowered):
+                yield *facts, sentence
 
 
 def _is_lasting(lowered: str) -> bool:

@@ -176,23 +176,13 @@ class UpkeepScheduler:
         for a rate limit, counted up to `limit`. `on_written` is called after everything is written and before `next_at`
         is computed.
         """
-        interval = timedelta(minutes=self.settings.consolidation.interval_minutes)
-        done, claimed_until = Upkeep(), None
-        if self._is_consolidation_due(resource, interval):
-            claimed_until = self._claim_consolidation(resource, interval) if shared else None
-            if claimed_until is None:
-                notes = self._add_auto_notes(resource) if self.settings.affect.enabled else 0
-                consolidation = self.consolidate(resource, seconds)
-                done = Upkeep(consolidated={resource: consolidation}, notes=notes, finished=consolidation.finished)
-        if not self.settings.dream.enabled:
-            on_written()
-            return ResourceUpkeep(done=done, next_at=_earliest(claimed_until, None if done.finished else self.clock()))
+        done, claimed_until = self._consolidate_if_due(resource, seconds, shared=shared)
         dream, retry_at = self._dream_if_due(resource, shared=shared, key=key, count_waiting=count_waiting)
         if dream is not None:
             done = done.merged_with(Upkeep(dreams=(dream,)))
         on_written()
-        next_at = retry_at or self._next_dream_at(resource)
-        next_at = _earliest(claimed_until, next_at, None if done.finished else self.clock())
+        times = claimed_until, retry_at or self._next_dream_at(resource), None if done.finished else self.clock()
+        next_at = min(filter(None, times), default=None)
         return ResourceUpkeep(done=done, next_at=next_at, waits_for_limit=retry_at is not None)
 
     def embed(self, seconds: float) -> bool:
@@ -267,25 +257,27 @@ class UpkeepScheduler:
             log.exception("upkeep of %s failed, retrying in the next round", resource)
         return Upkeep()
 
-    def _is_consolidation_due(self, resource: str, interval: timedelta) -> bool:
-        finished = self._consolidated_at.get(resource)
-        return self._consolidator(resource).is_due(interval_seconds=interval.total_seconds(), finished_at=finished)
+    def _consolidate_if_due(self, resource: str, seconds: float, *, shared: bool) -> tuple[Upkeep, datetime | None]:
+        """Add automatic notes and consolidate, if it is due.
 
-    def _claim_consolidation(self, resource: str, interval: timedelta) -> datetime | None:
-        """Claim the consolidation of this interval.
-
-        Returns None if claimed, or the end of another process's claim.
+        Returns the result, and the end of another process's claim on this interval if there is one.
         """
-        if self._consolidator(resource).is_unfinished:
-            return None
-        return self.rate_limits.claim(f"consolidation of {resource}", interval)
+        consolidator, finished_at = self._consolidator(resource), self._consolidated_at.get(resource)
+        interval = timedelta(minutes=self.settings.consolidation.interval_minutes)
+        if not consolidator.is_due(interval_seconds=interval.total_seconds(), finished_at=finished_at):
+            return Upkeep(), None
+        if shared and not consolidator.is_unfinished:
+            claimed_until = self.rate_limits.claim(f"consolidation of {resource}", interval)
+            if claimed_until is not None:
+                return Upkeep(), claimed_until
 
-    def _add_auto_notes(self, resource: str) -> int:
-        def decide(state: ResourceState, now: datetime) -> Decision[ResourceState, int]:
+        def add_notes(state: ResourceState, now: datetime) -> Decision[ResourceState, int]:
             notes = due_notes(state.affect, now)
             return Decision(notes, len(notes))
 
-        return self.resource_stream(resource).commit(decide).result or 0
+        added = self.resource_stream(resource).commit(add_notes).result if self.settings.affect.enabled else 0
+        done = self.consolidate(resource, seconds)
+        return Upkeep(consolidated={resource: done}, notes=added or 0, finished=done.finished), None
 
     def _dream_if_due(
         self, resource: str, *, shared: bool, key: str | None, count_waiting: Callable[[int], int] | None
@@ -294,14 +286,16 @@ class UpkeepScheduler:
 
         Returns the dream, or the time to retry if a rate limit is reached.
         """
+        if not self.settings.dream.enabled:
+            return None, None
         state, now, schedule = self.resource_stream(resource).state, self.clock(), self._schedule()
         trigger = self._due_trigger(resource, state)
         if not trigger:
             return None, None
         if state.dreams.running is None:
-            if not shared and self._dreamt_recently(
-                resource, schedule.spike_interval if trigger == "spike" else schedule.interval
-            ):
+            wait = schedule.spike_interval if trigger == "spike" else schedule.interval
+            started_at = None if shared else self._dreamt_at.get(resource)
+            if started_at is not None and time.monotonic() - started_at < wait.total_seconds():
                 return None, None
             if (retry_at := self.rate_limits.start_dream(count_waiting)) is not None:
                 log.info("dream of %s waits until %s: rate limit reached", resource, retry_at)
@@ -327,14 +321,15 @@ class UpkeepScheduler:
         )
 
     def _next_dream_at(self, resource: str) -> datetime | None:
+        if not self.settings.dream.enabled:
+            return None
         state, now = self.resource_stream(resource).state, self.clock()
-        count_new = self._count_new(resource, state, now)
         return next_due_at(
             state.dreams,
             self._schedule(),
             now=now,
             strong_affect=self._is_strong_affect(state, now),
-            count_new=count_new,
+            count_new=self._count_new(resource, state, now),
         )
 
     def _is_strong_affect(self, state: ResourceState, now: datetime) -> bool:
@@ -353,11 +348,6 @@ class UpkeepScheduler:
         started_at, started_tick = self._started
         return max(now - started_at, timedelta(seconds=time.monotonic() - started_tick))
 
-    def _dreamt_recently(self, resource: str, wait: timedelta) -> bool:
-        """True if this process started a dream within `wait`, in monotonic time."""
-        last = self._dreamt_at.get(resource)
-        return last is not None and time.monotonic() - last < wait.total_seconds()
-
     def _schedule(self) -> DreamSchedule:
         dream = self.settings.dream
         return DreamSchedule(
@@ -371,7 +361,3 @@ class UpkeepScheduler:
 def is_maintained(resource: str) -> bool:
     """True for named resources. Anonymous and private ones are only searched."""
     return bool(resource) and not resource.startswith(PRIVATE) and resource != ANONYMOUS
-
-
-def _earliest(*moments: datetime | None) -> datetime | None:
-    return min((moment for moment in moments if moment is not None), default=None)
