@@ -23,7 +23,7 @@ from inmind.core.text import contains_id
 from inmind.entities.entity import DEFAULT_RULES, Entity, EntityRules
 from inmind.entities.extract.identity import ToolName, parse_tool_name
 from inmind.entities.find_ids import FoundId, find_ids, find_ids_in_text
-from inmind.entities.ids import handle_kind, key_meaning
+from inmind.entities.ids import handle_kind, key_meaning, spellings
 from inmind.entities.nouns import SYNONYMS, UNTYPED, canonical_type, edit_distance, split_words, type_matches
 from inmind.entities.window import MIN_UNIQUE_DIGITS, Entities
 
@@ -189,45 +189,35 @@ class _CallChecker:
 
     def _check_known(self, found_id: FoundId, known: EntityPart) -> IdFinding:
         entity = self._session_ids.entity(found_id, known)
-        if entity is not None and entity.deleted and self._tool_name.verb in _RESTORE_VERBS:
-            return _make_finding(
-                found_id, "known", f'{found_id.id}, "{entity.name}", was deleted; this call restores it'
-            )
         if entity is not None and entity.deleted:
-            return _make_finding(found_id, "deleted", f'{found_id.id}, "{entity.name}", was deleted')
+            why = f'{found_id.id}, "{entity.name}", was deleted'
+            if self._tool_name.verb in _RESTORE_VERBS:
+                return _make_finding(found_id, "known", f"{why}; this call restores it")
+            return _make_finding(found_id, "deleted", why)
+        note = self._type_mismatch_note(found_id, known)
         if self._session_ids.in_window(found_id):
-            return _make_finding(
-                found_id, "in_window", f"{found_id.id} is in the window{self._type_mismatch_note(found_id, known)}"
-            )
-        return _make_finding(
-            found_id, "known", f"{found_id.id} was seen earlier{self._type_mismatch_note(found_id, known)}"
-        )
+            return _make_finding(found_id, "in_window", f"{found_id.id} is in the window{note}")
+        return _make_finding(found_id, "known", f"{found_id.id} was seen earlier{note}")
 
     def _check_unknown(self, found_id: FoundId, respelling: EntityPart | None = None) -> IdFinding:
         self._compared += 1
         nearest = self._find_nearest(found_id) if self._compared <= MAX_UNKNOWN_COMPARED else ()
         if respelling is not None:
             nearest = tuple(dict.fromkeys((respelling, *nearest)))[:MAX_NEAREST]
-        suggestions = " or ".join(map(_describe, nearest))
-        other_type = self._session_ids.entities.ids.get(found_id.id)
-        history = (
-            f"was seen as {_with_article(other_type.type)}, not as {_with_article(found_id.type)}"
-            if other_type
-            else "was never seen"
-        )
-        why = f"{found_id.id} {history}" + (f"; did you mean {suggestions}?" if suggestions else "")
+        why = f"{found_id.id} was never seen"
+        if other := self._session_ids.entities.ids.get(found_id.id):
+            why = f"{found_id.id} was seen as {_with_article(other.type)}, not as {_with_article(found_id.type)}"
+        if nearest:
+            why += f"; did you mean {' or '.join(map(_describe, nearest))}?"
         return _make_finding(found_id, "unknown", why, nearest)
 
     def _find_nearest(self, found_id: FoundId) -> tuple[EntityPart, ...]:
         others = chain.from_iterable(other.entities.ids for other in self._other_sessions())
         known = chain(islice(self._session_ids.entities.ids, MAX_COMPARED_IDS), islice(others, MAX_COMPARED_IDS))
-        matches = [
-            (distance, part)
-            for id, part in known
-            if id != found_id.id and (distance := _distance(found_id, part)) is not None
-        ]
-        matches.sort(key=lambda pair: (pair[0] + (0 if _has_type(pair[1], found_id.type) else 0.5), pair[1].id))
-        return tuple(dict.fromkeys(part for _, part in matches))[:MAX_NEAREST]
+        distances = {part: _distance(found_id, part) for id, part in known if id != found_id.id}
+        near = {part: distance for part, distance in distances.items() if distance is not None}
+        order = sorted(near, key=lambda part: (near[part] + (0 if _has_type(part, found_id.type) else 0.5), part.id))
+        return tuple(order[:MAX_NEAREST])
 
     def _type_mismatch_note(self, found_id: FoundId, known: EntityPart) -> str:
         """Note that an id has another type than its key says.
@@ -267,25 +257,19 @@ class _SeenIds:
         )
 
     def find_respelling(self, found_id: FoundId) -> EntityPart | None:
-        """Return a known id that a tool showed in another spelling, with a # or in capitals."""
+        """Return a known id that a tool showed in another spelling, with a # or in capitals.
+
+        A spelling of the user proves nothing.
+        """
         if found_id.kind != "id":
             return None
-        without_hash = found_id.id.removeprefix("#")
-        spellings = (
-            form
-            for plain in (without_hash, without_hash.upper(), without_hash.lower())
-            for form in (plain, f"#{plain}")
-        )
-        known = (self.entities.ids.get(form) for form in spellings if form != found_id.id)
-        return next(
-            (part for part in known if part and _may_be_type(part, found_id.type) and self._was_shown_by_tool(part)),
-            None,
-        )
-
-    def _was_shown_by_tool(self, part: EntityPart) -> bool:
-        """Return True if a tool showed this spelling; a spelling of the user proves nothing."""
-        entity = self.entities.get(part.id)
-        return entity is None or bool(entity.action)
+        for spelling in spellings(found_id.id)[1:]:
+            part = self.entities.ids.get(spelling)
+            if part and _may_be_type(part, found_id.type):
+                entity = self.entities.get(part.id)
+                if entity is None or entity.action:
+                    return part
+        return None
 
     @cached_property
     def _ambiguous_ids(self) -> dict[str, list[EntityPart]]:
@@ -346,9 +330,8 @@ def _make_finding(found_id: FoundId, status: IdStatus, why: str, nearest: tuple[
 
 
 def _describe(part: EntityPart) -> str:
-    return (
-        f'{part.id} ({part.type} "{part.name}")' if part.name and part.name != part.id else f"{part.id} ({part.type})"
-    )
+    name = f' "{part.name}"' if part.name and part.name != part.id else ""
+    return f"{part.id} ({part.type}{name})"
 
 
 def _has_type(part: EntityPart, type: str) -> bool:

@@ -172,6 +172,13 @@ _NOT_NAMES = frozenset(
 ) | {"nobody"}  # a word of users
 
 
+def spellings(id: str) -> list[str]:
+    """Return an id and its other spellings: users omit the # of an order and type lower case."""
+    plain = id.removeprefix("#")
+    forms = (form for one in (plain, plain.upper(), plain.lower()) for form in (one, f"#{one}"))
+    return list(dict.fromkeys((id, *forms)))
+
+
 def id_kind(text: str) -> str:
     return "email" if "@" in text and _EMAIL.fullmatch(text) else "id"
 

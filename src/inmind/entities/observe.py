@@ -19,6 +19,7 @@ from inmind.core.tool_outcome import ToolOutcome
 from inmind.entities.entity import DEFAULT_RULES, Entity, EntityRules
 from inmind.entities.extract.from_result import sightings_from_result
 from inmind.entities.find_ids import find_ids_in_text
+from inmind.entities.ids import spellings
 from inmind.entities.nouns import singular
 from inmind.entities.window import Entities
 
@@ -35,11 +36,10 @@ def sightings_from_message(
     text: str, entities: Entities, rules: EntityRules = DEFAULT_RULES
 ) -> tuple[EntitySighting, ...]:
     """Return the entities that a message mentions, in the order of the text."""
-    ids = [
-        (text.find(found_id.id), found_id.type, _known_spelling(found_id.id, entities))
-        for found_id in find_ids_in_text(text, rules=rules)
-    ]
-    sightings_by_id = {id: (position, EntitySighting(type, id, how="used")) for position, type, id in ids}
+    sightings_by_id: dict[str, tuple[int, EntitySighting]] = {}
+    for one in find_ids_in_text(text, rules=rules):
+        id = next((spelling for spelling in spellings(one.id) if spelling in entities.ids), one.id)
+        sightings_by_id[id] = (text.find(one.id), EntitySighting(one.type, id, how="used"))
     head = text[:MAX_TEXT_CHARS]
     for match in _HASH_NUMBER.finditer(head):  # too short to be recognised by its shape: only known ids count
         if known := entities.ids.get(match[1]):
@@ -64,12 +64,6 @@ def _first_word(name: str) -> str:
     """Return the first word of a name: a text without it does not contain the name."""
     match = _WORD.search(name.casefold())
     return match[0] if match else ""
-
-
-def _known_spelling(id: str, entities: Entities) -> str:
-    """Return the known spelling of an id: users omit the # of an order and type lower case."""
-    spellings = (id, f"#{id}", id.removeprefix("#"), id.upper(), f"#{id.upper()}", id.lower())
-    return next((spelling for spelling in spellings if spelling in entities.ids), id)
 
 
 def _iter_names(entities: Entities) -> Iterator[tuple[str, str, tuple[str, ...]]]:

@@ -29,16 +29,13 @@ def serialize(entities: Entities) -> dict[str, Any]:
 
 def deserialize(data: object) -> tuple[EntitySighting, ...]:
     """Parse a checkpoint, most recent first. Raises InvalidInput if any part of it is invalid."""
-    if not isinstance(data, Mapping):
-        raise InvalidInput(field="data", value=data, expected="an export of Session.export_entities()")
-    mapping = cast(Mapping[str, Any], data)
-    version = mapping.get("version", 1)
+    checkpoint = _Fields(data, "data", expected="an export of Session.export_entities()")
+    version = checkpoint.values.get("version", 1)
     if isinstance(version, bool) or not isinstance(version, int) or not 1 <= version <= VERSION:
         raise InvalidInput(field="data.version", value=version, expected=f"1 to {VERSION}")
-    entities = mapping.get("entities")
-    if not isinstance(entities, list | tuple):
-        raise InvalidInput(field="data.entities", value=entities, expected="a list")
-    sightings = [_parse_entity(item, f"data.entities[{n}]") for n, item in enumerate(cast(list[Any], entities))]
+    if checkpoint.values.get("entities") is None:
+        raise InvalidInput(field="data.entities", value=None, expected="a list")
+    sightings = [_parse_entity(item, field) for item, field in checkpoint.items("entities")]
     return tuple({(sighting.type, sighting.id): sighting for sighting in reversed(sightings)}.values())[::-1]
 
 
@@ -50,11 +47,8 @@ def sighting_from(value: object, field: str) -> EntitySighting:
     if isinstance(value, Entity):
         return _parse_entity({**_entity_to_dict(value), "listed": False}, field)
     sighting = _parse_entity(value, field)
-    return (
-        sighting
-        if sighting.name
-        else replace(sighting, name=name_of({**cast(Mapping[str, Any], value)}, sighting.type))
-    )
+    name = sighting.name or name_of({**cast(Mapping[str, Any], value)}, sighting.type)
+    return replace(sighting, name=name)
 
 
 def _entity_to_dict(entity: Entity) -> dict[str, Any]:
@@ -79,68 +73,37 @@ def _entity_to_dict(entity: Entity) -> dict[str, Any]:
 
 
 def _parse_entity(item: object, field: str) -> EntitySighting:
-    if not isinstance(item, Mapping):
-        raise InvalidInput(field=field, value=item, expected="an object with id, type and name")
-    mapping = cast(Mapping[str, Any], item)
-    id, type = (
-        _parse_exact_line(mapping.get("id"), f"{field}.id"),
-        _parse_exact_line(mapping.get("type"), f"{field}.type"),
-    )
-    name = _parse_line(mapping.get("name"), f"{field}.name")
-    parent = mapping.get("parent")
-    parts = _parse_list(mapping.get("parts"), f"{field}.parts")
-    aliases = [
-        _parse_line(alias, f"{field}.aliases") for alias in _parse_list(mapping.get("aliases"), f"{field}.aliases")
-    ]
+    fields = _Fields(item, field, expected="an object with id, type and name")
+    type, id, name = fields.exact_line("type"), fields.exact_line("id"), fields.line("name")
+    parent = [_parse_exact_line(value, f"{field}.parent") for value, _ in fields.items("parent")]
+    if parent and len(parent) != 2:
+        raise InvalidInput(field=f"{field}.parent", value=parent, expected="a type and an id")
+    aliases = [_parse_line(value, f"{field}.aliases") for value, _ in fields.items("aliases")]
     return EntitySighting(
         type=type,
         id=id,
         name="" if name == id else name,
-        how="deleted" if mapping.get("deleted") is True else "listed" if mapping.get("listed") is True else "seen",
-        action=_parse_line(mapping.get("action"), f"{field}.action"),
-        parent=_parse_key(parent, f"{field}.parent") if parent else None,
-        parts=tuple(_parse_part(part, f"{field}.parts[{n}]") for n, part in enumerate(parts)),
+        how="deleted" if fields.is_true("deleted") else "listed" if fields.is_true("listed") else "seen",
+        action=fields.line("action"),
+        parent=(parent[0], parent[1]) if parent else None,
+        parts=tuple(_parse_part(value, place) for value, place in fields.items("parts")),
         aliases=tuple(filter(None, aliases)),
-        pinned=mapping.get("pinned") is True,
-        omitted_parts=_parse_count(mapping.get("parts_left_out"), f"{field}.parts_left_out"),
-        record=_parse_record(mapping.get("record"), f"{field}.record"),
+        pinned=fields.is_true("pinned"),
+        omitted_parts=_parse_count(fields.values.get("parts_left_out"), f"{field}.parts_left_out"),
+        record=_parse_record(fields.values.get("record"), f"{field}.record"),
     )
+
+
+def _parse_part(item: object, field: str) -> EntityPart:
+    fields = _Fields(item, field, expected="an object with type and id")
+    type, id = fields.exact_line("type"), fields.exact_line("id")
+    return EntityPart(type, id, fields.line("name"), from_same_list=fields.is_true("beside"))
 
 
 def _parse_record(value: object, field: str) -> dict[str, Any]:
     if value is None:
         return {}
-    if not isinstance(value, Mapping):
-        raise InvalidInput(field=field, value=value, expected="an object")
-    return bounded_record(to_plain(dict(cast(Mapping[str, Any], value)), field))
-
-
-def _parse_part(value: object, field: str) -> EntityPart:
-    if not isinstance(value, Mapping):
-        raise InvalidInput(field=field, value=value, expected="an object with type and id")
-    mapping = cast(Mapping[str, Any], value)
-    type, id = (
-        _parse_exact_line(mapping.get("type"), f"{field}.type"),
-        _parse_exact_line(mapping.get("id"), f"{field}.id"),
-    )
-    return EntityPart(
-        type, id, _parse_line(mapping.get("name"), f"{field}.name"), from_same_list=mapping.get("beside") is True
-    )
-
-
-def _parse_key(value: object, field: str) -> tuple[str, str]:
-    pair = _parse_list(value, field)
-    if len(pair) != 2:
-        raise InvalidInput(field=field, value=pair, expected="a type and an id")
-    return _parse_exact_line(pair[0], field), _parse_exact_line(pair[1], field)
-
-
-def _parse_list(value: object, field: str) -> list[Any]:
-    if value is None:
-        return []
-    if not isinstance(value, list | tuple):
-        raise InvalidInput(field=field, value=value, expected="a list")
-    return list(cast(list[Any], value))
+    return bounded_record(to_plain(dict(_Fields(value, field, expected="an object").values), field))
 
 
 def _parse_count(value: object, field: str) -> int:
@@ -149,6 +112,31 @@ def _parse_count(value: object, field: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 10**9:
         raise InvalidInput(field=field, value=value, expected="a count, 0 or more")
     return value
+
+
+class _Fields:
+    """The fields of an object, checked as they are read."""
+
+    def __init__(self, value: object, field: str, *, expected: str) -> None:
+        if not isinstance(value, Mapping):
+            raise InvalidInput(field=field, value=value, expected=expected)
+        self.values, self._field = cast(Mapping[str, Any], value), field
+
+    def line(self, key: str) -> str:
+        return _parse_line(self.values.get(key), f"{self._field}.{key}")
+
+    def exact_line(self, key: str) -> str:
+        return _parse_exact_line(self.values.get(key), f"{self._field}.{key}")
+
+    def is_true(self, key: str) -> bool:
+        return self.values.get(key) is True
+
+    def items(self, key: str) -> list[tuple[Any, str]]:
+        """The items of a list, each with its path; none if there is no list."""
+        value = self.values.get(key)
+        if not isinstance(value, list | tuple | None):
+            raise InvalidInput(field=f"{self._field}.{key}", value=value, expected="a list")
+        return [(item, f"{self._field}.{key}[{n}]") for n, item in enumerate(cast(list[Any], value or ()))]
 
 
 def _parse_exact_line(value: object, field: str) -> str:

@@ -16,7 +16,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 from inmind.core.frozen import frozen
-from inmind.core.language.tables import MONTHS
+from inmind.core.language.tables import MONTHS, numbered
 
 
 @frozen
@@ -220,14 +220,9 @@ def _from_to(first: str, last: str, now: datetime) -> DateSpan | None:
 # -- word tables -------------------------------------------------------------------------------------------
 
 
-def _numbered(*lines: str, start: int = 0) -> dict[str, int]:
-    """Map each word to the number of its line."""
-    return {word: number for number, line in enumerate(lines, start) for word in line.split()}
-
-
-_DIGITS = _numbered("〇 零", "一", "二 两", "三", "四", "五", "六", "七", "八", "九")
+_DIGITS = numbered("〇 零", "一", "二 两", "三", "四", "五", "六", "七", "八", "九", start=0)
 _MONTHS = {spelling: number for number, name in enumerate(MONTHS, 1) for spelling in (name, name[:3])} | {"sept": 9}
-_WEEKDAYS = _numbered(
+_WEEKDAYS = numbered(
     "monday 一 月",
     "tuesday 二 火",
     "wednesday 三 水",
@@ -235,14 +230,15 @@ _WEEKDAYS = _numbered(
     "friday 五 金",
     "saturday 六 土",
     "sunday 日 天",
+    start=0,
 )
-_SEASONS = _numbered("spring 春", "summer 夏", "autumn fall 秋", "winter 冬")
-_PARTS = _numbered("early beginning start 初 上旬", "mid middle 中旬", "late end 底 末 下旬")
-_QUARTERS = _numbered("first 1", "second 2", "third 3", "fourth 4", start=1)
-_COUNTS = _numbered(
-    "a an one", "two couple", "three few 几 数", "four several", "five", "six", "seven", "eight", "nine", "ten", start=1
+_SEASONS = numbered("spring 春", "summer 夏", "autumn fall 秋", "winter 冬", start=0)
+_PARTS = numbered("early beginning start 初 上旬", "mid middle 中旬", "late end 底 末 下旬", start=0)
+_QUARTERS = numbered("first 1", "second 2", "third 3", "fourth 4")
+_COUNTS = numbered(
+    "a an one", "two couple", "three few 几 数", "four several", "five", "six", "seven", "eight", "nine", "ten"
 )
-_BACK = _numbered("this 这 本 今", "last previous 上 先 去 昨", "上上 先々 前 一昨", "大前")
+_BACK = numbered("this 这 本 今", "last previous 上 先 去 昨", "上上 先々 前 一昨", "大前", start=0)
 _UNITS = {
     word: unit
     for unit, words in {

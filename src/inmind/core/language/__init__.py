@@ -6,9 +6,9 @@ language are one file of tables (`english`, `chinese`, `german`), a `Language` o
 
 A subject does not ask for the language of a text. It takes the union of a word list over all languages:
 
-    from inmind.core.language.languages import any_word, is_hedged
+    from inmind.core.language.languages import any_word, is_negated
 
-    if is_hedged(sentence) or any_word("first_person").search(sentence.lower()): ...
+    if is_negated(sentence) or any_word("hedges", "reports").search(sentence.lower()): ...
 
 To add a language, write its file of tables and add it to `LANGUAGES` in `languages`. A list that it leaves out is
 empty, and the subject that reads it does not know that language. To add a kind of words, add a field to `Language`.

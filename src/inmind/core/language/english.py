@@ -33,7 +33,6 @@ _REFERENCES = ReferenceWords(
     | numbered("penultimate", "last final bottom latter", start=-2),
     places=words("top bottom"),
     other=words("other others remaining"),
-    plural_other=words("others"),
     picks=time_picks(previous="previous prior earlier preceding", oldest="oldest earliest", newest="newest latest"),
     deleted=words("deleted removed trashed erased"),
     restore=(
@@ -43,17 +42,11 @@ _REFERENCES = ReferenceWords(
     ),
     undo=r"(?i)\b(?:undo|undoing|revert|reverse)\b|\bput \w+(?: \w+)? back\b(?! to\b)",
     articles=words("the my your our"),
-    owners=words("my your our"),
     demonstratives=words(_DEMONSTRATIVES),
-    plural_demonstratives=words("these those"),
     universal=words("both all each every"),
     pair=words("both"),
-    each=words("each every"),
     possessives=words("its their his her"),
-    plural_possessives=words("their"),
     indefinite=words("a an another some any no one new different more"),
-    indefinite_alone=words("another"),
-    one=words("one"),
     pronouns=words("it its itself them they their theirs themselves") | words(_DEMONSTRATIVES),
     plural_pronouns=words("them they their theirs themselves these those"),
     maybe_singular=words("they their theirs"),
@@ -81,17 +74,12 @@ _REFERENCES = ReferenceWords(
         "is are was were has have had can could will would does do did fits matches contains costs includes works says "
         "looks serves starts plays offers allows comes goes accepts"
     ),
-    before_pronoun=words(
-        "and or but so then is are was were will would can could should does do did may might to of in on at by "
-        "for from with into onto about like than as if when while because please yes no ok okay what how"
-    ),
     qualifying=words("on in at with from by near behind beside under above below between next hanging"),
     speakers=words("i we you"),
     relative_words=words("that which just ever was were"),
     before=words("before"),
     mention_verbs=words("found mentioned said offered suggested showed listed recommended discussed created made"),
     use_verbs=words("opened made created added edited visited viewed uploaded wrote built started saw"),
-    naming=words("called named titled labeled labelled entitled"),
     expletive=(
         r"(?i)(?:that|this|it)(?:['’](?:s|ll|d)| is| was| will| would)?(?: be)? "
         r"(?:all|it|everything|enough|correct|right|true|raining|time|late|possible|important|necessary)\b"
@@ -413,15 +401,13 @@ ENGLISH = Language(
         r"(?:is|are|was|were|do|does|did|can|could|should|would|will|has|have|many|much|long|far|often)|"
         r"(?:do|does) (?:you|anyone|anybody) know|i (?:wonder|was wondering)"
     ),
-    first_person="i|i'm|i've|my|me|mine|myself",
-    second_person="you|your",
     prepositions="from|of|on|in|at|to|into|onto|for|with|like|by|above|below|under|behind|beside|near|than",
     target_prepositions="to|in|into|on|onto|for",
     exclusions=r"(?<!or )(?:not|neither|nor|none|except(?: for)?|instead of|rather than|other than)(?: of)?",
     all_but=r"(?:all|every\w*|any\w*|each|both)\b[^.;!?,]{0,40}?\bbut(?: for)?",
     conjunctions="and|or|plus|vs|versus|as well as",
     clause_breaks="and|then|but",
-    naming_verbs="called|named|titled",
+    naming_verbs="called|named|titled|labell?ed|entitled",
     new_name=(
         r"(?:rename|renaming|retitle)\b[^.;!?]{0,80}?\b(?:to|as)|"
         r"(?:change|set|update)\b[^.;!?]{0,40}?\b(?:title|name|heading|label)\b[^.;!?]{0,60}?\bto|"

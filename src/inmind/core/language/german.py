@@ -46,11 +46,9 @@ _REFERENCES = ReferenceWords(
     restore=r"(?i)\bstelle?\b.{0,60}\bwieder her\b|\bwiederherstellen\b",
     undo=r"(?i)\brückgängig\b",
     articles=words("der die das den dem des mein meine meinen dein deine deinen unser unsere"),
-    owners=words("mein meine meinen dein deine deinen unser unsere"),
     demonstratives=words(_DEMONSTRATIVES),
     universal=words("alle beide jede jeden jedes"),
     pair=words("beide"),
-    each=words("jede jeden jedes"),
     possessives=words("sein seine seinen ihr ihre ihren"),
     indefinite=words("ein eine einen einem einer noch neue neues neuen kein keine keinen"),
     pronouns=words("es ihn ihm sie ihnen") | words(_DEMONSTRATIVES),
@@ -63,7 +61,6 @@ _REFERENCES = ReferenceWords(
         "wenn dann jetzt nicht auch bitte danke ich du er sie es wir mich mir dich dir uns und oder aber noch wieder"
     ),
     speakers=words("ich wir du"),
-    naming=words("namens genannt"),
     expletive=r"(?i)es (?:ist|gibt|geht|scheint|regnet)\b|(?:dieses|diese) (?:mal|woche)\b",
 )
 
@@ -80,8 +77,6 @@ GERMAN = Language(
     reports="sagt|sagte|schrieb|laut",
     temporary="heute|heute abend|gerade|im moment|vorerst",
     question_starts="(?:was|wann|wo|wer|welche[mnrs]?|warum|wieso|wie) \\w+",
-    first_person="ich|mich|mir|mein(?:e[mnrs]?)?",
-    second_person="du|dich|dir|dein(?:e[mnrs]?)?|sie|ihr(?:e[mnrs]?)?",
     prepositions="von|aus|auf|in|im|an|am|bei|zu|zur|zum|für|mit|unter|über|neben|hinter",
     target_prepositions="zu|zur|zum|in|auf|für",
     exclusions="nicht|ausser|außer|statt|anstatt",

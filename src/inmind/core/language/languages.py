@@ -60,21 +60,6 @@ def is_negated(text: str) -> bool:
     return any_word("negations").search(text.lower()) is not None
 
 
-def is_hedged(text: str) -> bool:
-    """True if the speaker is not sure of it."""
-    return any_word("hedges").search(text.lower()) is not None
-
-
-def is_hypothetical(text: str) -> bool:
-    """True for a condition, an assumption or an example."""
-    return any_word("hypotheticals").search(text.lower()) is not None
-
-
-def is_reported(text: str) -> bool:
-    """True if the text repeats the words of another person."""
-    return any_word("reports").search(text.lower()) is not None
-
-
 def is_question(text: str) -> bool:
     """True if the text has the form of a question."""
     low = text.lower().strip()

@@ -92,8 +92,6 @@ class Language:
     """Words with which a question begins."""
     question_ends: str = ""
     """Particles with which a question ends, before its punctuation."""
-    first_person: str = ""
-    second_person: str = ""
 
     prepositions: str = ""
     """Before what a verb does not act on: "from the page"."""
@@ -173,7 +171,6 @@ class ReferenceWords:
     places: frozenset[str] = frozenset()
     """Ordinals that are also nouns: "the top"."""
     other: frozenset[str]
-    plural_other: frozenset[str] = frozenset()
     picks: Mapping[str, TimePick]
     deleted: frozenset[str]
     restore: str
@@ -182,20 +179,12 @@ class ReferenceWords:
 
     articles: frozenset[str]
     """Definite articles, and possessives of the speakers."""
-    owners: frozenset[str]
     demonstratives: frozenset[str]
-    plural_demonstratives: frozenset[str] = frozenset()
     universal: frozenset[str]
     """Words for all of them; `pair` for both."""
     pair: frozenset[str]
-    each: frozenset[str] = frozenset()
     possessives: frozenset[str]
-    plural_possessives: frozenset[str] = frozenset()
     indefinite: frozenset[str]
-    indefinite_alone: frozenset[str] = frozenset()
-    """Indefinite words that need no noun: another."""
-    one: frozenset[str] = frozenset()
-    """Indefinite words that mostly replace a noun."""
     pronouns: frozenset[str]
     plural_pronouns: frozenset[str]
     maybe_singular: frozenset[str] = frozenset()
@@ -212,7 +201,6 @@ class ReferenceWords:
     """Conjunctions that are also pronouns: "that"."""
     clause_subjects: frozenset[str] = frozenset()
     finite_verbs: frozenset[str] = frozenset()
-    before_pronoun: frozenset[str] = frozenset()
     qualifying: frozenset[str] = frozenset()
     """Words after "the one" that select by something unknown: "on the left"."""
     speakers: frozenset[str]
@@ -222,7 +210,6 @@ class ReferenceWords:
     """"before", in "the one before that"."""
     mention_verbs: frozenset[str] = frozenset()
     use_verbs: frozenset[str] = frozenset()
-    naming: frozenset[str] = frozenset()
     expletive: str = "(?!)"
     """Pattern of a pronoun that refers to no entity, with the words after it."""
     expletive_after: str = "(?!)"

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
+from inmind.core.language.languages import any_word
 from inmind.core.language.spans import Token, compile_cached, tokens
 from inmind.core.language.tables import ReferenceWords
 from inmind.entities.nouns import SYNONYMS, is_plural, plural, singular
@@ -87,7 +88,7 @@ class _PhraseFinder:
                     span=self._span(index, draft.end),
                     nouns=(noun,),
                     noun=noun,
-                    plural=word in table.plural_demonstratives,
+                    plural=is_plural(draft.unknown_noun),
                     demonstrative=True,
                 )
                 return phrase, draft.end
@@ -104,14 +105,11 @@ class _PhraseFinder:
 
     def _indefinite_phrase(self, index: int) -> tuple[Phrase | None, int]:
         """Return an indefinite phrase. Its span is kept, so that no word of it is taken for a name."""
-        word = self._base(index)
-        if word in self.table.one and self._base(index - 1) not in self.table.indefinite:
-            return None, index + 1  # "one of the pages", "that one": decided by the other words
         draft = self._read_noun_phrase(index)
-        if not draft.noun and not draft.unknown_noun and word not in self.table.indefinite_alone:
+        if not draft.noun and not draft.unknown_noun:
             return None, index + 1
         end = draft.end
-        if self._base(end) in self.table.naming:
+        if any_word("naming_verbs").fullmatch(self._base(end)):
             while end < len(self.words) and self._base(end) not in _SENTENCE_END:
                 end += 1
         nouns = self._types(draft.noun)
@@ -123,8 +121,7 @@ class _PhraseFinder:
             return None
         if word in table.relative and self.words[index].text.lower() == word:
             before, following = self._base(index - 1), self._base(index + 1)
-            is_relative = before[:1].isalnum() and before not in table.before_pronoun
-            if following in table.clause_subjects or (following in table.finite_verbs and is_relative):
+            if following in table.clause_subjects or (following in table.finite_verbs and before[:1].isalnum()):
                 return None  # "I think that the …", "the one that you …", "a house that has …"
         return Phrase(
             span=self._span(index, index + 1),
@@ -170,7 +167,7 @@ class _PhraseFinder:
             start=start,
             end=start + 1,
             first=first,
-            plural=first in table.plural_demonstratives or first in table.universal,
+            plural=first in table.universal,
             count=2 if first in table.pair else 0,
             demonstrative=first in table.demonstratives,
         )
@@ -194,7 +191,7 @@ class _PhraseFinder:
             draft.pick, draft.position = "place", table.ordinals[base]
         elif base in table.other:
             draft.pick = "other"
-            draft.plural = draft.plural or base in table.plural_other
+            draft.plural = draft.plural or is_plural(base)
         elif base in table.picks and not draft.words:
             draft.pick = table.picks[base]
         elif base in table.deleted:
@@ -233,11 +230,10 @@ class _PhraseFinder:
         one = self.nouns.get(noun, singular(noun))
         if one == noun and singular(noun) != noun:
             draft.maybe_singular = True  # a type that is a plural word: trousers, shoes
-        elif one != noun or (is_plural(noun) and draft.plural and draft.first not in self.table.each):
+        elif one != noun or (is_plural(noun) and draft.plural):
             draft.plural = True
         draft.noun = "" if one in self.table.generic_nouns and one not in self.nouns else one
-        is_single = draft.demonstrative and draft.first not in self.table.plural_demonstratives
-        if is_single or (draft.position and not draft.count):
+        if draft.demonstrative or (draft.position and not draft.count):
             draft.plural = draft.plural and one != noun
         draft.has_head, draft.end = True, at + width
         return True
@@ -256,8 +252,9 @@ class _PhraseFinder:
             return False
         if base in table.partitive:
             return bool(draft.count or draft.position or before in table.universal)
-        set_words = (table.articles, table.plural_demonstratives, table.plural_pronouns)
-        return any(base in kind for kind in set_words) and (before in table.partitive or before in table.universal)
+        return base in table.articles | table.plural_pronouns and (
+            before in table.partitive or before in table.universal
+        )
 
     def _leads_to_noun(self, at: int) -> bool:
         """Return True if a joining word is followed by more description and a noun."""
@@ -307,23 +304,23 @@ class _PhraseFinder:
         table, first = self.table, draft.first
         if draft.has_head:
             return first not in table.possessives or draft.noun != ""
-        if first in table.possessives or first in table.owners or first in table.each:
+        if first in table.possessives:
             return False
         if first in table.universal:
             return not draft.words if first in table.pair else draft.count > 0
         last = self._base(draft.end - 1)
         if draft.words or (draft.position and (last[:1].isdigit() or last in table.places)):
             return False  # "the second shelf" is no entity, "the 7th" is a day, "the top" is a place
-        return draft.pick != "recent" or (first in table.plural_demonstratives and draft.count > 0)
+        return draft.pick != "recent" or (draft.demonstrative and draft.count > 0)
 
     def _completed(self, draft: _NounPhrase) -> Phrase:
         table, synonyms = self.table, SYNONYMS.get(draft.noun, ())
         draft.span, draft.nouns = self._span(draft.start, draft.end), self._types(draft.noun)
         draft.words = tuple(word for word in draft.words if word not in synonyms) if draft.has_head else ()
         draft.plural = draft.plural or draft.count > 1
-        draft.exhaustive = draft.first in table.universal - table.each and draft.noun != ""
+        draft.exhaustive = draft.first in table.universal and draft.noun != ""
         if draft.first in table.possessives:
-            plural = draft.first in table.plural_possessives
+            plural = draft.first in table.plural_pronouns
             draft.possessor = Phrase(span=draft.span, plural=plural, maybe_singular=plural, demonstrative=True)
         return draft
 

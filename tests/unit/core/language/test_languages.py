@@ -31,7 +31,6 @@ SPANISH = Language(
         restore="restaurar",
         undo="deshacer",
         articles=words("el la los las"),
-        owners=words("mi"),
         demonstratives=words("esa ese esta este"),
         universal=words("ambas todas"),
         pair=words("ambas"),
