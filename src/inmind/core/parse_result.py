@@ -170,8 +170,6 @@ _YAML_CONSTANTS: dict[str, Any] = {"true": True, "false": False, "null": None, "
 def _parse_yaml(text: str) -> Any:
     """Parse a document in which every line starts an item or pair, or continues a scalar."""
     lines = list(_logical_lines(text.split("\n")))
-    if not any(_YAML_PAIR.match(body) or _YAML_ITEM.match(body) for _, body in lines):
-        return None
     try:
         value, end = _parse_node(lines, 0, -1, 0)
     except _RepeatedKey:

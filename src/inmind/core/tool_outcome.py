@@ -96,9 +96,8 @@ def reports_failure(value: object) -> bool:
     has_data = any(item is not None for item in data.values()) if is_object(data) else data is not None
     if value.get("errors") and not has_data:  # GraphQL returns errors together with partial data
         return "data" in value or not any(is_object(item) or item is True for item in value.values())
-    has_little_else = (
-        "id" not in value or len(value) < 4
-    )  # an object with a failed status, such as a build, is not a failed call
+    # An object with a failed status, such as a build, is not a failed call.
+    has_little_else = "id" not in value or len(value) < 4
     if has_little_else and (any(_is_bad_status(value.get(field)) for field in _STATUS_KEYS) or exit_code(value)):
         return True
     is_flat = not any(is_object(item) or is_list(item) for item in value.values())
@@ -160,23 +159,10 @@ _STATUS_KEYS = ("status", "statusCode", "status_code", "code", "result")
 SUCCESS_KEYS = ("success", "ok", "succeeded")
 """Keys whose value says whether the call succeeded."""
 _REASON_KEYS = ("message", "detail", "reason", "error_description")
-_OTHER_KEYS = (
-    "isError",
-    "is_error",
-    "error",
-    "exception",
-    "errors",
-    "metadata",
-    "meta",
-    "content",
-    "structuredContent",
-)
+_OTHER_KEYS = tuple("isError is_error error exception errors metadata meta content structuredContent".split())
 _OUTCOME_KEYS = frozenset((*_EXIT_CODE_KEYS, *_STATUS_KEYS, *SUCCESS_KEYS, *_REASON_KEYS, *_OTHER_KEYS))
 # A key at the start of a line that may describe the whole result.
-_OUTCOME_LINE = re.compile(
-    rf"""^["']?(?:{"|".join(sorted(_OUTCOME_KEYS))})["']? *:""",
-    re.MULTILINE,
-)
+_OUTCOME_LINE = re.compile(rf"""^["']?(?:{"|".join(sorted(_OUTCOME_KEYS))})["']? *:""", re.MULTILINE)
 _EMPTY_TEXTS = frozenset(
     {"", "none", "null", "[]", "{}", "nothing found", "no results", "no results found", "not found"}
 )

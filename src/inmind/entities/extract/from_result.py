@@ -8,9 +8,9 @@ search does not evict everything else.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from inmind.core.events.entities import EntityPart, EntitySighting
@@ -69,12 +69,15 @@ class _ResultExtractor:
         self._rules, self._value = rules, limit_keys(value) if is_object(value) else value
         self._tool_name = _with_host_types(rules, parse_tool_name(outcome.tool))
         self._arguments = outcome.arguments
-        own_type, tool_nouns = self._tool_name.type or UNTYPED, self._tool_name.nouns
+        tool = self._tool_name
         self._used = find_ids(
-            self._arguments, own_type=own_type, about_one=self._tool_name.about_one, tool_nouns=tool_nouns, rules=rules
+            self._arguments,
+            own_type=tool.type or UNTYPED,
+            about_one=tool.about_one,
+            tool_nouns=tool.nouns,
+            rules=rules,
         )
-        types = () if self._tool_name.removes_from else self._tool_name.types
-        self._reader = RecordReader(types, rules, plural=self._tool_name.plural)
+        self._reader = RecordReader(() if tool.removes_from else tool.types, rules, plural=tool.plural)
 
     def sightings(self) -> tuple[EntitySighting, ...]:
         records = self._records()
@@ -83,11 +86,9 @@ class _ResultExtractor:
         if records:
             self._add_from_arguments(records[0])
         sightings = [self._sighting(record, record.how) for record in records[: self._rules.window]]
-        numbers = {
-            part.id for sighting in sightings for part in sighting.parts if part.type == "number"
-        }  # another id of the same entity
-        covered = {sighting.id for sighting in sightings} | numbers
-        return (*sightings, *self._used_sightings([used for used in self._used if used.id not in covered]))
+        # A number is another id of the same entity.
+        numbers = {part.id for sighting in sightings for part in sighting.parts if part.type == "number"}
+        return (*sightings, *self._used_sightings(without=numbers.union(sighting.id for sighting in sightings)))
 
     def _records(self) -> list[ResultRecord]:
         groups = self._records_by_name()
@@ -142,42 +143,24 @@ class _ResultExtractor:
 
     def _record_from_text(self, text: str) -> ResultRecord | None:
         """Record for a text result: a bare id, or ids in prose."""
+        own_type = self._tool_name.type or UNTYPED
         if looks_like_id(text) or (self._tool_name.verb in _CREATE_VERBS and _is_created_id(text)):
-            return ResultRecord(self._tool_name.type or UNTYPED, text)
-        ids = [
-            self._with_tool_type(found_id)
-            for found_id in find_ids_in_text(text, rules=self._rules)
-            if found_id.kind != "url"
-        ]
+            return ResultRecord(own_type, text)
+        found_ids = (found_id for found_id in find_ids_in_text(text, rules=self._rules) if found_id.kind != "url")
+        ids = [replace(one, type=own_type) if one.type == UNTYPED else one for one in found_ids]
         target = self._target()
         if not ids and (target is None or target.type not in self._tool_name.types):
             return None
         if target is None:
             target, *ids = ids
-        parts = {
-            found_id.id: EntityPart(found_id.type, found_id.id)
-            for found_id in ids[:MAX_PARTS]
-            if found_id.id != target.id
-        }
+        parts = {one.id: EntityPart(one.type, one.id) for one in ids[:MAX_PARTS] if one.id != target.id}
         return ResultRecord(target.type, target.id, parts=parts, from_arguments=target.type != self._tool_name.type)
-
-    def _with_tool_type(self, found_id: FoundId) -> FoundId:
-        """Give an untyped id the type of the tool."""
-        return (
-            replace(found_id, type=self._tool_name.type)
-            if found_id.type == UNTYPED and self._tool_name.type
-            else found_id
-        )
 
     def _target(self) -> FoundId | None:
         """Return the argument that names the entity the call is about."""
-        for type in self._tool_name.types:
-            for found_id in self._used:
-                if found_id.type == type:
-                    return found_id
-        return next(
-            (found_id for kind in ("id", "path", "name") for found_id in self._used if found_id.kind == kind), None
-        )
+        by_type = (found_id for type in self._tool_name.types for found_id in self._used if found_id.type == type)
+        by_kind = (found_id for kind in ("id", "path", "name") for found_id in self._used if found_id.kind == kind)
+        return next(chain(by_type, by_kind), None)
 
     def _add_from_arguments(self, main: ResultRecord) -> None:
         """Add the name, parent and parts that the arguments give."""
@@ -186,41 +169,29 @@ class _ResultExtractor:
         removed_type = self._tool_name.type if self._tool_name.removes_from else ""
         others = [found_id for found_id in self._used if found_id.id != main.id and found_id.type != removed_type]
         if main.parent is None and self._tool_name.arguments_name_result:
-            main.parent = next(
-                (
-                    (found_id.type, found_id.id)
-                    for found_id in others
-                    if found_id.kind == "id" and found_id.type != main.type
-                ),
-                None,
-            )
+            parents = ((one.type, one.id) for one in others if one.kind == "id" and one.type != main.type)
+            main.parent = next(parents, None)
         for found_id in others:
             main.parts.setdefault(found_id.id, EntityPart(found_id.type, found_id.id))
 
     def _deletion_sightings(self, records: Sequence[ResultRecord]) -> tuple[EntitySighting, ...]:
         """Return deletions for the ids that were deleted; other ids were only used."""
         if deletion_refused(self._value) or (is_object(self._arguments) and self._arguments.get("dry_run") is True):
-            return tuple(self._used_sightings(self._used))
+            return tuple(self._used_sightings())
         not_deleted, confirmed = split_deletion(self._value)
         types = {self._tool_name.type, UNTYPED} if self._tool_name.type else {found_id.type for found_id in self._used}
         deleted = {record.id: record for record in records if record.type in types and not record.from_arguments}
         for found_id in self._used:
-            if found_id.type in types and found_id.id not in deleted:
-                deleted[found_id.id] = ResultRecord(found_id.type, found_id.id)
-        deleted = {
-            id: record
-            for id, record in deleted.items()
-            if id not in not_deleted and (confirmed is None or id in confirmed)
-        }
-        deletions = [self._sighting(record, "deleted") for record in islice(deleted.values(), MAX_RECORDS)]
-        return (*self._used_sightings([found_id for found_id in self._used if found_id.id not in deleted]), *deletions)
+            if found_id.type in types:
+                deleted.setdefault(found_id.id, ResultRecord(found_id.type, found_id.id))
+        ids = [id for id in deleted if id not in not_deleted and (confirmed is None or id in confirmed)]
+        deletions = [self._sighting(deleted[id], "deleted") for id in ids[:MAX_RECORDS]]
+        return (*self._used_sightings(without=ids), *deletions)
 
-    def _used_sightings(self, used: Sequence[FoundId]) -> Iterable[EntitySighting]:
-        verb = self._tool_name.verb
-        return (
-            EntitySighting(found_id.type, found_id.id, how="used", action=verb)
-            for found_id in used[:MAX_USED_ARGUMENTS]
-        )
+    def _used_sightings(self, *, without: Collection[str] = ()) -> Iterator[EntitySighting]:
+        used = (found_id for found_id in self._used if found_id.id not in without)
+        for found_id in islice(used, MAX_USED_ARGUMENTS):
+            yield EntitySighting(found_id.type, found_id.id, how="used", action=self._tool_name.verb)
 
     def _sighting(self, record: ResultRecord, how: str) -> EntitySighting:
         parts = tuple(list(record.parts.values())[:MAX_PARTS])

@@ -6,7 +6,7 @@ keys and result.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -136,26 +136,13 @@ def _types(nouns: list[str]) -> tuple[str, ...]:
 
 
 # Keys that identify an object without an id, best first.
-_HANDLE_KEYS = (
-    "username",
-    "handle",
-    "login",
-    "slug",
-    "iban",
-    "path",
-    "file_path",
-    "filename",
-    "email",
-    "url",
-    "link",
-    "name",
-)
+_HANDLE_KEYS = tuple("username handle login slug iban path file_path filename email url link name".split())
 _FALLBACK_KEYS = frozenset((*_HANDLE_KEYS, "number"))
 
 # Alternate ids of the same object. They are not its parent.
-_ALTERNATE_ID_NOUNS = ("node", "i_cal", "ical", "external", "internal", "client", "request", "global", "public")
+_ALTERNATE_ID_NOUNS = frozenset("node i_cal ical external internal client request global public".split())
 # Values of a `type` field that are not entity types.
-_NOT_TYPES = ("success", "ok", "error", "list", "object", "array", "string", "text", "json", "result", "data")
+_NOT_TYPES = tuple("success ok error list object array string text json result data".split())
 
 OwnId = tuple[str, str, str]
 """Type and id of an object, and the key that holds the id."""
@@ -185,7 +172,7 @@ class IdentityFinder:
                 return None
             if id := parse_id(value[key]):
                 return type, id, key
-        own = self._find_own(value, types)
+        own = self._find_own(value, id_keys, types)
         if all(parse_id(value[key]) for key in id_keys):
             type, _, key = own or ("", "", "")
             self._by_shape[shape] = (type, key)
@@ -194,10 +181,7 @@ class IdentityFinder:
     def find_only(self, value: Mapping[str, Any]) -> OwnId | None:
         """Return the single id of a nested object, of any type."""
         id_keys = self._id_keys(tuple(value))
-        if len(id_keys) != 1 or not (id := parse_id(value[id_keys[0]])):
-            return None
-        role, type = key_meaning(id_keys[0])
-        return (self._rules.type_for(type), id, id_keys[0]) if role == "id" else None
+        return self._typed_id(id_keys[0], value, roles=("id",)) if len(id_keys) == 1 else None
 
     def find_fallback(self, value: Mapping[str, Any], types: Sequence[str]) -> OwnId | None:
         """Return any id or handle of a top-level object without an id of its type."""
@@ -205,68 +189,56 @@ class IdentityFinder:
         if not id_keys and _FALLBACK_KEYS.isdisjoint(value):
             return None
         for key in id_keys:
-            role, type = key_meaning(key)
-            if role == "id" and (id := parse_id(value[key])):
-                return self._rules.type_for(type), id, key
-            if role == "code" and (id := parse_code(type, value[key])):
-                return self._rules.type_for(type), id, key
-            if role == "own":  # its id is unusable, and its name is not an id
+            if typed := self._typed_id(key, value):
+                return typed
+            if key_meaning(key).role == "own":  # its id is unusable, and its name is not an id
                 return None
         hints = self._type_hints(value, types)
         if hints and (id := parse_id(value.get("number"))):
             return hints[0], id, "number"
         if not hints or any(is_object(item) or is_list(item) for item in value.values()):
             return None
-        for key in _HANDLE_KEYS:
-            if isinstance(value.get(key), str) and (id := parse_id(value[key])):
-                return hints[0], id, key
-        return None
+        handles = ((key, parse_id(value[key])) for key in _HANDLE_KEYS if isinstance(value.get(key), str))
+        return next(((hints[0], id, key) for key, id in handles if id), None)
 
     def find_parent(self, value: Mapping[str, Any], type: str, own_key: str) -> tuple[str, str] | None:
         """Return the first entity of another type that the object refers to."""
-        for key, item in value.items():
-            meaning = key_meaning(key)
-            if (
-                meaning.role == "id"
-                and key != own_key
-                and meaning.type not in (type, *_ALTERNATE_ID_NOUNS)
-                and (id := parse_id(item))
-            ):
-                return self._rules.type_for(meaning.type), id
+        for key in value:
+            is_other = key != own_key and key_meaning(key).type not in {type, *_ALTERNATE_ID_NOUNS}
+            if is_other and (other := self._typed_id(key, value, roles=("id",))):
+                return other[:2]
         return None
 
-    def _find_own(self, value: Mapping[str, Any], types: Sequence[str]) -> OwnId | None:
-        typed: dict[str, tuple[str, str]] = {}
-        for key, item in value.items():
-            if key in self._rules.id_keys and (id := parse_id(item)):
+    def _find_own(self, value: Mapping[str, Any], id_keys: Sequence[str], types: Sequence[str]) -> OwnId | None:
+        for key in id_keys:
+            id = parse_id(value[key])
+            if id and key in self._rules.id_keys:
                 return self._rules.id_keys[key], id, key
-            role, type = key_meaning(key)
-            if role == "own":
-                if (id := parse_id(item)) and not (key == "key" and is_key_value_pair(value)):
-                    hints = self._type_hints(value, types)
-                    better = parse_id(value.get("key")) if id.isdigit() else None
-                    if better and is_code(better):  # users know it by this key, not by the row number
-                        id, key = better, "key"
-                    return hints[0] if hints else UNTYPED, id, key
-            elif role == "id":
-                if id := parse_id(item):
-                    typed.setdefault(self._rules.type_for(type), (id, key))
-            elif role == "code" and (id := parse_code(type, item)):
-                typed.setdefault(self._rules.type_for(type), (id, key))
-        if typed:
-            for hint in self._type_hints(value, types):
-                if hint in typed:
-                    return (hint, *typed[hint])
-        return None
+            if id and key_meaning(key).role == "own" and not (key == "key" and is_key_value_pair(value)):
+                hints = self._type_hints(value, types)
+                better = parse_id(value.get("key")) if id.isdigit() else None
+                if better and is_code(better):  # users know it by this key, not by the row number
+                    id, key = better, "key"
+                return hints[0] if hints else UNTYPED, id, key
+        typed_ids = [typed for key in id_keys if (typed := self._typed_id(key, value))]
+        hints = self._type_hints(value, types) if typed_ids else []
+        return next((typed for hint in hints for typed in typed_ids if typed[0] == hint), None)
+
+    def _typed_id(self, key: str, value: Mapping[str, Any], *, roles: Collection[str] = ("id", "code")) -> OwnId | None:
+        """Return the id under a key that says its type."""
+        role, type = key_meaning(key)
+        if role not in roles:
+            return None
+        id = parse_id(value[key]) if role == "id" else parse_code(type, value[key])
+        return (self._rules.type_for(type), id, key) if id else None
 
     def _id_keys(self, keys: tuple[str, ...]) -> tuple[str, ...]:
         """Return the keys of an object that hold ids."""
-        id_keys = self._id_keys_by_shape.get(keys)
-        if id_keys is None:
+        if keys not in self._id_keys_by_shape:
             known = self._rules.id_keys
-            id_keys = tuple(key for key in keys if key_meaning(key).role in ("own", "id", "code") or key in known)
-            self._id_keys_by_shape[keys] = id_keys
-        return id_keys
+            id_keys = (key for key in keys if key_meaning(key).role in ("own", "id", "code") or key in known)
+            self._id_keys_by_shape[keys] = tuple(id_keys)
+        return self._id_keys_by_shape[keys]
 
     def _type_hints(self, value: Mapping[str, Any], types: Sequence[str]) -> list[str]:
         declared = _declared_type(value)
@@ -291,14 +263,8 @@ def is_key_value_pair(value: Mapping[str, Any]) -> bool:
 
 
 NAME_KEYS = ("title", "name", "heading", "label", "subject", "filename", "slug", "email")
-
-
 _OTHER_NAME_KEYS = (("display", "name"), ("full", "name"), ("fullname",), ("summary",))
-
-
 _MAX_NAME_CHARS = 80
-
-
 _MAX_NAMED_KEYS = 1_000
 
 
