@@ -15,7 +15,6 @@ from inmind.entities.ids import (
     MAX_ID_CHARS,
     PRIVATE_WORDS,
     handle_kind,
-    id_kind,
     is_name,
     key_meaning,
     noun_from_words,
@@ -56,11 +55,14 @@ def find_ids(
     """
     ids: dict[tuple[str, str], FoundId] = {}
     for path, key, item in _iter_leaves(value):
-        numbered = about_one and path == "number" and own_type != UNTYPED
-        handle = parse_handle(f"{own_type}_number" if numbered and key not in rules.id_keys else key, item, rules)
-        found_id = _make_found_id(path, key, handle, own_type, rules) or _find_named(path, key, item, tool_nouns, rules)
-        if found_id is not None:
-            ids.setdefault((found_id.type, found_id.id), found_id)
+        is_host_key = key in rules.id_keys
+        numbered = about_one and path == "number" and own_type != UNTYPED and not is_host_key
+        handle = parse_handle(f"{own_type}_number" if numbered else key, item, rules)
+        if handle := handle or _parse_named(key, item, tool_nouns, rules):
+            type, id, kind = handle
+            if key_meaning(key).role == "own" and not is_host_key:
+                type = rules.type_for(own_type)
+            ids.setdefault((type, id), FoundId(path, key, type, id, kind))
     return list(ids.values())
 
 
@@ -82,18 +84,6 @@ def _iter_leaves(value: object) -> Iterator[tuple[str, str, Any]]:
             yield path, key, node
 
 
-def _make_found_id(
-    path: str, key: str, handle: tuple[str, str, str] | None, own_type: str, rules: EntityRules
-) -> FoundId | None:
-    if handle is None:
-        return None
-    type, id, kind = handle
-    role = key_meaning(key).role
-    return FoundId(
-        path, key, rules.type_for(own_type) if role == "own" and key not in rules.id_keys else type, id, kind
-    )
-
-
 # Properties of an entity, which are not entities.
 _NOT_ENTITIES = frozenset(
     "address amount body category city content country currency date day description direction language location "
@@ -102,15 +92,20 @@ _NOT_ENTITIES = frozenset(
 )
 
 
-def _find_named(path: str, key: str, value: object, tool_nouns: Collection[str], rules: EntityRules) -> FoundId | None:
+Handle = tuple[str, str, str]
+"""Type, id and kind, as in FoundId."""
+
+
+def _parse_named(key: str, value: object, tool_nouns: Collection[str], rules: EntityRules) -> Handle | None:
+    """Return a name under a key for a name, or under a noun of the tool."""
     role, type = key_meaning(key)
     if type in _NOT_ENTITIES or not isinstance(value, str) or not (role == "name" or (not role and type in tool_nouns)):
         return None
     text = value.strip()
-    return FoundId(path, key, rules.type_for(type), text, "name") if is_name(text) else None
+    return (rules.type_for(type), text, "name") if is_name(text) else None
 
 
-def parse_handle(key: str, value: object, rules: EntityRules = DEFAULT_RULES) -> tuple[str, str, str] | None:
+def parse_handle(key: str, value: object, rules: EntityRules = DEFAULT_RULES) -> Handle | None:
     """Return type, id and kind of the handle under a key, or None."""
     if key in rules.id_keys:
         text = parse_id(value)
@@ -120,7 +115,7 @@ def parse_handle(key: str, value: object, rules: EntityRules = DEFAULT_RULES) ->
         return None
     if role in ("own", "id"):
         text = parse_id(value)
-        return (rules.type_for(type), text, id_kind(text)) if text else None
+        return (rules.type_for(type), text, "email" if handle_kind(text) == "email" else "id") if text else None
     if role == "code" and (text := parse_code(type, value)):
         return rules.type_for(type), text, "id"
     if not isinstance(value, str):

@@ -179,20 +179,18 @@ def spellings(id: str) -> list[str]:
     return list(dict.fromkeys((id, *forms)))
 
 
-def id_kind(text: str) -> str:
-    return "email" if "@" in text and _EMAIL.fullmatch(text) else "id"
-
-
 _ID_WORDS = frozenset("id ids uuid uuids guid guids uid uids identifier identifiers".split())
 _CODE_WORDS = frozenset(
     "number numbers no nr num code codes ref reference sku skus isbn iban vin imei symbol ticker tracking pnr".split()
 )
 _PATH_WORDS = frozenset("path paths file files filepath filename filenames directory folder".split())
+_CREDENTIAL_WORDS = frozenset(
+    "token tokens secret secrets password passwd passphrase pwd apikey credential credentials authorization bearer jwt "
+    "otp pin pincode passcode mnemonic cvv cvc ssn cookie 密码".split()
+)
 # Secrets must not be shown again, and trace ids are meaningless to the user.
-PRIVATE_WORDS = frozenset(
-    "token tokens secret secrets password passwd passphrase pwd apikey credential credentials auth authorization "
-    "bearer jwt otp pin pincode pass passcode mnemonic cvv cvc ssn cookie signature nonce csrf cursor etag trace span "
-    "correlation phone telephone fax zip postal postcode 密码".split()
+PRIVATE_WORDS = _CREDENTIAL_WORDS | frozenset(
+    "auth pass signature nonce csrf cursor etag trace span correlation phone telephone fax zip postal postcode".split()
 )
 # Keys for a person or place: their value is a plain name if the application has no ids.
 _PERSON_WORDS = frozenset(
@@ -237,12 +235,10 @@ def key_meaning(key: str) -> KeyMeaning:
         return KeyMeaning("id", type) if type else KeyMeaning("own", UNTYPED)
     if key == "key":
         return KeyMeaning("own", UNTYPED)
+    if last in _CODE_WORDS and not _NOT_CODE_WORDS.isdisjoint(parts):
+        return KeyMeaning("private", UNTYPED)
     if last in _CODE_WORDS:
-        return (
-            KeyMeaning("code", noun_from_words(before) or last)
-            if _NOT_CODE_WORDS.isdisjoint(parts)
-            else KeyMeaning("private", UNTYPED)
-        )
+        return KeyMeaning("code", noun_from_words(before) or last)
     if last in ("key", "keys") and before:
         return KeyMeaning("code", noun_from_words(before) or UNTYPED)
     noun = noun_from_words(before if last in ("name", "names") else parts)
@@ -276,12 +272,6 @@ def is_credential_key(key: str) -> bool:
     """True for a key whose value grants access. A phone number is private, and no credential."""
     parts = split_words(key)
     return not _CREDENTIAL_WORDS.isdisjoint(parts) or _is_secret_key(parts)
-
-
-_CREDENTIAL_WORDS = frozenset(
-    "token tokens secret secrets password passwd passphrase pwd apikey credential credentials authorization bearer jwt "
-    "otp pin pincode passcode mnemonic cvv cvc ssn cookie 密码".split()
-)
 
 
 def is_secret_key(key: str) -> bool:

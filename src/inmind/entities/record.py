@@ -191,7 +191,8 @@ def _prune_object(value: Mapping[str, Any], pruning: _Pruning, depth: int) -> di
             kept["other fields" if "others" in kept else "others"] = _count_text(len(fields) - number)
             break
         if isinstance(item, str):
-            detail, pruned = _rank_and_line(key, item, is_record)
+            is_short = len(item) <= MAX_VALUE_CHARACTERS and len(key) <= _MAX_CACHED_KEY_CHARACTERS
+            detail, pruned = (_cached_rank_and_line if is_short else _rank_and_line)(key, item, is_record)
             pruned = pruned if detail <= most and depth < _MAX_DEPTH else None
         elif item is None or _rank(key, item) > most:
             continue
@@ -308,30 +309,21 @@ def _rank(key: str, item: Any) -> int:
     return Detail.IDS if key_meaning(key).role in ("own", "id") else Detail.FACTS
 
 
+@lru_cache(maxsize=1024)
 def is_aside(key: str) -> bool:
     """True for a key whose value no record has."""
-    return _is_aside(key[:_MAX_CACHED_KEY_CHARACTERS])
-
-
-@lru_cache(maxsize=1024)
-def _is_aside(key: str) -> bool:
     words = split_words(key)
     return key_meaning(key).role == "private" or not _ASIDE_WORDS.isdisjoint(words) or words[-1:] == ("at",)
 
 
 def _rank_and_line(key: str, text: str, is_record: bool) -> tuple[int, str | None]:
-    """The detail from which on a text is kept, and how; cached if it is short."""
-    is_short = len(text) <= MAX_VALUE_CHARACTERS and len(key) <= _MAX_CACHED_KEY_CHARACTERS
-    return (_cached_rank_and_line if is_short else _new_rank_and_line)(key, text, is_record)
-
-
-def _new_rank_and_line(key: str, text: str, is_record: bool) -> tuple[int, str | None]:
+    """The detail from which on a text is kept, and how."""
     detail = _rank_text(key, text) if text and not is_aside(key) else _ABOVE_ALL_DETAIL
     is_kept = detail < _ABOVE_ALL_DETAIL and (is_record or not is_count(text))
     return detail, _one_line(text) if is_kept else None
 
 
-_cached_rank_and_line = lru_cache(maxsize=8192)(_new_rank_and_line)
+_cached_rank_and_line = lru_cache(maxsize=8192)(_rank_and_line)
 _MAX_CACHED_KEY_CHARACTERS = 80
 
 

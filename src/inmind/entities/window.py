@@ -48,9 +48,8 @@ class Listing(NamedTuple):
 
     def replace_key(self, old: EntityKey, new: EntityKey) -> Listing:
         """Return the list with one key replaced, after the type of an entry became known."""
-        return Listing(
-            new if self.parent == old else self.parent, tuple(new if key == old else key for key in self.keys)
-        )
+        keys = tuple(new if key == old else key for key in self.keys)
+        return Listing(new if self.parent == old else self.parent, keys)
 
 
 def update_listings(
@@ -62,26 +61,25 @@ def update_listings(
     were only mentioned ("compare these two") form a list too, unless one of them is already in a list: then the
     mention is about that list.
     """
-    seen_entries = [(sighting, key) for sighting, key in sightings if sighting.how in ("seen", "listed")]
-    is_list = len(seen_entries) > 1 or any(sighting.how == "listed" for sighting, _ in seen_entries)
-    also_listed = [part for sighting, _ in seen_entries if is_list for part in sighting.parts if part.from_same_list]
-    lists = _listings_by_type(
-        None, [*(key for _, key in seen_entries), *((canonical_type(part.type), part.id) for part in also_listed)]
-    )
+    of_results = [(sighting, key) for sighting, key in sightings if sighting.how in ("seen", "listed")]
+    keys = [key for _, key in of_results]
+    if len(of_results) > 1 or any(sighting.how == "listed" for sighting, _ in of_results):
+        keys += [_part_key(part) for sighting, _ in of_results for part in sighting.parts if part.from_same_list]
     known = {key for listing in listings for key in listing.keys}
-    mentioned = [
-        listing for listing in _listings_by_type(None, [key for _, key in sightings]) if known.isdisjoint(listing.keys)
-    ]
-    part_lists = [
-        _listings_by_type(key, [(canonical_type(p.type), p.id) for p in sighting.parts if not p.from_same_list])
-        for sighting, key in sightings
-    ]
+    mentioned = _listings_by_type(None, [key for _, key in sightings])
+    new = [*_listings_by_type(None, keys), *(listing for listing in mentioned if known.isdisjoint(listing.keys))]
+    for sighting, key in sightings:
+        new += _listings_by_type(key, [_part_key(part) for part in sighting.parts if not part.from_same_list])
     newest: dict[tuple[EntityKey | None, str], Listing] = {}
-    for listing in (*lists, *mentioned, *(listing for same_parent in part_lists for listing in same_parent), *listings):
+    for listing in (*new, *listings):
         newest.setdefault(listing.slot, listing)
-    entity_listings = [listing for listing in newest.values() if listing.parent is None]
-    part_listings = [listing for listing in newest.values() if listing.parent is not None]
-    return (*entity_listings[:MAX_LISTINGS], *part_listings[:MAX_LISTINGS])
+    of_entities = [listing for listing in newest.values() if listing.parent is None]
+    of_parts = [listing for listing in newest.values() if listing.parent is not None]
+    return (*of_entities[:MAX_LISTINGS], *of_parts[:MAX_LISTINGS])
+
+
+def _part_key(part: EntityPart) -> EntityKey:
+    return canonical_type(part.type), part.id
 
 
 def _listings_by_type(parent: EntityKey | None, keys: Iterable[EntityKey]) -> list[Listing]:
@@ -261,32 +259,24 @@ class Entities:
         for key in ((canonical_type(sighting.type), sighting.id), (UNTYPED, sighting.id)):
             if entity := window.get(key) or self.evicted.get(key):
                 return entity
-        if sighting.how in ("seen", "listed", "told") and sighting.type != UNTYPED:
-            return None
-        if (
-            sighting.how == "deleted" and sighting.type != UNTYPED
-        ):  # another type is another entity and must not be deleted
+        if sighting.how != "used" and sighting.type != UNTYPED:
             return None
         same_id = (e for e in window.values() if e.id == sighting.id and _may_match(sighting, e.type))
-        entity = next(same_id, None)
-        if entity is None and sighting.how == "used":
-            holders = (
-                e for e in window.values() if any(p.id == sighting.id and _may_match(sighting, p.type) for p in e.parts)
-            )
-            entity = next(holders, None)
-        known = self.ids.get(sighting.id) if entity is None else None
-        if known is not None and _may_match(sighting, known.type):
-            entity = self.evicted.get((canonical_type(known.type), sighting.id))
-        return entity
+        holders = (
+            e for e in window.values() if any(p.id == sighting.id and _may_match(sighting, p.type) for p in e.parts)
+        )
+        if entity := next(chain(same_id, holders if sighting.how == "used" else ()), None):
+            return entity
+        known = self.ids.get(sighting.id)
+        if known is None or not _may_match(sighting, known.type):
+            return None
+        return self.evicted.get((canonical_type(known.type), sighting.id))
 
     def _create(self, sighting: EntitySighting, at: datetime) -> Entity:
         """Create an entity. If its id was a part before, the name and type of the part are used."""
-        known = self.ids.get(sighting.id)
-        if known is not None and not _may_match(sighting, known.type):
-            known = None
-        same = known is not None and UNTYPED not in (sighting.type, known.type) and known.type == sighting.type
-        name = sighting.name or (known.name if known and (same or sighting.type == UNTYPED) else "")
-        type = known.type if known and sighting.type == UNTYPED else sighting.type
+        type, name, known = sighting.type, sighting.name, self.ids.get(sighting.id)
+        if known is not None and type in (UNTYPED, known.type):
+            type, name = known.type, name or known.name
         return Entity(sighting.id, type, name, first_seen=at, listed=sighting.how == "listed")
 
     def _evict_keys(self, keys: set[EntityKey]) -> Entities:

@@ -8,7 +8,7 @@ each value once, decides by keys before values, and stops at its limits.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -114,11 +114,9 @@ class RecordReader:
         if not is_object(value):
             return []
         value = limit_keys(value)
-        record = self._record(value, types)
-        if record is not None:
+        if record := self._record(value, types):
             return [[record]]
-        mapped = self._map_records(value, types)
-        if mapped:
+        if mapped := self._map_records(value, types):
             return [mapped]
         nested_items = [
             (key, item) for key, item in value.items() if is_object(item) or is_list(item) or _may_be_json(item)
@@ -141,8 +139,7 @@ class RecordReader:
     def _list_records(self, items: list[Any], types: Sequence[str]) -> list[list[ResultRecord]]:
         """Return each entry once. Only entries that can become entities are searched for parts."""
         records: dict[str, ResultRecord] = {}
-        entries = _flatten(items)
-        for item in entries:
+        for item in islice(_flatten(items), MAX_RECORDS):
             if is_object(item):
                 can_be_entity = len(records) < self._rules.max_per_list
                 record = self._record(item, types, with_parts=can_be_entity) or self._nested_record(item, types)
@@ -150,11 +147,10 @@ class RecordReader:
                 record = self._scalar_record(item, types)
             if record is not None:
                 records.setdefault(record.id, record)
-        if not records:
-            return []
         group = list(records.values())
-        group[-1].omitted_parts += max(0, len(items) - MAX_RECORDS)
-        return [group]
+        if group:
+            group[-1].omitted_parts += max(0, len(items) - MAX_RECORDS)
+        return [group] if group else []
 
     def _nested_record(self, item: dict[str, Any], types: Sequence[str]) -> ResultRecord | None:
         """Record of an entry that holds its object under one key: {"page": {...}}."""
@@ -176,29 +172,15 @@ class RecordReader:
 
     def _map_records(self, value: dict[str, Any], types: Sequence[str]) -> list[ResultRecord]:
         """Records of an object that maps ids to objects, or names to ids."""
-        first_key, first_value = next(iter(value.items()), ("", None))
         noun = types[0] if types else UNTYPED
-        if is_object(first_value):
-            by_id = _is_map_key(first_key, first_value) and all(
-                is_object(v) and _is_map_key(k, v) for k, v in value.items()
-            )
-            if not by_id and not _are_entries(value):
+        items = list(islice(value.items(), MAX_RECORDS))
+        if items and is_object(items[0][1]):
+            is_by_id = all(is_object(item) and _is_map_key(key, item) for key, item in value.items())
+            if not is_by_id and not _are_entries(value):
                 return []
-            items = list(value.items())[:MAX_RECORDS]
             return [self._keyed_record(key, item, types, noun) for key, item in items]
-        if (
-            not isinstance(first_value, str)
-            or len(value) < 3
-            or not (first_value.isdigit() or looks_like_id(first_value))
-        ):
-            return []
-        ids = list(value.values())
-        if not types or not _NUMBER_TYPES.isdisjoint(types) or not all(type(id) is str for id in ids):
-            return []
-        if any(key_meaning(key).role for key in value):
-            return []
-        if all(map(looks_like_id, ids)) or _are_numbers_of_one_kind(ids):
-            return [ResultRecord(noun, id, parse_name(name)) for name, id in list(value.items())[:MAX_RECORDS]]
+        if types and _NUMBER_TYPES.isdisjoint(types) and _are_names_of_ids(value):
+            return [ResultRecord(noun, id, parse_name(name)) for name, id in items]
         return []
 
     def _keyed_record(self, key: str, item: dict[str, Any], types: Sequence[str], noun: str) -> ResultRecord:
@@ -256,26 +238,26 @@ class RecordReader:
                 if role != "private":
                     self._collect_from_list(key, role, item, parts, depth + 1, noun)
             elif item is not None and role in ("own", "id"):
-                handle = parse_handle(key, item, self._rules)
-                if handle:
-                    add_part(parts, EntityPart(handle[0], handle[1]))
+                self._add_handle(key, item, parts)
             if role == "key":
                 add_part(parts, EntityPart(noun, key))
 
     def _collect_from_text(self, key: str, role: str, text: str, parts: dict[str, EntityPart]) -> None:
-        if role == "private":
+        if role == "private" or self._add_handle(key, text, parts):
             return
-        handle = parse_handle(key, text, self._rules)
-        if handle:
-            type, id, kind = handle
-            if kind != "url" and (kind != "path" or handle_kind(id) == "path"):
-                add_part(parts, EntityPart(type, id))
-        elif self._text_budget > 0 and len(text) > _SHORT_TEXT_CHARS and " " in text and key not in NAME_KEYS:
+        if self._text_budget > 0 and len(text) > _SHORT_TEXT_CHARS and " " in text and key not in NAME_KEYS:
             head = text[: self._text_budget]
             self._text_budget -= len(head)
             for found_id in find_ids_in_text(head, rules=self._rules):
                 if found_id.kind != "url":
                     add_part(parts, EntityPart(found_id.type, found_id.id))
+
+    def _add_handle(self, key: str, value: Any, parts: dict[str, EntityPart]) -> bool:
+        """Add the id under a key as a part. Return False if there is no handle."""
+        handle = parse_handle(key, value, self._rules)
+        if handle and handle[2] != "url" and (handle[2] != "path" or handle_kind(handle[1]) == "path"):
+            add_part(parts, EntityPart(*handle[:2]))
+        return handle is not None
 
     def _collect_from_list(
         self, key: str, role: str, items: list[Any], parts: dict[str, EntityPart], depth: int, noun: str
@@ -293,9 +275,7 @@ class RecordReader:
                 if depth < _MAX_DEPTH:
                     self._collect_from_list(key, role, item, parts, depth + 1, noun)
             else:
-                handle = parse_handle(key, item, self._rules)
-                if handle and handle[2] != "url":
-                    add_part(parts, EntityPart(handle[0], handle[1]))
+                self._add_handle(key, item, parts)
 
     def _collect_from_object(
         self, item: dict[str, Any], parts: dict[str, EntityPart], depth: int, noun: str, *, entry: bool = False
@@ -349,20 +329,13 @@ def limit_keys(value: dict[str, Any]) -> dict[str, Any]:
     return value if len(value) <= MAX_KEYS else dict(islice(value.items(), MAX_KEYS))
 
 
-def _flatten(items: list[Any]) -> list[Any]:
-    """Return the entries of a list and its nested lists, at most MAX_RECORDS."""
-    flat: list[Any] = []
-    pending = [iter(items)]
-    while pending and len(flat) < MAX_RECORDS:
-        item = next(pending[-1], pending)
-        if item is pending:
-            pending.pop()
-        elif is_list(item):
-            if len(pending) < _MAX_DEPTH:
-                pending.append(iter(item))
-        else:
-            flat.append(item)
-    return flat
+def _flatten(items: list[Any], depth: int = 1) -> Iterator[Any]:
+    """Yield the entries of a list and its nested lists."""
+    for item in items:
+        if not is_list(item):
+            yield item
+        elif depth < _MAX_DEPTH:
+            yield from _flatten(item, depth + 1)
 
 
 def _may_be_json(item: object) -> bool:
@@ -384,8 +357,13 @@ def _are_entries(value: Mapping[str, Any]) -> bool:
     return alike and any(map(str.isdigit, "".join(value))) and not any(key_meaning(key).role for key in value)
 
 
-def _are_numbers_of_one_kind(ids: Sequence[str]) -> bool:
-    return len({len(id) for id in ids}) == 1 and len(ids[0]) > 4 and all(id.isdigit() for id in ids)
+def _are_names_of_ids(value: Mapping[str, Any]) -> bool:
+    """Return True if all keys may be names and all values are ids, or numbers of one length."""
+    ids = list(value.values())
+    if len(ids) < 3 or not all(type(id) is str for id in ids) or any(key_meaning(key).role for key in value):
+        return False
+    are_numbers = len({len(id) for id in ids}) == 1 and len(ids[0]) > 4 and all(map(str.isdigit, ids))
+    return are_numbers or all(map(looks_like_id, ids))
 
 
 def _are_similar_codes(items: Sequence[Any]) -> bool:
