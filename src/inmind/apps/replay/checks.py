@@ -7,7 +7,7 @@ in the part that is still sent. Each id is searched once.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from itertools import accumulate
 
@@ -85,9 +85,7 @@ class IdLocations:
 
     def is_sent(self, id: str, start: int, stop: int) -> bool:
         """True if a request with the messages from `start` to `stop` contains it."""
-        places = self.locations(id)
-        first = bisect_left(places, start)
-        return places[:1] == (HEAD,) or (first < len(places) and places[first] < stop)
+        return any(place == HEAD or start <= place < stop for place in self.locations(id))
 
     def is_first_from_user(self, id: str) -> bool:
         first = next(iter(self.locations(id)), HEAD)

@@ -102,19 +102,20 @@ def _last_branch(lines: Sequence[Line], messages: Sequence[Line]) -> list[Line]:
 
 
 def _uuid(line: Line) -> str | None:
-    uuid = line.get("uuid")
-    return uuid if isinstance(uuid, str) else None
+    return _text_or_none(line.get("uuid"))
 
 
 def _parent(line: Line) -> str | None:
     """The parent link; a compaction moves it to another field."""
-    parent = line.get("parentUuid") or line.get("logicalParentUuid")
-    return parent if isinstance(parent, str) else None
+    return _text_or_none(line.get("parentUuid") or line.get("logicalParentUuid"))
 
 
 def _message_id(line: Line) -> str | None:
-    id = line["message"].get("id") if line["type"] == "assistant" else None
-    return id if isinstance(id, str) else None
+    return _text_or_none(line["message"].get("id")) if line["type"] == "assistant" else None
+
+
+def _text_or_none(value: object) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 def _result_ids(line: Line) -> list[str]:

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from itertools import dropwhile
 from pathlib import Path
 from time import perf_counter
 
@@ -157,10 +158,9 @@ class _Player:
 
     def _call_indexes(self) -> Iterator[int]:
         """Indexes of the agent's messages, without an initial greeting."""
-        messages = self._recording.messages
-        others = (place for place, wire in enumerate(messages) if wire["role"] != "assistant")
-        first = next(others, len(messages))
-        return (place for place in range(first, len(messages)) if messages[place]["role"] == "assistant")
+        roles = enumerate(wire["role"] for wire in self._recording.messages)
+        after_greeting = dropwhile(lambda item: item[1] == "assistant", roles)
+        return (place for place, role in after_greeting if role == "assistant")
 
     def _prepare(self, start: int, stop: int) -> Prompt:
         recording = self._recording

@@ -20,6 +20,7 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import reduce
 from pathlib import PurePath
 from typing import Any
 
@@ -27,6 +28,7 @@ from inmind.apps.replay.claude_code import is_claude_code, parse_claude_code
 from inmind.apps.replay.files import FileContent, LocatedValue, Recording, read_content
 from inmind.core.json import is_list, is_object
 from inmind.core.messages import FORMATS
+from inmind.core.messages.format import peek
 from inmind.core.messages.model import Wire
 from inmind.errors import InvalidInput
 
@@ -81,10 +83,8 @@ def _recordings(content: FileContent, limit: int | None) -> list[Recording]:
 
 def _tau2_policy(file: dict[str, Any]) -> dict[str, Any]:
     """System prompt and tools that all simulations of a tau2-bench file share."""
-    info = file.get("info")
-    environment = info.get("environment_info") if is_object(info) else None
-    environment = environment if is_object(environment) else {}
-    return {"system": environment.get("policy"), "tools": environment.get("tool_defs")}
+    environment = peek(file.get("info"), "environment_info")
+    return {"system": peek(environment, "policy"), "tools": peek(environment, "tool_defs")}
 
 
 def _parse_case(located: LocatedValue, shared: dict[str, Any], *, name: str) -> Recording:
@@ -93,9 +93,7 @@ def _parse_case(located: LocatedValue, shared: dict[str, Any], *, name: str) -> 
     if is_list(case):
         return _make_recording(LocatedValue({}, located.location), located.items, name)
     for keys in _MESSAGE_PATHS:
-        value = case
-        for key in keys:
-            value = value.get(key) if is_object(value) else None
+        value: Any = reduce(peek, keys, case)
         if is_list(value):
             messages = _flatten_messages(located.child(f": {'.'.join(keys)}", value))
             return _make_recording(replace(located, value={**shared, **case}), messages, name)
@@ -173,8 +171,8 @@ def _recording_name(file: str, number: int, case: object) -> str:
 
     The number is needed because tasks can repeat.
     """
-    task_name = next((case[key] for key in _NAMES if case.get(key) is not None), None) if is_object(case) else None
-    return f"{file} #{number}" if task_name is None else f"{file} #{number} ({task_name})"
+    task_names = [name for key in _NAMES if (name := peek(case, key)) is not None]
+    return f"{file} #{number} ({task_names[0]})" if task_names else f"{file} #{number}"
 
 
 # -- OpenAI chat -----------------------------------------------------------------------------------------------

@@ -121,38 +121,29 @@ def relax_tool_choice(body: Body, hidden: Callable[[str], bool]) -> Body:
 
     Otherwise the model could never answer with text. A choice that the host's tools can satisfy stays.
     """
-    choice = to_plain(body.get("tool_choice"), "tool_choice")
-    forced = _forced_tools(choice, body.get("tools", ()))
+    tools, relaxed = _forced_tools(to_plain(body.get("tool_choice"), "tool_choice"), body.get("tools", ()))
     # A built-in tool of the provider may have no name. It belongs to the host.
-    tool_name_lists = [tool_names([tool]) for tool in forced]
+    tool_name_lists = [tool_names([tool]) for tool in tools]
     only_memory = bool(tool_name_lists) and all(names and all(map(hidden, names)) for names in tool_name_lists)
-    return {**body, "tool_choice": _auto_choice(choice)} if only_memory else body
+    return {**body, "tool_choice": relaxed} if only_memory else body
 
 
-def _forced_tools(choice: Any, tools: Sequence[Wire]) -> Sequence[Wire]:
-    """The tools of which one has to be called; empty if none has to."""
+def _forced_tools(choice: Any, tools: Sequence[Wire]) -> tuple[Sequence[Wire], Any]:
+    """The tools of which one has to be called, if any, and the same choice left to the model."""
     match choice:
-        case "required" | "any" | {"type": "any"}:
-            return tools
-        case {"type": "allowed_tools", "allowed_tools": allowed} | ({"type": "allowed_tools"} as allowed):
-            return allowed["tools"] if allowed.get("mode") == "required" else ()
-        case {"type": str(kind)} if kind not in ("auto", "none"):
-            return [choice]
-        case _:
-            return ()
-
-
-def _auto_choice(choice: Any) -> Any:
-    """The same choice left to the model, among the same tools."""
-    match choice:
+        case "required" | "any":
+            return tools, "auto"
         case {"type": "tool" | "any"}:
-            return {**{key: value for key, value in choice.items() if key != "name"}, "type": "auto"}
-        case {"type": "allowed_tools", "allowed_tools": allowed}:
-            return {**choice, "allowed_tools": {**allowed, "mode": "auto"}}
-        case {"type": "allowed_tools"}:
-            return {**choice, "mode": "auto"}
+            relaxed = {**{key: value for key, value in choice.items() if key != "name"}, "type": "auto"}
+            return [choice] if choice["type"] == "tool" else tools, relaxed
+        case {"type": "allowed_tools", "allowed_tools": {"mode": "required"} as allowed}:
+            return allowed["tools"], {**choice, "allowed_tools": {**allowed, "mode": "auto"}}
+        case {"type": "allowed_tools", "mode": "required"}:
+            return choice["tools"], {**choice, "mode": "auto"}
+        case {"type": str(kind)} if kind not in ("auto", "none", "allowed_tools"):
+            return [choice], "auto"
         case _:
-            return "auto"
+            return (), choice
 
 
 def _without_stored_id(item: Wire) -> Wire:
@@ -277,12 +268,10 @@ class CallLoop:
 
         Returns True if it only calls memory tools, whose results go to the model in another round.
         """
-        failed = self._visible.is_failure(reply)
-        continues = not failed and self._record_and_check(read_reply(reply, format=self._format.name))
+        is_failure = self._visible.is_failure(reply)
+        parsed = None if is_failure else read_reply(reply, format=self._format.name)
         self._reply = self._visible.complete_reply(reply)
-        if continues:
-            self._start_next_round()
-        return continues
+        return self._continues_after(parsed)
 
     def visible_reply(self) -> Any:
         """The reply as the host gets it."""
@@ -310,15 +299,21 @@ class CallLoop:
         The host has seen them, so a missing end is neither an error nor a reason to drop them.
         """
         chunks, self._chunks = self._chunks, []
-        reply = None if self._failed else read_partial_reply(chunks, format=self._format.name)
-        continues = reply is not None and self._record_and_check(reply)
-        if continues:
-            self._start_next_round()
-        return continues
+        return self._continues_after(None if self._failed else read_partial_reply(chunks, format=self._format.name))
 
     def end(self) -> list[Any]:
         """The last chunks for the host. The reply is in the journal by now."""
         return [*self._held, *self._visible.end()]
+
+    def _continues_after(self, reply: Reply | None) -> bool:
+        """Record a reply, and prepare for the next round if there is one. None: the call failed."""
+        if reply is None or not self._record_and_check(reply):
+            return False
+        if self._shows_last_round_only:
+            self._visible, self._held = self._endpoint.visible_reply(self._is_hidden, self._visible.usage), []
+        else:
+            self._visible.next_round()
+        return True
 
     def _record_and_check(self, reply: Reply) -> bool:
         """Record a reply.
@@ -346,12 +341,6 @@ class CallLoop:
         argument = self._endpoint.thread_arguments[0]
         if _without_placeholder(self._other_arguments.get(argument)) is not None:
             self._thread = self._other_arguments[argument] = reply_id
-
-    def _start_next_round(self) -> None:
-        if self._shows_last_round_only:
-            self._visible, self._held = self._endpoint.visible_reply(self._is_hidden, self._visible.usage), []
-        else:
-            self._visible.next_round()
 
     def _is_hidden(self, name: str) -> bool:
         """True if the host does not see calls of a tool: it is of memory, or unknown."""
