@@ -416,7 +416,7 @@ def test_the_total_size_of_all_bodies_is_limited(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.spec("N57")
 def test_a_token_is_stored_without_hard_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> None:
+    def refuse(*_: object, **__: object) -> None:
         raise PermissionError(1, "Operation not permitted")
 
     monkeypatch.setattr("os.link", refuse)

@@ -25,9 +25,10 @@ from inmind.core.frozen import frozen
 from inmind.core.json import is_object
 from inmind.core.messages.model import Message, ReplyUsage
 from inmind.core.text import printable, shorten
-from inmind.core.tokens import Rates
+from inmind.core.tokens import Rates, Usage
 from inmind.errors import InvalidInput
 from inmind.prompt.report import Report
+from inmind.store.file_operations import SAFE_FLAGS, opened
 
 WIDTH = 80
 MIN_NAME_COLUMNS = 12
@@ -88,13 +89,12 @@ class ChatTurn:
 
     def price(self, prices: tuple[float, float]) -> float:
         """Cost at these prices per million input and output tokens."""
-        rates = Rates.per_million(input=prices[0])
-        return sum(
-            (one.prompt_tokens - one.cached_tokens) * rates.uncached
-            + one.cached_tokens * rates.cached
-            + one.completion_tokens * prices[1] / 1e6
+        rates, (_, output_price) = Rates.per_million(input=prices[0]), prices
+        prompts = (
+            Usage(cached=one.cached_tokens, uncached=one.prompt_tokens - one.cached_tokens).price(rates)
             for one in self.usages
         )
+        return sum(prompts) + sum(one.completion_tokens for one in self.usages) * output_price / 1e6
 
 
 def status_line(turn: ChatTurn, entities: Sequence[str], prices: tuple[float, float], *, width: int = WIDTH) -> str:
@@ -262,8 +262,5 @@ def line_editor(home: Path | None) -> Generator[None]:
 
 def _make_private(file: Path) -> None:
     """Create the file if needed, readable only by its owner; refuses a link."""
-    descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    try:
+    with opened(file, os.O_RDWR | os.O_CREAT | SAFE_FLAGS) as descriptor:
         os.fchmod(descriptor, 0o600)
-    finally:
-        os.close(descriptor)

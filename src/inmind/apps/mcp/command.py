@@ -119,15 +119,16 @@ def _serve_stdio(server: Server[Any], pool: SessionPool) -> None:
 def _serve_http(server: Server[Any], pool: SessionPool, host: str, port: int, public_url: str | None) -> None:
     import anyio
 
-    from inmind.apps.mcp.http import PATH, address_of, open_listener, serve_http
-    from inmind.apps.mcp.http_auth import ENV_VARIABLE, PublicUrl, is_loopback, load_token
+    from inmind.apps.mcp.http import PATH, open_listener, serve_http
+    from inmind.apps.mcp.http_auth import ENV_VARIABLE, PublicUrl, ServerAddress, is_loopback, load_token
 
     if not is_loopback(host) and not os.environ.get(ENV_VARIABLE):
         raise InvalidInput(field="--host", value=host, expected=f"a loopback address, or a token in ${ENV_VARIABLE}")
     public = None if public_url is None else PublicUrl.parse(public_url)
     token = load_token(pool.memory.home, os.environ)
     with open_listener(host, port) as listener:
-        address = address_of(listener, public)
+        bound_host, bound_port = listener.getsockname()[:2]
+        address = ServerAddress(host=bound_host, port=bound_port, public=public)
         message = f"inmind: {address.url}{PATH}, with the token in {token.source}"
         print(printable(message), file=sys.stderr, flush=True)
         anyio.run(serve_http, server, listener, address, token, partial(_wait_for_shutdown, pool))

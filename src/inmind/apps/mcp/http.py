@@ -14,7 +14,7 @@ from mcp.server import Server
 from mcp.server.transport_security import TransportSecuritySettings
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from inmind.apps.mcp.http_auth import AccessToken, AuthMiddleware, PublicUrl, ServerAddress
+from inmind.apps.mcp.http_auth import AccessToken, AuthMiddleware, ServerAddress
 from inmind.errors import InvalidInput
 
 PATH = "/mcp"
@@ -40,11 +40,6 @@ def open_listener(host: str, port: int) -> socket.socket:
     except (OSError, OverflowError) as error:
         expected = f"an address of this machine and a free port ({error})"
         raise InvalidInput(field="host and port", value=f"{host} {port}", expected=expected) from error
-
-
-def address_of(listener: socket.socket, public: PublicUrl | None = None) -> ServerAddress:
-    host, port = listener.getsockname()[:2]
-    return ServerAddress(host=host, port=port, public=public)
 
 
 async def serve_http(

@@ -87,7 +87,8 @@ class PostWithMemory:
 
         reply = send()
         if arguments.get("stream"):
-            return ReplyStream(loop, reply, send)
+            current = CurrentStream(reply)
+            return ReplyStream(current, _visible_chunks(loop, current, send))
         while loop.needs_next_round(reply):
             reply = send()
         return loop.visible_reply()
@@ -109,9 +110,8 @@ class AsyncPostWithMemory:
 
         reply = await send()
         if arguments.get("stream"):
-            return AsyncReplyStream(
-                loop, reply, send, partial(self._session.run_in_thread, loop.stream_needs_next_round)
-            )
+            current = CurrentStream(reply)
+            return AsyncReplyStream(current, _visible_chunks_async(loop, current, send, self._session.run_in_thread))
         while await self._session.run_in_thread(loop.needs_next_round, reply):
             reply = await send()
         return loop.visible_reply()
@@ -154,17 +154,21 @@ class CurrentStream:
     stream: Any
 
 
-class ReplyStream:
-    def __init__(self, loop: CallLoop, first: Any, send: Callable[[], Any]) -> None:
-        self._round = CurrentStream(first)
-        self._chunks = _visible_chunks(loop, self._round, send)
+class _WrappedStream:
+    """Everything that a stream has beside its chunks is that of the current round."""
+
+    def __init__(self, current: CurrentStream, chunks: Any) -> None:
+        self._round, self._chunks = current, chunks
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._round.stream, name)
 
-    def close(self) -> None:
-        self._round.stream.close()
+    def close(self) -> Any:
+        """Close the client's stream; an async one returns an awaitable."""
+        return self._round.stream.close()
 
+
+class ReplyStream(_WrappedStream):
     def __iter__(self) -> Iterator[Any]:
         return self
 
@@ -178,26 +182,8 @@ class ReplyStream:
         self.close()
 
 
-class AsyncReplyStream:
-    """The async stream. `needs_next_round` runs in a worker thread."""
-
-    def __init__(
-        self,
-        loop: CallLoop,
-        first: Any,
-        send: Callable[[], Awaitable[Any]],
-        needs_next_round: Callable[[], Awaitable[bool]],
-    ) -> None:
-        self._round = CurrentStream(first)
-        self._chunks = _visible_chunks_async(loop, self._round, send, needs_next_round)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._round.stream, name)
-
-    async def close(self) -> None:
-        await self._round.stream.close()
-
-    aclose = close
+class AsyncReplyStream(_WrappedStream):
+    aclose = _WrappedStream.close
 
     def __aiter__(self) -> AsyncIterator[Any]:
         return self
@@ -230,14 +216,14 @@ async def _visible_chunks_async(
     loop: CallLoop,
     current: CurrentStream,
     send: Callable[[], Awaitable[Any]],
-    needs_next_round: Callable[[], Awaitable[bool]],
+    run_in_thread: Callable[..., Awaitable[Any]],
 ) -> AsyncIterator[Any]:
     try:
         while True:
             async for chunk in current.stream:
                 for visible in loop.add_chunk(chunk):
                     yield visible
-            if not await needs_next_round():
+            if not await run_in_thread(loop.stream_needs_next_round):
                 break
             current.stream = await send()
         for visible in loop.end():
