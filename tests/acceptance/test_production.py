@@ -18,8 +18,8 @@ from pages import PROJECT
 
 from inmind import Memory
 from inmind.errors import InmindError
-from inmind.store.named_sql import load_queries
 from inmind.store.postgres import PostgresStore
+from inmind.store.rows import load_queries
 
 PAGE = (PROJECT / "docs" / "how-to" / "run-in-production.md").read_text("utf-8")
 TENANTS_PAGE = (PROJECT / "docs" / "how-to" / "tenants.md").read_text("utf-8")

@@ -323,19 +323,13 @@ _HAS = r"(?:(?:has|have) )?"
 
 _FROM = r"(?: from (?P<old>.+?))? to"
 
+_EXACT_VALUES = (_date_value, _number_value, _name_value)
+
 _FORMS = (
-    _make_form("is", rf"\b(?P<noun>{_NOUN}{_OF}) {_IS}", _date_value, _number_value, _name_value),
-    _make_form("is", rf"\b(?P<noun>{_NOUN}{_OF}) {_BECAME}", _date_value, _number_value, _name_value, changed=True),
-    _make_form("is", rf"\b(?P<noun>{_WORDED_NOUN}{_OF}) {_IS}", _date_value, _number_value, _name_value, _word_value),
-    _make_form(
-        "is",
-        rf"\b(?P<noun>{_WORDED_NOUN}{_OF}) {_BECAME}",
-        _date_value,
-        _number_value,
-        _name_value,
-        _word_value,
-        changed=True,
-    ),
+    _make_form("is", rf"\b(?P<noun>{_NOUN}{_OF}) {_IS}", *_EXACT_VALUES),
+    _make_form("is", rf"\b(?P<noun>{_NOUN}{_OF}) {_BECAME}", *_EXACT_VALUES, changed=True),
+    _make_form("is", rf"\b(?P<noun>{_WORDED_NOUN}{_OF}) {_IS}", *_EXACT_VALUES, _word_value),
+    _make_form("is", rf"\b(?P<noun>{_WORDED_NOUN}{_OF}) {_BECAME}", *_EXACT_VALUES, _word_value, changed=True),
     _make_form(
         "is",
         r" (?:is|are|takes place|starts|begins|happens)(?: due| scheduled| planned)?",

@@ -129,16 +129,17 @@ class CrystalEmbedder:
             previous = lagging
         return True
 
-    def embed_briefly(self, scopes: Sequence[Scope]) -> tuple[Sequence[Scope], Sequence[str]]:
+    def embed_briefly(self, scopes: list[Scope]) -> tuple[list[Scope], list[str]]:
         """Embed new crystals for at most SEARCH_WAIT_SECONDS.
 
         Returns the updated scopes and the names of resources that are not complete.
         """
         if not self._index.stores_vectors or self._is_backing_off:
-            return scopes, ()
-        started_at, updated = time.monotonic(), list(scopes)
+            return scopes, []
+        started_at, updated, now = time.monotonic(), list(scopes), self._clock()
         try:
-            self._record_use_periodically()
+            if self._use_recorded_at is None or abs(now - self._use_recorded_at) > USE_RECORD_INTERVAL:
+                self._record_use(now)
             for index, scope in enumerate(scopes):
                 if scope.newest_crystal > scope.embedded_upto:
                     if not self._embed_or_wait(scope.id, started_at + SEARCH_WAIT_SECONDS):
@@ -188,11 +189,6 @@ class CrystalEmbedder:
         rows = _embed_texts(self._embedder, [text for _, text in passages])
         vectors = [(passage, list(row)) for (passage, _), row in zip(passages, rows, strict=True) if row is not None]
         self._index.store_vectors(self.name, resource, upto=records[-1].made, vectors=vectors, now=self._clock())
-
-    def _record_use_periodically(self) -> None:
-        now = self._clock()
-        if self._use_recorded_at is None or abs(now - self._use_recorded_at) > USE_RECORD_INTERVAL:
-            self._record_use(now)
 
     def _record_use(self, now: datetime) -> None:
         """Record that this embedder is used. A read-only store deletes nothing either."""

@@ -7,6 +7,7 @@ search waits for that only briefly, and finds crystals without vectors by their 
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import wraps
@@ -27,12 +28,7 @@ from inmind.search.index.record import Record, conversation_of, parse_crystal_id
 from inmind.search.lifecycle import compute_score
 from inmind.search.matching import PassageMatcher, widen
 from inmind.search.query import Hit, ParsedQuery, Query, parse_query
-from inmind.search.rank import (
-    LATE_PERIOD,
-    RankCandidate,
-    ScoreField,
-    rank_candidates,
-)
+from inmind.search.rank import LATE_PERIOD, RankCandidate, ScoreField, rank_candidates
 from inmind.search.render import render_context_line
 from inmind.search.tokenize import split_passages
 from inmind.store.protocol import Clock, Store
@@ -51,6 +47,9 @@ MAX_ATTEMPTS = 4
 
 LOOKUP_BATCH_SIZE = 400
 """Crystals looked up at once when filters remove some of them."""
+
+
+_FIRST_DAY, _LAST_DAY = datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC)
 
 
 MAX_CONTEXT_CHARS = 200
@@ -130,13 +129,13 @@ class SearchEngine:
     @_retry_on_rebuilt_index
     def search(self, query: Query, resources: Sequence[str] | None = None) -> SearchResult:
         """Search some resources or all."""
-        wanted = self._all_resources() if resources is None else resources
-        scopes: Sequence[Scope] = self._index.catch_up_scopes(
-            wanted, embedder=self.crystal_embedder.name if self.crystal_embedder else ""
-        )
-        stale_owners: Sequence[str] = ()
-        if self.crystal_embedder is not None:
-            scopes, stale_owners = self.crystal_embedder.embed_briefly(scopes)
+        if resources is None:
+            self._index.catch_up()
+            resources = self._index.resources()
+        embedder, stale_owners = self.crystal_embedder, list[str]()
+        scopes = self._index.catch_up_scopes(resources, embedder=embedder.name if embedder else "")
+        if embedder is not None:
+            scopes, stale_owners = embedder.embed_briefly(scopes)
         now = query.as_of or self._clock()
         ranked = [ranked_record for scope in scopes for ranked_record in self._rank(query, scope, now)]
         best = nlargest(query.limit, ranked, key=lambda ranked_record: (ranked_record.score, ranked_record.record.at))
@@ -149,7 +148,7 @@ class SearchEngine:
         record = self._index.find(id)
         if record is None:
             raise NotFound(what="crystal", name=id)
-        return self._crystal(record)
+        return record.crystal(self._texts.read([record]).get(record.made, ""), self._index.name_of(record.resource))
 
     @_retry_on_rebuilt_index
     def record(self, id: str) -> Record | None:
@@ -160,9 +159,8 @@ class SearchEngine:
     @_retry_on_rebuilt_index
     def written_crystals(self, resource: str) -> list[Crystal]:
         """Return the notes and dream crystals of a resource."""
-        records = [
-            record for scope in self._index.catch_up_scopes([resource]) for record in self._index.written_records(scope)
-        ]
+        scopes = self._index.catch_up_scopes([resource])
+        records = [record for scope in scopes for record in self._index.written_records(scope)]
         texts = self._texts.read(records)
         return [record.crystal(texts.get(record.made, ""), resource) for record in records]
 
@@ -179,11 +177,8 @@ class SearchEngine:
 
     @_retry_on_rebuilt_index
     def fading_records(self, resource: str, after: int, limit: int) -> list[Record]:
-        return [
-            record
-            for scope in self._index.scopes([resource])
-            for record in self._index.fading_records(scope, after, limit)
-        ]
+        scopes = self._index.scopes([resource])
+        return [record for scope in scopes for record in self._index.fading_records(scope, after, limit)]
 
     @_retry_on_rebuilt_index
     def resources(self) -> list[str]:
@@ -212,24 +207,18 @@ class SearchEngine:
             return True
         until = None if seconds is None else time.monotonic() + seconds
         if resources is not None:
-            return self.crystal_embedder.embed_resources(
-                (scope.id for scope in self._index.catch_up_scopes(resources)), until=until
-            )
+            scopes = self._index.catch_up_scopes(resources)
+            return self.crystal_embedder.embed_resources((scope.id for scope in scopes), until=until)
         return self._index.catch_up(until=until) and self.crystal_embedder.embed_all(until=until)
 
     @_retry_on_rebuilt_index
     def delete_unused_vectors(self, *, seconds: float) -> bool:
         """Delete vectors of unused embedders for `seconds`. True if none are left."""
-        return self.crystal_embedder is None or self.crystal_embedder.delete_unused_vectors(
-            until=time.monotonic() + seconds
-        )
+        until = time.monotonic() + seconds
+        return self.crystal_embedder is None or self.crystal_embedder.delete_unused_vectors(until=until)
 
     def close(self) -> None:
         self._index.close()
-
-    def _all_resources(self) -> list[str]:
-        self._index.catch_up()
-        return self._index.resources()
 
     def _catch_up_ids(self, ids: Iterable[str]) -> None:
         """Index new events of the owners of these crystals or events."""
@@ -274,53 +263,51 @@ class SearchEngine:
 
         With filters, more are read.
         """
-        span = parsed.span
-        in_span = (
-            self._index.numbers_in_span(scope, DateSpan(span.start, span.end + LATE_PERIOD), MAX_SPAN_CANDIDATES)
-            if span
-            else []
-        )
-        numbers = list(dict.fromkeys((*field.most_promising(widen(MAX_CANDIDATES, query)), *in_span)))
+        numbers = field.most_promising(widen(MAX_CANDIDATES, query))
+        if parsed.span:
+            span = DateSpan(parsed.span.start, parsed.span.end + LATE_PERIOD)
+            in_span = self._index.numbers_in_span(scope, span, MAX_SPAN_CANDIDATES)
+            numbers = list(dict.fromkeys((*numbers, *in_span)))
         if not numbers and query.has_filters:  # an empty query returns the latest crystals
-            numbers = self._index.numbers_in_span(scope, _full_span(query), MAX_SPAN_CANDIDATES)
+            span = DateSpan(query.since or _FIRST_DAY, query.until or _LAST_DAY)
+            numbers = self._index.numbers_in_span(scope, span, MAX_SPAN_CANDIDATES)
         candidates: list[Record] = []
         for start in range(0, len(numbers), LOOKUP_BATCH_SIZE):
             records = self._index.records(scope.id, numbers[start : start + LOOKUP_BATCH_SIZE])
             visible = [record for record in records if _is_visible(record, query)]
-            candidates += [
-                record for record in visible if not query.has_filters or query.allows(record.crystal("", ""))
-            ]
-            if query.has_filters and len(candidates) >= MAX_CANDIDATES:
+            if not query.has_filters:
+                candidates += visible
+                continue
+            candidates += [record for record in visible if query.allows(record.crystal("", ""))]
+            if len(candidates) >= MAX_CANDIDATES:
                 break
         return candidates
 
     def _make_hits(self, best: Sequence[_RankedRecord], query: Query) -> list[Hit]:
-        neighbours: dict[int, list[int]] = {}
+        neighbours: defaultdict[int, list[int]] = defaultdict(list)
         for ranked in best:
             if conversation_of(ranked.record.number) is not None:
-                neighbours.setdefault(ranked.record.resource, []).extend(
-                    ranked.record.number + step for step in (-1, 1)
-                )
-        context = [
-            record for resource, numbers in neighbours.items() for record in self._index.records(resource, numbers)
-        ]
-        near = [record for record in context if _is_visible(record, query)]
+                neighbours[ranked.record.resource] += (ranked.record.number - 1, ranked.record.number + 1)
+        context = (self._index.records(resource, numbers) for resource, numbers in neighbours.items())
+        near = [record for records in context for record in records if _is_visible(record, query)]
         texts = self._texts.read([*(ranked.record for ranked in best), *near])
-        lines = {
-            (record.resource, record.number): render_context_line(
-                record.crystal(texts.get(record.made, ""), ""), MAX_CONTEXT_CHARS
-            )
-            for record in near
-        }
+        lines: dict[tuple[int, int], str] = {}
+        for record in near:
+            crystal = record.crystal(texts.get(record.made, ""), "")
+            lines[record.resource, record.number] = render_context_line(crystal, MAX_CONTEXT_CHARS)
         hits: list[Hit] = []
         for ranked in best:
-            resource, number, text = ranked.record.resource, ranked.record.number, texts.get(ranked.record.made, "")
+            record, text = ranked.record, texts.get(ranked.record.made, "")
             parts = split_passages(text)
-            in_conversation = conversation_of(number) is not None
-            before, after = (lines.get((resource, number + step), "") if in_conversation else "" for step in (-1, 1))
+            in_conversation = conversation_of(record.number) is not None
+            before, after = (
+                lines.get((record.resource, record.number + step), "") if in_conversation else "" for step in (-1, 1)
+            )
+            if query.as_of:
+                record = record.as_of(query.as_of, self._index.find(record.superseded_by))
             hits.append(
                 Hit(
-                    crystal=self._as_of(ranked.record, query).crystal(text, ranked.resource),
+                    crystal=record.crystal(text, ranked.resource),
                     score=round(ranked.score, 4),
                     parts={name: round(value, 4) for name, value in ranked.parts.items()},
                     passage=parts[ranked.passage] if ranked.passage < len(parts) else text,
@@ -329,12 +316,6 @@ class SearchEngine:
                 )
             )
         return hits
-
-    def _as_of(self, record: Record, query: Query) -> Record:
-        return record.as_of(query.as_of, self._index.find(record.superseded_by)) if query.as_of else record
-
-    def _crystal(self, record: Record) -> Crystal:
-        return record.crystal(self._texts.read([record]).get(record.made, ""), self._index.name_of(record.resource))
 
 
 def _rank_candidate(record: Record, now: datetime, query: Query) -> RankCandidate:
@@ -347,13 +328,7 @@ def _rank_candidate(record: Record, now: datetime, query: Query) -> RankCandidat
         speaker=record.speaker,
         at=from_microseconds(record.at),
         answers_question=bool(record.answers),
-        value=compute_score(
-            kind=record.kind,
-            importance=record.importance,
-            valence=record.valence,
-            accesses=record.accesses,
-            age=timedelta() if is_pinned else now - record.last_used,
-        ).total,
+        value=compute_score(record, timedelta() if is_pinned else now - record.last_used).total,
         superseded=query.as_of is None and (has_ended or bool(record.superseded_by)),
     )
 
@@ -368,7 +343,3 @@ def _is_visible(record: Record, query: Query) -> bool:
     if query.as_of is None:
         return record.is_searchable
     return record.was_live(query.as_of) and from_microseconds(record.at) <= query.as_of
-
-
-def _full_span(query: Query) -> DateSpan:
-    return DateSpan(query.since or datetime(1970, 1, 1, tzinfo=UTC), query.until or datetime(9999, 1, 1, tzinfo=UTC))

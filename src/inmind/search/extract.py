@@ -79,9 +79,9 @@ def extract_crystals(event: Event, parsed: SearchableMessage | None = None) -> l
         case MessageAdded() as message:
             return _from_message(message, parsed, event.trust) if parsed and not message.from_memory else []
         case NoteAdded() as note:
-            return [_from_note(note, NOTE_SERIES)]
+            return [_from_note(note)]
         case CrystalCreated() as crystal:
-            return [_from_note(crystal, NOTE_SERIES, consolidated=crystal.consolidated)]
+            return [_from_note(crystal, consolidated=crystal.consolidated)]
         case DocumentWritten(path=path) if path == MEMORY_PAGE_PATH and event.origin is Origin.DREAM:
             return []  # its content is already in the crystals it was made from
         case DocumentWritten(path=path, text=text, upkeep=False) if path not in (OVERVIEW_PATH, NOTES_PAGE_PATH):
@@ -142,13 +142,13 @@ def _is_name(words: Sequence[str]) -> bool:
     return all(word[0].isupper() for word in words) and words[0].lower() not in _NOT_SPEAKERS
 
 
-def _from_note(note: NoteAdded | CrystalCreated, series: str, *, consolidated: bool = False) -> CrystalDraft:
+def _from_note(note: NoteAdded | CrystalCreated, *, consolidated: bool = False) -> CrystalDraft:
     """Draft of a note or dream crystal. A kind of a later version becomes "general"."""
     if not (0 <= note.importance <= 1 and -1 <= note.valence <= 1):
         raise ValueError(f"importance {note.importance} or valence {note.valence} is out of range")
     return CrystalDraft(
         text=note.text,
-        series=series,
+        series=NOTE_SERIES,
         kind=note.category if note.category in KINDS else "general",
         importance=note.importance,
         valence=note.valence,

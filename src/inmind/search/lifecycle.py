@@ -35,7 +35,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from math import exp
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from inmind.core.events.base import Event, EventId
 from inmind.core.events.crystals import Consolidated, CrystalPinned, NoteWithdrawn, SearchRecorded
@@ -43,6 +43,9 @@ from inmind.core.events.dreams import DreamCommitted, DreamUndone
 from inmind.core.events.session import HistorySpliced, MessageAdded, Reverted
 from inmind.core.frozen import frozen
 from inmind.search.crystal import HIDDEN_LIFECYCLES, Crystal
+
+if TYPE_CHECKING:
+    from inmind.search.index.record import Record
 
 HALF_LIFE: Final = timedelta(days=16)
 
@@ -87,23 +90,17 @@ class CrystalScore:
 def score_crystal(crystal: Crystal, now: datetime) -> CrystalScore:
     """Return the score at this time. A clock that was set back counts as no time passed."""
     age = timedelta() if crystal.lifecycle == "frozen" else now - (crystal.accessed or crystal.at)
-    return compute_score(
-        kind=crystal.kind,
-        importance=crystal.importance,
-        valence=crystal.valence,
-        accesses=crystal.accesses,
-        age=age,
-    )
+    return compute_score(crystal, age)
 
 
-def compute_score(*, kind: str, importance: float, valence: float, accesses: int, age: timedelta) -> CrystalScore:
-    """Return the score for given values.
+def compute_score(crystal: Crystal | Record, age: timedelta) -> CrystalScore:
+    """Return the score of a crystal or its record.
 
     `age` is the time since the last access or the statement; zero if pinned.
     """
-    access_factor = 1 - exp(-_ACCESS_RATE * (accesses + 1))
-    freshness = 0.5 ** (max(timedelta(), age) / (HALF_LIFE * (1 + abs(valence))))
-    return CrystalScore(KIND_RELEVANCE[kind] * access_factor * freshness, importance**2)
+    access_factor = 1 - exp(-_ACCESS_RATE * (crystal.accesses + 1))
+    freshness = 0.5 ** (max(timedelta(), age) / (HALF_LIFE * (1 + abs(crystal.valence))))
+    return CrystalScore(KIND_RELEVANCE[crystal.kind] * access_factor * freshness, crystal.importance**2)
 
 
 def is_expired(crystal: Crystal, now: datetime) -> bool:
@@ -131,19 +128,16 @@ def apply_event(crystal: Crystal, event: Event, known: Mapping[str, Crystal]) ->
     """
     match event.payload:
         case SearchRecorded(hits=ids) | DreamCommitted(replayed=ids) if crystal.id in ids:
-            return _record_access(crystal, event.at)
+            lifecycle = "activated" if crystal.lifecycle in ("generated", "expired") else crystal.lifecycle
+            return replace(crystal, accesses=crystal.accesses + 1, accessed=event.at, lifecycle=lifecycle)
         case Consolidated() as consolidation:
             return _apply_consolidation(crystal, consolidation, known)
-        case CrystalPinned(id=id, pinned=frozen) if id == crystal.id:
-            return _pin(crystal) if frozen else _unpin(crystal)
+        case CrystalPinned(id=id, pinned=True) if id == crystal.id:  # a merge is undone: its target could expire
+            return replace(crystal, lifecycle="frozen", merged_into="")
+        case CrystalPinned(id=id) if id == crystal.id and crystal.lifecycle == "frozen":
+            return replace(crystal, lifecycle="consolidated")
         case _:
             return crystal
-
-
-def _record_access(crystal: Crystal, at: datetime) -> Crystal:
-    """Record an access and reactivate an expired crystal."""
-    lifecycle = "activated" if crystal.lifecycle in ("generated", "expired") else crystal.lifecycle
-    return replace(crystal, accesses=crystal.accesses + 1, accessed=at, lifecycle=lifecycle)
 
 
 def _apply_consolidation(crystal: Crystal, consolidation: Consolidated, known: Mapping[str, Crystal]) -> Crystal:
@@ -154,8 +148,10 @@ def _apply_consolidation(crystal: Crystal, consolidation: Consolidated, known: M
         return replace(crystal, merged_into=kept.id, lifecycle="archived")
     if crystal.id in consolidation.expired and _can_be_hidden(crystal):
         return replace(crystal, lifecycle="expired")
-    if crystal.id in superseded:
-        crystal = _supersede(crystal, superseded[crystal.id], known)
+    if crystal.id in superseded:  # its validity ends when the newer one starts; a declared end is kept
+        newer = superseded[crystal.id]
+        ended = crystal.valid_to or (valid_since(known[newer]) if newer in known else None)
+        crystal = replace(crystal, superseded_by=newer, valid_to=ended)
     named = {crystal.id} & {*superseded, *superseded.values()}
     duplicates = [known[id] for id, kept_id in consolidation.merged if kept_id == crystal.id and id in known]
     for duplicate in duplicates:
@@ -181,12 +177,6 @@ def _can_be_hidden(crystal: Crystal) -> bool:
     return is_searchable(crystal) and crystal.lifecycle != "frozen"
 
 
-def _supersede(crystal: Crystal, newer: str, known: Mapping[str, Crystal]) -> Crystal:
-    """End its validity when the newer one starts. A declared end is kept."""
-    ended = crystal.valid_to or (valid_since(known[newer]) if newer in known else None)
-    return replace(crystal, superseded_by=newer, valid_to=ended)
-
-
 def _absorb(kept: Crystal, merged: Crystal) -> Crystal:
     """Add lineage and accesses of the merged crystal."""
     access_times = [access_time for access_time in (kept.accessed, merged.accessed) if access_time]
@@ -196,18 +186,6 @@ def _absorb(kept: Crystal, merged: Crystal) -> Crystal:
         accesses=kept.accesses + merged.accesses,
         accessed=max(access_times, default=None),
     )
-
-
-def _pin(crystal: Crystal) -> Crystal:
-    """Make it searchable permanently.
-
-    A merged crystal is restored, because its target could expire.
-    """
-    return replace(crystal, lifecycle="frozen", merged_into="")
-
-
-def _unpin(crystal: Crystal) -> Crystal:
-    return replace(crystal, lifecycle="consolidated") if crystal.lifecycle == "frozen" else crystal
 
 
 def live_sequence_numbers(events: Sequence[Event]) -> set[int]:

@@ -12,7 +12,7 @@ while another thread queries.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -43,7 +43,7 @@ class NearestVectors:
     def __init__(self, dimensions: int, *, max_exact: int = MAX_EXACT) -> None:
         self.dimensions = dimensions
         self._max_exact = max_exact
-        self._format: _VectorFormat = _FullVectors()
+        self._format: _FullVectors | _RoundedVectors = _FullVectors()
         self._table = _Table(self._format, dimensions)
 
     def __len__(self) -> int:
@@ -93,26 +93,8 @@ class NearestVectors:
             self._table.append(full.keys[piece], self._format.columns(full.columns[0][piece]))
 
 
-class _VectorFormat(Protocol):
-    """Storage format of vectors: its columns, and how candidates are selected.
-
-    np.vecdot is used because it sums each row separately. A matrix product may sum in another order from row to row, so
-    that equal vectors are not equally near; it is not faster and uses several cores.
-    """
-
-    def columns(self, vectors: VectorArray) -> Sequence[Column]: ...
-
-    def min_candidates(self, limit: int) -> int:
-        """Up to this number all vectors are measured."""
-        ...
-
-    def candidates(self, columns: Sequence[Column], query: VectorArray, *, limit: int) -> NDArray[np.intp]:
-        """Return the rows that contain the nearest vectors."""
-        ...
-
-    def cosines(
-        self, columns: Sequence[Column], query: VectorArray, rows: NDArray[np.intp]
-    ) -> NDArray[np.floating]: ...
+# np.vecdot is used because it sums each row separately. A matrix product may sum in another order from row to row, so
+# that equal vectors are not equally near; it is not faster and uses several cores.
 
 
 class _FullVectors:
@@ -122,9 +104,11 @@ class _FullVectors:
         return (vectors,)
 
     def min_candidates(self, limit: int) -> int:
+        """Up to this number all vectors are measured."""
         return limit
 
     def candidates(self, columns: Sequence[Column], query: VectorArray, *, limit: int) -> NDArray[np.intp]:
+        """Return the rows that contain the nearest vectors."""
         cosines = np.vecdot(columns[0], query)
         floor = _score_floor(cosines, limit)
         # A sum of n products in single precision has an error of at most n / 2**24, and two sums are compared.
@@ -183,7 +167,7 @@ class _Table:
     quarters are empty.
     """
 
-    def __init__(self, format: _VectorFormat, dimensions: int) -> None:
+    def __init__(self, format: _FullVectors | _RoundedVectors, dimensions: int) -> None:
         self._columns: list[Column] = [np.empty(0, np.int64), *format.columns(np.empty((0, dimensions), np.float32))]
         self._count = 0
 

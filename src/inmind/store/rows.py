@@ -1,14 +1,16 @@
-"""Events as database rows, the same for SQLite and PostgreSQL.
+"""Events as database rows, and SQL files that hold named queries, for SQLite and PostgreSQL.
 
 Anyone with write access to the database may have changed a row, so a row that is not a valid event raises Damaged with
-its place.
+its place. The files of PostgreSQL are in the folder `sql/postgres`.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, cast
 
 from inmind.core.encoding import from_microseconds, to_json, to_microseconds
@@ -74,3 +76,34 @@ def _decode_sources(text: str) -> tuple[str, ...]:
     if not isinstance(sources, list) or not all(isinstance(source, str) for source in cast(list[Any], sources)):
         raise ValueError(f"sources must be a list of texts, not {short_repr(text)}")
     return tuple(cast(list[str], sources))
+
+
+@cache
+def load_script(name: str) -> str:
+    """Return the text of a SQL file."""
+    from pkgutil import get_data  # importlib.resources takes much longer to import
+
+    return cast(bytes, get_data("inmind.store", f"sql/{name}.sql")).decode()
+
+
+def load_queries(*files: str, for_sqlite: bool = False) -> Callable[[str], str]:
+    """Return a function that looks up the queries of these files by name.
+
+    `for_sqlite`: translate the queries that both databases share.
+    """
+
+    @cache
+    def queries() -> dict[str, str]:
+        text = "\n".join(map(load_script, files))
+        if for_sqlite:
+            text = _ARRAY.sub(r"IN (SELECT value FROM json_each($\1))", text).replace("tenant.", "").replace("$", "?")
+        parts = re.split(r"^-- name: (\w+)$", text, flags=re.MULTILINE)[1:]
+        return {
+            name: "\n".join(line for line in text.splitlines() if not line.startswith("--")).strip()
+            for name, text in zip(parts[::2], parts[1::2], strict=True)
+        }
+
+    return lambda name: queries()[name]
+
+
+_ARRAY = re.compile(r"= ANY \(\$(\d+)::\w+\[\]\)")

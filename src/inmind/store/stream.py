@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from datetime import datetime
 from typing import Any, Generic, TypeVar
@@ -110,8 +110,8 @@ class Stream(Generic[S]):
             if self._forked:
                 self._state, self._version = self._load(until=None)
                 self._forked = False
-            for event in self._store.read(self.name, after=self._version):
-                self._apply_stored(event)
+            if events := self._store.read(self.name, after=self._version):
+                self._state, self._version = self._fold_events(self._state, self._version, events), events[-1].seq
             return self._state
 
     def state_at(self, seq: int) -> S:
@@ -202,24 +202,27 @@ class Stream(Generic[S]):
 
     def _next(self, drafts: Sequence[Draft], now: datetime, known_state: S | None = None) -> _NextState[S]:
         events = Batch(self.name, drafts, self._version).events(from_microseconds(to_microseconds(now)))
-        return _NextState(events, self._fold_events(events) if known_state is None else known_state)
+        state = self._fold_events(self._state, self._version, events) if known_state is None else known_state
+        return _NextState(events, state)
 
-    def _fold_events(self, events: Sequence[Event]) -> S:
-        """Return the state after these events, which are not stored yet."""
-        state = self._state
-        states = {self._version: state}
+    def _fold_events(self, state: S, version: int, events: Sequence[Event]) -> S:
+        """Return the state after these events, which follow a version.
+
+        States that a revert refers to are remembered when the pass reaches them; earlier ones are loaded.
+        """
+        targets = {event.payload.to for event in events if isinstance(event.payload, Reverted)}
+        states = {version: state}
         for event in events:
             if isinstance(event.payload, Reverted):
-                state = self._fold.revert(self._past_state(event.payload.to, states, event), state, event)
+                to = event.payload.to
+                if not 0 <= to < event.seq:
+                    raise NotFound(what="earlier event", name=to, hint=f"the newest is {event.seq - 1}")
+                state = self._fold.revert(states[to] if to in states else self._load(until=to)[0], state, event)
             else:
                 state = self._fold.apply(state, event)
-            states[event.seq] = state
+            if event.seq in targets:
+                states[event.seq] = state
         return state
-
-    def _past_state(self, to: int, states: Mapping[int, S], event: Event) -> S:
-        if not 0 <= to < event.seq:
-            raise NotFound(what="earlier event", name=to, hint=f"the newest is {event.seq - 1}")
-        return states[to] if to in states else self._load(until=to)[0]
 
     def _advance(self, next_state: _NextState[S]) -> None:
         version = self._version + len(next_state.events)
@@ -227,10 +230,6 @@ class Stream(Generic[S]):
         due = max(SNAPSHOT_INTERVAL_EVENTS, self._snapshot_size // SNAPSHOT_CHARS_PER_EVENT)
         if version - self._snapshot_at >= due or 0 < self._unusable_snapshot_seq < version:
             self._save_snapshot()
-
-    def _apply_stored(self, event: Event) -> None:
-        """Apply an event that another writer has stored."""
-        self._state, self._version = self._fold_events([event]), event.seq
 
     def _save_snapshot(self) -> None:
         """Save a snapshot. A failure is only logged: the commit has already succeeded."""
@@ -245,26 +244,14 @@ class Stream(Generic[S]):
     def _load(self, *, until: int | None) -> tuple[S, int]:
         """Fold the events after the snapshot, in one pass for any number of reverts.
 
-        States that a revert refers to are remembered when the pass reaches them. If one is older than the snapshot, the
-        stream is folded from the beginning.
+        If a revert refers to a state older than the snapshot, the stream is folded from the beginning.
         """
         state, version = self._load_snapshot(until)
         events = self._store.read(self.name, after=version, until=until)
-        targets = {event.payload.to for event in events if isinstance(event.payload, Reverted)}
-        if targets and min(targets) < version:
+        if any(isinstance(event.payload, Reverted) and event.payload.to < version for event in events):
             state, version = self._fold.initial(), 0
             events = self._store.read(self.name, until=until)
-            targets = {event.payload.to for event in events if isinstance(event.payload, Reverted)}
-        states = {version: state}
-        for event in events:
-            if isinstance(event.payload, Reverted):
-                state = self._fold.revert(states[event.payload.to], state, event)
-            else:
-                state = self._fold.apply(state, event)
-            version = event.seq
-            if version in targets:
-                states[version] = state
-        return state, version
+        return self._fold_events(state, version, events), events[-1].seq if events else version
 
     def _load_snapshot(self, until: int | None) -> tuple[S, int]:
         """Return the state and version of the snapshot, or the initial state without a usable one.

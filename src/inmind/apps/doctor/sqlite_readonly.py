@@ -27,8 +27,8 @@ from inmind.errors import UnsafeStorage
 from inmind.search.index.base import BATCH_SIZE
 from inmind.search.index.indexer import INDEXED_KINDS, MessageReader
 from inmind.search.index.sqlite import SqliteIndex
-from inmind.store.named_sql import load_queries
 from inmind.store.protocol import Snapshot, Store
+from inmind.store.rows import load_queries
 from inmind.store.sqlite.connection import MIGRATIONS, file_size, journal_mode
 from inmind.store.sqlite.store import SqliteStore
 

@@ -24,7 +24,7 @@ from inmind.core.paths import DATABASE, check_home, to_file_name
 from inmind.errors import Damaged, InvalidInput, NotDurable, NotFound, StorageFull, StoreBusy, StoreError, UnsafeStorage
 from inmind.memory.bundle.staging import remove_leftovers, staging_folder
 from inmind.store.file_operations import fsync_folder, make_private_folder, translate_os_error
-from inmind.store.named_sql import load_queries
+from inmind.store.rows import load_queries
 from inmind.store.sqlite.connection import APPLICATION_ID, file_identity, is_disk_full
 from inmind.store.sqlite.store import BUSY_SECONDS, SqliteStore
 from inmind.store.tenants import (

@@ -9,11 +9,15 @@ pgvector if the database has it.
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from array import array
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager, suppress
 from datetime import datetime
+from functools import cache
+from struct import unpack
 from typing import Any, NamedTuple, TypeVar
 
 import psycopg
@@ -34,15 +38,10 @@ from inmind.search.index.base import (
     unpack_vectors,
 )
 from inmind.search.index.indexer import INDEXED_KINDS, MessageReader
-from inmind.search.index.postgres_tables import (
-    PostgresTables,
-    expand_statement,
-    format_vector,
-    parse_halves,
-    parse_passages,
-    quote_lexeme,
-)
+from inmind.search.index.record import PassageWords, Tables, expand_columns, format_vector, pack_vector
 from inmind.store.postgres.connection import Connection
+from inmind.store.postgres.database import Database
+from inmind.store.postgres.errors import first_line
 from inmind.store.postgres.store import PostgresStore
 
 log = logging.getLogger("inmind")
@@ -61,8 +60,21 @@ PGVECTOR_CHECK_SECONDS = 60.0
 RERANK_COUNT = 1_000
 """Number of vectors measured again: far more than can become hits."""
 
+VECTOR_HEADER_BYTES = 4
+"""Bytes that pgvector sends before the numbers of a vector."""
 
 _MAX_ATTEMPTS = 5
+
+
+class _OwnerProgress(NamedTuple):
+    """Indexing progress of an owner."""
+
+    owner: int
+    name: str
+    is_stale: bool
+    is_valid: bool
+    """The last indexed passage is where it was stored."""
+    scope: Scope | None
 
 
 class PostgresIndex(SearchIndex):
@@ -88,8 +100,6 @@ class PostgresIndex(SearchIndex):
         """A thread of the parent may have held the lock."""
         self._pgvector_lock = threading.Lock()
 
-    # -- indexing ------------------------------------------------------------------------------------------
-
     def catch_up(self, resources: Iterable[str] | None = None, *, until: float | None = None) -> bool:
         if resources is not None:
             self._catch_up_owners(_with_anonymous(resources))
@@ -107,11 +117,9 @@ class PostgresIndex(SearchIndex):
     def catch_up_scopes(self, resources: Sequence[str], *, embedder: str = "") -> list[Scope]:
         """Return the scopes with one query if no owner has new events."""
         progress = self._catch_up_owners(_with_anonymous(resources), embedder)
-        if any(owner_progress.is_stale or not owner_progress.is_valid for owner_progress in progress):
+        if any(owner.is_stale or not owner.is_valid for owner in progress):
             return self.scopes(resources, embedder=embedder)
-        scopes_by_name = {
-            owner_progress.scope.name: owner_progress.scope for owner_progress in progress if owner_progress.scope
-        }
+        scopes_by_name = {owner.scope.name: owner.scope for owner in progress if owner.scope}
         return [scopes_by_name[name] for name in dict.fromkeys(resources) if name in scopes_by_name]
 
     def catch_up_streams(self, streams: Iterable[str]) -> None:
@@ -137,34 +145,29 @@ class PostgresIndex(SearchIndex):
     def _catch_up_owners(self, owners: set[str], embedder: str = "") -> list[_OwnerProgress]:
         """Index new events of the owners; return their progress before that."""
         progress = self._read_progress(sorted(owners), embedder) if owners else []
-        for owner_progress in progress:
-            if not owner_progress.is_valid:
-                self._delete_owner(owner_progress, "indexed passages are missing")
-                self._index_owner(owner_progress)
-            elif owner_progress.is_stale:
-                self._index_owner_if_writable(owner_progress)
+        for owner in progress:
+            if not owner.is_valid:
+                self._rebuild_owner(owner, "indexed passages are missing")
+            elif owner.is_stale:
+                self._index_owner_if_writable(owner)
         return progress
 
     def _index_owner_if_writable(self, progress: _OwnerProgress) -> None:
         """Index new events; a read-only database returns what it has."""
         try:
-            self._index_owner(progress)
+            while not self._index_batch(progress):
+                pass
         except ReadOnly as error:
             log.warning("new events of %s cannot be indexed: %s", progress.name, error)
         except Damaged as error:
             if error.place != self.place:
                 raise
-            self._delete_owner(progress, error.reason)
-            self._index_owner(progress)
+            self._rebuild_owner(progress, error.reason)
 
-    def _index_owner(self, progress: _OwnerProgress) -> None:
-        while not self._index_batch(progress.owner, progress.name):
-            pass
+    def _rebuild_owner(self, progress: _OwnerProgress, reason: object) -> None:
+        """Delete one owner's index and index all its events.
 
-    def _delete_owner(self, progress: _OwnerProgress, reason: object) -> None:
-        """Delete one owner's index so that it is rebuilt.
-
-        Pin events of anonymous sessions are in the `default` stream, so that owner is rebuilt too.
+        Pin events of anonymous sessions are in the `default` stream, so that owner is deleted too.
         """
         log.warning("rebuilding damaged index of %s: %s", progress.name, reason)
         anonymous = self._read_progress([ANONYMOUS], "") if progress.name.startswith(PRIVATE) else []
@@ -177,12 +180,13 @@ class PostgresIndex(SearchIndex):
                     tables.rows("delete_vectors", owner)
 
         self._write(delete)
+        while not self._index_batch(progress):
+            pass
 
     def _read_progress(self, owners: list[str], embedder: str) -> list[_OwnerProgress]:
         progress: list[_OwnerProgress] = []
-        for owner, name, is_stale, is_valid, identity, *scope_row in self._rows(
-            "owner_progress", owners, embedder, MAX_SPEAKERS
-        ):
+        rows = self._rows("owner_progress", owners, embedder, MAX_SPEAKERS)
+        for owner, name, is_stale, is_valid, identity, *scope_row in rows:
             self._identity = bytes(identity or b"")
             if self._identity and self._identity == self._damaged:
                 raise Damaged(place=self.place, reason="invalid data was read from the index")
@@ -190,17 +194,17 @@ class PostgresIndex(SearchIndex):
             progress.append(_OwnerProgress(owner, name, is_stale, is_valid, scope))
         return progress
 
-    def _index_batch(self, owner: int, name: str) -> bool:
+    def _index_batch(self, progress: _OwnerProgress) -> bool:
         """Index one batch of new events. True if nothing is left."""
+        owner, name = progress.owner, progress.name
         if name == ANONYMOUS:
             self._catch_up_pinned(owner)
 
         def index_batch(tables: PostgresTables) -> bool:
-            row = tables.row("lock_owner", owner)
-            if row is None:
+            if (row := tables.row("lock_owner", owner)) is None:
                 tables.rows("add_owner", owner)
-                row = tables.row("lock_owner", owner) or (0, 0)
-            upto, position = row
+                row = tables.row("lock_owner", owner)
+            upto, position = row or (0, 0)
             new_events = self._store.events_since(upto, kinds=INDEXED_KINDS, limit=BATCH_SIZE, owner=name)
             if events := [event for _, event in new_events if event]:
                 self._index_events(tables, events, resource=owner)
@@ -222,8 +226,8 @@ class PostgresIndex(SearchIndex):
         """Index the owners of crystals that are pinned in the anonymous stream first."""
         upto = next((upto for (upto,) in self._rows("position_of", anonymous)), 0)
         pin_events = self._store.events_since(upto, kinds=(CrystalPinned.kind,), limit=BATCH_SIZE, owner=ANONYMOUS)
-        pinned = {event.payload.id for _, event in pin_events if event and isinstance(event.payload, CrystalPinned)}
-        streams = sorted({id.rpartition("#")[0] for id in pinned})
+        pins = [event.payload for _, event in pin_events if event]
+        streams = sorted({pin.id.rpartition("#")[0] for pin in pins if isinstance(pin, CrystalPinned)})
         self._catch_up_owners({name for (name,) in self._rows("owners_of", streams)} - {ANONYMOUS})
 
     # -- queries -------------------------------------------------------------------------------------------
@@ -241,10 +245,8 @@ class PostgresIndex(SearchIndex):
             return {}
         lexemes = [quote_lexeme(f"{scope.id} {word}") for word in wanted]
         rows = self._rows("word_matches", lexemes, None if all_passages else MAX_PASSAGES_PER_WORD)
-        matches = {number: WordMatches(count, parse_passages(passages)) for number, count, passages in rows}
+        matches = {number: WordMatches(count, parse_numbers("q", passages)) for number, count, passages in rows}
         return {word: matches.get(number, WordMatches(0, ())) for number, word in enumerate(wanted, 1)}
-
-    # -- vectors -------------------------------------------------------------------------------------------
 
     @property
     def stores_vectors(self) -> bool:
@@ -264,7 +266,7 @@ class PostgresIndex(SearchIndex):
         from inmind.search.nearest import NearestVectors
 
         rows = self._rows("nearest", embedder, scope.id, format_vector(vector), limit, RERANK_COUNT)
-        stored = {passage: parse_halves(numbers) for passage, _, _, numbers in rows if numbers}
+        stored = {row[0]: parse_numbers("H", row[3][VECTOR_HEADER_BYTES:]).tobytes() for row in rows if row[3]}
         nearest = NearestVectors(len(vector))
         nearest.add([*stored], unpack_vectors([*stored.values()], len(vector)))
         others = [(passage, cosine) for passage, cosine, _, _ in rows if passage not in stored]
@@ -288,17 +290,16 @@ class PostgresIndex(SearchIndex):
             self._warned = True
             return
         ((schema,),) = rows
+
+        def create_table(tables: PostgresTables) -> None:
+            tables.rows("lock")
+            if "vectors" not in self._existing_tables(tables):
+                tables.execute(expand_statement(self._sql("add_vectors"), schema))
+
         with suppress(ReadOnly):
             if "vectors" not in self._query(self._existing_tables):
-                self._write(lambda tables: self._create_vector_table(tables, schema))
+                self._write(create_table)
             self._pgvector = schema
-
-    def _create_vector_table(self, tables: PostgresTables, schema: str) -> None:
-        tables.rows("lock")
-        if "vectors" not in self._existing_tables(tables):
-            tables.run_script("add_vectors", pgvector=schema)
-
-    # -- the tables ----------------------------------------------------------------------------------------
 
     def mark_damaged(self, reason: object) -> None:
         log.warning("rebuilding damaged index: %s", reason)
@@ -317,29 +318,24 @@ class PostgresIndex(SearchIndex):
         return self._write_with_retry(run)
 
     def _write_with_retry(self, run: Callable[[PostgresTables], T]) -> T:
-        """Run an idempotent write again if its outcome is unknown or it deadlocked."""
-        for _ in range(_MAX_ATTEMPTS - 1):
+        """Run an idempotent write again if its outcome is unknown or it deadlocked, as with a rebuild."""
+        for attempt in range(_MAX_ATTEMPTS):
             try:
-                return self._write_once(run)
-            except OutcomeUnknown:
-                pass
-            except StoreBusy as error:  # a rebuild can deadlock with indexing processes
-                if not isinstance(error.__cause__, psycopg.errors.DeadlockDetected):
+                with self._database.transaction() as connection:
+                    return run(self._tables(connection))
+            except (OutcomeUnknown, StoreBusy) as error:
+                deadlocked = isinstance(error.__cause__, psycopg.errors.DeadlockDetected)
+                if attempt == _MAX_ATTEMPTS - 1 or not (deadlocked or isinstance(error, OutcomeUnknown)):
                     raise
-        return self._write_once(run)
-
-    def _write_once(self, run: Callable[[PostgresTables], T]) -> T:
-        with self._database.transaction() as connection:
-            return run(self._tables(connection))
+        raise AssertionError("the last attempt returns or raises")
 
     def _ensure_index(self) -> None:
         """Ensure that a valid index exists: checked once, and again after damage."""
         if self._identity:
             return
-        try:
+        identity: bytes | None = None
+        with suppress(Damaged):
             identity = self._database.read(lambda connection: self._valid_identity(self._tables(connection)))
-        except Damaged:
-            identity = None
         self._identity = identity or self._write_with_retry(self._rebuild)
 
     def _valid_identity(self, tables: PostgresTables) -> bytes | None:
@@ -358,7 +354,7 @@ class PostgresIndex(SearchIndex):
                 return identity
         for table in self._existing_tables(tables).values():
             tables.execute(f"DROP TABLE IF EXISTS {table} CASCADE")
-        tables.run_script("schema")
+        tables.execute(self._sql("schema"))
         tables.rows("add_state", VERSION)
         return bytes(tables.value("identity"))
 
@@ -373,18 +369,81 @@ class PostgresIndex(SearchIndex):
         return expand_statement(self._sql(name), self._pgvector)
 
 
-class _OwnerProgress(NamedTuple):
-    """Indexing progress of an owner."""
-
-    owner: int
-    name: str
-    is_stale: bool
-    is_valid: bool
-    """The last indexed passage is where it was stored."""
-    scope: Scope | None
-
-
 def _with_anonymous(resources: Iterable[str]) -> set[str]:
     """Add the anonymous owner: lifecycle events of anonymous sessions may be in its stream."""
     owners = set(resources)
     return owners | {ANONYMOUS} if any(owner.startswith(PRIVATE) for owner in owners) else owners
+
+
+class PostgresTables(Tables):
+    """The index tables in PostgreSQL."""
+
+    def __init__(self, database: Database, connection: Connection, statement: Callable[[str], str], place: str) -> None:
+        self._database, self._connection, self._statement, self.place = database, connection, statement, place
+        self.last_passage = 0
+        """The last passage whose words were stored."""
+
+    def rows(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
+        return self.execute(self._statement(statement), values)
+
+    def execute_many(self, statement: str, rows: Sequence[Sequence[object]]) -> None:
+        """Run one statement for all rows, with an array for each column."""
+        if rows:
+            self.rows(statement, *(list(column) for column in zip(*rows, strict=True)))
+
+    def list_parameter(self, values: Iterable[object]) -> object:
+        return list(values)
+
+    def add_words(self, passages: Sequence[PassageWords]) -> None:
+        if passages:
+            lines = ["\n".join(f"{resource} {word}" for word in words) for resource, _, words in passages]
+            self.last_passage = self.value("add_words", [passage for _, passage, _ in passages], lines)
+
+    def vector_parameter(self, numbers: Sequence[float]) -> object:
+        return format_vector(unpack(f"<{len(numbers)}e", pack_vector(numbers)))
+
+    @contextmanager
+    def savepoint(self) -> Generator[None]:
+        last = self.last_passage
+        try:
+            with self._connection.transaction():
+                yield
+        except BaseException:
+            self.last_passage = last
+            raise
+
+    def execute(self, text: str, values: Sequence[object] | None = None) -> list[tuple[Any, ...]]:
+        self._database.extend_deadline()
+        try:
+            cursor = self._connection.execute(text, values)
+        except psycopg.Error as error:
+            if _is_damage(error):
+                raise Damaged(place=self.place, reason=first_line(error)) from error
+            raise
+        return cursor.fetchall() if cursor.description else []
+
+
+@cache
+def expand_statement(statement: str, pgvector: str) -> str:
+    """Insert the columns of records and the schema of pgvector."""
+    statement = expand_columns(statement)
+    return statement.replace("pgvector.", f"{pgvector}.") if pgvector else statement
+
+
+def _is_damage(error: psycopg.Error) -> bool:
+    """Return True for errors about missing or invalid tables and values."""
+    state = error.sqlstate or ""
+    return (state[:2] in ("22", "23", "3F", "42") and state != "42501") or state.startswith("XX")
+
+
+def quote_lexeme(lexeme: str) -> str:
+    """Quote a lexeme as a full-text query for exactly this lexeme."""
+    return "'" + lexeme.replace("\\", "\\\\").replace("'", "''") + "'"
+
+
+def parse_numbers(typecode: str, sent: bytes) -> array[int]:
+    """Return numbers that PostgreSQL has sent in network byte order."""
+    numbers = array(typecode, sent)
+    if sys.byteorder == "little":
+        numbers.byteswap()
+    return numbers

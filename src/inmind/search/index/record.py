@@ -13,16 +13,18 @@ from __future__ import annotations
 
 import json
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from math import log2
-from struct import pack, unpack
-from typing import Any, NamedTuple, Protocol, cast
+from struct import pack
+from typing import Any, NamedTuple, cast
 
 from inmind.core.encoding import from_microseconds, to_microseconds
 from inmind.core.events.base import EventId, Origin, Trust
 from inmind.core.stream_names import ANONYMOUS, PRIVATE
+from inmind.errors import Damaged
 from inmind.search.crystal import HIDDEN_LIFECYCLES, Crystal
 from inmind.search.extract import ENTITY_SERIES
 from inmind.search.tokenize import index_words, split_passages
@@ -101,9 +103,9 @@ def pack_vector(vector: Sequence[float]) -> bytes:
     return pack(f"<{len(vector)}e", *vector)
 
 
-def round_to_half(vector: Sequence[float]) -> Sequence[float]:
-    """Round a vector to half-float precision."""
-    return unpack(f"<{len(vector)}e", pack_vector(vector))
+def format_vector(vector: Sequence[float]) -> str:
+    """Format a vector as pgvector reads it."""
+    return f"[{','.join(map(repr, map(float, vector)))}]"
 
 
 class Record(NamedTuple):
@@ -238,42 +240,41 @@ class PassageWords(NamedTuple):
     words: Sequence[str]
 
 
-class RowMissing(Exception):
-    """A row that every index has is missing: the file is not a valid index."""
-
-
-class Tables(Protocol):
+class Tables(ABC):
     """Access to the tables within one connection or transaction."""
 
+    place: str
+    """Location of the index."""
+
+    @abstractmethod
     def rows(self, statement: str, *values: object) -> list[tuple[Any, ...]]: ...
 
+    @abstractmethod
     def execute_many(self, statement: str, rows: Sequence[Sequence[object]]) -> None:
         """Run a statement for each row, in order. Rows must not depend on each other."""
-        ...
 
+    @abstractmethod
     def list_parameter(self, values: Iterable[object]) -> object:
         """Convert many values to one parameter."""
-        ...
 
+    @abstractmethod
     def add_words(self, passages: Sequence[PassageWords]) -> None:
         """Append passages to the words they contain."""
-        ...
 
+    @abstractmethod
     def vector_parameter(self, numbers: Sequence[float]) -> object:
-        """Convert a vector to its stored form: see `numbers.pack_vector`."""
-        ...
+        """Convert a vector to its stored form: half floats."""
 
+    @abstractmethod
     def savepoint(self) -> AbstractContextManager[Any]:
         """Context manager that rolls back its block, and nothing before it, on an error."""
-        ...
 
     def row(self, statement: str, *values: object) -> tuple[Any, ...] | None:
         rows = self.rows(statement, *values)
         return rows[0] if rows else None
 
     def value(self, statement: str, *values: object) -> Any:
-        """Return the single value of the single row; raises RowMissing."""
-        rows = self.rows(statement, *values)
-        if not rows:
-            raise RowMissing(f"no row for statement {statement!r}")
-        return rows[0][0]
+        """Return the single value of the single row. Raises Damaged for a row that every index has."""
+        if (row := self.row(statement, *values)) is None:
+            raise Damaged(place=self.place, reason=f"no row for statement {statement!r}")
+        return row[0]

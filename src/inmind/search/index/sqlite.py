@@ -36,9 +36,9 @@ from inmind.search.index.base import (
     unpack_vectors,
 )
 from inmind.search.index.indexer import INDEXED_KINDS, MessageReader
-from inmind.search.index.record import PassageWords, RowMissing, Tables, expand_columns, pack_vector
-from inmind.store.named_sql import load_queries
+from inmind.search.index.record import PassageWords, Tables, expand_columns, pack_vector
 from inmind.store.protocol import Store
+from inmind.store.rows import load_queries
 from inmind.store.sqlite.connection import is_disk_full, open_database, set_up_connection, transaction
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class SqliteIndex(SearchIndex, SqliteConnectionOwner):
 
     def _index_batch(self) -> bool:
         with self._connected() as connection:
-            tables = SqliteTables(connection)
+            tables = SqliteTables(connection, self.place)
             if not self._store.events_since(tables.value("position"), kinds=INDEXED_KINDS, limit=1):
                 return False
             with transaction(connection):
@@ -126,11 +126,11 @@ class SqliteIndex(SearchIndex, SqliteConnectionOwner):
 
     def _query(self, run: Callable[[Tables], T]) -> T:
         with self._connected() as connection:
-            return run(SqliteTables(connection))
+            return run(SqliteTables(connection, self.place))
 
     def _write(self, run: Callable[[Tables], T]) -> T:
         with self._connected() as connection, transaction(connection):
-            return run(SqliteTables(connection))
+            return run(SqliteTables(connection, self.place))
 
     def _parse_list(self, value: Any) -> list[Any]:
         return json.loads(value)
@@ -156,16 +156,16 @@ class SqliteIndex(SearchIndex, SqliteConnectionOwner):
             connection = self._connection
             try:
                 yield connection
-            except (apsw.Error, RowMissing) as error:
+            except apsw.Error as error:
                 raise self._translate_error(error, connection) from error
 
-    def _translate_error(self, error: apsw.Error | RowMissing, connection: Any) -> StoreError:
+    def _translate_error(self, error: apsw.Error, connection: Any) -> StoreError:
         """Map SQLite errors: anything but busy or full means that the file is not a valid index."""
         if isinstance(error, apsw.BusyError | apsw.LockedError):
-            return StoreBusy(place=str(self.path), seconds=self._busy_seconds)
-        if isinstance(error, apsw.Error) and is_disk_full(error, connection):
-            return StorageFull(place=str(self.path))
-        return Damaged(place=str(self.path), reason=str(error))
+            return StoreBusy(place=self.place, seconds=self._busy_seconds)
+        if is_disk_full(error, connection):
+            return StorageFull(place=self.place)
+        return Damaged(place=self.place, reason=str(error))
 
     def _connect(self) -> Any:
         """Open the file.
@@ -239,7 +239,7 @@ class SqliteIndex(SearchIndex, SqliteConnectionOwner):
             for suffix in ("-wal", "-shm", "-journal", ""):
                 Path(f"{self.path}{suffix}").unlink(missing_ok=True)
         except OSError as error:
-            raise UnsafeStorage(place=str(self.path), reason=str(error)) from error
+            raise UnsafeStorage(place=self.place, reason=str(error)) from error
 
     def _disconnect(self) -> None:
         if self._connection is not None:
@@ -251,8 +251,8 @@ class SqliteIndex(SearchIndex, SqliteConnectionOwner):
 class SqliteTables(Tables):
     """The index tables in SQLite."""
 
-    def __init__(self, connection: Any) -> None:
-        self._connection = connection
+    def __init__(self, connection: Any, place: str) -> None:
+        self._connection, self.place = connection, place
 
     def rows(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
         return self._connection.execute(_sql(statement), values).fetchall()

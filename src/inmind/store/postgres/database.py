@@ -28,7 +28,6 @@ from inmind.errors import (
     StoreUnavailable,
     UnsafeStorage,
 )
-from inmind.store.named_sql import load_queries, load_script
 from inmind.store.postgres.connection import (
     Connection,
     Pool,
@@ -56,6 +55,7 @@ from inmind.store.postgres.errors import (
     pooler_error,
     translate_error,
 )
+from inmind.store.rows import load_queries, load_script
 
 T = TypeVar("T")
 

@@ -13,10 +13,10 @@ from typing import Any
 from inmind.core.encoding import from_microseconds, to_microseconds
 from inmind.core.frozen import frozen
 from inmind.errors import ReadOnly
-from inmind.store.named_sql import load_script
 from inmind.store.postgres.connection import run_script
 from inmind.store.postgres.database import Database
 from inmind.store.protocol import QueueStatus
+from inmind.store.rows import load_script
 
 MIGRATIONS = ("jobs_0001",)
 """Named migrations, appended and never edited."""

@@ -13,14 +13,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from inmind.core.closing import Closing
 from inmind.core.paths import check_database_url, redact_url
-from inmind.errors import (
-    InvalidInput,
-    OutcomeUnknown,
-    StoreError,
-    StoreUnavailable,
-    UnsafeStorage,
-)
-from inmind.store.named_sql import load_queries
+from inmind.errors import InvalidInput, OutcomeUnknown, StoreError, StoreUnavailable, UnsafeStorage
 from inmind.store.postgres.connection import (
     OWN_PARAMETERS,
     Connection,
@@ -32,6 +25,7 @@ from inmind.store.postgres.connection import (
 )
 from inmind.store.postgres.database import MIN_VERSION
 from inmind.store.postgres.errors import first_line, invalid_url, is_connection_lost, is_login_refused, translate_error
+from inmind.store.rows import load_queries
 
 REQUIRED_RIGHTS = "a superuser, or a role with CREATEROLE and with CREATE on the database"
 
@@ -67,18 +61,16 @@ class OperatorConnection(Closing):
         self._url, self.place, self._seconds = check_database_url(url, "url"), redact_url(url), seconds
         self._connection = self._connect()
         try:
-            self._is_superuser, may_create_roles, self._database, number = self._fetch_row("operator")
+            [(self._is_superuser, may_create_roles, self._database, number)] = self._fetch_rows("operator")
+            if not self._is_superuser and not may_create_roles:  # a tenant must not see other tenants
+                raise InvalidInput(field="url", value=self.place, expected=REQUIRED_RIGHTS)
+            self._version = number // 10_000
+            if self._version < MIN_VERSION:
+                reason = f"it is PostgreSQL {self._version}, and {MIN_VERSION} is needed"
+                raise UnsafeStorage(place=self.place, reason=reason)
         except BaseException:
             self.close()
             raise
-        if not self._is_superuser and not may_create_roles:  # a tenant must not see other tenants
-            self.close()
-            raise InvalidInput(field="url", value=self.place, expected=REQUIRED_RIGHTS)
-        self._version = number // 10_000
-        if self._version < MIN_VERSION:
-            self.close()
-            reason = f"it is PostgreSQL {self._version}, and {MIN_VERSION} is needed"
-            raise UnsafeStorage(place=self.place, reason=reason)
 
     def _connect(self) -> Connection:
         """Connect with a custom setting, which a pooler refuses or does not pass on."""
@@ -150,9 +142,6 @@ class OperatorConnection(Closing):
     def _fetch_rows(self, name: str, *values: object) -> list[tuple[Any, ...]]:
         with self._translate_errors() as connection:
             return connection.execute(_sql(name), values or None).fetchall()
-
-    def _fetch_row(self, name: str) -> tuple[Any, ...]:
-        return self._fetch_rows(name)[0]
 
 
 # -- URLs of the same server for other roles: `check_database_url` recognises the password in them for any name ---

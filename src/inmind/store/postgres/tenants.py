@@ -17,14 +17,7 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 
 import psycopg
 
-from inmind.errors import (
-    InmindError,
-    InvalidInput,
-    StoreBusy,
-    StoreError,
-    UnsafeStorage,
-)
-from inmind.store.named_sql import load_queries
+from inmind.errors import InmindError, InvalidInput, StoreBusy, StoreError, UnsafeStorage
 from inmind.store.postgres.connection import (
     Connection,
     connect,
@@ -36,6 +29,7 @@ from inmind.store.postgres.connection import (
 from inmind.store.postgres.errors import translate_error
 from inmind.store.postgres.operator_connection import OperatorConnection, url_for_login, url_with_role
 from inmind.store.postgres.store import PostgresStore
+from inmind.store.rows import load_queries
 from inmind.store.tenants import (
     EMPTY_INVENTORY,
     Inventory,
@@ -75,9 +69,11 @@ class TenantRoles(OperatorConnection, Tenants):
     # -- existing tenants ----------------------------------------------------------------------------------
 
     def list_all(self) -> Sequence[Tenant]:
-        return [
-            Tenant(name=name, can_log_in=login, bytes=size) for name, login, size in self._fetch_rows("tenants", None)
-        ]
+        return self._tenants(None)
+
+    def _tenants(self, name: str | None) -> list[Tenant]:
+        rows = self._fetch_rows("tenants", name)
+        return [Tenant(name=one, can_log_in=login, bytes=size) for one, login, size in rows]
 
     @contextmanager
     def open_as_operator(self, name: str) -> Generator[str]:
@@ -97,11 +93,8 @@ class TenantRoles(OperatorConnection, Tenants):
         try:
             yield url_with_role(self.address(delegate, password), name)
         finally:
-            with (
-                suppress(InmindError),
-                self._transaction() as connection,
-            ):  # a delegate that remains expires after a day
-                self._drop_role(connection, delegate)
+            with suppress(InmindError), self._transaction() as connection:
+                self._drop_role(connection, delegate)  # if this fails, it expires after a day
 
     def inventory(self, name: str) -> Inventory:
         with self.open_as_operator(name) as place:
@@ -111,9 +104,7 @@ class TenantRoles(OperatorConnection, Tenants):
         return next(iter(self._fetch_rows("identity", check_tenant_name(name))), None)
 
     def _find(self, name: str) -> Tenant | None:
-        for one, login, size in self._fetch_rows("tenants", check_tenant_name(name)):
-            return Tenant(name=one, can_log_in=login, bytes=size)
-        return None
+        return next(iter(self._tenants(check_tenant_name(name))), None)
 
     def _require(self, name: str) -> Tenant:
         tenant = self._find(name)
@@ -129,14 +120,16 @@ class TenantRoles(OperatorConnection, Tenants):
         if tenant is not None and not self._can_continue(tenant, continues):
             raise name_exists(name)
         [(has_role, has_schema)] = self._fetch_rows("name_exists", name)
-        if tenant is None and has_role and not has_schema:
-            raise InvalidInput(field="name", value=name, expected=_UNUSED_ROLE_NAME)
         if tenant is None and has_schema:
             raise name_exists(name)
+        if tenant is None and has_role:
+            raise InvalidInput(field="name", value=name, expected=_UNUSED_ROLE_NAME)
         try:
             with self._transaction() as connection:
                 if tenant is None:
-                    self._create_role_and_schema(connection, name)
+                    connection.execute(with_identifiers("CREATE ROLE {} NOLOGIN NOINHERIT", name))
+                    self._grant_role_to_self(connection, name)
+                    connection.execute(with_identifiers("CREATE SCHEMA {} AUTHORIZATION {}", name, name))
                 self._revoke_public_create(connection)
                 self._grant_connect(connection, name)
         except StoreError as error:
@@ -174,11 +167,6 @@ class TenantRoles(OperatorConnection, Tenants):
         given = check_password(password).encode()
         return self._connection.pgconn.encrypt_password(given, name.encode(), b"scram-sha-256").decode()
 
-    def _create_role_and_schema(self, connection: Connection, name: str) -> None:
-        connection.execute(with_identifiers("CREATE ROLE {} NOLOGIN NOINHERIT", name))
-        self._grant_role_to_self(connection, name)
-        connection.execute(with_identifiers("CREATE SCHEMA {} AUTHORIZATION {}", name, name))
-
     def _grant_connect(self, connection: Connection, name: str) -> None:
         if connection.execute(_sql("may_connect"), (name,)).get:
             return
@@ -197,9 +185,8 @@ class TenantRoles(OperatorConnection, Tenants):
             statement = with_identifiers(f"REVOKE CREATE ON {object_type} {{}} FROM PUBLIC", object_name)
             with suppress(psycopg.errors.InsufficientPrivilege), connection.transaction():
                 connection.execute(statement)
-            if (object_type, object_name) in connection.execute(
-                _sql("public_create_grants")
-            ).fetchall():  # some refusals are only warnings
+            remaining = connection.execute(_sql("public_create_grants")).fetchall()
+            if (object_type, object_name) in remaining:  # some refusals are only warnings
                 reason = f"PUBLIC may create objects there; its owner has to run: {statement.as_string(None)}"
                 raise UnsafeStorage(place=self.place, reason=reason)
 
@@ -226,11 +213,7 @@ class TenantRoles(OperatorConnection, Tenants):
             yield LockedTenant(place, lambda: self._count(place, name), erase)
 
     def erase(self, name: str) -> Inventory:
-        with (
-            self.open_as_operator(name) as place,
-            self._forbid_login(name),
-            self._locked(name) as connection,
-        ):
+        with self.open_as_operator(name) as place, self._forbid_login(name), self._locked(name) as connection:
             try:
                 inventory = self._count(place, name)
             except StoreError:
@@ -325,8 +308,8 @@ class TenantRoles(OperatorConnection, Tenants):
             with connect(conninfo_for(place), until) as connection, connection.limit_to(until):
                 if not self._has_tables(connection, name):
                     return EMPTY_INVENTORY
-                queries = (_in_schema(what, name) for what in ("versions", "keys"))
-                versions, keys = (dict(connection.execute(statement).fetchall()) for statement in queries)
+                versions = dict(connection.execute(_in_schema("versions", name)).fetchall())
+                keys = dict(connection.execute(_in_schema("keys", name)).fetchall())
                 return Inventory(versions=versions, keys_by_stream=keys)
         except psycopg.Error as error:
             raise translate_error(error, place=self.place, seconds=COUNT_SECONDS, writing=False) from error

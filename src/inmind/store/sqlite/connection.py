@@ -19,7 +19,7 @@ from inmind.core.paths import INDEX, RESOURCES, SESSIONS
 from inmind.errors import Damaged, StoreBusy, UnsafeStorage
 from inmind.store.atomic_files import LOCK_FILE
 from inmind.store.file_operations import create_private_file
-from inmind.store.named_sql import load_script
+from inmind.store.rows import load_script
 
 log = logging.getLogger("inmind")
 
@@ -161,13 +161,6 @@ def migrate(connection: SqliteConnection) -> int:
                 connection.pragma("application_id", APPLICATION_ID)
                 connection.pragma("user_version", version + 1)
     return version
-
-
-def newer_schema(version: int) -> str:
-    """Return why a schema of this version cannot be written; empty if it can."""
-    if version <= len(MIGRATIONS):
-        return ""
-    return f"it has schema {version}, this inmind knows {len(MIGRATIONS)}: upgrade inmind to write"
 
 
 def file_identity(path: Path) -> tuple[int, int] | None:

@@ -36,18 +36,17 @@ from inmind.errors import (
     StoreError,
     UnsafeStorage,
 )
-from inmind.store.named_sql import load_queries
 from inmind.store.protocol import AppendResult, Batch, ImportedEvent, Key, Receipt, Store
-from inmind.store.rows import event_from_row, event_row
+from inmind.store.rows import event_from_row, event_row, load_queries
 from inmind.store.sqlite.connection import (
     APPLICATION_ID,
+    MIGRATIONS,
     PRAGMAS,
     SqliteConnection,
     count_tables,
     file_identity,
     is_disk_full,
     migrate,
-    newer_schema,
     open_database,
     refuse_lost_journal,
     roll_back,
@@ -156,7 +155,8 @@ class SqliteStore(SqliteConnectionOwner, Store):
             try:
                 connection.execute("BEGIN IMMEDIATE")
                 try:
-                    self._refuse_newer_schema(connection)
+                    if self._check_schema_version(int(connection.pragma("user_version"))):
+                        raise ReadOnly(place=str(self.path), reason=self._read_only_reason)
                     yield connection
                 except BaseException:
                     roll_back(connection)
@@ -251,16 +251,12 @@ class SqliteStore(SqliteConnectionOwner, Store):
             raise UnsafeStorage(place=str(self.path), reason="it is a database of another program")
         refuse_lost_journal(self.path, lambda: not count_tables(connection))
 
-    def _refuse_newer_schema(self, connection: SqliteConnection) -> None:
-        """Refuse writes if a newer inmind has migrated the file since it was opened."""
-        if self._check_schema_version(int(connection.pragma("user_version"))):
-            raise ReadOnly(place=str(self.path), reason=self._read_only_reason)
-
     def _check_schema_version(self, version: int) -> bool:
-        """Return True, and refuse writes from now on, if the schema is newer than this inmind."""
-        if reason := newer_schema(version):
-            self._read_only_reason = reason
-        return bool(reason)
+        """Return True, and refuse writes from now on, if a newer inmind has migrated the file."""
+        if is_newer := version > len(MIGRATIONS):
+            known = len(MIGRATIONS)
+            self._read_only_reason = f"it has schema {version}, this inmind knows {known}: upgrade inmind to write"
+        return is_newer
 
 
 class SqliteImport:
