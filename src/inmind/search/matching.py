@@ -59,22 +59,17 @@ class PassageMatcher:
     def find(self, parsed: ParsedQuery, query: Query, scope: Scope) -> ResourceMatches:
         """Match passages by words and meaning, and score their crystals."""
         matches = self._word_matches(scope, query, parsed.words)
-        word_scores = {
-            word: parsed.words[word] * word_rarity(word_matches.count, scope.passages)
-            for word, word_matches in matches.items()
-        }
-        passage_scores = sum_word_scores(
-            [(word_scores[word], word_matches.passages) for word, word_matches in matches.items()],
-            limit=widen(MAX_WORD_PASSAGES, query),
-        )
-        passages = best_passages(passage_scores, length_factor)
+        words = [
+            (parsed.words[word] * word_rarity(match.count, scope.passages), match.passages)
+            for word, match in matches.items()
+        ]
+        passages = best_passages(sum_word_scores(words, limit=widen(MAX_WORD_PASSAGES, query)), length_factor)
         lexical = {crystal: score for crystal, (score, _) in passages.items()}
         best = {crystal: passage_position(passage) for crystal, (_, passage) in passages.items()}
         meaning, floor = self._find_by_meaning(query, scope, best)
         by_words, by_meaning = score_by_words(lexical, words_only=not meaning), score_by_meaning(meaning, floor=floor)
-        coverage = (
-            max(lexical.values(), default=0.0) / (sum(word_scores.values()) * length_factor(1)) if lexical else 0.0
-        )
+        full_score = sum(score for score, _ in words) * length_factor(1)
+        coverage = max(lexical.values()) / full_score if lexical else 0.0
         return ResourceMatches(by_words, by_meaning, best, max(coverage, max(meaning.values(), default=0.0), 1e-9))
 
     def _find_by_meaning(self, query: Query, scope: Scope, best: dict[int, int]) -> tuple[dict[int, float], float]:
@@ -104,27 +99,22 @@ class PassageMatcher:
         """
         matches = self._index.word_matches(scope, words, all_passages=query.has_filters)
         if not query.has_filters:
-            matches = {
-                word: word_matches
-                for word, word_matches in matches.items()
-                if word_matches.count < MAX_PASSAGES_PER_WORD
-            } or matches
+            rare = {word: match for word, match in matches.items() if match.count < MAX_PASSAGES_PER_WORD}
+            matches = rare or matches
         hidden = self._hidden_numbers(scope, query)
         session_series = self._index.series_of(scope, f"session/{query.session}") if query.session else None
         if not hidden and session_series is None:
             return matches
-        return {
-            word: WordMatches(
-                word_matches.count,
-                [
-                    passage
-                    for passage in word_matches.passages
-                    if crystal_of(passage) not in hidden
-                    and (session_series is None or series_of(passage) in session_series)
-                ],
-            )
-            for word, word_matches in matches.items()
-        }
+
+        def visible(passages: Iterable[int]) -> list[int]:
+            return [
+                passage
+                for passage in passages
+                if crystal_of(passage) not in hidden
+                and (session_series is None or series_of(passage) in session_series)
+            ]
+
+        return {word: WordMatches(match.count, visible(match.passages)) for word, match in matches.items()}
 
     def _hidden_numbers(self, scope: Scope, query: Query) -> frozenset[int]:
         """Return the hidden crystals.

@@ -13,8 +13,8 @@ from __future__ import annotations
 import re
 import threading
 import unicodedata
-from collections.abc import Iterator
-from typing import Protocol, cast
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import apsw
 
@@ -54,21 +54,9 @@ def _pairs(run: str) -> list[str]:
 
 
 def _stem(text: str) -> list[str]:
-    tokenizer = _tokenizer()
-    words = tokenizer(
-        text.encode("utf-8", "replace"),
-        apsw.FTS5_TOKENIZE_DOCUMENT,
-        None,
-        include_offsets=False,
-        include_colocated=False,
-    )
+    data = text.encode("utf-8", "replace")
+    words = _tokenizer()(data, apsw.FTS5_TOKENIZE_DOCUMENT, None, include_offsets=False, include_colocated=False)
     return [word[:MAX_WORD_CHARS] for word in words if word]
-
-
-class _Tokenizer(Protocol):
-    def __call__(
-        self, text: bytes, flags: int, locale: str | None, *, include_offsets: bool, include_colocated: bool
-    ) -> list[str]: ...
 
 
 _TOKENIZER_OPTIONS = ["unicode61", "remove_diacritics", "2", "categories", "L* M* N* Co"]
@@ -77,12 +65,12 @@ _TOKENIZER_OPTIONS = ["unicode61", "remove_diacritics", "2", "categories", "L* M
 _thread_state = threading.local()
 
 
-def _tokenizer() -> _Tokenizer:
+def _tokenizer() -> Callable[..., Any]:
     """Return SQLite's tokenizer of this thread. A connection must not be shared by threads."""
     if not hasattr(_thread_state, "tokenizer"):
         _thread_state.connection = apsw.Connection(":memory:")
         _thread_state.tokenizer = _thread_state.connection.fts5_tokenizer("porter", _TOKENIZER_OPTIONS)
-    return cast(_Tokenizer, _thread_state.tokenizer)
+    return _thread_state.tokenizer
 
 
 MAX_PASSAGE_CHARS = 700

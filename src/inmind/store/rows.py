@@ -1,4 +1,4 @@
-"""Events as database rows, and SQL files that hold named queries, for SQLite and PostgreSQL.
+"""Events as database rows, and named queries of SQL files, for both databases.
 
 Anyone with write access to the database may have changed a row, so a row that is not a valid event raises Damaged with
 its place. The files of PostgreSQL are in the folder `sql/postgres`.

@@ -50,8 +50,13 @@ def http_embedder(
     )
 
     def rows(texts: Sequence[str]) -> list[Any]:
-        batches = [list(texts[start : start + BATCH_SIZE]) for start in range(0, len(texts), BATCH_SIZE)]
-        return [row for batch in batches for row in _parse_rows(_request(server, model, batch), url, len(batch))]
+        rows: list[Any] = []
+        for start in range(0, len(texts), BATCH_SIZE):
+            batch = list(texts[start : start + BATCH_SIZE])
+            body = {"model": model, "input": batch}
+            response = server.request("embeddings", body, headers=bearer, seconds=TIMEOUT_SECONDS)
+            rows += _parse_rows(response, url, len(batch))
+        return rows
 
     return FunctionEmbedder(rows, name=f"openai:{model}@{url}", dimensions=dimensions)
 
@@ -63,10 +68,6 @@ def parse_http_embedder(text: str) -> FunctionEmbedder:
         expected = '"openai:MODEL@URL#DIMENSIONS", as in "openai:nomic-embed-text@http://localhost:11434/v1#768"'
         raise InvalidInput(field="embedder", value=f"openai:{text}", expected=expected)
     return http_embedder(match["model"], url=match["url"], dimensions=int(match["dimensions"]))
-
-
-def _request(server: HttpEndpoint, model: str, texts: list[str]) -> Json:
-    return server.request("embeddings", {"model": model, "input": texts}, headers=bearer, seconds=TIMEOUT_SECONDS)
 
 
 def _parse_rows(response: Json, url: str, count: int) -> list[Any]:

@@ -131,32 +131,14 @@ class Indexer:
             if position not in echoes:
                 passage = passage_number(number, position, words=len(passage_words))
                 self._passage_words.append(PassageWords(resource.id, passage, list(dict.fromkeys(passage_words))))
-        self._crystals.append(
-            (
-                number,
-                event.id,
-                draft.part,
-                resource.id,
-                draft.kind,
-                draft.source,
-                event.origin.value,
-                int(event.trust),
-                to_microseconds(draft.at or event.at),
-                draft.role,
-                draft.speaker,
-                int(draft.speaker_declared),
-                sum(map(len, words)),
-                series.ends_with_question,
-                float(draft.importance),
-                float(draft.valence),
-                draft.subject,
-                to_json(sorted(echoes)) if echoes else None,
-                _to_stamp(draft.valid_from),
-                _to_stamp(draft.valid_to),
-                _to_stamp(draft.valid_to),
-                "consolidated" if draft.consolidated else "generated",
-            )
-        )
+        identity = (number, event.id, draft.part, resource.id, draft.kind, draft.source)
+        origin = (event.origin.value, int(event.trust), to_microseconds(draft.at or event.at))
+        speaker = (draft.role, draft.speaker, int(draft.speaker_declared))
+        content = (sum(map(len, words)), series.ends_with_question, float(draft.importance), float(draft.valence))
+        subject = (draft.subject, to_json(sorted(echoes)) if echoes else None)
+        validity = (_to_stamp(draft.valid_from), _to_stamp(draft.valid_to), _to_stamp(draft.valid_to))
+        lifecycle = "consolidated" if draft.consolidated else "generated"
+        self._crystals.append((*identity, *origin, *speaker, *content, *subject, *validity, lifecycle))
         series.length, series.ends_with_question = series.length + 1, int(draft.text.rstrip().endswith(("?", "？")))
         resource.passages += len(texts) - len(echoes)
         if draft.speaker:

@@ -318,7 +318,7 @@ class PostgresIndex(SearchIndex):
         return self._write_with_retry(run)
 
     def _write_with_retry(self, run: Callable[[PostgresTables], T]) -> T:
-        """Run an idempotent write again if its outcome is unknown or it deadlocked, as with a rebuild."""
+        """Run an idempotent write again if it deadlocked or its outcome is unknown."""
         for attempt in range(_MAX_ATTEMPTS):
             try:
                 with self._database.transaction() as connection:

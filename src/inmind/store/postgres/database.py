@@ -118,14 +118,13 @@ class Database:
     def read(self, query: Callable[[Connection], T]) -> T:
         """Run a read-only query. It is repeated if the connection is lost or does not answer."""
         until = time.monotonic() + self._seconds
-        for tries in range(_MAX_READS):
-            is_last = tries == _MAX_READS - 1
+        for tries in range(_MAX_READS - 1):
             try:
                 return self._run_query(query, until=until if tries else two_thirds_until(until))
             except (ConnectionLost, StoreBusy):
-                if is_last or self._is_out_of_time(until):
+                if self._is_out_of_time(until):
                     raise
-        raise AssertionError("the last attempt returns or raises")
+        return self._run_query(query, until=until)
 
     def write(self, query: Callable[[Connection], T], *, retryable: bool = False) -> T:
         """Run a write in one transaction, repeated on serialization failures and deadlocks.
@@ -280,7 +279,7 @@ class Database:
         if error.sqlstate == READ_ONLY_STATE:  # another server may be the one that writes now
             connection.close()
             self._pool.drop_idle()
-        if error.sqlstate in MISSING_OBJECT_STATES:
+        if error.sqlstate in MISSING_OBJECT_STATES and self.schema:
             self._check_schema_exists()
         translated = translate_error(error, place=self.place, seconds=self._seconds, writing=writing)
         if error.sqlstate in RETRY_STATES and isinstance(translated, StoreBusy) and writing:
@@ -312,8 +311,6 @@ class Database:
 
         It uses a new connection: an old connection of a dropped role gets misleading errors.
         """
-        if not self.schema:
-            return
         until = time.monotonic() + self._seconds
         with suppress(psycopg.Error), self._connect(until) as connection, connection.limit_to(until):
             query = "SELECT count(*) FROM pg_catalog.pg_namespace WHERE nspname = $1"
@@ -354,7 +351,9 @@ class Database:
 
         If several processes migrate at once, one of them runs each step.
         """
-        self._refuse_foreign_owner(connection)
+        is_own = "SELECT pg_get_userbyid(nspowner) = current_user FROM pg_catalog.pg_namespace WHERE nspname = $1"
+        if connection.execute(is_own, (self.schema,)).get is False:  # the other role could read its content
+            raise UnsafeStorage(place=self.place, reason=f"the schema {self.schema!r} belongs to another role")
         if not self._create and not self._schema_version(connection):
             raise NotFound(what="memory at", name=self.place)
         while (have := self._schema_version(connection)) < len(MIGRATIONS):
@@ -371,10 +370,8 @@ class Database:
 
     def check_schema_version(self, have: int) -> None:
         """Refuse writes if the schema is newer than this inmind."""
-        if have > len(MIGRATIONS):
-            self.read_only_reason = (
-                f"it has schema {have}, this inmind knows {len(MIGRATIONS)}: upgrade inmind to write"
-            )
+        if have > (known := len(MIGRATIONS)):
+            self.read_only_reason = f"it has schema {have}, this inmind knows {known}: upgrade inmind to write"
 
     def _run_migration(self, connection: Connection, have: int) -> None:
         """Run a migration unless another process has.
@@ -405,12 +402,6 @@ class Database:
         if not connection.execute(steps_table, (self.schema,)).get:
             return 0
         return connection.execute(self.in_schema("SELECT coalesce(max(number), 0) FROM tenant.inmind_steps")).get
-
-    def _refuse_foreign_owner(self, connection: Connection) -> None:
-        """Refuse a schema of this name that belongs to another role, which could read its content."""
-        query = "SELECT pg_get_userbyid(nspowner) = current_user FROM pg_catalog.pg_namespace WHERE nspname = $1"
-        if connection.execute(query, (self.schema,)).get is False:
-            raise UnsafeStorage(place=self.place, reason=f"the schema {self.schema!r} belongs to another role")
 
     def _create_schema(self, connection: Connection) -> None:
         is_foreign = "SELECT NOT bool_or(tablename = 'inmind_steps') FROM pg_catalog.pg_tables WHERE schemaname = $1"

@@ -75,12 +75,10 @@ class PostgresStore(Store):
                 return batch.result(at)
         stream, owner, expected, events = _batch_values(batch, at)
         values = [len(MIGRATIONS), stream, owner, expected, stamp, key and key.value, key and key.request, events]
-        if companion is None:
-            row = self._run_append("append", values, retryable=key is not None)
-        else:
+        if companion:
             values += _batch_values(companion, at)
-            row = self._run_append("append_with_companion", values, retryable=key is not None)
-        repeated, request, first, last, then = row
+        statement = "append_with_companion" if companion else "append"
+        repeated, request, first, last, then = self._run_append(statement, values, retryable=key is not None)
         if repeated and key is not None and request != key.request:
             raise KeyReused(key=key.caller_key)
         return AppendResult(first=first, last=last, at=from_microseconds(then), repeated=repeated)
@@ -286,7 +284,5 @@ class PostgresImport:
         return self.connection.execute(self._sql(statement), values)
 
     def _fetch_row(self, statement: str, *values: object) -> tuple[Any, ...]:
-        row = self._execute(statement, values).fetchone()
-        if row is None:
-            raise LookupError(f"{statement} returned no row")
+        [row] = self._execute(statement, values).fetchall()
         return row
