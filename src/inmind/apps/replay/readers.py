@@ -26,9 +26,8 @@ from typing import Any
 
 from inmind.apps.replay.claude_code import is_claude_code, parse_claude_code
 from inmind.apps.replay.files import FileContent, LocatedValue, Recording, read_content
-from inmind.core.json import is_list, is_object
+from inmind.core.json import is_list, is_object, peek
 from inmind.core.messages import FORMATS
-from inmind.core.messages.format import peek
 from inmind.core.messages.model import Wire
 from inmind.errors import InvalidInput
 
