@@ -141,7 +141,8 @@ class Database:
                 return self._run_query(query, writing=True, until=allowed)
             except TransactionRetry as retry:
                 if tries == _MAX_WRITES - 1 or self._is_out_of_time(until):
-                    raise unknown or retry from retry.__cause__
+                    busy = StoreBusy(place=self.place, seconds=self._seconds, reason=retry.reason)
+                    raise unknown or busy from retry.__cause__
             except OutcomeUnknown as unknown_outcome:
                 unknown = unknown_outcome
                 if not retryable or self._is_out_of_time(until):
