@@ -44,11 +44,10 @@ from inmind.store.postgres.connection import (
 from inmind.store.postgres.errors import (
     MISSING_OBJECT_STATES,
     READ_ONLY_STATE,
-    RETRY_STATES,
     ConnectionLost,
-    TransactionRetry,
     first_line,
     invalid_url,
+    is_conflict,
     is_connection_lost,
     is_login_refused,
     login_refusal,
@@ -139,16 +138,13 @@ class Database:
             try:
                 allowed = until if tries or not retryable else two_thirds_until(until)
                 return self._run_query(query, writing=True, until=allowed)
-            except TransactionRetry as retry:
-                if tries == _MAX_WRITES - 1 or self._is_out_of_time(until):
-                    busy = StoreBusy(place=self.place, seconds=self._seconds, reason=retry.reason)
-                    raise unknown or busy from retry.__cause__
             except OutcomeUnknown as unknown_outcome:
                 unknown = unknown_outcome
                 if not retryable or self._is_out_of_time(until):
                     raise
             except StoreError as error:
-                may_try = unknown or (retryable and not tries and isinstance(error, ConnectionLost | StoreBusy))
+                first_try = retryable and not tries and isinstance(error, ConnectionLost | StoreBusy)
+                may_try = (first_try or unknown or is_conflict(error.__cause__)) and tries < _MAX_WRITES - 1
                 if not may_try or self._is_out_of_time(until):
                     raise unknown or error from error.__cause__
             sleep_before_retry(tries)
@@ -282,10 +278,7 @@ class Database:
             self._pool.drop_idle()
         if error.sqlstate in MISSING_OBJECT_STATES and self.schema:
             self._check_schema_exists()
-        translated = translate_error(error, place=self.place, seconds=self._seconds, writing=writing)
-        if error.sqlstate in RETRY_STATES and isinstance(translated, StoreBusy) and writing:
-            return TransactionRetry(place=self.place, seconds=self._seconds, reason=translated.reason)
-        return translated
+        return translate_error(error, place=self.place, seconds=self._seconds, writing=writing)
 
     def _connect(self, until: float) -> Connection:
         try:

@@ -21,8 +21,8 @@ from inmind.errors import (
     UnsafeStorage,
 )
 
-RETRY_STATES = ("40001", "40P01")
-"""Serialization failure and deadlock: this transaction was rolled back for another one."""
+_CONFLICT_STATES = ("40001", "40P01")
+"""Serialization failure and deadlock."""
 
 READ_ONLY_STATE = "25006"
 
@@ -32,7 +32,7 @@ _BUSY_REASONS = {
     "53200": "the server is out of memory",
     "53300": "the server has no free connection",
     "53400": "the server reached a configured limit",
-    **dict.fromkeys(RETRY_STATES, "concurrent changes of the same rows"),
+    **dict.fromkeys(_CONFLICT_STATES, "concurrent changes of the same rows"),
 }
 _POOLER_BUSY = ("query_wait_timeout", "no more connections allowed")
 _POOLER_WITHOUT_SERVER = ("cannot connect to server", "server_login_retry", "client_login_timeout")
@@ -54,6 +54,11 @@ def is_connection_lost(error: psycopg.Error, connection: psycopg.Connection[obje
     state = error.sqlstate or ""
     ends = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) and not state
     return connection.closed or ends or state.startswith("08") or state in _CONNECTION_ENDING_STATES
+
+
+def is_conflict(cause: BaseException | None) -> bool:
+    """True if the transaction was rolled back because of concurrent ones and can be repeated."""
+    return isinstance(cause, psycopg.Error) and cause.sqlstate in _CONFLICT_STATES
 
 
 def is_login_refused(error: psycopg.Error) -> bool:
@@ -118,10 +123,6 @@ def first_line(error: BaseException) -> str:
     primary = error.diag.message_primary if isinstance(error, psycopg.Error) else None
     lines = (primary or str(error) or type(error).__name__).strip().splitlines()
     return lines[0] if lines else type(error).__name__
-
-
-class TransactionRetry(StoreBusy):
-    """The transaction was rolled back because of concurrent ones and can be repeated."""
 
 
 class ConnectionLost(StoreUnavailable):
