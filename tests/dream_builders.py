@@ -53,7 +53,7 @@ def a_crystal(text: str, **more: Any) -> Crystal:
 
 
 def an_insight(text: str, *sources: str, **more: Any) -> Insight:
-    fields: dict[str, Any] = {"method": "compression", "key": text, **more}
+    fields: dict[str, Any] = {"key": text, **more}
     return Insight(text=text, sources=sources, **fields)
 
 

@@ -1,4 +1,4 @@
-"""Derive insights from several crystals: repeated statements, linked names, open loops.
+"""Derive insights from crystals and activity: repeated statements, open loops.
 
 Each insight lists its sources, has the lowest trust among them, and is derived once: an insight whose `key` is known is
 skipped.
@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime
-from itertools import chain, combinations, islice
+from itertools import chain, islice
 from math import ceil
 from typing import Final
 
@@ -27,7 +27,6 @@ from inmind.core.language.spans import has_han
 from inmind.core.text import shorten
 from inmind.dreams.material import Activity, Insight, SearchUse
 from inmind.dreams.open_loops import OpenLoop, find_open_loops, loop_text, loop_words
-from inmind.dreams.sentences import names_in
 from inmind.search.crystal import Crystal
 from inmind.search.lifecycle import is_searchable
 from inmind.search.query import keywords
@@ -39,9 +38,6 @@ MAX_INSIGHTS_PER_KIND: Final = 10
 MIN_REPEATS: Final = 3
 MIN_OCCASIONS: Final = 2
 """Sessions or days with the statement. Repetitions within one session do not count."""
-
-MIN_LINK_SESSIONS: Final = 3
-"""Sessions in which two names occur together."""
 
 MIN_KEY_WORDS: Final = 3
 """Meaningful words of a statement; "thanks, go on" has too few."""
@@ -70,7 +66,6 @@ def find_insights(
     return [
         *islice(_open_loop_insights(activity, known_keys, now, loop_lines), MAX_INSIGHTS_PER_KIND),
         *islice(_repeated_statements(usable, known_keys), MAX_INSIGHTS_PER_KIND),
-        *islice(_linked_names(usable, known_keys), MAX_INSIGHTS_PER_KIND),
     ]
 
 
@@ -101,7 +96,6 @@ def _repeated_statements(crystals: Sequence[Crystal], known_keys: frozenset[str]
             text = shorten(longest.text, MAX_INSIGHT_CHARACTERS)
             yield Insight(
                 text=f"{text} {_repeat_suffix(longest.text, len(same_crystals), same_crystals[0].at)}",
-                method="compression",
                 key=f"same {same_crystals[0].id}",
                 sources=tuple(crystal.id for crystal in same_crystals),
                 importance=min(0.8, max(0.5, *(crystal.importance for crystal in same_crystals))),
@@ -123,42 +117,6 @@ def _repeat_suffix(text: str, times: int, since: datetime) -> str:
     return f"(came up {times} times since {since:%Y-%m-%d})"
 
 
-# -- linked names ------------------------------------------------------------------------------------------
-
-
-def _linked_names(crystals: Sequence[Crystal], known_keys: frozenset[str]) -> Iterator[Insight]:
-    """Names that occur together on several occasions."""
-    by_pair: defaultdict[tuple[str, str], list[Crystal]] = defaultdict(list)
-    spelling: dict[str, str] = {}
-    for crystal in crystals:
-        names = {name.casefold(): name for name in names_in(crystal.text)[:MAX_INSIGHTS_PER_KIND]}
-        spelling |= names
-        for pair in combinations(sorted(names), 2):
-            by_pair[pair].append(crystal)
-    for (first, second), shared in sorted(by_pair.items(), key=lambda pair: (-len(pair[1]), pair[0])):
-        occasions = len({*map(_occasion, shared)})
-        key = f"link {first} + {second}"
-        if (
-            occasions >= MIN_LINK_SESSIONS
-            and key not in known_keys
-            and {*query_words(first)}.isdisjoint(query_words(second))
-        ):
-            yield Insight(
-                text=_link_text(spelling[first], spelling[second], occasions, shared[0].at),
-                method="link",
-                key=key,
-                sources=tuple(crystal.id for crystal in shared),
-                importance=0.4,
-                trust=min(crystal.trust for crystal in shared),
-            )
-
-
-def _link_text(first: str, second: str, occasions: int, since: datetime) -> str:
-    if has_han(first + second):
-        return f"{first}与{second}常被一起提到（{occasions} 次会话，自 {since:%Y-%m-%d} 起）"
-    return f"{first} and {second} come up together (in {occasions} sessions since {since:%Y-%m-%d})"
-
-
 # -- open loops --------------------------------------------------------------------------------------------
 
 
@@ -174,7 +132,6 @@ def _open_loop_insights(
         if key not in known_keys and loop.words not in known_loops:
             yield Insight(
                 text=loop.line,
-                method="open_loop",
                 key=key,
                 sources=(loop.utterance.id,),
                 importance=0.6,

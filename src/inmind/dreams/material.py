@@ -14,7 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from datetime import datetime, timedelta
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
 from inmind.core.events.base import Trust
 from inmind.core.events.dreams import KnowledgeGap, LearnedSkill, PageLine
@@ -173,10 +173,9 @@ class PendingNote:
 
 @frozen(kw_only=True)
 class Insight:
-    """A statement derived from several crystals."""
+    """A statement derived from crystals or activity."""
 
     text: str
-    method: Literal["compression", "link", "open_loop"]
     key: str
     """Identifies the insight. An insight is recorded once for each key."""
     sources: tuple[str, ...]

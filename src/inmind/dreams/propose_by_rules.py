@@ -193,7 +193,8 @@ def _derived_lines(material: DreamMaterial) -> Iterator[Add]:
         return tuple(source for source in sources if material.get_crystal(source))
 
     for gap in material.gaps:
-        text = f"{to_line(gap.topic, MAX_LINE_CHARACTERS - 40)} ({_GAP_REASONS.get(gap.reason, gap.reason)})"
+        reason = _GAP_REASONS.get(gap.reason, "mentioned once")
+        text = f"{to_line(gap.topic, MAX_LINE_CHARACTERS - 40)} ({reason})"
         yield Add(Section.GAPS, text, known(gap.sources), _GAP_IMPORTANCE, "gap", gap.last_seen)
     for skill in skills.emerging_skills(material.skills)[:MAX_SKILL_LINES]:
         text = skills.skill_line(skill)
@@ -218,7 +219,6 @@ def _retire_closed_loops(material: DreamMaterial) -> Iterator[Retire]:
 _GAP_REASONS = {
     "unanswered": "asked, not answered",
     "not_found": "searched, not found",
-    "mentioned_once": "mentioned once",
 }
 
 

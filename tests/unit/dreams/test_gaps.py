@@ -7,7 +7,6 @@ from datetime import timedelta
 
 import pytest
 from builders import WHEN
-from tables import each_row
 
 from inmind.core.events.base import Trust
 from inmind.core.events.dreams import KnowledgeGap
@@ -144,46 +143,6 @@ def test_a_question_and_the_search_for_its_answer_are_one_gap() -> None:
     assert find_gaps(question(FERRY), reply("I couldn't find it.", 2), lookups=lookups) == [(FERRY, "unanswered")]
 
 
-# -- names -------------------------------------------------------------------------------------------------
-
-
-def test_a_name_mentioned_once_without_follow_up_is_a_gap() -> None:
-    assert find_gaps(question("I met Maria Lopez at the harbour."), reply("How nice!")) == [
-        ("Maria Lopez", "mentioned_once")
-    ]
-
-
-@each_row(
-    "messages",
-    [
-        (question("I met Maria Lopez."), reply("How is Maria Lopez?")),
-        (
-            question("I met Maria Lopez."),
-            reply("How nice!"),
-            question("We had tea with Maria Lopez.", 2),
-            reply("Good.", 3),
-        ),
-        (question("My name is Maria Lopez."), reply("Hello!")),
-        (question("Where does Maria Lopez live?"), reply("In Berlin.")),
-        (an_utterance("tool", "I met Maria Lopez."), reply("How nice!")),
-    ],
-    ids=["followed up", "twice", "the user", "in a question", "a tool"],
-)
-def test_other_names_are_no_gaps(messages: tuple[Utterance, ...]) -> None:
-    assert find_gaps(*messages) == []
-
-
-def test_names_do_not_displace_questions() -> None:
-    names = [question(f"I met {name} there.", n) for n, name in enumerate(("Ann", "Bob", "Cem", "Dora", "Eva"), 2)]
-    messages = question(FERRY), reply("I don't know."), *names, reply("How nice!", 9)
-    assert find_gaps(*messages) == [
-        ("Eva", "mentioned_once"),
-        ("Dora", "mentioned_once"),
-        ("Cem", "mentioned_once"),
-        (FERRY, "unanswered"),
-    ]
-
-
 # -- over time ---------------------------------------------------------------------------------------------
 
 
@@ -200,13 +159,7 @@ def test_a_repeated_gap_lasts_two_more_days_and_keeps_its_age() -> None:
     assert gap.sources == ("session/t#1", "session/s#50")
 
 
-def test_a_name_mentioned_again_without_follow_up_renews_its_gap() -> None:
-    messages = question("Maria and I had tea with Maria Lopez again.", 50), reply("How nice!", 51)
-    (gap,) = update_gaps(Activity(utterances=messages), [a_gap("Maria Lopez", "mentioned_once")], NOW)
-    assert gap.last_seen == (WHEN + 50 * MINUTE).isoformat()
-
-
-def test_a_gap_of_a_name_is_replaced_by_a_question_about_it() -> None:
+def test_a_gap_of_an_earlier_version_is_replaced_by_a_question_about_it() -> None:
     messages = question("Who is Maria Lopez really?", 50), reply("I don't know.", 51)
     assert find_gaps(*messages, before=[a_gap("Maria Lopez", "mentioned_once")]) == [
         ("Who is Maria Lopez really?", "unanswered")

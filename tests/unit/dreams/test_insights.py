@@ -59,7 +59,6 @@ def test_repeated_statements_become_one_insight_with_all_sources() -> None:
     )
     assert insight == Insight(
         text=f"Well, {TABS}! (came up 3 times since 2026-01-02)",
-        method="compression",
         key="same session/s1#1",
         sources=("session/s1#1", "session/s2#2", "session/s3#3"),
         importance=0.5,
@@ -153,48 +152,6 @@ def test_a_known_insight_is_not_repeated_when_its_sources_change() -> None:
     assert insights_from(*crystals[1:], a_crystal(4, TABS), a_crystal(5, TABS), known=["same session/s3#3"]) == []
 
 
-# -- links -------------------------------------------------------------------------------------------------
-
-
-def test_two_names_mentioned_together_in_several_sessions_are_linked() -> None:
-    texts = [
-        "We met Maria at the Harbor Café",
-        "The talk at Harbor Café, with Maria, went well",
-        "Is Maria at Harbor Café now",
-    ]
-    (insight,) = insights_from(*(a_crystal(n, text) for n, text in enumerate(texts, 1)))
-    assert (insight.method, insight.key) == ("link", "link harbor café + maria")
-    assert insight.text == "Harbor Café and Maria come up together (in 3 sessions since 2026-01-02)"
-    assert insight.sources == ("session/s1#1", "session/s2#2", "session/s3#3")
-
-
-def test_names_mentioned_in_one_session_or_apart_are_not_linked() -> None:
-    together = "We met Maria at the Harbor Café"
-    assert (
-        insights_from(a_crystal(1, together), a_crystal(2, f"Again: {together}, and {together} later", session="s1"))
-        == []
-    )
-    apart = ["We met Maria", "We sat in the Harbor Café", "She is Maria"]
-    assert insights_from(*(a_crystal(n, text) for n, text in enumerate(apart, 1))) == []
-
-
-def test_a_name_and_a_part_of_it_are_one() -> None:
-    texts = ["That is Maria, yes, Maria Lopez", "She is Maria or rather Maria Lopez", "It was Maria Lopez, our Maria"]
-    assert insights_from(*(a_crystal(n, text) for n, text in enumerate(texts, 1))) == []
-
-
-def test_a_known_link_is_not_repeated() -> None:
-    texts = [
-        "We met Maria at the Harbor Café",
-        "The talk at Harbor Café, with Maria, went well",
-        "Is Maria at Harbor Café now",
-    ]
-    assert (
-        insights_from(*(a_crystal(n, text) for n, text in enumerate(texts, 1)), known=["link harbor café + maria"])
-        == []
-    )
-
-
 # -- open loops --------------------------------------------------------------------------------------------
 
 
@@ -202,7 +159,7 @@ def test_an_open_loop_becomes_one_insight_with_its_date() -> None:
     request = user("Remind me to renew the passport.")
     (insight,) = insights_from(messages=[request, user("And again, remind me to renew the passport.")])
     assert insight.text == "Open since 2026-01-01: Remind me to renew the passport."
-    assert (insight.method, insight.sources, insight.trust) == ("open_loop", ("session/s#7",), Trust.PERSON)
+    assert (insight.sources, insight.trust) == (("session/s#7",), Trust.PERSON)
     assert insights_from(messages=[request], known=[insight.key]) == []
 
 

@@ -35,7 +35,7 @@ class KnowledgeGap(NamedTuple):
 
     topic: str
     reason: str
-    """`unanswered`, `not_found` or `mentioned_once`."""
+    """`unanswered` or `not_found`; earlier versions also wrote `mentioned_once`."""
     since: str
     last_seen: str
     """When it last came up. It expires two days later."""
