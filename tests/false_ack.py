@@ -1,6 +1,6 @@
 """A process that acknowledges notes before they are stored, and dies in between.
 
-The demonstration must detect it. It replaces `inmind.apps.demo.crash_child` and has the same names.
+The demonstration must detect it. It replaces the child process of `inmind.apps.demo.crash`.
 """
 
 from __future__ import annotations
@@ -11,9 +11,7 @@ import sys
 from pathlib import Path
 
 from inmind import Memory
-from inmind.apps.demo.crash_child import NOTE_COUNT, RESOURCE, SESSION, note_text
-
-__all__ = ["NOTE_COUNT", "RESOURCE", "SESSION", "note_text"]
+from inmind.apps.demo.crash import NOTE_COUNT, RESOURCE, SESSION, note_text
 
 KEPT = NOTE_COUNT - 3
 

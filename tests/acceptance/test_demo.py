@@ -24,7 +24,7 @@ from terminal import command
 from inmind import Memory
 from inmind.apps.cli.app import app
 from inmind.apps.demo import command as demo_command
-from inmind.apps.demo import cost, crash, crash_child, full_window, references
+from inmind.apps.demo import cost, crash, full_window, references
 from inmind.apps.demo.command import DemoContext
 from inmind.history.compaction.policy import compaction_target
 
@@ -125,8 +125,8 @@ def test_acknowledged_notes_survive_a_kill_during_a_write(facts: dict[str, Any])
     act = facts["crash"]
     assert act["killed"]
     assert (act["acknowledged"], act["found"], act["half"], act["lost"]) == (
-        crash_child.NOTE_COUNT,
-        crash_child.NOTE_COUNT,
+        crash.NOTE_COUNT,
+        crash.NOTE_COUNT,
         [],
         [],
     )
@@ -148,24 +148,24 @@ def test_the_price_is_shown_for_a_short_and_a_long_run(
 def test_the_write_is_cut_in_the_middle_of_a_page(tmp_path: Path) -> None:
     """The write-ahead log ends in half a page, so SQLite has to repair it."""
     home = tmp_path / "home"
-    died = subprocess.run([sys.executable, "-m", crash_child.__name__, str(home)], capture_output=True, check=False)
+    died = subprocess.run([sys.executable, "-m", crash.CHILD_MODULE, str(home)], capture_output=True, check=False)
     assert died.returncode == -signal.SIGKILL
     log = (home / "inmind.db-wal").stat().st_size
-    header, frame = 32, 24 + crash_child.PAGE_BYTES
-    assert (log - header) % frame == 24 + crash_child.PAGE_BYTES // 2
+    header, frame = 32, 24 + crash.PAGE_BYTES
+    assert (log - header) % frame == 24 + crash.PAGE_BYTES // 2
 
 
 def test_a_failed_check_is_printed_and_sets_the_exit_code(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The process acknowledges notes it did not store, and the run is too short to save costs."""
-    monkeypatch.setattr(crash, "crash_child", false_ack)
+    monkeypatch.setattr(crash, "CHILD_MODULE", false_ack.__name__)
     monkeypatch.setattr(full_window, "DELIVERIES", 60)
-    monkeypatch.setenv("PYTHONPATH", str(Path(false_ack.__file__).parent))
+    monkeypatch.setenv("PYTHONPATH", str(Path(false_ack.__file__).parent), prepend=os.pathsep)
     ran = CliRunner().invoke(app, ["demo", "--verbose"])
     assert ran.exit_code == 1
     act = ran.stdout.partition("\n4  ")[2].partition("\n5  ")[0]
-    assert f"found     {false_ack.KEPT - 1} of {false_ack.NOTE_COUNT} acknowledged; incomplete: 1" in act
+    assert f"found     {false_ack.KEPT - 1} of {crash.NOTE_COUNT} acknowledged; incomplete: 1" in act
     assert "FAILED: every acknowledged note is found" in act
     assert "FAILED: no note is incomplete" in act
     assert "FAILED: a long run costs less with memory" in ran.stdout
@@ -281,7 +281,7 @@ def test_a_cost_comparison_matches_the_recorded_usage(memory: Memory, tmp_path: 
     bill = cost.compare_costs(session)
     assert bill.calls == session.usage.calls
     assert bill.with_memory[-1] == pytest.approx(session.usage.price(cost.RATES))
-    assert list(bill.without_memory) == sorted(bill.without_memory)
+    assert list(bill.full_history) == sorted(bill.full_history)
 
 
 class TestNextSteps:
@@ -312,29 +312,3 @@ class TestNextSteps:
         monkeypatch.chdir(tmp_path)
         assert demo_command.next_steps()[0][0] == "'with space/inmind' chat"
         assert demo_command.next_steps()[1][0] == f"claude mcp add inmind -- '{program}' mcp"
-
-
-@pytest.mark.parametrize(("signum", "ending"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)])
-def test_a_signal_during_the_start_of_the_crash_process_ends_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, signum: signal.Signals, ending: type[BaseException]
-) -> None:
-    processes: list[subprocess.Popen[str]] = []
-
-    class Signalled(subprocess.Popen[str]):
-        def __init__(self, *args: Any, **options: Any) -> None:
-            super().__init__(*args, **options)
-            processes.append(self)
-            signal.raise_signal(signum)  # it runs, and the caller has no handle yet
-
-    def leave(*_: object) -> None:
-        raise ending
-
-    monkeypatch.setattr(subprocess, "Popen", Signalled)
-    before = signal.signal(signum, leave)
-    try:
-        with Memory.open(tmp_path / "home", embedder=None) as memory, pytest.raises(ending):
-            crash.play(DemoContext(memory=memory, folder=tmp_path, width=80))
-        assert signal.getsignal(signum) is leave
-    finally:
-        signal.signal(signum, before)
-    assert [one.returncode for one in processes] == [-signal.SIGKILL]

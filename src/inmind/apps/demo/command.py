@@ -10,7 +10,8 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
 from sysconfig import get_path
@@ -54,20 +55,20 @@ class DemoContext:
     """Width of the lines."""
 
 
-@frozen(kw_only=True)
+@dataclass(kw_only=True)
 class DemoAct:
     """Result of an act: lines for people, facts for programs."""
 
-    lines: Sequence[DemoLine]
-    facts: Mapping[str, Any]
-    promises: Mapping[str, bool]
+    lines: list[DemoLine]
+    facts: dict[str, Any]
+    promises: dict[str, bool]
     """Claims of the act, and whether each one holds."""
     prompt: tuple[Prompt, Explanation] | None = None
     """The prompt of its bar, for --verbose."""
 
     @property
-    def broken(self) -> tuple[str, ...]:
-        return tuple(promise for promise, holds in self.promises.items() if not holds)
+    def broken(self) -> list[str]:
+        return [promise for promise, holds in self.promises.items() if not holds]
 
 
 def user(text: str) -> ChatMessage:
@@ -78,14 +79,13 @@ def assistant(text: str) -> ChatMessage:
     return {"role": "assistant", "content": text}
 
 
-def call(id: str, name: str, arguments: Mapping[str, Any]) -> ChatMessage:
+def call(id: str, name: str, **arguments: Any) -> ChatMessage:
     function = {"name": name, "arguments": json.dumps(arguments)}
     return {"role": "assistant", "content": None, "tool_calls": [{"id": id, "type": "function", "function": function}]}
 
 
-def tool_use(id: str, name: str, arguments: Mapping[str, Any], **result: Any) -> tuple[ChatMessage, ...]:
-    """A call and its result."""
-    return call(id, name, arguments), {"role": "tool", "tool_call_id": id, "content": json.dumps(result)}
+def result(id: str, **content: Any) -> ChatMessage:
+    return {"role": "tool", "tool_call_id": id, "content": json.dumps(content)}
 
 
 class ScriptedAgent:
@@ -141,7 +141,7 @@ def demo(verbose: bool = False, as_json: bool = False) -> None:
     with tempfile.TemporaryDirectory(prefix="inmind-demo-") as folder:
         results = _run_acts(screen, Path(folder), verbose=verbose)
     if as_json:
-        print_json({name: {**act.facts, "promises": dict(act.promises)} for name, act in results.items()})
+        print_json({name: {**act.facts, "promises": act.promises} for name, act in results.items()})
     if broken := [f"{name}: {promise}" for name, act in results.items() for promise in act.broken]:
         print_error("FAILED", f"checks of the demo failed ({'; '.join(broken)})")
         raise Exit(FAILED)
@@ -182,12 +182,11 @@ def _print_indented(screen: Console, line: DemoLine) -> None:
 
 def next_steps() -> list[tuple[str, str]]:
     """Commands to try next, each with its purpose."""
-    program = Path(get_path("scripts"), PROGRAM)
-    path, page = shutil.which(PROGRAM), Path(__file__).parents[4] / "docs" / "tutorial.md"
+    program, on_path = Path(get_path("scripts"), PROGRAM), shutil.which(PROGRAM)
     # The bare name if the shell finds this program by it.
-    is_on_path = path is not None and program.exists() and Path(path).samefile(program)
-    command = PROGRAM if is_on_path or not program.exists() else _shortest_path(program)
-    server = PROGRAM if is_on_path else quote(str(program))
+    is_found = not program.exists() or (on_path is not None and program.samefile(on_path))
+    command, server = (PROGRAM, PROGRAM) if is_found else (_shortest_path(program), quote(str(program)))
+    page = Path(__file__).parents[4] / "docs" / "tutorial.md"
     help = (f"less {_shortest_path(page)}", "a ten-minute tutorial")
     return [
         (f"{command} chat", "chat with a model that has this memory"),

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import accumulate
 from math import isclose
-from typing import Any
 
 from rich.text import Text
 
@@ -37,7 +36,7 @@ class CostComparison:
     """Accumulated cost of a conversation after each call, and tokens of its longest prompt."""
 
     with_memory: Sequence[float]
-    without_memory: Sequence[float]
+    full_history: Sequence[float]
     longest_with: int
     longest_without: int
 
@@ -47,7 +46,7 @@ class CostComparison:
 
     def ratio(self, call: int = 0) -> float:
         """Cost with memory by cost without, after a call; by default after the last."""
-        return self.with_memory[call - 1] / self.without_memory[call - 1]
+        return self.with_memory[call - 1] / self.full_history[call - 1]
 
     @property
     def cheaper_from(self) -> int | None:
@@ -57,43 +56,41 @@ class CostComparison:
 
 
 def play(context: DemoContext) -> DemoAct:
+    titles = {references.SESSION: "the page", full_window.SESSION: "the deliveries"}
+    sessions = list(map(context.memory.session, titles))
+    short, long = bills = list(map(compare_costs, sessions))
     columns = ("", *right_aligned("calls", "full history", "with memory", "ratio", "longest prompt"))
-    rows: list[tuple[str | Text, ...]] = []
-    bills: list[dict[str, Any]] = []
-    sessions = [context.memory.session(name) for name in (references.SESSION, full_window.SESSION)]
-    short, long = map(compare_costs, sessions)
-    for title, session, one in zip(("the page", "the deliveries"), sessions, (short, long), strict=True):
-        row = (
+    rows = (
+        (
             title,
-            str(one.calls),
-            f"${one.without_memory[-1]:.4f}",
-            f"${one.with_memory[-1]:.4f}",
-            Text(f"{one.ratio():.2f}", "green" if one.ratio() < 1 else "red"),
-            f"{one.longest_without:,} → {one.longest_with:,}",
+            str(bill.calls),
+            f"${bill.full_history[-1]:.4f}",
+            f"${bill.with_memory[-1]:.4f}",
+            Text(f"{bill.ratio():.2f}", "green" if bill.ratio() < 1 else "red"),
+            f"{bill.longest_without:,} → {bill.longest_with:,}",
         )
-        rows.append(row)
-        bills.append(
-            {
-                "session": session.id,
-                "calls": one.calls,
-                "full_history": one.without_memory[-1],
-                "with_memory": one.with_memory[-1],
-                "ratio": one.ratio(),
-                "pays_from_call": one.cheaper_from,
-                "longest_prompt": {"with_memory": one.longest_with, "full_history": one.longest_without},
-            }
-        )
+        for title, bill in zip(titles.values(), bills, strict=True)
+    )
     prices = f"At ${INPUT_PRICE:.2f} per million tokens; cache reads cost a tenth, cache writes a quarter more."
+    is_exact = all(isclose(one.with_memory[-1], of.usage.price(RATES)) for one, of in zip(bills, sessions, strict=True))
     return DemoAct(
         lines=[table(columns, rows, header_style="dim"), text_line(_break_even_text(long)), text_line(prices, "dim")],
-        facts={"rates": asdict(RATES), "bills": bills},
-        promises={
-            "the cost matches session.usage": all(
-                isclose(one.with_memory[-1], session.usage.price(RATES))
-                for one, session in zip((short, long), sessions, strict=True)
-            ),
-            "a long run costs less with memory": long.ratio() < 1,
+        facts={
+            "rates": asdict(RATES),
+            "bills": [
+                {
+                    "session": session,
+                    "calls": bill.calls,
+                    "full_history": bill.full_history[-1],
+                    "with_memory": bill.with_memory[-1],
+                    "ratio": bill.ratio(),
+                    "pays_from_call": bill.cheaper_from,
+                    "longest_prompt": {"with_memory": bill.longest_with, "full_history": bill.longest_without},
+                }
+                for session, bill in zip(titles, (short, long), strict=True)
+            ],
         },
+        promises={"the cost matches session.usage": is_exact, "a long run costs less with memory": long.ratio() < 1},
     )
 
 
@@ -104,19 +101,19 @@ def compare_costs(session: Session) -> CostComparison:
     messages = [payload.wire for payload in events if isinstance(payload, MessageAdded)]
     recording = Recording(name=session.id, format="openai", messages=messages, system=prompt.system, tools=prompt.tools)
     baseline = BaselineAgent(turn_starts(recording), TokenSizes(recording))
-    message_count, with_memory, without_memory = 0, list[Usage](), list[Usage]()
+    message_count, with_memory, full_history = 0, list[Usage](), list[Usage]()
     for payload in events:
         if isinstance(payload, MessageAdded):
             message_count += 1
         elif isinstance(payload, PromptPrepared):
             tail = payload.used - payload.cached - payload.written
             with_memory.append(Usage(calls=1, cached=payload.cached, written=payload.written, uncached=tail))
-            without_memory.append(baseline.send(message_count) or Usage())
+            full_history.append(baseline.send(message_count) or Usage())
     return CostComparison(
         with_memory=list(accumulate(one.price(RATES) for one in with_memory)),
-        without_memory=list(accumulate(one.price(RATES) for one in without_memory)),
+        full_history=list(accumulate(one.price(RATES) for one in full_history)),
         longest_with=max(one.tokens for one in with_memory),
-        longest_without=max(one.tokens for one in without_memory),
+        longest_without=max(one.tokens for one in full_history),
     )
 
 

@@ -19,9 +19,10 @@ from inmind.apps.demo.command import (
     DemoContext,
     ScriptedAgent,
     assistant,
+    call,
     label_line,
+    result,
     text_line,
-    tool_use,
     user,
 )
 from inmind.core.text import contains_id, count_noun
@@ -66,7 +67,8 @@ def script() -> Iterator[ChatMessage]:
             yield user(requests.pop(0) if requests else "Go on with the next ones.")
         id, log = delivery_id(number), [_log_line(number, entry) for entry in range(9)]
         delivery = {"id": id, "name": f"Delivery {number + 1}", "order": order_id(number), "log": log}
-        yield from tool_use(f"c{number}", "warehouse_getDelivery", {"delivery": id}, delivery=delivery)
+        yield call(f"c{number}", "warehouse_getDelivery", delivery=id)
+        yield result(f"c{number}", delivery=delivery)
     yield assistant("All deliveries are checked.")
 
 
@@ -84,26 +86,19 @@ def script_ids() -> list[str]:
 
 def play(context: DemoContext) -> DemoAct:
     session = context.memory.session(SESSION, resource=RESOURCE, cwd="/warehouse", window=WINDOW, reserve=RESERVE)
-    never_full = {"the window fills up and is compacted": False}
-    first = DemoAct(lines=[text_line("The window never filled up.")], facts={}, promises=never_full)
+    full = "the window fills up and is compacted"
+    act = DemoAct(lines=[text_line("The window never filled up.")], facts={"first": {}}, promises={full: False})
     for before, after in pairwise(AGENT.run_script(session, script())):
-        if after.report.compactions and first.prompt is None:
-            first = _compare(session, before, after, context.width)
+        if after.report.compactions and act.prompt is None:
+            act = _compare(session, before, after, context.width)
+            act.promises[full] = True
     ids, compactions = script_ids(), session.state.history.compactions
     known, archived = len(_known_ids(session, ids)), sum(one.payload.messages for one in compactions)
     counts = f"{len(compactions)} compactions, {archived} messages archived, {known} of {len(ids)} ids known"
-    return DemoAct(
-        lines=[*first.lines, label_line("at last", counts)],
-        facts={
-            "ids": len(ids),
-            "ids_known": known,
-            "compactions": len(compactions),
-            "messages_archived": archived,
-            "first": first.facts,
-        },
-        promises={**first.promises, "every id is still known at the end": known == len(ids)},
-        prompt=first.prompt,
-    )
+    act.lines.append(label_line("at last", counts))
+    act.facts |= {"ids": len(ids), "ids_known": known, "compactions": len(compactions), "messages_archived": archived}
+    act.promises["every id is still known at the end"] = known == len(ids)
+    return act
 
 
 def _compare(session: Session, before: Prompt, after: Prompt, width: int) -> DemoAct:
@@ -115,16 +110,15 @@ def _compare(session: Session, before: Prompt, after: Prompt, width: int) -> Dem
     sent_messages = {entry.id for entry in history.sent}
     texts = [_text(entry.wire) for entry in session.state.conversation if entry.id not in sent_messages]
     archive = "\n".join(session.read(path) for path in compaction.archives)
-    is_archived = all(text in archive for text in texts)
+    is_archived = bool(texts) and all(text in archive for text in texts)
     hit = next((one.passage for one in session.search(QUESTION, limit=1)), "")
     is_found = DETAIL in hit and delivery_id(DETAIL_DELIVERY) in hit
     shorter = f"{before.report.tokens['history']:,} tokens of history, {after.report.tokens['history']:,} now"
     kept = [item for item in compaction.items if item.location == "memory"]
+    start = f"{DELIVERIES} deliveries are checked in a window of {WINDOW:,} tokens. Call {before.call}:"
     return DemoAct(
         lines=[
-            text_line(
-                f"{DELIVERIES} deliveries are checked in a window of {WINDOW:,} tokens. Call {before.call}:", "dim"
-            ),
+            text_line(start, "dim"),
             bar(before.report, width=width)[0],
             text_line(f"Three quarters of its room are used: memory compacts. Call {after.call}:", "dim"),
             bar(after.report, width=width)[0],
@@ -136,21 +130,22 @@ def _compare(session: Session, before: Prompt, after: Prompt, width: int) -> Dem
             label_line("found", f"in {delivery_id(DETAIL_DELIVERY)}: {DETAIL}" if is_found else "no matching text"),
         ],
         facts={
-            "call": after.call,
-            "before": report_json(before.report),
-            "after": report_json(after.report),
-            "report": compaction_json(compaction),
-            "ids_before": len(ids),
-            "ids_known_after": len(known),
-            "ids_in_prompt": len(sent),
-            "archived_word_for_word": is_archived,
-            "searched": QUESTION,
-            "found": hit,
+            "first": {
+                "call": after.call,
+                "before": report_json(before.report),
+                "after": report_json(after.report),
+                "report": compaction_json(compaction),
+                "ids_before": len(ids),
+                "ids_known_after": len(known),
+                "ids_in_prompt": len(sent),
+                "archived_word_for_word": is_archived,
+                "searched": QUESTION,
+                "found": hit,
+            }
         },
         promises={
-            "the window fills up and is compacted": True,
             "no id is lost by archiving": bool(ids) and known == ids,
-            "archived messages are kept verbatim": bool(texts) and is_archived,
+            "archived messages are kept verbatim": is_archived,
             "the goal and the rules stay": all(text in text_after for text in (GOAL, *RULES)),
             "an archived detail is found by search": DETAIL not in text_after and is_found,
         },

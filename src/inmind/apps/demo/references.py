@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from rich.table import Column
 from rich.text import Text
@@ -11,29 +12,27 @@ from inmind import Prompt
 from inmind.apps.cli.console import table
 from inmind.apps.cli.prompt_view import bar, legend, prompt_texts, report_json
 from inmind.apps.cli.resource_commands import color_diff
+from inmind.apps.demo import command
 from inmind.apps.demo.command import (
     ChatMessage,
     DemoAct,
     DemoContext,
-    ScriptedAgent,
     assistant,
     call,
     label_line,
+    result,
     saved_notes,
     text_line,
-    tool_use,
     user,
 )
-from inmind.core.frozen import frozen
 from inmind.core.text import count_noun, printable
 from inmind.entities.references.result import Resolution
-from inmind.jobs.dream_history import Dream
 
 TITLE = 'References: "it" and "the other one"'
 
 SESSION, RESOURCE = "about-us", "ada"
 
-EDITOR = ScriptedAgent(
+EDITOR = command.ScriptedAgent(
     "You edit a website. Use the tools; answer in one sentence.",
     cms_createPage="Create a page.",
     cms_addSection="Add a section to a page.",
@@ -42,55 +41,42 @@ EDITOR = ScriptedAgent(
     cms_publish="Publish a page.",
 )
 
-
 AMBIGUOUS = "?"
 """Several entities match: the agent has to ask."""
 
 
-@frozen
-class DemoTurn:
+class DemoTurn(NamedTuple):
     """A message of the user, and the scripted reaction of the agent."""
 
     text: str
     expected: str | None
     """Id that it refers to, or AMBIGUOUS; None if it refers to nothing."""
     answer: str
-    work: Sequence[ChatMessage] = ()
+    work: tuple[ChatMessage, ...] = ()
     """Calls before the answer, with their results."""
 
 
+ABOUT = {"id": "page-123", "title": "About Us"}
 IMAGES = ({"id": "img-789", "filename": "dawn.jpg"}, {"id": "img-790", "filename": "lake.jpg"})
 
+_CREATE = (call("c1", "cms_createPage", title="About Us"), result("c1", page=ABOUT))
+_ADD = (
+    call("c2", "cms_addSection", page="page-123", kind="hero"),
+    result("c2", section={"id": "sec-456", "heading": "Welcome"}),
+)
+_SEARCH = (call("c3", "cms_searchImages", query="mountains"), result("c3", images=IMAGES))
 
-def _set_image(call_id: str, image: str) -> Sequence[ChatMessage]:
-    arguments = {"section": "sec-456", "image": image}
-    return tool_use(call_id, "cms_setImage", arguments, section={"id": "sec-456", "image": image})
+
+def _set_image(id: str, image: str) -> tuple[ChatMessage, ...]:
+    return call(id, "cms_setImage", section="sec-456", image=image), result(
+        id, section={"id": "sec-456", "image": image}
+    )
 
 
 TURNS = (
-    DemoTurn(
-        "Create a page called About Us.",
-        None,
-        "The page About Us is there.",
-        tool_use("c1", "cms_createPage", {"title": "About Us"}, page={"id": "page-123", "title": "About Us"}),
-    ),
-    DemoTurn(
-        "Add a hero section to it.",
-        "page-123",
-        "The hero section is in.",
-        tool_use(
-            "c2",
-            "cms_addSection",
-            {"page": "page-123", "kind": "hero"},
-            section={"id": "sec-456", "heading": "Welcome"},
-        ),
-    ),
-    DemoTurn(
-        "Find pictures of mountains for it.",
-        "sec-456",
-        "There are two.",
-        tool_use("c3", "cms_searchImages", {"query": "mountains"}, images=IMAGES),
-    ),
+    DemoTurn("Create a page called About Us.", None, "The page About Us is there.", _CREATE),
+    DemoTurn("Add a hero section to it.", "page-123", "The hero section is in.", _ADD),
+    DemoTurn("Find pictures of mountains for it.", "sec-456", "There are two.", _SEARCH),
     DemoTurn("Use the picture.", AMBIGUOUS, "Which picture: dawn.jpg or lake.jpg?"),
     DemoTurn("The first one.", "img-789", "Dawn it is.", _set_image("c4", "img-789")),
     DemoTurn("No, the other one.", "img-790", "The lake, then.", _set_image("c5", "img-790")),
@@ -107,14 +93,13 @@ def play(context: DemoContext) -> DemoAct:
     for turn in TURNS:
         resolutions.append(session.resolve(turn.text))
         prompts += EDITOR.run_script(session, [user(turn.text), *turn.work, assistant(turn.answer)])
-    checked = session.check_call("cms_publish", {"page": INVENTED_ID})
-    caught = "; ".join(finding.why for finding in checked.unknown)
-    last = prompts[-1]
+    checked, last = session.check_call("cms_publish", {"page": INVENTED_ID}), prompts[-1]
+    reasons = "; ".join(finding.why for finding in checked.unknown)
     fields = ("text", "verdict", "confidence", "question", "why")
     return DemoAct(
         lines=[
             table((Column(), Column()), ((one.text, _answer(one)) for one in resolutions), show_header=False),
-            label_line("caught", f'{checked.tool}("{INVENTED_ID}"): {caught}'),
+            label_line("caught", f'{checked.tool}("{INVENTED_ID}"): {reasons}'),
             text_line(f"The prompt of call {last.call}:", "dim"),
             *bar(last.report, width=context.width),
             *legend(last.report, width=context.width),
@@ -154,17 +139,12 @@ DREAM_TITLE = "A dream: notes and a mood become MEMORY.md"
 
 NOTES = ["Ada prefers alt texts in English.", "Next: a page for the shop in Graz, which opens in May."]
 
-_PUBLISH = {"page": "page-123"}
-
 CONVERSATION = (
     user("Publish the page."),
-    *tool_use("p1", "cms_publish", _PUBLISH, error="img-790 has no alt text"),
-    *tool_use(
-        "p2",
-        "cms_publish",
-        {**_PUBLISH, "alt": "A lake in the mountains"},
-        page={"id": "page-123", "status": "published"},
-    ),
+    call("p1", "cms_publish", page="page-123"),
+    result("p1", error="img-790 has no alt text"),
+    call("p2", "cms_publish", page="page-123", alt="A lake in the mountains"),
+    result("p2", page={"id": "page-123", "status": "published"}),
     assistant("About Us is online."),
     user("Perfect, great work! The shop in Graz opens in May: it gets a page next."),
 )
@@ -177,23 +157,21 @@ def play_dream(context: DemoContext) -> DemoAct:
     list(EDITOR.run_script(session, CONVERSATION))
     for number, note in enumerate(NOTES, start=1):
         EDITOR.prepare(session)
-        session.record(call(f"n{number}", "working_memory_note", {"note": note}))
+        session.record(call(f"n{number}", "working_memory_note", note=note))
     mood, waiting = memory.resource(RESOURCE).affect.mood, saved_notes(session)
-    dream = memory.dream(RESOURCE)
-    remaining = saved_notes(session)
+    dream, remaining = memory.dream(RESOURCE), saved_notes(session)
     morning = memory.session("next-morning", resource=RESOURCE, cwd="/website")
     prompt = EDITOR.prepare(morning, [user("Add a picture of the lake.")])
     state = next((passage.text for passage in prompt_texts(prompt) if passage.part == "memory:state"), "")
     merged = f"{count_noun(len(dream.notes), 'note')} merged, {len(remaining)} left"
     size = prompt.report.tokens.get("memory:state", 0)
-    is_merged = dream.status == "done" and not remaining and all(note in dream.after for note in NOTES)
     return DemoAct(
         lines=[
             label_line("the day", "a call fails, the next one works, the user is happy"),
             label_line("mood", mood),
             *(label_line("" if place else "notes", text) for place, text in enumerate(waiting)),
             label_line("dream", f"by {dream.by}: {merged}. MEMORY.md:"),
-            *(label_line("", changed) for changed in _changes(dream)),
+            *(label_line("", changed) for changed in _changes(dream.diff)),
             label_line("next day", f"the first prompt of a new session contains it as part s, {size} tokens"),
             bar(prompt.report, width=context.width)[0],
         ],
@@ -208,22 +186,19 @@ def play_dream(context: DemoContext) -> DemoAct:
         },
         promises={
             "notes were saved": waiting == NOTES,
-            "the dream merges the notes": is_merged,
+            "the dream merges the notes": not remaining and all(note in dream.after for note in NOTES),
             "the next session starts with the notes": all(note in state for note in NOTES),
         },
         prompt=(prompt, morning.explain(prompt.call)),
     )
 
 
-def _changes(dream: Dream) -> Iterator[Text]:
-    """Changed lines of the diff with their section headings."""
-    section: Text | None = None
-    for changed in list(color_diff(dream.diff))[2:]:
-        sign, text = changed.plain[:1], changed.plain[1:].strip()
-        if text.startswith("#"):
-            section = changed
-        elif sign in ("+", "-") and text:
-            if section is not None and section.plain.lstrip("+- ").startswith("##"):
-                yield section
-            section = None
-            yield changed
+def _changes(diff: str) -> Iterator[Text]:
+    """Changed lines of the diff, with the headings of sections that have any."""
+    heading: Text | None = None
+    for line in list(color_diff(diff))[2:]:
+        if line.plain[1:].startswith("#"):
+            heading = line if line.plain[1:].startswith("##") else None
+        elif line.plain[:1] in ("+", "-") and line.plain[1:].strip():
+            yield from [line] if heading is None else [heading, line]
+            heading = None
