@@ -62,7 +62,7 @@ def play(context: DemoContext) -> DemoAct:
     lost = [text for text in acknowledged if text not in notes]
     partial = [text for text in notes if text not in (*acknowledged, note_text(len(acknowledged) + 1))]
     error = child.stderr.strip().rpartition("\n")[2]
-    found = len(acknowledged) - len(lost)
+    surviving = len(acknowledged) - len(lost)
     health = f"database: {checked['database']}; events: {checked.get('events')}"
     return DemoAct(
         lines=[
@@ -72,13 +72,13 @@ def play(context: DemoContext) -> DemoAct:
                 "SIGKILL, with half a page of another note in the log" if is_killed else f"nothing: {error}",
             ),
             label_line("back", f"in {milliseconds:.0f} ms, without manual repair"),
-            label_line("found", f"{found} of {len(acknowledged)} acknowledged; incomplete: {len(partial)}"),
+            label_line("found", f"{surviving} of {len(acknowledged)} acknowledged; incomplete: {len(partial)}"),
             label_line("doctor", "; ".join(troubles) or health),
         ],
         facts={
             "killed": is_killed,
             "acknowledged": len(acknowledged),
-            "found": found,
+            "found": surviving,
             "lost": lost,
             "half": partial,
             "milliseconds": milliseconds,
