@@ -24,9 +24,8 @@ from pydantic import BaseModel
 from inmind import Memory, Session, default_layers
 from inmind.core.events.prompt import UsageReported
 from inmind.core.json import is_list
-from inmind.core.messages import FORMATS
+from inmind.core.messages import FORMATS, read_partial_reply, read_reply
 from inmind.core.messages.model import Call, Message, Reply, ReplyUsage, Result, Text
-from inmind.core.messages.replies import read_partial_reply, read_reply
 from inmind.errors import InvalidInput
 from inmind.integrations.wrap import wrap
 from inmind.integrations.wrap.call_loop import MAX_ROUNDS

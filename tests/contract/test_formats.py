@@ -203,7 +203,7 @@ def test_a_format_is_found_by_its_name(format: Format) -> None:
 
 
 def test_an_unknown_format_is_refused_with_the_known_names() -> None:
-    with pytest.raises(InvalidInput, match="provider: expected one of openai, responses, anthropic, got 'gemini'"):
+    with pytest.raises(InvalidInput, match="provider: expected one of responses, anthropic, openai, got 'gemini'"):
         get_format("gemini", field="provider")
 
 

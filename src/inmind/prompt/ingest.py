@@ -336,7 +336,7 @@ def _is_copy(wire: Wire, entry: ConversationEntry, fmt: Format, *, same_predeces
         return False
     if not (same_predecessor or host_message.text or host_message.calls):  # empty messages are always equal
         return False
-    from inmind.core.messages.replies import text_and_calls  # imported here: only needed if the host keeps copies
+    from inmind.core.messages import text_and_calls  # imported here: only needed if the host keeps copies
 
     return _opaque_parts(stored_message) == _opaque_parts(host_message) and text_and_calls(
         [wire], fmt.name

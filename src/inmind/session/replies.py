@@ -23,9 +23,8 @@ from inmind.core.events.base import Draft, Event, Origin
 from inmind.core.events.prompt import UsageReported
 from inmind.core.events.session import MessageAdded, Reverted
 from inmind.core.frozen import frozen
-from inmind.core.messages import FORMATS, get_format
+from inmind.core.messages import FORMATS, get_format, read_reply
 from inmind.core.messages.model import Call, Message, Reply, Result, Text, Wire
-from inmind.core.messages.replies import read_reply
 from inmind.core.text import count_noun
 from inmind.documents.document import Scope
 from inmind.history import Conversation

@@ -15,9 +15,8 @@ from inmind.apps.chat.endpoint import PROVIDERS, STREAM_OPTIONS, ChatEndpoint
 from inmind.apps.chat.terminal import ChatOutput, ChatToolUse, ChatTurn
 from inmind.apps.signals import InterruptHandler
 from inmind.core.http import HttpEndpoint, Json, RequestRefused, object_field, object_list
-from inmind.core.messages import FORMATS
+from inmind.core.messages import FORMATS, is_error, read_partial_reply
 from inmind.core.messages.model import Call, Message, Reply, ReplyUsage, Text
-from inmind.core.messages.replies import is_error, read_partial_reply
 from inmind.errors import InvalidInput, ModelFailed, NotFound, short_repr
 from inmind.prompt.report import Prompt
 from inmind.session.session import Session

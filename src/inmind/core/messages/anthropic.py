@@ -17,14 +17,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import Any, NoReturn
 
-from inmind.core.json import check_json, is_count, is_list, is_object, object_at, peek, text_at, without_nulls
+from inmind.core.json import check_json, is_count, is_list, is_object, object_at, peek, text_at, to_plain, without_nulls
 from inmind.core.messages.cache_control import add_mark_before_tail, own_mark_before, remaining_marks
 from inmind.core.messages.format import (
     MAX_MODEL_NAME_CHARS,
     ROLES,
     Format,
+    ReplyAssembler,
     check_assistant,
+    event_index,
+    event_part,
+    event_type,
     incomplete_reply,
+    join_text,
     not_a_reply,
 )
 from inmind.core.messages.model import (
@@ -260,6 +265,9 @@ class AnthropicMessages(Format):
         edits = _edits(reply.get("context_management"))
         return self.make_reply([wire], reply, is_complete=reason not in _INCOMPLETE_REASONS, edits=edits)
 
+    def assembler(self) -> AnthropicAssembler:
+        return AnthropicAssembler()
+
     def token_counts(self, usage: Any) -> tuple[object, object, object]:
         cached = peek(usage, "cache_read_input_tokens")
         sent = (peek(usage, "input_tokens"), peek(usage, "cache_creation_input_tokens") or 0, cached or 0)
@@ -360,3 +368,82 @@ def _edits(context_management: Any) -> tuple[ProviderEdit, ...]:
         if isinstance(kind, str) and kind.isidentifier():
             edits.append(ProviderEdit(kind[:MAX_MODEL_NAME_CHARS], count, tokens if is_count(tokens) else 0))
     return tuple(edits)
+
+
+class AnthropicAssembler(ReplyAssembler):
+    def __init__(self) -> None:
+        self._message: dict[str, Any] = {}
+        self._blocks: dict[int, dict[str, Any]] = {}
+        self._deltas: dict[int, list[dict[str, Any]]] = {}
+        self._closed: set[object] = set()
+
+    def add(self, chunk: object, field: str) -> None:
+        kind = event_type(chunk, field)
+        if kind == "message_start":
+            self._message = event_part(chunk, "message", field)
+        elif kind == "content_block_start":
+            index = event_index(chunk, "index", field)
+            self._blocks[index], self._deltas[index] = event_part(chunk, "content_block", field), []
+        elif kind == "content_block_delta":
+            index = event_index(chunk, "index", field)
+            if index not in self._blocks:
+                raise InvalidInput(field=f"{field}.index", value=index, expected="the index of a started block")
+            self._deltas[index].append(event_part(chunk, "delta", field))
+        elif kind == "content_block_stop":
+            index = peek(chunk, "index")
+            if is_count(index):
+                self._closed.add(index)
+        elif kind == "message_delta":
+            usage = to_plain(peek(chunk, "usage"), f"{field}.usage")
+            self._message.update(without_nulls(event_part(chunk, "delta", field)))
+            before = self._message.get("usage")  # usage in a stream is cumulative: later values replace earlier ones
+            if is_object(before) and is_object(usage):
+                usage = {**before, **without_nulls(usage)}
+            self._message["usage"] = usage or before
+            if (edited := to_plain(peek(chunk, "context_management"), f"{field}.context_management")) is not None:
+                self._message["context_management"] = edited
+        if kind == "message_stop" or self._message.get("stop_reason") is not None:
+            self.is_complete = True
+
+    def assemble(self, field: str) -> dict[str, Any] | None:
+        usable = [index for index, block in self._blocks.items() if self.is_complete or self._is_usable(index, block)]
+        if not self.is_complete and not usable:
+            return None
+        content = [
+            _join_deltas(self._blocks[index], self._deltas[index], f"{field}.content[{place}]")
+            for place, index in enumerate(usable)
+        ]
+        stop = {} if self.is_complete else {"stop_reason": "max_tokens"}
+        return {**without_nulls(self._message), **stop, "content": content}
+
+    def _is_usable(self, index: int, block: dict[str, Any]) -> bool:
+        """True for a complete block, and for partial text and calls.
+
+        Thinking without its signature would be refused.
+        """
+        return index in self._closed or block.get("type") in _USABLE_IF_PARTIAL
+
+
+def _join_deltas(block: dict[str, Any], deltas: Sequence[dict[str, Any]], field: str) -> dict[str, Any]:
+    """Return a block with its deltas: texts are appended to the block's field of the same name.
+
+    Two fields have another name in a delta, and its numbers are for display only.
+    """
+    joined = dict(block)
+    for key in dict.fromkeys(key for delta in deltas for key in delta if key != "type"):
+        pieces = [delta[key] for delta in deltas if delta.get(key) is not None]
+        texts = [piece for piece in pieces if isinstance(piece, str)]
+        if key == "citation":
+            cited: Any = joined.get("citations") or []
+            if not is_list(cited):
+                raise InvalidInput(field=f"{field}.citations", value=cited, expected="a list")
+            joined["citations"] = [*cited, *pieces]
+        elif key == "partial_json":
+            joined["input"] = parse_input(join_text(texts))
+        elif texts:
+            start = "" if joined.get(key) is None else text_at(joined, key, field)
+            joined[key] = join_text([start, *texts])
+    return joined
+
+
+_USABLE_IF_PARTIAL = ("text", "tool_use")

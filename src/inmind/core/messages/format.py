@@ -10,10 +10,20 @@ Replies are client objects or plain values. They are read by their attributes; n
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeGuard, cast
 
-from inmind.core.json import check_json, check_text, is_count, is_list, is_object, peek, typed_parts_at
+from inmind.core.json import (
+    check_json,
+    check_text,
+    is_count,
+    is_list,
+    is_object,
+    object_at,
+    peek,
+    to_plain,
+    typed_parts_at,
+)
 from inmind.core.messages.cache_control import TailBlock
 from inmind.core.messages.model import (
     Content,
@@ -290,6 +300,10 @@ class Format(ABC):
     def read_reply(self, reply: object, *, field: str) -> Reply:
         """Parse a complete reply in plain JSON."""
 
+    @abstractmethod
+    def assembler(self) -> ReplyAssembler:
+        """Return an object that joins the chunks of one reply."""
+
     def make_reply(
         self,
         wires: Sequence[Wire],
@@ -337,3 +351,50 @@ def incomplete_reply(value: object, *, field: str) -> InvalidInput:
 
 def not_a_reply(value: object, *, field: str) -> InvalidInput:
     return InvalidInput(field=field, value=value, expected="a reply of the model, or an iterable of its chunks")
+
+
+class ReplyAssembler(ABC):
+    """Joins the chunks of one provider."""
+
+    is_complete = False
+    """True if the provider has sent the end of the reply."""
+
+    @abstractmethod
+    def add(self, chunk: object, field: str) -> None:
+        """Add a chunk. Events that a client library inserts are skipped."""
+
+    @abstractmethod
+    def assemble(self, field: str) -> dict[str, Any] | None:
+        """Return the complete reply as the provider would have sent it; None if it has no content.
+
+        An incomplete one is returned as if the provider had cut it off, without parts that cannot be sent back
+        partially. Joining waits for the last chunk: appending each piece would copy a long text every time.
+        """
+
+
+def event_type(event: object, field: str) -> str:
+    kind = peek(event, "type")
+    if not isinstance(kind, str):
+        raise InvalidInput(field=f"{field}.type", value=kind, expected="the type of an event")
+    return kind
+
+
+def event_index(event: object, name: str, field: str) -> int:
+    index = peek(event, name)
+    if not is_count(index):
+        raise InvalidInput(field=f"{field}.{name}", value=index, expected="a whole number")
+    return index
+
+
+def event_part(event: object, name: str, field: str) -> dict[str, Any]:
+    return object_at({name: to_plain(peek(event, name), f"{field}.{name}")}, name, field)
+
+
+def join_text(pieces: Iterable[str]) -> str:
+    """Join pieces of text. A server may cut between the halves of a surrogate pair."""
+    text = "".join(pieces)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text

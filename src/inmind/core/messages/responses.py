@@ -10,8 +10,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from inmind.core.json import is_list, is_object, peek, text_at, without_nulls
-from inmind.core.messages.format import ROLES, Format, incomplete_reply, not_a_reply
+from inmind.core.json import is_count, is_list, is_object, peek, text_at, to_plain, without_nulls
+from inmind.core.messages.format import (
+    ROLES,
+    Format,
+    ReplyAssembler,
+    event_index,
+    event_part,
+    event_type,
+    incomplete_reply,
+    join_text,
+    not_a_reply,
+)
 from inmind.core.messages.model import (
     Call,
     FormatRules,
@@ -24,6 +34,7 @@ from inmind.core.messages.model import (
     Result,
     Role,
     Wire,
+    without_id,
 )
 from inmind.errors import InvalidInput
 
@@ -241,6 +252,9 @@ class OpenAIResponses(Format):
             output = [item for item in output if peek(item, "type") == "compaction"]
         return self._make_reply(self._reply_items(output, f"{field}.output"), reply)
 
+    def assembler(self) -> ResponsesAssembler:
+        return ResponsesAssembler()
+
     def _make_reply(self, wires: Sequence[Wire], given: Mapping[str, Any]) -> Reply:
         is_complete = "incomplete" not in (given.get("status"), *(wire.get("status") for wire in wires))
         return self.make_reply(wires, given, is_complete=is_complete)
@@ -278,3 +292,37 @@ def _is_item(given: Any) -> bool:
     if kind in (None, "message"):
         return "status" in given or (is_list(content) and any(peek(part, "type") == "output_text" for part in content))
     return kind in ("reasoning", "compaction") or (isinstance(kind, str) and kind.endswith("_call"))
+
+
+class ResponsesAssembler(ReplyAssembler):
+    def __init__(self) -> None:
+        self._items: dict[int, Any] = {}
+        self._words: dict[int, list[str]] = {}
+        self._response: dict[str, Any] | None = None
+
+    def add(self, chunk: object, field: str) -> None:
+        kind, place = event_type(chunk, field), peek(chunk, "output_index")
+        if kind == "response.output_item.done":
+            self._items[event_index(chunk, "output_index", field)] = to_plain(peek(chunk, "item"), f"{field}.item")
+        elif kind == "response.output_text.delta" and is_count(place) and isinstance(peek(chunk, "delta"), str):
+            self._words.setdefault(place, []).append(peek(chunk, "delta"))
+        elif kind in _END_EVENTS:
+            self._response = {"status": kind.removeprefix("response."), **event_part(chunk, "response", field)}
+            self.is_complete = True
+
+    def assemble(self, field: str) -> dict[str, Any] | None:  # noqa: ARG002 -- required by the protocol
+        if self._response is None:
+            items_by_place: dict[int, Any] = {}
+            for place, words in self._words.items():
+                text = {"type": "output_text", "text": join_text(words)}
+                items_by_place[place] = {"type": "message", "role": "assistant", "content": [text]}
+            items_by_place |= self._items
+            items = [item for _, item in sorted(items_by_place.items())]
+            output = [without_id(item) for item in items if (peek(item, "type") or "message") in SELF_CONTAINED]
+            return {"status": "incomplete", "output": output} if output else None
+        # Some servers leave the items out of the last event, since each was sent before.
+        output = self._response.get("output") or [self._items[place] for place in sorted(self._items)]
+        return {**self._response, "output": output}
+
+
+_END_EVENTS = ("response.completed", "response.incomplete", "response.failed")

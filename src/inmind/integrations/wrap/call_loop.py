@@ -14,7 +14,7 @@ from typing import Any
 
 from inmind.core.frozen import frozen
 from inmind.core.json import is_list, peek, to_plain
-from inmind.core.messages import FORMATS
+from inmind.core.messages import FORMATS, read_partial_reply, read_reply
 from inmind.core.messages.cache_control import (
     OwnCacheMark,
     has_own_mark,
@@ -24,7 +24,6 @@ from inmind.core.messages.cache_control import (
 )
 from inmind.core.messages.format import Format
 from inmind.core.messages.model import Opaque, Reply, Wire, without_id
-from inmind.core.messages.replies import read_partial_reply, read_reply
 from inmind.core.messages.responses import SELF_CONTAINED
 from inmind.errors import InvalidInput
 from inmind.history import Conversation

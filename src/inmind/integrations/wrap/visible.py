@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from inmind.core.json import is_object, peek
-from inmind.core.messages.replies import belongs_to_entry, is_repeated
+from inmind.core.messages.openai import belongs_to_entry, is_repeated
 
 IsHidden = Callable[[str], bool]
 """True if calls of a tool are answered without the host."""

@@ -11,9 +11,8 @@ from openai.types.chat import ChatCompletion, ChatCompletionMessage
 from openai.types.responses import Response, ResponseFunctionToolCall
 from tables import each_row
 
-from inmind.core.messages import FORMATS
+from inmind.core.messages import FORMATS, read_reply, text_and_calls
 from inmind.core.messages.model import Call, Reply, ReplyUsage, Text
-from inmind.core.messages.replies import read_reply, text_and_calls
 from inmind.errors import InvalidInput
 
 Json = dict[str, Any]

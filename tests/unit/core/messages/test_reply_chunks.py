@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 from tables import each_row
 
-from inmind.core.messages import FORMATS
+from inmind.core.messages import FORMATS, read_partial_reply, read_reply
 from inmind.core.messages.model import Reply, ReplyUsage, Wire
-from inmind.core.messages.replies import read_partial_reply, read_reply
 from inmind.errors import InvalidInput
 
 Json = dict[str, Any]

@@ -22,9 +22,8 @@ from pydantic import BaseModel
 from strategies import json_values, wire
 
 from inmind.core.json import is_list, is_object
-from inmind.core.messages import FORMATS
+from inmind.core.messages import FORMATS, read_reply
 from inmind.core.messages.model import Reply
-from inmind.core.messages.replies import read_reply
 from inmind.errors import InvalidInput
 
 Json = dict[str, Any]

@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from provider import ScriptedCall, ScriptedReply, a_tool_call, chunks, complete_reply, reply_with
 
-from inmind.core.messages import FORMATS
+from inmind.core.messages import FORMATS, read_reply
 from inmind.core.messages.model import Call, Text
-from inmind.core.messages.replies import read_reply
 from inmind.integrations.wrap.visible import (
     AnthropicVisibleReply,
     OpenAIVisibleReply,

@@ -123,7 +123,7 @@ def test_each_format_has_valid_object_schemas_and_only_mcp_one_for_each_tool(for
 
 
 def test_an_unknown_format_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="openai, responses, anthropic, mcp"):
+    with pytest.raises(InvalidInput, match="responses, anthropic, openai, mcp"):
         tool_schemas(default_layers(), "smoke")
 
 
