@@ -15,13 +15,14 @@ import os
 import platform
 import re
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path, PurePath
 
 import apsw
 
-from inmind.apps.doctor.report import DoctorFinding, FixHints, ok, trouble, warning
+from inmind.apps.doctor import DoctorFinding, FixHints, ok, trouble, warning
 from inmind.core.frozen import frozen
 from inmind.core.paths import CONFIG, DATABASE, INDEX
 from inmind.core.settings import ModelSettings, Settings, load_settings
@@ -30,10 +31,7 @@ from inmind.dreams.models import Question, model_from_settings
 from inmind.errors import OMITTED, InmindError, InvalidInput
 from inmind.search.embedders import create_embedder
 from inmind.search.embedders.base import Embedder
-from inmind.store.protocol import Clock
 from inmind.store.sqlite.connection import find_remains, journal_mode
-
-_MOUNT_TABLE = Path("/proc/self/mountinfo")
 
 _SHARED_KINDS = frozenset(
     "nfs nfs4 cifs smb2 smb3 smbfs afs ceph glusterfs lustre gfs2 ocfs2 beegfs gpfs ncpfs coda davfs "
@@ -41,10 +39,7 @@ _SHARED_KINDS = frozenset(
 )
 """File systems of other machines, and of the hosts of virtual machines."""
 
-_FUSE = "fuse"
 _LOCAL_FUSE_KINDS = frozenset({"fuse.ntfs", "fuse.ntfs-3g", "fuse.exfat", "fuse.ext2", "fuse.ext4", "fuseblk"})
-
-_ESCAPED = re.compile(r"\\([0-7]{3})")
 
 
 @frozen(kw_only=True)
@@ -62,14 +57,14 @@ class Mount:
 
         A FUSE file system of unknown kind counts as shared.
         """
-        is_unknown_fuse = self.kind.partition(".")[0] == _FUSE and self.kind not in _LOCAL_FUSE_KINDS
-        return self.kind in _SHARED_KINDS or is_unknown_fuse
+        is_fuse = self.kind.partition(".")[0] == "fuse"
+        return self.kind in _SHARED_KINDS or (is_fuse and self.kind not in _LOCAL_FUSE_KINDS)
 
 
 def mount_of(path: Path) -> Mount:
     """Return the mount of a path. Only Linux provides it; elsewhere its kind is empty."""
     try:
-        table = _MOUNT_TABLE.read_text("utf-8", errors="surrogateescape")
+        table = Path("/proc/self/mountinfo").read_text("utf-8", errors="surrogateescape")
     except OSError:
         return Mount(kind="")
     return find_mount(table, path.resolve())
@@ -87,7 +82,7 @@ def find_mount(table: str, path: PurePath) -> Mount:
         fields, kinds = place.split(" "), kind.split(" ")
         if len(fields) < 6 or len(kinds) < 3:
             continue
-        point = _ESCAPED.sub(lambda escaped: chr(int(escaped[1], 8)), fields[4])
+        point = re.sub(r"\\([0-7]{3})", lambda escaped: chr(int(escaped[1], 8)), fields[4])
         if path.is_relative_to(point) and (not nearest.kind or len(point) >= len(nearest.point)):
             options = {*fields[5].split(","), *kinds[2].split(",")}
             nearest = Mount(kind=kinds[0], point=point, read_only="ro" in options)
@@ -99,6 +94,8 @@ LOW_SPACE_BYTES, MIN_SPACE_BYTES = 200 * 2**20, 20 * 2**20
 
 MAX_WAL_BYTES = 64 * 2**20
 """A longer write-ahead log means that a reader holds an old snapshot; normally the log shrinks to 1 MB."""
+
+_OTHER_HOME = "pass another home with --home or $INMIND_HOME"
 
 MODEL_TIMEOUT_SECONDS = 5.0
 """Timeout of the test call."""
@@ -135,29 +132,10 @@ class FolderScan:
     def files(self) -> dict[str, os.stat_result]:
         return {path: status for path, status in self.entries.items() if stat.S_ISREG(status.st_mode)}
 
-    @property
-    def special_files(self) -> dict[str, str]:
-        kinds = {path: _SPECIAL_FILES.get(stat.S_IFMT(status.st_mode)) for path, status in self.entries.items()}
-        return {path: kind for path, kind in kinds.items() if kind}
-
     def with_mode_bits(self, others: int) -> list[str]:
         """Paths with one of these mode bits; links are skipped, their mode means nothing."""
-        special = self.special_files
-        return [path for path, status in self.entries.items() if status.st_mode & others and path not in special]
-
-
-ProgressCallback = Callable[[str, int, int], None]
-
-
-@frozen
-class DoctorContext:
-    """The home to check, with everything that the checks share."""
-
-    home: Path
-    hints: FixHints
-    clock: Clock
-    scan: FolderScan
-    watch: ProgressCallback
+        modes = {path: status.st_mode for path, status in self.entries.items()}
+        return [path for path, mode in modes.items() if mode & others and stat.S_IFMT(mode) not in _SPECIAL_FILES]
 
 
 def check_home(home: Path, hints: FixHints) -> DoctorFinding:
@@ -171,10 +149,10 @@ def check_home(home: Path, hints: FixHints) -> DoctorFinding:
         message, fix = f"no home at {home}", f"create one: {hints.inmind('chat')}, or Memory.open() in Python"
         return warning("home", f"{message} yet", fix) if hints.is_default else trouble("home", message, fix)
     except OSError as error:
-        return trouble("home", f"{home} cannot be read: {error.strerror}", hints.other_home)
+        return trouble("home", f"{home} cannot be read: {error.strerror}", _OTHER_HOME)
     aside = hints.shell("mv", home, f"{home}.aside")
     if not stat.S_ISDIR(status.st_mode):
-        return trouble("home", f"{home} is not a folder", f"{aside}, or {hints.other_home}")
+        return trouble("home", f"{home} is not a folder", f"{aside}, or {_OTHER_HOME}")
     if not is_readable(home):
         is_own = status.st_uid == (user := os.geteuid())
         fix = hints.shell("chmod", "u+rwx", home) if is_own else hints.run_as_owner(status.st_uid, user)
@@ -198,40 +176,45 @@ def is_readable(home: Path) -> bool:
 
 def scan_folder(home: Path) -> FolderScan:
     """Scan a home; entries that disappear during the scan are skipped."""
-    entries = {".": home.stat()}
-    unreadable: list[str] = []
-    too_deep: list[str] = []
+    entries, unreadable, too_deep = {".": home.stat()}, list[str](), list[str]()
     folders = [""]
     while folders:  # a loop, not recursion: folders may be nested thousands deep
         folder = folders.pop()
         try:
-            with os.scandir(home / folder) as listed:
-                paths = sorted(f"{folder}/{entry.name}" if folder else entry.name for entry in listed)
-            children = {path: status for path in paths if (status := status_of(home, path))}
+            for name in os.listdir(home / folder):
+                with suppress(FileNotFoundError):
+                    path = f"{folder}/{name}" if folder else name
+                    entries[path] = os.lstat(home / path)
+                    folders += [path] if stat.S_ISDIR(entries[path].st_mode) else []
         except FileNotFoundError:
             continue
         except OSError as error:
             (too_deep if error.errno == errno.ENAMETOOLONG else unreadable).append(folder)
-            continue
-        entries |= children
-        folders += [path for path, status in reversed(children.items()) if stat.S_ISDIR(status.st_mode)]
     # Live files are replaced by rename, which only needs a writable folder. The system is asked: root can write
     # anything, and ACLs can allow more or less than the mode.
-    by_user = os.access in os.supports_effective_ids
+    entries = dict(sorted(entries.items()))
     unwritable = [
         path
         for path, status in entries.items()
         if stat.S_ISDIR(status.st_mode) or (path in (DATABASE, INDEX) and stat.S_ISREG(status.st_mode))
-        if not os.access(home / path, os.W_OK, effective_ids=by_user)
+        if not os.access(home / path, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
     ]
     return FolderScan(entries, tuple(unreadable), tuple(too_deep), tuple(unwritable))
 
 
-def status_of(home: Path, path: str) -> os.stat_result | None:
-    try:
-        return os.lstat(home / path)
-    except FileNotFoundError:
-        return None
+def check_folder(home: Path, hints: FixHints) -> Iterator[DoctorFinding]:
+    """Check the folder, its files and its file system."""
+    scan, user = scan_folder(home), os.geteuid()
+    mount, space = mount_of(home), os.statvfs(home)
+    read_only = mount.read_only or bool(space.f_flag & os.ST_RDONLY)
+    access = list(check_permissions(scan, hints, user=user))
+    yield from access or [ok("permissions", "only accessible to its owner")]
+    if not read_only:  # on a read-only file system nothing is writable
+        yield from check_writable(scan, hints, user=user)
+    types = list(check_file_types(scan, hints))
+    yield from types or [ok("files", "only folders and regular files")]
+    yield from check_disk(mount, free=space.f_bavail * space.f_frsize, read_only=read_only, hints=hints)
+    yield check_size(scan, hints)
 
 
 def check_permissions(scan: FolderScan, hints: FixHints, *, user: int) -> Iterator[DoctorFinding]:
@@ -254,43 +237,39 @@ def check_permissions(scan: FolderScan, hints: FixHints, *, user: int) -> Iterat
 
 def check_writable(scan: FolderScan, hints: FixHints, *, user: int) -> Iterator[DoctorFinding]:
     """Check that memory can write the folders and databases that this user owns."""
-    own = {path: scan.entries[path].st_mode for path in scan.unwritable if scan.entries[path].st_uid == user}
-    foreign = [path for path in scan.unwritable if path not in own]
-    read_only = [path for path in own if not own[path] & stat.S_IWUSR]
-    blocked = [path for path in own if own[path] & stat.S_IWUSR]
-    if read_only:
-        fix = hints.shell("chmod", "-R", "u+rwX", hints.home)
-        yield trouble("writing", f"{_first_of(read_only)} cannot be written", fix)
-    if blocked:
-        fix = f"{hints.shell('lsattr', '-d', hints.home / blocked[0])} shows file attributes that prevent it"
-        yield trouble("writing", f"{_first_of(blocked)} cannot be written despite its mode", fix)
-    if not own and not foreign:
+    if own := [path for path in scan.unwritable if scan.entries[path].st_uid == user]:
+        message, fix = f"{_first_of(own)} cannot be written", hints.shell("chmod", "-R", "u+rwX", hints.home)
+        if scan.entries[own[0]].st_mode & stat.S_IWUSR:
+            fix = f"{hints.shell('lsattr', '-d', hints.home / own[0])} shows file attributes that prevent it"
+        yield trouble("writing", message, fix)
+    elif not scan.unwritable:
         yield ok("writing", "all folders and databases can be written")
 
 
 def check_file_types(scan: FolderScan, hints: FixHints) -> Iterator[DoctorFinding]:
     """Find special files, hard-linked databases and folders nested too deep."""
-    for path, kind in scan.special_files.items():
-        yield warning("files", f"{path} is {kind}; it is ignored", hints.remove_if_unused(hints.home / path))
+    for path, status in scan.entries.items():
+        if kind := _SPECIAL_FILES.get(stat.S_IFMT(status.st_mode)):
+            yield warning("files", f"{path} is {kind}; it is ignored", hints.remove_if_unused(hints.home / path))
     if DATABASE in scan.files and scan.files[DATABASE].st_nlink > 1:
         message = f"{DATABASE} has a hard link; opening it by the other name would damage it"
         yield trouble("files", message, f"while it is not in use, {hints.break_hard_link(hints.home / DATABASE)}")
     for path in scan.too_deep:
         top = "/".join(path.split("/")[:_MAX_DEPTH])
         message = f"folders below {top} are nested deeper than the path length limit"
-        yield warning("files", message, hints.remove_if_unused("-r", hints.home / top))
+        yield warning("files", message, hints.remove_if_unused(hints.home / top))
 
 
 def check_disk(mount: Mount, *, free: int, read_only: bool, hints: FixHints) -> Iterator[DoctorFinding]:
     """Check that the file system is local, writable and has free space."""
     filesystem = f"{mount.kind or 'the file system'} at {mount.point}"
+    copy = f"while it is not in use, {hints.shell('cp', '-a', hints.home, '/on/a/local/disk')}, then use that home"
     if mount.is_shared:
         message = f"{filesystem}: file locks are unreliable there, and two writers can corrupt the journal"
-        yield trouble("file system", message, hints.move_to_local_disk)
+        yield trouble("file system", message, copy)
     if read_only:
-        writable = hints.shell("sudo", "mount", "-o", "remount,rw", mount.point)
-        message = f"{filesystem} is read-only, but opening a home writes"
-        yield trouble("file system", message, f"{writable}, or {hints.move_to_local_disk}")
+        remount = hints.shell("sudo", "mount", "-o", "remount,rw", mount.point)
+        yield trouble("file system", f"{filesystem} is read-only, but opening a home writes", f"{remount}, or {copy}")
     if not mount.is_shared and not read_only:
         yield ok("file system", mount.kind or "unknown")
     space = f"{format_bytes(free)} free"
@@ -400,16 +379,16 @@ def check_software() -> Iterator[DoctorFinding]:
 
 
 _DEVELOPMENT_EXTRAS = frozenset({"all", "bench", "dev", "docs"})
-_EXTRA_REQUIREMENT = re.compile(r"""^(?P<package>[\w.-]+)[^;]*;.*\bextra\s*==\s*['"](?P<extra>[\w-]+)['"]""")
+_EXTRA_REQUIREMENT = re.compile(r"""([\w.-]+)[^;]*;.*\bextra\s*==\s*['"]([\w-]+)['"]""")
 
 
 def missing_packages(requirements: Iterable[str]) -> dict[str, list[str]]:
     """For each user-facing extra, its packages that are not installed."""
     missing: dict[str, list[str]] = {}
     for match in filter(None, map(_EXTRA_REQUIREMENT.match, requirements)):
-        if match["extra"] not in _DEVELOPMENT_EXTRAS:
-            packages = missing.setdefault(match["extra"], [])
-            packages += [] if _version(match["package"]) else [match["package"]]
+        package, extra = match.groups()
+        if extra not in _DEVELOPMENT_EXTRAS:
+            missing.setdefault(extra, []).extend([] if _version(package) else [package])
     return missing
 
 
@@ -420,7 +399,8 @@ def _version(package: str) -> str:
         return ""
 
 
-def check_sqlite_version(version: str) -> DoctorFinding:
+def check_sqlite() -> DoctorFinding:
+    version = apsw.sqlite_lib_version()
     if journal_mode(version) == "wal":
         return ok("SQLite", f"{version}, of apsw {apsw.apsw_version()}")
     message = f"{version} can corrupt a shared write-ahead log; using the slower rollback journal instead"

@@ -7,20 +7,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from inmind.apps.doctor.home import DoctorContext, status_of
-from inmind.apps.doctor.report import RETRY_HINT, UPGRADE, DoctorFinding, FixHints, Verdict, ok, trouble, warning
+from inmind.apps.doctor import (
+    RESTORE_BACKUP,
+    RETRY_HINT,
+    UPGRADE,
+    DoctorFinding,
+    FixHints,
+    ProgressCallback,
+    Verdict,
+    check_schema,
+    ok,
+    trouble,
+    warning,
+)
+from inmind.apps.doctor.home import scan_folder
 from inmind.apps.doctor.sqlite_readonly import IndexStatus, ReadMode, ReadOnlyIndex, ReadOnlyStore, read_undisturbed
 from inmind.core.events.base import Event
 from inmind.core.events.codec import DECODE_ERRORS
 from inmind.core.events.documents import ScratchpadSetAside
 from inmind.core.events.dreams import DreamCommitted, DreamFailed
 from inmind.core.events.session import MessageAdded
-from inmind.core.frozen import frozen
 from inmind.core.paths import DATABASE, INDEX, resource_folder, session_folder
 from inmind.core.stream_names import ANONYMOUS, RESOURCE_PREFIX, SESSION_PREFIX
 from inmind.core.text import count_noun
@@ -39,7 +49,8 @@ from inmind.session.tools.registry import is_memory_tool
 from inmind.session.transcript_file import FILE as TRANSCRIPT
 from inmind.session.transcript_file import TranscriptFile
 from inmind.store.atomic_files import DAMAGED_SUFFIX, Folder, is_leftover
-from inmind.store.sqlite.connection import find_remains
+from inmind.store.protocol import Clock
+from inmind.store.sqlite.connection import MIGRATIONS, find_remains
 from inmind.store.stream import Stream
 
 MAX_CLOCK_SKEW = timedelta(minutes=5)
@@ -67,8 +78,7 @@ _read_message = message_reader(is_memory_tool)
 """Reads messages like the index does."""
 
 
-@frozen(kw_only=True)
-class _StreamCheck:
+class _StreamCheck(NamedTuple):
     """Result for one stream."""
 
     name: str
@@ -80,97 +90,82 @@ class _StreamCheck:
     """Its newest event may not be written to its files yet."""
     notes: int = 0
     """Notes waiting for a dream."""
-    restores: Mapping[Path, str] = field(default_factory=dict[Path, str])
-    """For a session: the folders that opening it syncs with the journal."""
 
 
-class _EventMissing(Exception):
-    """An event number is missing before a later event."""
-
-
-def check_journal(context: DoctorContext, embedder: Embedder | None) -> list[DoctorFinding]:
-    path = context.home / DATABASE
+def check_journal(
+    home: Path, hints: FixHints, embedder: Embedder | None, *, clock: Clock, watch: ProgressCallback
+) -> list[DoctorFinding]:
+    path = home / DATABASE
     if not path.exists() or find_remains(path):
         return []
-    findings = read_undisturbed(path, lambda mode: list(_check_database(context, mode, embedder)))
-    busy = warning("database", f"{DATABASE} changed during every attempt to read it", RETRY_HINT)
-    return [busy] if findings is None else findings
+
+    def check(mode: ReadMode) -> list[DoctorFinding]:
+        return list(_JournalChecker(home, hints, clock, watch).check(mode, embedder))
+
+    busy = [warning("database", f"{DATABASE} changed during every attempt to read it", RETRY_HINT)]
+    return read_undisturbed(path, check) or busy
 
 
-def _check_database(context: DoctorContext, mode: ReadMode, embedder: Embedder | None) -> Iterator[DoctorFinding]:
-    hints = context.hints
-    try:
-        with closing(ReadOnlyStore(mode)) as store:
-            context.watch("checking the pages of the database", 0, 0)
-            for check in (_check_integrity, _check_schema):
-                finding = check(store, hints)
-                yield finding
-                if finding.verdict is not Verdict.OK:
-                    return
-            streams = _StreamChecker(context, store)
-            checks = streams.check_all()
-            context.watch("checking the search index", 0, 0)
-            index_status, index = _check_index(context.home, store, hints)
-            yield from streams.collect_findings(checks)
-            yield index
-            if index_status is not None and embedder is not None:
-                yield from _check_embeddings(index_status, embedder, hints)
-    except StoreBusy:
-        yield warning("database", f"{DATABASE} is locked by another process", RETRY_HINT)
-    except Damaged as error:
-        yield trouble("database", f"{DATABASE} is damaged: {error.reason}", hints.restore_backup)
-    except StoreError as error:
-        if Path(f"{mode.path}-journal").exists():
-            message = f"a process was killed during a write: {DATABASE}-journal has to be rolled back"
-            yield warning("database", message, hints.open_home)
-        else:
-            message = f"{DATABASE} does not open: {getattr(error, 'reason', error)}"
-            yield trouble("database", message, f"fix the cause, or {hints.restore_backup}")
+class _JournalChecker:
+    """Checks of a journal and of the files written from it."""
 
+    _store: ReadOnlyStore
 
-def _check_integrity(store: ReadOnlyStore, hints: FixHints) -> DoctorFinding:
-    flaws = store.flaws()
-    if not flaws:
-        return ok("database", "all pages are intact")
-    message = f"{len(flaws)} errors, first: {flaws[0]}" if len(flaws) > 1 else flaws[0]
-    if all(any(text in flaw for text in _INDEX_FLAWS) for flaw in flaws):
-        return trouble("database", f"a database index is damaged: {message}", hints.sql("REINDEX", DATABASE))
-    return trouble("database", f"damaged: {' '.join(message.split())}", hints.restore_backup)
-
-
-def _check_schema(store: ReadOnlyStore, hints: FixHints) -> DoctorFinding:
-    current, known = store.schema, store.known_schema
-    if current > known:
-        message = f"{current}, but this inmind supports up to {known}: the home is read-only"
-        return trouble("schema", message, UPGRADE)
-    if current < known:
-        return warning("schema", f"{current}, will be migrated to {known} when the home is opened", hints.open_home)
-    return ok("schema", str(current))
-
-
-class _StreamChecker:
-    """Checks of all streams of an open journal, and of their files."""
-
-    def __init__(self, context: DoctorContext, store: ReadOnlyStore) -> None:
-        self._context, self._store, self._home, self._hints = context, store, context.home, context.hints
+    def __init__(self, home: Path, hints: FixHints, clock: Clock, watch: ProgressCallback) -> None:
+        self._home, self._hints, self._clock, self._watch = home, hints, clock, watch
         self._restored_by: dict[Path, str] = {}
         """The folders that opening a session syncs with the journal, each with that session."""
 
-    def check_all(self) -> list[_StreamCheck]:
+    def check(self, mode: ReadMode, embedder: Embedder | None) -> Iterator[DoctorFinding]:
+        try:
+            with closing(ReadOnlyStore(mode)) as self._store:
+                self._watch("checking the pages of the database", 0, 0)
+                for check in (self._check_integrity, self._check_schema):
+                    yield (finding := check())
+                    if finding.verdict is not Verdict.OK:
+                        return
+                checks = self._check_streams()
+                self._watch("checking the search index", 0, 0)
+                index = read_undisturbed(self._home / INDEX, lambda mode: list(self._check_index(mode, embedder)))
+                yield from index or [ok("index", "it changed during every attempt to read it", RETRY_HINT)]
+                yield from self._collect_findings(checks)
+        except StoreBusy:
+            yield warning("database", f"{DATABASE} is locked by another process", RETRY_HINT)
+        except Damaged as error:
+            yield trouble("database", f"{DATABASE} is damaged: {error.reason}", RESTORE_BACKUP)
+        except StoreError as error:
+            if Path(f"{mode.path}-journal").exists():
+                message = f"a process was killed during a write: {DATABASE}-journal has to be rolled back"
+                yield warning("database", message, self._hints.open_home)
+            else:
+                message = f"{DATABASE} does not open: {getattr(error, 'reason', error)}"
+                yield trouble("database", message, f"fix the cause, or {RESTORE_BACKUP}")
+
+    def _check_integrity(self) -> DoctorFinding:
+        flaws = self._store.flaws()
+        if not flaws:
+            return ok("database", "all pages are intact")
+        message = f"{len(flaws)} errors, first: {flaws[0]}" if len(flaws) > 1 else flaws[0]
+        if all(any(text in flaw for text in _INDEX_FLAWS) for flaw in flaws):
+            return trouble("database", f"a database index is damaged: {message}", self._hints.sql("REINDEX"))
+        return trouble("database", f"damaged: {' '.join(message.split())}", RESTORE_BACKUP)
+
+    def _check_schema(self) -> DoctorFinding:
+        return check_schema(self._store.schema, len(MIGRATIONS), self._hints.open_home)
+
+    def _check_streams(self) -> list[_StreamCheck]:
         """Check sessions before resources: opening a session also syncs the files of its resource."""
         checks: list[_StreamCheck] = []
         read, events = 0, self._store.last_position()
         for name in (*self._store.stream_names(SESSION_PREFIX), *self._store.stream_names(RESOURCE_PREFIX)):
-            self._context.watch("reading events", read, events)
+            self._watch("reading events", read, events)
             checks.append(self._check_stream(name))
-            self._restored_by |= checks[-1].restores
             read += checks[-1].version
         return checks
 
-    def collect_findings(self, checks: Sequence[_StreamCheck]) -> Iterator[DoctorFinding]:
+    def _collect_findings(self, checks: Sequence[_StreamCheck]) -> Iterator[DoctorFinding]:
         """Findings of all streams and files, with an OK finding for each check without any."""
-        findings = [finding for one in checks for finding in one.findings]
-        findings += [finding for one in checks for finding in self._confirm_file_findings(one)]
+        findings = [finding for one in checks for finding in (*one.findings, *self._confirm_file_findings(one))]
         findings += self._check_stray_files()
         yield from findings
         sessions = sum(one.name.startswith(SESSION_PREFIX) for one in checks)
@@ -193,52 +188,53 @@ class _StreamChecker:
 
     def _check_stream(self, name: str) -> _StreamCheck:
         """Check one stream; an exception becomes a finding, so that the others are checked."""
+        fix = RESTORE_BACKUP
         try:
             with self._store.read_transaction():
                 return self._check_in_transaction(name)
         except StoreBusy:
             raise
-        except _EventMissing as error:
-            message, fix = str(error), self._hints.restore_backup
         except Damaged as error:
             message = f"{error.place if name in error.place else name} is damaged: {error.reason}"
-            fix = UPGRADE if "upgrade inmind" in error.reason else self._hints.restore_backup
+            fix = UPGRADE if "upgrade inmind" in error.reason else RESTORE_BACKUP
         except Exception as error:  # folding damaged events can raise anything
-            message, fix = f"{name} cannot be folded: {type(error).__name__}: {error}", self._hints.restore_backup
-        return _StreamCheck(name=name, findings=[trouble("events", message, fix)])
+            message = f"{name} cannot be folded: {type(error).__name__}: {error}"
+        return _StreamCheck(name, [trouble("events", message, fix)])
 
     def _check_in_transaction(self, name: str) -> _StreamCheck:
         """Fold a stream from its first event, without snapshots, and check it with its files."""
-        home, hints, now = self._home, self._hints, self._context.clock()
+        now, owner = self._clock(), name.partition("/")[2]
+        events = self._store.read(name)
+        for place, event in enumerate(events, start=1):
+            if event.seq != place:
+                raise Damaged(place=name, reason=f"it lacks event {place} but has later ones")
         fold = SessionFold(name) if name.startswith(SESSION_PREFIX) else ResourceFold(name)
-        events, owner = self._store.read(name), name.partition("/")[2]
-        if missing := next((place for place, event in enumerate(events, start=1) if event.seq != place), 0):
-            raise _EventMissing(f"{name} lacks event {missing} but has later ones")
-        stream: Stream[Any] = Stream(self._store, name, fold, self._context.clock)
-        findings = [
-            *_check_snapshot(self._store, stream, fold.version, hints),
-            *_check_events(stream, events, now, hints),
-        ]
-        is_written = bool(events) and _is_recent((now - events[-1].at).total_seconds())
-        check = _StreamCheck(name=name, findings=findings, version=stream.version, is_recent=is_written)
+        stream: Stream[Any] = Stream(self._store, name, fold, self._clock)
+        findings = [*self._check_snapshot(stream, fold.version), *self._check_events(stream, events, now)]
+        notes: Sequence[PageNote] = ()
         if isinstance(state := stream.state, SessionState):
-            opened = state.opened
-            path = session_folder(home, owner, opened.cwd if opened else "")
-            restores = dict.fromkeys((path, *([resource_folder(home, opened.resource)] if opened else [])), owner)
-            return replace(check, files=list(self._check_session_files(stream, events, path)), restores=restores)
-        # Opening a session syncs the files of its resource; without a session only a dream does.
-        folder = Folder(resource_folder(home, owner), home=home)
-        session = self._restored_by.get(folder.path)
-        fix = hints.open_session(session) if session else hints.run_dream(owner)
-        files = list(self._check_files(folder, resource_files(folder, stream, self._store), "", fix))
-        if owner == ANONYMOUS:  # anonymous sessions do not dream
-            return replace(check, files=files)
-        notes = parse_notes(state.documents.text(NOTES_PAGE_PATH))
-        dreams = _check_dreams(owner, state, events, notes, now, hints)
-        return replace(check, findings=[*findings, *dreams], files=files, notes=len(notes))
+            files = list(self._check_session_files(stream, state, events))
+        else:
+            # Opening a session syncs the files of its resource; without a session only a dream does.
+            folder = Folder(resource_folder(self._home, owner), home=self._home)
+            session = self._restored_by.get(folder.path)
+            fix = self._hints.open_session(session) if session else self._hints.run_dream(owner)
+            files = list(self._check_files(folder, resource_files(folder, stream, self._store), "", fix))
+            if owner != ANONYMOUS:  # anonymous sessions do not dream
+                notes = parse_notes(state.documents.text(NOTES_PAGE_PATH))
+                findings += self._check_dreams(owner, state, events, notes, now)
+        is_recent = bool(events) and _is_recent((now - events[-1].at).total_seconds())
+        return _StreamCheck(name, findings, files, stream.version, is_recent, len(notes))
 
-    def _check_session_files(self, stream: Stream[Any], events: Sequence[Event], path: Path) -> Iterator[DoctorFinding]:
-        folder, fix = Folder(path, home=self._home), self._hints.open_session(stream.name.partition("/")[2])
+    def _check_session_files(
+        self, stream: Stream[Any], state: SessionState, events: Sequence[Event]
+    ) -> Iterator[DoctorFinding]:
+        session, opened = stream.name.partition("/")[2], state.opened
+        path = session_folder(self._home, session, opened.cwd if opened else "")
+        self._restored_by[path] = session
+        if opened:
+            self._restored_by[resource_folder(self._home, opened.resource)] = session
+        folder, fix = Folder(path, home=self._home), self._hints.open_session(session)
         if path.exists():  # otherwise the session was never opened in this home
             transcript = TranscriptFile(folder, self._store, stream.name).inspect(events)
             yield from self._check_file(path / TRANSCRIPT, transcript, fix)
@@ -262,7 +258,7 @@ class _StreamChecker:
                 message = f"{place} has a hard link; edits in it are not imported"
                 yield warning("pages", message, hints.break_hard_link(file))
             case FileStatus.FOREIGN:
-                yield warning("pages", f"{place} is ignored: {check.reason}", hints.remove_if_unused("-r", file))
+                yield warning("pages", f"{place} is ignored: {check.reason}", hints.remove_if_unused(file))
             case status:
                 yield warning("pages", f"{place} {_NEXT_CALL_EFFECT[status].format(reason=check.reason)}", fix)
 
@@ -286,15 +282,15 @@ class _StreamChecker:
         Nothing is removed by itself: a copy is for the user to look at, and a temporary file may hold an edit; the next
         call cleans that up.
         """
-        home, hints, now = self._home, self._hints, self._context.clock().timestamp()
-        for path, status in self._context.scan.files.items():
+        home, hints, files, now = self._home, self._hints, scan_folder(self._home).files, self._clock().timestamp()
+        for path, status in files.items():
             name = path.rpartition("/")[2]
             if DAMAGED_SUFFIX in name:
                 page = path.partition(DAMAGED_SUFFIX)[0]
                 fix = f"copy what is missing in {page}, then {hints.shell('rm', home / path)}"
                 yield warning("damaged files", f"{path}: former content of {page} that could not be read", fix)
-            elif not is_leftover(name) or status_of(home, path) != status:
-                continue  # a writer has finished since the scan
+            elif not is_leftover(name):
+                continue
             elif _is_recent(now - status.st_mtime):
                 yield ok("leftovers", f"{path}: a process is writing it, or was killed just now", RETRY_HINT)
             else:
@@ -303,71 +299,95 @@ class _StreamChecker:
                 fix = hints.open_session(session) if session else hints.shell("rm", home / path)
                 yield warning("leftovers", f"{path}: a process was killed during a write", fix)
 
+    def _check_snapshot(self, stream: Stream[Any], fold_version: int) -> Iterator[DoctorFinding]:
+        """Check that the stored snapshot equals the fold of the events, byte for byte."""
+        stored = self._store.stored_snapshot(stream.name, fold=fold_version)
+        if stored is None:
+            return
+        drop = f"{self._hints.sql(_DROP_SNAPSHOTS)} (snapshots are a cache and are created again)"
+        if not stream.has_valid_digest(stored):
+            yield warning("snapshots", f"the one of {stream.name} has a wrong checksum and is not used", drop)
+        elif stored.seq > stream.version or stream.make_snapshot(stream.state_at(stored.seq), stored.seq) != stored:
+            yield trouble("snapshots", f"the one of {stream.name} does not match its events", drop)
+
+    def _check_events(self, stream: Stream[Any], events: Sequence[Event], now: datetime) -> Iterator[DoctorFinding]:
+        """Find events in the future, scratchpads set aside, and messages that search skips."""
+        if events and (latest := max(event.at for event in events)) > now + MAX_CLOCK_SKEW:
+            message = f"{stream.name} has events of {latest:%Y-%m-%d %H:%M} UTC, but it is {now:%Y-%m-%d %H:%M}"
+            fix = "set the clock of this machine if it is wrong (`date`); otherwise wait until then"
+            yield warning("clock", message, fix)
+        for event in events:
+            if isinstance(event.payload, ScratchpadSetAside):
+                pad = event.payload.scratchpad
+                before = stream.state_at(event.seq - 1).scratchpads.get(pad)
+                aside = f"{pad} of {stream.name} was set aside on {event.at:%Y-%m-%d} ({event.payload.reason})"
+                fix = "session.scratchpad.set_aside has the old state, for session.scratchpad.update({…})"
+                yield ok("scratchpads", f"{aside}; it held {short_repr(before and before.state)}", fix)
+            elif isinstance(event.payload, MessageAdded):
+                try:
+                    _read_message(event.payload)
+                except DECODE_ERRORS as error:
+                    message = f"{event.id} cannot be read ({type(error).__name__}: {error}); search skips it"
+                    yield warning("unreadable messages", message, RESTORE_BACKUP)
+
+    def _check_dreams(
+        self, owner: str, state: ResourceState, events: Sequence[Event], notes: Sequence[PageNote], now: datetime
+    ) -> Iterator[DoctorFinding]:
+        """Find expired leases, repeated failures, and notes that wait too long."""
+        dreams, run_dream = state.dreams, self._hints.run_dream(owner)
+        if (running := dreams.running) is not None and not running.is_held(now):
+            started = f"started {running.started_at:%Y-%m-%d %H:%M}, in phase {running.phase}"
+            yield warning("leases", f"dream {running.dream} of {owner} never ended ({started}); harmless", run_dream)
+        if dreams.failures >= FAILURES_BEFORE_BACKOFF:
+            message = f"the last {dreams.failures} dreams of {owner} failed: {_last_reason(events, DreamFailed)}"
+            yield warning("failures", f"{message}; dreams are delayed by a backoff", f"fix the cause, then {run_dream}")
+        elif dreams.model_failures >= FAILURES_BEFORE_BACKOFF:
+            reason = _last_reason(events, DreamCommitted)
+            message = f"the last {dreams.model_failures} model calls for {owner} failed: {reason}"
+            yield warning("failures", f"{message}; dreams use rules until then", f"fix the model, then {run_dream}")
+        since = min((_parse_time(note.at) for note in notes), default=now)
+        if now - since > MAX_NOTE_AGE:
+            message = f"{count_noun(len(notes), 'note')} of {owner} waiting, the oldest since {since:%Y-%m-%d}"
+            yield warning("notes", message, f"{run_dream}, or keep {self._hints.inmind('worker')} running")
+
+    def _check_index(self, mode: ReadMode, embedder: Embedder | None) -> Iterator[DoctorFinding]:
+        """Check the index. It is derived from the journal, so a damaged one loses nothing."""
+        upkeep = self._hints.inmind("upkeep")
+        if not mode.path.exists():
+            if len(self._store.events_since(0, kinds=INDEXED_KINDS, limit=BATCH_SIZE)) < BATCH_SIZE:
+                yield ok("index", "none: the next search builds it")
+            else:
+                yield warning("index", "missing: the next search has to wait while it is built", upkeep)
+            return
+        try:
+            with closing(ReadOnlyIndex(mode, self._store, _read_message)) as opened:
+                flaw = next(iter(opened.flaws()), "")
+                status = None if flaw else opened.status()
+        except StoreBusy:
+            yield warning("index", f"{INDEX} is locked by another process", RETRY_HINT)
+            return
+        except StoreError as error:
+            status, flaw = None, getattr(error, "reason", str(error))
+        if flaw:
+            rm = self._hints.shell("rm", *sorted(self._home.glob(f"{INDEX}*")))
+            rebuild = f"{rm}, then {upkeep}, which rebuilds it from the journal"
+            yield warning("index", f"damaged: {' '.join(flaw.split())}", rebuild)
+        elif status is None:
+            yield warning("index", "version or journal changed: the next search rebuilds it", upkeep)
+        else:
+            if status.events_behind >= BATCH_SIZE:
+                message = f"{BATCH_SIZE} or more events behind: the next search has to wait for them"
+                yield warning("index", message, upkeep)
+            else:
+                lag = f", {count_noun(status.events_behind, 'event')} behind" if status.events_behind else ""
+                yield ok("index", f"intact{lag}")
+            if embedder:
+                yield from _check_embeddings(status, embedder, upkeep)
+
 
 def _is_recent(seconds: float) -> bool:
     """True if a writer that started this long ago may still be writing."""
     return 0 <= seconds < WRITE_SECONDS
-
-
-def _check_snapshot(
-    store: ReadOnlyStore, stream: Stream[Any], fold_version: int, hints: FixHints
-) -> Iterator[DoctorFinding]:
-    """Check that the stored snapshot equals the fold of the events, byte for byte."""
-    stored = store.stored_snapshot(stream.name, fold=fold_version)
-    if stored is None:
-        return
-    drop = f"{hints.sql(_DROP_SNAPSHOTS, DATABASE)} (snapshots are a cache and are created again)"
-    if not stream.has_valid_digest(stored):
-        yield warning("snapshots", f"the one of {stream.name} has a wrong checksum and is not used", drop)
-    elif stored.seq > stream.version or stream.make_snapshot(stream.state_at(stored.seq), stored.seq) != stored:
-        yield trouble("snapshots", f"the one of {stream.name} does not match its events", drop)
-
-
-def _check_events(
-    stream: Stream[Any], events: Sequence[Event], now: datetime, hints: FixHints
-) -> Iterator[DoctorFinding]:
-    """Find events in the future, scratchpads set aside, and messages that search skips."""
-    if events and (latest := max(event.at for event in events)) > now + MAX_CLOCK_SKEW:
-        message = f"{stream.name} has events of {latest:%Y-%m-%d %H:%M} UTC, but it is {now:%Y-%m-%d %H:%M}"
-        yield warning(
-            "clock", message, "set the clock of this machine if it is wrong (`date`); otherwise wait until then"
-        )
-    for event in events:
-        if isinstance(event.payload, ScratchpadSetAside):
-            before = stream.state_at(event.seq - 1).scratchpads.get(event.payload.scratchpad)
-            reason = f"was set aside on {event.at:%Y-%m-%d} ({event.payload.reason})"
-            message = (
-                f"{event.payload.scratchpad} of {stream.name} {reason}; it held {short_repr(before and before.state)}"
-            )
-            fix = "session.scratchpad.set_aside has the old state, for session.scratchpad.update({…})"
-            yield ok("scratchpads", message, fix)
-        elif isinstance(event.payload, MessageAdded):
-            try:
-                _read_message(event.payload)
-            except DECODE_ERRORS as error:
-                message = f"{event.id} cannot be read ({type(error).__name__}: {error}); search skips it"
-                yield warning("unreadable messages", message, hints.restore_backup)
-
-
-def _check_dreams(
-    owner: str, state: ResourceState, events: Sequence[Event], notes: Sequence[PageNote], now: datetime, hints: FixHints
-) -> Iterator[DoctorFinding]:
-    """Find expired leases, repeated failures, and notes that wait too long."""
-    dreams, run_dream = state.dreams, hints.run_dream(owner)
-    if (running := dreams.running) is not None and not running.is_held(now):
-        started = f"started {running.started_at:%Y-%m-%d %H:%M}, in phase {running.phase}"
-        yield warning("leases", f"dream {running.dream} of {owner} never ended ({started}); harmless", run_dream)
-    if dreams.failures >= FAILURES_BEFORE_BACKOFF:
-        message = f"the last {dreams.failures} dreams of {owner} failed: {_last_reason(events, DreamFailed)}"
-        yield warning("failures", f"{message}; dreams are delayed by a backoff", f"fix the cause, then {run_dream}")
-    elif dreams.model_failures >= FAILURES_BEFORE_BACKOFF:
-        reason = _last_reason(events, DreamCommitted)
-        message = f"the last {dreams.model_failures} model calls for {owner} failed: {reason}"
-        yield warning("failures", f"{message}; dreams use rules until then", f"fix the model, then {run_dream}")
-    since = min((_parse_time(note.at) for note in notes), default=now)
-    if now - since > MAX_NOTE_AGE:
-        message = f"{count_noun(len(notes), 'note')} of {owner} waiting, the oldest since {since:%Y-%m-%d}"
-        yield warning("notes", message, f"{run_dream}, or keep {hints.inmind('worker')} running")
 
 
 def _last_reason(events: Sequence[Event], kind: type[DreamFailed] | type[DreamCommitted]) -> str:
@@ -388,47 +408,14 @@ def _parse_time(stamp: str) -> datetime:
         return datetime.max.replace(tzinfo=UTC)
 
 
-def _check_index(home: Path, store: ReadOnlyStore, hints: FixHints) -> tuple[IndexStatus | None, DoctorFinding]:
-    """Check the index. It is derived from the journal, so a damaged one loses nothing."""
-    disturbed = ok("index", "it changed during every attempt to read it", RETRY_HINT)
-    return read_undisturbed(home / INDEX, lambda mode: _read_index(mode, store, hints)) or (None, disturbed)
-
-
-def _read_index(mode: ReadMode, store: ReadOnlyStore, hints: FixHints) -> tuple[IndexStatus | None, DoctorFinding]:
-    upkeep = hints.inmind("upkeep")
-    if not mode.path.exists():
-        if len(store.events_since(0, kinds=INDEXED_KINDS, limit=BATCH_SIZE)) < BATCH_SIZE:
-            return None, ok("index", "none: the next search builds it")
-        return None, warning("index", "missing: the next search has to wait while it is built", upkeep)
-    try:
-        with closing(ReadOnlyIndex(mode, store, _read_message)) as opened:
-            flaw = next(iter(opened.flaws()), "")
-            status = None if flaw else opened.status()
-    except StoreBusy:
-        return None, warning("index", f"{INDEX} is locked by another process", RETRY_HINT)
-    except StoreError as error:
-        status, flaw = None, getattr(error, "reason", str(error))
-    if flaw:
-        files = sorted(mode.path.parent.glob(f"{INDEX}*"))
-        rebuild = f"{hints.shell('rm', *files)}, then {upkeep}, which rebuilds it from the journal"
-        return None, warning("index", f"damaged: {' '.join(flaw.split())}", rebuild)
-    if status is None:
-        return None, warning("index", "version or journal changed: the next search rebuilds it", upkeep)
-    if status.events_behind >= BATCH_SIZE:
-        message = f"{BATCH_SIZE} or more events behind: the next search has to wait for them"
-        return status, warning("index", message, upkeep)
-    lag = f", {count_noun(status.events_behind, 'event')} behind" if status.events_behind else ""
-    return status, ok("index", f"intact{lag}")
-
-
-def _check_embeddings(status: IndexStatus, embedder: Embedder, hints: FixHints) -> Iterator[DoctorFinding]:
+def _check_embeddings(status: IndexStatus, embedder: Embedder, upkeep: str) -> Iterator[DoctorFinding]:
     others = [name for name in status.embedders if name != embedder.name]
     done = status.embedders.get(embedder.name, 0)
     if others and done < status.crystals:
         message = f"created by {', '.join(others)}, but {embedder.name} is in use: keyword search only until rebuilt"
-        yield warning("vectors", message, hints.inmind("upkeep"))
+        yield warning("vectors", message, upkeep)
     elif done + MAX_MISSING < status.crystals:
         message = f"{count_noun(status.crystals - done, 'crystal')} without embeddings: found by keywords only"
-        yield warning("vectors", message, hints.inmind("upkeep"))
+        yield warning("vectors", message, upkeep)
     elif status.crystals:
         yield ok("vectors", f"for {done:,} of {count_noun(status.crystals, 'crystal')}")

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from inmind.apps.doctor import home
-from inmind.apps.doctor.report import UPGRADE, DoctorFinding, ok, trouble, warning
+from inmind.apps.doctor import DoctorFinding, check_schema, home, ok, trouble, warning
 from inmind.core.paths import CONFIG, redact_url
 from inmind.core.settings import parse_settings
 from inmind.core.text import count_noun
@@ -91,14 +90,7 @@ def _check_schema(connection: Any, known: int) -> DoctorFinding:
             return warning("schema", message, "check a tenant by its URL; `inmind tenant create NAME` creates one")
         return warning("schema", "no memory yet: opening it creates one", "`inmind --db URL chat`")
     (current,) = connection.execute(f"SELECT coalesce(max(number), 0) FROM {table}").fetchone()  # noqa: S608 -- quoted by the server
-    if current > known:
-        message = f"{current}, and this inmind knows {known}: it is read, and not written"
-        return trouble("schema", message, UPGRADE)
-    if current < known:
-        return warning(
-            "schema", f"{current}, will be migrated to {known} when it is opened", "`inmind --db URL sessions`"
-        )
-    return ok("schema", str(current))
+    return check_schema(current, known, "`inmind --db URL sessions`")
 
 
 def _check_search(connection: Any, *, online: bool) -> Iterator[DoctorFinding]:

@@ -17,7 +17,7 @@ import os
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
 import apsw
@@ -29,7 +29,7 @@ from inmind.search.index.indexer import INDEXED_KINDS, MessageReader
 from inmind.search.index.sqlite import SqliteIndex
 from inmind.store.protocol import Snapshot, Store
 from inmind.store.rows import load_queries
-from inmind.store.sqlite.connection import MIGRATIONS, file_size, journal_mode
+from inmind.store.sqlite.connection import file_size, journal_mode
 from inmind.store.sqlite.store import SqliteStore
 
 BUSY_SECONDS = 5.0
@@ -47,36 +47,37 @@ _sql = load_queries("index")
 T = TypeVar("T")
 
 
-@frozen
-class ReadMode:
+class ReadMode(NamedTuple):
     """A way to open a database without writing, chosen by the files next to it."""
 
     path: Path
     access: str
-    fingerprint: tuple[int, int]
-    """Size and modification time; an immutable read is valid only if they do not change."""
+    """URI parameters of the connection."""
+    fingerprint: tuple[int, int] | None
+    """Size and modification time of an immutable file: the read is valid only if they do not change."""
 
     @classmethod
     def choose(cls, path: Path) -> ReadMode:
+        """Without a safe write-ahead log a plain read-only mode is enough."""
+        if journal_mode(apsw.sqlite_lib_version()) != "wal" or file_size(Path(f"{path}-journal")) > 0:
+            return cls(path, _READ_ONLY, None)
+        if Path(f"{path}-shm").exists():
+            return cls(path, _EXISTING_SHM, None)
+        if file_size(Path(f"{path}-wal")) > 0:
+            return cls(path, _EXCLUSIVE, None)
         try:
             status = os.stat(path)
         except OSError:
-            return cls(path, _choose_access(path), (0, 0))
-        return cls(path, _choose_access(path), (status.st_size, status.st_mtime_ns))
-
-    @property
-    def is_still_valid(self) -> bool:
-        """True if no writer has appeared or disappeared since the mode was chosen."""
-        now = ReadMode.choose(self.path)
-        return now.access == self.access and (self.access != _IMMUTABLE or now.fingerprint == self.fingerprint)
+            return cls(path, _IMMUTABLE, None)
+        return cls(path, _IMMUTABLE, (status.st_size, status.st_mtime_ns))
 
 
 def read_undisturbed(path: Path, read: Callable[[ReadMode], T]) -> T | None:
-    """Result of the first undisturbed read; None after MAX_ATTEMPTS disturbed ones."""
+    """Result of the first read during which no writer appeared or disappeared; None after MAX_ATTEMPTS others."""
     for _ in range(MAX_ATTEMPTS):
         mode = ReadMode.choose(path)
         result = read(mode)
-        if mode.is_still_valid:
+        if ReadMode.choose(path) == mode:
             return result
     return None
 
@@ -95,10 +96,6 @@ class ReadOnlyStore(SqliteStore):
     def schema(self) -> int:
         with self._read_connection() as connection:
             return int(connection.pragma("user_version"))
-
-    @property
-    def known_schema(self) -> int:
-        return len(MIGRATIONS)
 
     @contextmanager
     def read_transaction(self) -> Generator[None]:
@@ -172,18 +169,6 @@ class ReadOnlyIndex(SqliteIndex):
 
     def _connect(self) -> Any:
         return _connect_readonly(self._mode)
-
-
-def _choose_access(path: Path) -> str:
-    """URI parameters for the connection.
-
-    Without a safe write-ahead log a plain read-only mode is enough.
-    """
-    if journal_mode(apsw.sqlite_lib_version()) != "wal" or file_size(Path(f"{path}-journal")) > 0:
-        return _READ_ONLY
-    if Path(f"{path}-shm").exists():
-        return _EXISTING_SHM
-    return _EXCLUSIVE if file_size(Path(f"{path}-wal")) > 0 else _IMMUTABLE
 
 
 def _connect_readonly(mode: ReadMode) -> Any:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import apsw
 import pytest
 
+from inmind.apps.doctor import DoctorFinding, DoctorReport, FixHints, Verdict, ok, trouble, warning
 from inmind.apps.doctor.home import (
     MAX_WAL_BYTES,
     FolderScan,
@@ -14,12 +16,11 @@ from inmind.apps.doctor.home import (
     check_disk,
     check_permissions,
     check_size,
-    check_sqlite_version,
+    check_sqlite,
     check_writable,
     format_bytes,
     missing_packages,
 )
-from inmind.apps.doctor.report import DoctorFinding, DoctorReport, FixHints, Verdict, ok, trouble, warning
 
 HOME = Path("/home/ada/.inmind")
 HINTS = FixHints(HOME, is_default=True)
@@ -104,8 +105,11 @@ def test_a_home_of_another_user_is_reported_once() -> None:
 
 @pytest.mark.spec("M41")
 @pytest.mark.parametrize(("version", "verdict"), [("3.40.1", Verdict.WARNING), ("3.51.3", Verdict.OK)])
-def test_an_affected_sqlite_version_is_reported(version: str, verdict: Verdict) -> None:
-    assert check_sqlite_version(version).verdict is verdict
+def test_an_affected_sqlite_version_is_reported(
+    version: str, verdict: Verdict, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(apsw, "sqlite_lib_version", lambda: version)
+    assert check_sqlite().verdict is verdict
 
 
 def test_missing_packages_are_listed_per_public_extra() -> None:
