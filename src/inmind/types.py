@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from inmind.memory.bundle.import_bundle import Imported as Imported
     from inmind.memory.documents import Page as Page
     from inmind.memory.listing import SessionInfo as SessionInfo
+    from inmind.memory.resource_ledger import Affect as Affect
+    from inmind.memory.resource_ledger import Economics as Economics
     from inmind.prompt.report import Explanation as Explanation
     from inmind.prompt.report import PromptPreview as PromptPreview
     from inmind.prompt.report import Report as Report
     from inmind.search.embedders.base import Embedder as Embedder
-    from inmind.session.affect import Affect as Affect
-    from inmind.session.economics import Economics as Economics
     from inmind.session.merge_child import MergeReport as MergeReport
     from inmind.session.scratchpad import Scratchpad as Scratchpad
     from inmind.session.scratchpad import SetAside as SetAside
@@ -69,8 +69,7 @@ if not TYPE_CHECKING:  # a type checker would accept any name
             "inmind.memory.listing": ["SessionInfo"],
             "inmind.prompt.report": ["Explanation", "PromptPreview", "Report"],
             "inmind.search.embedders.base": ["Embedder"],
-            "inmind.session.affect": ["Affect"],
-            "inmind.session.economics": ["Economics"],
+            "inmind.memory.resource_ledger": ["Affect", "Economics"],
             "inmind.session.merge_child": ["MergeReport"],
             "inmind.session.scratchpad": ["Scratchpad", "SetAside"],
             "inmind.session.state": ["ResourceState", "SessionState"],

@@ -11,16 +11,17 @@ from typing import Any
 
 import pytest
 
+from inmind import Memory
 from inmind.core.encoding import digest
 from inmind.core.events.base import Origin
 from inmind.core.events.crystals import NoteAdded
 from inmind.core.events.dreams import AffectSpiked, TradeRecorded
+from inmind.core.settings import parse_settings
 from inmind.errors import InvalidInput, KeyReused
-from inmind.session.economics import Economics
-from inmind.session.state import ResourceFold, ResourceState
+from inmind.memory.postgres_backend import PostgresBackend
+from inmind.memory.resource_ledger import Economics
 from inmind.store.protocol import Key, Store
 from inmind.store.sqlite.store import SqliteStore
-from inmind.store.stream import Stream
 from inmind.testing import InMemoryStore, ManualClock
 
 pytestmark = pytest.mark.spec("G14")
@@ -32,8 +33,9 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
 
 
 def economics_of(store: Store, clock: ManualClock, resource: str = "ada", *, affect_enabled: bool = True) -> Economics:
-    stream: Stream[ResourceState] = Stream(store, name := f"resource/{resource}", ResourceFold(name), clock)
-    return Economics(lambda: stream, store, clock, lambda: affect_enabled)
+    place = PostgresBackend(store, location="in memory", index=lambda _: pytest.fail("no search"), clock=clock)
+    settings = parse_settings("", {"affect": {"enabled": affect_enabled}})
+    return Memory(place, clock=clock, embedder=None, settings=settings).resource(resource).economics
 
 
 @pytest.fixture

@@ -42,23 +42,25 @@ class MemoryContext:
         self,
         backend: Backend,
         *,
-        clock: Clock | None,
-        embedder: str | Embedder | None,
-        model: Model | Callable[..., Any] | None,
-        settings: Settings,
-        overrides: object,
+        clock: Clock | None = None,
+        embedder: str | Embedder | None = "auto",
+        model: Model | Callable[..., Any] | None = None,
+        settings: Settings | None = None,
+        overrides: object = None,
     ) -> None:
         """`overrides`: settings that take precedence over config.toml each time it is read again."""
+        from inmind.core.settings import Settings  # loaded when a memory is opened, not on import
+
         self.backend, self.store = backend, backend.store
-        self.settings = settings
-        self._overrides = overrides
+        self.settings = settings or Settings()
+        self._overrides = self.settings if overrides is None else overrides
         self._embedder, self._model = embedder, model
         self.clock: Clock = _checked_clock(clock) if clock else backend.clock
         self.background = BackgroundQueue()
         self.lock = threading.RLock()
         self.closed = False
         self.search = MemorySearch(self._create_engine, self.background, self.clock, embeds=embedder is not None)
-        self.search.limit_sources(settings.search.sources)
+        self.search.limit_sources(self.settings.search.sources)
         self._upkeep: UpkeepScheduler | None = None
         register_after_fork(self)
 

@@ -64,29 +64,9 @@ MAX_UPKEEP_INTERVAL_SECONDS = 366 * 86_400
 class Memory(PageInput, Closing):
     """All sessions and resources of one home folder or database. Use it as a context manager."""
 
-    def __init__(
-        self,
-        backend: Backend,
-        *,
-        clock: Clock | None = None,
-        embedder: str | Embedder | None = "auto",
-        model: Model | Callable[..., Any] | None = None,
-        settings: Settings | None = None,
-        overrides: object = None,
-    ) -> None:
-        """Hosts call `open`. `overrides`: settings that take precedence over config.toml."""
-        from inmind.core.settings import Settings  # loaded when a memory is opened, not on import
-
-        current = settings or Settings()
-        context = MemoryContext(
-            backend,
-            clock=clock,
-            embedder=embedder,
-            model=model,
-            settings=current,
-            overrides=current if overrides is None else overrides,
-        )
-        super().__init__(context, None)
+    def __init__(self, backend: Backend, **options: Any) -> None:
+        """Hosts call `open`. `options`: those of `MemoryContext`."""
+        super().__init__(MemoryContext(backend, **options), None)
         self._sessions = SessionOpener(self._context)
 
     @classmethod
@@ -109,27 +89,20 @@ class Memory(PageInput, Closing):
         precedence over the config.toml of the home: see `inmind.core.settings`.
         """
         location = default_place() if home is None else home
-        return cls._open_at(location, clock=clock, embedder=embedder, model=model, settings=settings)
+        return cls._open_at(location, settings, create=True, clock=clock, embedder=embedder, model=model)
 
     @classmethod
     def _open_at(
-        cls,
-        location: str | Path,
-        *,
-        clock: Clock | None = None,
-        embedder: str | Embedder | None,
-        model: Model | Callable[..., Any] | None = None,
-        settings: Settings | Mapping[str, Any] | None,
-        create: bool = True,
+        cls, location: str | Path, settings: Settings | Mapping[str, Any] | None, *, create: bool, **options: Any
     ) -> Self:
-        """`create`: create a missing memory; otherwise NotFound is raised."""
+        """`create`: create a missing memory; else NotFound. `options`: those of `MemoryContext`."""
         if is_database(location):
             from inmind.memory.postgres_backend import open_database as open_backend
         else:
             open_backend = open_folder
         backend, current = open_backend(location, settings, create)
         try:
-            return cls(backend, clock=clock, embedder=embedder, model=model, settings=current, overrides=settings or {})
+            return cls(backend, settings=current, overrides=settings or {}, **options)
         except BaseException:
             backend.store.close()
             raise
@@ -391,7 +364,7 @@ def open_existing(
     location: str | Path, *, embedder: str | Embedder | None, settings: Settings | Mapping[str, Any] | None
 ) -> Memory:
     """Open a memory without creating one; NotFound if there is none."""
-    return Memory._open_at(location, embedder=embedder, settings=settings, create=False)  # pyright: ignore[reportPrivateUsage] -- only commands that read need it
+    return Memory._open_at(location, settings, create=False, embedder=embedder)  # pyright: ignore[reportPrivateUsage] -- only commands that read need it
 
 
 def suggest_name(memory: Memory, name: str, *nearest: Callable[[Store, str], str]) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,8 +25,7 @@ from inmind.store.stream import key_for
 if TYPE_CHECKING:
     from inmind.jobs.consolidation import Consolidation
     from inmind.jobs.dream_history import Dream
-    from inmind.session.affect import Affect
-    from inmind.session.economics import Economics
+    from inmind.memory.resource_ledger import Affect, Economics
 
 
 class Resource(SearchInput, NoteInput):
@@ -149,29 +147,16 @@ class Resource(SearchInput, NoteInput):
     @property
     def affect(self) -> Affect:
         """The affect levels of the resource: current values, mood, history."""
-        from inmind.session.affect import Affect
+        from inmind.memory.resource_ledger import Affect
 
-        owner, context = require_resource(self.name), self._context
-        return Affect(
-            partial(context.resource_stream, owner),
-            context.store,
-            context.clock,
-            enabled=context.settings.affect.enabled,
-            publish=lambda stream: context.resource_files(owner, stream).publish(),
-        )
+        return Affect(self._context, require_resource(self.name))
 
     @property
     def economics(self) -> Economics:
         """Earnings, spending and offers of the resource: `record` and `report`."""
-        from inmind.session.economics import Economics
+        from inmind.memory.resource_ledger import Economics
 
-        owner, context = require_resource(self.name), self._context
-        return Economics(
-            partial(context.resource_stream, owner),
-            context.store,
-            context.clock,
-            lambda: context.settings.affect.enabled,
-        )
+        return Economics(self._context, require_resource(self.name))
 
 
 def _waiting_notes(page: Iterable[PageNote], events: Iterable[Event]) -> list[Note]:

@@ -45,8 +45,7 @@ from inmind.dreams.state import LIMIT_REACHED
 from inmind.errors import DreamOvertaken, InvalidInput, NotFound
 from inmind.jobs.dream_history import Dream
 from inmind.memory.resource import Resource
-from inmind.session.affect import MIN_MINUTES
-from inmind.session.economics import TradeKind
+from inmind.memory.resource_ledger import MIN_MINUTES, TradeKind
 
 RULES_ONLY = {"model.name": ""}
 """Setting that disables the model of config.toml."""

@@ -1,29 +1,31 @@
-"""Earnings, spending and offers of a resource, as the host reports them.
+"""Affect, earnings, spending and offers of a resource, as a host reads and reports them.
 
-Nothing is paid or charged here. Each entry is an event of the resource's stream, checked before it is appended, so the
-report can be computed again from the events.
+Nothing is paid or charged here. Each entry is an event of the resource's stream, checked before it is appended, so a
+report can be computed again from the events. Spikes of affect caused in a session are derived in `session/derive.py`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import fields
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from functools import cached_property
 from typing import Final, Literal, get_args
 
-from inmind.core.events.base import Draft, Event, Origin
+from inmind.core.events.base import Draft, Origin
 from inmind.core.events.dreams import AffectSpiked, TradeRecorded
+from inmind.core.text import shorten
 from inmind.documents.document import validate_text
-from inmind.dreams.affect import add_auto_notes
+from inmind.dreams.affect import SPIKES, Levels, add_auto_notes, describe_mood, level_history
 from inmind.dreams.economics import CurrencyTotals, format_amount, summarize_trades
 from inmind.errors import InvalidInput
+from inmind.memory.context import MemoryContext
 from inmind.search.extract import parse_time
 from inmind.session.state import ResourceState
-from inmind.store.protocol import Clock, Store
+from inmind.store.protocol import AppendResult, Key
 from inmind.store.stream import Decision, Stream, key_for
 
 TradeKind = Literal["earning", "spending", "listing"]
@@ -34,27 +36,95 @@ MAX_DECIMAL_PLACES: Final = 18
 MAX_NAME_LENGTH: Final = 200
 """Characters of a skill or a trading partner: they are shown on MEMORY.md."""
 MAX_NOTE_LENGTH: Final = 2_000
+MAX_REASON_LENGTH: Final = 200
+MIN_MINUTES: Final = 1e-6
+"""The smallest step that a timestamp can express is a microsecond."""
+MAX_MINUTES: Final = 100 * 366 * 24 * 60
+"""A hundred years."""
+MAX_HISTORY_POINTS: Final = 10_000
+"""Points of one history."""
 
 
-class Economics:
-    """Earnings, spending and offers of one resource: `memory.resource("ada").economics`."""
+class _OfResource:
+    """Values in the stream of one resource, which is read on first use."""
 
-    def __init__(
-        self,
-        open_stream: Callable[[], Stream[ResourceState]],
-        store: Store,
-        clock: Clock,
-        affect_enabled: Callable[[], bool],
-    ) -> None:
-        """`open_stream` reads the store and is called on first use.
-
-        `affect_enabled` returns whether an earning changes affect.
-        """
-        self._open_stream, self._store, self._clock, self._affect_enabled = open_stream, store, clock, affect_enabled
+    def __init__(self, context: MemoryContext, owner: str) -> None:
+        self._context, self._owner = context, owner
 
     @cached_property
     def _stream(self) -> Stream[ResourceState]:
-        return self._open_stream()
+        return self._context.resource_stream(self._owner)
+
+    def _commit(self, drafts: Sequence[Draft], key: Key | None) -> AppendResult:
+        """Append drafts with the notes that a high level of affect writes."""
+
+        def decide(owned: ResourceState, now: datetime) -> Decision[ResourceState, None]:
+            return Decision(add_auto_notes(owned.affect, drafts, now), None)
+
+        return self._stream.commit(decide, key=key).appended
+
+
+class Affect(_OfResource):
+    """The affect of one resource, as a host sees it.
+
+    If affect is disabled, the levels stay at their baselines and spikes are ignored; `history` still shows earlier
+    spikes.
+    """
+
+    @property
+    def enabled(self) -> bool:
+        """False if the settings disable affect."""
+        return self._context.settings.affect.enabled
+
+    @property
+    def levels(self) -> Levels:
+        """The current levels."""
+        return self._stream.refresh().affect.levels.decayed_to(self._context.clock()) if self.enabled else Levels()
+
+    @property
+    def mood(self) -> str:
+        """The levels in words."""
+        return describe_mood(self.levels)
+
+    def __str__(self) -> str:
+        levels = self.levels
+        return f"{describe_mood(levels)}: {levels}"
+
+    def spike(self, spike: str, why: str = "", *, key: str | None = None) -> bool:
+        """Raise a level: reward, error, social, achievement, urgency, sale, recall or missed.
+
+        `why` is the text of the note that a high level writes. Returns False if affect is disabled; nothing is stored
+        then.
+        """
+        if spike not in SPIKES:
+            raise InvalidInput(field="spike", value=spike, expected=f"one of {', '.join(SPIKES)}")
+        payload = AffectSpiked(spike, reason=shorten(validate_text(why, field="why"), MAX_REASON_LENGTH))
+        checked_key = key_for(key, "raise", spike, why)
+        if not self.enabled:
+            return False
+
+        self._commit([Draft(payload=payload, origin=Origin.OPERATOR)], checked_key)
+        self._context.resource_files(self._owner, self._stream).publish()
+        return True
+
+    def history(self, hours: float = 24, step_minutes: float = 10) -> list[Levels]:
+        """Levels of the last hours, one point every `step_minutes`, each with its time.
+
+        The last point is now.
+        """
+        span, step = _to_minutes(hours, 60, "hours"), _to_minutes(step_minutes, 1, "step_minutes")
+        steps = int(span / step)
+        if steps >= MAX_HISTORY_POINTS:
+            raise InvalidInput(
+                field="step_minutes", value=step_minutes, expected=f"at most {MAX_HISTORY_POINTS} points in all"
+            )
+        now, every = self._context.clock(), timedelta(minutes=step)
+        events = self._context.store.read(self._stream.name, kind=AffectSpiked.kind)
+        return level_history(events, since=now - steps * every, until=now, step=every)
+
+
+class Economics(_OfResource):
+    """Earnings, spending and offers of one resource: `memory.resource("ada").economics`."""
 
     def record(
         self,
@@ -92,15 +162,12 @@ class Economics:
         )
         _check_consistency(trade, buyer=buyer, seller=seller)
         drafts = [Draft(payload=trade, origin=Origin.OPERATOR)]
-        if what == "earning" and self._affect_enabled():
+        if what == "earning" and self._context.settings.affect.enabled:
             with_skill = f" with {trade.skill}" if trade.skill else ""
             reason = f"earned {format_amount(Decimal(trade.amount))} {trade.currency}{with_skill}"
             drafts.append(Draft(payload=AffectSpiked("sale", reason=reason), origin=Origin.OPERATOR))
 
-        def decide(owned: ResourceState, now: datetime) -> Decision[ResourceState, None]:
-            return Decision(add_auto_notes(owned.affect, drafts, now), None)
-
-        appended = self._stream.commit(decide, key=key_for(key, "record", _request(trade))).appended
+        appended = self._commit(drafts, key_for(key, "record", _request(trade)))
         return f"{self._stream.name}#{appended.first}"
 
     def __str__(self) -> str:
@@ -108,12 +175,8 @@ class Economics:
 
     def report(self) -> tuple[CurrencyTotals, ...]:
         """Totals for each currency, the most used first."""
-        return summarize_trades(trades(self._store, self._stream.name), self._clock())
-
-
-def trades(store: Store, stream: str) -> Sequence[Event]:
-    """All entries of a resource's stream, in order."""
-    return store.read(stream, kind=TradeRecorded.kind)
+        trades = self._context.store.read(self._stream.name, kind=TradeRecorded.kind)
+        return summarize_trades(trades, self._context.clock())
 
 
 def _check_consistency(trade: TradeRecorded, *, buyer: str, seller: str) -> None:
@@ -173,3 +236,11 @@ def _entry_date(on: object) -> str:
 
 
 _CODE = re.compile(r"[A-Za-z][A-Za-z0-9]{1,11}")
+
+
+def _to_minutes(value: object, each: int, field: str) -> float:
+    """Check a duration and convert it to minutes."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not MIN_MINUTES <= value * each <= MAX_MINUTES:
+        most = MAX_MINUTES // each
+        raise InvalidInput(field=field, value=value, expected=f"a number above 0, at most {most:,}")
+    return float(value * each)
