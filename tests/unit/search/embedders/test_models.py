@@ -16,7 +16,7 @@ from profiles import examples
 
 from inmind.search.embedders import create_embedder
 from inmind.search.embedders.base import are_installed
-from inmind.search.embedders.bert_numpy import HEAD_WIDTH, Encoder, erf
+from inmind.search.embedders.bert_numpy import HEAD_WIDTH, encode, erf
 
 pytestmark = pytest.mark.spec("H4")
 
@@ -66,18 +66,17 @@ def test_erf_is_accurate(x: float) -> None:
 @settings(max_examples=examples(25))
 @given(texts=st.lists(st.lists(st.integers(0, WORDS - 1), min_size=1, max_size=12), min_size=1, max_size=5))
 def test_an_encoder_embeds_each_text_independently(texts: Sequence[Sequence[int]]) -> None:
-    encoder = an_encoder()
-    alone = np.concatenate([encoder([text]) for text in texts])
-    assert encoder(texts) == pytest.approx(alone, abs=1e-5)
+    weights = random_weights()
+    alone = np.concatenate([encode(weights, [text]) for text in texts])
+    assert encode(weights, texts) == pytest.approx(alone, abs=1e-5)
 
 
 def test_word_order_changes_the_vector() -> None:
-    encoder = an_encoder()
-    one, other = encoder([[1, 2, 3], [3, 2, 1]])
+    one, other = encode(random_weights(), [[1, 2, 3], [3, 2, 1]])
     assert np.abs(one - other).max() > 0.01
 
 
-def an_encoder() -> Encoder:
+def random_weights() -> dict[str, NDArray[np.float32]]:
     """Two layers with fixed random weights."""
     sample = partial(np.random.default_rng(0).normal, 0, 0.2)
 
@@ -96,4 +95,4 @@ def an_encoder() -> Encoder:
         for part in ("attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense"):
             weights |= dense(f"{layer}.{part}")
         weights |= dense(f"{layer}.intermediate.dense", out=4 * WIDE) | dense(f"{layer}.output.dense", into=4 * WIDE)
-    return Encoder.of(weights)
+    return weights
