@@ -3,15 +3,15 @@
 "What did we do last week", "on 7 May 2023", "上个月", "先週の金曜日": the days from `start` up to `end`, relative to
 `now`. A message may report an event days later, so ranking adds a tolerance. Future dates are ignored.
 
-A form is a pattern and a function that builds the span. Texts are normalised first (lower case, one width, numbers
-in digits), which keeps the number of forms small.
+A form is a pattern. Its named groups (year, month, weekday, ...) say what the span is; a few forms have a function of
+their own. Texts are normalised first (lower case, one width, numbers in digits), which keeps the number of forms small.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
@@ -70,15 +70,66 @@ def _in_digits(numeral: re.Match[str]) -> str:
     return str(10 * _DIGITS.get(before, 1) + _DIGITS.get(after, 0))
 
 
-# -- days, months and years --------------------------------------------------------------------------------
+# -- spans of named groups ---------------------------------------------------------------------------------
+
+
+def _named_span(match: re.Match[str], now: datetime) -> DateSpan | None:
+    """Return the span that the named groups describe; without a year, the latest one that has begun.
+
+    `back_year`, `back_month` and so on count back from now. `finished`: the latest span that is over.
+    """
+    found = {name: text for name, text in match.groupdict().items() if text}
+    back = {name: _BACK[text] for name, text in found.items() if name.startswith("back_")}
+    if "back_week" in back or "weekday" in found:
+        return _weekday_or_week(found.get("weekday"), back.get("back_week"), now)
+    if "back_month" in back:
+        span = _months(now.year, now.month - back["back_month"], 1, now)
+        return _days(span.start + timedelta(days=int(found["day"]) - 1), 1) if "day" in found else _part(span, found)
+    if "back_quarter" in back:
+        return _quarter(now.year, (now.month + 2) // 3 - back["back_quarter"], now)
+    if "year" in found or "back_year" in back:
+        return _span_in_year(int(found["year"]) if "year" in found else now.year - back["back_year"], found, now)
+    for year in range(now.year, now.year - 9, -1):
+        with suppress(ValueError):  # the 29th of February
+            span = _span_in_year(year, found, now)
+            if (span.end if "finished" in found else span.start) <= now:
+                return _week(0, span.start) if "week_of" in found else span
+    return None
+
+
+def _span_in_year(year: int, found: Mapping[str, str], now: datetime) -> DateSpan:
+    """Return a day, month, quarter or season of a year, or the year, or a part of it."""
+    if "month" in found:
+        month = _MONTHS.get(found["month"]) or int(found["month"])
+        first = datetime(year, month, int(found.get("day", 1)), tzinfo=now.tzinfo or UTC)
+        return _days(first, 1) if "day" in found else _part(_months(year, month, 1, now), found)
+    if "quarter" in found:
+        return _quarter(year, _QUARTERS[found["quarter"]], now)
+    if "season" in found:  # of the northern hemisphere; a winter belongs to the year it begins in
+        return _months(year, 3 + 3 * _SEASONS[found["season"]], 3, now)
+    return _part(_months(year, 1, 12, now), found)
+
+
+def _weekday_or_week(name: str | None, back: int | None, now: datetime) -> DateSpan:
+    """Return a week, a day of it, or without a week the latest such weekday before today."""
+    if back is None:
+        return _days_ago((now.weekday() - _WEEKDAYS[name or ""] - 1) % 7 + 1, now)
+    week = _week(back, now)
+    return week if name is None else _days(week.start + timedelta(days=_WEEKDAYS[name]), 1)
+
+
+def _part(span: DateSpan, found: Mapping[str, str]) -> DateSpan:
+    """Return the first, middle or last third of a span if a part is named, else the span."""
+    if "part" not in found:
+        return span
+    third = timedelta(days=round((span.end - span.start).days / 3))
+    ends = (span.start, span.start + third, span.start + 2 * third, span.end)
+    part = _PARTS[found["part"]]
+    return DateSpan(ends[part], ends[part + 1])
 
 
 def _days(first: datetime, count: int) -> DateSpan:
     return DateSpan(first, first + timedelta(days=count))
-
-
-def _day(year: int, month: int, day: int, now: datetime) -> DateSpan:
-    return _days(datetime(year, month, day, tzinfo=now.tzinfo or UTC), 1)
 
 
 def _months(year: int, month: int, count: int, now: datetime) -> DateSpan:
@@ -91,51 +142,8 @@ def _months(year: int, month: int, count: int, now: datetime) -> DateSpan:
     return DateSpan(first_of(number), first_of(number + count))
 
 
-def _month(year: int, month: int, now: datetime) -> DateSpan:
-    if not 1 <= month <= 12:
-        raise ValueError(month)
-    return _months(year, month, 1, now)
-
-
 def _quarter(year: int, number: int, now: datetime) -> DateSpan:
     return _months(year, 3 * number - 2, 3, now)
-
-
-def _season(year: int, name: str, now: datetime) -> DateSpan:
-    """Return a season of the northern hemisphere; a winter belongs to the year it begins in."""
-    return _months(year, 3 + 3 * _SEASONS[name], 3, now)
-
-
-def _year(year: int, now: datetime) -> DateSpan:
-    return _months(year, 1, 12, now)
-
-
-def _part(span: DateSpan, name: str) -> DateSpan:
-    """Return the first, middle or last third of a span."""
-    third = timedelta(days=round((span.end - span.start).days / 3))
-    ends = (span.start, span.start + third, span.start + 2 * third, span.end)
-    return DateSpan(ends[_PARTS[name]], ends[_PARTS[name] + 1])
-
-
-def _latest_yearly(of_year: Callable[[int], DateSpan], now: datetime, *, finished: bool = False) -> DateSpan | None:
-    """Return the latest yearly span that has begun, or with `finished` the latest that is over."""
-    for year in range(now.year, now.year - 9, -1):
-        with suppress(ValueError):  # the 29th of February
-            span = of_year(year)
-            if (span.end if finished else span.start) <= now:
-                return span
-    return None
-
-
-def _latest_month(month: int, now: datetime, *, finished: bool = False) -> DateSpan | None:
-    return _latest_yearly(lambda year: _month(year, month, now), now, finished=finished)
-
-
-def _latest_day(month: int, day: int, now: datetime) -> DateSpan | None:
-    return _latest_yearly(lambda year: _day(year, month, day, now), now)
-
-
-# -- relative to today -------------------------------------------------------------------------------------
 
 
 def _days_ago(days: int, now: datetime, *, margin: int = 0) -> DateSpan:
@@ -148,12 +156,7 @@ def _week(back: int, now: datetime) -> DateSpan:
     return _days(_days_ago(now.weekday() + 7 * back, now).start, 7)
 
 
-def _week_of(day: DateSpan | None) -> DateSpan | None:
-    return _week(0, day.start) if day else None
-
-
-def _day_of(week: DateSpan, name: str) -> DateSpan:
-    return _days(week.start + timedelta(days=_WEEKDAYS[name]), 1)
+# -- forms with a function of their own --------------------------------------------------------------------
 
 
 def _weekend(now: datetime) -> DateSpan:
@@ -162,23 +165,15 @@ def _weekend(now: datetime) -> DateSpan:
     return _days(_days_ago(saturday % 7, now).start, 2)
 
 
-def _weekday(name: str, now: datetime) -> DateSpan:
-    """Return the latest such weekday before today."""
-    return _days_ago((now.weekday() - _WEEKDAYS[name] - 1) % 7 + 1, now)
+def _latest_part_of_month(match: re.Match[str], now: datetime) -> DateSpan:
+    current, previous = (_part(_months(now.year, now.month - back, 1, now), match.groupdict()) for back in (0, 1))
+    return current if current.start <= now else previous
 
 
-def _months_ago(back: int, now: datetime) -> DateSpan:
-    return _months(now.year, now.month - back, 1, now)
-
-
-def _quarters_ago(back: int, now: datetime) -> DateSpan:
-    return _quarter(now.year, (now.month + 2) // 3 - back, now)
-
-
-def _units_ago(count: str, unit: str, now: datetime) -> DateSpan:
+def _units_ago(match: re.Match[str], now: datetime) -> DateSpan:
     """Return the time N days, weeks, months or years ago; larger units are less exact."""
-    number = _number(count)
-    match _UNITS[unit]:
+    number = _count_in(match)
+    match _UNITS[match["unit"]]:
         case "hour":
             return _days_ago(0, now - timedelta(hours=number))
         case "day":
@@ -186,34 +181,45 @@ def _units_ago(count: str, unit: str, now: datetime) -> DateSpan:
         case "week":
             return _days_ago(7 * number, now, margin=3)
         case "month":
-            return _months_ago(number, now)
+            return _months(now.year, now.month - number, 1, now)
         case _:
-            return _year(now.year - number, now)
+            return _months(now.year - number, 1, 12, now)
 
 
-def _last_units(count: str, unit: str, now: datetime) -> DateSpan:
+def _last_units(match: re.Match[str], now: datetime) -> DateSpan:
     """Return the last N days, weeks, months or years, up to the end of today."""
     lengths = {"hour": timedelta(hours=1), "day": timedelta(1), "week": timedelta(7), "month": timedelta(31)}
-    return _until_today(_days_ago(0, now - _number(count) * lengths.get(_UNITS[unit], timedelta(366))), now)
+    return _until_today(now - _count_in(match) * lengths.get(_UNITS[match["unit"]], timedelta(366)), now)
 
 
-def _until_today(span: DateSpan, now: datetime) -> DateSpan:
-    return DateSpan(span.start, _days_ago(0, now).end)
+def _count_in(match: re.Match[str]) -> int:
+    count = match.groupdict().get("count") or "a"
+    return _COUNTS.get(count) or int(count)
 
 
-def _since_date(text: str, now: datetime, *, at_start: bool = False, at_end: bool = False) -> DateSpan | None:
-    span = _match_forms(text, now, _RANGE_END_FORMS, at_start=at_start, at_end=at_end)
-    return _until_today(span, now) if span else None
+def _until_today(start: datetime, now: datetime) -> DateSpan:
+    return DateSpan(_days_ago(0, start).start, _days_ago(0, now).end)
 
 
-def _from_to(first: str, last: str, now: datetime) -> DateSpan | None:
+def _since_date(match: re.Match[str], now: datetime) -> DateSpan | None:
+    """Return the time since a date, which stands at the start of `after` or at the end of `before`."""
+    text = match.groupdict()
+    if text.get("after"):
+        span = _match_forms(match["after"], now, _RANGE_END_FORMS, at_start=True)
+    else:
+        span = _match_forms(match["before"], now, _RANGE_END_FORMS, at_end=True)
+    return _until_today(span.start, now) if span else None
+
+
+def _from_to(match: re.Match[str], now: datetime) -> DateSpan | None:
     """Return a range.
 
     The start is parsed relative to the end: in "May to July 2023" both are in 2023.
     """
-    if not (end := _match_forms(last, now, _RANGE_END_FORMS, at_start=True)):
+    if not (end := _match_forms(match[2], now, _RANGE_END_FORMS, at_start=True)):
         return None
-    begin = _match_forms(first, end.end - timedelta(microseconds=1), _RANGE_END_FORMS, at_start=True, at_end=True)
+    last = end.end - timedelta(microseconds=1)
+    begin = _match_forms(match[1], last, _RANGE_END_FORMS, at_start=True, at_end=True)
     return DateSpan(begin.start, end.end) if begin else None
 
 
@@ -252,181 +258,140 @@ _UNITS = {
 }
 
 
-def _number(count: str) -> int:
-    return _COUNTS.get(count) or int(count)
-
-
 def _one_of(words: Iterable[str], *, latin: bool = True) -> str:
     return "|".join(sorted((word for word in words if word.isascii() == latin), key=len, reverse=True))
 
 
 _NUMERAL = re.compile(r"(?<![周期拜])[〇零一二两三四五六七八九十]+(?=个?[年月日号天周週星礼小分時季]|[ヶか箇カヵケ]月)")
-_YYYY = r"((?:19|20)\d\d)"
-_NTH = r"(\d{1,2})(?:st|nd|rd|th)?"
-_MONTH = rf"({_one_of(_MONTHS)})\b\.?"
-_WEEKDAY = rf"({_one_of(_WEEKDAYS)})"
-_SEASON = rf"({_one_of(_SEASONS)})"
-_PART = rf"({_one_of(_PARTS)})(?: of)?[ -]"
-_COUNT = rf"\b(\d{{1,3}}|{_one_of(_COUNTS)})(?: of)?"
-_UNIT = rf"({_one_of(_UNITS)})s?\b"
-_COUNTED = rf"(\d{{1,3}}|[几数])[个ヶか箇カヵケ]?({_one_of(_UNITS, latin=False)})"
-_LAST = r"(?<![晚早马以])(上上|上|这|本|先々|先|今)个?"
+_YYYY = r"(?P<year>(?:19|20)\d\d)"
+_MM, _DD = r"(?P<month>\d\d?)", r"(?P<day>\d\d?)"
+_NTH = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
+_MONTH = rf"(?P<month>{_one_of(_MONTHS)})\b\.?"
+_WEEKDAY = rf"(?P<weekday>{_one_of(_WEEKDAYS)})"
+_SEASON = rf"(?P<season>{_one_of(_SEASONS)})"
+_SEASON_CJK = r"[的の]?(?P<season>[春夏秋冬])"
+_PART = rf"(?P<part>{_one_of(_PARTS)})(?: of)?[ -]"
+_COUNT = rf"\b(?P<count>\d{{1,3}}|{_one_of(_COUNTS)})(?: of)?"
+_UNIT = rf"(?P<unit>{_one_of(_UNITS)})s?\b"
+_COUNTED = rf"(?P<count>\d{{1,3}}|[几数])[个ヶか箇カヵケ]?(?P<unit>{_one_of(_UNITS, latin=False)})"
+_BACK_YEAR = r"(?P<back_year>今|去|昨|前)年"
+_LAST = r"(?<![晚早马以])(?P<{}>上上|上|这|本|先々|先|今)个?"
 """For weeks and months. 晚上, 早上, 马上 and 以上 end with the same character."""
+_LAST_WEEK, _LAST_MONTH, _LAST_QUARTER = (_LAST.format(f"back_{unit}") for unit in ("week", "month", "quarter"))
 _WEEK = r"(?:周|星期|礼拜|週)の?"
-_DAY_OF_WEEK = r"(一(?![起直共些次个样定])|[二三四五六]|日(?![本语常程])|天(?!气)|[月火水木金土日](?=曜))"
-_PART_OF = rf"の?({_one_of(_PARTS, latin=False)})"
+_DAY_OF_WEEK = r"(?P<weekday>一(?![起直共些次个样定])|[二三四五六]|日(?![本语常程])|天(?!气)|[月火水木金土日](?=曜))"
+_PART_OF = rf"の?(?P<part>{_one_of(_PARTS, latin=False)})"
 _NOT_A_COUNT = (
     r"(?! (?:words|char|tokens|lines|people|users|steps|dollars|euros|miles|met|feet|pages|rows|items|files|ms\b))"
 )
 """Nouns after a number that is not a year: "in 2000 words"."""
 
 
-def _exact_forms() -> Iterator[tuple[str, _SpanBuilder]]:
-    """Yield forms that name a day, week, month or year, most exact first."""
+def _compile(*forms: str | tuple[str, _SpanBuilder]) -> tuple[_DateForm, ...]:
+    """Compile forms; a form without a function is built from its named groups."""
+    pairs = ((form, _named_span) if isinstance(form, str) else form for form in forms)
+    return tuple((re.compile(pattern), build) for pattern, build in pairs)
+
+
+_EXACT_FORMS = _compile(
     # A day.
-    yield (
-        rf"(?<![\w.-]){_YYYY}[-/](\d\d?)[-/](\d\d?)(?![\d-])",
-        lambda m, now: _day(int(m[1]), int(m[2]), int(m[3]), now),
-    )
-    yield rf"{_YYYY}年(\d\d?)月(\d\d?)[日号]", lambda m, now: _day(int(m[1]), int(m[2]), int(m[3]), now)
-    yield rf"\b(\d\d?)/(\d\d?)/{_YYYY}\b", lambda m, now: _day(int(m[3]), *_month_and_day(int(m[1]), int(m[2])), now)
-    yield (
-        rf"\b{_NTH}(?: of)? {_MONTH},? {_YYYY}\b",
-        lambda m, now: _day(int(m[3]), _MONTHS[m[2]], int(m[1]), now),
-    )
-    yield rf"\b{_MONTH} {_NTH},? {_YYYY}\b", lambda m, now: _day(int(m[3]), _MONTHS[m[1]], int(m[2]), now)
-    yield (
-        r"(今|去|昨|前)年[的の]?(\d\d?)月(\d\d?)[日号]",
-        lambda m, now: _day(now.year - _BACK[m[1]], int(m[2]), int(m[3]), now),
-    )
-    yield (
-        rf"{_LAST}月[的の]?(\d\d?)[日号]",
-        lambda m, now: _days(_months_ago(_BACK[m[1]], now).start + timedelta(days=int(m[2]) - 1), 1),
-    )
-    yield (
-        rf"\bweek of (?:the )?{_MONTH} {_NTH}\b",
-        lambda m, now: _week_of(_latest_day(_MONTHS[m[1]], int(m[2]), now)),
-    )
-    yield rf"\b{_MONTH} {_NTH}\b", lambda m, now: _latest_day(_MONTHS[m[1]], int(m[2]), now)
-    yield rf"\b{_NTH}(?: of)? {_MONTH}", lambda m, now: _latest_day(_MONTHS[m[2]], int(m[1]), now)
-    yield r"(?<!\d)(\d\d?)月(\d\d?)[日号]", lambda m, now: _latest_day(int(m[1]), int(m[2]), now)
-    yield r"大前天|さきおととい", lambda _, now: _days_ago(3, now)
-    yield r"\bday before yesterday\b|(?<!以)前天(?!天)|一昨日|おととい", lambda _, now: _days_ago(2, now)
-    yield r"\byesterday\b|\blast night\b|昨[天日晚夜]|きのう|ゆうべ", lambda _, now: _days_ago(1, now)
-    yield (
+    rf"(?<![\w.-]){_YYYY}[-/]{_MM}[-/]{_DD}(?![\d-])",
+    rf"{_YYYY}年{_MM}月{_DD}[日号]",
+    rf"\b(?P<month>0?\d|1[0-2])/{_DD}/{_YYYY}\b",  # American order, unless the first number is above 12
+    rf"\b{_DD}/{_MM}/{_YYYY}\b",
+    rf"\b{_NTH}(?: of)? {_MONTH},? {_YYYY}\b",
+    rf"\b{_MONTH} {_NTH},? {_YYYY}\b",
+    rf"{_BACK_YEAR}[的の]?{_MM}月{_DD}[日号]",
+    rf"{_LAST_MONTH}月[的の]?{_DD}[日号]",
+    rf"\b(?P<week_of>week of) (?:the )?{_MONTH} {_NTH}\b",
+    rf"\b{_MONTH} {_NTH}\b",
+    rf"\b{_NTH}(?: of)? {_MONTH}",
+    rf"(?<!\d){_MM}月{_DD}[日号]",
+    (r"大前天|さきおととい", lambda _, now: _days_ago(3, now)),
+    (r"\bday before yesterday\b|(?<!以)前天(?!天)|一昨日|おととい", lambda _, now: _days_ago(2, now)),
+    (r"\byesterday\b|\blast night\b|昨[天日晚夜]|きのう|ゆうべ", lambda _, now: _days_ago(1, now)),
+    (
         r"\b(?:today|tonight|this (?:morning|afternoon|evening))\b|今[天日晚早朝夜]|けさ",
         lambda _, now: _days_ago(0, now),
-    )
-    yield rf"{_LAST}{_WEEK}{_DAY_OF_WEEK}", lambda m, now: _day_of(_week(_BACK[m[1]], now), m[2])
-    yield rf"\b{_WEEKDAY} (?:of )?(last|this) week\b", lambda m, now: _day_of(_week(_BACK[m[2]], now), m[1])
-    yield rf"\b(last|this) week,? (?:on )?{_WEEKDAY}\b", lambda m, now: _day_of(_week(_BACK[m[1]], now), m[2])
-    yield rf"\b(?:last|on|this(?: past)?) {_WEEKDAY}\b", lambda m, now: _weekday(m[1], now)
-    yield (
-        rf"(?<![\d每毎下几])(?:周|星期|礼拜){_DAY_OF_WEEK}|(?<![毎下])([月火水木金土日])曜",
-        lambda m, now: _weekday(m[1] or m[2], now),
-    )
+    ),
+    rf"{_LAST_WEEK}{_WEEK}{_DAY_OF_WEEK}",
+    rf"\b{_WEEKDAY} (?:of )?(?P<back_week>last|this) week\b",
+    rf"\b(?P<back_week>last|this) week,? (?:on )?{_WEEKDAY}\b",
+    rf"\b(?:last|on|this(?: past)?) {_WEEKDAY}\b",
+    rf"(?<![\d每毎下几])(?:周|星期|礼拜){_DAY_OF_WEEK}",
+    r"(?<![毎下])(?P<weekday>[月火水木金土日])曜",
     # A time ago, or a recent period.
-    yield r"\bhalf a year ago\b|半年(?:之|以)?前", lambda _, now: _months_ago(6, now)
-    yield rf"{_COUNT} {_UNIT} (?:ago|back)\b", lambda m, now: _units_ago(m[1], m[2], now)
-    yield rf"{_COUNTED}(?:之|以)?前", lambda m, now: _units_ago(m[1], m[2], now)
-    yield rf"\b(?:last|past|previous) {_COUNT} {_UNIT}", lambda m, now: _last_units(m[1], m[2], now)
-    yield rf"\bpast {_UNIT}", lambda m, now: _last_units("a", m[1], now)
-    yield rf"(?:最近|过去|過去|近|这|前|ここ)的?{_COUNTED}", lambda m, now: _last_units(m[1], m[2], now)
-    yield r"\bthe other day\b|前些天|前些日子|先日", lambda _, now: _last_units("two", "week", now)
+    (r"\bhalf a year ago\b|半年(?:之|以)?前", lambda _, now: _months(now.year, now.month - 6, 1, now)),
+    (rf"{_COUNT} {_UNIT} (?:ago|back)\b", _units_ago),
+    (rf"{_COUNTED}(?:之|以)?前", _units_ago),
+    (rf"\b(?:last|past|previous) {_COUNT} {_UNIT}", _last_units),
+    (rf"\bpast {_UNIT}", _last_units),
+    (rf"(?:最近|过去|過去|近|这|前|ここ)的?{_COUNTED}", _last_units),
+    (r"\bthe other day\b|前些天|前些日子|先日", lambda _, now: _until_today(now - timedelta(14), now)),
     # A week.
-    yield r"\blast weekend\b|上个?周末|先週末", lambda _, now: _weekend(_week(0, now).start)
-    yield r"\bthis weekend\b", lambda _, now: _weekend(now) if _weekend(now).contains(now) else None
-    yield r"\b(?:the|past) weekend\b|[周週]末", lambda _, now: _weekend(now)
-    yield r"\b(last|previous|this) week\b", lambda m, now: _week(_BACK[m[1]], now)
-    yield rf"{_LAST}(?:周|星期|礼拜|週)", lambda m, now: _week(_BACK[m[1]], now)
+    (r"\blast weekend\b|上个?周末|先週末", lambda _, now: _weekend(_week(0, now).start)),
+    (r"\bthis weekend\b", lambda _, now: _weekend(now) if _weekend(now).contains(now) else None),
+    (r"\b(?:the|past) weekend\b|[周週]末", lambda _, now: _weekend(now)),
+    r"\b(?P<back_week>last|previous|this) week\b",
+    rf"{_LAST_WEEK}(?:周|星期|礼拜|週)",
     # A month, or a part of it.
-    yield rf"\b{_PART}{_MONTH},? {_YYYY}\b", lambda m, now: _part(_month(int(m[3]), _MONTHS[m[2]], now), m[1])
-    yield rf"{_YYYY}年(\d\d?)月{_PART_OF}", lambda m, now: _part(_month(int(m[1]), int(m[2]), now), m[3])
-    yield rf"\b{_MONTH},? (?:of )?{_YYYY}\b", lambda m, now: _month(int(m[2]), _MONTHS[m[1]], now)
-    yield rf"{_YYYY}年(\d\d?)月", lambda m, now: _month(int(m[1]), int(m[2]), now)
-    yield rf"(?<![\w.-]){_YYYY}-(\d\d)(?![\w-])", lambda m, now: _month(int(m[1]), int(m[2]), now)
-    yield r"(今|去|昨|前)年[的の]?(\d\d?)月", lambda m, now: _month(now.year - _BACK[m[1]], int(m[2]), now)
-    yield (
-        rf"\b{_PART}{_MONTH}",
-        lambda m, now: _latest_yearly(lambda year: _part(_month(year, _MONTHS[m[2]], now), m[1]), now),
-    )
-    yield (
-        rf"(?<!\d)(\d\d?)月{_PART_OF}",
-        lambda m, now: _latest_yearly(lambda year: _part(_month(year, int(m[1]), now), m[2]), now),
-    )
-    yield rf"{_LAST}月{_PART_OF}", lambda m, now: _part(_months_ago(_BACK[m[1]], now), m[2])
-    yield rf"(?<![每毎\d])月{_PART_OF}", lambda m, now: _latest_month_part(m[1], now)
-    yield r"\b(last|previous|this) month\b", lambda m, now: _months_ago(_BACK[m[1]], now)
-    yield rf"{_LAST}月", lambda m, now: _months_ago(_BACK[m[1]], now)
-    yield rf"\blast {_MONTH}", lambda m, now: _latest_month(_MONTHS[m[1]], now, finished=True)
-    yield rf"\b(?:in|during|this) {_MONTH}", lambda m, now: _latest_month(_MONTHS[m[1]], now)
-    yield r"(?<!\d)(\d\d?)月", lambda m, now: _latest_month(int(m[1]), now)
+    rf"\b{_PART}{_MONTH},? {_YYYY}\b",
+    rf"{_YYYY}年{_MM}月{_PART_OF}",
+    rf"\b{_MONTH},? (?:of )?{_YYYY}\b",
+    rf"{_YYYY}年{_MM}月",
+    rf"(?<![\w.-]){_YYYY}-(?P<month>\d\d)(?![\w-])",
+    rf"{_BACK_YEAR}[的の]?{_MM}月",
+    rf"\b{_PART}{_MONTH}",
+    rf"(?<!\d){_MM}月{_PART_OF}",
+    rf"{_LAST_MONTH}月{_PART_OF}",
+    (rf"(?<![每毎\d])月{_PART_OF}", _latest_part_of_month),
+    r"\b(?P<back_month>last|previous|this) month\b",
+    rf"{_LAST_MONTH}月",
+    rf"\b(?P<finished>last) {_MONTH}",
+    rf"\b(?:in|during|this) {_MONTH}",
+    rf"(?<!\d){_MM}月",
     # A quarter or a season.
-    yield rf"\bq([1-4])(?: of)? ?{_YYYY}\b", lambda m, now: _quarter(int(m[2]), int(m[1]), now)
-    yield rf"{_YYYY}(?:年第?| ?q)([1-4])(?:季度|\b)", lambda m, now: _quarter(int(m[1]), int(m[2]), now)
-    yield (
-        rf"\b({_one_of(_QUARTERS)}) quarter of {_YYYY}\b",
-        lambda m, now: _quarter(int(m[2]), _QUARTERS[m[1]], now),
-    )
-    yield r"\b(last|this) quarter\b", lambda m, now: _quarters_ago(_BACK[m[1]], now)
-    yield rf"{_LAST}季度", lambda m, now: _quarters_ago(_BACK[m[1]], now)
-    yield (
-        r"\bin q([1-4])\b|第([1-4])季度",
-        lambda m, now: _latest_yearly(lambda year: _quarter(year, int(m[1] or m[2]), now), now),
-    )
-    yield rf"\b{_SEASON},? (?:of )?{_YYYY}\b", lambda m, now: _season(int(m[2]), m[1], now)
-    yield rf"{_YYYY}年[的の]?([春夏秋冬])", lambda m, now: _season(int(m[1]), m[2], now)
-    yield r"(今|去|昨|前)年[的の]?([春夏秋冬])", lambda m, now: _season(now.year - _BACK[m[1]], m[2], now)
-    yield (
-        rf"\blast {_SEASON}\b",
-        lambda m, now: _latest_yearly(lambda year: _season(year, m[1], now), now, finished=True),
-    )
-    yield (
-        rf"\b(?:this|(?:in|over|during) the) {_SEASON}(?=[?.!,;]|$)",
-        lambda m, now: _latest_yearly(lambda year: _season(year, m[1], now), now),
-    )
+    rf"\bq(?P<quarter>[1-4])(?: of)? ?{_YYYY}\b",
+    rf"{_YYYY}(?:年第?| ?q)(?P<quarter>[1-4])(?:季度|\b)",
+    rf"\b(?P<quarter>{_one_of(_QUARTERS)}) quarter of {_YYYY}\b",
+    r"\b(?P<back_quarter>last|this) quarter\b",
+    rf"{_LAST_QUARTER}季度",
+    r"\bin q(?P<quarter>[1-4])\b",
+    r"第(?P<quarter>[1-4])季度",
+    rf"\b{_SEASON},? (?:of )?{_YYYY}\b",
+    rf"{_YYYY}年{_SEASON_CJK}",
+    rf"{_BACK_YEAR}{_SEASON_CJK}",
+    rf"\b(?P<finished>last) {_SEASON}\b",
+    rf"\b(?:this|(?:in|over|during) the) {_SEASON}(?=[?.!,;]|$)",
     # A year, or a part of it.
-    yield rf"\b{_PART}(?:in )?{_YYYY}\b", lambda m, now: _part(_year(int(m[2]), now), m[1])
-    yield rf"{_YYYY}年{_PART_OF}", lambda m, now: _part(_year(int(m[1]), now), m[2])
-    yield rf"(今|去|昨|前)年{_PART_OF}", lambda m, now: _part(_year(now.year - _BACK[m[1]], now), m[2])
-    yield r"\b(last|previous|this) year\b", lambda m, now: _year(now.year - _BACK[m[1]], now)
-    yield r"おととし", lambda _, now: _year(now.year - 2, now)
-    yield r"(大前|一昨|(?<![年以之])前|今|去|昨)年", lambda m, now: _year(now.year - _BACK[m[1]], now)
-    yield rf"\b(?:in|during) {_YYYY}\b{_NOT_A_COUNT}|{_YYYY}年", lambda m, now: _year(int(m[1] or m[2]), now)
+    rf"\b{_PART}(?:in )?{_YYYY}\b",
+    rf"{_YYYY}年{_PART_OF}",
+    rf"{_BACK_YEAR}{_PART_OF}",
+    r"\b(?P<back_year>last|previous|this) year\b",
+    (r"おととし", lambda _, now: _months(now.year - 2, 1, 12, now)),
+    r"(?P<back_year>大前|一昨|(?<![年以之])前|今|去|昨)年",
+    rf"\b(?:in|during) {_YYYY}\b{_NOT_A_COUNT}",
+    rf"{_YYYY}年",
+)
+"""Forms that name a day, week, month or year, most exact first."""
 
+_RANGE_END_FORMS = _EXACT_FORMS + _compile(
+    rf"\b{_MONTH}",
+    rf"\b{_WEEKDAY}\b",
+    rf"\b{_YYYY}\b{_NOT_A_COUNT}",
+    (r"\b(?:now|the present)\b|现在|今", lambda _, now: _days_ago(0, now)),
+)
+"""With forms that are dates only in a range: "may" is usually another word."""
 
-def _bare_forms() -> Iterator[tuple[str, _SpanBuilder]]:
-    """Yield forms that are dates only in a range: "may" is usually another word."""
-    yield rf"\b{_MONTH}", lambda m, now: _latest_month(_MONTHS[m[1]], now)
-    yield rf"\b{_WEEKDAY}\b", lambda m, now: _weekday(m[1], now)
-    yield rf"\b{_YYYY}\b{_NOT_A_COUNT}", lambda m, now: _year(int(m[1]), now)
-    yield r"\b(?:now|the present)\b|现在|今", lambda _, now: _days_ago(0, now)
-
-
-def _range_forms() -> Iterator[tuple[str, _SpanBuilder]]:
-    yield r"\bbetween (.{3,40}?) and (.{3,40})", lambda m, now: _from_to(m[1], m[2], now)
-    yield r"\bfrom (.{3,40}?) (?:to|till|until|through) (.{3,40})", lambda m, now: _from_to(m[1], m[2], now)
-    yield r"(?:从|自)(.{2,12}?)[到至](.{1,12})", lambda m, now: _from_to(m[1], m[2], now)
-    yield r"(\d{1,4}[年月][\d月日号]{0,6})(?:到|至|から|[-~])(.{2,12})", lambda m, now: _from_to(m[1], m[2], now)
-    yield r"\bsince (?:the )?(.{3,40})", lambda m, now: _since_date(m[1], now, at_start=True)
-    yield r"(?:自从?|从)(.{2,12})", lambda m, now: _since_date(m[1], now, at_start=True)
-    yield r"(.{2,12}?)(?:以来|から|以降)", lambda m, now: _since_date(m[1], now, at_end=True)
-
-
-def _month_and_day(first: int, second: int) -> tuple[int, int]:
-    """Read as month and day (American order), unless the first is above 12."""
-    return (second, first) if first > 12 else (first, second)
-
-
-def _latest_month_part(name: str, now: datetime) -> DateSpan:
-    current = _part(_months_ago(0, now), name)
-    return current if current.start <= now else _part(_months_ago(1, now), name)
-
-
-def _compile(forms: Iterable[tuple[str, _SpanBuilder]]) -> tuple[_DateForm, ...]:
-    return tuple((re.compile(pattern), build) for pattern, build in forms)
-
-
-_EXACT_FORMS = _compile(_exact_forms())
-_RANGE_END_FORMS = (*_EXACT_FORMS, *_compile(_bare_forms()))
-_ALL_FORMS = (*_compile(_range_forms()), *_EXACT_FORMS)
+_ALL_FORMS = (
+    *_compile(
+        (r"\bbetween (.{3,40}?) and (.{3,40})", _from_to),
+        (r"\bfrom (.{3,40}?) (?:to|till|until|through) (.{3,40})", _from_to),
+        (r"(?:从|自)(.{2,12}?)[到至](.{1,12})", _from_to),
+        (r"(\d{1,4}[年月][\d月日号]{0,6})(?:到|至|から|[-~])(.{2,12})", _from_to),
+        (r"\bsince (?:the )?(?P<after>.{3,40})", _since_date),
+        (r"(?:自从?|从)(?P<after>.{2,12})", _since_date),
+        (r"(?P<before>.{2,12}?)(?:以来|から|以降)", _since_date),
+    ),
+    *_EXACT_FORMS,
+)
