@@ -23,7 +23,7 @@ from inmind.dreams.affect import SPIKES, Levels, add_auto_notes, describe_mood, 
 from inmind.dreams.economics import CurrencyTotals, format_amount, summarize_trades
 from inmind.errors import InvalidInput
 from inmind.memory.context import MemoryContext
-from inmind.search.extract import parse_time
+from inmind.search.note import validate_time
 from inmind.session.state import ResourceState
 from inmind.store.protocol import AppendResult, Key
 from inmind.store.stream import Decision, Stream, key_for
@@ -227,12 +227,7 @@ def _limited_text(text: object, field: str, most: int) -> str:
 
 
 def _entry_date(on: object) -> str:
-    if on is None:
-        return ""
-    moment = parse_time(on.isoformat() if isinstance(on, date) else on) if isinstance(on, date | str) else None
-    if moment is None:
-        raise InvalidInput(field="on", value=on, expected="a date or time, or a string in ISO 8601, like 2026-03-20")
-    return moment.isoformat()
+    return "" if on is None else validate_time(on, "on").isoformat()
 
 
 _CODE = re.compile(r"[A-Za-z][A-Za-z0-9]{1,11}")

@@ -6,7 +6,7 @@ Stored notes are not validated again.
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time
 from typing import Final
 
 from inmind.core.events.base import Origin
@@ -60,7 +60,8 @@ def validate_note(
         raise InvalidInput(field=field, value=text, expected="a non-empty note")
     if kind not in KINDS:
         raise InvalidInput(field="kind", value=kind, expected=f"one of {', '.join(KINDS)}")
-    valid_from_time, valid_to_time = _parse_time(valid_from, "valid_from"), _parse_time(valid_to, "valid_to")
+    valid_from_time = None if valid_from is None else validate_time(valid_from, "valid_from")
+    valid_to_time = None if valid_to is None else validate_time(valid_to, "valid_to")
     if valid_from_time and valid_to_time and valid_to_time < valid_from_time:
         raise InvalidInput(
             field="valid_to", value=valid_to, expected=f"no earlier than {_to_stored_time(valid_from_time)}"
@@ -89,20 +90,26 @@ def _validate_number(value: object, minimum: int, maximum: int, field: str) -> f
     return float(value)
 
 
-def _parse_time(value: object, field: str) -> datetime | None:
-    if value is None:
-        return None
+def validate_time(value: object, field: str, *, end_of_day: bool = False) -> datetime:
+    """Return a date, a time or ISO 8601 text as UTC. A day is its start, or its end with `end_of_day`."""
     try:
         if isinstance(value, str):
-            value = datetime.fromisoformat(value)
+            value = _parse_day_or_time(value)
         if isinstance(value, date) and not isinstance(value, datetime):
-            value = datetime(value.year, value.month, value.day)
+            value = datetime.combine(value, time.max if end_of_day else time.min)
         if isinstance(value, datetime):
-            return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+            return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
     except (ValueError, OverflowError) as error:
-        expected = f"a date or time in ISO 8601, like 2026-03-20 ({error})"
+        expected = f"a date or time in ISO 8601, like 2026-03-20 or 2026-03-20T12:00 ({error})"
         raise InvalidInput(field=field, value=value, expected=expected) from error
     raise InvalidInput(field=field, value=value, expected="a date or time, or text in ISO 8601")
+
+
+def _parse_day_or_time(text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        return datetime.fromisoformat(text)
 
 
 def _to_stored_time(at: datetime | None) -> str:

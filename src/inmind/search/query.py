@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, date, datetime, time
+from datetime import datetime
 from typing import Any, cast
 
 from inmind.core.frozen import frozen
@@ -18,6 +18,7 @@ from inmind.core.text import shorten
 from inmind.errors import InvalidInput
 from inmind.search.crystal import HIDDEN_LIFECYCLES, KINDS, Crystal
 from inmind.search.dates import DateSpan, find_date_span
+from inmind.search.note import validate_time
 from inmind.search.tokenize import query_words
 
 LINE_LENGTH = 200
@@ -128,7 +129,7 @@ def validate_query(
         raise InvalidInput(field="limit", value=limit, expected=f"a whole number from 1 to {MAX_HITS}")
     if session is not None and not isinstance(session, str):
         raise InvalidInput(field="session", value=session, expected="the id of a session")
-    since_time, until_time = _parse_time(since, "since"), _parse_time(until, "until", end_of_day=True)
+    since_time, until_time = _optional_time(since, "since"), _optional_time(until, "until", end_of_day=True)
     if since_time and until_time and until_time <= since_time:
         raise InvalidInput(field="until", value=until, expected=f"a time after {since_time.isoformat()}")
     return Query(
@@ -139,7 +140,7 @@ def validate_query(
         since=since_time,
         until=until_time,
         session=session or "",
-        as_of=_parse_time(as_of, "as_of", end_of_day=True),
+        as_of=_optional_time(as_of, "as_of", end_of_day=True),
     )
 
 
@@ -166,28 +167,8 @@ def _validate_choices(value: object, field: str, allowed: Sequence[str]) -> tupl
     return tuple(sorted(set(cast(Iterable[str], values))))
 
 
-def _parse_time(value: object, field: str, *, end_of_day: bool = False) -> datetime | None:
-    """Parse a time or a day: the start of the day, or its end with `end_of_day`."""
-    if value is None or value == "":
-        return None
-    try:
-        if isinstance(value, str):
-            value = _day_or_time(value)
-        if isinstance(value, datetime):
-            return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
-    except (ValueError, OverflowError) as error:
-        expected = "a valid day or time, such as 2026-01-31 or 2026-01-31T12:00"
-        raise InvalidInput(field=field, value=value, expected=expected) from error
-    if isinstance(value, date):
-        return datetime.combine(value, time.max if end_of_day else time.min, UTC)
-    raise InvalidInput(field=field, value=value, expected="a day or a time")
-
-
-def _day_or_time(text: str) -> date:
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        return datetime.fromisoformat(text)
+def _optional_time(value: object, field: str, *, end_of_day: bool = False) -> datetime | None:
+    return None if value is None or value == "" else validate_time(value, field, end_of_day=end_of_day)
 
 
 WEAK_WEIGHT = 0.35
