@@ -225,7 +225,7 @@ class Store(ABC):
 
     @abstractmethod
     def _fetch_rows(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
-        """Run a statement that only reads."""
+        """Run a statement that only reads. A list is one value."""
 
     @abstractmethod
     def _write(self, statement: str, *values: object, retryable: bool = True) -> list[tuple[Any, ...]]:
@@ -233,10 +233,6 @@ class Store(ABC):
 
         `retryable`: running it twice has the same effect as once.
         """
-
-    @abstractmethod
-    def _array(self, values: Sequence[str]) -> object:
-        """Texts as one value of a statement."""
 
     def read(
         self, stream: str, *, after: int = 0, until: int | None = None, kind: str | None = None
@@ -255,7 +251,7 @@ class Store(ABC):
         one order and be stored in the other. An event that cannot be decoded is None: opening its stream raises
         Damaged, other streams are not affected.
         """
-        values = _bigint(position), self._array(kinds), limit
+        values = _bigint(position), list(kinds), limit
         if owner is None:
             rows = self._fetch_rows("events_since", *values)
         else:

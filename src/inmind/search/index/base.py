@@ -169,9 +169,8 @@ class SearchIndex(ABC):
     def scopes(self, resources: Sequence[str], *, embedder: str = "") -> list[Scope]:
         """Return the scopes of the resources that are indexed, in the given order."""
         wanted = list(dict.fromkeys(resources))
-        rows = self._query(lambda tables: tables.rows("scopes", tables.list_parameter(wanted), embedder, MAX_SPEAKERS))
-        scopes_by_name = {row[1]: self._scope(*row) for row in rows}
-        return [scopes_by_name[name] for name in wanted if name in scopes_by_name]
+        scopes = {row[1]: self._scope(*row) for row in self._rows("scopes", wanted, embedder, MAX_SPEAKERS)}
+        return [scopes[name] for name in wanted if name in scopes]
 
     def catch_up_scopes(self, resources: Sequence[str], *, embedder: str = "") -> list[Scope]:
         """Index new events of the resources, then return their scopes."""
@@ -196,22 +195,17 @@ class SearchIndex(ABC):
 
     def records(self, resource: int, numbers: Iterable[int]) -> list[Record]:
         wanted = list(numbers)
-        if not wanted:
-            return []
-        return self._records(lambda tables: tables.rows("crystals_by_number", resource, tables.list_parameter(wanted)))
+        return self._records("crystals_by_number", resource, wanted) if wanted else []
 
     def find(self, id: str) -> Record | None:
         """Return a crystal's record by its id."""
         event_and_part = parse_crystal_id(id)
-        records = (
-            self._records(lambda tables: tables.rows("crystal_by_event", *event_and_part)) if event_and_part else []
-        )
-        return records[0] if records else None
+        return next(iter(self._records("crystal_by_event", *event_and_part)), None) if event_and_part else None
 
     def records_of_events(self, events: Iterable[str]) -> list[Record]:
         """Return the records of the crystals of some events."""
         wanted = list(events)
-        return self._records(lambda tables: tables.rows("of_events", tables.list_parameter(wanted))) if wanted else []
+        return self._records("of_events", wanted) if wanted else []
 
     def count_since(self, scope: Scope, since: datetime, limit: int) -> int:
         """Return the number of crystals after a time, at most `limit`."""
@@ -224,11 +218,11 @@ class SearchIndex(ABC):
 
     def written_records(self, scope: Scope) -> list[Record]:
         """Return notes and dream crystals."""
-        return self._records(lambda tables: tables.rows("written_crystals", scope.id))
+        return self._records("written_crystals", scope.id)
 
     def fading_records(self, scope: Scope, after: int, limit: int) -> list[Record]:
         """Return messages that may expire, in index order."""
-        return self._records(lambda tables: tables.rows("fading_crystals", scope.id, after, limit))
+        return self._records("fading_crystals", scope.id, after, limit)
 
     # -- vectors -------------------------------------------------------------------------------------------
 
@@ -242,7 +236,7 @@ class SearchIndex(ABC):
 
     def unembedded_records(self, embedder: str, resource: int, limit: int) -> list[Record]:
         """Return crystals of a resource that are not embedded yet, in order."""
-        return self._records(lambda tables: tables.rows("unembedded", embedder, resource, limit))
+        return self._records("unembedded", embedder, resource, limit)
 
     def claim_unembedded(self, embedder: str, resource: int, limit: int, *, now: datetime) -> list[Record] | None:
         """Claim and return crystals to embed. None if another process has the claim."""
@@ -294,8 +288,8 @@ class SearchIndex(ABC):
         def delete(tables: Tables) -> bool:
             for (other,) in tables.rows("other_embedders", embedder, to_microseconds(unused_since)):
                 if resources := [resource for (resource,) in tables.rows("embedded_by", other, limit)]:
-                    tables.rows("drop_vectors", other, tables.list_parameter(resources))
-                    tables.rows("drop_embedded", other, tables.list_parameter(resources))
+                    tables.rows("drop_vectors", other, resources)
+                    tables.rows("drop_embedded", other, resources)
                     return False
                 tables.rows("drop_embedder", other)
             return True
@@ -307,8 +301,8 @@ class SearchIndex(ABC):
     def _rows(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
         return self._query(lambda tables: tables.rows(statement, *values))
 
-    def _records(self, run: Callable[[Tables], list[tuple[Any, ...]]]) -> list[Record]:
-        return [Record(*row) for row in self._query(run)]
+    def _records(self, statement: str, *values: object) -> list[Record]:
+        return [Record(*row) for row in self._rows(statement, *values)]
 
     def _scope(
         self, id: int, name: str, passages: int, hidden: int, speakers: Any, newest: int, embedded: int, index: bytes

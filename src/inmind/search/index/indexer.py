@@ -155,7 +155,7 @@ class Indexer:
         all_runs = set[int]().union(*runs)
         shown_runs = series.new_runs & all_runs
         if series.has_shown and (other_runs := all_runs - shown_runs):
-            parameters = (series.resource.id, series.id, self._tables.list_parameter(sorted(other_runs)))
+            parameters = (series.resource.id, series.id, sorted(other_runs))
             shown_runs |= {run for (run,) in self._tables.rows("find_shown_runs", *parameters)}
         return {index for index, text in enumerate(texts) if is_echo(text, runs[index] & shown_runs)}
 
@@ -166,7 +166,7 @@ class Indexer:
         self._flush_crystals()
         ids, owner = _crystal_ids(event), self._owner(event.stream)
         events = sorted({event_and_part[0] for id in ids if (event_and_part := parse_crystal_id(id))})
-        rows = self._tables.rows("crystals_of_events", self._tables.list_parameter(events)) if events else []
+        rows = self._tables.rows("crystals_of_events", events) if events else []
         records = {
             record.id: record
             for record in (Record(*row) for row in rows)
@@ -218,7 +218,7 @@ class Indexer:
     def _load_series(self, streams: set[str]) -> None:
         """Load all series of these streams at once."""
         for stream, name, id, length, ends_with_question, has_shown, resource in self._tables.rows(
-            "series_of_streams", self._tables.list_parameter(sorted(streams))
+            "series_of_streams", sorted(streams)
         ):
             owner = self._resource_by_id(resource)
             series = _Series(owner, id, stream, name, length, ends_with_question, has_shown, stored_length=length)

@@ -391,9 +391,6 @@ class PostgresTables(Tables):
         if rows:
             self.rows(statement, *(list(column) for column in zip(*rows, strict=True)))
 
-    def list_parameter(self, values: Iterable[object]) -> object:
-        return list(values)
-
     def add_words(self, passages: Sequence[PassageWords]) -> None:
         if passages:
             lines = ["\n".join(f"{resource} {word}" for word in words) for resource, _, words in passages]

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from math import log2
@@ -247,15 +247,12 @@ class Tables(ABC):
     """Location of the index."""
 
     @abstractmethod
-    def rows(self, statement: str, *values: object) -> list[tuple[Any, ...]]: ...
+    def rows(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
+        """Run a statement. A list is one value."""
 
     @abstractmethod
     def execute_many(self, statement: str, rows: Sequence[Sequence[object]]) -> None:
         """Run a statement for each row, in order. Rows must not depend on each other."""
-
-    @abstractmethod
-    def list_parameter(self, values: Iterable[object]) -> object:
-        """Convert many values to one parameter."""
 
     @abstractmethod
     def add_words(self, passages: Sequence[PassageWords]) -> None:

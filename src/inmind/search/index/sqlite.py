@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import apsw
 
-from inmind.core.encoding import to_json, to_microseconds
+from inmind.core.encoding import to_microseconds
 from inmind.core.events.base import Event
 from inmind.core.fork import SqliteConnectionOwner, register_after_fork
 from inmind.errors import Closed, Damaged, StorageFull, StoreBusy, StoreError, UnsafeStorage
@@ -39,7 +39,7 @@ from inmind.search.index.indexer import INDEXED_KINDS, MessageReader
 from inmind.search.index.record import PassageWords, Tables, expand_columns, pack_vector
 from inmind.store.protocol import Store
 from inmind.store.rows import load_queries
-from inmind.store.sqlite.connection import is_disk_full, open_database, set_up_connection, transaction
+from inmind.store.sqlite.connection import is_disk_full, lists_as_json, open_database, set_up_connection, transaction
 
 if TYPE_CHECKING:
     from inmind.search.nearest import NearestVectors
@@ -255,14 +255,11 @@ class SqliteTables(Tables):
         self._connection, self.place = connection, place
 
     def rows(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
-        return self._connection.execute(_sql(statement), values).fetchall()
+        return self._connection.execute(_sql(statement), lists_as_json(values)).fetchall()
 
     def execute_many(self, statement: str, rows: Sequence[Sequence[object]]) -> None:
         if rows:
             self._connection.executemany(_sql(statement), rows)
-
-    def list_parameter(self, values: Iterable[object]) -> object:
-        return to_json(list(values))
 
     def add_words(self, passages: Sequence[PassageWords]) -> None:
         passages_by_word: dict[tuple[int, str], array[int]] = {}

@@ -119,9 +119,6 @@ class PostgresStore(Store):
 
         return self.database.write(run, retryable=retryable)
 
-    def _array(self, values: Sequence[str]) -> list[str]:
-        return list(values)
-
     def _run_append(self, statement: str, values: Sequence[object], *, retryable: bool) -> tuple[Any, ...]:
         """Run an append. `retryable`: it has a key, so it can be repeated if the reply is lost."""
 

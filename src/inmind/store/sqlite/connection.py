@@ -7,14 +7,16 @@ import logging
 import os
 import stat
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any
 
 import apsw
 
+from inmind.core.encoding import to_json
+from inmind.core.json import is_list
 from inmind.core.paths import INDEX, RESOURCES, SESSIONS
 from inmind.errors import Damaged, StoreBusy, UnsafeStorage
 from inmind.store.atomic_files import LOCK_FILE
@@ -22,6 +24,9 @@ from inmind.store.file_operations import create_private_file
 from inmind.store.rows import load_script
 
 log = logging.getLogger("inmind")
+
+SqliteConnection = Any
+"""A connection of apsw, whose own annotations need a newer Python."""
 
 APPLICATION_ID = 0x696E6D64
 """Written into the file's header, to distinguish a memory from databases of other programs."""
@@ -61,7 +66,7 @@ def open_database(path: Path, *, busy_seconds: float) -> SqliteConnection:
     """Open a file that only its owner can read, created if it does not exist."""
     create_private_file(path)
     try:
-        connection = cast(SqliteConnection, apsw.Connection(str(path)))
+        connection: SqliteConnection = apsw.Connection(str(path))
     except apsw.Error as error:
         raise UnsafeStorage(place=str(path), reason=str(error)) from error
     connection.set_busy_timeout(int(busy_seconds * 1000))
@@ -92,27 +97,6 @@ def is_disk_full(error: apsw.Error, connection: Any) -> bool:
     """True if the disk was full, which SQLite reports in two ways."""
     failed_io = isinstance(error, apsw.IOError | apsw.CantOpenError)
     return isinstance(error, apsw.FullError) or (failed_io and connection.system_errno in _DISK_FULL_ERRORS)
-
-
-class SqliteCursor(Protocol):
-    def fetchall(self) -> list[tuple[Any, ...]]: ...
-    def fetchone(self) -> tuple[Any, ...] | None: ...
-    @property
-    def get(self) -> Any: ...
-
-
-class SqliteConnection(Protocol):
-    """The part of apsw's connection that is used here. Its own annotations need a newer Python."""
-
-    @property
-    def in_transaction(self) -> bool: ...
-    @property
-    def system_errno(self) -> int: ...
-    def execute(self, statements: str, bindings: Sequence[object] | None = None) -> SqliteCursor: ...
-    def last_insert_rowid(self) -> int: ...
-    def pragma(self, name: str, value: object = None) -> Any: ...
-    def set_busy_timeout(self, milliseconds: int) -> None: ...
-    def close(self) -> None: ...
 
 
 PRAGMAS: tuple[tuple[str, Any], ...] = (
@@ -209,6 +193,11 @@ def warn_if_no_wal(path: Path) -> None:
 
 def count_tables(connection: SqliteConnection) -> int:
     return connection.execute("SELECT count(*) FROM sqlite_schema").get
+
+
+def lists_as_json(values: Iterable[object]) -> list[object]:
+    """Return the values of a statement; it reads a list with `json_each`."""
+    return [to_json(value) if is_list(value) else value for value in values]
 
 
 @contextmanager

@@ -14,14 +14,14 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import apsw
 
-from inmind.core.encoding import from_microseconds, to_json, to_microseconds
+from inmind.core.encoding import from_microseconds, to_microseconds
 from inmind.core.events.base import Event
 from inmind.core.fork import SqliteConnectionOwner
 from inmind.core.stream_names import owner_from_first_event
@@ -46,6 +46,7 @@ from inmind.store.sqlite.connection import (
     count_tables,
     file_identity,
     is_disk_full,
+    lists_as_json,
     migrate,
     open_database,
     refuse_lost_journal,
@@ -133,14 +134,11 @@ class SqliteStore(SqliteConnectionOwner, Store):
 
     def _fetch_rows(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
         with self._read_connection() as connection:
-            return connection.execute(_sql(statement), values).fetchall()
+            return connection.execute(_sql(statement), lists_as_json(values)).fetchall()
 
     def _write(self, statement: str, *values: object, retryable: bool = True) -> list[tuple[Any, ...]]:  # noqa: ARG002 -- a local write is not retried
         with self._write_transaction() as connection:
             return connection.execute(_sql(statement), values).fetchall()
-
-    def _array(self, values: Sequence[str]) -> str:
-        return to_json(values)
 
     # -- transactions --------------------------------------------------------------------------------------
 
