@@ -25,7 +25,7 @@ from bench.table import Row, Table
 from bench.timing import TimedCall, Timings, format_duration
 from inmind import Memory, Prompt, Session
 from inmind.apps.replay import Recording, ReplayReport, join_recordings, read_recordings, replay, sum_reports
-from inmind.core.events.codec import encode_payload
+from inmind.core.events import encode_payload
 from inmind.history.compaction.policy import COMPACTION_THRESHOLD, DEFAULT_POLICY, CompressionPolicy
 from inmind.memory.session_opener import DEFAULT_RESERVE
 from inmind.types import Rates

@@ -15,7 +15,7 @@ from bench.conversations import Message, conversation, questions
 from bench.table import Row, Table
 from bench.timing import TimedCall, Timings, format_duration
 from inmind import Memory, Session
-from inmind.core.events.codec import encode_payload
+from inmind.core.events import encode_payload
 from inmind.memory.folder_backend import FolderBackend
 from inmind.store.file_operations import MIN_SIGNATURE_AGE_NANOSECONDS
 from inmind.testing import InMemoryStore

@@ -23,7 +23,7 @@ from bench.prepare import (
 from bench.table import Row, Table
 from bench.timing import TimedCall, Timings, format_duration
 from inmind import Memory, Session, default_layers
-from inmind.core.events.codec import encode_payload
+from inmind.core.events import encode_payload
 from inmind.core.events.documents import ScratchpadWritten
 from inmind.core.paths import DATABASE
 from inmind.documents.document import Scope

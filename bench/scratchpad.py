@@ -19,7 +19,7 @@ from bench.prepare import BareJournal
 from bench.table import Row, Table
 from bench.timing import TimedCall, Timings, format_duration
 from inmind import Memory, Session, default_layers
-from inmind.core.events.codec import encode_payload
+from inmind.core.events import encode_payload
 from inmind.core.events.documents import ScratchpadMerged
 from inmind.layers import ScratchpadLayer
 from inmind.memory.folder_backend import FolderBackend

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from inmind import Memory
+from inmind.core.events import KINDS
 from inmind.core.events.base import Event
-from inmind.core.events.codec import KINDS
 from inmind.core.paths import DATABASE
 from inmind.store.protocol import Receipt
 from inmind.store.sqlite.store import SqliteStore

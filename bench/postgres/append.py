@@ -21,8 +21,8 @@ from bench.store import NOTE
 from bench.table import Row, Table
 from bench.timing import TimedCall, Timings, format_duration
 from inmind import Memory
+from inmind.core.events import encode_payload
 from inmind.core.events.base import Draft, EventPayload, Origin
-from inmind.core.events.codec import encode_payload
 from inmind.core.events.crystals import NoteAdded
 from inmind.core.events.session import MessageAdded
 from inmind.store.postgres import PostgresStore

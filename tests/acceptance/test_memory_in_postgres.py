@@ -17,9 +17,8 @@ from inmind.core.events.base import Draft, Event
 from inmind.core.events.documents import SettingsWritten
 from inmind.core.events.dreams import DreamCommitted, PageAdopted
 from inmind.core.events.session import MessageAdded
-from inmind.core.paths import DATABASE
+from inmind.core.paths import DATABASE, SETTINGS_STREAM
 from inmind.core.settings import Settings
-from inmind.core.stream_names import SETTINGS_STREAM
 from inmind.errors import Conflict, InvalidInput, InvalidPath, NotFound
 from inmind.memory.documents import Page
 from inmind.memory.postgres_backend import PostgresBackend

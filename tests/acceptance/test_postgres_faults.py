@@ -15,7 +15,7 @@ import pytest
 from builders import user
 
 from inmind import InmindError, Memory, Session
-from inmind.core.events.codec import encode_payload
+from inmind.core.events import encode_payload
 from inmind.testing import ManualClock
 
 

@@ -16,7 +16,7 @@ from builders import assistant, user
 from psycopg import sql
 
 from inmind import Hit, Memory
-from inmind.core.events.codec import KINDS
+from inmind.core.events import KINDS
 from inmind.errors import NotFound, ReadOnly
 from inmind.jobs.dream_input import Gatherer
 from inmind.search.index import postgres

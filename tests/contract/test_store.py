@@ -29,8 +29,8 @@ from strategies import any_entity_sightings, json_values
 from tables import each_row
 
 from inmind import store as store_package
+from inmind.core.events import KINDS
 from inmind.core.events.base import TRUST_BY_ORIGIN, Draft, Event, EventPayload, Origin, Trust
-from inmind.core.events.codec import KINDS
 from inmind.core.events.crystals import CrystalCreated
 from inmind.core.events.documents import DocumentWritten
 from inmind.core.events.dreams import GuardVerdict, KnowledgeGap, LearnedSkill, PageLine, ProposedEdit

@@ -20,8 +20,8 @@ from tables import each_row
 
 from inmind import Memory
 from inmind.core.encoding import decode
+from inmind.core.events import KINDS, encode_payload
 from inmind.core.events.base import TRUST_BY_ORIGIN, Draft, Event, EventPayload, Origin, Trust
-from inmind.core.events.codec import KINDS, encode_payload
 from inmind.core.events.documents import DocumentWritten
 from inmind.core.events.dreams import DreamAnswered, DreamCommitted, DreamProposed, ProposedEdit
 from inmind.core.events.entities import EntitiesSeen

@@ -12,8 +12,8 @@ from builders import WHEN, an_event
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inmind.core.events import decode_payload, encode_payload
 from inmind.core.events.base import Event, Trust
-from inmind.core.events.codec import decode_payload, encode_payload
 from inmind.core.events.dreams import KnowledgeGap, LearnedSkill, TradeRecorded
 from inmind.dreams.economics import economics_lines, summarize_trades
 from inmind.dreams.gaps import GAP_LIFETIME, MAX_GAPS, update_gaps

@@ -18,7 +18,7 @@ from postgres import Tenants
 from profiles import examples
 
 from inmind import InmindError, Memory, Session
-from inmind.core.events.codec import encode_payload
+from inmind.core.events import encode_payload
 from inmind.testing import ManualClock
 
 pytestmark = pytest.mark.spec("J8", "J9", "K27")

@@ -18,8 +18,8 @@ from pydantic import ConfigDict, Field, create_model
 from scratchpad_model import VALUES, merge_child
 
 from inmind.core.encoding import to_json
+from inmind.core.events import decode_payload, encode_payload
 from inmind.core.events.base import EventPayload, Trust
-from inmind.core.events.codec import decode_payload, encode_payload
 from inmind.core.events.documents import ScratchpadMerged, ScratchpadSetAside, ScratchpadStarted, ScratchpadWritten
 from inmind.core.merge3 import merge_lines
 from inmind.core.tokens import estimator

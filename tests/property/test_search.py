@@ -19,7 +19,7 @@ from inmind import Memory, Session
 from inmind.core.events.base import Draft, Origin
 from inmind.core.events.crystals import CrystalCreated
 from inmind.core.events.dreams import DreamCommitted, DreamUndone
-from inmind.core.stream_names import owner_of
+from inmind.core.paths import owner_of
 from inmind.errors import NotFound
 from inmind.testing import ManualClock
 

@@ -15,7 +15,7 @@ from torture.harness import ActorChannel
 from torture.session_steps import sound
 
 from inmind import Memory, Session
-from inmind.core.events.codec import encode_payload
+from inmind.core.events import encode_payload
 from inmind.core.events.session import Compacted
 from inmind.history.compaction.stubs import parse_location
 from inmind.testing import ManualClock

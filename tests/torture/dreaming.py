@@ -31,7 +31,7 @@ from torture.session_steps import sound
 import inmind.jobs.dream_lease
 import inmind.jobs.dreaming
 from inmind import Memory
-from inmind.core.events.codec import encode_payload
+from inmind.core.events import encode_payload
 from inmind.core.events.dreams import DreamStarted
 from inmind.core.paths import DATABASE
 from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH

@@ -17,8 +17,8 @@ from torture.writers import opened, session_of
 import inmind.store.sqlite.connection as sqlite
 from inmind import Memory
 from inmind.core.encoding import to_microseconds
+from inmind.core.events import encode_payload
 from inmind.core.events.base import Draft, Origin
-from inmind.core.events.codec import encode_payload
 from inmind.core.events.documents import DocumentWritten
 from inmind.errors import InmindError
 from inmind.store.protocol import Batch, Key, PublishedVersion, Snapshot

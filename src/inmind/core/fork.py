@@ -1,9 +1,10 @@
-"""Fork handlers: a forked child must not inherit connections or held locks.
+"""Lifetime of objects with resources: closing, and forks.
 
-A lock that was held at the moment of the fork is never released in the child, so its owner must create a new one.
-A connection is worse. SQLite keeps the locks of a process in memory, and the child gets a copy of it: every connection
-that it opens seems to hold locks that only the parent has, and once the parent has ended, others delete the log
-that the child writes to. So no SQLite connection is open while a fork happens.
+A forked child must not inherit connections or held locks. A lock that was held at the moment of the fork is never
+released in the child, so its owner must create a new one. A connection is worse. SQLite keeps the locks of a process in
+memory, and the child gets a copy of it: every connection that it opens seems to hold locks that only the parent has,
+and once the parent has ended, others delete the log that the child writes to. So no SQLite connection is open while a
+fork happens.
 """
 
 from __future__ import annotations
@@ -11,10 +12,24 @@ from __future__ import annotations
 import os
 import threading
 import weakref
+from abc import ABC, abstractmethod
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import apsw
+
+
+class Closing(ABC):
+    """Base class of objects with a `close` method: a `with` block calls it at its end."""
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 class HasAfterFork(Protocol):

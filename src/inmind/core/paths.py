@@ -1,4 +1,4 @@
-"""Locations of memories, the layout of a home, and the names allowed in it.
+"""Locations of memories, the layout of a home, names allowed in it, and names of streams.
 
 A memory is in a folder, its home, or in a database, which is named by its URL and has no files.
 
@@ -19,9 +19,23 @@ from pathlib import Path
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 from inmind.core.encoding import digest
-from inmind.core.events.base import Event
-from inmind.core.stream_names import ANONYMOUS, RESOURCE_PREFIX, SESSION_PREFIX, opened_by, resource_of
+from inmind.core.events.base import Event, EventPayload
+from inmind.core.events.session import SessionOpened
 from inmind.errors import InvalidInput
+
+SESSION_PREFIX, RESOURCE_PREFIX = "session/", "resource/"
+"""Prefixes of stream names."""
+
+SETTINGS_STREAM = "settings"
+"""The stream of settings of a memory without a folder."""
+
+ANONYMOUS = "default"
+"""The resource of sessions that name none. Such sessions share nothing: orders of one customer must not appear in the
+session of another."""
+
+PRIVATE = "\x01"
+"""Prefix of an owner that is one session. No resource name can start with it, and unlike NUL every database can store
+it."""
 
 DATABASE = "inmind.db"
 INDEX = "index.db"
@@ -125,6 +139,29 @@ def stream_folder(home: Path, first: Event) -> Path:
     if first.stream.startswith(RESOURCE_PREFIX):
         return resource_folder(home, resource_of(first))
     return session_folder(home, first.stream.removeprefix(SESSION_PREFIX), opened_by(first).cwd)
+
+
+def owner_of(stream: str, resource: str) -> str:
+    """The owner of a session's crystals: its resource, or the session itself if it has none."""
+    return f"{PRIVATE}{stream}" if resource == ANONYMOUS else resource
+
+
+def owner_from_first_event(stream: str, first: EventPayload) -> str:
+    """The owner of a stream, derived from its first event. Empty if that event names none."""
+    if stream.startswith(RESOURCE_PREFIX):
+        return stream.removeprefix(RESOURCE_PREFIX)
+    return owner_of(stream, first.resource) if isinstance(first, SessionOpened) else ""
+
+
+def opened_by(first: Event) -> SessionOpened:
+    """The opening event of a session, or an empty one for other streams."""
+    return first.payload if isinstance(first.payload, SessionOpened) else SessionOpened(resource="", cwd="")
+
+
+def resource_of(first: Event) -> str:
+    """The resource that a stream belongs to, derived from its first event."""
+    is_resource_stream = first.stream.startswith(RESOURCE_PREFIX)
+    return first.stream.removeprefix(RESOURCE_PREFIX) if is_resource_stream else opened_by(first).resource
 
 
 def cwd_folder_name(cwd: str) -> str:

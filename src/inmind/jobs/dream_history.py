@@ -29,7 +29,7 @@ from inmind.core.events.dreams import (
     PageLine,
 )
 from inmind.core.frozen import frozen
-from inmind.core.stream_names import RESOURCE_PREFIX
+from inmind.core.paths import RESOURCE_PREFIX
 from inmind.core.text import count_noun
 from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH
 from inmind.documents.notes_page import PageNote, format_timestamp, parse_notes, prepend_notes, to_page_note

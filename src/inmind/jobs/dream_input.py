@@ -32,7 +32,7 @@ from inmind.core.events.session import MessageAdded, ToolObserved
 from inmind.core.frozen import frozen
 from inmind.core.messages import FORMATS
 from inmind.core.messages.model import Call, Text
-from inmind.core.stream_names import RESOURCE_PREFIX, SESSION_PREFIX
+from inmind.core.paths import RESOURCE_PREFIX, SESSION_PREFIX
 from inmind.core.tool_outcome import is_failure
 from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH
 from inmind.documents.notes_page import PageNote, format_timestamp, parse_notes, parse_remarks

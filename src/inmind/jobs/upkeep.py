@@ -17,8 +17,8 @@ from typing import Protocol
 
 from inmind.core.fork import register_after_fork
 from inmind.core.frozen import frozen
+from inmind.core.paths import ANONYMOUS, PRIVATE
 from inmind.core.settings import Settings
-from inmind.core.stream_names import ANONYMOUS, PRIVATE
 from inmind.core.text import count_noun
 from inmind.dreams.affect import due_notes, is_strong_affect
 from inmind.dreams.state import DreamingState, DreamSchedule, due_trigger, may_ask_model, next_due_at

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from inmind.core.background import BackgroundQueue
 from inmind.core.fork import register_after_fork
-from inmind.core.stream_names import RESOURCE_PREFIX, SESSION_PREFIX
+from inmind.core.paths import RESOURCE_PREFIX, SESSION_PREFIX
 from inmind.errors import Closed, InvalidInput
 from inmind.session.backend import Backend, DocumentFiles
 from inmind.session.search import MemorySearch

@@ -15,8 +15,7 @@ from typing import Any
 from inmind.core.events.base import Draft, Origin
 from inmind.core.events.documents import DocumentWritten
 from inmind.core.frozen import frozen
-from inmind.core.paths import CONFIG, require_resource
-from inmind.core.stream_names import ANONYMOUS
+from inmind.core.paths import ANONYMOUS, CONFIG, require_resource
 from inmind.documents.document import MEMORY_PAGE_PATH, resolve_path, validate_text
 from inmind.errors import Conflict, InvalidInput
 from inmind.history.compaction.stubs import parse_location

@@ -13,13 +13,14 @@ from inmind.core.paths import (
     CONFIG,
     DATABASE,
     INDEX,
+    RESOURCE_PREFIX,
+    SESSION_PREFIX,
     check_home,
     resource_folder,
     resources_with_folder,
     session_folder,
     stream_folder,
 )
-from inmind.core.stream_names import RESOURCE_PREFIX, SESSION_PREFIX
 from inmind.documents.document import MAX_DOCUMENT_BYTES, RESOURCE_PATHS, Document, validate_text
 from inmind.errors import Conflict, InvalidInput, NotFound, UnsafeStorage
 from inmind.session.backend import SessionFiles

@@ -8,8 +8,7 @@ from operator import itemgetter
 from pathlib import Path
 
 from inmind.core.frozen import frozen
-from inmind.core.paths import cwd_folder_name, require_resource
-from inmind.core.stream_names import ANONYMOUS, PRIVATE, SESSION_PREFIX, opened_by
+from inmind.core.paths import ANONYMOUS, PRIVATE, SESSION_PREFIX, cwd_folder_name, opened_by, require_resource
 from inmind.core.text import count_noun
 from inmind.errors import InvalidInput
 from inmind.session.backend import Backend

@@ -8,10 +8,11 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
-from inmind.core.closing import Closing
 from inmind.core.events.base import Draft, Origin
 from inmind.core.events.crystals import CrystalPinned
+from inmind.core.fork import Closing
 from inmind.core.paths import (
+    SESSION_PREFIX,
     check_file,
     check_name,
     default_place,
@@ -19,7 +20,6 @@ from inmind.core.paths import (
     require_resource,
     working_directory,
 )
-from inmind.core.stream_names import SESSION_PREFIX
 from inmind.core.tokens import Counter, estimator
 from inmind.entities.entity import DEFAULT_RULES, EntityRules
 from inmind.entities.serialize import deserialize

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING
 
 from inmind.core.events.base import Draft, Event, Origin
 from inmind.core.events.documents import SettingsWritten
-from inmind.core.paths import CONFIG, check_database_url, redact_url
+from inmind.core.paths import CONFIG, SETTINGS_STREAM, check_database_url, redact_url
 from inmind.core.settings import parse_settings
-from inmind.core.stream_names import SETTINGS_STREAM
 from inmind.documents.document import Document, validate_text
 from inmind.errors import Conflict, InvalidInput
 from inmind.session.backend import Backend

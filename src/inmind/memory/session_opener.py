@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from inmind.core.events.base import Draft, Origin
 from inmind.core.events.documents import DocumentWritten
 from inmind.core.events.session import SessionImported, SessionOpened, SessionTitled
-from inmind.core.paths import check_name, working_directory
-from inmind.core.stream_names import ANONYMOUS, owner_of
+from inmind.core.paths import ANONYMOUS, check_name, owner_of, working_directory
 from inmind.core.tokens import Counter
 from inmind.documents.document import OVERVIEW_PATH
 from inmind.documents.overview import LANGUAGES, template

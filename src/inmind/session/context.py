@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from inmind.core.frozen import frozen
-from inmind.core.stream_names import ANONYMOUS
+from inmind.core.paths import ANONYMOUS
 from inmind.core.tokens import Counter
 from inmind.entities.entity import EntityRules
 from inmind.errors import InvalidInput

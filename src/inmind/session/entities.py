@@ -20,7 +20,7 @@ from inmind.core.events.session import ToolObserved
 from inmind.core.fork import register_after_fork
 from inmind.core.frozen import frozen
 from inmind.core.messages.model import Opaque, Part, Text
-from inmind.core.stream_names import ANONYMOUS, SESSION_PREFIX
+from inmind.core.paths import ANONYMOUS, SESSION_PREFIX
 from inmind.core.tool_outcome import is_failure
 from inmind.entities.entity import Entity, EntityRules
 from inmind.entities.nouns import canonical_type

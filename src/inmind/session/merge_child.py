@@ -17,7 +17,7 @@ from inmind.core.events.documents import DocumentWritten, OverviewEvent
 from inmind.core.events.entities import EntitySighting
 from inmind.core.events.session import ChildMerged
 from inmind.core.frozen import frozen
-from inmind.core.stream_names import SESSION_PREFIX
+from inmind.core.paths import SESSION_PREFIX
 from inmind.core.text import count_noun
 from inmind.documents.document import ARCHIVE_PREFIX, OVERVIEW_PATH, Document, validate_text
 from inmind.documents.overview.event_log import OverviewLine, OverviewLog, with_log_lines

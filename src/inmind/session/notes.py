@@ -11,8 +11,8 @@ from dataclasses import replace
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
+from inmind.core.events import encode_payload
 from inmind.core.events.base import Draft, Event, EventId, Origin
-from inmind.core.events.codec import encode_payload
 from inmind.core.events.crystals import CrystalCreated, NoteAdded, NoteWithdrawn
 from inmind.core.events.documents import DocumentWritten
 from inmind.documents.document import NOTES_PAGE_PATH, Document, validate_text

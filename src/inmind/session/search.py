@@ -14,8 +14,8 @@ from inmind.core.background import BackgroundQueue
 from inmind.core.events.base import Draft, Origin
 from inmind.core.events.crystals import SearchRecorded
 from inmind.core.fork import register_after_fork
+from inmind.core.paths import owner_of
 from inmind.core.settings import SOURCES
-from inmind.core.stream_names import owner_of
 from inmind.errors import InmindError, KeyReused, ModelFailed
 from inmind.store.protocol import Clock, Key
 from inmind.store.stream import Stream, key_for

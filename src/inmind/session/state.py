@@ -10,8 +10,8 @@ from dataclasses import field, replace
 from typing import Any, NamedTuple
 
 from inmind.core.encoding import decode, encode_fields
+from inmind.core.events import KINDS_SKIPPED_BY_UNDO
 from inmind.core.events.base import Event, Origin
-from inmind.core.events.codec import KINDS_SKIPPED_BY_UNDO
 from inmind.core.events.crystals import NoteWithdrawn
 from inmind.core.events.documents import DocumentWritten
 from inmind.core.events.prompt import PromptPrepared, UsageReported

@@ -14,8 +14,8 @@ from functools import cache
 from typing import Any, cast
 
 from inmind.core.encoding import from_microseconds, to_json, to_microseconds
+from inmind.core.events import KINDS, decode_payload, encode_payload
 from inmind.core.events.base import Event, Origin, Trust
-from inmind.core.events.codec import KINDS, decode_payload, encode_payload
 from inmind.errors import Damaged, short_repr
 
 log = logging.getLogger("inmind")

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from difflib import get_close_matches
 from pathlib import Path
 
-from inmind.core.closing import Closing
+from inmind.core.fork import Closing
 from inmind.core.frozen import frozen
 from inmind.errors import InvalidInput, NotFound
 

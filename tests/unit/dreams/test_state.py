@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tables import each_row
 
+from inmind.core.events import decode_payload
 from inmind.core.events.base import Event, EventPayload, Origin, Trust
-from inmind.core.events.codec import decode_payload
 from inmind.core.events.dreams import (
     DreamAnswered,
     DreamChecked,

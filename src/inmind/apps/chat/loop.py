@@ -24,7 +24,7 @@ from inmind.apps.cli.show import show_entities, show_overview, show_prompt, show
 from inmind.apps.signals import InterruptHandler
 from inmind.core.events.base import Origin
 from inmind.core.frozen import frozen
-from inmind.core.stream_names import ANONYMOUS
+from inmind.core.paths import ANONYMOUS
 from inmind.core.text import count_noun, shorten
 from inmind.documents.notes_page import format_timestamp
 from inmind.errors import InmindError, InvalidInput, ModelFailed

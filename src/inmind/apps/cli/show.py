@@ -34,8 +34,8 @@ from inmind.apps.cli.session_commands import (
     describe_items,
     read_page,
 )
+from inmind.core.events import encode_payload
 from inmind.core.events.base import Event
-from inmind.core.events.codec import encode_payload
 from inmind.core.events.prompt import PromptPrepared
 from inmind.core.settings import Settings
 from inmind.core.text import count_noun, printable

@@ -26,13 +26,20 @@ from inmind.apps.doctor import (
 )
 from inmind.apps.doctor.home import scan_folder
 from inmind.apps.doctor.sqlite_readonly import IndexStatus, ReadMode, ReadOnlyIndex, ReadOnlyStore, read_undisturbed
+from inmind.core.events import DECODE_ERRORS
 from inmind.core.events.base import Event
-from inmind.core.events.codec import DECODE_ERRORS
 from inmind.core.events.documents import ScratchpadSetAside
 from inmind.core.events.dreams import DreamCommitted, DreamFailed
 from inmind.core.events.session import MessageAdded
-from inmind.core.paths import DATABASE, INDEX, resource_folder, session_folder
-from inmind.core.stream_names import ANONYMOUS, RESOURCE_PREFIX, SESSION_PREFIX
+from inmind.core.paths import (
+    ANONYMOUS,
+    DATABASE,
+    INDEX,
+    RESOURCE_PREFIX,
+    SESSION_PREFIX,
+    resource_folder,
+    session_folder,
+)
 from inmind.core.text import count_noun
 from inmind.documents.document import NOTES_PAGE_PATH, FileCheck, FileStatus
 from inmind.documents.notes_page import PageNote, parse_notes

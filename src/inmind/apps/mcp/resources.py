@@ -19,7 +19,7 @@ from urllib.parse import quote, unquote
 from mcp_types import GetPromptResult, Prompt, PromptArgument, PromptMessage, Resource, ResourceTemplate, TextContent
 
 from inmind.apps.mcp.sessions import Project, ServerDefaults, SessionPool, SessionTarget
-from inmind.core.stream_names import ANONYMOUS
+from inmind.core.paths import ANONYMOUS
 from inmind.core.text import escape_markup
 from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH
 from inmind.entities.render import BANNER, render_block

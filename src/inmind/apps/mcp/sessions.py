@@ -34,8 +34,7 @@ from pydantic import ValidationError
 from starlette.requests import Request
 
 from inmind.core.frozen import frozen
-from inmind.core.paths import check_name, require_resource
-from inmind.core.stream_names import ANONYMOUS
+from inmind.core.paths import ANONYMOUS, check_name, require_resource
 from inmind.errors import Closed, InvalidInput, NotFound
 from inmind.memory.memory import Memory
 from inmind.session.legacy_files import find_legacy

@@ -22,9 +22,8 @@ from inmind.core.encoding import to_json
 from inmind.core.events.base import Event
 from inmind.core.events.dreams import RecordsReadPosition
 from inmind.core.frozen import frozen
-from inmind.core.paths import CONFIG, DATABASE, is_database, redact_url
+from inmind.core.paths import CONFIG, DATABASE, SETTINGS_STREAM, is_database, redact_url
 from inmind.core.settings import Settings
-from inmind.core.stream_names import SETTINGS_STREAM
 from inmind.errors import Conflict, Damaged, InvalidInput, NotFound
 from inmind.memory.bundle.export_bundle import write_bundle
 from inmind.memory.bundle.reader import OnProgress

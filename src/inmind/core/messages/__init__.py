@@ -1,11 +1,12 @@
-"""Message formats of the providers, and parsing of model replies: client objects, JSON, chunks, or a bare message.
+"""Message formats of the providers, and parsing of model replies.
 
 Everything else in inmind uses `Message` and its parts; only this package knows the providers' names for them. A new
 format is a module here, an entry in `FORMATS`, and a row of its tests.
 
-The provider of a reply is detected by the fields. A bare message may have none: `{"role": "assistant", "content":
-"Hello"}` is valid for all providers; its format is then that of the last prompt. A stream is first joined into the
-complete reply and then parsed like one, so a streamed reply cannot be parsed differently.
+A reply is a client object, JSON, chunks of a stream, or a bare message. Its provider is detected by the fields. A bare
+message may have none: `{"role": "assistant", "content": "Hello"}` is valid for all providers; its format is then that
+of the last prompt. A stream is first joined into the complete reply and then parsed like one, so a streamed reply
+cannot be parsed differently.
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar, cast
 
 from inmind.core.encoding import MAX_NUMBER, decode, to_json
+from inmind.core.events import DECODE_ERRORS, KINDS, decode_payload, encode_payload
 from inmind.core.events.base import TRUST_BY_ORIGIN, Event, EventId, EventPayload, Origin, Trust
-from inmind.core.events.codec import DECODE_ERRORS, KINDS, decode_payload, encode_payload
 from inmind.core.events.crystals import NoteWithdrawn
 from inmind.core.events.documents import DocumentWritten, ScratchpadStarted, ScratchpadWritten, SettingsWritten
 from inmind.core.events.dreams import PageLine, ProposedEdit

@@ -22,7 +22,7 @@ from typing import BinaryIO, NoReturn
 from inmind.core.events.base import Event
 from inmind.core.events.dreams import RecordsReadPosition
 from inmind.core.frozen import frozen
-from inmind.core.stream_names import SETTINGS_STREAM
+from inmind.core.paths import SETTINGS_STREAM
 from inmind.core.text import count_noun
 from inmind.errors import Damaged, InvalidInput
 from inmind.memory.bundle.event_lines import encode_event_line, encode_receipt_line

@@ -23,8 +23,7 @@ from pathlib import Path
 
 from inmind.core.events.base import Event, Origin, Trust
 from inmind.core.events.documents import SettingsWritten
-from inmind.core.paths import CONFIG, stream_folder
-from inmind.core.stream_names import SETTINGS_STREAM
+from inmind.core.paths import CONFIG, SETTINGS_STREAM, stream_folder
 from inmind.documents.document import validate_text
 from inmind.errors import BundleDiverged, Conflict, UnsafeStorage
 from inmind.session.backend import Backend

@@ -18,12 +18,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO
 
+from inmind.core.events import DECODE_ERRORS
 from inmind.core.events.base import Event, EventId
-from inmind.core.events.codec import DECODE_ERRORS
 from inmind.core.events.dreams import RecordsReadPosition
 from inmind.core.events.session import SessionOpened
 from inmind.core.frozen import frozen
-from inmind.core.stream_names import RESOURCE_PREFIX, SESSION_PREFIX
+from inmind.core.paths import RESOURCE_PREFIX, SESSION_PREFIX
 from inmind.core.text import count_noun
 from inmind.errors import BundleDiverged, Conflict, InmindError, InvalidInput, NotFound, StoreError
 from inmind.memory.bundle.extra_files import DatabaseExtraFiles, FolderExtraFiles

@@ -26,8 +26,7 @@ from inmind.core.encoding import decode
 from inmind.core.events.base import Event
 from inmind.core.events.dreams import DreamGathered, RecordsReadPosition
 from inmind.core.frozen import frozen
-from inmind.core.paths import check_name
-from inmind.core.stream_names import RESOURCE_PREFIX, SESSION_PREFIX
+from inmind.core.paths import RESOURCE_PREFIX, SESSION_PREFIX, check_name
 from inmind.errors import InvalidInput
 from inmind.memory.bundle import extra_files
 from inmind.memory.bundle.event_lines import decode_event_line, decode_receipt_line

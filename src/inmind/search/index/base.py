@@ -17,8 +17,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from inmind.core.encoding import to_microseconds
+from inmind.core.events import DECODE_ERRORS
 from inmind.core.events.base import Event
-from inmind.core.events.codec import DECODE_ERRORS
 from inmind.core.frozen import frozen
 from inmind.search.dates import DateSpan
 from inmind.search.index.indexer import Indexer, MessageReader

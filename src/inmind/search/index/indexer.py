@@ -17,7 +17,7 @@ from inmind.core.events.base import Event, EventId
 from inmind.core.events.crystals import Consolidated, CrystalPinned, NoteWithdrawn, SearchRecorded
 from inmind.core.events.dreams import DreamCommitted, DreamUndone
 from inmind.core.events.session import HistorySpliced, MessageAdded, Reverted, SessionOpened
-from inmind.core.stream_names import ANONYMOUS, owner_of
+from inmind.core.paths import ANONYMOUS, owner_of
 from inmind.errors import Damaged
 from inmind.search.echo import is_echo, word_runs
 from inmind.search.extract import (

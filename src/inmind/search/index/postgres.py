@@ -24,7 +24,7 @@ import psycopg
 
 from inmind.core.events.crystals import CrystalPinned
 from inmind.core.fork import register_after_fork
-from inmind.core.stream_names import ANONYMOUS, PRIVATE
+from inmind.core.paths import ANONYMOUS, PRIVATE
 from inmind.errors import Damaged, OutcomeUnknown, ReadOnly, StoreBusy
 from inmind.search.index.base import (
     BATCH_SIZE,

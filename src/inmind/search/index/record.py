@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, cast
 
 from inmind.core.encoding import from_microseconds, to_microseconds
 from inmind.core.events.base import EventId, Origin, Trust
-from inmind.core.stream_names import ANONYMOUS, PRIVATE
+from inmind.core.paths import ANONYMOUS, PRIVATE
 from inmind.errors import Damaged
 from inmind.search.crystal import HIDDEN_LIFECYCLES, Crystal
 from inmind.search.extract import ENTITY_SERIES

@@ -16,7 +16,7 @@ from inmind.core.events.base import Draft
 from inmind.core.events.prompt import AnchoredBlock
 from inmind.core.events.session import ShownVersions
 from inmind.core.frozen import frozen
-from inmind.core.stream_names import ANONYMOUS
+from inmind.core.paths import ANONYMOUS
 from inmind.documents.document import Scope, resolve_path
 from inmind.documents.scratchpad.state import ScratchpadState
 from inmind.entities.references.result import Resolution

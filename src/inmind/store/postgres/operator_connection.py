@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from inmind.core.closing import Closing
+from inmind.core.fork import Closing
 from inmind.core.paths import check_database_url, redact_url
 from inmind.errors import InvalidInput, OutcomeUnknown, StoreError, StoreUnavailable, UnsafeStorage
 from inmind.store.postgres.connection import (

@@ -20,7 +20,7 @@ import psycopg
 
 from inmind.core.encoding import from_microseconds, to_json, to_microseconds
 from inmind.core.events.base import Event
-from inmind.core.stream_names import owner_from_first_event
+from inmind.core.paths import owner_from_first_event
 from inmind.errors import Conflict, KeyReused, ReadOnly
 from inmind.store.postgres.connection import Connection, Cursor
 from inmind.store.postgres.database import MIGRATIONS, Database

@@ -24,7 +24,7 @@ import apsw
 from inmind.core.encoding import from_microseconds, to_microseconds
 from inmind.core.events.base import Event
 from inmind.core.fork import SqliteConnectionOwner
-from inmind.core.stream_names import owner_from_first_event
+from inmind.core.paths import owner_from_first_event
 from inmind.errors import (
     Closed,
     Conflict,
