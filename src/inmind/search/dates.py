@@ -78,36 +78,36 @@ def _named_span(match: re.Match[str], now: datetime) -> DateSpan | None:
 
     `back_year`, `back_month` and so on count back from now. `finished`: the latest span that is over.
     """
-    found = {name: text for name, text in match.groupdict().items() if text}
-    back = {name: _BACK[text] for name, text in found.items() if name.startswith("back_")}
-    if "back_week" in back or "weekday" in found:
-        return _weekday_or_week(found.get("weekday"), back.get("back_week"), now)
+    groups = {name: text for name, text in match.groupdict().items() if text}
+    back = {name: _BACK[text] for name, text in groups.items() if name.startswith("back_")}
+    if "back_week" in back or "weekday" in groups:
+        return _weekday_or_week(groups.get("weekday"), back.get("back_week"), now)
     if "back_month" in back:
         span = _months(now.year, now.month - back["back_month"], 1, now)
-        return _days(span.start + timedelta(days=int(found["day"]) - 1), 1) if "day" in found else _part(span, found)
+        return _days(span.start + timedelta(days=int(groups["day"]) - 1), 1) if "day" in groups else _part(span, groups)
     if "back_quarter" in back:
         return _quarter(now.year, (now.month + 2) // 3 - back["back_quarter"], now)
-    if "year" in found or "back_year" in back:
-        return _span_in_year(int(found["year"]) if "year" in found else now.year - back["back_year"], found, now)
+    if "year" in groups or "back_year" in back:
+        return _span_in_year(int(groups["year"]) if "year" in groups else now.year - back["back_year"], groups, now)
     for year in range(now.year, now.year - 9, -1):
         with suppress(ValueError):  # the 29th of February
-            span = _span_in_year(year, found, now)
-            if (span.end if "finished" in found else span.start) <= now:
-                return _week(0, span.start) if "week_of" in found else span
+            span = _span_in_year(year, groups, now)
+            if (span.end if "finished" in groups else span.start) <= now:
+                return _week(0, span.start) if "week_of" in groups else span
     return None
 
 
-def _span_in_year(year: int, found: Mapping[str, str], now: datetime) -> DateSpan:
+def _span_in_year(year: int, groups: Mapping[str, str], now: datetime) -> DateSpan:
     """Return a day, month, quarter or season of a year, or the year, or a part of it."""
-    if "month" in found:
-        month = _MONTHS.get(found["month"]) or int(found["month"])
-        first = datetime(year, month, int(found.get("day", 1)), tzinfo=now.tzinfo or UTC)
-        return _days(first, 1) if "day" in found else _part(_months(year, month, 1, now), found)
-    if "quarter" in found:
-        return _quarter(year, _QUARTERS[found["quarter"]], now)
-    if "season" in found:  # of the northern hemisphere; a winter belongs to the year it begins in
-        return _months(year, 3 + 3 * _SEASONS[found["season"]], 3, now)
-    return _part(_months(year, 1, 12, now), found)
+    if "month" in groups:
+        month = _MONTHS.get(groups["month"]) or int(groups["month"])
+        first = datetime(year, month, int(groups.get("day", 1)), tzinfo=now.tzinfo or UTC)
+        return _days(first, 1) if "day" in groups else _part(_months(year, month, 1, now), groups)
+    if "quarter" in groups:
+        return _quarter(year, _QUARTERS[groups["quarter"]], now)
+    if "season" in groups:  # of the northern hemisphere; a winter belongs to the year it begins in
+        return _months(year, 3 + 3 * _SEASONS[groups["season"]], 3, now)
+    return _part(_months(year, 1, 12, now), groups)
 
 
 def _weekday_or_week(name: str | None, back: int | None, now: datetime) -> DateSpan:
@@ -118,13 +118,13 @@ def _weekday_or_week(name: str | None, back: int | None, now: datetime) -> DateS
     return week if name is None else _days(week.start + timedelta(days=_WEEKDAYS[name]), 1)
 
 
-def _part(span: DateSpan, found: Mapping[str, str]) -> DateSpan:
+def _part(span: DateSpan, groups: Mapping[str, str]) -> DateSpan:
     """Return the first, middle or last third of a span if a part is named, else the span."""
-    if "part" not in found:
+    if "part" not in groups:
         return span
     third = timedelta(days=round((span.end - span.start).days / 3))
     ends = (span.start, span.start + third, span.start + 2 * third, span.end)
-    part = _PARTS[found["part"]]
+    part = _PARTS[groups["part"]]
     return DateSpan(ends[part], ends[part + 1])
 
 
