@@ -275,10 +275,6 @@ def with_gathered_dream(**members: object) -> BundleChange:
     return third_event_of_kind("dream_gathered", **body)
 
 
-def with_proposal(*edits: Any) -> BundleChange:
-    return third_event_of_kind("dream_proposed", dream=1, until=AT, edits=edits)
-
-
 def with_session_opened_in(cwd: object, **members: object) -> BundleChange:
     return with_changed_lines(lambda all: all[0].update(body=json.dumps({"resource": "ada", "cwd": cwd, **members})))
 
@@ -416,11 +412,6 @@ LINES: dict[str, tuple[BundleChange, str]] = {
         third_event_of_kind("dream_answered", dream=1, until=AT, text=None),
         "text has type NoneType",
     ),
-    "an unknown edit": (with_proposal(["burn"]), "'burn' is not an edit"),
-    "an edit of an unknown section": (with_proposal(["add", [], "Nowhere", "x"]), "'Nowhere' is not a valid Section"),
-    "an edit that is a text": (with_proposal("add"), "line 3"),
-    "an edit with NUL": (with_proposal(["retire", ["x"], "", "", [], 0, "", "", 0, "\0"]), "without NUL"),
-    "an edit with too many lines": (with_proposal(["retire", ["x", "y"]]), "line 3"),
     "an invalid verdict": (
         third_event_of_kind("dream_checked", dream=1, until=AT, verdicts=[["share", "yes"]]),
         "verdicts[0]",

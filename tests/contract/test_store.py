@@ -33,7 +33,7 @@ from inmind.core.events import KINDS
 from inmind.core.events.base import TRUST_BY_ORIGIN, Draft, Event, EventPayload, Origin, Trust
 from inmind.core.events.crystals import CrystalCreated
 from inmind.core.events.documents import DocumentWritten
-from inmind.core.events.dreams import GuardVerdict, KnowledgeGap, LearnedSkill, PageLine, ProposedEdit
+from inmind.core.events.dreams import GuardVerdict, KnowledgeGap, LearnedSkill, PageLine
 from inmind.core.events.prompt import AnchoredBlock
 from inmind.core.events.session import MessageAdded, RetainedItem, SessionOpened, Stub
 from inmind.errors import Closed, Conflict, InmindError, KeyReused
@@ -859,23 +859,7 @@ BY_ANNOTATION: dict[str, st.SearchStrategy[Any]] = {
         ),
         max_size=3,
     ).map(tuple),
-    "tuple[ProposedEdit, ...]": st.lists(
-        st.builds(
-            ProposedEdit,
-            op=st.text(),
-            lines=IDS,
-            section=st.text(),
-            text=st.text(),
-            sources=IDS,
-            importance=FLOATS,
-            kind=st.text(),
-            at=st.text(),
-            trust=st.integers(),
-            topic=st.text(),
-            keywords=st.text(),
-        ),
-        max_size=3,
-    ).map(tuple),
+    "tuple[Any, ...]": st.lists(st.lists(st.text() | st.integers(), max_size=3), max_size=3).map(tuple),
     "tuple[GuardVerdict, ...]": st.lists(
         st.builds(GuardVerdict, guard=st.text(), passed=st.booleans(), detail=st.text()), max_size=3
     ).map(tuple),

@@ -23,7 +23,7 @@ from inmind.core.encoding import decode
 from inmind.core.events import KINDS, encode_payload
 from inmind.core.events.base import TRUST_BY_ORIGIN, Draft, Event, EventPayload, Origin, Trust
 from inmind.core.events.documents import DocumentWritten
-from inmind.core.events.dreams import DreamAnswered, DreamCommitted, DreamProposed, ProposedEdit
+from inmind.core.events.dreams import DreamAnswered, DreamCommitted, DreamProposed
 from inmind.core.events.entities import EntitiesSeen
 from inmind.core.events.session import MessageAdded, SessionOpened
 from inmind.errors import Conflict, InvalidInput
@@ -69,7 +69,7 @@ PAYLOADS: st.SearchStrategy[EventPayload] = st.one_of(
         DreamProposed,
         dream=st.integers(1, 9),
         lease_until=TIMES.map(datetime.isoformat),
-        edits=st.lists(TEXTS.map(lambda text: ProposedEdit(op="add", section="The Bond", text=text))).map(tuple),
+        edits=st.lists(st.lists(TEXTS)).map(tuple),
         tokens=st.tuples(st.integers(0, 9), st.integers(0, 9)),
     ),
 )

@@ -111,14 +111,21 @@ class RateLimits:
         window = RateWindow.at(self._clock(), name, interval)
         return None if self._store.try_consume(window, 1, limit=1) else window.end
 
-    def limit_model(self, model: Model, prices: TokenPrices) -> Model:
-        """Wrap a model so that it respects the limits.
+    def ask(self, model: Model, question: Question, prices: TokenPrices, *, seconds: float) -> ModelReply:
+        """Ask a model within the limits.
 
-        Its `ask` raises CallLimitReached if the caller should wait, and ModelFailed if a daily limit is reached.
+        Raises CallLimitReached if the caller should wait, and ModelFailed if a daily limit is reached.
         """
-        limits = self._limits
-        any_limit = limits.model_calls_per_minute or limits.tokens_per_day or limits.price_per_day
-        return _LimitedModel(model, self, prices) if any_limit else model
+        reserved = self.reserve(_max_tokens(question), prices)
+        try:
+            reply = model.ask(question, seconds=seconds)
+        except ModelFailed as error:
+            if any(error.tokens) or error.free:
+                self.settle(reserved, error.tokens, prices)
+            raise
+        if any(reply.tokens):
+            self.settle(reserved, reply.tokens, prices)
+        return reply
 
     def reserve(self, tokens: tuple[int, int], prices: TokenPrices) -> list[tuple[RateWindow, int]]:
         """Reserve the maximum cost of one answer.
@@ -177,27 +184,6 @@ class RateLimits:
         return RateWindow.at(self._clock(), name, WINDOWS[name])
 
 
-class _LimitedModel:
-    def __init__(self, model: Model, rate_limits: RateLimits, prices: TokenPrices) -> None:
-        self._model, self._rate_limits, self._prices = model, rate_limits, prices
-
-    @property
-    def name(self) -> str:
-        return self._model.name
-
-    def ask(self, question: Question, /, *, seconds: float) -> ModelReply:
-        reserved = self._rate_limits.reserve(_max_tokens(question), self._prices)
-        try:
-            reply = self._model.ask(question, seconds=seconds)
-        except ModelFailed as error:
-            if any(error.tokens) or error.free:
-                self._rate_limits.settle(reserved, error.tokens, self._prices)
-            raise
-        if any(reply.tokens):
-            self._rate_limits.settle(reserved, reply.tokens, self._prices)
-        return reply
-
-
 def _max_tokens(question: Question) -> tuple[int, int]:
     """Upper bounds of input and output tokens of a question. A token is at least one byte."""
     schema = to_json(question.schema) if question.schema else ""
@@ -207,9 +193,10 @@ def _max_tokens(question: Question) -> tuple[int, int]:
 
 @frozen(kw_only=True)
 class ModelOptions:
-    """The model of a dream, its timeout and its prices."""
+    """The model of a dream, its limits, timeout and prices."""
 
     model: Model
+    limits: RateLimits
     timeout_seconds: float = 120.0
     prices: TokenPrices = (0.0, 0.0)
 
@@ -250,7 +237,7 @@ class DreamModel:
         if self._options is None:
             raise ModelFailed(reason="its saved answers cannot be used, and no model is configured to ask again")
         try:
-            reply = self._call_when_allowed(self._options.model, question, seconds)
+            reply = self._call_when_allowed(self._options, question, seconds)
         except ModelFailed as error:
             self.failed = ModelCost(error.tokens, self._options.price(error.tokens))
             self.paid += self.failed
@@ -270,26 +257,27 @@ class DreamModel:
         self._record(answer)
         return reply
 
-    def _call_when_allowed(self, model: Model, question: Question, seconds: float) -> ModelReply:
+    def _call_when_allowed(self, options: ModelOptions, question: Question, seconds: float) -> ModelReply:
         while True:
             try:
-                return self._call_in_thread(model, question, seconds)
+                return self._call_in_thread(options, question, seconds)
             except CallLimitReached as reached:
                 self._wait(f"waiting until {format_timestamp(reached.until)}: limit of model calls per minute reached")
                 while reached.until - MINUTE <= self._clock() < reached.until:  # the clock may be set
                     time.sleep(POLL_SECONDS)
                     self._wait("")
 
-    def _call_in_thread(self, model: Model, question: Question, seconds: float) -> ModelReply:
+    def _call_in_thread(self, options: ModelOptions, question: Question, seconds: float) -> ModelReply:
         outcome: list[ModelReply | InmindError | CallLimitReached] = []
 
         def ask() -> None:
             try:
-                outcome.append(_storable(model.ask(question, seconds=seconds)))
+                reply = options.limits.ask(options.model, question, options.prices, seconds=seconds)
+                outcome.append(_storable(reply))
             except (InmindError, CallLimitReached) as error:  # raised again in the dream's thread
                 outcome.append(error)
             except BaseException as error:  # a host's model may raise anything; it must not end the host
-                failed = ModelFailed(reason=f"{model.name} raised {type(error).__name__}: {error}")
+                failed = ModelFailed(reason=f"{options.model.name} raised {type(error).__name__}: {error}")
                 failed.__cause__ = error
                 outcome.append(failed)
 

@@ -206,9 +206,7 @@ class MemoryContext:
         if model is None:
             return None
         prices = (settings.input_price / 1e6, settings.output_price / 1e6)
-        return ModelOptions(
-            model=self._rate_limits().limit_model(model, prices), timeout_seconds=settings.seconds, prices=prices
-        )
+        return ModelOptions(model=model, limits=self._rate_limits(), timeout_seconds=settings.seconds, prices=prices)
 
     def _rate_limits(self) -> RateLimits:
         from inmind.jobs.rate_limits import RateLimits

@@ -46,8 +46,8 @@ def limited_call(
 ) -> tuple[Model, Callable[[], ModelReply]]:
     model = Model(answer)
     settings = LimitSettings(**limits)  # pyright: ignore[reportArgumentType] -- integers where it expects them
-    limited_model = RateLimits(store, settings, ManualClock()).limit_model(model, PRICES)
-    return model, lambda: limited_model.ask(QUESTION, seconds=1)
+    rate_limits = RateLimits(store, settings, ManualClock())
+    return model, lambda: rate_limits.ask(model, QUESTION, PRICES, seconds=1)
 
 
 def usage(store: InMemoryStore, name: str, length: timedelta = timedelta(days=1)) -> int:
@@ -63,11 +63,6 @@ def fails(*tokens: int) -> Callable[[], ModelReply]:
         raise ModelFailed(reason="no", tokens=(tokens[0], tokens[1]) if tokens else (0, 0))
 
     return fail
-
-
-def test_without_limits_a_model_is_not_wrapped() -> None:
-    model = Model(an_answer())
-    assert RateLimits(InMemoryStore(), LimitSettings(), ManualClock()).limit_model(model, PRICES) is model
 
 
 @pytest.mark.spec("B47")
@@ -139,7 +134,7 @@ def test_an_unreachable_model_costs_only_the_call() -> None:
     limits = LimitSettings(tokens_per_day=100_000, model_calls_per_minute=5)
     unreachable = OpenAICompatible("http://127.0.0.1:9/v1", "some-model", pause=lambda _: None)
     with pytest.raises(ModelFailed) as failed:
-        RateLimits(store, limits, clock).limit_model(unreachable, PRICES).ask(QUESTION, seconds=5)
+        RateLimits(store, limits, clock).ask(unreachable, QUESTION, PRICES, seconds=5)
     assert failed.value.free
     assert usage(store, "tokens_per_day") == 0
     assert usage(store, "model_calls_per_minute", timedelta(minutes=1)) == 1

@@ -54,24 +54,6 @@ class LearnedSkill(NamedTuple):
     sources: tuple[str, ...] = ()
 
 
-class ProposedEdit(NamedTuple):
-    """One edit of MEMORY.md, in a journal of an earlier version."""
-
-    op: str
-    """`add`, `rewrite` or `retire`."""
-    lines: tuple[str, ...] = ()
-    """The affected lines, as they are on the page."""
-    section: str = ""
-    text: str = ""
-    sources: tuple[str, ...] = ()
-    importance: float = 0.0
-    kind: str = ""
-    at: str = ""
-    trust: int = 0
-    topic: str = ""
-    keywords: str = ""
-
-
 class GuardVerdict(NamedTuple):
     """The result of one guard for a proposed page."""
 
@@ -203,7 +185,7 @@ class DreamProposed(EventPayload):
     stored_names = (("lease_until", "until"), ("proposer", "by"), ("fallback_reason", "fell_back"))
     dream: int
     lease_until: str
-    edits: tuple[ProposedEdit, ...] = ()
+    edits: tuple[Any, ...] = ()
     proposer: str = ""
     """See `DreamCommitted` for this and the following fields."""
     fallback_reason: str = ""

@@ -28,7 +28,6 @@ from inmind.dreams.page.page import (
     PagePart,
     Section,
     entry_text,
-    heading_level,
     parse_page,
     render_page,
     split_blocks,
@@ -291,7 +290,7 @@ def _arrange_parts(parts: Iterable[PagePart]) -> list[_DraftPart]:
 
 
 def remove_entries(preamble: str, texts: Collection[str]) -> str:
-    """The preamble without some entries, emptied headings, and an unneeded separator."""
+    """The preamble without some entries; empty if only headings and the separator remain."""
     if not texts:
         return preamble
     lines = preamble.split("\n")
@@ -299,8 +298,7 @@ def remove_entries(preamble: str, texts: Collection[str]) -> str:
     removed = {block for block in blocks if block.kind != "heading" and _block_text(lines, block) in texts}
     if not removed:
         return preamble
-    removed |= _emptied_headings(lines, blocks, removed)
-    kept = [lines[block.start] for block in blocks if block not in removed]
+    kept = (lines[block.start] for block in blocks if block not in removed and block.kind != "heading")
     if all(line in ("---", DREAMS_BELOW_COMMENT) for line in kept):
         return ""
     for block in sorted(removed, reverse=True):
@@ -310,27 +308,6 @@ def remove_entries(preamble: str, texts: Collection[str]) -> str:
             end += 1
         del lines[block.start : end]
     return "\n".join(lines)
-
-
-def _emptied_headings(lines: Sequence[str], blocks: Iterable[Block], removed: Collection[Block]) -> set[Block]:
-    """Headings whose entries were all removed."""
-    headings: list[tuple[Block, list[Block]]] = []
-    path: list[tuple[Block, list[Block]]] = []
-    for block in blocks:
-        if block.kind == "heading":
-            level = heading_level(lines[block.start])
-            path = [(heading, below) for heading, below in path if heading_level(lines[heading.start]) < level]
-            path.append((block, []))
-            headings.append(path[-1])
-        else:
-            for _, below in path:
-                below.append(block)
-    return {
-        heading
-        for heading, below in headings
-        if any(block in removed for block in below)
-        and not any(_block_text(lines, block) for block in below if block not in removed)
-    }
 
 
 def _block_text(lines: Sequence[str], block: Block) -> str:

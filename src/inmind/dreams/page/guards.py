@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from inmind.core.events.base import Trust
 from inmind.core.events.dreams import GuardVerdict, PageLine
-from inmind.core.frozen import frozen
 from inmind.dreams.page.edits import normalize_words
 from inmind.dreams.page.page import (
     MAX_PAGE_CHARACTERS,
@@ -37,68 +36,58 @@ IDENTITY_SECTIONS = (Section.PHENOTYPE, Section.BOND)
 """Sections about the agent and its user. Data from tools or the web must not appear there."""
 
 
-@frozen(kw_only=True)
-class PageChange:
-    """A page before and after a rewrite."""
+def run_guards(
+    before: str,
+    after: str,
+    dream_lines: Mapping[str, PageLine],
+    *,
+    required_texts: Iterable[str] = (),
+    retired_count: int = 0,
+    max_retired: int = 0,
+) -> Iterator[GuardVerdict]:
+    """The verdict of each guard about a page before and after a rewrite.
 
-    before: str
-    after: str
-    dream_lines: Mapping[str, PageLine]
-    """Lines of the new page that dreams wrote."""
-    required_texts: tuple[str, ...] = ()
-    """Texts that must still be on the page: entries of users and required lines."""
-    retired_count: int = 0
-    """Lines that the proposal removed."""
-    max_retired: int = 0
+    `dream_lines`: lines of the new page that dreams wrote. `required_texts`: entries of users and required lines, which
+    must still be on the page. `retired_count`: how many lines the proposal removed.
+    """
 
+    def verdict(guard: str, is_broken: bool, detail: str) -> GuardVerdict:
+        return GuardVerdict(guard, not is_broken, detail if is_broken else "")
 
-def run_guards(change: PageChange) -> tuple[GuardVerdict, ...]:
-    """The verdict of each guard."""
-    before, after = parse_page(change.before), parse_page(change.after)
-    return tuple(GuardVerdict(guard, not detail, detail) for guard, detail in _failures(change, before, after))
-
-
-def _failures(change: PageChange, before: MemoryPage, after: MemoryPage) -> Iterator[tuple[str, str]]:
-    """Each guard with the reason why it fails; empty if it passes."""
-    dropped = is_mass_drop(len(change.before), len(change.after))
-    yield "mass_drop", f"{len(change.after):,} characters are left of {len(change.before):,}" if dropped else ""
+    old, new = parse_page(before), parse_page(after)
+    dropped = is_mass_drop(len(before), len(after))
+    yield verdict("mass_drop", dropped, f"{len(after):,} characters are left of {len(before):,}")
 
     # Users may write any number of pointers.
-    pointers = [text for _, text in after.all_entries() if parse_pointer(text)]
-    too_many = len(pointers) > MAX_POINTERS and any(text in change.dream_lines for text in pointers)
-    yield "pointers", f"{len(pointers)} pointers, at most {MAX_POINTERS} are allowed" if too_many else ""
+    pointers = [text for _, text in new.all_entries() if parse_pointer(text)]
+    too_many = len(pointers) > MAX_POINTERS and any(text in dream_lines for text in pointers)
+    yield verdict("pointers", too_many, f"{len(pointers)} pointers, at most {MAX_POINTERS} are allowed")
 
     # Almost only headings remain. A young page may be short.
-    had, has = (sum(len(text) for _, text in page.all_entries()) for page in (before, after))
-    is_empty = has < MIN_SUBSTANCE_CHARACTERS <= had
-    yield "substance", f"{has} characters of content are too few" if is_empty else ""
+    had, has = (sum(len(text) for _, text in page.all_entries()) for page in (old, new))
+    yield verdict("substance", has < MIN_SUBSTANCE_CHARACTERS <= had, f"{has} characters of content are too few")
 
     # Text that is still on the page verbatim counts: an adopted page is above the state now.
-    bond, lines = before.entries(Section.BOND), line_set(change.after)
+    bond, lines = old.entries(Section.BOND), line_set(after)
     still_there = (text for text in bond if contains_lines(text, lines))
-    share = surviving_share(bond, (*after.entries(Section.BOND), *still_there))
-    yield "bond", f"{share:.0%} of the Bond's words are left" if share < MIN_BOND_SHARE else ""
+    share = surviving_share(bond, (*new.entries(Section.BOND), *still_there))
+    yield verdict("bond", share < MIN_BOND_SHARE, f"{share:.0%} of the Bond's words are left")
 
-    entries = {text for _, text in after.all_entries()}
-    missing = [text for text in change.required_texts if text not in entries and not contains_lines(text, lines)]
-    yield "retention", f"{len(missing)} missing, first of them: {missing[0][:80]}" if missing else ""
+    entries = {text for _, text in new.all_entries()}
+    missing = [text for text in required_texts if text not in entries and not contains_lines(text, lines)]
+    yield verdict("retention", bool(missing), f"{len(missing)} missing, first of them: {''.join(missing[:1])[:80]}")
 
-    allowed = f"at most {change.max_retired} are allowed in one dream"
-    is_over = change.retired_count > change.max_retired
-    yield "share", f"{change.retired_count} lines retired, {allowed}" if is_over else ""
+    over = f"{retired_count} lines retired, at most {max_retired} are allowed in one dream"
+    yield verdict("share", retired_count > max_retired, over)
 
-    data = [
-        line.text
-        for line in change.dream_lines.values()
-        if line.section in IDENTITY_SECTIONS and line.trust <= Trust.DATA
-    ]
-    yield "trust", f"from tools or the web: {data[0][:80]}" if data else ""
+    people = (line for line in dream_lines.values() if line.section in IDENTITY_SECTIONS)
+    data = [line.text for line in people if line.trust <= Trust.DATA]
+    yield verdict("trust", bool(data), f"from tools or the web: {''.join(data[:1])[:80]}")
 
     # A page may stay above the limit if it has not grown: lines that no search finds cannot be evicted.
-    size, size_before = measure(change.after), measure(change.before) + _FRAME_SIZE
-    limit = page_limit(render_page(without_dream_lines(after, change.dream_lines)))
-    fits = size.fits_in(limit) or size.fits_in(size_before)
-    yield "room", "" if fits else f"{size.characters:,} characters, {size.tokens:,} tokens exceed the page limit"
+    size, limit = measure(after), page_limit(render_page(without_dream_lines(new, dream_lines)))
+    fits = size.fits_in(limit) or size.fits_in(measure(before) + _FRAME_SIZE)
+    yield verdict("room", not fits, f"{size.characters:,} characters, {size.tokens:,} tokens exceed the page limit")
 
 
 def is_mass_drop(before: int, after: int) -> bool:

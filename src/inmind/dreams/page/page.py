@@ -258,10 +258,6 @@ def split_blocks(lines: Sequence[str]) -> Iterator[Block]:
         start = end
 
 
-def heading_level(heading: str) -> int:
-    return len(heading) - len(heading.lstrip("#"))
-
-
 _BOM = "\ufeff"
 _LIST_MARK = re.compile(r"\A\s*(?:[-*+]|\d{1,9}[.)])(?:[ \t]+|$)")
 _HORIZONTAL_RULE = re.compile(r"(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,}")

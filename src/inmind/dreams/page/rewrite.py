@@ -45,7 +45,7 @@ from inmind.dreams.page.eviction import (
     replace_with_pointer,
     user_line,
 )
-from inmind.dreams.page.guards import IDENTITY_SECTIONS, PageChange, contains_lines, line_set, run_guards
+from inmind.dreams.page.guards import IDENTITY_SECTIONS, contains_lines, line_set, run_guards
 from inmind.dreams.page.page import Section, render_header, render_page
 from inmind.dreams.page.pointers import make_pointer, parse_pointer
 
@@ -133,14 +133,12 @@ class _PageRewriter:
         )
         self._replaced_entries |= {line.text for line in evicted}
         text = render_page(draft.to_page(render_header(context.now, context.mood)))
-        change = PageChange(
-            before=self._before,
-            after=text,
-            dream_lines=draft.dream_lines,
-            required_texts=(
-                *(text_ for text_ in self._user_lines if text_ not in self._replaced_entries),
-                *(line.text for line in context.required_lines),
-            ),
+        user_lines = (line for line in self._user_lines if line not in self._replaced_entries)
+        verdicts = run_guards(
+            self._before,
+            text,
+            draft.dream_lines,
+            required_texts=(*user_lines, *(line.text for line in context.required_lines)),
             retired_count=self._retired_count,
             max_retired=self._max_retired,
         )
@@ -151,7 +149,7 @@ class _PageRewriter:
                 line for text_, line in draft.dream_lines.items() if context.dream_lines.get(text_) != line
             ),
             retired_lines=(*self._retired, *evicted),
-            verdicts=run_guards(change),
+            verdicts=tuple(verdicts),
             refused=(*self._refused, *(f"no room for {shorten(line.text, 80)!r}" for line in not_added)),
         )
 

@@ -17,7 +17,7 @@ from inmind.core.events import DECODE_ERRORS, KINDS, decode_payload, encode_payl
 from inmind.core.events.base import TRUST_BY_ORIGIN, Event, EventId, EventPayload, Origin, Trust
 from inmind.core.events.crystals import NoteWithdrawn
 from inmind.core.events.documents import DocumentWritten, ScratchpadStarted, ScratchpadWritten, SettingsWritten
-from inmind.core.events.dreams import PageLine, ProposedEdit
+from inmind.core.events.dreams import PageLine
 from inmind.core.events.entities import EntitySighting
 from inmind.core.events.session import MessageAdded, Stub, SystemSet
 from inmind.core.frozen import frozen
@@ -184,13 +184,6 @@ def _check_values(value: Any) -> None:
             validate_text("".join(texts) + "".join(text for part in value.parts for text in part[:3]))
         case NoteWithdrawn():
             _check_ids([value.note])
-        case ProposedEdit(op=op, lines=lines):
-            if op not in ("add", "rewrite", "retire") or (op == "retire" and len(lines) != 1):
-                raise ValueError(f"{op[:50]!r} is not an edit")
-            if op != "retire":
-                Section(value.section)
-                Trust(value.trust)
-            validate_text(value.topic + value.keywords)
         case PageLine():
             Section(value.section)
             Trust(value.trust)

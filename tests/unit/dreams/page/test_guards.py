@@ -6,7 +6,7 @@ import pytest
 
 from inmind.core.events.base import Trust
 from inmind.core.events.dreams import PageLine
-from inmind.dreams.page.guards import PageChange, run_guards
+from inmind.dreams.page.guards import run_guards
 from inmind.dreams.page.page import PAGE_TITLE, Section
 
 pytestmark = pytest.mark.spec("G6")
@@ -26,8 +26,8 @@ def pointers(number: int) -> str:
 
 
 def failed_guards(before: str, after: str, *lines: PageLine, **more: object) -> list[str]:
-    change = PageChange(before=before, after=after, dream_lines={line.text: line for line in lines}, **more)  # type: ignore[arg-type]
-    return [verdict.guard for verdict in run_guards(change) if not verdict.passed]
+    verdicts = run_guards(before, after, {line.text: line for line in lines}, **more)  # type: ignore[arg-type]
+    return [verdict.guard for verdict in verdicts if not verdict.passed]
 
 
 def test_an_ordinary_change_passes_all_guards() -> None:
