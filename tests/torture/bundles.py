@@ -13,7 +13,7 @@ from torture.session_steps import sound
 import inmind.memory.bundle.export_bundle
 from inmind import Memory
 from inmind.apps.cli.console import select_place
-from inmind.apps.cli.export_import import import_
+from inmind.apps.cli.home_commands import import_
 from inmind.core.paths import DATABASE
 
 BUNDLE = "in.inmind"

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 from click.exceptions import Exit, NoArgsIsHelpError, NoSuchCommand
@@ -29,58 +29,41 @@ from inmind.apps.cli.exit_codes import (
 )
 from inmind.errors import InvalidInput
 
-
-class CommandEntry(NamedTuple):
-    """A command that is not imported yet."""
-
-    target: str
-    """`module:name` of a function with click parameters, or of a mapping of names to such functions: a group."""
-    help: str
-
-
-CLI = "inmind.apps.cli"
-
-COMMANDS: Mapping[str, Mapping[str, CommandEntry]] = {
+COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Start": {
-        "demo": CommandEntry("inmind.apps.demo.command:demo", "Run a one-minute demonstration."),
-        "chat": CommandEntry("inmind.apps.chat.command:chat", "Chat with a model that has working memory."),
-        "mcp": CommandEntry("inmind.apps.mcp.command:mcp", "Run an MCP server that gives an agent working memory."),
-        "replay": CommandEntry(f"{CLI}.replay:replay", "Replay recorded conversations through memory."),
+        "demo": ("demo.command:demo", "Run a one-minute demonstration."),
+        "chat": ("chat.command:chat", "Chat with a model that has working memory."),
+        "mcp": ("mcp.command:mcp", "Run an MCP server that gives an agent working memory."),
+        "replay": ("cli.replay:replay", "Replay recorded conversations through memory."),
     },
     "Inspect": {
-        "sessions": CommandEntry(f"{CLI}.session_commands:sessions", "List the sessions, most recently used first."),
-        "show": CommandEntry(f"{CLI}.show:show", "Show the state of a session or a resource."),
-        "search": CommandEntry(f"{CLI}.session_commands:search", "Search everything that was said, noted or seen."),
-        "affect": CommandEntry(
-            f"{CLI}.resource_commands:affect", "Show the affect levels, mood and recent history of a resource."
-        ),
-        "economics": CommandEntry(
-            f"{CLI}.resource_commands:economics", "Show or record the income, spending and offers of a resource."
+        "sessions": ("cli.session_commands:sessions", "List the sessions, most recently used first."),
+        "show": ("cli.show:show", "Show the state of a session or a resource."),
+        "search": ("cli.session_commands:search", "Search everything that was said, noted or seen."),
+        "affect": ("cli.resource_commands:affect", "Show the affect levels, mood and recent history of a resource."),
+        "economics": (
+            "cli.resource_commands:economics",
+            "Show or record income, spending and offers of a resource.",
         ),
     },
     "Change": {
-        "note": CommandEntry(f"{CLI}.session_commands:note", "Save a note."),
-        "edit": CommandEntry(f"{CLI}.session_commands:edit", "Edit a page or config.toml in $EDITOR."),
-        "compact": CommandEntry(f"{CLI}.session_commands:compact", "Archive old messages of a session."),
-        "dream": CommandEntry(
-            f"{CLI}.resource_commands:dream", "Update MEMORY.md with a dream, or inspect past dreams."
-        ),
-        "undo": CommandEntry(f"{CLI}.session_commands:undo", "Undo the last change of a session."),
+        "note": ("cli.session_commands:note", "Save a note."),
+        "edit": ("cli.session_commands:edit", "Edit a page or config.toml in $EDITOR."),
+        "compact": ("cli.session_commands:compact", "Archive old messages of a session."),
+        "dream": ("cli.resource_commands:dream", "Update MEMORY.md with a dream, or inspect past dreams."),
+        "undo": ("cli.session_commands:undo", "Undo the last change of a session."),
     },
     "Maintain": {
-        "doctor": CommandEntry(f"{CLI}.doctor:doctor", "Check a home for problems and print how to fix them."),
-        "export": CommandEntry(f"{CLI}.export_import:export", "Export a home, or one resource, into one file."),
-        "import": CommandEntry(
-            f"{CLI}.export_import:import_", "Import a file written by `inmind export`, all of it or nothing."
-        ),
-        "upkeep": CommandEntry(
-            f"{CLI}.background:upkeep", "Run the upkeep that is due once: consolidation, dreams, embeddings."
-        ),
-        "status": CommandEntry(f"{CLI}.background:status", "Show running and waiting background work."),
-        "worker": CommandEntry(f"{CLI}.background:worker", "Run upkeep continuously until Ctrl-C or SIGTERM."),
-        "tenant": CommandEntry(f"{CLI}.tenant:tenant", "Manage isolated tenants in one database or one folder."),
+        "doctor": ("cli.home_commands:doctor", "Check a home for problems and print how to fix them."),
+        "export": ("cli.home_commands:export", "Export a home, or one resource, into one file."),
+        "import": ("cli.home_commands:import_", "Import a file written by `inmind export`, all of it or nothing."),
+        "upkeep": ("cli.background:upkeep", "Run the upkeep that is due once: consolidation, dreams, embeddings."),
+        "status": ("cli.background:status", "Show running and waiting background work."),
+        "worker": ("cli.background:worker", "Run upkeep continuously until Ctrl-C or SIGTERM."),
+        "tenant": ("cli.tenant:tenant", "Manage isolated tenants in one database or one folder."),
     },
 }
+"""Each command with its help, and with its function in this package, or a mapping of names to functions: a group."""
 
 EXAMPLES = """\
 inmind demo                              a short demonstration
@@ -185,7 +168,7 @@ class RootGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 -- as above
         for subject, commands in COMMANDS.items():
             with formatter.section(subject):
-                formatter.write_dl([(f"{name:<8}", entry.help) for name, entry in commands.items()])
+                formatter.write_dl([(f"{name:<8}", help) for name, (_, help) in commands.items()])
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 -- as above
         with formatter.section("Try"):
@@ -197,7 +180,7 @@ class RootGroup(click.Group):
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         names = [name for name in ENTRIES if name.startswith(incomplete)]
-        return [CompletionItem(name, help=ENTRIES[name].help) for name in names] or super().shell_complete(
+        return [CompletionItem(name, help=ENTRIES[name][1]) for name in names] or super().shell_complete(
             ctx, incomplete
         )
 
@@ -208,13 +191,15 @@ ENTRIES = {name: entry for commands in COMMANDS.values() for name, entry in comm
 @cache
 def load_command(name: str) -> click.Command:
     """Import a command of the table; a mapping of functions becomes a group."""
-    entry = ENTRIES[name]
-    module, _, attribute = entry.target.partition(":")
-    loaded: Callable[..., Any] | dict[str, Callable[..., Any]] = getattr(import_module(module), attribute)
+    target, help = ENTRIES[name]
+    module, _, attribute = target.partition(":")
+    loaded: Callable[..., Any] | dict[str, Callable[..., Any]] = getattr(
+        import_module(f"inmind.apps.{module}"), attribute
+    )
     if callable(loaded):
         return _make_command(name, loaded)
     commands = {child: _make_command(child, function) for child, function in loaded.items()}
-    return CommandGroup(name, commands, help=entry.help)
+    return CommandGroup(name, commands, help=help)
 
 
 def _make_command(name: str, function: Callable[..., Any]) -> click.Command:

@@ -336,7 +336,7 @@ def affect(resource: str | None, hours: float, spike: str | None, why: str | Non
 @click.option("--on", metavar="DAY", help="Day of the entry; default: now.")
 @prints_result
 def economics(resource: str, what: str | None, amount: str | None, currency: str, **details: Any) -> CommandResult:
-    """Show or record the income, spending and offers of a resource.
+    """Show or record income, spending and offers of a resource.
 
     The next dream adds them to The Niche.
     """

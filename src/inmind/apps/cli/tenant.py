@@ -26,7 +26,7 @@ from inmind.apps.cli.console import (
     table,
 )
 from inmind.apps.cli.exit_codes import exit_with
-from inmind.apps.cli.export_import import export as export_memory
+from inmind.apps.cli.home_commands import export as export_memory
 from inmind.apps.tenants import TenantCopy, create, move, open_tenants
 from inmind.core.paths import default_home, is_database
 from inmind.core.text import count_noun, printable

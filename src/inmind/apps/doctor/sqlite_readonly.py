@@ -73,7 +73,10 @@ class ReadMode(NamedTuple):
 
 
 def read_undisturbed(path: Path, read: Callable[[ReadMode], T]) -> T | None:
-    """Result of the first read during which no writer appeared or disappeared; None after MAX_ATTEMPTS others."""
+    """Result of the first undisturbed read; None after MAX_ATTEMPTS disturbed ones.
+
+    A read is disturbed if a writer appears or disappears.
+    """
     for _ in range(MAX_ATTEMPTS):
         mode = ReadMode.choose(path)
         result = read(mode)
