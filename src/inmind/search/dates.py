@@ -74,9 +74,9 @@ def _in_digits(numeral: re.Match[str]) -> str:
 
 
 def _named_span(match: re.Match[str], now: datetime) -> DateSpan | None:
-    """Return the span that the named groups describe; without a year, the latest one that has begun.
+    """Return the span that the named groups describe.
 
-    `back_year`, `back_month` and so on count back from now. `finished`: the latest span that is over.
+    Without a year it is the latest one that has begun. `back_year`, `back_month` and so on count back from now. `finished`: the latest span that is over.
     """
     groups = {name: text for name, text in match.groupdict().items() if text}
     back = {name: _BACK[text] for name, text in groups.items() if name.startswith("back_")}
@@ -202,7 +202,7 @@ def _until_today(start: datetime, now: datetime) -> DateSpan:
 
 
 def _since_date(match: re.Match[str], now: datetime) -> DateSpan | None:
-    """Return the time since a date, which stands at the start of `after` or at the end of `before`."""
+    """Return the time since a date: at the start of `after`, or at the end of `before`."""
     text = match.groupdict()
     if text.get("after"):
         span = _match_forms(match["after"], now, _RANGE_END_FORMS, at_start=True)

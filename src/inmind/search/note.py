@@ -91,7 +91,10 @@ def _validate_number(value: object, minimum: int, maximum: int, field: str) -> f
 
 
 def validate_time(value: object, field: str, *, end_of_day: bool = False) -> datetime:
-    """Return a date, a time or ISO 8601 text as UTC. A day is its start, or its end with `end_of_day`."""
+    """Return a date, a time or ISO 8601 text as UTC.
+
+    A day is its start, or its end with `end_of_day`.
+    """
     try:
         if isinstance(value, str):
             value = _parse_day_or_time(value)
