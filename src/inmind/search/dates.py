@@ -76,7 +76,8 @@ def _in_digits(numeral: re.Match[str]) -> str:
 def _named_span(match: re.Match[str], now: datetime) -> DateSpan | None:
     """Return the span that the named groups describe.
 
-    Without a year it is the latest one that has begun. `back_year`, `back_month` and so on count back from now. `finished`: the latest span that is over.
+    Without a year it is the latest one that has begun. `finished`: the latest that is over. `back_year`, `back_month`
+    and so on count back from now.
     """
     groups = {name: text for name, text in match.groupdict().items() if text}
     back = {name: _BACK[text] for name, text in groups.items() if name.startswith("back_")}
