@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import Any
 
 from inmind.apps.chat.endpoint import PROVIDERS, STREAM_OPTIONS, ChatEndpoint
 from inmind.apps.chat.terminal import ChatOutput, ChatToolUse, ChatTurn
@@ -38,20 +39,12 @@ CUT_BY_SERVER = "cut off: the stream ended early; /retry asks again"
 CUT_BY_LENGTH = "cut off: maximum length reached; ask it to continue"
 
 
-class _Received(NamedTuple):
-    reply: Reply | None
-    """The part that arrived; None if nothing did."""
-    error: BaseException | None = None
-    end_reason: str = ""
-    """Reason if the reply is incomplete."""
-
-
 class ChatConversation:
-    """A conversation in one session, which may be created with the first message."""
+    """A conversation in one session, which is opened or created when it is first needed."""
 
     def __init__(
         self,
-        session: Session | Callable[[], Session],
+        open_session: Callable[[], Session],
         endpoint: ChatEndpoint,
         server: HttpEndpoint,
         output: ChatOutput,
@@ -59,20 +52,14 @@ class ChatConversation:
         *,
         timeout: float,
     ) -> None:
-        self.endpoint, self._session = endpoint, session
+        self.endpoint, self._open_session = endpoint, open_session
         self._server, self._output, self._interrupts, self._timeout = server, output, interrupts, timeout
         self._format = FORMATS[endpoint.provider]
         self._has_warned = False
 
-    @property
+    @cached_property
     def session(self) -> Session:
-        if not isinstance(self._session, Session):
-            self._session = self._session()
-        return self._session
-
-    @property
-    def is_started(self) -> bool:
-        return isinstance(self._session, Session)
+        return self._open_session()
 
     def say(self, text: str) -> ChatTurn:
         """Record the user's message, then answer it; after a failure it can be retried."""
@@ -108,21 +95,18 @@ class ChatConversation:
         turn = ChatTurn()
         for _ in range(MAX_ROUNDS):
             prompt = self.session.prepare(system=SYSTEM, tools=(), format=self._format.name)
-            received = self._receive(prompt)
-            is_calling = self._record(turn, prompt, received)
-            if received.error is not None and not isinstance(received.error, KeyboardInterrupt):
-                raise received.error
+            reply, error, turn.end_reason = self._receive(prompt)
+            is_calling = self._record(turn, prompt, reply)
+            if error is not None and not isinstance(error, KeyboardInterrupt):
+                raise error
             if turn.end_reason or not is_calling:
                 return turn
         turn.end_reason = f"stopped after {MAX_ROUNDS} rounds; /retry continues"
         return turn
 
-    def _record(self, turn: ChatTurn, prompt: Prompt, received: _Received) -> bool:
-        """Record a reply and its tool calls, and add them to the turn.
-
-        Returns whether there are calls.
-        """
-        reply, report, text, uses = received.reply, prompt.report, "", tuple[ChatToolUse, ...]()
+    def _record(self, turn: ChatTurn, prompt: Prompt, reply: Reply | None) -> bool:
+        """Record a reply, add it to the turn, and return whether it has called tools."""
+        report, text, uses = prompt.report, "", tuple[ChatToolUse, ...]()
         if reply is not None:
             try:
                 recorded = self.session.record(reply, call=prompt.call)
@@ -134,14 +118,12 @@ class ChatConversation:
         turn.text, turn.report = "\n".join(filter(None, (turn.text, text))), report
         turn.tools += uses
         turn.notices += (*report.notices, *map(str, report.compactions), *self._truncation_warning(prompt))
-        turn.end_reason = received.end_reason
         if not turn.end_reason and not text and not uses:
             turn.end_reason = "the answer was empty"
-        usage = reply and reply.usage
-        turn.is_estimated = turn.is_estimated or usage is None
         cached = 0 if report.cold else report.cached_prefix_tokens
         estimated = ReplyUsage(prompt_tokens=report.tokens_used, cached_tokens=cached, completion_tokens=0)
-        turn.usages += (usage or estimated,)
+        usage = reply and reply.usage
+        turn.add_usage(usage or estimated, is_estimated=usage is None)
         return bool(uses)
 
     def _tool_uses(self, reply: Reply, results: Sequence[Any]) -> Iterator[ChatToolUse]:
@@ -152,8 +134,8 @@ class ChatConversation:
                 # A result in the format of OpenAI marks an error in its text.
                 yield ChatToolUse(call.name, call.arguments, text, result.error or text.startswith("Error:"))
 
-    def _receive(self, prompt: Prompt) -> _Received:
-        """Receive a reply as far as it arrives, with the error that ended it."""
+    def _receive(self, prompt: Prompt) -> tuple[Reply | None, BaseException | None, str]:
+        """Receive a reply as far as it arrives, the error that ended it, and why it is incomplete."""
         chunks: list[Json] = []
         failure: BaseException | None = None
         is_done = False
@@ -179,14 +161,13 @@ class ChatConversation:
         reply = read_partial_reply(chunks, format=self._format.name)
         if reply is None:
             empty = ModelFailed(reason=f"{self.endpoint.url} sent an empty reply")
-            return _Received(None, failure or empty, stopped)
+            return None, failure or empty, stopped
         has_ended = any(map(_is_end, chunks))
         is_complete = reply.is_complete or (is_done and not has_ended)  # some servers send no finish reason
         if is_complete and (failure is None or isinstance(failure, ModelFailed)):
-            return _Received(replace(reply, is_complete=True))  # an error after the end does not matter
-        cut = CUT_BY_LENGTH if has_ended else CUT_BY_SERVER
+            return replace(reply, is_complete=True), None, ""  # an error after the end does not matter
         marked = _add_mark(replace(reply, is_complete=False), STOPPED_MARK if stopped else CUT_MARK)
-        return _Received(marked, failure, stopped or cut)
+        return marked, failure, stopped or (CUT_BY_LENGTH if has_ended else CUT_BY_SERVER)
 
     def _stream_events(self, prompt: Prompt) -> Generator[Json, None, bool]:
         """Events of a reply; returns True if the server sent its end marker."""
@@ -209,8 +190,8 @@ class ChatConversation:
             self._has_warned = True
             yield (
                 f"The model read {usage.prompt_tokens:,} of about {usage.counted:,} tokens: {self.endpoint.url} may "
-                f"accept less than {self.endpoint.window:,} and truncate the rest. Set its real context window with "
-                "--window or window of [model] in config.toml; for Ollama set OLLAMA_CONTEXT_LENGTH."
+                f"accept less than {prompt.report.tokens_max:,} and truncate the rest. Set its real context window "
+                "with --window or window of [model] in config.toml; for Ollama set OLLAMA_CONTEXT_LENGTH."
             )
 
 

@@ -16,9 +16,10 @@ from urllib.parse import urlsplit
 from inmind.core.frozen import frozen
 from inmind.core.http import HttpEndpoint, Json, RequestRefused, bearer, object_field, object_list
 from inmind.core.settings import ModelSettings
+from inmind.core.text import shorten
 from inmind.dreams.models import ANTHROPIC_KEY_ENV, ANTHROPIC_URL, OPENAI_KEY_ENV, anthropic_headers
 from inmind.errors import InvalidInput, ModelFailed
-from inmind.memory.session_opener import DEFAULT_RESERVE, DEFAULT_WINDOW, MIN_WINDOW
+from inmind.memory.session_opener import DEFAULT_RESERVE, MIN_WINDOW
 
 
 class ChatProvider(NamedTuple):
@@ -63,8 +64,8 @@ PROVIDERS: Mapping[str, ChatProvider] = {
     ),
 }
 
-MAX_NAMED_MODELS = 8
-"""Maximum number of models in a message."""
+MAX_NAMES_LENGTH = 200
+"""Maximum length of the names of models in a message."""
 
 LIST_SECONDS = 5.0
 """Timeout of the list of models."""
@@ -96,8 +97,6 @@ class ChatEndpoint:
     key_env: str = ""
     window: int = 0
     """Context window in tokens; 0 if unknown."""
-    is_window_assumed: bool = False
-    """The endpoint did not report the window; it is a guess."""
     prices: tuple[float, float] = (0.0, 0.0)
     """Price per million input and output tokens; 0 if unknown."""
 
@@ -199,17 +198,13 @@ def apply_model_list(endpoint: ChatEndpoint, response: Json) -> ChatEndpoint:
     """Set the model if the list has only one, and the window if the list has it."""
     models = {one["id"]: one for one in object_list(response, "data") if isinstance(one.get("id"), str)}
     if not endpoint.model and len(models) != 1:
-        names = ", ".join([*models][:MAX_NAMED_MODELS])
-        more = f" and {len(models) - MAX_NAMED_MODELS} more" if len(models) > MAX_NAMED_MODELS else ""
-        expected = f"one of the models of {endpoint.url}: {names}{more}"
-        if not models:
-            expected = f"the name of a model, because {endpoint.url} lists none"
-        raise InvalidInput(field="--model", expected=expected)
+        names = shorten(", ".join(models), MAX_NAMES_LENGTH)
+        several, none = f"one of the models of {endpoint.url}: {names}", f"a name, because {endpoint.url} lists none"
+        raise InvalidInput(field="--model", expected=several if models else none)
     model = endpoint.model or next(iter(models))
     # A server with one model accepts any name.
     listed = next(iter(models.values())) if len(models) == 1 else models.get(model, Json())
-    window = endpoint.window or _context_window(listed)
-    return replace(endpoint, model=model, window=window or DEFAULT_WINDOW, is_window_assumed=not window)
+    return replace(endpoint, model=model, window=endpoint.window or _context_window(listed))
 
 
 def _context_window(model: Json) -> int:

@@ -12,11 +12,10 @@ import os
 import sys
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rich.cells import cell_len
 from rich.text import Text
 
 from inmind.apps.cli.console import collapse_whitespace, console
@@ -32,7 +31,7 @@ from inmind.store.file_operations import SAFE_FLAGS, opened
 
 WIDTH = 80
 MIN_NAME_COLUMNS = 12
-"""Minimum width for names in the status line; below it they are left out."""
+"""Below this width the status line has no names."""
 
 HISTORY_FILE = "chat-history"
 """File in the home with the lines of earlier chats, private to the user."""
@@ -75,53 +74,43 @@ class ChatTurn:
     """Notices of memory, for example about a compaction."""
     end_reason: str = ""
     """Reason if the answer is incomplete; otherwise empty."""
-    usages: tuple[ReplyUsage, ...] = ()
+    usage: Usage = field(default_factory=Usage)
+    """Sums over the rounds."""
     is_estimated: bool = False
     """The provider has not reported the usage of all rounds."""
 
-    @property
-    def tokens(self) -> int:
-        return sum(one.prompt_tokens + one.completion_tokens for one in self.usages)
+    def add_usage(self, usage: ReplyUsage, *, is_estimated: bool) -> None:
+        uncached = self.usage.uncached + usage.prompt_tokens - usage.cached_tokens
+        completion = self.usage.completion + usage.completion_tokens
+        self.usage = Usage(cached=self.usage.cached + usage.cached_tokens, uncached=uncached, completion=completion)
+        self.is_estimated = self.is_estimated or is_estimated
 
     @property
-    def cached_share(self) -> float:
-        return sum(one.cached_tokens for one in self.usages) / max(1, sum(one.prompt_tokens for one in self.usages))
+    def tokens(self) -> int:
+        return self.usage.tokens + self.usage.completion
 
     def price(self, prices: tuple[float, float]) -> float:
         """Cost at these prices per million input and output tokens."""
-        rates, (_, output_price) = Rates.per_million(input=prices[0]), prices
-        prompts = (
-            Usage(cached=one.cached_tokens, uncached=one.prompt_tokens - one.cached_tokens).price(rates)
-            for one in self.usages
-        )
-        return sum(prompts) + sum(one.completion_tokens for one in self.usages) * output_price / 1e6
+        input_price, output_price = prices
+        return self.usage.price(Rates.per_million(input=input_price)) + self.usage.completion * output_price / 1e6
 
 
 def status_line(turn: ChatTurn, entities: Sequence[str], prices: tuple[float, float], *, width: int = WIDTH) -> str:
-    """One line within the width; names are left out first, numbers never."""
+    """One line within the width; names are cut first, numbers last."""
     if turn.report is None:
         return ""
-    counted = f"{turn.tokens:,} tokens, {turn.cached_share:.0%}"
-    parts = [
+    tokens = f"{turn.tokens:,} tokens, {turn.usage.cached_share:.0%}"
+    numbers = [
         f"{turn.report.band.replace('_', ' ')}, {turn.report.tokens_percent:.0f}% full",
-        f"about {counted} cacheable" if turn.is_estimated else f"{counted} from cache",
+        f"about {tokens} cacheable" if turn.is_estimated else f"{tokens} from cache",
+        *([f"${turn.price(prices):.4f}"] if any(prices) else []),
     ]
-    parts += [f"${turn.price(prices):.4f}"] if any(prices) else []
-    names = _fitting_names(entities, width - len(" · ".join(["", *parts])))
-    return " · ".join([*names, *parts])[:width]
-
-
-def _fitting_names(entities: Sequence[str], room: int) -> list[str]:
-    """As many names as fit, and the number of the others; empty without names or room."""
-    if not entities or room <= MIN_NAME_COLUMNS:
-        return []
-    names = [printable(shorten(name, room)) for name in entities]
-    for count in range(len(names), 0, -1):
-        more = f" +{len(names) - count}" if count < len(names) else ""
-        line = f"in mind: {', '.join(names[:count])}{more}"
-        if cell_len(line) <= room:
-            return [line]
-    return [f"in mind: {len(entities)}"]
+    room = width - len(" · ".join(["", *numbers]))
+    if not entities or room < MIN_NAME_COLUMNS:
+        return " · ".join(numbers)[:width]
+    names = Text(printable(shorten(f"in mind: {', '.join(entities)}", room)))
+    names.truncate(room, overflow="ellipsis")  # a character may be two columns wide
+    return " · ".join([names.plain, *numbers])
 
 
 def describe_exchange(title: str, messages: Sequence[Message], *, width: int) -> Iterator[str]:
@@ -143,32 +132,29 @@ class ChatOutput:
     def __init__(self, *, interactive: bool, as_json: bool = False) -> None:
         self.interactive, self.as_json = interactive, as_json
         self._out, self._console = sys.stdout, console(stderr=not interactive)
-        self._pending, self._is_inside_line, self._is_thinking = "", False, False
+        self._is_inside_line, self._is_thinking = False, False
 
     @property
     def width(self) -> int:
         return min(WIDTH, self._console.width) if self.interactive else WIDTH
 
     def show_piece(self, text: str, reasoning: str = "") -> None:
-        """Print a piece of an answer; a trailing carriage return waits for its line feed."""
+        """Print a piece of an answer, without carriage returns."""
         if self.as_json:
             return
         if reasoning and self.interactive:
             self._dim(reasoning, end="")
             self._is_thinking = True
-        if text:
+        if text := text.replace("\r", ""):
             self._end_thinking()
-            text, self._pending = self._pending + text, ""
-            if text.endswith("\r"):
-                text, self._pending = text[:-1], "\r"
             print(printable(text), end="", flush=True)
             self._is_inside_line = not text.endswith("\n")
 
     def end_answer(self) -> None:
         self._end_thinking()
-        if self._is_inside_line or self._pending:
+        if self._is_inside_line:
             print(flush=True)
-        self._pending, self._is_inside_line = "", False
+        self._is_inside_line = False
 
     def show_tool_use(self, use: ChatToolUse) -> None:
         """Print one line per call: its first argument and its result."""

@@ -20,7 +20,6 @@ from inmind.core.http import RequestRefused
 from inmind.core.settings import ModelSettings
 from inmind.dreams.models import ANTHROPIC_URL
 from inmind.errors import InvalidInput, ModelFailed
-from inmind.memory.session_opener import DEFAULT_WINDOW
 
 pytestmark = pytest.mark.spec("I2")
 
@@ -251,15 +250,13 @@ def test_a_single_listed_model_is_used_and_one_of_several_must_be_named() -> Non
         ({"meta": {"n_ctx": 8192, "n_ctx_train": 32768}}, 8192),
         ({"max_model_len": 16_000}, 16_000),
         ({"context_length": 200_000}, 200_000),
-        ({"context_length": "large"}, DEFAULT_WINDOW),
-        ({"meta": {"n_ctx": 3}}, DEFAULT_WINDOW),
-        ({}, DEFAULT_WINDOW),
+        ({"context_length": "large"}, 0),
+        ({"meta": {"n_ctx": 3}}, 0),
+        ({}, 0),
     ],
 )
 def test_the_window_is_taken_from_the_model_list(listing_fields: dict[str, Any], window: int) -> None:
     endpoint = ChatEndpoint(provider="openai", url="http://127.0.0.1:1/v1")
-    listed = apply_model_list(endpoint, model_list({"id": "m", **listing_fields}))
-    assert (listed.window, listed.is_window_assumed) == (window, window == DEFAULT_WINDOW)
+    assert apply_model_list(endpoint, model_list({"id": "m", **listing_fields})).window == window
     named = ChatEndpoint(provider="openai", url="http://127.0.0.1:1/v1", model="alias", window=4_000)
-    configured = apply_model_list(named, model_list({"id": "m", **listing_fields}))
-    assert (configured.window, configured.is_window_assumed) == (4_000, False)
+    assert apply_model_list(named, model_list({"id": "m", **listing_fields})).window == 4_000

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inmind.apps.chat.loop import is_command
+from inmind.apps.chat.command import is_command
 from inmind.apps.chat.terminal import HISTORY_FILE, line_editor, read_messages
 
 pytestmark = pytest.mark.spec("I2")

@@ -33,8 +33,10 @@ def a_turn(
         cold=False,
         anchor_moved="",
     )
-    estimated = ReplyUsage(prompt_tokens=used, cached_tokens=0, completion_tokens=0)
-    return ChatTurn(report=report, usages=usages or (estimated,), is_estimated=not usages)
+    turn = ChatTurn(report=report)
+    for usage in usages or (ReplyUsage(prompt_tokens=used, cached_tokens=0, completion_tokens=0),):
+        turn.add_usage(usage, is_estimated=not usages)
+    return turn
 
 
 def test_the_status_line_has_entities_fill_and_usage() -> None:
@@ -47,11 +49,11 @@ def test_the_status_line_has_entities_fill_and_usage() -> None:
     assert status_line(a_turn(usages=reported), [], (2.0, 10.0)).endswith("$0.0021")
 
 
-def test_names_that_do_not_fit_are_counted() -> None:
+def test_names_that_do_not_fit_are_cut() -> None:
     names = ["a rather long name of a page", "another one", "b.py"]
-    assert status_line(a_turn(), names, (0.0, 0.0)).startswith("in mind: 3 · normal")
-    few = status_line(a_turn(), ["a.py", "b.py", "c.py", "d.py"], (0.0, 0.0))
-    assert few.startswith("in mind: a.py, b.py +2 · normal")
+    line = status_line(a_turn(), names, (0.0, 0.0))
+    assert line.startswith("in mind: a rather long")
+    assert "… · normal, 1% full" in line
 
 
 @given(
