@@ -329,7 +329,7 @@ class DreamSchedule:
     """New crystals that a scheduled dream requires."""
 
 
-def due_trigger(
+def next_dream(
     dreaming: DreamingState,
     schedule: DreamSchedule,
     *,
@@ -337,50 +337,26 @@ def due_trigger(
     uptime: timedelta,
     strong_affect: bool,
     count_new: Callable[[int], int],
-) -> str:
-    """The trigger of a dream that is due now, `schedule` or `spike`; empty if none is.
+) -> tuple[datetime, str] | None:
+    """When a dream is due, and its trigger, `schedule` or `spike`; None if none will be without further events.
 
-    An unfinished dream is due with its original trigger, unless it has failed repeatedly. `count_new(limit)`: number of
-    new crystals, counted up to `limit`. `uptime`: how long the calling process has been running.
+    The time is `now` if one is due already, and the end of the lease while one runs. An unfinished dream is due with
+    its original trigger, unless it has failed repeatedly. `count_new(limit)`: number of new crystals, counted up to
+    `limit`. `uptime`: how long the calling process has been running.
     """
-    running, started = dreaming.running, uptime >= schedule.first_delay
+    running, after_start = dreaming.running, now + max(timedelta(), schedule.first_delay - uptime)
     if running is not None and running.is_held(now):
-        return ""
-    if running is not None and started and _may_resume(dreaming, running, now):
-        return running.trigger
-    elapsed = _elapsed(dreaming.last_started_at, now)
-    if strong_affect and elapsed >= _backoff(schedule.spike_interval, dreaming.failures) and count_new(1):
-        return "spike"
-    if not started or elapsed < _backoff(schedule.interval, dreaming.failures):
-        return ""
-    return "schedule" if count_new(schedule.min_crystals) >= schedule.min_crystals else ""
-
-
-def next_due_at(
-    dreaming: DreamingState,
-    schedule: DreamSchedule,
-    *,
-    now: datetime,
-    strong_affect: bool,
-    count_new: Callable[[int], int],
-) -> datetime | None:
-    """When a dream will be due without further events; None if none will be.
-
-    It is called after `due_trigger` returned nothing; since then a dream may have become due by time.
-    """
-    running = dreaming.running
-    if running is not None and running.is_held(now):
-        return running.lease_until
-    if running is not None and _may_resume(dreaming, running, now):
-        return now
+        return running.lease_until, running.trigger
+    if running is not None and running.is_resumable(now) and dreaming.failures < FAILURES_BEFORE_BACKOFF:
+        return after_start, running.trigger
     if strong_affect and count_new(1):
-        usual = schedule.spike_interval
+        earliest, usual, trigger = now, schedule.spike_interval, "spike"
     elif count_new(schedule.min_crystals) >= schedule.min_crystals:
-        usual = schedule.interval
+        earliest, usual, trigger = after_start, schedule.interval, "schedule"
     else:
         return None
     wait, elapsed = _backoff(usual, dreaming.failures), _elapsed(dreaming.last_started_at, now)
-    return now if elapsed >= wait else now + wait - elapsed
+    return (earliest if elapsed >= wait else max(earliest, now + wait - elapsed)), trigger
 
 
 def may_ask_model(dreaming: DreamingState, schedule: DreamSchedule, now: datetime) -> bool:
@@ -388,10 +364,6 @@ def may_ask_model(dreaming: DreamingState, schedule: DreamSchedule, now: datetim
     if dreaming.model_failures < FAILURES_BEFORE_BACKOFF:
         return True
     return _elapsed(dreaming.model_asked_at, now) >= _backoff(schedule.interval, dreaming.model_failures)
-
-
-def _may_resume(dreaming: DreamingState, running: ActiveDream, now: datetime) -> bool:
-    return running.is_resumable(now) and dreaming.failures < FAILURES_BEFORE_BACKOFF
 
 
 def _elapsed(started_at: datetime | None, now: datetime) -> timedelta:

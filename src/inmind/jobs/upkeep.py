@@ -21,7 +21,7 @@ from inmind.core.paths import ANONYMOUS, PRIVATE
 from inmind.core.settings import Settings
 from inmind.core.text import count_noun
 from inmind.dreams.affect import due_notes, is_strong_affect
-from inmind.dreams.state import DreamingState, DreamSchedule, due_trigger, may_ask_model, next_due_at
+from inmind.dreams.state import DreamingState, DreamSchedule, may_ask_model, next_dream
 from inmind.errors import Closed, DreamRunning, InmindError, InvalidInput, StoreError
 from inmind.jobs.consolidation import Consolidation, Consolidator
 from inmind.jobs.dream_history import Dream
@@ -181,7 +181,8 @@ class UpkeepScheduler:
         if dream is not None:
             done = done.merged_with(Upkeep(dreams=(dream,)))
         on_written()
-        times = claimed_until, retry_at or self._next_dream_at(resource), None if done.finished else self.clock()
+        next_due = self._next_dream(resource)
+        times = claimed_until, retry_at or (next_due and next_due[0]), None if done.finished else self.clock()
         next_at = min(filter(None, times), default=None)
         return ResourceUpkeep(done=done, next_at=next_at, waits_for_limit=retry_at is not None)
 
@@ -207,7 +208,8 @@ class UpkeepScheduler:
 
     def is_dream_due(self, resource: str) -> bool:
         """True if a dream is due now."""
-        return self.settings.dream.enabled and bool(self._due_trigger(resource, self.resource_stream(resource).state))
+        next_due = self._next_dream(resource)
+        return next_due is not None and next_due[0] <= self.clock()
 
     def start(self, interval_seconds: float) -> None:
         """Run a round every `interval_seconds` in a background thread, until `stop`."""
@@ -286,12 +288,10 @@ class UpkeepScheduler:
 
         Returns the dream, or the time to retry if a rate limit is reached.
         """
-        if not self.settings.dream.enabled:
+        next_due, now = self._next_dream(resource), self.clock()
+        if next_due is None or next_due[0] > now:
             return None, None
-        state, now, schedule = self.resource_stream(resource).state, self.clock(), self._schedule()
-        trigger = self._due_trigger(resource, state)
-        if not trigger:
-            return None, None
+        state, schedule, trigger = self.resource_stream(resource).state, self._schedule(), next_due[1]
         if state.dreams.running is None:
             wait = schedule.spike_interval if trigger == "spike" else schedule.interval
             started_at = None if shared else self._dreamt_at.get(resource)
@@ -309,36 +309,21 @@ class UpkeepScheduler:
             log.info("a dream for %s is already running", resource)
             return None, None
 
-    def _due_trigger(self, resource: str, state: ResourceState) -> str:
-        now = self.clock()
-        return due_trigger(
+    def _next_dream(self, resource: str) -> tuple[datetime, str] | None:
+        """When a dream is due, and its trigger; None if none will be without further events."""
+        if not self.settings.dream.enabled:
+            return None
+        state, now = self.resource_stream(resource).state, self.clock()
+        last_done_at = state.dreams.last_done_at
+        since = last_done_at if last_done_at is not None and last_done_at <= now else _EPOCH
+        return next_dream(
             state.dreams,
             self._schedule(),
             now=now,
             uptime=self._uptime(now),
-            strong_affect=self._is_strong_affect(state, now),
-            count_new=self._count_new(resource, state, now),
+            strong_affect=self.settings.affect.enabled and is_strong_affect(state.affect.levels.decayed_to(now)),
+            count_new=lambda limit: self.search.engine.count_since(resource, since, limit),
         )
-
-    def _next_dream_at(self, resource: str) -> datetime | None:
-        if not self.settings.dream.enabled:
-            return None
-        state, now = self.resource_stream(resource).state, self.clock()
-        return next_due_at(
-            state.dreams,
-            self._schedule(),
-            now=now,
-            strong_affect=self._is_strong_affect(state, now),
-            count_new=self._count_new(resource, state, now),
-        )
-
-    def _is_strong_affect(self, state: ResourceState, now: datetime) -> bool:
-        return self.settings.affect.enabled and is_strong_affect(state.affect.levels.decayed_to(now))
-
-    def _count_new(self, resource: str, state: ResourceState, now: datetime) -> Callable[[int], int]:
-        last_done_at = state.dreams.last_done_at
-        since = last_done_at if last_done_at is not None and last_done_at <= now else _EPOCH
-        return lambda limit: self.search.engine.count_since(resource, since, limit)
 
     def _uptime(self, now: datetime) -> timedelta:
         """Time since this object was created.

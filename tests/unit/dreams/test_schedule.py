@@ -17,9 +17,8 @@ from inmind.dreams.state import (
     ActiveDream,
     DreamingState,
     DreamSchedule,
-    due_trigger,
     may_ask_model,
-    next_due_at,
+    next_dream,
 )
 
 NOON = datetime(2026, 3, 12, 12, tzinfo=UTC)
@@ -35,7 +34,19 @@ def find_trigger(
     strong: bool = False,
     fresh: int = 5,
 ) -> str:
-    return due_trigger(
+    due = next_due(dreaming, now=now, uptime=uptime, strong=strong, fresh=fresh)
+    return due[1] if due and due[0] <= now else ""
+
+
+def next_due(
+    dreaming: DreamingState | None = None,
+    *,
+    now: datetime = NOON,
+    uptime: timedelta = timedelta(days=1),
+    strong: bool = False,
+    fresh: int = 5,
+) -> tuple[datetime, str] | None:
+    return next_dream(
         dreaming or DreamingState(),
         SCHEDULE,
         now=now,
@@ -152,9 +163,8 @@ def test_dreams_keep_their_interval_for_any_times_of_checks(
 
 
 def next_check(dreaming: DreamingState | None = None, *, strong: bool = False, fresh: int = 5) -> datetime | None:
-    return next_due_at(
-        dreaming or DreamingState(), SCHEDULE, now=NOON, strong_affect=strong, count_new=lambda most: min(most, fresh)
-    )
+    due = next_due(dreaming, strong=strong, fresh=fresh)
+    return due and due[0]
 
 
 @pytest.mark.spec("G3", "J9")
