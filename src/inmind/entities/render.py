@@ -94,14 +94,14 @@ def render_changes(
         for entity, note in zip(unseen, notes, strict=True)
     ]
 
-    def without_records(n: int) -> str:
-        return "; ".join([*full[: len(full) - n], *short[len(full) - n :]])
+    def shorten(n: int) -> str:
+        """The line after `n` steps: each removes a record, oldest first, and then each an entity."""
+        if n <= len(full):
+            return "; ".join([*full[: len(full) - n], *short[len(full) - n :]])
+        return "; ".join([*short[: 2 * len(full) - n], f"({n - len(full)} more)"])
 
-    def without_entities(n: int) -> str:
-        return "; ".join([*short[: len(short) - n], f"({n} more)"]) if n else "; ".join(short)
-
-    step = without_records if count(without_records(len(full))) <= budget else without_entities
-    return step(len(full) - largest_that_fits(len(full), lambda kept: count(step(len(full) - kept)) <= budget))
+    steps = 2 * len(full)
+    return shorten(steps - largest_that_fits(steps, lambda kept: count(shorten(steps - kept)) <= budget))
 
 
 def render_entity(entity: Entity, brief: bool = False) -> str:
@@ -118,30 +118,19 @@ def _fit(rows: Sequence[_EntityRow], hidden: int, *, budget: int, count: Counter
     """Return the longest version that fits. Parts go first, then records, then entities."""
     removal_order = _removal_order(rows)
 
-    def without_parts(n: int) -> TruncatedText:
+    def shorten(n: int) -> TruncatedText:
+        """The block after `n` steps: each removes a part, then each a record, and then each an entity."""
         removed = set(removal_order[:n])
-        kept = [replace(row, parts=tuple(part for part in row.parts if part.id not in removed)) for row in rows]
-        return TruncatedText(_render_rows(kept, left_out=hidden + n), hidden + n)
-
-    def without_records(n: int) -> TruncatedText:
-        kept = [replace(row, parts=()) for row in rows[: len(rows) - n]]
-        brief = rows[len(rows) - n :]
-        left_out = hidden + len(removal_order) + sum(map(_count_parts_in_record, brief))
-        return TruncatedText(
-            _render_rows([*kept, *(_EntityRow(row.entity) for row in brief)], left_out=left_out), left_out
-        )
-
-    def without_entities(n: int) -> TruncatedText:
-        left_out = without_records(len(rows)).lines_left_out + n
-        kept = [_EntityRow(row.entity) for row in rows[: len(rows) - n]]
+        with_record = max(0, len(rows) + min(0, len(removal_order) - n))
+        shown = rows[: len(rows) - max(0, n - len(removal_order) - len(rows))]
+        kept = [replace(row, parts=tuple(part for part in row.parts if part.id not in removed)) for row in shown]
+        kept[with_record:] = [_EntityRow(row.entity) for row in shown[with_record:]]
+        parts_in_records = sum(map(_count_parts_in_record, rows[with_record:]))
+        left_out = hidden + len(removed) + parts_in_records + len(rows) - len(shown)
         return TruncatedText(_render_rows(kept, left_out=left_out), left_out)
 
-    steps = ((without_parts, len(removal_order)), (without_records, len(rows)), (without_entities, len(rows) - 1))
-    for step, limit in steps:
-        if count(step(limit).text) <= budget:
-            kept = largest_that_fits(limit, lambda n, step=step, limit=limit: count(step(limit - n).text) <= budget)
-            return step(limit - kept)
-    return without_entities(len(rows) - 1)
+    steps = len(removal_order) + 2 * len(rows) - 1
+    return shorten(steps - largest_that_fits(steps, lambda kept: count(shorten(steps - kept).text) <= budget))
 
 
 def counts_only(entity: Entity, ids: Sequence[str]) -> bool:

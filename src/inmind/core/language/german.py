@@ -66,7 +66,6 @@ _REFERENCES = ReferenceWords(
 
 GERMAN = Language(
     code="de",
-    experimental=True,
     common_words=frozenset(
         "der die das den dem ein eine einen ist sind war und oder nicht ich du sie es wir mit auf für von zu zum zur "
         "bitte mein meine dein deine diese dieser dieses im am".split()

@@ -74,8 +74,6 @@ class Language:
     """ISO 639-1."""
     spaced: bool = True
     """Words are separated by spaces."""
-    experimental: bool = False
-    """Only some subjects know this language, and no recorded dialogues measure it."""
     common_words: frozenset[str] = frozenset()
     """Frequent function words, by which a text of this language is recognised."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from inmind.core.language.languages import (
-    LANGUAGES,
     any_word,
     is_negated,
     is_question,
@@ -59,7 +58,3 @@ def test_questions_are_told_from_statements() -> None:
 )
 def test_the_languages_of_a_text_are_those_of_its_words_and_script(text: str, codes: list[str]) -> None:
     assert [language.code for language in languages_of(text)] == codes
-
-
-def test_only_german_is_experimental() -> None:
-    assert [language.code for language in LANGUAGES if language.experimental] == ["de"]
