@@ -155,7 +155,7 @@ def _probes(data: Path, sets: Sequence[str], *, window: int, joined: int, outgro
 
 def _runs(path: Path, file: str, joined: int, outgrown: int) -> list[Recording]:
     """Runs that outgrow the window, or several of them as one."""
-    recordings = _tooltalk(path) if path.parent.name == "tooltalk" else list(read_recordings(str(path)))
+    recordings = tooltalk_recordings(path) if path.parent.name == "tooltalk" else list(read_recordings(str(path)))
     if joined > 1:
         groups = [recordings[start : start + joined] for start in range(0, len(recordings) - joined + 1, joined)]
         recordings = [join_recordings(group, name=f"{file} {number}") for number, group in enumerate(groups)]
@@ -164,7 +164,7 @@ def _runs(path: Path, file: str, joined: int, outgrown: int) -> list[Recording]:
     return long[: RUNS_PER_FILE // joined]
 
 
-def _tooltalk(path: Path) -> list[Recording]:
+def tooltalk_recordings(path: Path) -> list[Recording]:
     """Dialogues of ToolTalk: each turn has the calls before its text."""
     [content] = read_content(str(path)).values
     return [_dialogue(one["name"], one["conversation"]) for one in content.value["dialogues"]]

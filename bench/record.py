@@ -20,8 +20,8 @@ from bench.prepare import (
     samples_per_setup,
     setup_count,
 )
-from bench.table import Row, Table
-from bench.timing import TimedCall, Timings, format_duration
+from bench.table import Table
+from bench.timing import TimedCall, Timings
 from inmind import Memory, Session, default_layers
 from inmind.core.events import encode_payload
 from inmind.core.events.documents import ScratchpadWritten
@@ -46,7 +46,11 @@ def run() -> list[Table]:
     return [
         Table(
             "record, by messages in history, against a bare SQLite commit of the same bytes",
-            [_against_commit(timings, what, size) for size, timings in races.items() for what in _CASES],
+            [
+                timings.ratio_row(f"{size:>5,}: {what}", what, _bare_name(what))
+                for size, timings in races.items()
+                for what in _CASES
+            ],
             (
                 "Only record is measured, not the message and prepare before it. Bare: as for prepare, with the events "
                 "that this record has just stored, of both streams if it changed both. There is no bar; prepare, which "
@@ -55,21 +59,6 @@ def run() -> list[Table]:
         ),
         _observe(),
     ]
-
-
-def _against_commit(timings: Timings, what: str, size: int) -> Row:
-    bare = _bare_name(what)
-    ratio = timings.ratio(what, bare)
-    return Row(
-        what=f"{size:>5,}: {what}",
-        measured=f"{ratio:.2f}x ({format_duration(timings.median(what))} / {format_duration(timings.median(bare))})",
-        figures={
-            "ratio": ratio,
-            "seconds": timings.median(what),
-            "p95": timings.p95(what),
-            "bare": timings.median(bare),
-        },
-    )
 
 
 def _time_size(size: int) -> Timings:
@@ -133,22 +122,9 @@ def _observe() -> Table:
         sleep(SETTLE_SECONDS)
         timings.run(timed_calls, repetitions=_OBSERVATIONS)
         bare.close()
-    rows: list[Row] = []
-    for what in _RESULTS:
-        ratio = timings.ratio(what, _bare_name(what))
-        medians = f"{format_duration(timings.median(what))} / {format_duration(timings.median(_bare_name(what)))}"
-        rows.append(
-            Row(
-                what=what,
-                measured=f"{ratio:.2f}x ({medians})",
-                bar=f"<= {MAX_OBSERVE_RATIO:g}x",
-                met=ratio <= MAX_OBSERVE_RATIO,
-                figures={"ratio": ratio, "seconds": timings.median(what), "bare": timings.median(_bare_name(what))},
-            )
-        )
     return Table(
         "observe of a result of 20 KB, against a bare SQLite commit of the same bytes",
-        rows,
+        [timings.ratio_row(what, what, _bare_name(what), MAX_OBSERVE_RATIO) for what in _RESULTS],
         ("Each result differs from the ones before. Bare: as for record. Medians, interleaved.",),
     )
 

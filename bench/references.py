@@ -29,6 +29,7 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any, cast
 
+from bench.loop import tooltalk_recordings
 from bench.table import Row, Table
 from inmind import Memory, Session
 from inmind.apps.replay.files import read_content
@@ -230,29 +231,12 @@ def conversations(folder: Path) -> Iterator[Conversation]:
     """Yield every recorded run of a dataset, as messages of OpenAI chat."""
     for path in sorted(folder.glob("*.json.zst")):
         if folder.name == "tooltalk":
-            yield from _tooltalk(read_content(str(path)).values[0].value)
+            yield from (recording.messages for recording in tooltalk_recordings(path))
         elif folder.name == "bfcl":
             if "multi_turn" in path.name:
                 yield from _bfcl(read_content(str(path)).values[0].value)
         else:
             yield from (recording.messages for recording in read_recordings(str(path)))
-
-
-def _tooltalk(recorded: Any) -> Iterator[Conversation]:
-    """Calls are inside the assistant's turns, with their results."""
-    for dialogue in recorded["dialogues"]:
-        messages: list[Mapping[str, Any]] = []
-        for turn in dialogue["conversation"]:
-            if turn["role"] == "user":
-                messages.append({"role": "user", "content": turn["text"]})
-                continue
-            for number, api in enumerate(turn.get("apis", ())):
-                id = f"call-{len(messages)}-{number}"
-                request, failed = api["request"], api.get("exception")
-                answer = f"Error: {failed}" if failed else json.dumps(api["response"])
-                messages += _tool_exchange(id, request["api_name"], request["parameters"], answer)
-            messages.append({"role": "assistant", "content": turn["text"]})
-        yield messages
 
 
 def _bfcl(recorded: Any) -> Iterator[Conversation]:

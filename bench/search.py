@@ -35,7 +35,7 @@ from bench.peers.process import Process, environment, installed_embedders
 from bench.question_sets import SETS, ChatSession, Haystack, Question, Turn, load_haystacks
 from bench.store import MAX_NOTE_RATIO
 from bench.table import Row, Table
-from bench.timing import Timings, format_duration
+from bench.timing import Timings
 
 MIN_RECALL_WITH_VECTORS = {"locomo": 0.77, "longmemeval": 0.73, "beam": 0.57}
 MIN_RECALL_WITHOUT = {"locomo": 0.73, "longmemeval": 0.69, "beam": 0.50}
@@ -208,8 +208,12 @@ def _speed(sets: Sets, setups: Sequence[SearchSetup], workspace: Workspace) -> T
     ours = [setup for setup in setups if setup.ours]
     limit = MAX_SEARCH_RATIO if sizes[-1] == SIZES[-1] else None
     bars = [
-        *(_ratio_row(searching, setup, FTS5.name, f"search in {sizes[-1]:,}, p50", limit) for setup in ours),
-        *(_ratio_row(adding, setup, BARE.name, "a durable note", MAX_NOTE_RATIO) for setup in ours),
+        timings.ratio_row(f"{setup.full_name}: {what}, against {other}", setup.name, other, limit)
+        for timings, what, other, limit in (
+            (searching, f"search in {sizes[-1]:,}, p50", FTS5.name, limit),
+            (adding, "a durable note", BARE.name, MAX_NOTE_RATIO),
+        )
+        for setup in ours
     ]
     slow = [f"{name} {len(taken)}" for name, taken in searching.samples.items() if len(taken) < len(questions)]
     notes = [
@@ -276,18 +280,6 @@ def _interleave(
                 _, took = processes[setup].ask(do, **request)
                 spent[setup] += took
                 timings.add_sample(setup.name, took)
-
-
-def _ratio_row(timings: Timings, ours: SearchSetup, other: str, what: str, limit: float | None) -> Row:
-    times = timings.ratio(ours.name, other)
-    return Row(
-        what=f"{ours.full_name}: {what}, against {other}",
-        measured=f"{times:.2f}x "
-        f"({format_duration(timings.median(ours.name))} / {format_duration(timings.median(other))})",
-        bar=f"<= {limit:g}x" if limit else "",
-        met=times <= limit if limit else None,
-        figures={"ratio": times, "seconds": timings.median(ours.name), other: timings.median(other)},
-    )
 
 
 def _messages(sets: Sets) -> Iterator[Turn]:

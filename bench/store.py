@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from bench.conversations import Message, exchanges
 from bench.prepare import BareJournal
 from bench.table import Row, Table
-from bench.timing import TimedCall, Timings, format_duration
+from bench.timing import TimedCall, Timings
 from inmind import Memory
 from inmind.memory.folder_backend import FolderBackend
 from inmind.testing import InMemoryStore
@@ -105,15 +105,7 @@ def _growth_row(what: str, *, owned: bool, durable: bool = True) -> Row:
         timings.run(timed_calls, repetitions=_SAMPLES)
         for memory in memories.values():
             memory.close()
-    ratio = timings.ratio("late", "early")
-    return Row(
-        what=what,
-        measured=f"{ratio:.2f}x "
-        f"({format_duration(timings.median('late'))} / {format_duration(timings.median('early'))})",
-        bar=f"<= {MAX_GROWTH:g}x" if durable else "",
-        met=ratio <= MAX_GROWTH if durable else None,
-        figures={"ratio": ratio, "early": timings.median("early"), "late": timings.median("late")},
-    )
+    return timings.ratio_row(what, "late", "early", MAX_GROWTH if durable else None)
 
 
 def _note_row() -> Row:
@@ -128,15 +120,7 @@ def _note_row() -> Row:
             }
             timings.run(timed_calls, repetitions=_NOTES)
         bare.close()
-    ratio = timings.ratio("note", "insert")
-    return Row(
-        what="session.note",
-        measured=f"{ratio:.2f}x "
-        f"({format_duration(timings.median('note'))} / {format_duration(timings.median('insert'))})",
-        bar=f"<= {MAX_NOTE_RATIO:g}x",
-        met=ratio <= MAX_NOTE_RATIO,
-        figures={"ratio": ratio, "note": timings.median("note"), "insert": timings.median("insert")},
-    )
+    return timings.ratio_row("session.note", "note", "insert", MAX_NOTE_RATIO)
 
 
 def _turn_call(memory: Memory, turns: int, *, owned: bool) -> TimedCall:

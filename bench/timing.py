@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from statistics import median, quantiles
 from time import perf_counter_ns
 
+from bench.table import Row
+
 
 def _nothing() -> None:
     return None
@@ -64,6 +66,17 @@ class Timings:
 
     def ratio(self, name: str, against: str) -> float:
         return self.median(name) / self.median(against)
+
+    def ratio_row(self, what: str, name: str, against: str, limit: float | None = None) -> Row:
+        """Return a row with the ratio of two medians, with a bar if there is a limit."""
+        ratio, seconds, others = self.ratio(name, against), self.median(name), self.median(against)
+        return Row(
+            what=what,
+            measured=f"{ratio:.2f}x ({format_duration(seconds)} / {format_duration(others)})",
+            bar=f"<= {limit:g}x" if limit else "",
+            met=ratio <= limit if limit else None,
+            figures={"ratio": ratio, "seconds": seconds, "p95": self.p95(name), "against": others},
+        )
 
 
 def format_duration(seconds: float) -> str:

@@ -17,9 +17,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from itertools import cycle
@@ -86,8 +84,8 @@ def run() -> list[Table]:
     ).items()
     rows_without_bar = [replace(row, bar="", met=None) for row in rows]
     notes = (
-        "Found: of the exact 10 and 100 nearest. Each process has one BLAS thread; 'two threads' splits the rows "
-        f"in half. No graph above {MAX_GRAPH_SIZE:,}. Medians, interleaved.",
+        "Found: of the exact 10 and 100 nearest. Each process has one BLAS thread. "
+        f"No graph above {MAX_GRAPH_SIZE:,}. Medians, interleaved.",
     )
     return [*tables, Table(f"the nearest of {size:,} vectors, 256 random numbers", rows_without_bar, notes)]
 
@@ -135,11 +133,7 @@ def _normalize(vectors: Vectors) -> Vectors:
 def _methods(count: int) -> Mapping[str, Method]:
     methods: dict[str, Method] = {
         "ours": _ours,
-        "numpy, 32 bits": partial(_brute, product=np.vecdot),
-        "numpy, 32 bits, by partition": partial(_brute, product=np.vecdot, best=_by_partition),
-        "numpy, 32 bits, product of matrices": partial(_brute, product=np.matmul),
-        "numpy, 32 bits, two threads": _brute_in_two,
-        "numpy, 16 bits": _brute_in_16_bits,
+        "numpy, 32 bits": _brute,
         "numpy, 8 bits": _brute_in_8_bits,
     }
     if find_spec("usearch"):
@@ -163,37 +157,9 @@ def _by_argpartition(cosines: Vectors, limit: int) -> Sequence[int]:
     return likely[np.argsort(-cosines[likely])].tolist()
 
 
-def _by_partition(cosines: Vectors, limit: int) -> Sequence[int]:
-    likely = np.flatnonzero(cosines >= np.partition(cosines, -limit)[-limit])
-    return likely[np.argsort(-cosines[likely])][:limit].tolist()
-
-
-def _brute(
-    vectors: Vectors,
-    _: Path,
-    *,
-    product: Callable[[Vectors, Vectors], Vectors],
-    best: Callable[[Vectors, int], Sequence[int]] = _by_argpartition,
-) -> Search:
+def _brute(vectors: Vectors, _: Path) -> Search:
     stored = vectors.copy()
-    return lambda query, limit: best(product(stored, query), limit)
-
-
-def _brute_in_two(vectors: Vectors, _: Path) -> Search:
-    stored, threads, middle = vectors.copy(), ThreadPoolExecutor(2), len(vectors) // 2
-
-    def search(query: Vectors, limit: int) -> Sequence[int]:
-        halves = threads.map(np.vecdot, (stored[:middle], stored[middle:]), (query, query))
-        return _by_argpartition(np.concatenate(list(halves)), limit)
-
-    return search
-
-
-def _brute_in_16_bits(vectors: Vectors, _: Path) -> Search:
-    stored = vectors.astype(np.float16)
-    return lambda query, limit: _by_argpartition(
-        np.concatenate([np.vecdot(stored[part].astype(np.float32), query) for part in _batches(len(stored))]), limit
-    )
+    return lambda query, limit: _by_argpartition(np.vecdot(stored, query), limit)
 
 
 def _brute_in_8_bits(vectors: Vectors, _: Path) -> Search:
