@@ -22,19 +22,19 @@ the page. A byte order mark and \\r\\n line ends are kept, and written text foll
 
 from __future__ import annotations
 
-import math
+import json
 import re
 from collections.abc import Iterable, Mapping
 from datetime import date
 from io import StringIO
-from typing import Any, Protocol, TypeGuard, cast
+from typing import Any, TypeGuard
 
 from inmind.core.encoding import to_json
-from inmind.core.json import is_list, is_object
-from inmind.documents.document import validate_text
+from inmind.core.json import check_json, is_list, is_object
 from inmind.errors import InvalidInput
 
 MAX_CHARACTERS = 65_536
+MAX_DEPTH = 16
 
 _FIELD = "front_matter"
 
@@ -69,20 +69,20 @@ def merge_front_matter(text: str, values: Mapping[str, Any]) -> str:
     The rest of the page stays byte for byte. If nothing changes, the page is returned as it is. Invalid values are
     refused as a whole. Front matter keeps its line ends; a new one uses those of the page.
     """
-    ruamel = _require_yaml_parser()
+    parser = _require_yaml_parser()
     written = _yaml_text(text) or ""
-    head = _parse_yaml(written, ruamel)
-    before = _to_json_values(head)
+    head = _parse_yaml(written, parser)
+    before = to_json(_to_json_values(head))
     if not is_object(values):
         raise InvalidInput(field=_FIELD, value=values, expected="an object")
     _merge_fields(head, _quote_ambiguous(_to_json_values(values)))
     after = _to_json_values(head)
     _check_fields(after)
-    if to_json(before) == to_json(after):
+    if before == to_json(after):
         return text
     only_comments = all(line.lstrip()[:1] in ("", "#") for line in written.splitlines())
     above = written if only_comments else ""  # the library drops comments that have no key
-    dumped = f"---\n{_check_size(above + _dump_yaml(head, after, ruamel))}---\n"
+    dumped = f"---\n{_check_size(above + _dump_yaml(head, after, parser))}---\n"
     mark = BOM if text.startswith(BOM) else ""
     old, body = split_front_matter(text)
     return mark + dumped.replace("\n", line_ending(old if "\n" in old else body)) + body
@@ -94,43 +94,36 @@ def _yaml_text(text: str) -> str | None:
     return match["yaml"].replace("\r\n", "\n") if match else None
 
 
-class _YamlParser(Protocol):
-    """The part of ruamel.yaml that is used."""
-
-    def parse(self, stream: str) -> Iterable[object]: ...
-    def load(self, stream: str) -> Any: ...
-    def dump(self, data: Any, stream: StringIO) -> None: ...
-
-
-def _require_yaml_parser() -> _YamlParser:
-    ruamel = _yaml_parser()
-    if ruamel is None:
+def _require_yaml_parser() -> Any:
+    parser = _yaml_parser()
+    if parser is None:
         expected = 'the library ruamel.yaml: pip install "inmind[yaml]"'
         raise InvalidInput(field=_FIELD, value=None, expected=expected)
-    return ruamel
+    return parser
 
 
-def _yaml_parser() -> _YamlParser | None:
+def _yaml_parser() -> Any:
+    """Return a parser that keeps comments and quotes; None if the library is not installed."""
     try:
         from ruamel.yaml import YAML
     except ImportError:
         return None
-    ruamel = YAML()  # typ="rt" builds only plain data; tags are refused in addition
-    ruamel.preserve_quotes = True
-    ruamel.width = MAX_CHARACTERS  # do not fold long lines
-    ruamel.indent(mapping=2, sequence=4, offset=2)
-    return cast(_YamlParser, ruamel)
+    parser: Any = YAML()  # typ="rt" builds only plain data; tags are refused in addition
+    parser.preserve_quotes = True
+    parser.width = MAX_CHARACTERS  # do not fold long lines
+    parser.indent(mapping=2, sequence=4, offset=2)
+    return parser
 
 
-def _parse_yaml(written: str, ruamel: _YamlParser) -> dict[str, Any]:
+def _parse_yaml(written: str, parser: Any) -> dict[str, Any]:
     """Return the front matter as round-trip values, which remember comments and quotes."""
     from ruamel.yaml.comments import CommentedMap
     from ruamel.yaml.error import YAMLError
 
     _check_size(written)
     try:
-        _refuse_anchors_and_tags(ruamel.parse(written))
-        value = ruamel.load(written)
+        _refuse_anchors_and_tags(parser.parse(written))
+        value = parser.load(written)
     except (YAMLError, ValueError) as error:  # ValueError: a date that does not exist
         line, reason = _error_line_and_reason(error, written)
         raise InvalidInput(field=_FIELD, value=line, expected=f"YAML ({reason})") from error
@@ -141,31 +134,27 @@ def _parse_yaml(written: str, ruamel: _YamlParser) -> dict[str, Any]:
 
 def _quote_ambiguous(value: Any) -> Any:
     """Quote each text that YAML 1.1 or 1.2 would read as another type."""
+    from ruamel.yaml.resolver import implicit_resolvers
     from ruamel.yaml.scalarstring import SingleQuotedScalarString
 
     if is_object(value):
         return {_quote_ambiguous(key): _quote_ambiguous(item) for key, item in value.items()}
     if is_list(value):
         return [_quote_ambiguous(item) for item in value]
-    return SingleQuotedScalarString(value) if isinstance(value, str) and _is_ambiguous(value) else value
+    rules: Any = implicit_resolvers
+    is_ambiguous = isinstance(value, str) and any(pattern.match(value) for _, _, pattern, _ in rules)
+    return SingleQuotedScalarString(value) if is_ambiguous else value
 
 
-def _is_ambiguous(text: str) -> bool:
-    from ruamel.yaml.resolver import implicit_resolvers
-
-    rules = cast(Iterable[tuple[object, object, re.Pattern[str], object]], implicit_resolvers)
-    return any(pattern.match(text) for _, _, pattern, _ in rules)
-
-
-def _dump_yaml(head: dict[str, Any], values: object, ruamel: _YamlParser) -> str:
+def _dump_yaml(head: dict[str, Any], values: object, parser: Any) -> str:
     """Return YAML that reads back as the same values.
 
     The library changes a few control characters.
     """
     dumped = StringIO()
-    ruamel.dump(head, dumped)
+    parser.dump(head, dumped)
     written = dumped.getvalue()
-    if to_json(_to_json_values(_parse_yaml(written, ruamel))) != to_json(values):
+    if to_json(_to_json_values(_parse_yaml(written, parser))) != to_json(values):
         raise InvalidInput(field=_FIELD, value=values, expected="text without control characters")
     return written
 
@@ -176,13 +165,12 @@ def _refuse_anchors_and_tags(events: Iterable[Any]) -> None:
     for event in events:
         kind = type(event).__name__
         deep += kind.endswith("StartEvent") - kind.endswith("EndEvent")
-        anchor, tag = getattr(event, "anchor", None), getattr(event, "tag", None)
         if deep > MAX_DEPTH:
             raise InvalidInput(field=_FIELD, value=f"{deep} levels", expected=f"at most {MAX_DEPTH} levels")
-        if anchor is not None:
-            raise InvalidInput(field=_FIELD, value=f"&{anchor}", expected="values without anchors and aliases")
-        if tag is not None:
-            raise InvalidInput(field=_FIELD, value=str(tag), expected="values without tags")
+        if getattr(event, "anchor", None) is not None:
+            raise InvalidInput(field=_FIELD, value=f"&{event.anchor}", expected="values without anchors and aliases")
+        if getattr(event, "tag", None) is not None:
+            raise InvalidInput(field=_FIELD, value=str(event.tag), expected="values without tags")
 
 
 def _check_size(head: str) -> str:
@@ -196,61 +184,36 @@ def _error_line_and_reason(error: Any, written: str) -> tuple[str, str]:
     reason = getattr(error, "problem", None) or str(error).split("\n")[0]
     if mark is None:
         return written, reason
-    lines_to_mark = written.split("\n")[: mark.line + 1]
     # If a value is missing, the mark is at the end: the last line with text is reported.
-    lines = (line for line in reversed(lines_to_mark) if line.strip())
+    lines = (line for line in reversed(written.split("\n")[: mark.line + 1]) if line.strip())
     return next(lines, ""), f"line {mark.line + 1}: {reason}"
 
 
-def _to_json_values(value: Any, field: str = _FIELD, depth: int = 0) -> Any:
-    """Return a copy as JSON values; dates become text.
+def _to_json_values(value: Any) -> Any:
+    """Return a copy as JSON values; dates become text."""
+    copy = _without_dates(value, 0)
+    check_json(copy, _FIELD)
+    return json.loads(to_json(copy))
 
-    Raises InvalidInput with the path of any other value.
-    """
+
+def _without_dates(value: Any, depth: int) -> Any:
     if (is_object(value) or is_list(value)) and depth >= MAX_DEPTH:
-        raise InvalidInput(field=field, value=value, expected=f"at most {MAX_DEPTH} levels")
+        raise InvalidInput(field=_FIELD, value=value, expected=f"at most {MAX_DEPTH} levels")
     if is_object(value):
-        keys = [_check_key(key, field) for key in value]
-        return {str(key): _to_json_values(value[key], f"{field}.{key}", depth + 1) for key in keys}
+        return {key: _without_dates(item, depth + 1) for key, item in value.items()}
     if is_list(value):
-        return [_to_json_values(item, f"{field}[{place}]", depth + 1) for place, item in enumerate(value)]
-    if isinstance(value, date):
-        return value.isoformat()
-    if isinstance(value, float) and not math.isfinite(value):
-        raise InvalidInput(field=field, value=value, expected="a finite number")
-    if isinstance(value, str):
-        return str(validate_text(value, field=field))
-    for kind in (bool, int, float):  # the library uses subclasses of these
-        if isinstance(value, kind):
-            return kind(value)
-    if value is not None:
-        raise InvalidInput(field=field, value=value, expected="a JSON value")
-    return None
-
-
-MAX_DEPTH = 16
-
-
-def _check_key(key: object, field: str) -> str:
-    if not isinstance(key, str):
-        raise InvalidInput(field=field, value=key, expected="keys that are text")
-    return validate_text(key, field=field)
-
-
-FieldTypes = Mapping[str, str]
+        return [_without_dates(item, depth + 1) for item in value]
+    return value.isoformat() if isinstance(value, date) else value
 
 
 _TEXT, _TEXTS, _OBJECT = "a text", "a list of texts", "an object"
 
-
-_FIELD_TYPES: Mapping[str, FieldTypes] = {
+_FIELD_TYPES: Mapping[str, Mapping[str, str]] = {
     "meta": {"version": _TEXT, "last_updated": _TEXT, "session_id": _TEXT},
     "project": {"name": _TEXT, "description": _TEXT, "tech_stack": _OBJECT, "key_paths": _OBJECT, "commands": _OBJECT},
     "current_state": {"status": _TEXT, "task": _TEXT, "next_actions": _TEXTS},
 }
-
-
-_ISSUE_FIELD_TYPES: FieldTypes = {"id": _TEXT, "title": _TEXT, "severity": _TEXT, "status": _TEXT, "proposal": _TEXT}
+_ISSUE_FIELD_TYPES = {"id": _TEXT, "title": _TEXT, "severity": _TEXT, "status": _TEXT, "proposal": _TEXT}
 
 
 def _check_fields(fields: Mapping[str, Any]) -> None:
@@ -269,9 +232,29 @@ def _check_fields(fields: Mapping[str, Any]) -> None:
     seen_ids: set[str] = set()
     for index, issue in enumerate(issues):
         _check_shape(issue, _ISSUE_FIELD_TYPES, f"{_FIELD}.issues[{index}]")
-        if not _is_id(issue.get("id")) or str(issue["id"]) in seen_ids:
+        id = str(issue.get("id") or "")
+        if not id or id in seen_ids:
             raise InvalidInput(field=f"{_FIELD}.issues[{index}].id", value=issue.get("id"), expected="a unique id")
-        seen_ids.add(str(issue["id"]))
+        seen_ids.add(id)
+
+
+def _check_shape(value: object, field_types: Mapping[str, str], field: str) -> None:
+    if not is_object(value):
+        raise InvalidInput(field=field, value=value, expected=_OBJECT)
+    for key, expected in field_types.items():
+        if value.get(key) is not None and not _fits(value[key], expected):
+            raise InvalidInput(field=f"{field}.{key}", value=value[key], expected=expected)
+
+
+def _fits(value: object, expected: str) -> bool:
+    if expected == _OBJECT:
+        return is_object(value)
+    return is_list(value) and all(map(_is_text, value)) if expected == _TEXTS else _is_text(value)
+
+
+def _is_text(value: object) -> bool:
+    """True for text and for numbers, since YAML reads a version like 1.0 as a number."""
+    return isinstance(value, str | int | float) and not isinstance(value, bool)
 
 
 def _merge_fields(into: dict[str, Any], values: Mapping[str, Any]) -> None:
@@ -294,31 +277,8 @@ def _merge_fields(into: dict[str, Any], values: Mapping[str, Any]) -> None:
             into[key] = value
 
 
-def _check_shape(value: object, field_types: FieldTypes, field: str) -> None:
-    if not is_object(value):
-        raise InvalidInput(field=field, value=value, expected=_OBJECT)
-    for key, expected in field_types.items():
-        if value.get(key) is not None and not _fits(value[key], expected):
-            raise InvalidInput(field=f"{field}.{key}", value=value[key], expected=expected)
-
-
-def _fits(value: object, expected: str) -> bool:
-    if expected == _OBJECT:
-        return is_object(value)
-    return is_list(value) and all(map(_is_text, value)) if expected == _TEXTS else _is_text(value)
-
-
-def _is_text(value: object) -> bool:
-    """True for text and for numbers, since YAML reads a version like 1.0 as a number."""
-    return isinstance(value, str | int | float) and not isinstance(value, bool)
-
-
-def _is_id(value: object) -> bool:
-    return isinstance(value, str | int) and not isinstance(value, bool)
-
-
 def _have_ids(value: object) -> TypeGuard[list[dict[str, Any]]]:
-    return is_list(value) and bool(value) and all(is_object(item) and _is_id(item.get("id")) for item in value)
+    return is_list(value) and bool(value) and all(is_object(item) and _is_text(item.get("id")) for item in value)
 
 
 # A page may also begin with a rule. The text after it is front matter if its first line, ignoring comments, has a key.
