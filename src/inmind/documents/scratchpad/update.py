@@ -34,20 +34,15 @@ from inmind.documents.scratchpad.values import (
 from inmind.errors import InvalidInput
 
 
-@frozen
-class FilteredValues:
-    values: Mapping[str, Any]
-    filler: tuple[Path, ...]
-    """Fields that keep their value, because the empty value sent for them is filler."""
-
-
-def drop_filler(values: Mapping[str, Any], state: Mapping[str, Any], *, delete: Sequence[Path]) -> FilteredValues:
-    """Return the values that take effect on a state from which `delete` was already removed."""
+def drop_filler(
+    values: Mapping[str, Any], state: Mapping[str, Any], *, delete: Sequence[Path]
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return the values that take effect on a state without `delete`, and the fields that keep their value instead."""
     sent = [path for path, _ in leaf_values(values)]
     # A single value is meant, also if the value that it replaces is deleted with it.
     if len(sent) == 1 and all(sent[0][: len(path)] == path for path in delete):
-        return FilteredValues(values, ())
-    filler: list[Path] = []
+        return dict(values), ()
+    filler: list[str] = []
 
     def keep(update: Mapping[str, Any], held: Any, above: Path) -> dict[str, Any]:
         """`held`: the value that these values replace; that may be a scalar higher up."""
@@ -57,15 +52,13 @@ def drop_filler(values: Mapping[str, Any], state: Mapping[str, Any], *, delete: 
             if is_object(value) and value:
                 if rest := keep(value, replaced, path):
                     kept[key] = rest
-            elif not is_empty(value):
-                kept[key] = value
-            elif not is_empty(replaced):
-                filler.append(path)
+            elif is_empty(value) and not is_empty(replaced):
+                filler.append(format_path(path))
             elif value is not None:  # a null for a field without a value would only be noise in the prompt
                 kept[key] = value
         return kept
 
-    return FilteredValues(keep(values, state, ()), tuple(filler))
+    return keep(values, state, ()), tuple(filler)
 
 
 def is_empty(value: object) -> bool:
@@ -96,8 +89,6 @@ class ScratchpadUpdate:
     """The state after the update."""
     changed: bool
     """True if the state differs from the one before."""
-    size: int = 0
-    """Upper bound of the object's size as JSON, in bytes."""
     values: Mapping[str, Any] = field(default_factory=dict[str, Any])
     delete: tuple[Path, ...] = ()
     text: str | None = None
@@ -117,18 +108,9 @@ class ScratchpadUpdate:
 
 
 def plan_object_update(
-    state: ScratchpadState | None,
-    values: object,
-    delete: object = (),
-    *,
-    may_have_filler: bool = False,
-    size: int = MAX_DOCUMENT_BYTES,
+    state: ScratchpadState | None, values: object, delete: object = (), *, may_have_filler: bool = False
 ) -> ScratchpadUpdate:
-    """Plan an update of an object. `may_have_filler`: the values come from a model.
-
-    `size`: upper bound of the current size, if known. Merging adds at most the size of the update, so the whole state
-    is rarely measured.
-    """
+    """Plan an update of an object. `may_have_filler`: the values come from a model."""
     held: Mapping[str, Any] = state if is_object(state) else {}
     copy = copy_json(values, "values")
     if not is_object(copy.value):
@@ -138,22 +120,17 @@ def plan_object_update(
     remaining = delete_paths(held, existing)
     accepted, filler = copy.value, ()
     if may_have_filler:
-        filtered = drop_filler(copy.value, remaining, delete=tuple(requested))
-        accepted, filler = filtered.values, filtered.filler
+        accepted, filler = drop_filler(copy.value, remaining, delete=tuple(requested))
     after = merge_update(remaining, accepted)
-    size += _json_size(accepted)
-    if size > MAX_DOCUMENT_BYTES:
-        size = _json_size(after)
-    if size > MAX_DOCUMENT_BYTES:
+    if len(to_json(after).encode()) > MAX_DOCUMENT_BYTES:
         raise too_large_error(accepted, "values")
     return ScratchpadUpdate(
         state=after,
         changed=not json_equal(after, held),
-        size=size,
         values=accepted,
         delete=existing,
         dropped=copy.dropped_keys,
-        filler=tuple(map(format_path, filler)),
+        filler=filler,
         missing=tuple(format_path(path) for path, exists in requested.items() if not exists),
     )
 
@@ -174,10 +151,6 @@ def plan_text_update(
         )
     after = validate_text(append_text(held, validate_text(text)) if append else text)
     return ScratchpadUpdate(state=after, changed=after != held, text=text, append=append)
-
-
-def _json_size(value: Mapping[str, Any]) -> int:
-    return len(to_json(value).encode())
 
 
 def _parse_paths(state: Mapping[str, Any], delete: object) -> list[Path]:

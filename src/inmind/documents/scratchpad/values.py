@@ -133,6 +133,7 @@ MAX_OBJECT_DEPTH = 32
 # any language never receives them.
 _UNSAFE_KEYS = frozenset({"constructor", "prototype"})
 
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _SIZE_LIMIT = f"at most {MAX_DOCUMENT_BYTES} bytes of JSON in all"
 
 
@@ -149,7 +150,7 @@ def copy_json(source: object, field: str) -> JsonCopy:
     Raises InvalidInput with the path of any other value.
     """
     copier = _Copier(field)
-    copier.copy_into(copier.copy, field, source, ())
+    copier.copy_into(copier.copy, field, source, (), 1)
     return JsonCopy(copier.copy[field], tuple(copier.dropped))
 
 
@@ -176,26 +177,27 @@ class _Copier:
         self.copy: dict[str, Any] = {}
         self.dropped: list[str] = []
 
-    def copy_into(self, into: Any, slot: str | int, node: Any, path: _Steps, objects: int = 1) -> None:
+    def copy_into(self, into: Any, slot: str | int, node: Any, path: _Steps, objects: int) -> None:
         """Copy a value to its slot in a container. `objects`: depth of nested objects."""
-        if not _is_json_kind(node):
+        if hasattr(node, "model_dump") and not isinstance(node, type):
             node = self._dump_model(node, path)
-        parts: Iterable[tuple[str | int, Any]]
+        if (is_object(node) or is_list(node)) and len(path) >= MAX_DEPTH:
+            raise self._error(path, node, f"at most {MAX_DEPTH} levels of nesting")
         if is_object(node):
-            self._check_nesting(node, path)
             if objects > MAX_OBJECT_DEPTH:
                 raise self._error(path, node, f"at most {MAX_OBJECT_DEPTH} levels of objects")
-            parts, objects, copy = self._safe_entries(node, path), objects + 1, dict[str, Any]()
+            into[slot] = copy = dict[str, Any]()
+            for key, item in self._safe_entries(node, path):
+                self.size += len(key) + 4
+                self.copy_into(copy, key, item, (*path, key), objects + 1)
         elif is_list(node):
-            self._check_nesting(node, path)
-            parts, copy = enumerate(node), [None] * len(node)
+            into[slot] = copy = list[Any]()
+            for place, item in enumerate(node):
+                copy.append(None)
+                self.copy_into(copy, place, item, (*path, place), objects)
         else:
-            parts, copy = (), self._copy_scalar(node, path)
-            self.size += len(copy) + 2 if isinstance(copy, str) else 1
-        into[slot] = copy
-        for step, part in parts:
-            self.size += 1 if isinstance(step, int) else len(step) + 4
-            self.copy_into(copy, step, part, (*path, step), objects)
+            into[slot] = copy = self._copy_scalar(node, path)
+            self.size += len(copy) + 2 if isinstance(copy, str) else 2
         if self.size > MAX_DOCUMENT_BYTES:
             raise too_large_error(self.copy[self.field], self.field)
 
@@ -215,88 +217,37 @@ class _Copier:
                 kept.append((plain, item))
         return kept
 
-    def _check_nesting(self, node: Mapping[Any, Any] | Sequence[Any], path: _Steps) -> None:
-        if len(path) >= MAX_DEPTH:
-            raise self._error(path, node, f"at most {MAX_DEPTH} levels of nesting")
-        if 2 * len(node) > MAX_DOCUMENT_BYTES:
-            raise self._error(path, f"{len(node)} items", _SIZE_LIMIT)
-
-    def _copy_scalar(self, value: str | float | None, path: _Steps, *, at: str = "") -> str | float | None:
+    def _copy_scalar(self, value: object, path: _Steps, *, at: str = "") -> str | float | None:
         """Return a plain scalar; subclasses (enum members, numpy numbers) become their base type."""
-        if isinstance(value, str):
-            if len(value) > MAX_DOCUMENT_BYTES:
+        match value:
+            case str() if len(value) > MAX_DOCUMENT_BYTES:
                 raise self._error(path, f"{len(value)} characters", _SIZE_LIMIT, at=at)
-            if not _is_storable_text(value):
-                raise self._error(path, value, "text without NUL characters and lone surrogates", at=at)
-            return str.__str__(value)
-        if value is None or isinstance(value, bool):
-            return value
-        if isinstance(value, int):
-            if value.bit_length() > MAX_INTEGER_BITS:  # Python refuses to print the number itself
-                raise self._error(path, f"{value.bit_length()} bits", "a shorter integer")
-            return int.__int__(value)
-        if not math.isfinite(value):
-            raise self._error(path, value, "a finite number")
-        return float.__float__(value)
+            case str():
+                if _UNSTORABLE.search(value):
+                    raise self._error(path, value, "text without NUL characters and lone surrogates", at=at)
+                return str.__str__(value)
+            case None | bool():
+                return value
+            case int():
+                if value.bit_length() > MAX_INTEGER_BITS:  # Python refuses to print the number itself
+                    raise self._error(path, f"{value.bit_length()} bits", "a shorter integer")
+                return int.__int__(value)
+            case float():
+                if not math.isfinite(value):
+                    raise self._error(path, value, "a finite number")
+                return float.__float__(value)
+            case _:
+                raise self._error(path, value, "a value that JSON can carry")
 
     def _dump_model(self, node: Any, path: _Steps) -> Any:
         """Return the fields that are set on a pydantic object."""
-        dumped: Any = node
-        if not isinstance(node, type) and hasattr(node, "model_dump"):
-            try:
-                dumped = _by_validation_names(node.model_dump(mode="json", by_alias=True, exclude_unset=True), node)
-            except Exception as error:  # an object of the caller may raise anything
-                raise self._error(path, node, "an object that can be dumped") from error
-        if not _is_json_kind(dumped):
-            raise self._error(path, node, "a value that JSON can carry")
-        return dumped
+        try:
+            return node.model_dump(mode="json", by_alias=True, exclude_unset=True)
+        except Exception as error:  # an object of the caller may raise anything
+            raise self._error(path, node, "an object that can be dumped") from error
 
     def _error(self, path: _Steps, value: object, expected: str, *, at: str = "") -> InvalidInput:
         return InvalidInput(field=format_path(path, self.field) + at, value=value, expected=expected)
 
 
 _Steps = tuple[str | int, ...]
-
-
-def _is_json_kind(value: object) -> bool:
-    return value is None or isinstance(value, str | int | float) or is_object(value) or is_list(value)
-
-
-def _is_storable_text(value: str) -> bool:
-    if "\x00" in value:
-        return False
-    try:
-        return value.isascii() or bool(value.encode())
-    except UnicodeEncodeError:
-        return False
-
-
-def _by_validation_names(dumped: Any, node: object) -> Any:
-    """Rename dumped keys to the names that the model validates, as in its JSON Schema.
-
-    Dump aliases may differ.
-    """
-    fields: Mapping[str, Any] = getattr(type(node), "model_fields", {})
-    if is_object(dumped) and fields:
-        written = {field.serialization_alias or name: name for name, field in fields.items()}
-        return {
-            _validation_name(fields, written.get(key, key)): _by_validation_names(
-                value, getattr(node, written.get(key, key), None)
-            )
-            for key, value in dumped.items()
-        }
-    if is_object(dumped) and is_object(node) and len(dumped) == len(node):
-        return {
-            key: _by_validation_names(value, inner)
-            for (key, value), inner in zip(dumped.items(), node.values(), strict=True)
-        }
-    if is_list(dumped) and is_list(node) and len(dumped) == len(node):
-        return [_by_validation_names(value, inner) for value, inner in zip(dumped, node, strict=True)]
-    return dumped
-
-
-def _validation_name(fields: Mapping[str, Any], name: str) -> str:
-    """Return the first alias, which the schema shows; a path alias has no name."""
-    alias = fields[name].validation_alias if name in fields else name
-    alias = next(iter(getattr(alias, "choices", [alias])))
-    return alias if isinstance(alias, str) else name

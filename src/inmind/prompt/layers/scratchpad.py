@@ -14,7 +14,7 @@ from inmind.core.encoding import to_json
 from inmind.core.events.base import EventPayload, Trust
 from inmind.core.events.documents import ScratchpadSetAside, ScratchpadStarted
 from inmind.core.frozen import frozen
-from inmind.documents.document import MAX_DOCUMENT_BYTES, Scope
+from inmind.documents.document import Scope
 from inmind.documents.scratchpad.render import render_state, render_within
 from inmind.documents.scratchpad.state import Scratchpads, ScratchpadState, json_equal
 from inmind.documents.scratchpad.update import ScratchpadUpdate, leaf_values, plan_object_update, plan_text_update
@@ -79,10 +79,6 @@ class ScratchpadLayer(PlainLayer):
         self._template = self._initial_state(template)
         self._checked_state: tuple[ScratchpadState, str] = ({}, "")
         """The last state checked against the schema and the mismatch; a merged state is not checked again."""
-        self._state_size: tuple[ScratchpadState, int] = ({}, 0)
-        """The state after the last update, and the upper bound of its size."""
-        self._rendered_state: tuple[ScratchpadState, str] = ("", "")
-        """The last rendered state and its text, cached because every prompt needs it."""
 
     def current_state(self, scratchpads: Scratchpads) -> ScratchpadState:
         """Return the saved state, else the template.
@@ -119,12 +115,12 @@ class ScratchpadLayer(PlainLayer):
         return ""
 
     def text(self, scratchpads: Scratchpads) -> str:
-        return self._render(self.current_state(scratchpads))
+        return render_state(self.current_state(scratchpads))
 
     def recall(self, context: LayerContext) -> LayerText | None:
         pads = context.scratchpads[self.scope]
         state = self.current_state(pads)
-        text = self._render(state)
+        text = render_state(state)
         if not text:
             return None
         pad = pads.get(self.name)
@@ -145,10 +141,14 @@ class ScratchpadLayer(PlainLayer):
 
         It is used for a child session, and for a session without a resource.
         """
-        return self._copy_with(scope="thread")
+        layer = copy(self)
+        layer.scope = "thread"
+        return layer
 
     def as_read_only(self) -> ScratchpadLayer:
-        return self._copy_with(read_only=True)
+        layer = copy(self)
+        layer.read_only = True
+        return layer
 
     def revise(
         self, scratchpads: Scratchpads, values: object, *, delete: object = (), append: object = False
@@ -210,32 +210,22 @@ class ScratchpadLayer(PlainLayer):
                 raise InvalidInput(
                     field="append", value=append, expected="False, since this scratchpad holds an object"
                 )
-            sized, size = self._state_size
-            update = plan_object_update(
-                current,
-                values,
-                delete,
-                may_have_filler=may_have_filler,
-                size=size if json_equal(sized, current) else MAX_DOCUMENT_BYTES,
-            )
+            update = plan_object_update(current, values, delete, may_have_filler=may_have_filler)
             if update.changed:
                 self._check(update.state, {} if allow_removals else current, update.delete)
-                self._state_size = (update.state, update.size)
             if self.schema is not None:
                 self.schema.check_known_fields(update.values)
         if may_have_filler and update.changed and (stale := _stale_revision(update, seen, current)):
             return stale
-        is_complete = update.text is not None and not update.append
         if not update.changed:
-            return ScratchpadRevision((), _result_message(update, changed=False))
-        first: tuple[EventPayload, ...] = ()
+            return ScratchpadRevision((), _result_message(update))
+        payloads: list[EventPayload] = [update.event(self.name)]
         if mismatch:
-            first = (ScratchpadSetAside(self.name, mismatch),)
+            payloads.insert(0, ScratchpadSetAside(self.name, mismatch))
         elif scratchpads.get(self.name) is None and current:
-            first = (ScratchpadStarted(self.name, current),)
-        return ScratchpadRevision(
-            (*first, update.event(self.name)), _result_message(update, changed=True), is_complete=is_complete
-        )
+            payloads.insert(0, ScratchpadStarted(self.name, current))
+        is_complete = update.text is not None and not update.append
+        return ScratchpadRevision(tuple(payloads), _result_message(update), is_complete=is_complete)
 
     def _initial_state(self, template: object) -> ScratchpadState:
         empty: ScratchpadState = "" if self.schema is None else {}
@@ -248,23 +238,10 @@ class ScratchpadLayer(PlainLayer):
         self._check(update.state, {})
         return update.state
 
-    def _render(self, state: ScratchpadState) -> str:
-        rendered, text = self._rendered_state
-        if rendered is not state:
-            text = render_state(state)
-            self._rendered_state = (state, text)
-        return text
-
     def _check(self, state: ScratchpadState, before: ScratchpadState, delete: Sequence[Sequence[str]] = ()) -> None:
         if self.schema is not None and isinstance(state, Mapping):
             self.schema.check(state, before, [tuple(path) for path in delete])
             self._checked_state = (state, "")
-
-    def _copy_with(self, *, scope: Scope | None = None, read_only: bool | None = None) -> ScratchpadLayer:
-        layer = copy(self)
-        layer.scope = self.scope if scope is None else scope
-        layer.read_only = self.read_only if read_only is None else read_only
-        return layer
 
 
 def parse_bool(arguments: Mapping[str, Any], key: str) -> bool:
@@ -306,9 +283,9 @@ def _compile_schema(schema: object) -> ScratchpadSchema:
     return compile_schema(schema)
 
 
-def _result_message(update: ScratchpadUpdate, *, changed: bool) -> str:
+def _result_message(update: ScratchpadUpdate) -> str:
     """Return the answer to the model: what changed, and what was ignored and why."""
-    sentences = [_describe_update(update) if changed else "Nothing to change."]
+    sentences = [_describe_update(update) if update.changed else "Nothing to change."]
     if update.filler and update.text is not None:
         sentences.append("Not changed: an empty text is treated as filler. To replace the text, write the new one.")
     elif update.filler:
@@ -336,18 +313,13 @@ def _stale_revision(
         return None
     touched = [*(path for path, _ in leaf_values(update.values)), *update.delete]
     paths = dict.fromkeys(_replaced_path(current, path) for path in touched)
-    changed = {
-        path: value_at(current, path) for path in paths if not json_equal(value_at(seen, path), value_at(current, path))
-    }
+    changed = [path for path in paths if not json_equal(value_at(seen, path), value_at(current, path))]
     if not changed:
         return None
-    present_fields = [
-        f"{format_path(path)} is now {to_json(value)}" for path, value in changed.items() if value is not ABSENT
-    ]
-    removed_fields = [f"{format_path(path)} was removed" for path, value in changed.items() if value is ABSENT]
-    return ScratchpadRevision(
-        (), f"Changed since you last saw it: {_shorten('; '.join([*present_fields, *removed_fields]))}.", stale=True
-    )
+    removed = [path for path in changed if value_at(current, path) is ABSENT]
+    news = [f"{format_path(path)} is now {to_json(value_at(current, path))}" for path in changed if path not in removed]
+    news += [f"{format_path(path)} was removed" for path in removed]
+    return ScratchpadRevision((), f"Changed since you last saw it: {_shorten('; '.join(news))}.", stale=True)
 
 
 def _replaced_path(state: Mapping[str, Any], path: Sequence[str]) -> tuple[str, ...]:
@@ -362,17 +334,15 @@ def _name_fields(paths: Sequence[str]) -> str:
 
 
 def _shorten(text: str) -> str:
-    return (
-        text
-        if len(text) <= MAX_SHOWN_CHARACTERS
-        else f"{text[:MAX_SHOWN_CHARACTERS]}… (read {SCRATCHPAD_PATH} for the rest)"
-    )
+    if len(text) <= MAX_SHOWN_CHARACTERS:
+        return text
+    return f"{text[:MAX_SHOWN_CHARACTERS]}… (read {SCRATCHPAD_PATH} for the rest)"
 
 
 def _describe_update(update: ScratchpadUpdate) -> str:
     if update.text is not None:
         return "Added." if update.append else "Written."
-    removed_fields = [format_path(path) for path in update.delete if path[:1] != path or path[0] not in update.values]
-    sentences = [f"Updated: {', '.join(format_path([key]) for key in update.values)}." if update.values else ""]
-    sentences += [f"Removed: {', '.join(removed_fields)}." if removed_fields else ""]
-    return " ".join(filter(None, sentences))
+    removed = [format_path(path) for path in update.delete if path[:1] != path or path[0] not in update.values]
+    updated = [format_path([key]) for key in update.values]
+    lists = {"Updated": updated, "Removed": removed}
+    return " ".join(f"{verb}: {', '.join(names)}." for verb, names in lists.items() if names)

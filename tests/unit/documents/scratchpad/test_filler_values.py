@@ -19,8 +19,8 @@ STATE: dict[str, Any] = {
 
 
 def split_filler(values: dict[str, Any], *, delete: tuple[tuple[str, ...], ...] = ()) -> Any:
-    result = drop_filler(values, STATE, delete=delete)
-    return result.values, [".".join(path) for path in result.filler]
+    kept, filler = drop_filler(values, STATE, delete=delete)
+    return kept, list(filler)
 
 
 @pytest.mark.spec("C2")
