@@ -4,9 +4,7 @@ Any sequence of events leads to a state, since a fold that raises would make the
 an object or a text is also applied if the scratchpad held the other kind; it then starts empty.
 
 A model that sends one field means one field, so objects are merged, and everything else is replaced. Only objects on
-updated paths are copied, each once and shallow; states share everything else and are never modified. Merging costs the
-size of the update plus the keys next to it, not the size of the state. An explicit stack avoids Python's recursion
-limit.
+updated paths are copied; states share everything else and are never modified.
 
 The three-way merge compares, for each field or line, the state at the fork (`base`), the parent's (`ours`) and the
 child's (`theirs`). A change on one side is taken. If both appended, both stay. On any other conflict the parent's value
@@ -35,39 +33,26 @@ def merge_update(
 
     Deletions come first, so that an update can replace a whole object.
     """
-    root = dict(delete_paths(state, delete))
-    pending = [(root, values)]
-    while pending:
-        into, update = pending.pop()
-        for key, value in update.items():
-            held = into.get(key)
-            if is_object(held) and is_object(value):
-                into[key] = copy = dict(held)
-                pending.append((copy, value))
-            else:
-                into[key] = value
-    return root
+    merged = dict(delete_paths(state, delete))
+    for key, value in values.items():
+        held = merged.get(key)
+        merged[key] = merge_update(held, value) if is_object(held) and is_object(value) else value
+    return merged
 
 
 def delete_paths(state: Mapping[str, Any], delete: Iterable[Sequence[str]]) -> Mapping[str, Any]:
     """Return the state without these paths; a path that does not exist is ignored."""
-    copies: dict[int, dict[str, Any]] = {}
-
-    def own_copy(held: Mapping[str, Any]) -> dict[str, Any]:
-        if id(held) in copies:
-            return copies[id(held)]
-        copy = dict(held)
-        return copies.setdefault(id(copy), copy)
-
     for path in delete:
-        if not path or value_at(state, path) is ABSENT:
-            continue
-        state = into = own_copy(state)
-        for key in path[:-1]:
-            into[key] = inner = own_copy(into[key])
-            into = inner
-        del into[path[-1]]
+        if path and value_at(state, path) is not ABSENT:
+            state = _without(state, path)
     return state
+
+
+def _without(state: Mapping[str, Any], path: Sequence[str]) -> dict[str, Any]:
+    key, *inner = path
+    if inner:
+        return {**state, key: _without(state[key], inner)}
+    return {name: value for name, value in state.items() if name != key}
 
 
 def append_text(text: str, more: str) -> str:
