@@ -13,11 +13,10 @@ from threading import Event
 import pytest
 from builders import Home, assistant, configure, page_of, user
 from model_server import HttpReply, model_server
-from rich.text import Text
 from terminal import command, exit_code_for, inmind, run_in_process, run_on_terminal
 
 from inmind import Memory
-from inmind.apps.cli.resource_commands import color_diff, describe_dream
+from inmind.apps.cli.resource_commands import describe_dream
 from inmind.dreams.state import LIMIT_REACHED
 from inmind.testing import ManualClock
 
@@ -130,21 +129,6 @@ def test_a_diff_is_plain_in_a_pipe_and_coloured_on_a_terminal(home_with_dream: H
     assert line == f"\x1b[32m+- {TABS}\x1b[0m"
     both = json.loads(inmind("dream", "diff", "ada", "--json", home=home_with_dream).stdout)
     assert (both["before"], both["after"]) == ("", state_of(home_with_dream))
-
-
-def highlighted_words(line: Text) -> list[str]:
-    return [line.plain[span.start : span.end] for span in line.spans if span.style == "reverse"]
-
-
-def test_changed_words_of_a_line_are_highlighted() -> None:
-    diff = "--- a\n+++ b\n@@ -1,2 +1,2 @@\n same\n-The deadline is March 20.\n+The deadline is April 2.\n+Else."
-    lines = list(color_diff(diff))
-    assert "\n".join(line.plain for line in lines) == diff
-    assert {line.plain: highlighted_words(line) for line in lines if highlighted_words(line)} == {
-        "-The deadline is March 20.": ["March", "20"],
-        "+The deadline is April 2.": ["April", "2"],
-    }
-    assert list(color_diff("")) == []
 
 
 @pytest.mark.spec("G13")

@@ -232,9 +232,9 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def table(
-    columns: Iterable[str | Column], rows: Iterable[Iterable[str | Text]], *, wide: bool = False, **options: Any
+    columns: Iterable[str | Column], rows: Iterable[Iterable[object]], *, wide: bool = False, **options: Any
 ) -> Table:
-    """The table of every command. Cells are escaped; in a named column they are cut to fit.
+    """The table of every command. Cells are escaped, in one line; in a named column they are cut to fit.
 
     In a pipe it is only as wide as its content, without trailing spaces. `wide`: for lists with one line per item.
     """
@@ -256,7 +256,9 @@ def table(
     headings = (Column(column, no_wrap=True) if isinstance(column, str) else column for column in columns)
     drawn = PlainTable(*headings, box=None, padding=(0, 1, 0, 0), pad_edge=False, **options)
     for row in rows:  # a plain string would be parsed as markup
-        drawn.add_row(*(Text(printable(cell)) if isinstance(cell, str) else cell for cell in row))
+        drawn.add_row(
+            *(cell if isinstance(cell, Text) else Text(printable(collapse_whitespace(str(cell)))) for cell in row)
+        )
     return drawn
 
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
 import signal
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, fields
-from difflib import SequenceMatcher
-from itertools import groupby, zip_longest
 from typing import Any, get_args
 
 import click
@@ -50,11 +47,7 @@ from inmind.memory.resource_ledger import MIN_MINUTES, TradeKind
 RULES_ONLY = {"model.name": ""}
 """Setting that disables the model of config.toml."""
 
-MIN_SIMILARITY = 0.5
-"""Ratio from which two lines count as one changed line, whose changed words are marked."""
-
 _DIFF_COLOURS = {"-": "red", "+": "green", "@": "cyan"}
-_WORD = re.compile(r"\s+|\w+|[^\w\s]")
 
 ENTRY_KINDS: tuple[str, ...] = get_args(TradeKind)
 
@@ -98,22 +91,17 @@ def list_dreams(resource: str) -> CommandResult:
     """List past dreams, newest first."""
     with open_existing_resource(resource) as owner:
         dreams = owner.dreams()
-    headings = ("dream", "began (UTC)", "status", "by", "trigger", "notes", "lines", "seconds")
-    rows = (
-        (
-            str(one.id),
+
+    def row(one: Dream) -> tuple[object, ...]:
+        began, counts, seconds = (
             f"{one.began:%Y-%m-%d %H:%M:%S}",
-            one.status,
-            one.by,
-            one.trigger,
-            str(len(one.notes)),
-            str(len(one.lines)),
+            (len(one.notes), len(one.lines)),
             f"{one.seconds:.2f}",
-            collapse_whitespace(one.reason),
         )
-        for one in dreams
-    )
-    drawn = table((*headings, Column("why", no_wrap=True, ratio=1)), rows, wide=True)
+        return (one.id, began, one.status, one.by, one.trigger, *counts, seconds, one.reason)
+
+    headings = ("dream", "began (UTC)", "status", "by", "trigger", "notes", "lines", "seconds")
+    drawn = table((*headings, Column("why", no_wrap=True, ratio=1)), map(row, dreams), wide=True)
     return map(dream_summary_json, dreams), [drawn] if dreams else f"No dreams of {resource} yet."
 
 
@@ -202,6 +190,11 @@ def dream_summary_json(dream: Dream) -> dict[str, Any]:
     }
 
 
+def color_diff(diff: str) -> Iterator[Text]:
+    """The lines of a unified diff, styled."""
+    return (Text(line, _DIFF_COLOURS.get(line[:1], "")) for line in printable(diff).split("\n"))
+
+
 def _describe_inputs(dream: Dream) -> Iterator[str]:
     ended = f", ended {format_timestamp(dream.ended)}" if dream.ended else ""
     yield f"Began {format_timestamp(dream.began)} ({dream.trigger}){ended}."
@@ -261,35 +254,6 @@ def _cancel_on_signal() -> Generator[Callable[[], bool]]:
 
     with handle_signals(cancel, signal.SIGINT, signal.SIGTERM):
         yield cancelled.is_set
-
-
-def color_diff(diff: str) -> Iterator[Text]:
-    """The lines of a unified diff, styled."""
-    lines = printable(diff).split("\n") if diff else []
-    yield from (Text(line, style="bold") for line in lines[:2])
-    runs = [(sign, list(run)) for sign, run in groupby(lines[2:], key=lambda line: line[:1])]
-    for place, (sign, run) in enumerate(runs):
-        other = runs[place + 1 : place + 2] if sign == "-" else runs[max(0, place - 1) : place]
-        if other and {sign, other[0][0]} == {"-", "+"}:
-            yield from _mark_changed_words(run, other[0][1])
-        else:
-            yield from (Text(line, style=_DIFF_COLOURS.get(sign, "")) for line in run)
-
-
-def _mark_changed_words(lines: Sequence[str], other_lines: Sequence[str]) -> Iterator[Text]:
-    """Lines of one side, with words highlighted that the other side does not have."""
-    for line, other_line in zip_longest(lines, other_lines[: len(lines)], fillvalue=""):
-        text = Text(line, style=_DIFF_COLOURS[line[0]])
-        ours, theirs = _WORD.findall(line[1:]), _WORD.findall(other_line[1:])
-        matcher = SequenceMatcher(None, ours, theirs, autojunk=False)
-        if matcher.ratio() >= MIN_SIMILARITY:
-            ends = [1]
-            for word in ours:
-                ends.append(ends[-1] + len(word))
-            for opcode, start, end, _, _ in matcher.get_opcodes():
-                if opcode != "equal":
-                    text.stylize("reverse", ends[start], ends[end])
-        yield text
 
 
 @optional_resource_argument

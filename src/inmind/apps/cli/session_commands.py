@@ -79,15 +79,7 @@ def sessions(here: bool, resource: str | None, limit: int | None) -> CommandResu
     title, cwd = (Column(name, no_wrap=True, ratio=share) for name, share in (("title", 2), ("working directory", 1)))
     columns = ("session", title, "resource", "msgs", "calls", "last used (UTC)", cwd)
     rows = (
-        (
-            info.id,
-            collapse_whitespace(info.title),
-            info.resource,
-            str(info.messages),
-            str(info.calls),
-            info.updated[:16].replace("T", " "),
-            collapse_whitespace(info.cwd),
-        )
+        (info.id, info.title, info.resource, info.messages, info.calls, info.updated[:16].replace("T", " "), info.cwd)
         for info in infos
     )
     return infos, [table(columns, rows, wide=True, expand=True)]
