@@ -122,11 +122,11 @@ def _fit(rows: Sequence[_EntityRow], hidden: int, *, budget: int, count: Counter
         """The block after `n` steps: each removes a part, then each a record, and then each an entity."""
         removed = set(removal_order[:n])
         with_record = max(0, len(rows) + min(0, len(removal_order) - n))
-        shown = rows[: len(rows) - max(0, n - len(removal_order) - len(rows))]
-        kept = [replace(row, parts=tuple(part for part in row.parts if part.id not in removed)) for row in shown]
-        kept[with_record:] = [_EntityRow(row.entity) for row in shown[with_record:]]
+        listed = rows[: len(rows) - max(0, n - len(removal_order) - len(rows))]
+        kept = [replace(row, parts=tuple(part for part in row.parts if part.id not in removed)) for row in listed]
+        kept[with_record:] = [_EntityRow(row.entity) for row in listed[with_record:]]
         parts_in_records = sum(map(_count_parts_in_record, rows[with_record:]))
-        left_out = hidden + len(removed) + parts_in_records + len(rows) - len(shown)
+        left_out = hidden + len(removed) + parts_in_records + len(rows) - len(listed)
         return TruncatedText(_render_rows(kept, left_out=left_out), left_out)
 
     steps = len(removal_order) + 2 * len(rows) - 1
