@@ -9,12 +9,12 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import wraps
 from heapq import nlargest
 from typing import Concatenate, ParamSpec, TypeVar
 
-from inmind.core.encoding import from_microseconds, to_microseconds
+from inmind.core.encoding import from_microseconds
 from inmind.core.frozen import frozen
 from inmind.errors import Damaged, NotFound
 from inmind.search.crystal import Crystal
@@ -25,10 +25,9 @@ from inmind.search.embedding import CrystalEmbedder
 from inmind.search.index.base import Scope, SearchIndex
 from inmind.search.index.indexer import MessageReader
 from inmind.search.index.record import Record, conversation_of, parse_crystal_id
-from inmind.search.lifecycle import compute_score
-from inmind.search.matching import PassageMatcher, widen
+from inmind.search.matching import PassageMatcher, ResourceMatches, widen
 from inmind.search.query import Hit, ParsedQuery, Query, parse_query
-from inmind.search.rank import LATE_PERIOD, RankCandidate, ScoreField, rank_candidates
+from inmind.search.rank import LATE_PERIOD, RankedRecord, ScoreField, rank_records
 from inmind.search.render import render_context_line
 from inmind.search.tokenize import split_passages
 from inmind.store.protocol import Clock, Store
@@ -65,15 +64,6 @@ class SearchResult:
 
     hits: list[Hit]
     stale_owners: Sequence[str] = ()
-
-
-@frozen
-class _RankedRecord:
-    score: float
-    parts: Mapping[str, float]
-    record: Record
-    resource: str
-    passage: int
 
 
 def _retry_on_rebuilt_index(
@@ -137,9 +127,10 @@ class SearchEngine:
         if embedder is not None:
             scopes, stale_owners = embedder.embed_briefly(scopes)
         now = query.as_of or self._clock()
-        ranked = [ranked_record for scope in scopes for ranked_record in self._rank(query, scope, now)]
+        matches: dict[int, ResourceMatches] = {}
+        ranked = [ranked_record for scope in scopes for ranked_record in self._rank(query, scope, now, matches)]
         best = nlargest(query.limit, ranked, key=lambda ranked_record: (ranked_record.score, ranked_record.record.at))
-        return SearchResult(self._make_hits(best, query), stale_owners)
+        return SearchResult(self._make_hits(best, query, matches), stale_owners)
 
     @_retry_on_rebuilt_index
     def crystal(self, id: str) -> Crystal:
@@ -225,30 +216,17 @@ class SearchEngine:
         parsed_ids = (parse_crystal_id(id) for id in ids)
         self._index.catch_up_streams({event.rpartition("#")[0] for event, _ in filter(None, parsed_ids)})
 
-    def _rank(self, query: Query, scope: Scope, now: datetime) -> list[_RankedRecord]:
+    def _rank(
+        self, query: Query, scope: Scope, now: datetime, matches_by_resource: dict[int, ResourceMatches]
+    ) -> list[RankedRecord]:
         parsed = parse_query(query.text, now=now, speakers=scope.speakers)
-        matches = self._matcher.find(parsed, query, scope)
+        matches = matches_by_resource[scope.id] = self._matcher.find(parsed, query, scope)
         field = ScoreField(self._remove_invisible(matches.combined, query, scope), conversation_of)
-        records = {record.number: record for record in self._candidates(field, parsed, query, scope)}
-        candidates = [_rank_candidate(record, now, query) for record in records.values()]
-        return [
-            _RankedRecord(
-                ranked.score * matches.best_match,
-                {
-                    "words": matches.words.get(ranked.number, 0.0),
-                    "meaning": matches.meaning.get(ranked.number, 0.0),
-                    **ranked.parts,
-                },
-                records[ranked.number],
-                scope.name,
-                matches.passage.get(ranked.number, 0),
-            )
-            for ranked in rank_candidates(candidates, field, parsed, query.limit)
-        ] or [
-            _RankedRecord(0.0, {}, record, scope.name, 0)
-            for record in sorted(records.values(), key=lambda record: -record.at)[: query.limit]
-            if not parsed.words
-        ]
+        records = self._candidates(field, parsed, query, scope)
+        if ranked := rank_records(records, field, parsed, query, now):
+            return [matches.with_match_scores(ranked_record) for ranked_record in ranked]
+        latest = nlargest(query.limit, records, key=lambda record: record.at) if not parsed.words else []
+        return [RankedRecord(record, 0.0, {}) for record in latest]
 
     def _remove_invisible(self, scores: dict[int, float], query: Query, scope: Scope) -> dict[int, float]:
         """Remove crystals this query must not return, so that they do not raise their neighbours."""
@@ -283,54 +261,46 @@ class SearchEngine:
                 break
         return candidates
 
-    def _make_hits(self, best: Sequence[_RankedRecord], query: Query) -> list[Hit]:
-        neighbours: defaultdict[int, list[int]] = defaultdict(list)
-        for ranked in best:
-            if conversation_of(ranked.record.number) is not None:
-                neighbours[ranked.record.resource] += (ranked.record.number - 1, ranked.record.number + 1)
-        context = (self._index.records(resource, numbers) for resource, numbers in neighbours.items())
-        near = [record for records in context for record in records if _is_visible(record, query)]
-        texts = self._texts.read([*(ranked.record for ranked in best), *near])
+    def _make_hits(
+        self, best: Sequence[RankedRecord], query: Query, matches: Mapping[int, ResourceMatches]
+    ) -> list[Hit]:
+        records = [ranked.record for ranked in best]
+        neighbours = self._neighbours(records, query)
+        texts = self._texts.read([*records, *neighbours])
         lines: dict[tuple[int, int], str] = {}
-        for record in near:
+        for record in neighbours:
             crystal = record.crystal(texts.get(record.made, ""), "")
             lines[record.resource, record.number] = render_context_line(crystal, MAX_CONTEXT_CHARS)
         hits: list[Hit] = []
-        for ranked in best:
-            record, text = ranked.record, texts.get(ranked.record.made, "")
-            parts = split_passages(text)
-            in_conversation = conversation_of(record.number) is not None
+        for ranked, record in zip(best, records, strict=True):
+            resource_matches, text = matches[record.resource], texts.get(record.made, "")
+            passages, passage = split_passages(text), resource_matches.passage.get(record.number, 0)
             before, after = (
-                lines.get((record.resource, record.number + step), "") if in_conversation else "" for step in (-1, 1)
+                lines.get((record.resource, record.number + step), "") if conversation_of(record.number) else ""
+                for step in (-1, 1)
             )
             if query.as_of:
                 record = record.as_of(query.as_of, self._index.find(record.superseded_by))
             hits.append(
                 Hit(
-                    crystal=record.crystal(text, ranked.resource),
+                    crystal=record.crystal(text, resource_matches.resource),
                     score=round(ranked.score, 4),
                     parts={name: round(value, 4) for name, value in ranked.parts.items()},
-                    passage=parts[ranked.passage] if ranked.passage < len(parts) else text,
+                    passage=passages[passage] if passage < len(passages) else text,
                     before=before,
                     after=after,
                 )
             )
         return hits
 
-
-def _rank_candidate(record: Record, now: datetime, query: Query) -> RankCandidate:
-    has_ended = record.valid_to is not None and record.valid_to <= to_microseconds(now)
-    is_pinned = record.lifecycle == "frozen"
-    return RankCandidate(
-        number=record.number,
-        words=record.words,
-        role=record.role,
-        speaker=record.speaker,
-        at=from_microseconds(record.at),
-        answers_question=bool(record.answers),
-        value=compute_score(record, timedelta() if is_pinned else now - record.last_used).total,
-        superseded=query.as_of is None and (has_ended or bool(record.superseded_by)),
-    )
+    def _neighbours(self, records: Sequence[Record], query: Query) -> list[Record]:
+        """Return the visible lines before and after each record in its conversation."""
+        numbers: defaultdict[int, list[int]] = defaultdict(list)
+        for record in records:
+            if conversation_of(record.number) is not None:
+                numbers[record.resource] += (record.number - 1, record.number + 1)
+        near = (self._index.records(resource, adjacent) for resource, adjacent in numbers.items())
+        return [record for records_near in near for record in records_near if _is_visible(record, query)]
 
 
 def _is_visible(record: Record, query: Query) -> bool:

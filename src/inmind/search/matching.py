@@ -12,7 +12,14 @@ from inmind.search.embedding import CrystalEmbedder
 from inmind.search.index.base import MAX_PASSAGES_PER_WORD, Scope, SearchIndex, WordMatches
 from inmind.search.index.record import best_passages, crystal_of, passage_position, series_of
 from inmind.search.query import ParsedQuery, Query
-from inmind.search.rank import length_factor, score_by_meaning, score_by_words, sum_word_scores, word_rarity
+from inmind.search.rank import (
+    RankedRecord,
+    length_factor,
+    score_by_meaning,
+    score_by_words,
+    sum_word_scores,
+    word_rarity,
+)
 
 MAX_WORD_PASSAGES, MAX_MEANING_PASSAGES = 600, 300
 """Maximum number of passages considered by words, and by meaning."""
@@ -31,6 +38,7 @@ MAX_CACHED_RESOURCES = 1_000
 class ResourceMatches:
     """Crystals of one resource that match a query."""
 
+    resource: str
     words: dict[int, float]
     """Scores by shared words."""
     meaning: dict[int, float]
@@ -47,6 +55,12 @@ class ResourceMatches:
         for number, score in self.meaning.items():
             scores[number] = scores.get(number, 0.0) + score
         return scores
+
+    def with_match_scores(self, ranked: RankedRecord) -> RankedRecord:
+        """Return a ranked record with a score that is comparable across resources."""
+        number = ranked.record.number
+        own = {"words": self.words.get(number, 0.0), "meaning": self.meaning.get(number, 0.0)}
+        return RankedRecord(ranked.record, ranked.score * self.best_match, {**own, **ranked.parts})
 
 
 class PassageMatcher:
@@ -70,7 +84,8 @@ class PassageMatcher:
         by_words, by_meaning = score_by_words(lexical, words_only=not meaning), score_by_meaning(meaning, floor=floor)
         full_score = sum(score for score, _ in words) * length_factor(1)
         coverage = max(lexical.values()) / full_score if lexical else 0.0
-        return ResourceMatches(by_words, by_meaning, best, max(coverage, max(meaning.values(), default=0.0), 1e-9))
+        best_match = max(coverage, max(meaning.values(), default=0.0), 1e-9)
+        return ResourceMatches(scope.name, by_words, by_meaning, best, best_match)
 
     def _find_by_meaning(self, query: Query, scope: Scope, best: dict[int, int]) -> tuple[dict[int, float], float]:
         """Return the cosines of the nearest crystals, and the floor above which one counts as near."""

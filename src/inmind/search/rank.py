@@ -5,7 +5,7 @@ sentences: "Fixed by tweaking the peer scoring thresholds" says what was fixed o
 it. So a short message gets part of the score of its neighbours and its conversation, a long one little. The weights
 were chosen on three sets of recorded conversations at once; see `docs/decisions/0042-ranking.md`.
 
-All functions are pure: they take numbers from the index and return an order.
+All functions are pure: they take records and numbers from the index and return an order.
 """
 
 from __future__ import annotations
@@ -15,8 +15,12 @@ from datetime import datetime, timedelta
 from heapq import nlargest
 from math import log
 
+from inmind.core.encoding import from_microseconds, to_microseconds
 from inmind.core.frozen import frozen
-from inmind.search.query import ParsedQuery
+from inmind.search.dates import DateSpan
+from inmind.search.index.record import Record
+from inmind.search.lifecycle import compute_score
+from inmind.search.query import ParsedQuery, Query
 
 MEANING_SHARE = 0.3
 """Share of meaning in the score of a passage; the rest is words."""
@@ -44,25 +48,10 @@ SUPERSEDED_FACTOR = 0.5
 
 
 @frozen
-class RankCandidate:
-    """A crystal with the values that ranking uses."""
+class RankedRecord:
+    """A crystal's record with its score and the components of it."""
 
-    number: int
-    words: int
-    role: str
-    speaker: str
-    at: datetime
-    answers_question: bool = False
-    """True if the line before it is a question."""
-    value: float = 0.0
-    superseded: bool = False
-
-
-@frozen
-class RankedCrystal:
-    """A crystal's score and its components."""
-
-    number: int
+    record: Record
     score: float
     parts: Mapping[str, float]
 
@@ -155,26 +144,28 @@ class ScoreField:
         return own(number, 0.0), neighbours, CONVERSATION_SHARE * self._best.get(conversation, 0.0)
 
 
-def rank_candidates(
-    candidates: Iterable[RankCandidate], field: ScoreField, query: ParsedQuery, limit: int
-) -> list[RankedCrystal]:
-    """Return the best candidates, best first; of equal scores, the later one first."""
-    ranked = (_rank(candidate, field, query) for candidate in candidates)
-    best = nlargest(limit, ranked, key=lambda crystal: (crystal.score, crystal.number))
+def rank_records(
+    records: Iterable[Record], field: ScoreField, parsed: ParsedQuery, query: Query, now: datetime
+) -> list[RankedRecord]:
+    """Return the best records, best first; of equal scores, the later one first."""
+    ranked = (_rank(record, field, parsed, query, now) for record in records)
+    best = nlargest(query.limit, ranked, key=lambda ranked: (ranked.score, ranked.record.number))
     min_score = MIN_SCORE_SHARE * best[0].score if best else 0.0
-    return [crystal for crystal in best if 0 < min_score <= crystal.score]
+    return [ranked for ranked in best if 0 < min_score <= ranked.score]
 
 
-def _rank(candidate: RankCandidate, field: ScoreField, query: ParsedQuery) -> RankedCrystal:
-    own, neighbours, conversation = field.scores(candidate.number, answers_question=candidate.answers_question)
-    context_need = min(1.0, SHORT_MESSAGE_WORDS / max(candidate.words, 1))
-    span_match = _span_match(candidate, query)
-    factor = (1 + VALUE_SHARE * candidate.value) * (1 + (SPAN_FACTOR - 1) * span_match)
-    if candidate.speaker in query.names:
+def _rank(record: Record, field: ScoreField, parsed: ParsedQuery, query: Query, now: datetime) -> RankedRecord:
+    own, neighbours, conversation = field.scores(record.number, answers_question=bool(record.answers))
+    context_need = min(1.0, SHORT_MESSAGE_WORDS / max(record.words, 1))
+    span_match = _span_match(from_microseconds(record.at), parsed.span)
+    value = compute_score(record, timedelta() if record.lifecycle == "frozen" else now - record.last_used).total
+    factor = (1 + VALUE_SHARE * value) * (1 + (SPAN_FACTOR - 1) * span_match)
+    if record.speaker in parsed.names:
         factor *= SPEAKER_FACTOR
-    elif query.role and candidate.role == query.role:
+    elif parsed.role and record.role == parsed.role:
         factor *= ROLE_FACTOR
-    if candidate.superseded:
+    has_ended = record.valid_to is not None and record.valid_to <= to_microseconds(now)
+    if query.as_of is None and (has_ended or record.superseded_by):
         factor *= SUPERSEDED_FACTOR
     parts = {
         "neighbours": context_need * neighbours,
@@ -183,11 +174,11 @@ def _rank(candidate: RankCandidate, field: ScoreField, query: ParsedQuery) -> Ra
         "factor": factor,
     }
     score = (own + context_need * (neighbours + conversation)) * factor + parts["time"]
-    return RankedCrystal(candidate.number, score, parts)
+    return RankedRecord(record, score, parts)
 
 
-def _span_match(candidate: RankCandidate, query: ParsedQuery) -> float:
-    """Return how well the time fits the dates of the query, 0 to 1."""
-    if query.span is None or not query.span.contains(candidate.at, tolerance=LATE_PERIOD):
+def _span_match(at: datetime, span: DateSpan | None) -> float:
+    """Return how well a time fits the dates of the query, 0 to 1."""
+    if span is None or not span.contains(at, tolerance=LATE_PERIOD):
         return 0.0
-    return 1.0 if query.span.contains(candidate.at) else LATE_SHARE
+    return 1.0 if span.contains(at) else LATE_SHARE

@@ -11,14 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tables import each_row
 
+from inmind.core.encoding import to_microseconds
 from inmind.search.dates import DateSpan
-from inmind.search.query import ParsedQuery
+from inmind.search.index.record import Record
+from inmind.search.query import ParsedQuery, Query
 from inmind.search.rank import (
     LATE_PERIOD,
-    RankCandidate,
+    RankedRecord,
     ScoreField,
     length_factor,
-    rank_candidates,
+    rank_records,
     score_by_meaning,
     score_by_words,
     word_rarity,
@@ -35,15 +37,19 @@ def conversation_of(number: int) -> int | None:
     return number // 100 if number < 1_000 else None
 
 
-def a_line(number: int, *, words: int = 10, role: str = "user", **known: Any) -> RankCandidate:
-    return RankCandidate(number, words, role, known.pop("speaker", ""), known.pop("at", NOW), **known)
+def a_line(number: int, *, at: datetime = NOW, **known: Any) -> Record:
+    unset: dict[str, Any] = {"speaker": "", "superseded_by": "", "accessed": None, "valid_to": None}
+    values = {**unset, "number": number, "words": 10, "role": "user", "kind": "general", "at": to_microseconds(at)}
+    return Record(**{**dict.fromkeys(Record._fields, 0), **values, **known})
 
 
-def order(own: Mapping[int, float], *lines: RankCandidate, **query: Any) -> list[int]:
-    return [
-        one.number
-        for one in rank_candidates(lines, ScoreField(own, conversation_of), ParsedQuery(words={}, **query), limit=10)
-    ]
+def rank(own: Mapping[int, float], *lines: Record, limit: int = 10, **query: Any) -> list[RankedRecord]:
+    field, parsed = ScoreField(own, conversation_of), ParsedQuery(words={}, **query)
+    return rank_records(lines, field, parsed, Query(text="", limit=limit), NOW)
+
+
+def order(own: Mapping[int, float], *lines: Record, **query: Any) -> list[int]:
+    return [one.record.number for one in rank(own, *lines, **query)]
 
 
 def test_a_rare_word_scores_more_than_a_common_one() -> None:
@@ -103,7 +109,7 @@ def test_a_crystal_outside_conversations_has_no_neighbours() -> None:
 
 
 def test_the_answer_to_a_good_question_ranks_above_the_line_before_it() -> None:
-    assert order({150: 1.0}, a_line(149), a_line(151, answers_question=True)) == [151, 149]
+    assert order({150: 1.0}, a_line(149), a_line(151, answers=1)) == [151, 149]
 
 
 def test_a_long_message_gets_little_context_score() -> None:
@@ -125,7 +131,7 @@ def test_of_equal_scores_the_later_comes_first() -> None:
         ({"names": frozenset({"Caroline"})}, {"speaker": "Caroline"}),
         ({"span": DAY}, {"at": DAY.start}),
         ({"span": DAY}, {"at": DAY.end + LATE_PERIOD - timedelta(seconds=1)}),
-        ({}, {"value": 1.0}),
+        ({}, {"importance": 1.0}),
     ],
 )
 def test_speaker_dates_and_value_break_ties(query: dict[str, Any], preferred: dict[str, Any]) -> None:
@@ -134,7 +140,10 @@ def test_speaker_dates_and_value_break_ties(query: dict[str, Any], preferred: di
 
 
 def test_a_superseded_crystal_ranks_below_its_successor() -> None:
-    assert order({1_000: 0.9, 1_001: 1.0}, a_line(1_000), a_line(1_001, superseded=True)) == [1_000, 1_001]
+    assert order({1_000: 0.9, 1_001: 1.0}, a_line(1_000), a_line(1_001, superseded_by="resource/ada#2")) == [
+        1_000,
+        1_001,
+    ]
 
 
 def test_a_message_in_the_dates_is_found_without_shared_words() -> None:
@@ -147,12 +156,7 @@ def test_an_unrelated_crystal_is_not_found() -> None:
 
 def test_the_parts_add_up_to_the_score() -> None:
     own = {150: 0.5, 151: 1.0}
-    (best,) = rank_candidates(
-        [a_line(150, value=0.4)],
-        ScoreField(own, conversation_of),
-        ParsedQuery(words={}, role="user", span=DAY),
-        limit=1,
-    )
+    (best,) = rank(own, a_line(150, importance=0.8), role="user", span=DAY, limit=1)
     parts = best.parts
     together = own[150] + parts["neighbours"] + parts["conversation"]
     assert best.score == pytest.approx(together * parts["factor"] + parts["time"])
@@ -167,8 +171,6 @@ def test_the_most_promising_are_the_best_and_their_neighbours() -> None:
 
 @given(own=st.dictionaries(st.integers(0, 1_500), st.floats(0, 1), max_size=30), limit=st.integers(1, 10))
 def test_the_best_are_returned_in_order_up_to_the_limit(own: dict[int, float], limit: int) -> None:
-    ranked = rank_candidates(
-        [a_line(number) for number in own], ScoreField(own, conversation_of), ParsedQuery(words={}), limit
-    )
+    ranked = rank(own, *map(a_line, own), limit=limit)
     assert len(ranked) <= limit
     assert [one.score for one in ranked] == sorted((one.score for one in ranked), reverse=True)
