@@ -1,4 +1,4 @@
-"""`inmind chat`: finds the endpoint, opens the memory, and runs the chat with its commands, such as /show and /undo.
+"""`inmind chat`: the chat loop and its commands, such as /show and /undo.
 
 On a terminal an error is printed and the chat continues. In a pipe the first error ends the process, with its exit
 code.

@@ -38,7 +38,8 @@ def is_claude_code(values: Sequence[LocatedValue]) -> bool:
 def parse_claude_code(values: Sequence[LocatedValue], name: str) -> Recording:
     left_out: Counter[str] = Counter()
     messages: list[Line] = []
-    lines = _deduplicate(values)
+    # A resumed session can contain a line twice.
+    lines = list({_uuid(located.value) or number: located for number, located in enumerate(values)}.values())
     for located in lines:
         reason = _skip_reason(located.value)
         if reason:
@@ -50,18 +51,6 @@ def parse_claude_code(values: Sequence[LocatedValue], name: str) -> Recording:
     left_out["lines of branches that were given up"] += len(messages) - len(kept)
     counted = {reason: count for reason, count in left_out.items() if count}
     return Recording(name=name, format=FORMAT, messages=_merge_lines(kept), left_out=counted)
-
-
-def _deduplicate(values: Sequence[LocatedValue]) -> list[LocatedValue]:
-    """Drop repeated lines: a resumed session can contain a line twice."""
-    uuids: set[str | None] = set()
-    unique: list[LocatedValue] = []
-    for located in values:
-        uuid = _uuid(located.value)
-        if uuid is None or uuid not in uuids:
-            unique.append(located)
-            uuids.add(uuid)
-    return unique
 
 
 def _skip_reason(line: Line) -> str:
@@ -95,10 +84,13 @@ def _last_branch(lines: Sequence[Line], messages: Sequence[Line]) -> list[Line]:
         if uuid not in branch and (parent in branch or parent in abandoned):
             abandoned.add(uuid)
     streamed = {_message_id(line) for line in messages if _uuid(line) not in abandoned} - {None}
-    kept = [line for line in messages if _uuid(line) not in abandoned or _message_id(line) in streamed]
-    calls = {block["id"] for line in kept for block in _blocks(line) if block["type"] == "tool_use"}
-    kept_ids = {id(line) for line in kept}
-    return [line for line in messages if id(line) in kept_ids or any(answer in calls for answer in _result_ids(line))]
+
+    def is_kept(line: Line) -> bool:
+        return _uuid(line) not in abandoned or _message_id(line) in streamed
+
+    blocks = (block for line in messages if is_kept(line) for block in _blocks(line))
+    calls = {block["id"] for block in blocks if block["type"] == "tool_use"}
+    return [line for line in messages if is_kept(line) or not calls.isdisjoint(_result_ids(line))]
 
 
 def _uuid(line: Line) -> str | None:

@@ -2,27 +2,25 @@
 
 A file is read completely before the replay: an invalid line is found before the first call. Only the last line may be
 invalid, because a recorder may still be writing it or was stopped there. The compression is detected by the first
-bytes, not by the name, because a pipe has none.
-
-Recordings may come from anywhere. Input is bounded, and so is decompressed data relative to the size of the file: a
-small file or an endless device cannot exhaust the memory.
+bytes, not by the name, because a pipe has none. Input is bounded, and so is
+decompressed data relative to the size of the file: a small file or an endless device cannot exhaust the memory.
 """
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
 import json
-import os
 import stat
 import sys
 import zlib
 from collections import Counter
-from collections.abc import Callable, Collection, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import field, replace
+from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import Any
 
 from inmind.core.frozen import frozen
 from inmind.core.json import is_list, is_object
@@ -139,7 +137,7 @@ class FileContent:
 def read_content(path: str) -> FileContent:
     """Read a file, or standard input for "-"."""
     name = "<stdin>" if path == STDIN else path
-    return _parse(_decode(_decompress(_read_bytes(path), name), name), name)
+    return _parse(_decompress(_read_bytes(path), name), name)
 
 
 def _read_bytes(path: str) -> bytes:
@@ -153,8 +151,7 @@ def _read_bytes(path: str) -> bytes:
     except FileNotFoundError:
         raise NotFound(what="file", name=path) from None
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-        reason = os.strerror(error.errno or 0) if isinstance(error, OSError) else str(error)
-        raise InvalidInput(field="FILE", value=path, expected=f"a readable file ({reason})") from error
+        raise InvalidInput(field="FILE", value=path, expected=f"a readable file ({error})") from error
 
 
 def _read_bounded(read: Callable[[int], bytes], max_bytes: int, name: str) -> bytes:
@@ -163,52 +160,35 @@ def _read_bounded(read: Callable[[int], bytes], max_bytes: int, name: str) -> by
     while chunk := read(CHUNK_BYTES):
         data += chunk
         if len(data) > max_bytes:
-            raise InvalidInput(
-                field=name, value=f"more than {max_bytes:,} bytes", expected=f"at most {max_bytes:,} bytes in it"
-            )
+            size = f"more than {max_bytes:,} bytes"
+            raise InvalidInput(field=name, value=size, expected=f"at most {max_bytes:,} bytes in it")
     return bytes(data)
 
 
 def _decompress(data: bytes, name: str) -> bytes:
-    is_zstd = data.startswith(_ZSTD)
-    if not is_zstd and not data.startswith(_GZIP):
-        return data
-    max_bytes = min(MAX_BYTES, SLACK_BYTES + MAX_RATIO * len(data))
-    try:
-        with _open_zstd(data, name) if is_zstd else gzip.open(io.BytesIO(data)) as stream:
-            return _read_bounded(stream.read, max_bytes, name)
-    except (OSError, EOFError, zlib.error) as error:
-        raise InvalidInput(field=name, value=str(error), expected="a whole gzip file") from error
-
-
-@contextmanager
-def _open_zstd(data: bytes, name: str) -> Generator[IO[bytes]]:
-    try:
+    if data.startswith(_GZIP):
+        stream: Any = gzip.GzipFile(fileobj=io.BytesIO(data))
+        kind, errors = "gzip", (OSError, EOFError, zlib.error)
+    elif data.startswith(_ZSTD):
+        if find_spec("zstandard") is None:
+            expected = 'the zstandard library of the cli extra: pip install "inmind[cli]"'
+            raise InvalidInput(field=name, value="a file compressed with zstd", expected=expected)
         import zstandard
-    except ModuleNotFoundError:
-        expected = 'the zstandard library of the cli extra: pip install "inmind[cli]"'
-        raise InvalidInput(field=name, value="a file compressed with zstd", expected=expected) from None
+
+        stream = zstandard.ZstdDecompressor().stream_reader(io.BytesIO(data), read_across_frames=True)
+        kind, errors = "zstd", (zstandard.ZstdError,)
+    else:
+        return data
     try:
-        with zstandard.ZstdDecompressor().stream_reader(io.BytesIO(data), read_across_frames=True) as reader:
-            yield cast(IO[bytes], reader)
-    except zstandard.ZstdError as error:
-        raise InvalidInput(field=name, value=str(error), expected="a whole zstd file") from error
+        with stream:
+            return _read_bounded(stream.read, min(MAX_BYTES, SLACK_BYTES + MAX_RATIO * len(data)), name)
+    except errors as error:
+        raise InvalidInput(field=name, value=str(error), expected=f"a whole {kind} file") from error
 
 
-def _decode(data: bytes, name: str) -> str:
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        if error.end == len(data) and error.reason == "unexpected end of data":
-            # Cut inside a character. No JSON ends with the replacement character, so the line counts as torn too.
-            return data[: error.start].decode("utf-8-sig") + "\N{REPLACEMENT CHARACTER}"
-        place = f"{name}:{data[: error.start].count(10) + 1}"
-        raise InvalidInput(field=place, value=data[error.start : error.end], expected="text in UTF-8") from None
-
-
-def _parse(text: str, name: str) -> FileContent:
-    # Split at "\n" only: U+2028 and similar end a line for str.splitlines, but are valid inside a JSON string.
-    lines = [(number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
+def _parse(data: bytes, name: str) -> FileContent:
+    data = data.removeprefix(codecs.BOM_UTF8)
+    lines = [(number, line) for number, line in enumerate(data.split(b"\n"), start=1) if line.strip()]
     if not lines:
         raise InvalidInput(field=name, value="", expected="JSON, or JSON lines")
     if len(lines) > 1 and _is_json(lines[0][1]):
@@ -216,10 +196,10 @@ def _parse(text: str, name: str) -> FileContent:
         whole = lines[:-1] if torn else lines
         values = [LocatedValue(_parse_value(line, name, number), f"{name}:{number}") for number, line in whole]
         return FileContent(name, values, by_line=True, left_out={TORN_LINES: 1} if torn else {})
-    return FileContent(name, [LocatedValue(_parse_value(text, name, 1), name)], by_line=False)
+    return FileContent(name, [LocatedValue(_parse_value(data, name, 1), name)], by_line=False)
 
 
-def _is_json(line: str) -> bool:
+def _is_json(line: bytes) -> bool:
     try:
         json.loads(line)
     except (ValueError, RecursionError):
@@ -227,15 +207,17 @@ def _is_json(line: str) -> bool:
     return True
 
 
-def _parse_value(text: str, name: str, first: int) -> Any:
+def _parse_value(data: bytes, name: str, first: int) -> Any:
     """Parse a JSON text that starts at this line of the file."""
+    line = first
     try:
-        return json.loads(text)
+        return json.loads(data)
     except json.JSONDecodeError as error:
-        place = f"{name}:{first + error.lineno - 1}"
-        near = error.doc[max(0, error.pos - 20) : error.pos + 20]
-        raise InvalidInput(field=place, value=near, expected=f"JSON ({error.msg})") from None
-    except (ValueError, RecursionError) as error:  # an integer or a nesting that exceeds Python's limits
-        raise InvalidInput(
-            field=f"{name}:{first}", value=text[:40], expected="JSON within Python's limits of integers and nesting"
-        ) from error
+        line += error.lineno - 1
+        value, expected = error.doc[max(0, error.pos - 20) : error.pos + 20], f"JSON ({error.msg})"
+    except UnicodeDecodeError as error:
+        line += data.count(b"\n", 0, error.start)
+        value, expected = data[error.start : error.end], "text in UTF-8"
+    except (ValueError, RecursionError):  # an integer or a nesting that exceeds Python's limits
+        value, expected = data[:40], "JSON within Python's limits of integers and nesting"
+    raise InvalidInput(field=f"{name}:{line}", value=value, expected=expected)

@@ -4,6 +4,10 @@ For every message of the agent, the session prepares the prompt from the message
 prompt of an agent without memory, in the same window and without one. The recording has the real reply of the model:
 the ids in its calls show what the prompt had to contain.
 
+The checks of a prompt read the request and the recording only, not memory's own report, which they are meant to check.
+A use of an id is judged by locations: whether it appeared before, who used it first, and whether it is in the part that
+is still sent.
+
 The home is temporary unless `keep` is given. The clock advances a few seconds between calls, so that the provider's
 cache is as warm as for a working agent, whenever the replay runs.
 """
@@ -13,23 +17,25 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
+from bisect import bisect_right
 from collections.abc import Generator, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from itertools import dropwhile
+from itertools import accumulate, dropwhile
 from pathlib import Path
 from time import perf_counter
 
 from inmind.apps.replay.baseline import BaselineAgent, TokenSizes, TruncatingHost, turn_starts
-from inmind.apps.replay.checks import IdLocations, SentPrompt
 from inmind.apps.replay.files import Recording
 from inmind.apps.replay.report import IdUse, MissingItem, ReplayReport, total
+from inmind.core.encoding import to_json
 from inmind.core.events.session import RetainedItem
+from inmind.core.frozen import frozen
 from inmind.core.messages import FORMATS
-from inmind.core.messages.model import Call, Message
-from inmind.core.text import contains_id
+from inmind.core.messages.model import Call, Image, Message, Opaque, Part, Result, Text
+from inmind.core.text import contains_id, id_positions
 from inmind.entities.extract.identity import parse_tool_name
 from inmind.entities.find_ids import FoundId, find_ids
 from inmind.entities.nouns import UNTYPED
@@ -72,8 +78,13 @@ def replay(
     """
     reserve = min(DEFAULT_RESERVE, int(window * MAX_RESERVE_SHARE))
     limits = WindowLimits(window=window, reserve=reserve, cache_seconds=CACHE_SECONDS)
-    clock = _Clock()
-    with _home(keep) as home, Memory.open(home, clock=clock) as memory:
+    if keep is not None and keep.exists() and (not keep.is_dir() or any(keep.iterdir())):
+        raise InvalidInput(field="keep", value=str(keep), expected="a new or empty folder")
+    clock, folder = (
+        _Clock(),
+        tempfile.TemporaryDirectory(prefix="inmind-replay-") if keep is None else nullcontext(keep),
+    )
+    with folder as home, Memory.open(home, clock=clock) as memory:
         for number, recording in enumerate(recordings, start=1):
             id = f"recording-{number}"
             session = memory.session(
@@ -86,17 +97,6 @@ def replay(
                 compression=compression,
             )
             yield _Player(recording, session, limits).run(clock)
-
-
-@contextmanager
-def _home(keep: Path | None) -> Generator[Path]:
-    if keep is not None:
-        if keep.exists() and (not keep.is_dir() or any(keep.iterdir())):
-            raise InvalidInput(field="keep", value=str(keep), expected="a new or empty folder")
-        yield keep
-        return
-    with tempfile.TemporaryDirectory(prefix="inmind-replay-") as home:
-        yield Path(home)
 
 
 @dataclass
@@ -260,3 +260,95 @@ def _is_in_window(entities: Entities, used_id: FoundId) -> bool:
         return True
     names = (name for entity in entities for name in (*entity.names, *(part.name for part in entity.parts)))
     return used_id.kind == "name" and used_id.id in names
+
+
+HEAD = -1
+"""Location of the system prompt and the tools, before the conversation."""
+
+_SEPARATOR = "\x00"
+
+
+@frozen(kw_only=True)
+class SentPrompt:
+    text: str
+    """The complete text, from the tools to the context meter."""
+    tokens: int
+    unpaired: int
+    """Calls without a result at the expected place, and results without a call."""
+
+    @classmethod
+    def of(cls, prompt: Prompt, sizes: TokenSizes) -> SentPrompt:
+        fmt, head = FORMATS[prompt.format], (prompt.tools, prompt.system)
+        messages = [fmt.read(wire) for wire in prompt.messages]
+        return cls(
+            text="\n".join([*map(to_json, filter(None, head)), *map(_message_text, messages)]),
+            tokens=sum(map(sizes.value, head)) + sum(map(sizes.message, prompt.messages)),
+            unpaired=count_unpaired(messages, together=fmt.rules.result_position == "together"),
+        )
+
+
+def count_unpaired(messages: Iterable[Message], *, together: bool) -> int:
+    """Number of calls and results that are not adjacent.
+
+    Results must follow their calls directly; with `together`, all of them in one message.
+    """
+    faults, pending = 0, set[str]()
+    for message in messages:
+        answered = {result.id for result in message.results}
+        faults += len(answered - pending)
+        pending -= answered
+        if together or not answered:
+            faults += len(pending)
+            pending.clear()
+        pending |= {call.id for call in message.calls}
+    return faults + len(pending)
+
+
+class IdLocations:
+    def __init__(self, recording: Recording) -> None:
+        fmt = FORMATS[recording.format]
+        messages = [fmt.read(wire) for wire in recording.messages]
+        texts = [f"{to_json(recording.system)}\n{to_json(recording.tools)}", *map(_message_text, messages)]
+        self._text = _SEPARATOR.join(texts)
+        self._starts = [0, *accumulate(len(text) + len(_SEPARATOR) for text in texts)]
+        self._roles = [message.role for message in messages]
+        self._by_id: dict[str, tuple[int, ...]] = {}
+
+    def locations(self, id: str) -> tuple[int, ...]:
+        """Indexes of the messages that contain it, in order; `HEAD` comes first."""
+        if id not in self._by_id:
+            texts = {bisect_right(self._starts, position) - 1 for position in id_positions(id, self._text)}
+            self._by_id[id] = tuple(text + HEAD for text in sorted(texts))
+        return self._by_id[id]
+
+    def appeared_before(self, id: str, before: int) -> bool:
+        """True if it appeared before this message."""
+        return any(place < before for place in self.locations(id)[:1])
+
+    def is_sent(self, id: str, start: int, stop: int) -> bool:
+        """True if a request with the messages from `start` to `stop` contains it."""
+        return any(place == HEAD or start <= place < stop for place in self.locations(id))
+
+    def is_first_from_user(self, id: str) -> bool:
+        first = next(iter(self.locations(id)), HEAD)
+        return first != HEAD and self._roles[first] == "user"
+
+
+def _message_text(message: Message) -> str:
+    """Text, arguments and results of a message, without the names of calls."""
+    return "\n".join(text for part in message.parts for text in _texts(part))
+
+
+def _texts(part: Part) -> Iterator[str]:
+    match part:
+        case Text(text=text):
+            yield text
+        case Call(arguments=arguments):
+            yield arguments
+        case Result(parts=parts):
+            for inner in parts:
+                yield from _texts(inner)
+        case Opaque(body=body):
+            yield to_json(body)
+        case Image():
+            pass

@@ -58,7 +58,7 @@ def test_standard_input_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (lines([{"a": 1}, {"a": 2}]) + b'{"a": \n{"a": 4}\n', 3, "JSON"),
         (b'{\n  "a": 1,\n  b\n}', 3, "JSON"),
-        (b'{"a": 1}\n"\xff"\n', 2, "UTF-8"),
+        (b'{"a": 1}\n"\xff"\n1\n', 2, "UTF-8"),
         (b'{"a": 1}\n' + b"[" * 100_000 + b"\n1\n", 2, "within Python's limits"),
         (b'{"a": 1}\n' + b"1" * 10_000 + b"\n1\n", 2, "within Python's limits"),
         (b'{"a": 1}\n{"a": \n{"a"', 2, "JSON"),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tables import each_row
 
 from inmind.apps.replay import Recording
-from inmind.apps.replay.checks import IdLocations
+from inmind.apps.replay.player import IdLocations
 from inmind.core.text import contains_id
 
 pytestmark = pytest.mark.spec("I8")

@@ -12,7 +12,7 @@ from tables import each_row
 
 from inmind.apps.replay import Recording
 from inmind.apps.replay.baseline import TokenSizes
-from inmind.apps.replay.checks import SentPrompt, count_unpaired
+from inmind.apps.replay.player import SentPrompt, count_unpaired
 from inmind.core.messages import FORMATS
 from inmind.prompt.report import Prompt, Report
 
