@@ -13,8 +13,7 @@ from embedding_server import DIMENSIONS, EmbeddingServer, embedding_server, toy_
 from tables import each_row
 
 from inmind.errors import InvalidInput, ModelFailed
-from inmind.search.embedders import FunctionEmbedder, create_embedder, http_embedder
-from inmind.search.embedders.http import RETRY_SECONDS
+from inmind.search.embedders import RETRY_SECONDS, FunctionEmbedder, create_embedder, http_embedder
 
 pytestmark = pytest.mark.spec("H4")
 
@@ -98,7 +97,7 @@ def test_an_unreachable_endpoint_is_named(pauses: list[float]) -> None:
 
 
 def test_a_timeout_is_not_retried(pauses: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.modules["inmind.search.embedders.http"], "TIMEOUT_SECONDS", 0.05)
+    monkeypatch.setattr(sys.modules["inmind.search.embedders"], "TIMEOUT_SECONDS", 0.05)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/v1"
         with pytest.raises(ModelFailed, match=f"{url}/embeddings did not answer in time"):
