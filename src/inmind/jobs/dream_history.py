@@ -9,7 +9,6 @@ from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
 from itertools import islice
-from operator import attrgetter
 from typing import Any, Final, Literal
 
 from inmind.core.events.base import Draft, Event, EventId, EventPayload, Origin
@@ -124,14 +123,10 @@ class DreamHistory:
 
     def newest(self, limit: int | None = None) -> list[Dream]:
         """Dreams with their results, newest first, at most `limit`."""
-        if limit is None:
-            started = [*self._read_kind(DreamStarted)]
-        elif isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
+        if isinstance(limit, bool) or not isinstance(limit, int | None) or (limit is not None and limit < 0):  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
             raise InvalidInput(field="limit", value=limit, expected="a number of dreams, or None for all")
-        else:
-            started = [*islice(self._read_backwards(DreamStarted, until=self._store.version(self._name)), limit)]
-            started.reverse()
-        return self._build_all(started)
+        started = [*islice(self._read_backwards(DreamStarted, until=self._store.version(self._name)), limit)]
+        return self._build_all(started[-1].seq) if started else []
 
     def get(self, id: int | None = None) -> Dream:
         """One dream by its number, or the newest."""
@@ -141,7 +136,7 @@ class DreamHistory:
             dreams = self.newest(1)
         else:
             started = self._read_kind(DreamStarted, after=id - 1, until=id)
-            dreams = self._build_all(started, until=self._last_event_of(id))
+            dreams = self._build_all(id, until=self._last_event_of(id)) if started else []
         if not dreams:
             known_ids = ", ".join(str(dream.id) for dream in self.newest(10))
             hint = f"existing dreams: {known_ids}" if known_ids else f"{self._resource} has no dreams yet"
@@ -171,8 +166,8 @@ class DreamHistory:
             (undone,) = self._store.read(self._name, after=receipt.first - 1, until=receipt.first)
             return self.get(_dream_id(undone))
         dream = self._find_undoable(id)
-        commits = self._read_kind(DreamCommitted, after=dream.id, until=self._last_event_of(dream.id))
-        (commit,) = (event for event in commits if _dream_id(event) == dream.id)
+        commits = self._read_kind(DreamCommitted, after=dream.id)
+        commit = next(event for event in commits if _dream_id(event) == dream.id)
         before = self._stream.state_at(commit.seq - 1)
 
         def decide(state: ResourceState, _: datetime) -> Decision[ResourceState, None]:
@@ -276,54 +271,38 @@ class DreamHistory:
             after, size = after + size, 2 * size
         return None
 
-    def _build_all(self, started: Sequence[Event], *, until: int | None = None) -> list[Dream]:
-        """The dreams that these events have started, newest first.
-
-        `until`: the last event of the last one.
-        """
-        if not started:
-            return []
+    def _build_all(self, first: int, *, until: int | None = None) -> list[Dream]:
+        """The dreams that started from one event to another, newest first."""
+        pages_before = filter(is_memory_page, self._read_backwards(DocumentWritten, until=first))
+        page = next((_page_text(event) for event in pages_before), "")
         dreams: dict[int, Dream] = {}
         dream_by_commit: dict[str, int] = {}
-        page = ""
-        for event in sorted(self._events_of(started, until), key=attrgetter("seq")):
-            if isinstance(event.payload, DocumentWritten):
-                page = event.payload.text
+        for event in self._store.read(self._name, after=first - 1, until=until):
+            if is_memory_page(event):
+                page = _page_text(event)
                 for source in dream_by_commit.keys() & event.sources:
                     id = dream_by_commit.pop(source)
                     dreams[id] = replace(dreams[id], after=page)
             elif isinstance(event.payload, DreamStarted):
-                started_by = event.payload
+                started = event.payload
                 dreams[event.seq] = Dream(
                     id=event.seq,
                     resource=self._resource,
                     status="abandoned",
-                    trigger=started_by.trigger,
+                    trigger=started.trigger,
                     began=event.at,
-                    by=started_by.proposer,
+                    by=started.proposer,
                     phase="gather",
                 )
             elif dream := dreams.get(_dream_id(event)):
                 dreams[dream.id] = _with_event(dream, event, page)
                 if isinstance(event.payload, DreamCommitted):
                     dream_by_commit[event.id] = dream.id
-        return [self._with_status(dream) for dream in reversed(dreams.values())]
-
-    def _events_of(self, started: Sequence[Event], until: int | None) -> Iterator[Event]:
-        """Events of these dreams, in any order, and versions of MEMORY.md from the one before.
-
-        What a dream recorded before its end is read only if it has not ended.
-        """
-        first = started[0].seq
-        ends = [event for kind in (DreamCommitted, DreamFailed) for event in self._read_kind(kind, first, until)]
-        unfinished = {event.seq for event in started}.difference(map(_dream_id, ends))
-        yield from (*started, *ends, *self._read_kind(DreamUndone, first))
-        if len(unfinished) < len(started):
-            yield from islice(filter(is_memory_page, self._read_backwards(DocumentWritten, until=first)), 1)
-            yield from filter(is_memory_page, self._read_kind(DocumentWritten, first, until))
-        for kind in (DreamProgressed, *_PHASE_AFTER) if unfinished else ():
-            progress = self._read_kind(kind, min(unfinished), until)
-            yield from (event for event in progress if _dream_id(event) in unfinished)
+        undone = {_dream_id(event) for event in self._read_kind(DreamUndone, first)}
+        return [
+            replace(dream, status="undone") if dream.id in undone else self._with_status(dream)
+            for dream in reversed(dreams.values())
+        ]
 
     def _with_status(self, dream: Dream) -> Dream:
         """A dream that has not ended is running as long as its lease holds."""
@@ -350,8 +329,6 @@ def _with_event(dream: Dream, event: Event, page: str) -> Dream:
         case DreamFailed() as failed:
             by = failed.proposer or dream.by
             return replace(dream, status="failed", ended=event.at, by=by, **_copied(failed, "phase", "code", "reason"))
-        case DreamUndone():
-            return replace(dream, status="undone")
         case DreamProgressed(phase=phase):
             return replace(dream, phase=phase)
         case DreamAnswered() | DreamProposed() as paid:
@@ -359,7 +336,7 @@ def _with_event(dream: Dream, event: Event, page: str) -> Dream:
             phase = _PHASE_AFTER[type(paid)]
             return replace(dream, phase=phase, by=paid.proposer, tokens=tokens, price=dream.price + paid.price)
         case payload:
-            return replace(dream, phase=_PHASE_AFTER[type(payload)])
+            return replace(dream, phase=_PHASE_AFTER.get(type(payload), dream.phase))
 
 
 def _copied(payload: object, *names: str) -> dict[str, Any]:
@@ -400,6 +377,10 @@ def _end_running(state: ResourceState, reason: str) -> list[Draft]:
 def is_memory_page(event: Event) -> bool:
     """True if the event wrote MEMORY.md."""
     return isinstance(event.payload, DocumentWritten) and event.payload.path == MEMORY_PAGE_PATH
+
+
+def _page_text(event: Event) -> str:
+    return event.payload.text if isinstance(event.payload, DocumentWritten) else ""
 
 
 def _dream_id(event: Event) -> int:
