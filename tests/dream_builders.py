@@ -11,7 +11,7 @@ from inmind.core.events.base import Origin, Trust
 from inmind.core.events.dreams import PageLine
 from inmind.documents.notes_page import format_timestamp
 from inmind.dreams.affect import Levels
-from inmind.dreams.material import DreamMaterial, Insight, PendingNote
+from inmind.dreams.material import DreamMaterial, LineSource
 from inmind.dreams.page.draft import RewriteContext
 from inmind.dreams.page.edits import Proposal
 from inmind.dreams.page.page import Section, parse_page
@@ -23,9 +23,9 @@ NOW = datetime(2026, 3, 20, 12, tzinfo=UTC)
 _NUMBERS = count(1)
 
 
-def a_note(text: str, importance: float = 0.7, **more: Any) -> PendingNote:
-    fields: dict[str, Any] = {"id": f"resource/ada#{next(_NUMBERS)}", "at": "2026-03-19T10:00:00Z", **more}
-    return PendingNote(text=text, importance=importance, **fields)
+def a_note(text: str, importance: float = 0.7, **more: Any) -> LineSource:
+    fields: dict[str, Any] = {"ids": (f"resource/ada#{next(_NUMBERS)}",), "at": "2026-03-19T10:00:00Z", **more}
+    return LineSource(text=text, importance=importance, **fields)
 
 
 def a_user_crystal(text: str, **more: Any) -> Crystal:
@@ -52,9 +52,9 @@ def a_crystal(text: str, **more: Any) -> Crystal:
     return Crystal(text=text, **fields)
 
 
-def an_insight(text: str, *sources: str, **more: Any) -> Insight:
-    fields: dict[str, Any] = {"key": text, **more}
-    return Insight(text=text, sources=sources, **fields)
+def an_insight(text: str, *sources: str, **more: Any) -> LineSource:
+    fields: dict[str, Any] = {"importance": 0.5, "kind": "insight", "at": NOW.isoformat(), "key": text, **more}
+    return LineSource(ids=sources, text=text, **fields)
 
 
 def a_line(text: str, section: Section = Section.ACTIVE, **more: Any) -> PageLine:
@@ -91,9 +91,9 @@ def _find_nothing(_: str) -> frozenset[str]:
 
 def apply_proposal(proposal: Proposal, material: DreamMaterial, page: str) -> RewriteResult:
     """Apply a proposal to the page."""
-    texts = {note.id: note.text for note in material.notes} | {one.id: one.text for one in material.crystals}
+    texts = {note.ids[0]: note.text for note in material.notes} | {one.id: one.text for one in material.crystals}
     texts |= {source: line.text for line in material.dream_lines.values() for source in line.sources}
-    trusts = {note.id: note.trust for note in material.notes} | {one.id: one.trust for one in material.crystals}
+    trusts = {note.ids[0]: note.trust for note in material.notes} | {one.id: one.trust for one in material.crystals}
     return rewrite_page(
         page,
         proposal.edits,

@@ -204,9 +204,9 @@ def test_an_insight_has_sources_and_at_most_their_lowest_trust(
     for utterance in activity.utterances:
         trusts.setdefault(utterance.id, []).append(utterance.trust)
     for insight in find_insights(material, activity, frozenset(), now):
-        assert insight.sources
+        assert insight.ids
         assert insight.trust > Trust.DATA
-        assert insight.trust <= min(max(trusts[source]) for source in insight.sources)
+        assert insight.trust <= min(max(trusts[source]) for source in insight.ids)
 
 
 # -- economics ---------------------------------------------------------------------------------------------

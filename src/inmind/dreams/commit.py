@@ -16,7 +16,7 @@ from inmind.core.events.documents import DocumentWritten
 from inmind.core.events.dreams import DreamCommitted, PageLine
 from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH, Documents
 from inmind.documents.notes_page import remove_pieces
-from inmind.dreams.material import NEW_ID_PREFIX, DreamInput, DreamMaterial, PendingNote
+from inmind.dreams.material import NEW_ID_PREFIX, DreamMaterial, LineSource
 from inmind.dreams.page.draft import RewriteContext
 from inmind.dreams.page.edits import Edit, Proposal, normalize_line
 from inmind.dreams.page.eviction import MIN_PROTECTED_IMPORTANCE, USER_LINE_IMPORTANCE
@@ -30,10 +30,11 @@ from inmind.search.crystal import Crystal
 
 def rewrite(page: str, edits: tuple[Edit, ...], dreaming: DreamingState, material: DreamMaterial) -> RewriteResult:
     """Apply edits to the current page. Typed notes have temporary ids in it."""
-    known = {one.id: one for one in (*material.crystals, *material.notes)}
+    known: dict[str, LineSource | Crystal] = {crystal.id: crystal for crystal in material.crystals}
+    known |= {id: note for note in material.notes for id in note.ids}
 
     @cache
-    def source(id: str) -> PendingNote | Crystal | None:
+    def source(id: str) -> LineSource | Crystal | None:
         return known.get(id) or material.get_crystal(id)
 
     context = RewriteContext(
@@ -56,7 +57,7 @@ def build_commit(
     version: int,
     documents: Documents,
     dreaming: DreamingState,
-    gathered: DreamInput,
+    material: DreamMaterial,
     proposal: Proposal,
     page: RewriteResult,
     *,
@@ -68,19 +69,18 @@ def build_commit(
     `version`: the version of the stream to which they are appended. `rebased`: the stream has changed during the dream.
     `outcome`: what the dream records like one that failed: its number, verdicts and cost.
     """
-    material = gathered.material
     first_typed = version + 2
     typed_ids = {
-        f"{NEW_ID_PREFIX}{number}": f"{stream}#{first_typed + number}" for number in range(len(gathered.typed_notes))
+        f"{NEW_ID_PREFIX}{number}": f"{stream}#{first_typed + number}" for number in range(len(material.typed_notes))
     }
     known = {*dreaming.lines, *dreaming.user_lines, *page.dream_lines}
     entries = dict.fromkeys(entry for _, entry in parse_page(page.text).all_entries() if entry not in known)
     first_entry = first_typed + len(typed_ids)
     committed = DreamCommitted(
         proposer=proposal.by,
-        last_seq=gathered.last_seq,
-        journal_position=gathered.journal_position,
-        notes=(*gathered.note_ids, *typed_ids.values()),
+        last_seq=material.last_seq,
+        journal_position=material.journal_position,
+        notes=(*material.note_ids, *typed_ids.values()),
         lines=tuple(
             line._replace(sources=tuple(typed_ids.get(source, source) for source in line.sources))
             for line in page.changed_lines
@@ -88,10 +88,10 @@ def build_commit(
         gaps=material.gaps,
         skills=material.skills,
         user_lines=tuple((entry, f"{stream}#{first_entry + number}") for number, entry in enumerate(entries)),
-        replayed=gathered.accessed_crystals,
+        replayed=material.accessed_crystals,
         insights=tuple(insight.key for insight in material.insights),
         inputs={
-            "crystals": gathered.crystal_counts,
+            "crystals": material.crystal_counts,
             "levels": {name: round(level, 3) for name, level in material.levels.by_name.items()},
             "rebased": rebased,
         },
@@ -101,14 +101,14 @@ def build_commit(
     )
     return [
         Draft(payload=committed, origin=Origin.DREAM, sources=committed.notes),
-        *_crystals(gathered, entries, documents),
-        *_pages(f"{stream}#{version + 1}", documents, gathered, page),
+        *_crystals(material, entries, documents),
+        *_pages(f"{stream}#{version + 1}", documents, material, page),
     ]
 
 
-def _crystals(gathered: DreamInput, entries: Mapping[str, None], documents: Documents) -> Iterator[Draft]:
+def _crystals(material: DreamMaterial, entries: Mapping[str, None], documents: Documents) -> Iterator[Draft]:
     """Crystals of typed notes, of lines that users wrote on MEMORY.md, and of insights."""
-    for note in gathered.typed_notes:
+    for note in material.typed_notes:
         payload = CrystalCreated(
             text=note.text, importance=note.importance, category=note.kind, valence=note.valence, consolidated=True
         )
@@ -117,14 +117,14 @@ def _crystals(gathered: DreamInput, entries: Mapping[str, None], documents: Docu
     for entry in entries:
         payload = CrystalCreated(text=entry, importance=USER_LINE_IMPORTANCE, consolidated=True)
         yield Draft(payload=payload, origin=Origin.FILE, sources=(documents.by_path[MEMORY_PAGE_PATH].source,))
-    for insight in gathered.material.insights:
+    for insight in material.insights:
         payload = CrystalCreated(
             text=insight.text, importance=insight.importance, category="insight", consolidated=True
         )
-        yield Draft(payload=payload, origin=Origin.DREAM, sources=insight.sources, trust=insight.trust)
+        yield Draft(payload=payload, origin=Origin.DREAM, sources=insight.ids, trust=insight.trust)
 
 
-def _pages(commit_id: str, documents: Documents, gathered: DreamInput, page: RewriteResult) -> Iterator[Draft]:
+def _pages(commit_id: str, documents: Documents, material: DreamMaterial, page: RewriteResult) -> Iterator[Draft]:
     """MEMORY.md and the notes page without the notes taken in.
 
     MEMORY.md is left out if there is no page yet and it would be empty.
@@ -134,13 +134,13 @@ def _pages(commit_id: str, documents: Documents, gathered: DreamInput, page: Rew
         payload = DocumentWritten(path=MEMORY_PAGE_PATH, text=page.text)
         yield Draft(payload=payload, origin=Origin.DREAM, sources=(commit_id,), trust=trust)
     notes = documents.by_path.get(NOTES_PAGE_PATH)
-    remaining = remove_pieces(notes.text, gathered.page_notes, gathered.remarks) if notes else ""
+    remaining = remove_pieces(notes.text, material.page_notes, material.remarks) if notes else ""
     if notes is not None and remaining != notes.text:
         payload = DocumentWritten(path=NOTES_PAGE_PATH, text=remaining)
         yield Draft(payload=payload, origin=Origin.DREAM, sources=(commit_id,), trust=notes.trust)
 
 
-def _required_lines(notes: Sequence[PendingNote]) -> Iterator[PageLine]:
+def _required_lines(notes: Sequence[LineSource]) -> Iterator[PageLine]:
     """Lines for notes of the highest importance: verbatim, newest first, a quarter of the page."""
     characters_left = MAX_PAGE_CHARACTERS // 4
     for note in sorted(notes, key=lambda note: note.at, reverse=True):
@@ -148,14 +148,13 @@ def _required_lines(notes: Sequence[PendingNote]) -> Iterator[PageLine]:
         if (
             note.importance >= MIN_PROTECTED_IMPORTANCE
             and is_plain
-            and not note.superseded
             and len(note.text) <= min(characters_left, MAX_LINE_CHARACTERS)
         ):
             characters_left -= len(note.text)
             yield PageLine(
                 section=classify_section(note.text, kind=note.kind, trust=note.trust),
                 text=note.text,
-                sources=(note.id,),
+                sources=note.ids,
                 importance=note.importance,
                 kind=note.kind,
                 at=note.at,

@@ -25,7 +25,7 @@ from inmind.core.encoding import digest
 from inmind.core.events.base import Trust
 from inmind.core.language.spans import has_han
 from inmind.core.text import shorten
-from inmind.dreams.material import Activity, Insight, SearchUse
+from inmind.dreams.material import Activity, LineSource, SearchUse
 from inmind.dreams.open_loops import OpenLoop, find_open_loops, loop_text, loop_words
 from inmind.search.crystal import Crystal
 from inmind.search.lifecycle import is_searchable
@@ -60,12 +60,12 @@ def find_insights(
     now: datetime,
     *,
     loop_lines: Collection[str] = (),
-) -> list[Insight]:
+) -> list[LineSource]:
     """New insights. `loop_lines`: lines of open loops that are on the page already."""
     usable = sorted(filter(_is_usable, crystals), key=lambda crystal: (crystal.at, crystal.id))
     return [
         *islice(_open_loop_insights(activity, known_keys, now, loop_lines), MAX_INSIGHTS_PER_KIND),
-        *islice(_repeated_statements(usable, known_keys), MAX_INSIGHTS_PER_KIND),
+        *islice(_repeated_statements(usable, known_keys, now), MAX_INSIGHTS_PER_KIND),
     ]
 
 
@@ -79,7 +79,9 @@ def _is_usable(crystal: Crystal) -> bool:
 # -- repeated statements -----------------------------------------------------------------------------------
 
 
-def _repeated_statements(crystals: Sequence[Crystal], known_keys: frozenset[str]) -> Iterator[Insight]:
+def _repeated_statements(
+    crystals: Sequence[Crystal], known_keys: frozenset[str], now: datetime
+) -> Iterator[LineSource]:
     word_sets = [frozenset(index_words(crystal.text)) for crystal in crystals]
     groups = (
         group
@@ -94,10 +96,12 @@ def _repeated_statements(crystals: Sequence[Crystal], known_keys: frozenset[str]
         topic_words = keywords(longest.text) - _PLEASANTRIES
         if is_new and len({*map(_occasion, same_crystals)}) >= MIN_OCCASIONS and len(topic_words) >= MIN_KEY_WORDS:
             text = shorten(longest.text, MAX_INSIGHT_CHARACTERS)
-            yield Insight(
+            yield LineSource(
                 text=f"{text} {_repeat_suffix(longest.text, len(same_crystals), same_crystals[0].at)}",
                 key=f"same {same_crystals[0].id}",
-                sources=tuple(crystal.id for crystal in same_crystals),
+                ids=tuple(crystal.id for crystal in same_crystals),
+                kind="insight",
+                at=now.isoformat(),
                 importance=min(0.8, max(0.5, *(crystal.importance for crystal in same_crystals))),
                 trust=min(crystal.trust for crystal in same_crystals),
             )
@@ -122,7 +126,7 @@ def _repeat_suffix(text: str, times: int, since: datetime) -> str:
 
 def _open_loop_insights(
     activity: Activity, known_keys: frozenset[str], now: datetime, loop_lines: Collection[str]
-) -> Iterator[Insight]:
+) -> Iterator[LineSource]:
     """Open loops that are not on the page. The same request on another day is another loop."""
     known_loops = {loop_words(loop_text(line)) for line in loop_lines}
     new_loops: dict[str, OpenLoop] = {}
@@ -130,10 +134,12 @@ def _open_loop_insights(
         new_loops.setdefault(f"open {digest(*sorted(loop.words))} {loop.utterance.at:%Y-%m-%d}", loop)
     for key, loop in new_loops.items():
         if key not in known_keys and loop.words not in known_loops:
-            yield Insight(
+            yield LineSource(
                 text=loop.line,
                 key=key,
-                sources=(loop.utterance.id,),
+                ids=(loop.utterance.id,),
+                kind="insight",
+                at=now.isoformat(),
                 importance=0.6,
                 trust=loop.utterance.trust,
             )

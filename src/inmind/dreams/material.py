@@ -2,9 +2,6 @@
 
 The same material always results in the same proposal.
 
-`DreamMaterial` is what a proposal is made of; `DreamInput` adds what the commit needs to record that it was
-processed.
-
 A dream reads a limited number of new crystals of each kind, so that a day of messages cannot displace a preference.
 """
 
@@ -152,58 +149,30 @@ NEW_ID_PREFIX: Final = "new#"
 """Prefix of the temporary id of a typed note: prefix and place. The commit replaces it with an event id."""
 
 
-@frozen(kw_only=True)
-class PendingNote:
-    """A note that waits for a dream, as it is on the notes page.
+class LineSource(NamedTuple):
+    """A text that a line of the page may be derived from: a note, a crystal, a fact or an insight."""
 
-    A user may have written or changed it.
+    ids: tuple[str, ...]
+    """Its note or crystal, or the crystals of an insight. A note that a user typed has a temporary id until the commit.
     """
-
-    id: str
-    """Event id. A note that a user typed has a temporary id until the dream commits."""
     text: str
     importance: float
     kind: str = "general"
-    at: str
+    at: str = ""
     trust: Trust = Trust.AGENT
     valence: float = 0.0
-    superseded: bool = False
-    """Another note says the same or replaces it. It is taken in with that one and gets no line."""
-
-
-@frozen(kw_only=True)
-class Insight:
-    """A statement derived from crystals or activity."""
-
-    text: str
-    key: str
-    """Identifies the insight. An insight is recorded once for each key."""
-    sources: tuple[str, ...]
-    importance: float = 0.5
-    trust: Trust = Trust.AGENT
-
-
-class LineSource(NamedTuple):
-    """A text that a line of the page may be derived from."""
-
-    ids: tuple[str, ...]
-    """Its note or crystal, or the crystals of an insight."""
-    text: str
-    importance: float
-    kind: str
-    at: str
-    trust: Trust
-    valence: float = 0.0
+    key: str = ""
+    """Identifies an insight, which is recorded once for each key."""
 
     @classmethod
-    def of(cls, one: PendingNote | Crystal) -> LineSource:
-        at = one.at if isinstance(one, PendingNote) else one.at.isoformat()
-        return cls((one.id,), one.text, one.importance, one.kind, at, one.trust, one.valence)
+    def of(cls, crystal: Crystal) -> LineSource:
+        at = crystal.at.isoformat()
+        return cls((crystal.id,), crystal.text, crystal.importance, crystal.kind, at, crystal.trust, crystal.valence)
 
 
 @frozen(kw_only=True)
 class DreamMaterial:
-    """The input of a proposal."""
+    """The input of a dream, and how far the journal was read for it."""
 
     now: datetime
     page: MemoryPage
@@ -212,10 +181,12 @@ class DreamMaterial:
     """Lines on the page that dreams wrote, by their text. All other entries were written by users."""
     adopted: frozenset[str] = frozenset()
     """Entries from before the first dream. Dreams move them into their sections."""
-    notes: tuple[PendingNote, ...] = ()
+    notes: tuple[LineSource, ...] = ()
+    """Notes on the notes page, except those that another note repeats or replaces: these are taken in without a line.
+    """
     crystals: tuple[Crystal, ...] = ()
     """New crystals, the best of each kind."""
-    insights: tuple[Insight, ...] = ()
+    insights: tuple[LineSource, ...] = ()
     closed_loops: tuple[str, ...] = ()
     """Lines of open loops that were closed since."""
     levels: Levels
@@ -229,40 +200,26 @@ class DreamMaterial:
     get_crystal: Callable[[str], Crystal | None]
     """A crystal by its id."""
 
-    def note_sources(self) -> list[LineSource]:
-        """The notes that are not superseded."""
-        return [LineSource.of(note) for note in self.notes if not note.superseded]
+    last_seq: int = 0
+    """The last event read from the resource's stream."""
+    journal_position: int = 0
+    """The position up to which the whole journal was read."""
+    note_ids: tuple[str, ...] = ()
+    """Event ids of the notes that the dream takes in."""
+    page_notes: tuple[PageNote, ...] = ()
+    """These notes and the typed ones, as they are on the notes page."""
+    remarks: tuple[str, ...] = ()
+    """Text that a user wrote between the notes."""
+    typed_notes: tuple[LineSource, ...] = ()
+    """Notes and remarks that have no event yet."""
+    accessed_crystals: tuple[str, ...] = ()
+    crystal_counts: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Number of new crystals, by kind."""
 
     def other_crystals(self) -> list[Crystal]:
         """New crystals that are not notes."""
-        note_ids = {note.id for note in self.notes}
+        note_ids = {id for note in self.notes for id in note.ids}
         return [crystal for crystal in self.crystals if crystal.id not in note_ids]
-
-    def insight_sources(self) -> list[LineSource]:
-        at = self.now.isoformat()
-        return [LineSource(one.sources, one.text, one.importance, "insight", at, one.trust) for one in self.insights]
-
-
-@frozen(kw_only=True)
-class DreamInput:
-    """The input of a dream, and how far the journal was read for it."""
-
-    material: DreamMaterial
-    last_seq: int
-    """The last event read from the resource's stream."""
-    journal_position: int
-    """The position up to which the whole journal was read."""
-    note_ids: tuple[str, ...]
-    """Event ids of the notes that the dream takes in."""
-    page_notes: tuple[PageNote, ...]
-    """These notes and the typed ones, as they are on the notes page."""
-    remarks: tuple[str, ...]
-    """Text that a user wrote between the notes."""
-    typed_notes: tuple[PendingNote, ...]
-    """Notes and remarks that have no event yet."""
-    accessed_crystals: tuple[str, ...]
-    crystal_counts: dict[str, int]
-    """Number of new crystals, by kind."""
 
 
 MAX_BY_KIND: Final[Mapping[str, int]] = {

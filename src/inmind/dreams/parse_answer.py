@@ -122,11 +122,11 @@ def _sources_by_part(material: DreamMaterial) -> dict[str, list[LineSource]]:
     """
     crystals = [crystal for crystal in material.other_crystals() if crystal.trust is not Trust.DATA]
     return {
-        "notes": sorted(material.note_sources(), key=lambda note: (-note.importance, note.at, note.ids)),
+        "notes": sorted(material.notes, key=lambda note: (-note.importance, note.at, note.ids)),
         "crystals": [
             LineSource.of(one) for one in sorted(crystals, key=lambda one: (-one.trust, -one.at.timestamp(), one.id))
         ],
-        "insights": material.insight_sources(),
+        "insights": list(material.insights),
     }
 
 

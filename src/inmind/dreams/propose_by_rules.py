@@ -125,10 +125,10 @@ def _new_lines(material: DreamMaterial) -> Iterator[Add]:
     An automatic note about the user's mood stays searchable and gets no line on the page.
     """
     for source in (
-        *(note for note in material.note_sources() if not (level_in_note(note.text) and "): the user " in note.text)),
+        *(note for note in material.notes if not (level_in_note(note.text) and "): the user " in note.text)),
         *find_user_facts(material.crystals),
         *(LineSource.of(crystal) for crystal in material.other_crystals() if _deserves_line(crystal)),
-        *material.insight_sources(),
+        *material.insights,
     ):
         section, text = _place(source)
         yield Add(section, text, source.ids, source.importance, source.kind, source.at, source.trust)

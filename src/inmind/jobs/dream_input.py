@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from datetime import datetime
 from functools import cache, partial
 from operator import attrgetter
@@ -43,9 +42,8 @@ from inmind.dreams.insights import accessed_crystals, find_insights
 from inmind.dreams.material import (
     NEW_ID_PREFIX,
     Activity,
-    DreamInput,
     DreamMaterial,
-    PendingNote,
+    LineSource,
     SearchUse,
     ToolUse,
     Utterance,
@@ -102,7 +100,7 @@ class Gatherer:
         self._stream = f"{RESOURCE_PREFIX}{resource}"
         self._resource, self._store, self._search, self._sources = resource, store, search, sources
 
-    def gather(self, state: ResourceState, *, last_seq: int, now: datetime, again: bool = False) -> DreamInput:
+    def gather(self, state: ResourceState, *, last_seq: int, now: datetime, again: bool = False) -> DreamMaterial:
         """The input of the dream that event `last_seq` has started, given the state before it.
 
         `again`: an earlier process has gathered it too. Everything written since is ignored.
@@ -129,7 +127,7 @@ class Gatherer:
             now,
             loop_lines=loop_lines - {*closed},
         )
-        material = DreamMaterial(
+        return DreamMaterial(
             now=now,
             page=parse_page(state.documents.text(MEMORY_PAGE_PATH)),
             dream_lines=dreaming.lines,
@@ -145,9 +143,6 @@ class Gatherer:
             economics=summarize_trades(self._store.read(self._stream, until=last_seq, kind=TradeRecorded.kind), now),
             search=self.search_ids,
             get_crystal=self.get_crystal,
-        )
-        return DreamInput(
-            material=material,
             last_seq=last_seq,
             journal_position=journal_position,
             note_ids=tuple(event.id for event in matched.unchanged),
@@ -280,8 +275,8 @@ def _crystals_to_compare(new: Sequence[Crystal], written: Sequence[Crystal]) -> 
     return list({crystal.id: crystal for crystal in (*recent, *new)}.values())
 
 
-def _pending_notes(events: Sequence[Event], written: Sequence[Crystal], now: datetime) -> Iterator[PendingNote]:
-    """Notes, each marked as superseded if a consolidation would merge or replace it.
+def _pending_notes(events: Sequence[Event], written: Sequence[Crystal], now: datetime) -> Iterator[LineSource]:
+    """Notes, except those that a consolidation would merge with another or replace.
 
     This does not depend on whether a consolidation has run.
     """
@@ -297,20 +292,12 @@ def _pending_notes(events: Sequence[Event], written: Sequence[Crystal], now: dat
     superseded = {id for id, _ in (*plan.merged, *plan.superseded)}
     superseded |= {crystal.id for crystal in written if not is_searchable(crystal) or crystal.superseded_by}
     for event in events:
-        note = _note_payload(event)
-        yield PendingNote(
-            id=event.id,
-            text=note.text,
-            importance=note.importance,
-            kind=note.category,
-            at=event.at.isoformat(),
-            trust=event.trust,
-            valence=note.valence,
-            superseded=event.id in superseded,
-        )
+        if event.id not in superseded:
+            note, at = _note_payload(event), event.at.isoformat()
+            yield LineSource((event.id,), note.text, note.importance, note.category, at, event.trust, note.valence)
 
 
-def _typed_notes(matched: _MatchedNotes, remarks: Sequence[PageNote]) -> Iterator[PendingNote]:
+def _typed_notes(matched: _MatchedNotes, remarks: Sequence[PageNote]) -> Iterator[LineSource]:
     """Typed notes. A note that a user edited keeps the trust of the original, if that is lower."""
     words = cache(_word_set)
 
@@ -323,19 +310,14 @@ def _typed_notes(matched: _MatchedNotes, remarks: Sequence[PageNote]) -> Iterato
     origins = [(note, near(note) or same_time(note)) for note in matched.typed]
     origins += ((note, near(note)) for note in remarks)
     for number, (note, originals) in enumerate(origins):
-        typed = PendingNote(
-            id=f"{NEW_ID_PREFIX}{number}",
-            text=note.text,
-            importance=min(1.0, note.importance),
-            at=datetime.fromisoformat(note.at).isoformat(),
-            trust=Trust.PERSON,
+        at = datetime.fromisoformat(note.at).isoformat()
+        typed = LineSource(
+            (f"{NEW_ID_PREFIX}{number}",), note.text, min(1.0, note.importance), at=at, trust=Trust.PERSON
         )
         if originals:
             least_trusted = min(originals, key=attrgetter("trust"))
-            original = _note_payload(least_trusted)
-            typed = replace(
-                typed, trust=min(typed.trust, least_trusted.trust), kind=original.category, valence=original.valence
-            )
+            original, trust = _note_payload(least_trusted), min(typed.trust, least_trusted.trust)
+            typed = typed._replace(trust=trust, kind=original.category, valence=original.valence)
         yield typed
 
 

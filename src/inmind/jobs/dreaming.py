@@ -24,7 +24,7 @@ from inmind.core.events.dreams import DreamAnswered, DreamFailed, DreamUnderway,
 from inmind.core.text import count_noun
 from inmind.documents.document import MEMORY_PAGE_PATH
 from inmind.dreams.commit import build_commit, rewrite
-from inmind.dreams.material import DreamInput
+from inmind.dreams.material import DreamMaterial
 from inmind.dreams.models import ModelCost
 from inmind.dreams.page.draft import split_chunks
 from inmind.dreams.page.edits import Edit, Proposal
@@ -120,14 +120,14 @@ class Dreamer:
             self._publish()
         return self._lease.dream
 
-    def _propose(self, running: ActiveDream, gathered: DreamInput) -> Proposal:
+    def _propose(self, running: ActiveDream, gathered: DreamMaterial) -> Proposal:
         """Propose with the model or its saved answers, else by rules."""
-        notes, crystals = len(gathered.material.notes), sum(gathered.crystal_counts.values())
+        notes, crystals = len(gathered.note_ids) + len(gathered.typed_notes), sum(gathered.crystal_counts.values())
         self._enter_phase("propose", f"{count_noun(notes, 'note')}, {count_noun(crystals, 'new crystal')}")
         if running.answers:
             self._proposer = running.proposer
         if self._model_options is None and not running.answers:
-            return propose_by_rules(gathered.material)
+            return propose_by_rules(gathered)
         from inmind.dreams.propose_by_model import propose_by_model
 
         def check(proposal: Proposal) -> list[str]:
@@ -141,11 +141,11 @@ class Dreamer:
         )
         seconds = options.timeout_seconds if options else 0.0
         try:
-            proposal = propose_by_model(gathered.material, model, seconds=seconds, check=check)
+            proposal = propose_by_model(gathered, model, seconds=seconds, check=check)
         except ModelFailed as error:
             message = "dream %d of %s: the model failed, proposing by rules: %s"
             log.warning(message, self._lease.dream, self._resource, error.reason)
-            proposal = replace(propose_by_rules(gathered.material), fell_back=error.reason)
+            proposal = replace(propose_by_rules(gathered), fell_back=error.reason)
         self._proposer = proposal.by
         return proposal
 
@@ -159,7 +159,7 @@ class Dreamer:
             self._report("propose", detail)
         self._lease.heartbeat("propose")
 
-    def _commit(self, gathered: DreamInput, proposal: Proposal) -> None:
+    def _commit(self, gathered: DreamMaterial, proposal: Proposal) -> None:
         """Commit the dream, its crystals and both pages as one batch, if the lease is still held.
 
         The page is rewritten before, outside of the commit, and again only if it has changed since.
@@ -188,7 +188,7 @@ class Dreamer:
         self._enter_phase("commit")
         self._stream.commit(decide)
 
-    def _checked_rewrite(self, state: ResourceState, gathered: DreamInput, proposal: Proposal) -> RewriteResult:
+    def _checked_rewrite(self, state: ResourceState, gathered: DreamMaterial, proposal: Proposal) -> RewriteResult:
         """The rewritten page. Raises DreamRejected if a guard refuses it."""
         page = self._rewrite(state, proposal.edits, gathered)
         self._verdicts, self._refused = page.verdicts, (*proposal.refused, *page.refused)
@@ -196,7 +196,7 @@ class Dreamer:
             raise DreamRejected(reasons=_failed_guards(page))
         return page
 
-    def _rewrite(self, state: ResourceState, edits: tuple[Edit, ...], gathered: DreamInput) -> RewriteResult:
+    def _rewrite(self, state: ResourceState, edits: tuple[Edit, ...], gathered: DreamMaterial) -> RewriteResult:
         """The page with these edits.
 
         The last result is used again as long as page, lines and edits are the same.
@@ -204,7 +204,7 @@ class Dreamer:
         dreams, text = state.dreams, state.documents.text(MEMORY_PAGE_PATH)
         inputs = text, dreams.lines, dreams.user_lines, dreams.adopted_entries, edits
         if self._rewritten is None or self._rewritten[0] != inputs:
-            self._rewritten = inputs, rewrite(text, edits, dreams, gathered.material)
+            self._rewritten = inputs, rewrite(text, edits, dreams, gathered)
         return self._rewritten[1]
 
     def _end(self, error: BaseException) -> None:

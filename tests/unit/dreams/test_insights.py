@@ -14,7 +14,7 @@ from tables import each_row
 
 from inmind.core.events.base import Trust
 from inmind.dreams.insights import MAX_INSIGHTS_PER_KIND, accessed_crystals, find_insights
-from inmind.dreams.material import Activity, Insight, SearchUse, Utterance
+from inmind.dreams.material import Activity, LineSource, SearchUse, Utterance
 from inmind.search.crystal import Crystal
 
 pytestmark = pytest.mark.spec("G3")
@@ -31,7 +31,9 @@ def a_crystal(number: int, text: str, *, session: str | None = None, **known: An
     return Crystal(id=f"session/{session}#{number}", text=text, session=session, at=WHEN + number * DAY, **known)
 
 
-def insights_from(*crystals: Crystal, messages: Sequence[Utterance] = (), known: Iterable[str] = ()) -> list[Insight]:
+def insights_from(
+    *crystals: Crystal, messages: Sequence[Utterance] = (), known: Iterable[str] = ()
+) -> list[LineSource]:
     return find_insights(crystals, Activity(utterances=tuple(messages)), frozenset(known), NOW)
 
 
@@ -57,10 +59,12 @@ def test_repeated_statements_become_one_insight_with_all_sources() -> None:
     (insight,) = insights_from(
         a_crystal(1, TABS), a_crystal(2, f"Well, {TABS}!"), a_crystal(3, TABS), a_crystal(4, "The ferry leaves at nine")
     )
-    assert insight == Insight(
+    assert insight == LineSource(
         text=f"Well, {TABS}! (came up 3 times since 2026-01-02)",
         key="same session/s1#1",
-        sources=("session/s1#1", "session/s2#2", "session/s3#3"),
+        ids=("session/s1#1", "session/s2#2", "session/s3#3"),
+        kind="insight",
+        at=NOW.isoformat(),
         importance=0.5,
         trust=Trust.PERSON,
     )
@@ -159,7 +163,7 @@ def test_an_open_loop_becomes_one_insight_with_its_date() -> None:
     request = user("Remind me to renew the passport.")
     (insight,) = insights_from(messages=[request, user("And again, remind me to renew the passport.")])
     assert insight.text == "Open since 2026-01-01: Remind me to renew the passport."
-    assert (insight.sources, insight.trust) == (("session/s#7",), Trust.PERSON)
+    assert (insight.ids, insight.trust) == (("session/s#7",), Trust.PERSON)
     assert insights_from(messages=[request], known=[insight.key]) == []
 
 

@@ -94,7 +94,7 @@ def edits_of_model(proposal: Proposal) -> list[Any]:
 def test_an_added_line_has_the_named_sources() -> None:
     [edit] = edits_of_model(ask_model(edits(add("He is called Douglas", "N1", "C1", section="The Bond"))))
     assert isinstance(edit, Add)
-    assert (edit.section, edit.text, edit.sources) == (Section.BOND, "He is called Douglas", (NAME.id, CITY.id))
+    assert (edit.section, edit.text, edit.sources) == (Section.BOND, "He is called Douglas", (*NAME.ids, CITY.id))
     assert (edit.importance, edit.trust) == (0.9, Trust.AGENT)
 
 
@@ -102,7 +102,7 @@ def test_a_rewrite_replaces_its_lines() -> None:
     text = "The API migration is due on April 2"
     [edit] = edits_of_model(ask_model(edits(rewrite(text, L[MOVE.text], sources=("N2",)))))
     assert isinstance(edit, Rewrite)
-    assert (edit.lines, edit.text, edit.sources) == ((MOVE.text,), text, (LATER.id,))
+    assert (edit.lines, edit.text, edit.sources) == ((MOVE.text,), text, LATER.ids)
 
 
 def test_a_retired_line_is_replaced_with_a_pointer() -> None:
@@ -120,7 +120,7 @@ def test_tool_text_stays_data_in_edits_of_a_model() -> None:
 def test_notes_omitted_by_the_model_are_proposed_by_rules() -> None:
     proposal = ask_model(edits(add("He is called Douglas", "N1", section="The Bond")))
     sources = [source for edit in proposal.edits if not isinstance(edit, Retire) for source in edit.sources]
-    assert sorted(sources) == sorted([NAME.id, LATER.id, TOOL.id, CITY.id])
+    assert sorted(sources) == sorted([*NAME.ids, *LATER.ids, *TOOL.ids, CITY.id])
 
 
 def test_without_edits_of_the_model_the_rules_propose_all() -> None:
@@ -191,7 +191,7 @@ GOOD = add("He is called Douglas", "N1", section="The Bond")
         ({"op": ["add"]}, "op"),
         (add("x", "N9"), "there is no 'N9'"),
         (add("x", "L1"), "there is no 'L1'"),
-        (add("x", NAME.id), "there is no"),
+        (add("x", *NAME.ids), "there is no"),
         (add("x"), "a new line needs at least one source"),
         (add("x", "N1", section="Crystal Pointers"), "section"),
         (add("x", "N1", section="The Basement"), "section"),
