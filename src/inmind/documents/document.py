@@ -209,7 +209,9 @@ def check_file(
         return FileCheck(FileStatus.STALE)
     if damage:
         return FileCheck(FileStatus.DAMAGED if document else FileStatus.FOREIGN, reason=damage)
-    return FileCheck(FileStatus.SHARED) if has_other_links else FileCheck(FileStatus.EDITED, text=text)
+    if has_other_links:
+        return FileCheck(FileStatus.SHARED, reason="it has a second name (a hard link)")
+    return FileCheck(FileStatus.EDITED, text=text)
 
 
 def _decode(content: bytes) -> tuple[str, str]:

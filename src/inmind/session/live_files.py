@@ -11,6 +11,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
@@ -92,13 +93,10 @@ class LiveFiles:
         """Read edits saved since the last call. Costs a few `stat` calls if nothing changed."""
         if not self._tidied:
             self._tidy_folder()
-        documents = self._documents.by_path
-        changed: list[str] = []
-        for path in self._reachable(self._candidate_paths()):
-            signature = self._folder.signature(self._prefix + path)
-            if signature != self._signatures.get(path) or (signature is None and path in documents):
-                changed.append(path)
-        self.sync(*changed)
+        documents, paths = self._documents.by_path, self._reachable(self._candidate_paths())
+        now = {path: self._folder.signature(self._prefix + path) for path in paths}
+        is_missing = {path: now[path] is None and path in documents for path in paths}
+        self.sync(*(path for path in paths if now[path] != self._signatures.get(path) or is_missing[path]))
 
     def publish(self) -> None:
         """Write the newest version of every document that changed."""
@@ -130,7 +128,7 @@ class LiveFiles:
             if file.read_error:
                 yield path, FileCheck(FileStatus.FOREIGN, reason=file.read_error)
             elif file.data is not None or path in published:
-                yield path, self._judge(path, file, documents.get(path), published.get(path))
+                yield path, self._check(path, file, documents.get(path), published.get(path))
 
     def sync(self, *paths: str) -> None:
         """Synchronize files and documents: the newer one updates the other.
@@ -174,48 +172,39 @@ class LiveFiles:
 
     def _sync_round(self, path: str, published: dict[str, PublishedVersion]) -> bool:
         """Check a file and act once. Returns False if a concurrent save has to be checked again."""
-        self._recover_displaced(path, published.get(path))
-        file = self._folder.read(self._prefix + path, max_bytes=MAX_DOCUMENT_BYTES)
-        document, last_published = self._stream.refresh().documents.by_path.get(path), published.get(path)
+        name, last_published = self._prefix + path, published.get(path)
+        self._recover_displaced(path, last_published)
+        file = self._folder.read(name, max_bytes=MAX_DOCUMENT_BYTES)
+        document = self._stream.refresh().documents.by_path.get(path)
         if file.read_error:
             self._notice(f"{path} cannot be read ({file.read_error}); the last good version is used")
             if document is not None and last_published is not None and digest(document.text) != last_published.digest:
                 self._notice(f"{path} has a newer version in memory that cannot be written to its file")
             return True
-        judgement = self._judge(path, file, document, last_published)
-        match judgement.status:
+        check = self._check(path, file, document, last_published)
+        if check.status in (FileStatus.SHARED, FileStatus.DAMAGED) and _wait_if_young(file):
+            return False
+        match check.status:
             case FileStatus.CURRENT:
                 self._mark_published(path, document, published, file)
                 return True
             case FileStatus.EDITED:
-                document = self._edits.save(path, judgement.text, last_published)
-                if document.text != judgement.text:
-                    return False
-                self._mark_published(path, document, published, file)
-                return True
-            case FileStatus.SHARED:
-                if _wait_if_young(file):
-                    return False
-                self._notice(f"{path} is ignored: its file has a second name (a hard link)")
-                self._remember_signature(path, file)
-                return True
-            case FileStatus.FOREIGN:
+                document = self._edits.save(path, check.text, last_published)
+                is_whole = document.text == check.text
+                if is_whole:
+                    self._mark_published(path, document, published, file)
+                return is_whole
+            case FileStatus.SHARED | FileStatus.FOREIGN:
                 if file.data:
-                    self._notice(f"{path} is ignored ({judgement.reason}); the file is unchanged")
+                    self._notice(f"{path} is ignored: {check.reason}; the file is unchanged")
                 self._remember_signature(path, file)
                 return True
             case FileStatus.DAMAGED:
-                if _wait_if_young(file):
-                    return False
-                self._set_aside(path, file.data or b"", judgement)
-            case FileStatus.MISSING:
-                if path in self._published_versions:
-                    self._notice(
-                        f"{path} was missing and has been restored: deleting a file does not delete its document"
-                    )
-            case FileStatus.STALE:
+                self._set_aside(path, file.data or b"", check)
+            case FileStatus.MISSING if path in self._published_versions:
+                self._notice(f"{path} was missing and has been restored: deleting a file does not delete its document")
+            case _:
                 pass
-        name = self._prefix + path
         if document is None:  # its creation was undone; the text stays in the journal
             done = self._folder.remove(name, expected=file)
         else:
@@ -224,21 +213,19 @@ class LiveFiles:
             self._mark_published(path, document, published)
         return done
 
-    def _judge(
+    def _check(
         self, path: str, file: FileState, document: Document | None, published: PublishedVersion | None
     ) -> FileCheck:
-        published_digest = published.digest if published else None
-        judgement = check_file(file.data, document=document, published_digest=published_digest)
-        if judgement.status is not FileStatus.EDITED:
-            return judgement
+        """The status of a file.
+
+        Versions since the published one, which a killed writer may have written, are read only for an edited file.
+        """
+        mark = published.digest if published else None
+        check = partial(check_file, file.data, document=document, published_digest=mark)
+        if (first := check()).status is not FileStatus.EDITED:
+            return first
         later = self._digests_since(path, after=published.seq if published else 0)
-        return check_file(
-            file.data,
-            document=document,
-            published_digest=published_digest,
-            unconfirmed_digests=later,
-            has_other_links=file.has_other_links,
-        )
+        return check(unconfirmed_digests=later, has_other_links=file.has_other_links)
 
     def _recover_displaced(self, path: str, published: PublishedVersion | None) -> None:
         """Save a person's text from a file that a killed writer had moved aside."""
@@ -246,16 +233,9 @@ class LiveFiles:
         swap = self._folder.read_swap(name, max_bytes=MAX_DOCUMENT_BYTES)
         if swap == FileState():
             return
-        versions = self._digests_since(path, after=0)
-        judgement = check_file(
-            swap.data,
-            document=None,
-            published_digest=None,
-            unconfirmed_digests=versions,
-            has_other_links=swap.has_other_links,
-        )
-        if judgement.status is FileStatus.EDITED:
-            self._edits.save(path, judgement.text, published)
+        check = self._check(path, swap, None, None)
+        if check.status is FileStatus.EDITED:
+            self._edits.save(path, check.text, published)
         self._folder.delete_swap(name)
 
     def _digests_since(self, path: str, *, after: int) -> list[str]:
@@ -276,13 +256,13 @@ class LiveFiles:
                 digests.append(digest(documents.text(path)))
         return digests
 
-    def _set_aside(self, path: str, data: bytes, judgement: FileCheck) -> None:
+    def _set_aside(self, path: str, data: bytes, check: FileCheck) -> None:
         name = self._prefix + path
         saved = self._folder.save_aside(name, new_name=f"{name}{DAMAGED_SUFFIX}{digest(data.hex())[:8]}")
         saved_as = saved.removeprefix(self._prefix)
-        payload = DocumentSetAside(path=path, reason=judgement.reason, saved_as=saved_as)
+        payload = DocumentSetAside(path=path, reason=check.reason, saved_as=saved_as)
         self._stream.append(Draft(payload=payload, origin=Origin.FILE))
-        self._notice(f"{path} was damaged ({judgement.reason}) and restored; the old content is in {saved_as}")
+        self._notice(f"{path} was damaged ({check.reason}) and restored; the old content is in {saved_as}")
 
     def _mark_published(
         self,

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
@@ -43,6 +42,9 @@ WRITE_EVERY_NTH_PART = 20
 """A long session is written once per twentieth of its length, because counting its events reads all of them."""
 
 _MAX_BYTES = 65_536
+
+_ENDS = 100
+"""Events at the start and at the end of a stream that are read before all of them."""
 
 
 @frozen(kw_only=True)
@@ -179,31 +181,15 @@ class MetaFile:
 
 
 def _find_title_and_model(store: Store, stream: str, version: int) -> tuple[str, str]:
-    """The title of a session and the last model, without reading the whole stream.
+    """The title of a session and the last model, usually from the ends of the stream.
 
-    The title is the last rename, or the first words of the user. So the ends of the stream are usually enough.
+    The title is the last rename, or the first words of the user.
     """
     renames = store.read(stream, kind=SessionTitled.kind)
-    messages = (
-        event
-        for after, until in _chunks(version)
-        for event in store.read(stream, after=after, until=until, kind=MessageAdded.kind)
-    )
-    first_words = (words for event in messages if (words := title_after("", event)))
-    usages = (
-        event.payload
-        for after, until in _chunks(version)
-        for event in reversed(store.read(stream, after=version - until, until=version - after, kind=UsageReported.kind))
-    )
+    starts = (store.read(stream, until=until, kind=MessageAdded.kind) for until in (_ENDS, version))
+    titles = (title_after("", event) for events in ([renames[-1:]] if renames else starts) for event in events)
+    ends = (store.read(stream, after=max(0, after), kind=UsageReported.kind) for after in (version - _ENDS, 0))
+    usages = (event.payload for events in ends for event in reversed(events))
     imports = (event.payload for event in store.read(stream, until=2, kind=SessionImported.kind))
     payloads = (item for item in chain(usages, imports) if isinstance(item, UsageReported | SessionImported))
-    title = title_after("", renames[-1]) if renames else next(first_words, "")
-    return title, next((payload.model for payload in payloads if payload.model), "")
-
-
-def _chunks(length: int) -> Iterator[tuple[int, int]]:
-    """Ranges of a stream, each ten times as long as the one before."""
-    after, size = 0, 100
-    while after < length:
-        yield after, min(after + size, length)
-        after, size = after + size, size * 10
+    return next(filter(None, titles), ""), next((payload.model for payload in payloads if payload.model), "")

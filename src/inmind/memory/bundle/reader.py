@@ -20,7 +20,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 from inmind.core.encoding import decode
 from inmind.core.events.base import Event
@@ -46,9 +46,6 @@ MAX_LINE_BYTES = 64 * 1_048_576
 """A message with images, larger than any provider accepts."""
 
 CHUNK_BYTES = 262_144
-_END = struct.Struct("<4s4H2LH")
-_END_64 = struct.Struct("<4sQ2H2L4Q")
-_LOCATOR_64 = struct.Struct("<4sLQL")
 _ENCRYPTED = 0x1 | 0x40 | 0x2000
 _ZIP_ERRORS = (
     zipfile.BadZipFile,
@@ -79,33 +76,31 @@ def _zip_errors(name: str) -> Generator[None]:
         raise bundle_error(name, value=value, expected="a bundle written by `inmind export`") from error
 
 
-def _check_directory_size(file: BinaryIO, size: int) -> None:
-    """Check the size of the central directory before the zip library reads it.
+class _ZipSource:
+    """A bundle file for the zip library, which would read a central directory of any size into memory."""
 
-    The library accepts any number of entries, and holds all of them in memory.
-    """
-    end = _read_from_end(file, size, _END.size)
-    if end is None or end[:4] != b"PK\x05\x06":
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+
+    def read(self, size: int = -1) -> bytes:
+        if size > MAX_DIRECTORY_BYTES:
+            value = f"a central directory of {size:,} bytes"
+            raise bundle_error("", value=value, expected=f"at most {MAX_DIRECTORY_BYTES:,}")
+        return self._file.read(size)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+
+def _open_zip(file: BinaryIO) -> zipfile.ZipFile:
+    try:
+        archive = zipfile.ZipFile(cast(BinaryIO, _ZipSource(file)))
+        if archive.comment:
+            raise zipfile.BadZipFile("a comment could hide another end of the archive")
+    except zipfile.BadZipFile as error:
         expected = "a complete bundle written by `inmind export`"
-        raise bundle_error("", value="a file that is no zip archive", expected=expected)
-    directory = _END.unpack(end)[5]
-    locator = _read_from_end(file, size, _LOCATOR_64.size, before=_END.size)
-    if locator is not None and locator[:4] == b"PK\x06\x07":
-        long = _read_from_end(file, size, _END_64.size, before=_END.size + _LOCATOR_64.size)
-        if long is None or long[:4] != b"PK\x06\x06":
-            raise bundle_error("", value="a broken zip archive", expected="a bundle written by `inmind export`")
-        directory = max(_END_64.unpack(long)[8], directory if directory != 0xFFFFFFFF else 0)
-    if directory > MAX_DIRECTORY_BYTES:
-        value = f"a central directory of {directory:,} bytes"
-        raise bundle_error("", value=value, expected=f"at most {MAX_DIRECTORY_BYTES:,}")
-
-
-def _read_from_end(file: BinaryIO, size: int, length: int, *, before: int = 0) -> bytes | None:
-    start = size - before - length
-    if start < 0:
-        return None
-    file.seek(start)
-    return file.read(length)
+        raise bundle_error("", value="a file that is no zip archive", expected=expected) from error
+    return archive
 
 
 def _checked_entries(infos: Sequence[zipfile.ZipInfo]) -> dict[str, zipfile.ZipInfo]:
@@ -207,8 +202,7 @@ class BundleReader:
         self._file = file
         with _zip_errors(""):
             self.size = file.seek(0, os.SEEK_END)
-            _check_directory_size(file, self.size)
-            self._zip = zipfile.ZipFile(file)
+            self._zip = _open_zip(file)
         self._entries = _checked_entries(self._zip.infolist())
         self._output_bytes = 0
         """Decompressed bytes of the current pass over the bundle."""
