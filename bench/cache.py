@@ -19,7 +19,7 @@ from bench.conversations import SYSTEM, Message, exchanges, prose
 from bench.table import Row, Table
 from bench.tokenizers import counter
 from inmind import Memory
-from inmind.memory.folder_backend import FolderBackend
+from inmind.memory.backends import FolderBackend
 from inmind.prompt.anchor import CACHE_SECONDS
 from inmind.testing import InMemoryStore, ManualClock
 

@@ -28,7 +28,7 @@ from inmind.core.events.documents import ScratchpadWritten
 from inmind.core.paths import DATABASE
 from inmind.documents.document import Scope
 from inmind.layers import ScratchpadLayer
-from inmind.memory.folder_backend import FolderBackend
+from inmind.memory.backends import FolderBackend
 from inmind.store.sqlite.store import SqliteStore
 
 _CASES: dict[str, Scope | None] = {

@@ -22,7 +22,7 @@ from inmind import Memory, Session, default_layers
 from inmind.core.events import encode_payload
 from inmind.core.events.documents import ScratchpadMerged
 from inmind.layers import ScratchpadLayer
-from inmind.memory.folder_backend import FolderBackend
+from inmind.memory.backends import FolderBackend
 from inmind.session.state import SessionFold
 from inmind.testing import InMemoryStore
 

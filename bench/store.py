@@ -11,7 +11,7 @@ from bench.prepare import BareJournal
 from bench.table import Row, Table
 from bench.timing import TimedCall, Timings
 from inmind import Memory
-from inmind.memory.folder_backend import FolderBackend
+from inmind.memory.backends import FolderBackend
 from inmind.testing import InMemoryStore
 
 TURNS = 500

@@ -38,8 +38,8 @@ from inmind.core.events.session import MessageAdded
 from inmind.core.paths import DATABASE
 from inmind.errors import Closed, Conflict, Damaged, InvalidInput, NotFound, StorageFull
 from inmind.memory.bundle import export_bundle, reader
+from inmind.memory.bundle.export_bundle import staging_folder
 from inmind.memory.bundle.extra_files import MAX_EXTRA_FILE_BYTES
-from inmind.memory.bundle.staging import staging_folder
 from inmind.store.sqlite.store import SqliteStore
 
 pytestmark = [pytest.mark.spec("M40"), pytest.mark.embedded]
@@ -483,7 +483,7 @@ def test_legacy_sessions_are_imported_with_the_journal_or_not_at_all(
 STAGE_AND_DIE = """
 import os, sys
 from pathlib import Path
-from inmind.memory.bundle.staging import staging_folder
+from inmind.memory.bundle.export_bundle import staging_folder
 with staging_folder(Path(sys.argv[1])) as folder:
     (folder / "bundle").write_text("a conversation")
     os._exit(9)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from inmind import Memory, Prompt, Session
 from inmind.core.events.prompt import TailChanged
-from inmind.memory.folder_backend import FolderBackend
+from inmind.memory.backends import FolderBackend
 from inmind.prompt.plan import count_in_room
 from inmind.prompt.state import PromptState
 from inmind.testing import InMemoryStore, ManualClock

@@ -14,7 +14,7 @@ from builders import Home, user
 from inmind import Memory, Origin, Session
 from inmind.core.events.documents import DocumentSetAside, DocumentWritten
 from inmind.errors import Conflict, InvalidInput, InvalidPath, NotFound
-from inmind.memory.folder_backend import FolderBackend
+from inmind.memory.backends import FolderBackend
 from inmind.store.protocol import PublishedVersion
 from inmind.testing import InMemoryStore
 

@@ -18,7 +18,7 @@ from inmind.core.events.crystals import NoteAdded
 from inmind.core.events.dreams import AffectSpiked, TradeRecorded
 from inmind.core.settings import parse_settings
 from inmind.errors import InvalidInput, KeyReused
-from inmind.memory.postgres_backend import PostgresBackend
+from inmind.memory.backends import PostgresBackend
 from inmind.memory.resource_ledger import Economics
 from inmind.store.protocol import Key, Store
 from inmind.store.sqlite.store import SqliteStore

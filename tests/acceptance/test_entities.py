@@ -17,7 +17,7 @@ from inmind.core.events.entities import EntitiesEvicted
 from inmind.core.parse_result import parse_text
 from inmind.errors import ExtractorFailed, InvalidInput, KeyReused, NotFound
 from inmind.layers import EntityLayer
-from inmind.memory.folder_backend import FolderBackend
+from inmind.memory.backends import FolderBackend
 from inmind.store.stream import SNAPSHOT_INTERVAL_EVENTS
 from inmind.testing import InMemoryStore, ManualClock
 from inmind.types import EntityRules

@@ -20,8 +20,8 @@ from inmind.core.events.session import MessageAdded
 from inmind.core.paths import DATABASE, SETTINGS_STREAM
 from inmind.core.settings import Settings
 from inmind.errors import Conflict, InvalidInput, InvalidPath, NotFound
+from inmind.memory.backends import PostgresBackend
 from inmind.memory.documents import Page
-from inmind.memory.postgres_backend import PostgresBackend
 from inmind.search.index.sqlite import SqliteIndex
 from inmind.store.sqlite.store import SqliteImport, SqliteStore
 from inmind.testing import InMemoryStore, ManualClock

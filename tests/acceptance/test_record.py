@@ -18,7 +18,7 @@ from inmind.core.events.base import Draft, Origin, Trust
 from inmind.core.events.session import MessageAdded
 from inmind.errors import InmindError, InvalidInput, StorageFull
 from inmind.layers import ScratchpadLayer
-from inmind.memory.folder_backend import FolderBackend
+from inmind.memory.backends import FolderBackend
 from inmind.prompt.layers.base import Layer, LayerContext, LayerText
 from inmind.prompt.layers.builtin import TextLayer
 from inmind.store.protocol import AppendResult, Batch

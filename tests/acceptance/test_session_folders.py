@@ -14,7 +14,7 @@ from builders import assistant, turns, user
 from inmind import Memory, Session
 from inmind.core.events.session import SessionTitled
 from inmind.errors import Closed, InvalidInput
-from inmind.memory.folder_backend import FolderBackend
+from inmind.memory.backends import FolderBackend
 from inmind.store.protocol import StreamSummary
 from inmind.testing import InMemoryStore, ManualClock
 

@@ -13,7 +13,7 @@ from inmind.core.encoding import to_json
 from inmind.core.events.base import Draft, Event, Origin
 from inmind.core.events.prompt import PromptPrepared
 from inmind.errors import InvalidInput, NotFound, PromptNotRebuilt
-from inmind.memory.folder_backend import FolderBackend
+from inmind.memory.backends import FolderBackend
 from inmind.prompt.templates import WORDING
 from inmind.session.state import SessionFold, SessionState
 from inmind.store.stream import SNAPSHOT_INTERVAL_EVENTS

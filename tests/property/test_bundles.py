@@ -27,6 +27,7 @@ from inmind.core.events.dreams import DreamAnswered, DreamCommitted, DreamPropos
 from inmind.core.events.entities import EntitiesSeen
 from inmind.core.events.session import MessageAdded, SessionOpened
 from inmind.errors import Conflict, InvalidInput
+from inmind.memory.backends import FolderBackend
 from inmind.memory.bundle import export_bundle
 from inmind.memory.bundle.event_lines import (
     decode_event_line,
@@ -36,7 +37,6 @@ from inmind.memory.bundle.event_lines import (
 )
 from inmind.memory.bundle.export_bundle import write_bundle
 from inmind.memory.bundle.import_bundle import Imported, import_into, open_bundle
-from inmind.memory.folder_backend import FolderBackend
 from inmind.store.protocol import AppendResult, Batch, Key, Receipt, Store
 from inmind.testing import InMemoryStore
 

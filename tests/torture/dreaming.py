@@ -38,7 +38,7 @@ from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH
 from inmind.dreams.page.draft import entry_texts
 from inmind.dreams.state import LEASE_DURATION
 from inmind.errors import DreamRunning, InmindError
-from inmind.memory.folder_backend import SEED_BACKUP
+from inmind.memory.backends import SEED_BACKUP
 from inmind.testing import ManualClock
 
 NOON = datetime(2026, 3, 12, 12, tzinfo=UTC)

@@ -15,7 +15,7 @@ from typing import Any
 import apsw
 from torture.harness import ActorChannel
 
-import inmind.session.meta_file
+import inmind.session.derived_files
 import inmind.store.stream
 from inmind import Memory, default_layers
 from inmind.core.events.session import HistorySpliced, MessageAdded, Reverted
@@ -33,7 +33,7 @@ class SessionScript:
 
     def __init__(self, home: Path, name: str) -> None:
         inmind.store.stream.SNAPSHOT_INTERVAL_EVENTS = 5
-        inmind.session.meta_file.MIN_EVENTS_BETWEEN_WRITES = 4
+        inmind.session.derived_files.MIN_EVENTS_BETWEEN_WRITES = 4
         self.home, self.name = home, name
         self._memory: Memory | None = None
         self._session: Session | None = None

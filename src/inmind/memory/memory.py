@@ -25,9 +25,9 @@ from inmind.entities.entity import DEFAULT_RULES, EntityRules
 from inmind.entities.serialize import deserialize
 from inmind.errors import InvalidInput, NotFound
 from inmind.history.compaction.policy import DEFAULT_POLICY, CompressionPolicy, Summarizer
+from inmind.memory.backends import open_folder
 from inmind.memory.context import MemoryContext
 from inmind.memory.documents import PageInput
-from inmind.memory.folder_backend import open_folder
 from inmind.memory.listing import SessionInfo, checked_limit, is_known_resource, list_resources, list_sessions
 from inmind.memory.resource import Resource
 from inmind.memory.session_opener import (
@@ -97,7 +97,7 @@ class Memory(PageInput, Closing):
     ) -> Self:
         """`create`: create a missing memory; else NotFound. `options`: those of `MemoryContext`."""
         if is_database(location):
-            from inmind.memory.postgres_backend import open_database as open_backend
+            from inmind.memory.backends import open_database as open_backend
         else:
             open_backend = open_folder
         backend, current = open_backend(location, settings, create)

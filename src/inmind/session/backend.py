@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from inmind.core.events.base import Event
 from inmind.core.paths import CONFIG
 from inmind.documents.document import Document
+from inmind.session.derived_files import SessionSummary, complete_summary
 from inmind.session.legacy_files import LegacySession
-from inmind.session.meta_file import SessionSummary, complete_summary
 from inmind.session.state import ResourceState, SessionState
 from inmind.store.protocol import Clock, Store, StreamInfo
 from inmind.store.stream import Stream

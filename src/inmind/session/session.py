@@ -34,8 +34,7 @@ from inmind.session.search import search_session
 from inmind.session.state import MAX_TITLE_LENGTH
 from inmind.session.tool_calls import ToolCallParts
 from inmind.session.tools.base import ToolResult
-from inmind.session.tools.command import expand_command
-from inmind.session.tools.registry import find_tool
+from inmind.session.tools.registry import expand_command, find_tool
 from inmind.store.stream import Decision, key_for
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from inmind.core.events.base import Draft, Origin
 from inmind.core.events.session import MessageAdded, SessionOpened, SessionTitled
-from inmind.session.meta_file import FILE, WRITE_EVERY_NTH_PART, MetaFile, SessionSummary, read_summary
+from inmind.session.derived_files import META_FILE, WRITE_EVERY_NTH_PART, MetaFile, SessionSummary, read_summary
 from inmind.session.state import SessionFold, SessionState
 from inmind.store.atomic_files import Folder
 from inmind.store.stream import Stream
@@ -29,7 +29,7 @@ class SessionFolder:
         self.store, self.clock = InMemoryStore(), ManualClock()
         self.stream: Stream[SessionState] = Stream(self.store, NAME, SessionFold(NAME), self.clock)
         self.stream.append(Draft(payload=SessionOpened(resource="ada", cwd="/website"), origin=Origin.OPERATOR))
-        self.folder, self.file = Folder(folder), folder / FILE
+        self.folder, self.file = Folder(folder), folder / META_FILE
 
     def say(self, *wires: Mapping[str, Any]) -> None:
         origins = {"user": Origin.USER, "assistant": Origin.ASSISTANT}
@@ -56,7 +56,7 @@ class SessionFolder:
 
 @pytest.fixture
 def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SessionFolder:
-    monkeypatch.setattr("inmind.session.meta_file.MIN_EVENTS_BETWEEN_WRITES", MIN_EVENTS)
+    monkeypatch.setattr("inmind.session.derived_files.MIN_EVENTS_BETWEEN_WRITES", MIN_EVENTS)
     return SessionFolder(tmp_path / "s")
 
 
@@ -101,7 +101,7 @@ def test_a_failed_write_is_reported_and_not_retried_at_every_call(session: Sessi
     session.file.parent.mkdir()
     session.file.mkdir()
     meta = MetaFile(session.folder, session.stream, session.store)
-    assert FILE in meta.write(session.stream.state)
+    assert META_FILE in meta.write(session.stream.state)
     assert not meta.is_stale(session.stream.state)
 
 
@@ -211,7 +211,7 @@ WRITTEN = st.binary() | st.dictionaries(FIELDS, JSON).map(lambda values: json.du
 @given(written=WRITTEN)
 def test_invalid_values_in_the_file_are_ignored(tmp_path_factory: pytest.TempPathFactory, written: bytes) -> None:
     folder = tmp_path_factory.mktemp("s", numbered=True)
-    (folder / FILE).write_bytes(written)
+    (folder / META_FILE).write_bytes(written)
     summary = read_summary(Folder(folder))
     assert all(type(text) is str for text in (summary.title, summary.model, summary.updated))
     assert all(type(number) is int and number >= 0 for number in (summary.version, summary.messages, summary.calls))

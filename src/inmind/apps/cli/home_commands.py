@@ -35,9 +35,8 @@ from inmind.apps.doctor import DoctorReport, Verdict, run_checks
 from inmind.core.paths import redact_url
 from inmind.core.text import count_noun, printable
 from inmind.errors import InvalidInput
-from inmind.memory.bundle.export_bundle import Exported
+from inmind.memory.bundle.export_bundle import Exported, remove_leftovers, staging_folder
 from inmind.memory.bundle.import_bundle import Imported, open_bundle
-from inmind.memory.bundle.staging import remove_leftovers, staging_folder
 from inmind.memory.memory import Memory
 from inmind.store.file_operations import fsync_folder, make_private_folder
 

@@ -50,11 +50,11 @@ from inmind.search.embedders.base import Embedder
 from inmind.search.embedding import MAX_MISSING
 from inmind.search.index.base import BATCH_SIZE
 from inmind.search.index.indexer import INDEXED_KINDS
+from inmind.session.derived_files import TRANSCRIPT_FILE as TRANSCRIPT
+from inmind.session.derived_files import TranscriptFile
 from inmind.session.live_files import LiveFiles, resource_files, session_files
 from inmind.session.state import ResourceFold, ResourceState, SessionFold, SessionState
 from inmind.session.tools.registry import is_memory_tool
-from inmind.session.transcript_file import FILE as TRANSCRIPT
-from inmind.session.transcript_file import TranscriptFile
 from inmind.store.atomic_files import DAMAGED_SUFFIX, Folder, is_leftover
 from inmind.store.protocol import Clock
 from inmind.store.sqlite.connection import MIGRATIONS, find_remains

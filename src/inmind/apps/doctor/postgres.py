@@ -119,7 +119,7 @@ def _check_settings(url: str, *, online: bool) -> Iterator[DoctorFinding]:
 
     An unknown setting is trouble: opening the memory refuses it.
     """
-    from inmind.memory.postgres_backend import open_postgres
+    from inmind.memory.backends import open_postgres
 
     place = open_postgres(url)
     try:

@@ -25,11 +25,10 @@ from inmind.core.frozen import frozen
 from inmind.core.paths import CONFIG, DATABASE, SETTINGS_STREAM, is_database, redact_url
 from inmind.core.settings import Settings
 from inmind.errors import Conflict, Damaged, InvalidInput, NotFound
-from inmind.memory.bundle.export_bundle import write_bundle
+from inmind.memory.backends import SEED_BACKUP, FolderBackend
+from inmind.memory.bundle.export_bundle import staging_folder, write_bundle
 from inmind.memory.bundle.reader import OnProgress
-from inmind.memory.bundle.staging import staging_folder
 from inmind.memory.documents import SETTINGS_PATHS
-from inmind.memory.folder_backend import SEED_BACKUP, FolderBackend
 from inmind.memory.memory import Memory
 from inmind.session.backend import Backend
 from inmind.store.protocol import Receipt, Store
@@ -267,7 +266,7 @@ def _open_backend(place: MemoryLocation) -> Generator[Backend]:
     if isinstance(place, Path):
         backend: Backend = FolderBackend(place, SqliteStore(place / DATABASE))
     else:
-        from inmind.memory.postgres_backend import open_postgres
+        from inmind.memory.backends import open_postgres
 
         backend = open_postgres(place)
     try:

@@ -22,7 +22,7 @@ import apsw
 
 from inmind.core.paths import DATABASE, check_home, to_file_name
 from inmind.errors import Damaged, InvalidInput, NotDurable, NotFound, StorageFull, StoreBusy, StoreError, UnsafeStorage
-from inmind.memory.bundle.staging import remove_leftovers, staging_folder
+from inmind.memory.bundle.export_bundle import remove_leftovers, staging_folder
 from inmind.store.file_operations import fsync_folder, make_private_folder, translate_os_error
 from inmind.store.rows import load_queries
 from inmind.store.sqlite.connection import APPLICATION_ID, file_identity, is_disk_full

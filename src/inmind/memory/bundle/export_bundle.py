@@ -1,17 +1,23 @@
 """Export of a memory to a bundle while other processes write to it.
 
-The journal is append-only and is read in batches as of one moment, without a lock. The file gets its final name after
-it was read back and checked like an import.
+The journal is append-only and is read in batches as of one moment, without a lock. The file is written in a temporary
+folder next to its place, and moved there after it was read back and checked like an import. The process holds a lock on
+the folder, which ends with the process. The next writer at the same place finds the folders of killed processes
+unlocked and removes them: they contain copies of private data.
 """
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
+import shutil
 import stat
+import tempfile
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from datetime import datetime
 from functools import partial
@@ -41,7 +47,6 @@ from inmind.memory.bundle.reader import (
     ignore_progress,
     normalized_name,
 )
-from inmind.memory.bundle.staging import staging_folder
 from inmind.session.backend import Backend
 from inmind.store.file_operations import fsync_folder, translated_os_errors
 from inmind.store.protocol import Receipt
@@ -270,3 +275,71 @@ def _move_into_place(part: Path, to: Path, *, overwrite: bool) -> None:
             _check_not_existing(to, overwrite=False)
             os.rename(part, to)
     fsync_folder(to.parent)
+
+
+_PREFIX = ".inmind-bundle-"
+_LOCK = "lock"
+
+
+@contextmanager
+def staging_folder(place: Path) -> Generator[Path]:
+    """A private folder, removed at the end with its contents."""
+    with translated_os_errors(place):
+        remove_leftovers(place)
+        folder, lock = _create_locked(place.parent)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(lock)
+
+
+def remove_leftovers(place: Path) -> None:
+    """Remove the folders of processes that have ended."""
+    for leftover in place.parent.glob(f"{_PREFIX}*"):
+        with suppress(OSError):  # owned by another user, or already removed
+            if leftover.lstat().st_uid == os.geteuid():
+                _remove_if_unlocked(leftover)
+
+
+def _create_locked(parent: Path) -> tuple[Path, int]:
+    """A new folder and its lock.
+
+    Another process may remove the folder before it is locked: then try again.
+    """
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
+        with suppress(FileNotFoundError):
+            lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            if _try_lock_if_supported(lock) and (folder / _LOCK).exists():
+                return folder, lock
+            os.close(lock)
+
+
+def _try_lock_if_supported(lock: int) -> bool:
+    """True on file systems without locks too; leftovers are never removed there."""
+    try:
+        return _try_lock(lock)
+    except OSError:
+        return True
+
+
+def _remove_if_unlocked(leftover: Path) -> None:
+    try:
+        lock = os.open(leftover / _LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return leftover.rmdir()  # its process ended before it created the lock
+    try:
+        if _try_lock(lock):
+            shutil.rmtree(leftover, ignore_errors=True)
+    finally:
+        os.close(lock)
+
+
+def _try_lock(descriptor: int) -> bool:
+    """Lock the open file, not the process as record locks do: two threads may use one place."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

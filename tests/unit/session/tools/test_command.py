@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import json_values
 
-from inmind.session.tools.command import COMMANDS, expand_command
-from inmind.session.tools.registry import is_memory_tool
+from inmind.session.tools.registry import COMMANDS, expand_command, is_memory_tool
 
 pytestmark = pytest.mark.spec("D11")
 
