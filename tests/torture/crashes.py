@@ -12,7 +12,6 @@ from typing import Any
 from torture.harness import ActorChannel
 from torture.writers import opened, session_of
 
-import inmind.store.atomic_files as files
 from inmind.core.events.base import Draft, Origin
 from inmind.core.events.documents import DocumentWritten
 from inmind.store import file_operations
@@ -57,9 +56,9 @@ def die_at(
         case "committed":
             _before(Folder, "exchange", die)
         case "written":
-            _after(files, "write_new", die)
+            _after(file_operations, "write_new", die)
         case "ready":
-            _before(files, "swap_in", die)
+            _before(file_operations, "swap_in", die)
         case "displaced":
             _after(file_operations, "_exchange_names", die)
         case "shown":
@@ -92,9 +91,9 @@ def save_at(channel: ActorChannel, *, home: str, place: str, path: str, text: st
         case "committed":
             _before(Folder, "exchange", save)
         case "written":
-            _after(files, "write_new", save)
+            _after(file_operations, "write_new", save)
         case "ready":
-            _before(files, "swap_in", save)
+            _before(file_operations, "swap_in", save)
         case "displaced":
             _after(file_operations, "_exchange_names", save)
         case "shown":

@@ -24,28 +24,8 @@ from operator import attrgetter
 from pathlib import Path
 
 from inmind.core.fork import register_after_fork
-from inmind.store.file_operations import (
-    CHUNK_BYTES,
-    SAFE_FLAGS,
-    FileSignature,
-    FileState,
-    check_name,
-    describe_os_error,
-    link_new,
-    link_or_copy,
-    make_private_folder,
-    open_subfolder,
-    open_unlinked,
-    read_at,
-    refuse_special_file,
-    signature_of,
-    still_matches,
-    swap_in,
-    translate_os_error,
-    translated_os_errors,
-    write_all,
-    write_new,
-)
+from inmind.store import file_operations as files
+from inmind.store.file_operations import FileSignature, FileState
 
 _PART_PREFIX, _SWAP_PREFIX = ".inmind-part-", ".inmind-swap-"
 
@@ -71,7 +51,7 @@ class Folder:
     def signature(self, name: str) -> FileSignature | None:
         """Return the file's signature, or None if it does not exist. It costs one `stat`."""
         try:
-            return signature_of(os.stat(self._root + name, follow_symlinks=False))
+            return files.signature_of(os.stat(self._root + name, follow_symlinks=False))
         except OSError:
             return None
 
@@ -108,17 +88,17 @@ class Folder:
 
     def make_subfolder(self, sub: str) -> None:
         """Create a subfolder unless it exists."""
-        with translated_os_errors(self.path / sub), self._open_subfolder(sub.split("/"), create=True):
+        with files.translated_os_errors(self.path / sub), self._open_subfolder(sub.split("/"), create=True):
             pass
 
     def read(self, name: str, *, max_bytes: int) -> FileState:
         try:
             with self._open_parent(name) as (folder, leaf):
-                return read_at(folder, leaf, max_bytes)
+                return files.read_at(folder, leaf, max_bytes)
         except FileNotFoundError:
             return FileState()
         except OSError as error:
-            return FileState(read_error=describe_os_error(error))
+            return FileState(read_error=files.describe_os_error(error))
 
     def replace(self, name: str, data: bytes) -> None:
         """Replace the content durably, without a check. For files that only inmind writes."""
@@ -134,11 +114,7 @@ class Folder:
         with self._write_part(name, data) as (folder, part, leaf):
             swap = _SWAP_PREFIX + leaf
             os.rename(part, swap, src_dir_fd=folder, dst_dir_fd=folder)
-            done = (
-                link_new(folder, swap, leaf) if expected.data is None else swap_in(folder, swap, leaf, data, expected)
-            )
-            if expected.data is None and not done:
-                os.unlink(swap, dir_fd=folder)
+            done = files.swap_in(folder, swap, leaf, data, expected)
             os.fsync(folder)
             return done
 
@@ -151,17 +127,17 @@ class Folder:
             with self._open_parent(name) as (folder, leaf):
                 swap = _SWAP_PREFIX + leaf
                 os.rename(leaf, swap, src_dir_fd=folder, dst_dir_fd=folder)
-                matches = still_matches(folder, swap, expected)
+                matches = files.still_matches(folder, swap, expected)
                 if matches:
                     os.unlink(swap, dir_fd=folder)
                 else:
-                    link_new(folder, swap, leaf)  # if it was saved again, this version stays as the swap file
+                    files.link_new(folder, swap, leaf)  # if it was saved again, this version stays as the swap file
                 os.fsync(folder)
                 return matches
         except FileNotFoundError:
             return expected.data is None
         except OSError as error:
-            raise translate_os_error(error, self.path / name) from error
+            raise files.translate_os_error(error, self.path / name) from error
 
     def save_aside(self, name: str, *, new_name: str) -> str:
         """Give a file that will be replaced a second name in the same folder; returns the name.
@@ -169,11 +145,11 @@ class Folder:
         A link instead of a copy: it keeps all bytes, including those that a slow editor is still writing. If another
         file has that name, a number is added.
         """
-        with translated_os_errors(self.path / new_name), self._open_parent(name) as (folder, leaf):
+        with files.translated_os_errors(self.path / new_name), self._open_parent(name) as (folder, leaf):
             between = name.removesuffix(leaf)
             base_name = new_name.removeprefix(between)
             names = chain([base_name], (f"{base_name}-{number}" for number in count(2)))
-            return between + next(kept for kept in names if link_or_copy(folder, leaf, kept))
+            return between + next(kept for kept in names if files.link_or_copy(folder, leaf, kept))
 
     def read_swap(self, name: str, *, max_bytes: int) -> FileState:
         """Read the swap file that a killed writer left."""
@@ -187,7 +163,7 @@ class Folder:
     def clean_up(self) -> list[str]:
         """Remove part files of killed writers; returns the names of files that have a swap file."""
         displaced: list[str] = []
-        with translated_os_errors(self.path), self._open_subfolder(()) as top:
+        with files.translated_os_errors(self.path), self._open_subfolder(()) as top:
             for parent, _, leaves, folder in os.fwalk(".", dir_fd=top):
                 for leaf in leaves:
                     if leaf.startswith(_PART_PREFIX):
@@ -200,9 +176,9 @@ class Folder:
     @contextlib.contextmanager
     def open_append(self, name: str) -> Generator[AppendFile]:
         """Open a file of this folder that is only appended to, with the folder locked."""
-        with self.lock(), translated_os_errors(self.path / name):
+        with self.lock(), files.translated_os_errors(self.path / name):
             with self._open_parent(name) as (folder, leaf):
-                descriptor = open_unlinked(folder, leaf)
+                descriptor = files.open_unlinked(folder, leaf)
             try:
                 yield AppendFile(descriptor)
             finally:
@@ -217,7 +193,7 @@ class Folder:
         process, so it is on a file that is never read.
         """
         with _mutexes.get(self._root):
-            with translated_os_errors(self.path / LOCK_FILE):
+            with files.translated_os_errors(self.path / LOCK_FILE):
                 descriptor = self._open_lock()
             try:
                 yield
@@ -226,7 +202,7 @@ class Folder:
 
     def _open_lock(self) -> int:
         with self._open_subfolder((), create=True) as folder:
-            descriptor = os.open(LOCK_FILE, os.O_RDWR | os.O_CREAT | SAFE_FLAGS, 0o600, dir_fd=folder)
+            descriptor = os.open(LOCK_FILE, os.O_RDWR | os.O_CREAT | files.SAFE_FLAGS, 0o600, dir_fd=folder)
         try:
             fcntl.lockf(descriptor, fcntl.LOCK_EX)
         except BaseException:
@@ -237,11 +213,11 @@ class Folder:
     @contextlib.contextmanager
     def _write_part(self, name: str, data: bytes) -> Generator[tuple[int, str, str]]:
         """Write the bytes durably to a part file in the folder of the target file."""
-        with translated_os_errors(self.path / name), self._open_parent(name, create=True) as (folder, leaf):
-            refuse_special_file(folder, leaf)
+        with files.translated_os_errors(self.path / name), self._open_parent(name, create=True) as (folder, leaf):
+            files.refuse_special_file(folder, leaf)
             part = _PART_PREFIX + leaf
             try:
-                write_new(folder, part, data)
+                files.write_new(folder, part, data)
                 yield folder, part, leaf
             finally:
                 with contextlib.suppress(FileNotFoundError):
@@ -251,7 +227,7 @@ class Folder:
     def _open_parent(self, name: str, *, create: bool = False) -> Generator[tuple[int, str]]:
         """Yield the descriptor of the folder that contains `name`."""
         *between, leaf = name.split("/")
-        check_name(leaf)
+        files.check_name(leaf)
         with self._open_subfolder(between, create=create) as folder:
             yield folder, leaf
 
@@ -259,13 +235,13 @@ class Folder:
     def _open_subfolder(self, between: Sequence[str], *, create: bool = False) -> Generator[int]:
         """Yield the descriptor of a folder below this one, without following links."""
         for step in between:
-            check_name(step)
+            files.check_name(step)
         if create:
-            make_private_folder(self._home)
+            files.make_private_folder(self._home)
         folder = os.open(self._home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             for step in (*self._steps, *between):
-                inner = open_subfolder(folder, step, create=create)
+                inner = files.open_subfolder(folder, step, create=create)
                 os.close(folder)
                 folder = inner
             yield folder
@@ -287,8 +263,10 @@ class AppendFile:
 
     def count_lines(self, size: int) -> int:
         """Count the line ends in the first `size` bytes."""
-        starts = range(0, size, CHUNK_BYTES)
-        return sum(os.pread(self._descriptor, min(CHUNK_BYTES, size - start), start).count(b"\n") for start in starts)
+        count = 0
+        for start in range(0, size, files.CHUNK_BYTES):
+            count += os.pread(self._descriptor, min(files.CHUNK_BYTES, size - start), start).count(b"\n")
+        return count
 
     def truncate(self, keep: int) -> None:
         os.ftruncate(self._descriptor, keep)
@@ -297,7 +275,7 @@ class AppendFile:
         """Append without fsync: the content can be written again from the journal."""
         length = os.lseek(self._descriptor, 0, os.SEEK_END)
         try:
-            write_all(self._descriptor, data)
+            files.write_all(self._descriptor, data)
         except OSError:
             self.truncate(length)
             raise

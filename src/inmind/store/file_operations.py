@@ -251,13 +251,20 @@ def _open_for_reading(folder: int, leaf: str) -> BinaryIO:
 
 
 def swap_in(folder: int, swap: str, leaf: str, data: bytes, expected: FileState) -> bool:
-    if not _exchange_names(folder, swap, leaf):
-        still = still_matches(folder, leaf, expected)
-        if still:
-            os.rename(swap, leaf, src_dir_fd=folder, dst_dir_fd=folder)
-        else:
-            os.unlink(swap, dir_fd=folder)
-        return still
+    """Give the swap file its final name if the file there is still `expected`."""
+    if expected.data is None:
+        done = link_new(folder, swap, leaf)
+    elif _exchange_names(folder, swap, leaf):
+        return _keep_if_expected(folder, swap, leaf, data, expected)
+    elif done := still_matches(folder, leaf, expected):
+        os.rename(swap, leaf, src_dir_fd=folder, dst_dir_fd=folder)
+    if not done:
+        os.unlink(swap, dir_fd=folder)
+    return done
+
+
+def _keep_if_expected(folder: int, swap: str, leaf: str, data: bytes, expected: FileState) -> bool:
+    """After an exchange: delete the displaced file if it was `expected`, else put it back."""
     if still_matches(folder, swap, expected):
         os.unlink(swap, dir_fd=folder)
         return True

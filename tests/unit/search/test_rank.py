@@ -38,9 +38,10 @@ def conversation_of(number: int) -> int | None:
 
 
 def a_line(number: int, *, at: datetime = NOW, **known: Any) -> Record:
-    unset: dict[str, Any] = {"speaker": "", "superseded_by": "", "accessed": None, "valid_to": None}
-    values = {**unset, "number": number, "words": 10, "role": "user", "kind": "general", "at": to_microseconds(at)}
-    return Record(**{**dict.fromkeys(Record._fields, 0), **values, **known})
+    values: dict[str, Any] = dict.fromkeys(Record._fields, 0)
+    values |= {"speaker": "", "superseded_by": "", "accessed": None, "valid_to": None}
+    values |= {"number": number, "words": 10, "role": "user", "kind": "general", "at": to_microseconds(at)}
+    return Record(**values | known)
 
 
 def rank(own: Mapping[int, float], *lines: Record, limit: int = 10, **query: Any) -> list[RankedRecord]:

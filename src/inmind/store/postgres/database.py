@@ -28,6 +28,7 @@ from inmind.errors import (
     StoreUnavailable,
     UnsafeStorage,
 )
+from inmind.store.postgres import errors
 from inmind.store.postgres.connection import (
     Connection,
     Pool,
@@ -41,19 +42,7 @@ from inmind.store.postgres.connection import (
     two_thirds_until,
     with_schema,
 )
-from inmind.store.postgres.errors import (
-    MISSING_OBJECT_STATES,
-    READ_ONLY_STATE,
-    ConnectionLost,
-    first_line,
-    invalid_url,
-    is_conflict,
-    is_connection_lost,
-    is_login_refused,
-    login_refusal,
-    pooler_error,
-    translate_error,
-)
+from inmind.store.postgres.errors import ConnectionLost
 from inmind.store.rows import load_queries, load_script
 
 T = TypeVar("T")
@@ -144,7 +133,7 @@ class Database:
                     raise
             except StoreError as error:
                 first_try = retryable and not tries and isinstance(error, ConnectionLost | StoreBusy)
-                may_try = (first_try or unknown or is_conflict(error.__cause__)) and tries < _MAX_WRITES - 1
+                may_try = (first_try or unknown or errors.is_conflict(error.__cause__)) and tries < _MAX_WRITES - 1
                 if not may_try or self._is_out_of_time(until):
                     raise unknown or error from error.__cause__
             sleep_before_retry(tries)
@@ -266,19 +255,19 @@ class Database:
 
         `undecided`: if the connection ended here, the outcome is unknown.
         """
-        reason = first_line(error)
-        if is_connection_lost(error, connection):
+        reason = errors.first_line(error)
+        if errors.is_connection_lost(error, connection):
             connection.close()
             self._pool.drop_idle()
-            if waited := pooler_error(error, place=self.place, seconds=self._seconds):
+            if waited := errors.pooler_error(error, place=self.place, seconds=self._seconds):
                 return waited
             return (OutcomeUnknown if writing and undecided else ConnectionLost)(place=self.place, reason=reason)
-        if error.sqlstate == READ_ONLY_STATE:  # another server may be the one that writes now
+        if error.sqlstate == errors.READ_ONLY_STATE:  # another server may be the one that writes now
             connection.close()
             self._pool.drop_idle()
-        if error.sqlstate in MISSING_OBJECT_STATES and self.schema:
+        if error.sqlstate in errors.MISSING_OBJECT_STATES and self.schema:
             self._check_schema_exists()
-        return translate_error(error, place=self.place, seconds=self._seconds, writing=writing)
+        return errors.translate_error(error, place=self.place, seconds=self._seconds, writing=writing)
 
     def _connect(self, until: float) -> Connection:
         try:
@@ -290,14 +279,14 @@ class Database:
                 connection.close()
                 raise
         except psycopg.Error as error:
-            if waited := pooler_error(error, place=self.place, seconds=self._seconds):
+            if waited := errors.pooler_error(error, place=self.place, seconds=self._seconds):
                 raise waited from error
-            if is_login_refused(error) and not self.schema:
-                raise invalid_url(error, place=self.place) from error
-            if is_login_refused(error):  # the URL was valid when it was opened
-                raise StoreUnavailable(place=self.place, reason=login_refusal(error), gone=True) from error
+            if errors.is_login_refused(error) and not self.schema:
+                raise errors.invalid_url(error, place=self.place) from error
+            if errors.is_login_refused(error):  # the URL was valid when it was opened
+                raise StoreUnavailable(place=self.place, reason=errors.login_refusal(error), gone=True) from error
             refused = StoreUnavailable if time.monotonic() < until else ConnectionLost
-            raise refused(place=self.place, reason=first_line(error)) from error
+            raise refused(place=self.place, reason=errors.first_line(error)) from error
         return connection
 
     def _check_schema_exists(self) -> None:

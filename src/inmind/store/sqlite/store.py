@@ -38,22 +38,8 @@ from inmind.errors import (
 )
 from inmind.store.protocol import AppendResult, Batch, ImportedEvent, Key, Receipt, Store
 from inmind.store.rows import event_from_row, event_row, load_queries
-from inmind.store.sqlite.connection import (
-    APPLICATION_ID,
-    MIGRATIONS,
-    PRAGMAS,
-    SqliteConnection,
-    count_tables,
-    file_identity,
-    is_disk_full,
-    lists_as_json,
-    migrate,
-    open_database,
-    refuse_lost_journal,
-    roll_back,
-    set_up_connection,
-    warn_if_no_wal,
-)
+from inmind.store.sqlite import connection as sqlite
+from inmind.store.sqlite.connection import SqliteConnection
 
 log = logging.getLogger("inmind")
 
@@ -80,7 +66,7 @@ class SqliteStore(SqliteConnectionOwner, Store):
         super().__init__()
         with self._lock:
             self._connection = self._connect()
-            warn_if_no_wal(self.path)
+            sqlite.warn_if_no_wal(self.path)
 
     # -- the Store protocol --------------------------------------------------------------------------------
 
@@ -134,7 +120,7 @@ class SqliteStore(SqliteConnectionOwner, Store):
 
     def _fetch_rows(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
         with self._read_connection() as connection:
-            return connection.execute(_sql(statement), lists_as_json(values)).fetchall()
+            return connection.execute(_sql(statement), sqlite.lists_as_json(values)).fetchall()
 
     def _write(self, statement: str, *values: object, retryable: bool = True) -> list[tuple[Any, ...]]:  # noqa: ARG002 -- a local write is not retried
         with self._write_transaction() as connection:
@@ -148,7 +134,7 @@ class SqliteStore(SqliteConnectionOwner, Store):
             connection = self._open_connection()
             if self._read_only_reason:
                 raise ReadOnly(place=str(self.path), reason=self._read_only_reason)
-            if file_identity(self.path) != self._file_identity:
+            if sqlite.file_identity(self.path) != self._file_identity:
                 raise NotDurable(place=str(self.path), reason="it was removed or replaced while it was in use")
             try:
                 connection.execute("BEGIN IMMEDIATE")
@@ -157,13 +143,13 @@ class SqliteStore(SqliteConnectionOwner, Store):
                         raise ReadOnly(place=str(self.path), reason=self._read_only_reason)
                     yield connection
                 except BaseException:
-                    roll_back(connection)
+                    sqlite.roll_back(connection)
                     raise
                 connection.execute("COMMIT")
             except apsw.Error as error:
                 translated = self._translate_error(error, connection, writing=True)
                 with contextlib.suppress(apsw.Error):
-                    roll_back(connection)
+                    sqlite.roll_back(connection)
                 raise translated from error
 
     @contextlib.contextmanager
@@ -195,7 +181,7 @@ class SqliteStore(SqliteConnectionOwner, Store):
         place, reason = str(self.path), str(error)
         if isinstance(error, apsw.BusyError | apsw.LockedError):
             return StoreBusy(place=place, seconds=self._busy_seconds)
-        if is_disk_full(error, connection):
+        if sqlite.is_disk_full(error, connection):
             return StorageFull(place=place)
         if isinstance(error, apsw.CorruptError | apsw.NotADBError):
             self._read_only_reason = f"the file is damaged ({reason})"
@@ -218,13 +204,13 @@ class SqliteStore(SqliteConnectionOwner, Store):
     # -- opening -------------------------------------------------------------------------------------------
 
     def _connect(self) -> SqliteConnection:
-        refuse_lost_journal(self.path)
-        connection = open_database(self.path, busy_seconds=self._busy_seconds)
+        sqlite.refuse_lost_journal(self.path)
+        connection = sqlite.open_database(self.path, busy_seconds=self._busy_seconds)
         with self._close_on_error(connection):
             self._refuse_foreign_database(connection)
-            set_up_connection(connection, PRAGMAS, place=self.path, busy_seconds=self._busy_seconds)
-            self._check_schema_version(migrate(connection))
-        self._file_identity = file_identity(self.path)
+            sqlite.set_up_connection(connection, sqlite.PRAGMAS, place=self.path, busy_seconds=self._busy_seconds)
+            self._check_schema_version(sqlite.migrate(connection))
+        self._file_identity = sqlite.file_identity(self.path)
         return connection
 
     @contextlib.contextmanager
@@ -245,14 +231,14 @@ class SqliteStore(SqliteConnectionOwner, Store):
 
         The order matters: another process may be creating the store, and commits tables and application id together.
         """
-        if count_tables(connection) and connection.pragma("application_id") != APPLICATION_ID:
+        if sqlite.count_tables(connection) and connection.pragma("application_id") != sqlite.APPLICATION_ID:
             raise UnsafeStorage(place=str(self.path), reason="it is a database of another program")
-        refuse_lost_journal(self.path, lambda: not count_tables(connection))
+        sqlite.refuse_lost_journal(self.path, lambda: not sqlite.count_tables(connection))
 
     def _check_schema_version(self, version: int) -> bool:
         """Return True, and refuse writes from now on, if a newer inmind has migrated the file."""
-        if is_newer := version > len(MIGRATIONS):
-            known = len(MIGRATIONS)
+        if is_newer := version > len(sqlite.MIGRATIONS):
+            known = len(sqlite.MIGRATIONS)
             self._read_only_reason = f"it has schema {version}, this inmind knows {known}: upgrade inmind to write"
         return is_newer
 
