@@ -38,7 +38,7 @@ import zstandard
 
 from bench.table import Row, Table
 from inmind.core.events.base import Event, EventPayload, Origin, Trust
-from inmind.core.events.entities import EntitiesEvicted, EntitiesSeen, EntityPart, EntitySighting
+from inmind.core.events.session import EntitiesEvicted, EntitiesSeen, EntityPart, EntitySighting
 from inmind.entities.entity import DEFAULT_MAX_PER_LIST, DEFAULT_WINDOW, Entity
 from inmind.entities.extract.identity import parse_tool_name
 from inmind.entities.references.resolve import resolve

@@ -11,9 +11,14 @@ from typing import Any, TypeVar
 from inmind import Memory
 from inmind.core.encoding import decode, to_json
 from inmind.core.events.base import Event, EventPayload, Origin, Trust
-from inmind.core.events.entities import EntitiesSeen, EntitySighting
-from inmind.core.events.prompt import AnchoredBlock
-from inmind.core.events.session import HistorySpliced, MessageAdded, ToolObserved
+from inmind.core.events.session import (
+    AnchoredBlock,
+    EntitiesSeen,
+    EntitySighting,
+    HistorySpliced,
+    MessageAdded,
+    ToolObserved,
+)
 from inmind.core.tool_outcome import read_outcome
 from inmind.entities.entity import DEFAULT_RULES, EntityRules
 from inmind.entities.extract.from_result import sightings_from_result

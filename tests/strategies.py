@@ -10,7 +10,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from inmind.core.events.entities import EntityPart, EntitySighting
+from inmind.core.events.session import EntityPart, EntitySighting
 from inmind.core.messages import FORMATS
 from inmind.core.messages.model import ParsedMessage
 

@@ -6,7 +6,7 @@ from inmind.core.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from inmind.core.events.base import Event as Event
-    from inmind.core.events.entities import EntityPart as EntityPart
+    from inmind.core.events.session import EntityPart as EntityPart
     from inmind.core.events.session import RetainedItem as RetainedItem
     from inmind.core.events.session import ToolObserved as ToolObserved
     from inmind.core.messages.model import Wire as Wire
@@ -49,8 +49,7 @@ if not TYPE_CHECKING:  # a type checker would accept any name
         __name__,
         {
             "inmind.core.events.base": ["Event"],
-            "inmind.core.events.entities": ["EntityPart"],
-            "inmind.core.events.session": ["RetainedItem", "ToolObserved"],
+            "inmind.core.events.session": ["EntityPart", "RetainedItem", "ToolObserved"],
             "inmind.core.messages.model": ["Wire"],
             "inmind.core.tokens": ["Counter", "Rates"],
             "inmind.documents.scratchpad.state": ["MergeConflict"],

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inmind import Memory, Prompt, Session
-from inmind.core.events.prompt import TailChanged
+from inmind.core.events.session import TailChanged
 from inmind.memory.backends import FolderBackend
 from inmind.prompt.plan import count_in_room
 from inmind.prompt.state import PromptState

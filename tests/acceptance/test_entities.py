@@ -13,7 +13,7 @@ from builders import Home, a_call, a_result, assistant, turns, user
 
 from inmind import Entity, Memory, Session
 from inmind.core.events.base import Event, Origin, Trust
-from inmind.core.events.entities import EntitiesEvicted
+from inmind.core.events.session import EntitiesEvicted
 from inmind.core.parse_result import parse_text
 from inmind.errors import ExtractorFailed, InvalidInput, KeyReused, NotFound
 from inmind.layers import EntityLayer

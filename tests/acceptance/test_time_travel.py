@@ -11,7 +11,7 @@ from builders import Home, a_call, assistant, turns, user
 from inmind import Memory, Session
 from inmind.core.encoding import to_json
 from inmind.core.events.base import Draft, Event, Origin
-from inmind.core.events.prompt import PromptPrepared
+from inmind.core.events.session import PromptPrepared
 from inmind.errors import InvalidInput, NotFound, PromptNotRebuilt
 from inmind.memory.backends import FolderBackend
 from inmind.prompt.templates import WORDING

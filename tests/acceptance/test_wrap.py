@@ -22,7 +22,7 @@ from provider import Provider, ReceivedRequest, ScriptedFailure, ScriptedReply, 
 from pydantic import BaseModel
 
 from inmind import Memory, Session, default_layers
-from inmind.core.events.prompt import UsageReported
+from inmind.core.events.session import UsageReported
 from inmind.core.json import is_list
 from inmind.core.messages import FORMATS, read_partial_reply, read_reply
 from inmind.core.messages.model import Call, Message, Reply, ReplyUsage, Result, Text

@@ -34,8 +34,7 @@ from inmind.core.events.base import TRUST_BY_ORIGIN, Draft, Event, EventPayload,
 from inmind.core.events.crystals import CrystalCreated
 from inmind.core.events.documents import DocumentWritten
 from inmind.core.events.dreams import GuardVerdict, KnowledgeGap, LearnedSkill, PageLine
-from inmind.core.events.prompt import AnchoredBlock
-from inmind.core.events.session import MessageAdded, RetainedItem, SessionOpened, Stub
+from inmind.core.events.session import AnchoredBlock, MessageAdded, RetainedItem, SessionOpened, Stub
 from inmind.errors import Closed, Conflict, InmindError, KeyReused
 from inmind.store.protocol import AppendResult, Batch, Key, PublishedVersion, RateWindow, Receipt, Snapshot, Store
 from inmind.store.sqlite.connection import MIGRATIONS

@@ -7,7 +7,7 @@ from textwrap import dedent
 import pytest
 from builders import a_page, an_event, window_with
 
-from inmind.core.events.entities import EntitiesSeen, EntityPart, EntitySighting
+from inmind.core.events.session import EntitiesSeen, EntityPart, EntitySighting
 from inmind.entities.render import render_block, render_lines
 from inmind.entities.window import Entities
 

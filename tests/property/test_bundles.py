@@ -24,8 +24,7 @@ from inmind.core.events import KINDS, encode_payload
 from inmind.core.events.base import TRUST_BY_ORIGIN, Draft, Event, EventPayload, Origin, Trust
 from inmind.core.events.documents import DocumentWritten
 from inmind.core.events.dreams import DreamAnswered, DreamCommitted, DreamProposed
-from inmind.core.events.entities import EntitiesSeen
-from inmind.core.events.session import MessageAdded, SessionOpened
+from inmind.core.events.session import EntitiesSeen, MessageAdded, SessionOpened
 from inmind.errors import Conflict, InvalidInput
 from inmind.memory.backends import FolderBackend
 from inmind.memory.bundle import export_bundle

@@ -15,8 +15,7 @@ from strategies import entity_sightings, json_values
 
 from inmind.core.encoding import to_json
 from inmind.core.events.base import Event, EventPayload, Origin, Trust
-from inmind.core.events.entities import EntitiesRestored, EntitiesSeen, EntityPinned, EntitySighting
-from inmind.core.events.session import ToolObserved
+from inmind.core.events.session import EntitiesRestored, EntitiesSeen, EntityPinned, EntitySighting, ToolObserved
 from inmind.core.tool_outcome import read_outcome
 from inmind.entities.entity import EntityRules
 from inmind.entities.extract.from_result import sightings_from_result

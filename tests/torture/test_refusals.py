@@ -18,8 +18,7 @@ from torture import harness
 
 from inmind.core.events.base import Draft, Event, Origin
 from inmind.core.events.documents import DocumentWritten
-from inmind.core.events.prompt import TailChanged
-from inmind.core.events.session import Reverted
+from inmind.core.events.session import Reverted, TailChanged
 from inmind.errors import KeyReused, NotDurable, NotFound, StoreError, UnsafeStorage
 from inmind.store.atomic_files import Folder
 from inmind.store.file_operations import FileState

@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import lru_cache
 from math import inf
 
-from inmind.core.events.prompt import UsageReported
+from inmind.core.events.session import UsageReported
 from inmind.core.frozen import frozen
 from inmind.errors import InvalidInput
 

@@ -8,8 +8,7 @@ from datetime import datetime
 from fnmatch import fnmatchcase
 from typing import Any, TypeVar
 
-from inmind.core.events.entities import EntityPart, EntitySighting
-from inmind.core.events.session import ToolObserved
+from inmind.core.events.session import EntityPart, EntitySighting, ToolObserved
 from inmind.core.frozen import frozen
 from inmind.entities.nouns import canonical_type
 from inmind.errors import InvalidInput

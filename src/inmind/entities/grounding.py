@@ -17,7 +17,7 @@ from functools import cache, cached_property
 from itertools import chain, islice
 from typing import Any, Literal
 
-from inmind.core.events.entities import EntityPart
+from inmind.core.events.session import EntityPart
 from inmind.core.frozen import frozen
 from inmind.core.text import contains_id
 from inmind.entities.entity import DEFAULT_RULES, Entity, EntityRules

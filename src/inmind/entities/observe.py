@@ -13,7 +13,7 @@ from itertools import islice
 from operator import itemgetter
 
 from inmind.core.events.base import Draft, Origin, Trust
-from inmind.core.events.entities import EntitiesEvicted, EntitiesSeen, EntitySighting
+from inmind.core.events.session import EntitiesEvicted, EntitiesSeen, EntitySighting
 from inmind.core.frozen import frozen
 from inmind.core.tool_outcome import ToolOutcome
 from inmind.entities.entity import DEFAULT_RULES, Entity, EntityRules

@@ -22,7 +22,7 @@ from collections.abc import Callable, Container, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from inmind.core.events.entities import EntityPart
+from inmind.core.events.session import EntityPart
 from inmind.core.frozen import frozen
 from inmind.core.text import TruncatedText, contains_id, largest_that_fits
 from inmind.core.tokens import Counter

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, cast
 
-from inmind.core.events.entities import EntityPart, EntitySighting
+from inmind.core.events.session import EntityPart, EntitySighting
 from inmind.core.json import to_plain
 from inmind.entities.entity import Entity
 from inmind.entities.extract.identity import name_of

@@ -14,7 +14,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from inmind.core.events.base import Event
-from inmind.core.events.entities import (
+from inmind.core.events.session import (
     EntitiesEvicted,
     EntitiesRestored,
     EntitiesSeen,

@@ -26,8 +26,7 @@ from inmind.core.events.dreams import (
     DreamUndone,
     TradeRecorded,
 )
-from inmind.core.events.entities import EntitiesEvicted
-from inmind.core.events.session import MessageAdded, ToolObserved
+from inmind.core.events.session import EntitiesEvicted, MessageAdded, ToolObserved
 from inmind.core.frozen import frozen
 from inmind.core.messages import FORMATS
 from inmind.core.messages.model import Call, Text

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 
-from inmind.core.events.prompt import AnchoredBlock
+from inmind.core.events.session import AnchoredBlock
 from inmind.core.frozen import frozen
 from inmind.core.text import shorten
 from inmind.prompt.templates import block_text, changes_text

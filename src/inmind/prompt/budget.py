@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from inmind.core.events.prompt import AnchoredBlock
+from inmind.core.events.session import AnchoredBlock
 from inmind.core.frozen import frozen
 from inmind.core.text import truncate
 from inmind.core.tokens import SAFETY_MARGIN, Counter

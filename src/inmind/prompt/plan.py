@@ -13,7 +13,7 @@ from itertools import takewhile
 
 from inmind.core.encoding import to_json
 from inmind.core.events.base import Draft, Origin, Trust
-from inmind.core.events.prompt import AnchoredBlock, AnchorMoved, PromptPrepared, TailChanged, WordingSet
+from inmind.core.events.session import AnchoredBlock, AnchorMoved, PromptPrepared, TailChanged, WordingSet
 from inmind.core.frozen import frozen
 from inmind.core.tokens import TOKENS_PER_MESSAGE
 from inmind.errors import ContextOverflow

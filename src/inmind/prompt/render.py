@@ -16,7 +16,7 @@ from heapq import nlargest
 from typing import Any
 
 from inmind.core.encoding import digest, to_json
-from inmind.core.events.prompt import PromptPrepared
+from inmind.core.events.session import PromptPrepared
 from inmind.core.frozen import frozen
 from inmind.core.messages import FORMATS
 from inmind.core.messages.cache_control import apply_marks

@@ -10,7 +10,7 @@ from dataclasses import field
 from datetime import datetime
 from typing import Any, Literal
 
-from inmind.core.events.prompt import PromptPrepared
+from inmind.core.events.session import PromptPrepared
 from inmind.core.frozen import frozen
 from inmind.core.messages import FORMATS
 from inmind.core.text import count_noun

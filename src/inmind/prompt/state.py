@@ -14,8 +14,19 @@ from typing import Any
 
 from inmind.core.encoding import digest, digest_of
 from inmind.core.events.base import Event
-from inmind.core.events.prompt import AnchoredBlock, AnchorMoved, PromptPrepared, TailChanged, UsageReported, WordingSet
-from inmind.core.events.session import Compacted, CompactionUndone, HistorySpliced, SystemSet, ToolsSet
+from inmind.core.events.session import (
+    AnchoredBlock,
+    AnchorMoved,
+    Compacted,
+    CompactionUndone,
+    HistorySpliced,
+    PromptPrepared,
+    SystemSet,
+    TailChanged,
+    ToolsSet,
+    UsageReported,
+    WordingSet,
+)
 from inmind.core.frozen import frozen
 from inmind.core.messages import FORMATS
 from inmind.core.tokens import Calibration, Usage

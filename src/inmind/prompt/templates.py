@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Container, Mapping, Sequence
 from typing import Any
 
-from inmind.core.events.prompt import AnchoredBlock
+from inmind.core.events.session import AnchoredBlock
 from inmind.core.json import is_list, is_object
 from inmind.core.messages.model import Wire
 from inmind.core.text import escape_markup

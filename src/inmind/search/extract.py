@@ -14,9 +14,7 @@ from typing import Any
 from inmind.core.events.base import Event, Origin, Trust
 from inmind.core.events.crystals import CrystalCreated, NoteAdded
 from inmind.core.events.documents import DocumentWritten
-from inmind.core.events.entities import EntitiesEvicted, EntitySighting
-from inmind.core.events.prompt import AnchorMoved, TailChanged
-from inmind.core.events.session import MessageAdded
+from inmind.core.events.session import AnchorMoved, EntitiesEvicted, EntitySighting, MessageAdded, TailChanged
 from inmind.core.frozen import frozen
 from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH, OVERVIEW_PATH
 from inmind.search.crystal import KINDS

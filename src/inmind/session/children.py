@@ -15,8 +15,7 @@ from typing import Any, cast, get_args
 from inmind.core.encoding import digest
 from inmind.core.events.base import Draft, EventPayload, Origin, Trust
 from inmind.core.events.documents import DocumentWritten, ScratchpadStarted
-from inmind.core.events.entities import EntitiesRestored
-from inmind.core.events.session import Retained, RetainedItem, SessionOpened
+from inmind.core.events.session import EntitiesRestored, Retained, RetainedItem, SessionOpened
 from inmind.documents.document import ARCHIVE_PREFIX, OVERVIEW_PATH, Document
 from inmind.documents.overview.event_log import with_log_lines
 from inmind.entities.serialize import deserialize, serialize

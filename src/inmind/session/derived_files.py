@@ -23,15 +23,16 @@ from typing import Any
 
 from inmind.core.encoding import digest, to_json
 from inmind.core.events.base import Draft, Event, Origin
-from inmind.core.events.prompt import PromptPrepared, UsageReported
 from inmind.core.events.session import (
     Compacted,
     HistorySpliced,
     MessageAdded,
+    PromptPrepared,
     Reverted,
     SessionImported,
     SessionOpened,
     SessionTitled,
+    UsageReported,
 )
 from inmind.core.frozen import frozen
 from inmind.core.json import check_text, is_object

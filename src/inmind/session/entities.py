@@ -15,8 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 from inmind.core.encoding import digest_of, to_json
 from inmind.core.events.base import Draft, EventId, EventPayload, Origin, Trust
-from inmind.core.events.entities import EntitiesEvicted, EntitiesRestored, EntitiesSeen, EntityPinned, EntitySighting
-from inmind.core.events.session import ToolObserved
+from inmind.core.events.session import (
+    EntitiesEvicted,
+    EntitiesRestored,
+    EntitiesSeen,
+    EntityPinned,
+    EntitySighting,
+    ToolObserved,
+)
 from inmind.core.fork import register_after_fork
 from inmind.core.frozen import frozen
 from inmind.core.messages.model import Opaque, Part, Text

@@ -12,8 +12,7 @@ from typing import Any
 from inmind.core.encoding import digest
 from inmind.core.events.base import Draft, Origin
 from inmind.core.events.documents import DocumentWritten
-from inmind.core.events.prompt import UsageReported
-from inmind.core.events.session import HistorySpliced, Retained, RetainedItem, Reverted, ToolObserved
+from inmind.core.events.session import HistorySpliced, Retained, RetainedItem, Reverted, ToolObserved, UsageReported
 from inmind.core.messages import get_format
 from inmind.documents.document import OVERVIEW_PATH, Documents, resolve_path, validate_text
 from inmind.documents.overview.front_matter import merge_front_matter

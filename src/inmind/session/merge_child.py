@@ -14,8 +14,7 @@ from typing import Any, cast
 
 from inmind.core.events.base import Draft, EventId, EventPayload, Origin, Trust
 from inmind.core.events.documents import DocumentWritten, OverviewEvent
-from inmind.core.events.entities import EntitySighting
-from inmind.core.events.session import ChildMerged
+from inmind.core.events.session import ChildMerged, EntitySighting
 from inmind.core.frozen import frozen
 from inmind.core.paths import SESSION_PREFIX
 from inmind.core.text import count_noun

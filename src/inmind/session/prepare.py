@@ -18,7 +18,7 @@ from functools import partial
 from typing import NamedTuple, cast
 
 from inmind.core.events.base import Draft, Event, Origin
-from inmind.core.events.prompt import AnchorMoved, PromptPrepared
+from inmind.core.events.session import AnchorMoved, PromptPrepared
 from inmind.core.messages.format import Format
 from inmind.errors import ContextOverflow, NotFound
 from inmind.history import Conversation

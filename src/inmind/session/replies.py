@@ -20,8 +20,7 @@ from typing import Any, TypeVar
 
 from inmind.core.encoding import digest, digest_of, to_json
 from inmind.core.events.base import Draft, Event, Origin
-from inmind.core.events.prompt import UsageReported
-from inmind.core.events.session import MessageAdded, Reverted
+from inmind.core.events.session import MessageAdded, Reverted, UsageReported
 from inmind.core.frozen import frozen
 from inmind.core.messages import FORMATS, get_format, read_reply
 from inmind.core.messages.model import Call, Message, Reply, Result, Text, Wire

@@ -14,16 +14,17 @@ from inmind.core.events import KINDS_SKIPPED_BY_UNDO
 from inmind.core.events.base import Event, Origin
 from inmind.core.events.crystals import NoteWithdrawn
 from inmind.core.events.documents import DocumentWritten
-from inmind.core.events.prompt import PromptPrepared, UsageReported
 from inmind.core.events.session import (
     ChildMerged,
     Compacted,
     CompactionUndone,
     MessageAdded,
+    PromptPrepared,
     SessionImported,
     SessionOpened,
     SessionTitled,
     ToolObserved,
+    UsageReported,
 )
 from inmind.core.frozen import frozen
 from inmind.core.messages import FORMATS

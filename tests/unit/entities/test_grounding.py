@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tables import each_row
 
-from inmind.core.events.entities import EntitiesEvicted, EntitiesSeen, EntityPart, EntitySighting
+from inmind.core.events.session import EntitiesEvicted, EntitiesSeen, EntityPart, EntitySighting
 from inmind.entities.grounding import MAX_COMPARED_IDS, MAX_NEAREST, CallCheck, SessionTexts, check_call
 from inmind.entities.window import Entities
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import entity_records, entity_sightings, ids_in
 
-from inmind.core.events.entities import EntitiesSeen, EntityPart, EntitySighting
+from inmind.core.events.session import EntitiesSeen, EntityPart, EntitySighting
 from inmind.core.text import contains_id
 from inmind.core.tokens import estimator
 from inmind.entities.render import render_changes, render_lines

@@ -13,7 +13,7 @@ from strategies import entity_sightings
 from tables import each_row
 
 from inmind import Entity
-from inmind.core.events.entities import EntitiesRestored, EntityPart, EntitySighting
+from inmind.core.events.session import EntitiesRestored, EntityPart, EntitySighting
 from inmind.entities.entity import MAX_PARTS
 from inmind.entities.serialize import VERSION, deserialize, serialize, sighting_from
 from inmind.entities.window import Entities

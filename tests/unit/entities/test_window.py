@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from builders import WHEN, a_page, an_event, through_json, window_with
 
-from inmind.core.events.entities import (
+from inmind.core.events.session import (
     EntitiesEvicted,
     EntitiesRestored,
     EntitiesSeen,

@@ -16,9 +16,14 @@ from inmind.core.encoding import from_microseconds, to_microseconds
 from inmind.core.events.base import Event, EventPayload, Origin, Trust
 from inmind.core.events.crystals import CrystalCreated, NoteAdded
 from inmind.core.events.documents import DocumentWritten
-from inmind.core.events.entities import EntitiesEvicted, EntityPart, EntitySighting
-from inmind.core.events.prompt import AnchorMoved, TailChanged
-from inmind.core.events.session import MessageAdded
+from inmind.core.events.session import (
+    AnchorMoved,
+    EntitiesEvicted,
+    EntityPart,
+    EntitySighting,
+    MessageAdded,
+    TailChanged,
+)
 from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH, OVERVIEW_PATH
 from inmind.search.crystal_texts import message_reader
 from inmind.search.extract import (

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from inmind.core.events.base import Event, EventPayload
 from inmind.core.events.crystals import CrystalCreated, NoteAdded
 from inmind.core.events.dreams import DreamUndone
-from inmind.core.events.entities import EntitiesEvicted
-from inmind.core.events.session import HistorySpliced, MessageAdded, Reverted
+from inmind.core.events.session import EntitiesEvicted, HistorySpliced, MessageAdded, Reverted
 from inmind.search.lifecycle import live_sequence_numbers
 
 pytestmark = pytest.mark.spec("H3", "A4")

@@ -36,7 +36,7 @@ from inmind.apps.cli.session_commands import (
 )
 from inmind.core.events import encode_payload
 from inmind.core.events.base import Event
-from inmind.core.events.prompt import PromptPrepared
+from inmind.core.events.session import PromptPrepared
 from inmind.core.settings import Settings
 from inmind.core.text import count_noun, printable
 from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH

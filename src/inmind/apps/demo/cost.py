@@ -19,8 +19,7 @@ from inmind.apps.demo import full_window, references
 from inmind.apps.demo.command import DemoAct, DemoContext, text_line
 from inmind.apps.replay.baseline import BaselineAgent, TokenSizes, turn_starts
 from inmind.apps.replay.files import Recording
-from inmind.core.events.prompt import PromptPrepared
-from inmind.core.events.session import MessageAdded
+from inmind.core.events.session import MessageAdded, PromptPrepared
 from inmind.core.frozen import frozen
 from inmind.types import Rates
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 
 from inmind.core.encoding import decode, to_json
-from inmind.core.events import crystals, documents, dreams, entities, prompt, session
+from inmind.core.events import crystals, documents, dreams, session
 from inmind.core.events.base import EventPayload
-from inmind.core.events.entities import EntitySightings
+from inmind.core.events.session import EntitySightings
 from inmind.errors import Damaged
 
-PAYLOAD_MODULES = (session, documents, entities, prompt, crystals, dreams)
+PAYLOAD_MODULES = (session, documents, crystals, dreams)
 """The modules that define payloads. They must be imported before `KINDS` is built."""
 
 KINDS: dict[str, type[EventPayload]] = {

@@ -13,8 +13,7 @@ from dataclasses import replace
 from itertools import chain, islice
 from typing import Any
 
-from inmind.core.events.entities import EntityPart, EntitySighting
-from inmind.core.events.session import ToolObserved
+from inmind.core.events.session import EntityPart, EntitySighting, ToolObserved
 from inmind.core.json import is_list, is_object
 from inmind.core.parse_result import parse_name_list
 from inmind.core.tool_outcome import ToolOutcome, deletion_refused, is_empty_result, split_deletion

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from inmind.core.events.entities import EntityPart
+from inmind.core.events.session import EntityPart
 from inmind.core.json import is_list, is_object
 from inmind.core.parse_result import parse_result
 from inmind.entities.entity import MAX_PARTS, EntityRules

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Literal
 
 from inmind.core.events.base import EventId
-from inmind.core.events.entities import EntityPart
+from inmind.core.events.session import EntityPart
 from inmind.core.frozen import frozen
 from inmind.entities.entity import Entity, EntityKey, EntityRules
 from inmind.entities.nouns import SYNONYMS, canonical_type, head_nouns, singular, type_matches

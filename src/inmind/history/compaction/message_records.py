@@ -18,7 +18,7 @@ from functools import cache, cached_property
 from typing import Any
 
 from inmind.core.encoding import to_json
-from inmind.core.events.entities import EntityPart
+from inmind.core.events.session import EntityPart
 from inmind.core.json import is_list, is_object
 from inmind.core.messages import FORMATS
 from inmind.core.messages.model import Message, Part, Result, Text, Wire

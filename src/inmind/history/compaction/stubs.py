@@ -21,8 +21,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from inmind.core.encoding import to_json
-from inmind.core.events.entities import EntityPart
-from inmind.core.events.session import Stub
+from inmind.core.events.session import EntityPart, Stub
 from inmind.core.frozen import frozen
 from inmind.core.json import is_list, is_object
 from inmind.core.messages import FORMATS

@@ -18,8 +18,7 @@ from inmind.core.events.base import TRUST_BY_ORIGIN, Event, EventId, EventPayloa
 from inmind.core.events.crystals import NoteWithdrawn
 from inmind.core.events.documents import DocumentWritten, ScratchpadStarted, ScratchpadWritten, SettingsWritten
 from inmind.core.events.dreams import PageLine
-from inmind.core.events.entities import EntitySighting
-from inmind.core.events.session import MessageAdded, Stub, SystemSet
+from inmind.core.events.session import EntitySighting, MessageAdded, Stub, SystemSet
 from inmind.core.frozen import frozen
 from inmind.core.messages import get_format
 from inmind.core.paths import check_name, working_directory

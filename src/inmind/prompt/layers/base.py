@@ -14,8 +14,7 @@ from typing import Any, Literal, Protocol, TypeVar, cast
 
 from inmind.core.events.base import Draft, Trust
 from inmind.core.events.documents import DocumentWritten
-from inmind.core.events.prompt import AnchoredBlock
-from inmind.core.events.session import RetainedItem
+from inmind.core.events.session import AnchoredBlock, RetainedItem
 from inmind.core.frozen import frozen
 from inmind.core.text import TruncatedText
 from inmind.core.tokens import Counter

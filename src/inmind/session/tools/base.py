@@ -13,8 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from inmind.core.events.base import Draft
-from inmind.core.events.prompt import AnchoredBlock
-from inmind.core.events.session import ShownVersions
+from inmind.core.events.session import AnchoredBlock, ShownVersions
 from inmind.core.frozen import frozen
 from inmind.core.paths import ANONYMOUS
 from inmind.documents.document import Scope, resolve_path

@@ -12,9 +12,15 @@ from tables import each_row
 from inmind.core.encoding import digest_of, from_microseconds, to_microseconds
 from inmind.core.events import KINDS, decode_payload, encode_payload
 from inmind.core.events.base import Draft, EventPayload, Origin, Trust
-from inmind.core.events.entities import EntitySighting
-from inmind.core.events.prompt import AnchoredBlock, AnchorMoved, PromptPrepared
-from inmind.core.events.session import MessageAdded, SessionOpened, Stub
+from inmind.core.events.session import (
+    AnchoredBlock,
+    AnchorMoved,
+    EntitySighting,
+    MessageAdded,
+    PromptPrepared,
+    SessionOpened,
+    Stub,
+)
 from inmind.errors import Damaged
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from strategies import entity_sightings
 from tables import each_row
 
-from inmind.core.events.entities import EntitiesSeen, EntityPart, EntitySighting
+from inmind.core.events.session import EntitiesSeen, EntityPart, EntitySighting
 from inmind.entities.observe import sightings_from_message
 from inmind.entities.window import Entities
 

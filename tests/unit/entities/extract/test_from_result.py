@@ -11,8 +11,7 @@ from builders import entities_of_call
 from tables import each_row
 
 from inmind import Entity
-from inmind.core.events.entities import EntityPart, EntitySighting
-from inmind.core.events.session import ToolObserved
+from inmind.core.events.session import EntityPart, EntitySighting, ToolObserved
 from inmind.core.tool_outcome import read_outcome
 from inmind.entities.entity import MAX_PARTS, EntityRules
 from inmind.entities.extract.from_result import MAX_USED_ARGUMENTS, sightings_from_result

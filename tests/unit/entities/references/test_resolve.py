@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tables import each_row
 
-from inmind.core.events.entities import EntitiesSeen, EntityPart, EntitySighting
+from inmind.core.events.session import EntitiesSeen, EntityPart, EntitySighting
 from inmind.entities.entity import MAX_PARTS, Entity, EntityRules
 from inmind.entities.references.candidates import MAX_CANDIDATES
 from inmind.entities.references.resolve import MAX_TEXT_CHARS, resolve

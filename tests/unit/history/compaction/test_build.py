@@ -12,8 +12,7 @@ from tables import each_row
 
 from inmind.core.events.base import Trust
 from inmind.core.events.documents import DocumentWritten
-from inmind.core.events.entities import EntityPart
-from inmind.core.events.session import Compacted, MessageAdded, RetainedItem
+from inmind.core.events.session import Compacted, EntityPart, MessageAdded, RetainedItem
 from inmind.core.messages import FORMATS
 from inmind.core.tokens import estimator
 from inmind.documents.document import OVERVIEW_PATH, Document, Documents

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from strategies import entity_records, ids_in
 from tables import each_row
 
-from inmind.core.events.entities import EntityPart
-from inmind.core.events.session import Compacted, MessageAdded, Stub
+from inmind.core.events.session import Compacted, EntityPart, MessageAdded, Stub
 from inmind.core.messages import FORMATS
 from inmind.core.text import contains_id
 from inmind.core.tokens import estimator
