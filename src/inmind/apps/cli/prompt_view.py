@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
+from string import ascii_lowercase, digits
 from typing import Any, Literal
 
-from rich.cells import cell_len
 from rich.table import Column, Table
 from rich.text import Text
 
@@ -47,10 +47,10 @@ _FREE, _BREAK = "·", "⋯"
 _LAYER_PREFIX = "memory:"
 """Prefix of a layer's name in a report."""
 _TAIL = "context_meta"
-_CACHE_MARKS: dict[CacheState, tuple[str, str, str]] = {
-    "cached": ("━", "green", "from cache"),
-    "new": ("─", "yellow", "new"),
-    "tail": ("╌", "red", "in the tail"),
+_CACHE_MARKS: dict[CacheState, tuple[str, str]] = {
+    "cached": ("━", "green"),
+    "new": ("─", "yellow"),
+    "tail": ("╌", "red"),
 }
 
 SCALE_LIMIT = 4
@@ -117,10 +117,9 @@ def bar(report: Report, *, width: int) -> list[Text]:
     line, cache_line = Text(), Text()
     for part, size in zip(parts, sizes, strict=True):
         line.append(_paint(part, size))
-        for (cache_state, _), share in zip(
-            part.by_cache_state.items(), scale_to_width(list(part.by_cache_state.values()), size), strict=True
-        ):
-            mark, colour, _ = _CACHE_MARKS[cache_state]
+        states = part.by_cache_state
+        for cache_state, share in zip(states, scale_to_width(list(states.values()), size), strict=True):
+            mark, colour = _CACHE_MARKS[cache_state]
             cache_line.append(mark * share, colour)
     room = _FREE * free_cells
     if capped_free is not None and free_cells > 2:
@@ -131,19 +130,6 @@ def bar(report: Report, *, width: int) -> list[Text]:
 def free_tokens(report: Report) -> int:
     """Tokens by which memory and history can still grow."""
     return max(0, report.room - report.room_used)
-
-
-def legend(report: Report, *, width: int) -> list[Text]:
-    """The letters with their token counts, then the token counts by cache state."""
-    parts = bar_parts(report)
-    entries = [
-        Text.assemble((part.letter, f"bold {part.colour}"), f" {printable(part.name)} {part.tokens:,}")
-        for part in parts
-    ]
-    free = free_tokens(report)
-    kept = max(0, report.tokens_max - report.tokens_used - free)
-    entries.append(Text.assemble((_FREE, "bright_black"), f" free {free:,}, {kept:,} more for the answer"))
-    return [*_pack_lines(entries, width), *_pack_lines(list(_cache_legend(parts)), width)]
 
 
 def parts_table(report: Report, explanation: Explanation) -> Table:
@@ -265,7 +251,7 @@ def _paint(part: BarPart, size: int) -> Text:
 def _part_styles(report: Report) -> dict[str, tuple[str, str]]:
     """Letter and colour of each part; a custom layer gets the first free letter of its name."""
     styles = {part: _STYLES[part] for part in report.tokens if part in _STYLES}
-    free = [letter for letter in _LETTERS if letter not in {taken for taken, _ in _STYLES.values()}]
+    free = [letter for letter in ascii_lowercase + digits if letter not in {taken for taken, _ in _STYLES.values()}]
     for number, part in enumerate(part for part in report.tokens if part not in _STYLES):
         letter = next((one for one in [*_part_name(part).lower(), *free] if one in free), "?")
         styles[part] = (letter, _CUSTOM_LAYER_COLOURS[number % len(_CUSTOM_LAYER_COLOURS)])
@@ -273,29 +259,8 @@ def _part_styles(report: Report) -> dict[str, tuple[str, str]]:
     return styles
 
 
-_LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
-
-
 def _part_name(part: str) -> str:
     return part.removeprefix(_LAYER_PREFIX)
-
-
-def _pack_lines(entries: Sequence[Text], width: int, gap: int = 2) -> Iterator[Text]:
-    """Fill lines with as many entries as fit, without breaking one."""
-    line = Text()
-    for entry in entries:
-        if line.plain and cell_len(line.plain) + gap + cell_len(entry.plain) > width:
-            yield line
-            line = Text()
-        line.append(" " * gap if line.plain else "").append(entry)
-    if line.plain:
-        yield line
-
-
-def _cache_legend(parts: Sequence[BarPart]) -> Iterator[Text]:
-    for cache_state, (mark, colour, description) in _CACHE_MARKS.items():
-        if tokens := sum(part.by_cache_state.get(cache_state, 0) for part in parts):
-            yield Text.assemble((mark * 2, colour), f" {tokens:,} {description}")
 
 
 def _cache_text(part: BarPart) -> str:

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from inmind import Prompt
 from inmind.apps.cli.console import table
-from inmind.apps.cli.prompt_view import bar, legend, prompt_texts, report_json
+from inmind.apps.cli.prompt_view import bar, parts_table, prompt_texts, report_json
 from inmind.apps.cli.resource_commands import color_diff
 from inmind.apps.demo import command
 from inmind.apps.demo.command import (
@@ -94,6 +94,7 @@ def play(context: DemoContext) -> DemoAct:
         resolutions.append(session.resolve(turn.text))
         prompts += EDITOR.run_script(session, [user(turn.text), *turn.work, assistant(turn.answer)])
     checked, last = session.check_call("cms_publish", {"page": INVENTED_ID}), prompts[-1]
+    explanation = session.explain(last.call)
     reasons = "; ".join(finding.why for finding in checked.unknown)
     fields = ("text", "verdict", "confidence", "question", "why")
     return DemoAct(
@@ -102,7 +103,7 @@ def play(context: DemoContext) -> DemoAct:
             label_line("caught", f'{checked.tool}("{INVENTED_ID}"): {reasons}'),
             text_line(f"The prompt of call {last.call}:", "dim"),
             *bar(last.report, width=context.width),
-            *legend(last.report, width=context.width),
+            parts_table(last.report, explanation),
         ],
         facts={
             "said": [
@@ -116,7 +117,7 @@ def play(context: DemoContext) -> DemoAct:
             "every reference is resolved or asked about": all(map(_is_expected, TURNS, resolutions)),
             "an invented id is reported": bool(checked.unknown),
         },
-        prompt=(last, session.explain(last.call)),
+        prompt=(last, explanation),
     )
 
 

@@ -20,7 +20,6 @@ from inmind.apps.cli.prompt_view import (
     SCALE_LIMIT,
     bar,
     bar_parts,
-    legend,
     parts_table,
     prompt_texts,
     render_prompt,
@@ -155,15 +154,6 @@ class TestBar:
         Console(file=buffer, width=WIDTH, force_terminal=True, color_system="standard").print(line)
         assert "\x1b[" in buffer.getvalue()
         assert render_plain(line) == f"{line.plain}\n"
-
-    @given(reports(), st.integers(30, 200))
-    def test_the_legend_names_every_part_and_breaks_no_name(self, report: Report, width: int) -> None:
-        lines = legend(report, width=width)
-        text = "  ".join(line.plain for line in lines)
-        for part in bar_parts(report):
-            assert f"{part.letter} " in text
-            assert f" {part.tokens:,}" in text
-        assert f"free {max(0, report.tokens_max - report.tokens_used):,}, 0 more for the answer" in text
 
     def test_the_json_report_has_the_same_numbers(self) -> None:
         report = a_report(cached=300)
