@@ -17,7 +17,7 @@ from inmind import Session, Usage
 from inmind.apps.cli.console import right_aligned, table
 from inmind.apps.demo import full_window, references
 from inmind.apps.demo.command import DemoAct, DemoContext, text_line
-from inmind.apps.replay.baseline import BaselineAgent, TokenSizes, turn_starts
+from inmind.apps.replay.baseline import BaselineAgent, TokenSizes
 from inmind.apps.replay.files import Recording
 from inmind.core.events.session import MessageAdded, PromptPrepared
 from inmind.core.frozen import frozen
@@ -99,7 +99,7 @@ def compare_costs(session: Session) -> CostComparison:
     prompt = session.state.prompt
     messages = [payload.wire for payload in events if isinstance(payload, MessageAdded)]
     recording = Recording(name=session.id, format="openai", messages=messages, system=prompt.system, tools=prompt.tools)
-    baseline = BaselineAgent(turn_starts(recording), TokenSizes(recording))
+    baseline = BaselineAgent(TokenSizes(recording))
     message_count, with_memory, full_history = 0, list[Usage](), list[Usage]()
     for payload in events:
         if isinstance(payload, MessageAdded):

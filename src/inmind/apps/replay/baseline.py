@@ -7,8 +7,8 @@ automatically, and is truncated only if that is not enough.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from bisect import bisect_left
+from collections.abc import Callable
 from functools import partial
 from itertools import accumulate
 from typing import TypeVar
@@ -21,22 +21,28 @@ from inmind.core.messages.model import Wire
 from inmind.core.tokens import Usage, estimator
 from inmind.errors import ContextOverflow
 from inmind.history import ConversationEntry
+from inmind.history.turns import split_turns, to_turn_message
 from inmind.history.view import TokenMeter
 
 T = TypeVar("T")
 
 
 class TokenSizes:
-    """Token counts of a recording, by the counter that sessions use."""
+    """Messages of a recording with their token counts, by the counter that sessions use."""
 
     def __init__(self, recording: Recording) -> None:
         self._meter, self._format = TokenMeter(estimator()), recording.format
-        self._sums = [0, *accumulate(map(self.message, recording.messages))]
+        entries = [self._entry(wire, place) for place, wire in enumerate(recording.messages)]
+        parsed = [FORMATS[recording.format].read(wire) for wire in recording.messages]
+        self.messages = [to_turn_message(*each, self._meter) for each in zip(entries, parsed, strict=True)]
+        self.turn_starts = [turn.start for turn in split_turns(self.messages)]
+        """Index of the first message of each turn."""
         self.head = self.value(recording.system) + self.value(recording.tools)
         """System prompt and tools."""
+        self._sums = [0, *accumulate(message.tokens for message in self.messages)]
 
     def message(self, wire: Wire) -> int:
-        return self._meter.count_message(ConversationEntry(0, "", self._format, wire, digest_of(wire)))
+        return self._meter.count_message(self._entry(wire))
 
     def value(self, value: object) -> int:
         """Tokens of the system prompt or the tools."""
@@ -49,22 +55,15 @@ class TokenSizes:
         """First index from which everything up to `stop` has at most this many tokens."""
         return bisect_left(self._sums, self._sums[stop] - tokens, 0, stop)
 
-
-def turn_starts(recording: Recording) -> list[int]:
-    """Indexes of the first message of each turn.
-
-    A turn starts with the first message, and with each user message without results.
-    """
-    fmt = FORMATS[recording.format]
-    messages = [fmt.read(wire) for wire in recording.messages]
-    return [place for place, one in enumerate(messages) if place == 0 or (one.role == "user" and not one.results)]
+    def _entry(self, wire: Wire, place: int = 0) -> ConversationEntry:
+        return ConversationEntry(place, "", self._format, wire, digest_of(wire))
 
 
 class TruncatingHost:
     """One agent's view of the conversation: the part that it still sends."""
 
-    def __init__(self, turns: Sequence[int], sizes: TokenSizes) -> None:
-        self._turns, self._sizes = turns, sizes
+    def __init__(self, sizes: TokenSizes) -> None:
+        self._sizes = sizes
         self.start: int = 0
         self.cost = AgentCost()
         """Without usage."""
@@ -90,7 +89,7 @@ class TruncatingHost:
         """
         overhead = overflow.needed - self._sizes.between(self.start, stop)
         earliest = self._sizes.first_within(max(0, overflow.spendable - overhead) // 2, stop)
-        later = self._turns[bisect_right(self._turns, self.start) : bisect_left(self._turns, stop)]
+        later = [turn for turn in self._sizes.turn_starts if self.start < turn < stop]
         return next((turn for turn in later if turn >= earliest), later[-1] if later else self.start)
 
 
@@ -101,8 +100,8 @@ class BaselineAgent(TruncatingHost):
     shows the price of a long run without any limit.
     """
 
-    def __init__(self, turns: Sequence[int], sizes: TokenSizes, spendable: int | None = None) -> None:
-        super().__init__(turns, sizes)
+    def __init__(self, sizes: TokenSizes, spendable: int | None = None) -> None:
+        super().__init__(sizes)
         self._spendable = spendable
         self._sent: tuple[int, int] | None = None
 

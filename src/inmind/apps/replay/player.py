@@ -27,7 +27,7 @@ from itertools import accumulate, dropwhile
 from pathlib import Path
 from time import perf_counter
 
-from inmind.apps.replay.baseline import BaselineAgent, TokenSizes, TruncatingHost, turn_starts
+from inmind.apps.replay.baseline import BaselineAgent, TokenSizes, TruncatingHost
 from inmind.apps.replay.files import Recording
 from inmind.apps.replay.report import IdUse, MissingItem, ReplayReport, total
 from inmind.core.encoding import to_json
@@ -43,7 +43,7 @@ from inmind.entities.window import Entities
 from inmind.errors import ContextOverflow, InvalidInput
 from inmind.history.compaction.policy import DEFAULT_POLICY, CompressionPolicy
 from inmind.history.compaction.retention import extract_items, last_request, merge_items, missing_items
-from inmind.history.turns import Speaker, TurnCall, TurnMessage, TurnResult, mark_command_output
+from inmind.history.turns import mark_command_output
 from inmind.memory.memory import Memory
 from inmind.memory.session_opener import DEFAULT_RESERVE, DEFAULT_WINDOW
 from inmind.prompt.anchor import CACHE_SECONDS
@@ -114,10 +114,9 @@ class _Player:
         self._recording, self._session, self._limits = recording, session, limits
         self._format = FORMATS[recording.format]
         self._locations = IdLocations(recording)
-        self._sizes, turns = TokenSizes(recording), turn_starts(recording)
-        self._host = TruncatingHost(turns, self._sizes)
-        self._bare = BaselineAgent(turns, self._sizes, limits.spendable)
-        self._full = BaselineAgent(turns, self._sizes)
+        self._sizes = sizes = TokenSizes(recording)
+        self._host, self._bare = TruncatingHost(sizes), BaselineAgent(sizes, limits.spendable)
+        self._full = BaselineAgent(sizes)
         self._report = ReplayReport(
             name=recording.name,
             memory=self._host.cost,
@@ -126,8 +125,8 @@ class _Player:
             left_out=recording.left_out,
         )
         self._recorded = 0  # messages recorded in the session
-        self._turn_messages: list[TurnMessage] = []
         self._items: list[RetainedItem] = []
+        self._items_stop = 0
 
     def run(self, clock: _Clock) -> ReplayReport:
         report = self._report
@@ -201,15 +200,15 @@ class _Player:
 
     def _expected_items(self, stop: int) -> Iterator[RetainedItem]:
         """Items that must be retained, derived from the recording alone."""
-        fresh = range(len(self._turn_messages), stop)
-        self._turn_messages += (
-            _turn_message(self._format.read(self._recording.messages[place]), place) for place in fresh
-        )
+        messages, fresh = self._sizes.messages[:stop], range(self._items_stop, stop)
         first = not any(item.kind == "goal" for item in self._items)
-        new_items = extract_items(mark_command_output(self._turn_messages), first=first, places=fresh)
-        self._items = merge_items(self._items, new_items, max_tokens=sys.maxsize, count=len).kept
+        new_items = extract_items(mark_command_output(messages), first=first, places=fresh)
+        self._items, self._items_stop = (
+            merge_items(self._items, new_items, max_tokens=sys.maxsize, count=len).kept,
+            stop,
+        )
         yield from self._items
-        if (request := last_request(reversed(self._turn_messages))) is not None:
+        if (request := last_request(reversed(messages))) is not None:
             yield request
 
     def _id_uses(self, stop: int, sent: SentPrompt, *, sent_bare: bool) -> Iterator[IdUse]:
@@ -230,13 +229,6 @@ class _Player:
                     in_bare=sent_bare and locations.is_sent(used_id.id, self._bare.start, stop),
                     user_given=locations.is_first_from_user(used_id.id),
                 )
-
-
-def _turn_message(message: Message, place: int) -> TurnMessage:
-    speaker: Speaker = "operator" if message.role in ("system", "developer") else message.role
-    results = tuple(TurnResult(result.id, "", 0) for result in message.results)
-    calls = tuple(TurnCall(call.id, call.name, call.arguments) for call in message.calls)
-    return TurnMessage(seq=place, speaker=speaker, text=message.text, calls=calls, results=results)
 
 
 def _ids_in_call(call: Call) -> Iterable[FoundId]:

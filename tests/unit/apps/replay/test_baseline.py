@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inmind.apps.replay import Recording
-from inmind.apps.replay.baseline import TokenSizes, TruncatingHost, turn_starts
+from inmind.apps.replay.baseline import TokenSizes, TruncatingHost
 from inmind.errors import ContextOverflow
 
 pytestmark = pytest.mark.spec("I8")
@@ -39,17 +39,17 @@ def a_window(sizes: TokenSizes, spendable: int, stop: int) -> Callable[[int], in
 
 
 def test_turns_begin_at_user_messages_without_results() -> None:
-    assert turn_starts(a_recording([assistant("Hi!")], a_turn(1), a_turn(2))) == [0, 1, 5]
+    assert TokenSizes(a_recording([assistant("Hi!")], a_turn(1), a_turn(2))).turn_starts == [0, 1, 5]
     result = {"type": "tool_result", "tool_use_id": "t", "content": "ok"}
     text = {"type": "text", "text": "and now"}
     messages = [user("Hi"), assistant("…"), {"role": "user", "content": [result, text]}, user("Next")]
-    assert turn_starts(a_recording(messages, format="anthropic")) == [0, 3]
+    assert TokenSizes(a_recording(messages, format="anthropic")).turn_starts == [0, 3]
 
 
 def test_a_conversation_that_fits_is_sent_whole() -> None:
     recording = a_recording(a_turn(1), a_turn(2))
     sizes = TokenSizes(recording)
-    host = TruncatingHost(turn_starts(recording), sizes)
+    host = TruncatingHost(sizes)
     assert host.call(7, a_window(sizes, 10_000, 7)) == 0
     assert (host.cost.cut_messages, host.cost.cut_tokens, host.cost.did_not_fit) == (0, 0, 0)
 
@@ -57,7 +57,7 @@ def test_a_conversation_that_fits_is_sent_whole() -> None:
 def test_the_oldest_turns_are_dropped_until_half_of_the_window_is_free() -> None:
     recording = a_recording(*[a_turn(number) for number in range(4)])
     sizes = TokenSizes(recording)
-    host = TruncatingHost(turn_starts(recording), sizes)
+    host = TruncatingHost(sizes)
     spendable = sizes.between(0, 15) - 1
     assert host.call(15, a_window(sizes, spendable, 15)) == 8
     assert (host.cost.cut_messages, host.cost.cut_tokens) == (8, sizes.between(0, 8))
@@ -67,7 +67,7 @@ def test_the_oldest_turns_are_dropped_until_half_of_the_window_is_free() -> None
 def test_the_active_turn_is_kept_and_a_call_that_it_overflows_is_counted() -> None:
     recording = a_recording(a_turn(1), a_turn(2, words=900), a_turn(3))
     sizes = TokenSizes(recording)
-    host = TruncatingHost(turn_starts(recording), sizes)
+    host = TruncatingHost(sizes)
     assert host.call(7, a_window(sizes, 500, 7)) is None
     assert (host.start, host.cost.did_not_fit) == (4, 1)
     assert host.call(11, a_window(sizes, 500, 11)) == 8
@@ -76,12 +76,12 @@ def test_the_active_turn_is_kept_and_a_call_that_it_overflows_is_counted() -> No
 @given(words=st.lists(st.integers(0, 60), min_size=1, max_size=8), spendable=st.integers(50, 800))
 def test_a_host_starts_at_a_turn_and_drops_only_from_the_front(words: list[int], spendable: int) -> None:
     recording = a_recording(*[a_turn(number, size) for number, size in enumerate(words)])
-    sizes, turns = TokenSizes(recording), turn_starts(recording)
-    host, before = TruncatingHost(turns, sizes), 0
+    sizes = TokenSizes(recording)
+    host, before = TruncatingHost(sizes), 0
     for stop in range(1, len(recording.messages) + 1):
         sent = host.call(stop, a_window(sizes, spendable, stop))
-        assert host.start in turns
+        assert host.start in sizes.turn_starts
         assert before <= host.start < stop
-        assert sent is not None or host.start == max(turn for turn in turns if turn < stop)
+        assert sent is not None or host.start == max(turn for turn in sizes.turn_starts if turn < stop)
         before = host.start
     assert (host.cost.cut_messages, host.cost.cut_tokens) == (host.start, sizes.between(0, host.start))
