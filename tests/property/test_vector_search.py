@@ -1,9 +1,8 @@
-"""Properties of nearest vectors for any sequence of additions, removals and queries."""
+"""Properties of nearest vectors for any sequence of additions and queries."""
 
 from __future__ import annotations
 
 from itertools import combinations, product
-from typing import Literal
 
 import pytest
 from hypothesis import given
@@ -14,7 +13,7 @@ from inmind.search.nearest import NearestVectors
 DIMENSIONS = 8
 
 Vector = tuple[float, ...]
-Step = tuple[Literal["add", "remove"], list[tuple[int, Vector]]]
+Step = list[tuple[int, Vector]]
 
 # Few keys, so that they repeat. The vectors have unit length, with one 1 or four halves, and their products are sums
 # of quarters. These are exact in any order of addition, so equally near vectors have equal cosines.
@@ -31,8 +30,8 @@ PAIRS = st.lists(st.tuples(KEYS, VECTORS), max_size=8)
 
 # The first step adds more vectors than most queries return, so that there is a choice.
 STEPS = st.tuples(
-    st.tuples(st.just("add"), st.lists(st.tuples(KEYS, VECTORS), min_size=8, max_size=16)),
-    st.lists(st.tuples(st.sampled_from(["add", "remove"]), PAIRS)),
+    st.lists(st.tuples(KEYS, VECTORS), min_size=8, max_size=16),
+    st.lists(PAIRS),
 ).map(lambda steps: [steps[0], *steps[1]])
 LIMITS = st.integers(0, 4) | st.integers(0, 20)
 
@@ -60,15 +59,9 @@ def test_rounded_vectors_differ_only_in_the_last_digits(
 
 def apply_steps(steps: list[Step], *, exact: int) -> tuple[NearestVectors, dict[int, Vector]]:
     nearest, vectors = NearestVectors(DIMENSIONS, max_exact=exact), dict[int, Vector]()
-    for action, pairs in steps:
-        keys = [key for key, _ in pairs]
-        if action == "add":
-            nearest.add(keys, [vector for _, vector in pairs])
-            vectors.update(pairs)
-        else:
-            nearest.remove(keys)
-            for key in keys:
-                vectors.pop(key, None)
+    for pairs in steps:
+        nearest.add([key for key, _ in pairs], [vector for _, vector in pairs])
+        vectors.update(pairs)
     return nearest, vectors
 
 

@@ -72,5 +72,10 @@ class Crystal:
     """Id of the crystal that says the same in nearly the same words."""
     lifecycle: Lifecycle = "generated"
 
+    @property
+    def last_used(self) -> datetime:
+        """Time of the last access, else of the statement."""
+        return self.accessed or self.at
+
     def __str__(self) -> str:
         return f"{self.at:%Y-%m-%d} {self.kind}: {self.text}"

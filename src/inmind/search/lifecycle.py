@@ -41,7 +41,6 @@ from inmind.core.events.base import Event, EventId
 from inmind.core.events.crystals import Consolidated, CrystalPinned, NoteWithdrawn, SearchRecorded
 from inmind.core.events.dreams import DreamCommitted, DreamUndone
 from inmind.core.events.session import HistorySpliced, MessageAdded, Reverted
-from inmind.core.frozen import frozen
 from inmind.search.crystal import HIDDEN_LIFECYCLES, Crystal
 
 if TYPE_CHECKING:
@@ -73,39 +72,20 @@ _IMPORTANCE_SHARE = 0.5
 _ACCESS_RATE = 0.2
 
 
-@frozen
-class CrystalScore:
-    """A score and its two components, each from 0 to 1."""
+def score_crystal(crystal: Crystal | Record, now: datetime) -> float:
+    """Return the score at this time, from 0 to 1.
 
-    dynamic: float
-    """Rises with each access and falls over time."""
-    declared: float
-    """Declared importance, squared. Constant."""
-
-    @property
-    def total(self) -> float:
-        return (1 - _IMPORTANCE_SHARE) * self.dynamic + _IMPORTANCE_SHARE * self.declared
-
-
-def score_crystal(crystal: Crystal, now: datetime) -> CrystalScore:
-    """Return the score at this time. A clock that was set back counts as no time passed."""
-    age = timedelta() if crystal.lifecycle == "frozen" else now - (crystal.accessed or crystal.at)
-    return compute_score(crystal, age)
-
-
-def compute_score(crystal: Crystal | Record, age: timedelta) -> CrystalScore:
-    """Return the score of a crystal or its record.
-
-    `age` is the time since the last access or the statement; zero if pinned.
+    A clock that was set back counts as no time passed, and a pinned crystal does not age.
     """
+    age = timedelta() if crystal.lifecycle == "frozen" else max(timedelta(), now - crystal.last_used)
     access_factor = 1 - exp(-_ACCESS_RATE * (crystal.accesses + 1))
-    freshness = 0.5 ** (max(timedelta(), age) / (HALF_LIFE * (1 + abs(crystal.valence))))
-    return CrystalScore(KIND_RELEVANCE[crystal.kind] * access_factor * freshness, crystal.importance**2)
+    dynamic = KIND_RELEVANCE[crystal.kind] * access_factor * 0.5 ** (age / (HALF_LIFE * (1 + abs(crystal.valence))))
+    return (1 - _IMPORTANCE_SHARE) * dynamic + _IMPORTANCE_SHARE * crystal.importance**2
 
 
 def is_expired(crystal: Crystal, now: datetime) -> bool:
     """Return True if the score is below MIN_SCORE and the crystal is not pinned."""
-    return crystal.lifecycle != "frozen" and score_crystal(crystal, now).total < MIN_SCORE
+    return crystal.lifecycle != "frozen" and score_crystal(crystal, now) < MIN_SCORE
 
 
 def is_searchable(crystal: Crystal) -> bool:

@@ -5,8 +5,8 @@ stored as two things. The signs of its numbers, one bit each, select a few thous
 angle between two vectors, the more signs they share. The numbers rounded to 8 bits measure the candidates. That is
 300 bytes for 256 dimensions instead of 1,032. There is nothing to build: added vectors are found by the next query.
 
-numpy comes with an extra, so this module is imported lazily. Nothing here locks: the caller must not add or remove
-while another thread queries.
+numpy comes with an extra, so this module is imported lazily. Nothing here locks: the caller must not add while
+another thread queries.
 """
 
 from __future__ import annotations
@@ -62,15 +62,11 @@ class NearestVectors:
         rows = np.asarray(vectors, np.float32).reshape(len(keys), self.dimensions)
         # np.unique returns the first index of a value, so the keys are reversed.
         new_keys, last_rows = np.unique(np.asarray(keys, np.int64)[::-1], return_index=True)
-        self.remove(new_keys)
+        self._table.keep(~np.isin(self._table.keys, new_keys))
         if self.is_exact and len(self) + len(new_keys) > self._max_exact:
             self._round()
         for piece in _pieces(len(new_keys)):
             self._table.append(new_keys[piece], self._format.columns(rows[::-1][last_rows[piece]]))
-
-    def remove(self, keys: Sequence[int] | NDArray[np.int64]) -> None:
-        """Remove keys; unknown keys are ignored."""
-        self._table.drop(np.flatnonzero(np.isin(self._table.keys, np.asarray(keys, np.int64))))
 
     def nearest(self, query: ArrayLike, limit: int) -> list[tuple[int, float]]:
         """Return the nearest keys with their cosines, nearest first, ties by key."""
@@ -161,11 +157,7 @@ def _sign_bits(vectors: VectorArray) -> Sequence[NDArray[np.uint64]]:
 
 
 class _Table:
-    """Keys and columns of a format, unordered.
-
-    A removed row is filled from the end, so no row is unused. Capacity is doubled when full and halved when three
-    quarters are empty.
-    """
+    """Keys and columns of a format, in order of addition. Capacity is doubled when full."""
 
     def __init__(self, format: _FullVectors | _RoundedVectors, dimensions: int) -> None:
         self._columns: list[Column] = [np.empty(0, np.int64), *format.columns(np.empty((0, dimensions), np.float32))]
@@ -191,15 +183,10 @@ class _Table:
             column[self._count : count] = new_rows
         self._count = count
 
-    def drop(self, rows: NDArray[np.intp]) -> None:
-        count = self._count - len(rows)
-        gaps = rows[rows < count]
-        moved = np.setdiff1d(np.arange(count, self._count), rows, assume_unique=True)
-        for column in self._columns:
-            column[gaps] = column[moved]
-        self._count = count
-        if max(_MIN_CAPACITY, 4 * count) < len(self._columns[0]):
-            self._resize(max(_MIN_CAPACITY, 2 * count))
+    def keep(self, rows: NDArray[np.bool_]) -> None:
+        if not rows.all():
+            self._columns = [column[: self._count][rows] for column in self._columns]
+            self._count = len(self._columns[0])
 
     def _resize(self, capacity: int) -> None:
         for number, column in enumerate(self._columns):

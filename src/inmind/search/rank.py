@@ -19,7 +19,7 @@ from inmind.core.encoding import from_microseconds, to_microseconds
 from inmind.core.frozen import frozen
 from inmind.search.dates import DateSpan
 from inmind.search.index.record import Record
-from inmind.search.lifecycle import compute_score
+from inmind.search.lifecycle import score_crystal
 from inmind.search.query import ParsedQuery, Query
 
 MEANING_SHARE = 0.3
@@ -158,8 +158,7 @@ def _rank(record: Record, field: ScoreField, parsed: ParsedQuery, query: Query, 
     own, neighbours, conversation = field.scores(record.number, answers_question=bool(record.answers))
     context_need = min(1.0, SHORT_MESSAGE_WORDS / max(record.words, 1))
     span_match = _span_match(from_microseconds(record.at), parsed.span)
-    value = compute_score(record, timedelta() if record.lifecycle == "frozen" else now - record.last_used).total
-    factor = (1 + VALUE_SHARE * value) * (1 + (SPAN_FACTOR - 1) * span_match)
+    factor = (1 + VALUE_SHARE * score_crystal(record, now)) * (1 + (SPAN_FACTOR - 1) * span_match)
     if record.speaker in parsed.names:
         factor *= SPEAKER_FACTOR
     elif parsed.role and record.role == parsed.role:

@@ -130,7 +130,7 @@ class Indexer:
         for position, passage_words in enumerate(words):
             if position not in echoes:
                 passage = passage_number(number, position, words=len(passage_words))
-                self._passage_words.append(PassageWords(resource.id, passage, list(dict.fromkeys(passage_words))))
+                self._passage_words.append((resource.id, passage, list(dict.fromkeys(passage_words))))
         identity = (number, event.id, draft.part, resource.id, draft.kind, draft.source)
         origin = (event.origin.value, int(event.trust), to_microseconds(draft.at or event.at))
         speaker = (draft.role, draft.speaker, int(draft.speaker_declared))

@@ -232,12 +232,8 @@ def _to_datetime(stamp: int | None) -> datetime | None:
     return None if stamp is None else from_microseconds(stamp)
 
 
-class PassageWords(NamedTuple):
-    """The distinct words of a passage."""
-
-    resource: int
-    passage: int
-    words: Sequence[str]
+PassageWords = tuple[int, int, Sequence[str]]
+"""A resource, the number of a passage in it, and the distinct words of that passage."""
 
 
 class Tables(ABC):
