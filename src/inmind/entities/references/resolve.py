@@ -246,7 +246,7 @@ class _TextResolver:
             return True
         if not phrase.words or mention.match_kind == "id":
             return False
-        if mention.match_kind in {"part", "typo"}:
+        if mention.match_kind == "part":
             return bool(best_matches(phrase, self.context)[0])
         pool = {entity.key for entity in self.context.candidates_for(phrase)}
         return bool(pool) and all(entity.key not in pool and not entity.deleted for entity in mention.entities)
@@ -325,7 +325,6 @@ _MATCH_REASONS = {
     "name": ("is its name", 0.9),
     "alias": ("was its name before", 0.85),
     "part": ("is in its name", 0.6),
-    "typo": ("is nearly its name", 0.6),
 }
 
 
