@@ -45,7 +45,6 @@ from inmind.entities.references.candidates import (
     MAX_CANDIDATES,
     PhraseResolver,
     ReferenceBuilder,
-    best_matches,
 )
 from inmind.entities.references.name_match import Mention, is_in_earlier_name
 from inmind.entities.references.result import Kind, Phrase, Reference, ReferenceContext, Resolution
@@ -166,7 +165,7 @@ class _TextResolver:
         names = [reference.span for reference in references]
         ruled_out = {e.key for r in references if full.is_ruled_out(r.span) for e in r.entities}
         phrases = [
-            self._adapt_to_context(phrase)
+            replace(phrase, deleted=True) if phrase.undo and context.just_deleted else phrase
             for phrase in phrases
             if not phrase.indefinite and not any(_overlap(phrase.span, name) for name in names)
         ]
@@ -198,14 +197,6 @@ class _TextResolver:
             if language.reference_forms:
                 phrases += unspaced.find_phrases(self.text, self.context.nouns, language.reference_forms)
         return phrases[:MAX_REFERENCES]
-
-    def _adapt_to_context(self, phrase: Phrase) -> Phrase:
-        """Adapt a phrase to the entities that exist and the last action."""
-        if phrase.undo and self.context.just_deleted:
-            phrase = replace(phrase, deleted=True)
-        if phrase.possessor and not self.context.candidates_for(phrase):
-            return replace(phrase.possessor, deleted=phrase.deleted, undo=phrase.undo)
-        return phrase
 
     def _exclude(self, reference: Reference, ruled_out: Collection[EntityKey], resolver: PhraseResolver) -> Reference:
         """Remove excluded entities: "all the images except the first". Ask if none remains."""
@@ -246,8 +237,6 @@ class _TextResolver:
             return True
         if not phrase.words or mention.match_kind == "id":
             return False
-        if mention.match_kind == "part":
-            return bool(best_matches(phrase, self.context)[0])
         pool = {entity.key for entity in self.context.candidates_for(phrase)}
         return bool(pool) and all(entity.key not in pool and not entity.deleted for entity in mention.entities)
 
@@ -278,8 +267,6 @@ class _TextResolver:
         Then entities that are not deleted.
         """
         fitting = mention.entities
-        if (len(fitting) == 1 and not mention.weaker_matches) or mention.match_kind == "id":
-            return fitting
         before, after = self.text[max(0, mention.start - 20) : mention.start], self.text[mention.end : mention.end + 20]
         near = f"{before} {after}".lower()
         nouns = {singular(word) for word in re.findall(r"[^\W\d_]+", near)} & self.context.nouns

@@ -301,9 +301,6 @@ class _PhraseFinder:
         draft.words = tuple(word for word in draft.words if word not in synonyms) if draft.has_head else ()
         draft.plural = draft.plural or draft.count > 1
         draft.exhaustive = draft.first in table.universal and draft.noun != ""
-        if draft.first in table.possessives:
-            plural = draft.first in table.plural_pronouns
-            draft.possessor = Phrase(span=draft.span, plural=plural, maybe_singular=plural, demonstrative=True)
         return draft
 
 
