@@ -37,7 +37,10 @@ from inmind.errors import InvalidInput
 def drop_filler(
     values: Mapping[str, Any], state: Mapping[str, Any], *, delete: Sequence[Path]
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return the values that take effect on a state without `delete`, and the fields that keep their value instead."""
+    """Return the values that take effect, and the fields that keep their value.
+
+    `state`: the state without `delete`.
+    """
     sent = [path for path, _ in leaf_values(values)]
     # A single value is meant, also if the value that it replaces is deleted with it.
     if len(sent) == 1 and all(sent[0][: len(path)] == path for path in delete):
