@@ -121,21 +121,44 @@ def plan_prompt(inputs: PlanInput) -> PromptPlan | ContextOverflow:
         ]
         inputs = replace(inputs, layer_texts=texts)
         wording = without_reminders(_wording(inputs.state, inputs.conversation, inputs.full_blocks))
-    state, conversation, view, layer_texts = inputs.state, inputs.conversation, inputs.view, inputs.layer_texts
-    limits, meter, shared_wires = inputs.limits, inputs.meter, inputs.shared_wires
-    drafts: list[Draft] = []
-    before = state.wording
-    state = replace(state, wording=wording)
+    view, meter = inputs.view, inputs.meter
     tokens = inputs.count_fixed(wording)
-    room = count_room(state, limits, tokens)
     note_tokens = meter.count(changes_text(wording, MOVED_IN_THREAD)) if inputs.in_thread else 0
     needed = sum(tokens.values()) + inputs.count_meta(wording) + note_tokens
     if needed > inputs.spendable:
         return _overflow(inputs, needed)
-    memory_room = inputs.spendable - needed
-    blocks = build_blocks(layer_texts, memory_room, meter)
-    cold = is_cache_cold(state, inputs.now, limits.cache_seconds)
-    kept = count_kept_changes(state, view)
+    blocks = build_blocks(inputs.layer_texts, inputs.spendable - needed, meter)
+    cold = is_cache_cold(inputs.state, inputs.now, inputs.limits.cache_seconds)
+    state = replace(inputs.state, wording=wording)
+    room = count_room(state, inputs.limits, tokens)
+    state, drafts, kept = _place_memory(inputs, state, blocks, memory_room=inputs.spendable - needed, cold=cold)
+    wording = _wording(state, inputs.conversation, state.blocks)
+    if is_tight:
+        wording = without_reminders(wording)
+    elif wording["largest"] and not can_compact(inputs.conversation, inputs.turn_messages, room):
+        wording = without_compact(wording)
+    if wording != inputs.state.wording:
+        drafts.insert(0, Draft(payload=WordingSet(wording=dict(wording)), origin=Origin.OPERATOR))
+    state = replace(state, wording=wording)
+    tokens = count_tokens(state, inputs.conversation, view, meter, room)
+    shared_tokens = meter.count_view(inputs.conversation, view, inputs.shared_wires)
+    shared_tokens += _change_tokens(state, meter, sum(one.place < inputs.shared_wires for one in state.changes[:kept]))
+    unchanged = count_unchanged_prefix(state, tokens, view.format, shared_tokens)
+    prepared = _prompt_prepared(state, inputs, tokens, room, cached=0 if cold else unchanged)
+    cut = tuple((block.layer, block.left_out) for block in blocks if block.left_out)
+    return PromptPlan(drafts=drafts, prepared=prepared, tokens=tokens, cut=cut, unchanged_tokens=unchanged, cold=cold)
+
+
+def _place_memory(
+    inputs: PlanInput, state: PromptState, blocks: tuple[AnchoredBlock, ...], *, memory_room: int, cold: bool
+) -> tuple[PromptState, list[Draft], int]:
+    """Move the anchor to these blocks, or send how they changed.
+
+    Returns the state and the drafts of that, and the number of earlier changes that stay in place.
+    """
+    view, meter = inputs.view, inputs.meter
+    kept = _count_kept_changes(state, view)
+    guide = count_guide(state.wording, meter)
     decision = decide_anchor(
         state.anchor,
         {0: state.known_blocks, 1: state.earlier_blocks}.get(len(state.changes) - kept),
@@ -143,19 +166,20 @@ def plan_prompt(inputs: PlanInput) -> PromptPlan | ContextOverflow:
         call=state.calls + 1,
         cold=cold,
         count=meter.count,
-        describe_changes={layer.name: layer_text.describe_changes for layer, layer_text in layer_texts},
+        describe_changes={layer.name: layer_text.describe_changes for layer, layer_text in inputs.layer_texts},
         costs=AnchorCosts(
-            anchored_tokens=tokens["guide"] + sum(block_tokens(block, meter) for block in state.blocks),
-            cached_history_tokens=inputs.held_tokens + meter.count_view(conversation, view, shared_wires),
+            anchored_tokens=guide + sum(block_tokens(block, meter) for block in state.blocks),
+            cached_history_tokens=inputs.held_tokens + meter.count_view(inputs.conversation, view, inputs.shared_wires),
             change_tokens=_change_tokens(state, meter, kept),
             tail_tokens_since_anchor=state.tail_tokens_since_anchor,
-            max_memory_tokens=tokens["guide"] + memory_room,
+            max_memory_tokens=guide + memory_room,
             tail_frame_tokens=meter.count(changes_text(state.wording, ".")),
             has_tail_carrier=view.carrier is not None,
-            history_rewritten=state.compacted or inputs.in_other_thread or (state.spliced and not shared_wires),
+            history_rewritten=state.compacted or inputs.in_other_thread or (state.spliced and not inputs.shared_wires),
         ),
     )
-    trust = min((layer_text.trust for _, layer_text in layer_texts), default=Trust.OPERATOR)
+    trust = min((layer_text.trust for _, layer_text in inputs.layer_texts), default=Trust.OPERATOR)
+    drafts: list[Draft] = []
     changes = decision.changes
     if decision.move_reason:
         changes = MOVED_IN_THREAD if inputs.in_thread and state.anchor and view.carrier is not None else ""
@@ -165,32 +189,17 @@ def plan_prompt(inputs: PlanInput) -> PromptPlan | ContextOverflow:
         kept = 0
         state = state.with_anchor(Anchor(blocks=blocks, reason=decision.move_reason, seq=0, call=state.calls + 1))
     if changes or decision.new_blocks or kept < len(state.changes) or state.tail or state.new_blocks:
-        place = view.carrier
         changed = TailChanged(
             text=changes,
             new_blocks=decision.new_blocks,
-            place=place or 0,
-            view_digest="" if place is None else view.prefix_digests[place],
+            place=view.carrier or 0,
+            view_digest="" if view.carrier is None else view.prefix_digests[view.carrier],
             changed_blocks=decision.changed_blocks,
             kept=kept,
         )
         drafts.append(Draft(payload=changed, origin=Origin.OPERATOR, sources=decision.sources, trust=trust))
         state = state.with_changes(changed, decision.sources)
-    wording = _wording(state, conversation, state.blocks)
-    if is_tight:
-        wording = without_reminders(wording)
-    elif wording["largest"] and not can_compact(inputs.conversation, inputs.turn_messages, room):
-        wording = without_compact(wording)
-    state = replace(state, wording=wording)
-    if state.wording != before:
-        drafts.insert(0, Draft(payload=WordingSet(wording=dict(state.wording)), origin=Origin.OPERATOR))
-    tokens = count_tokens(state, conversation, view, meter, room)
-    shared_tokens = meter.count_view(conversation, view, shared_wires)
-    shared_tokens += _change_tokens(state, meter, sum(one.place < shared_wires for one in state.changes[:kept]))
-    unchanged = count_unchanged_prefix(state, tokens, view.format, shared_tokens)
-    prepared = _prompt_prepared(state, inputs, tokens, room, cached=0 if cold else unchanged)
-    cut = tuple((block.layer, block.left_out) for block in blocks if block.left_out)
-    return PromptPlan(drafts=drafts, prepared=prepared, tokens=tokens, cut=cut, unchanged_tokens=unchanged, cold=cold)
+    return state, drafts, kept
 
 
 def is_cache_cold(state: PromptState, now: datetime, cache_seconds: float) -> bool:
@@ -216,7 +225,7 @@ def count_tokens(
     return {**tokens, "changes": changes, "context_meta": reserved_meta_tokens(meter, reading, state.wording)}
 
 
-def count_kept_changes(state: PromptState, view: View) -> int:
+def _count_kept_changes(state: PromptState, view: View) -> int:
     """Number of leading changes whose message, and all before it, is sent as it was."""
     kept = takewhile(
         lambda one: one.place < len(view.wires) and view.prefix_digests[one.place] == one.view_digest, state.changes

@@ -149,36 +149,12 @@ class RenderedPrompt:
     """The part added by memory after the host's system prompt."""
 
 
-MAX_COPIES = 8
-"""Cached copies: a host uses few system prompts and sets of tools at a time."""
-
-
-class CopyCache:
-    """Copies of system prompts and tools for the host.
-
-    A value is copied once, and again if the host modified its copy.
-    """
-
-    def __init__(self) -> None:
-        self._copies: dict[str, Any] = {}
-
-    def get(self, name: str, value: Any) -> Any:
-        copy = self._copies.pop(name, None)
-        if copy is None or copy != value:
-            copy = deep_copy(value)
-        self._copies[name] = copy
-        if len(self._copies) > MAX_COPIES:
-            del self._copies[next(iter(self._copies))]
-        return copy
-
-
 def render(
     state: PromptState,
     conversation: Conversation,
     prepared: PromptPrepared,
     view: View,
     wires: Sequence[Wire],
-    copies: CopyCache,
 ) -> RenderedPrompt:
     """Render the request of a prepared call.
 
@@ -193,11 +169,10 @@ def render(
     for place, text in added:
         wires = format.add_part(wires, place, text)
     carried = format.add_tail(wires, tail) if tail else None
-    tools = copies.get(state.tools_digest, state.all_tools)
-    system = copies.get(state.system_digest, state.system_in(prepared.format))
     in_thread = bool(prepared.thread)
+    system = deep_copy(state.system_in(prepared.format))
     head = PromptHead(system=system, memory=memory, memory_index=prepared.memory_index, in_thread=in_thread)
-    request = format.request(head, wires if carried is None else carried, tools)
+    request = format.request(head, wires if carried is None else carried, deep_copy(state.all_tools))
     names = (state.system_digest, state.tools_digest, view.digest, str(view.carrier))
     marks = [to_json(prepared.cache_marks)] if prepared.cache_marks else []
     marks += [str(prepared.memory_index)] if prepared.memory_index else []

@@ -20,7 +20,7 @@ from inmind.history import Conversation
 from inmind.history.compaction.policy import CompactionReport
 from inmind.history.view import TokenMeter, View, ViewBuilder, band_for
 from inmind.prompt.plan import PromptPlan, count_tokens, count_unchanged_prefix, is_cache_cold
-from inmind.prompt.render import CopyCache, render, share_of_room
+from inmind.prompt.render import render, share_of_room
 from inmind.prompt.state import PromptState
 
 Fate = Literal["included", "cut", "left out", "repaired"]
@@ -227,7 +227,7 @@ def rebuild_prompt(
     call, meter = state.calls + 1, TokenMeter(counter)
     history = ViewBuilder()
     view = history.build(conversation, prepared.format, in_thread=bool(prepared.thread))
-    rendered = render(state, conversation, prepared, view, history.copy_wires(view), CopyCache())
+    rendered = render(state, conversation, prepared, view, history.copy_wires(view))
     if rendered.digest != prepared.digest:
         raise PromptNotRebuilt(call=call, sent=prepared.digest, rebuilt=rendered.digest)
     tokens = count_tokens(state, conversation, view, meter, prepared.room or prepared.window)

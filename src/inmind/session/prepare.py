@@ -28,7 +28,7 @@ from inmind.history.view import View
 from inmind.prompt.ingest import PrepareInput, cache_marks, continue_thread, ingest_events
 from inmind.prompt.layers.base import Layer, LayerText
 from inmind.prompt.plan import PlanInput, PromptPlan, measure_pressure, plan_prompt
-from inmind.prompt.render import CopyCache, render
+from inmind.prompt.render import render
 from inmind.prompt.report import (
     Explanation,
     Prompt,
@@ -98,7 +98,6 @@ class PromptPreparer:
         self._planner, self._compactor, self._prompts = planner, compactor, prompts
         self._layer_calls, self._deriver = layer_calls, deriver
         self._meter, self._view, self._limits = context.meter, context.view, context.config.limits
-        self._copies = CopyCache()
         self._last_prompt = _LastPrompt()
 
     def prepare(self, request: PromptRequest, key: Key | None) -> CommitResult[Prompt]:
@@ -243,7 +242,7 @@ class PromptPreparer:
             thread=inputs.thread,
         )
         wires = self._view.copy_wires(view)
-        rendered = render(state.prompt, state.history.sent, prepared, view, wires, self._copies)
+        rendered = render(state.prompt, state.history.sent, prepared, view, wires)
         call = state.prompt.calls + 1
         is_known = self._last_prompt.call == state.prompt.calls or not state.history.compactions
         previous_seq = self._last_prompt.seq if is_known else self._prompts.last_prepared(until=state.seq)
