@@ -23,7 +23,7 @@ from inmind.core.tool_outcome import read_outcome
 from inmind.entities.entity import DEFAULT_RULES, EntityRules
 from inmind.entities.extract.from_result import sightings_from_result
 from inmind.entities.window import Entities
-from inmind.history import Conversation
+from inmind.history.history import Conversation
 
 WHEN = datetime(2026, 1, 1, tzinfo=UTC)
 

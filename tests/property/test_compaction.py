@@ -31,9 +31,8 @@ from inmind.core.json import is_list, is_object
 from inmind.core.messages import FORMATS
 from inmind.core.text import escape_markup
 from inmind.errors import ContextOverflow, NotFound
-from inmind.history import ConversationEntry
 from inmind.history.compaction.detection import is_filler
-from inmind.history.history import History
+from inmind.history.history import ConversationEntry, History
 from inmind.testing import ManualClock
 
 pytestmark = pytest.mark.spec("A4", "D3", "D7", "E2", "E3", "E5", "E6", "E8", "E9")

@@ -11,7 +11,7 @@ from inmind.core.events.session import MessageAdded
 from inmind.core.messages import FORMATS
 from inmind.core.messages.model import ParsedMessage
 from inmind.core.messages.pairing import to_provider_list
-from inmind.history import Conversation
+from inmind.history.history import Conversation
 from inmind.history.view import ViewBuilder
 
 MESSAGES = st.one_of(

@@ -30,7 +30,7 @@ from inmind.core.language.prose import (
 from inmind.core.language.spans import compile_cached
 from inmind.core.messages import FORMATS
 from inmind.core.messages.model import Message, Opaque
-from inmind.history import Conversation, ConversationEntry, EntriesByRange, History
+from inmind.history.history import Conversation, ConversationEntry, EntriesByRange, History
 from inmind.history.view import TokenMeter
 
 Speaker = Literal["operator", "user", "assistant", "tool"]

@@ -32,7 +32,7 @@ from inmind.core.messages.model import (
 from inmind.core.messages.pairing import ProviderList, to_provider_list
 from inmind.core.text import largest_that_fits
 from inmind.core.tokens import TOKENS_PER_IMAGE, TOKENS_PER_MESSAGE
-from inmind.history import Conversation, ConversationEntry
+from inmind.history.history import Conversation, ConversationEntry
 
 
 @frozen(kw_only=True)

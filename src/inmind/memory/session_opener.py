@@ -17,7 +17,7 @@ from inmind.core.events.session import SessionImported, SessionOpened, SessionTi
 from inmind.core.paths import ANONYMOUS, check_name, owner_of, working_directory
 from inmind.core.tokens import Counter
 from inmind.documents.document import OVERVIEW_PATH
-from inmind.documents.overview import LANGUAGES, template
+from inmind.documents.overview.page import LANGUAGES, template
 from inmind.errors import InvalidInput
 from inmind.memory.context import MemoryContext
 from inmind.memory.listing import belongs_to_folder

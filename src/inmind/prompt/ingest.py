@@ -29,8 +29,8 @@ from inmind.core.messages.cache_control import (
 from inmind.core.messages.format import Format
 from inmind.core.messages.model import Image, Message, Opaque, Part, PromptHead, Wire
 from inmind.errors import InvalidInput, KeyReused
-from inmind.history import Conversation, ConversationEntry, EntriesByRange, History, find_appended, match_messages
-from inmind.history.sync import find_position
+from inmind.history.history import Conversation, ConversationEntry, EntriesByRange, History
+from inmind.history.sync import find_appended, find_position, match_messages
 from inmind.history.view import View
 from inmind.prompt.state import PromptState, System
 from inmind.prompt.templates import memory_text, strip_memory, strip_tail

@@ -17,9 +17,9 @@ from inmind.core.events.session import AnchoredBlock, AnchorMoved, PromptPrepare
 from inmind.core.frozen import frozen
 from inmind.core.tokens import TOKENS_PER_MESSAGE
 from inmind.errors import ContextOverflow
-from inmind.history import Conversation
 from inmind.history.compaction.policy import COMPACTION_THRESHOLD, PRUNED_TARGET, compaction_target
 from inmind.history.compaction.select import HistoryBudget
+from inmind.history.history import Conversation
 from inmind.history.turns import TurnMessage
 from inmind.history.view import TokenMeter, View
 from inmind.prompt.anchor import MOVED_IN_THREAD, Anchor, AnchorCosts, decide_anchor

@@ -22,8 +22,8 @@ from inmind.core.messages import FORMATS
 from inmind.core.messages.cache_control import apply_marks
 from inmind.core.messages.model import PromptHead, Wire
 from inmind.core.text import escape_markup
-from inmind.history import Conversation, ConversationEntry
 from inmind.history.compaction.select import DEFAULT_KEEP_RECENT, select_requested
+from inmind.history.history import Conversation, ConversationEntry
 from inmind.history.turns import TurnMessage
 from inmind.history.view import TokenMeter, View, band_for, deep_copy
 from inmind.prompt.state import PromptState

@@ -16,8 +16,8 @@ from inmind.core.messages import FORMATS
 from inmind.core.text import count_noun
 from inmind.core.tokens import Counter
 from inmind.errors import PromptNotRebuilt
-from inmind.history import Conversation
 from inmind.history.compaction.policy import CompactionReport
+from inmind.history.history import Conversation
 from inmind.history.view import TokenMeter, View, ViewBuilder, band_for
 from inmind.prompt.plan import PromptPlan, count_tokens, count_unchanged_prefix, is_cache_cold
 from inmind.prompt.render import render, share_of_room

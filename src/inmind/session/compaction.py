@@ -19,8 +19,7 @@ from inmind.core.events.session import Compacted, CompactionUndone, HistorySplic
 from inmind.documents.document import Documents
 from inmind.documents.overview.maintain import overview_updates
 from inmind.errors import Conflict, ModelFailed, NotFound, SummaryRefused
-from inmind.history import ActiveCompaction, History
-from inmind.history.compaction.build import CompactionPlan, ProviderItems, compaction_by_provider, thread_events
+from inmind.history.compaction.build import CompactionPlan, compaction_by_provider, last_provider_item, thread_events
 from inmind.history.compaction.policy import (
     CompactionReport,
     CompactionRequest,
@@ -33,6 +32,7 @@ from inmind.history.compaction.policy import (
 from inmind.history.compaction.retention import extract_items, items_in_memory
 from inmind.history.compaction.select import DEFAULT_KEEP_RECENT, select_requested
 from inmind.history.compaction.summary import check_summary, summary_prompt
+from inmind.history.history import ActiveCompaction, History
 from inmind.history.turns import TurnMessage
 from inmind.session.compaction_plan import NO_COMPACTION, NOTHING, CompactionPlanner, PlannedCompaction
 from inmind.session.context import SessionContext
@@ -61,7 +61,7 @@ class Compactor:
             context.config,
             context.meter,
         )
-        self._planner, self._provider_items = planner, ProviderItems(context.view.read_message)
+        self._planner, self._read = planner, context.view.read_message
 
     # -- on request ----------------------------------------------------------------------------------------
 
@@ -207,7 +207,7 @@ class Compactor:
         state = self._stream.preview(state, state.seq, drafts, now) if drafts else state
         events = thread_events(state.history, held_count, format, messages=self._planner.messages, meter=self._meter)
         state = self._stream.preview(state, state.seq, events, now) if events else state
-        item = self._provider_items.last(state.conversation, format)
+        item = last_provider_item(state.conversation, format, self._read)
         active = [one for one in state.history.compactions if one.payload.provider_item and not one.payload.is_thread]
         sendable = {entry.seq for entry in state.conversation if entry.format == format} if active else ()
         ended = [one for one in active if one.payload.provider_item not in sendable]

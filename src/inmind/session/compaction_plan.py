@@ -15,7 +15,6 @@ from inmind.core.events.session import RetainedItem
 from inmind.core.frozen import frozen
 from inmind.core.tokens import Rates
 from inmind.documents.document import Documents
-from inmind.history import History
 from inmind.history.compaction.build import CompactionPlan, build_compaction
 from inmind.history.compaction.message_records import MessageRecords
 from inmind.history.compaction.policy import CompactionReport, CompactionRequest, pays_off, with_stub_size
@@ -29,6 +28,7 @@ from inmind.history.compaction.select import (
     select_requested,
 )
 from inmind.history.compaction.stubs import FRAME_TOKENS
+from inmind.history.history import History
 from inmind.history.turns import GrowingConversation, TurnMessage, turn_messages
 from inmind.history.view import band_for
 from inmind.prompt.budget import count_block, to_block

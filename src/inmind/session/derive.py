@@ -34,7 +34,7 @@ from inmind.dreams.affect_rules import (
     signals_from_text,
 )
 from inmind.entities.observe import Observation, draft_entity_events
-from inmind.history import Conversation, ConversationEntry
+from inmind.history.history import Conversation, ConversationEntry
 from inmind.history.turns import ReadMessage
 from inmind.session.context import SessionContext
 from inmind.session.layer_calls import LayerCalls

@@ -34,7 +34,7 @@ from inmind.entities.observe import draft_evictions
 from inmind.entities.serialize import deserialize, sighting_from
 from inmind.entities.window import Entities
 from inmind.errors import InvalidInput, NotFound
-from inmind.history import Conversation
+from inmind.history.history import Conversation
 from inmind.history.turns import ReadMessage
 from inmind.session.context import SessionContext
 from inmind.session.derive import MAX_LOOKBACK, text_of_result

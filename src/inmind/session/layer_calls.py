@@ -11,8 +11,8 @@ from inmind.core.events.base import Draft, Origin
 from inmind.core.events.session import MessageAdded, ShownVersions
 from inmind.core.messages.format import Format
 from inmind.documents.document import NOTES_PAGE_PATH
-from inmind.history import History
 from inmind.history.compaction.stubs import shown_ids
+from inmind.history.history import History
 from inmind.prompt.layers.base import Layer, LayerContext, LayerText, ViewLayer, call_layer, check_stored_draft
 from inmind.prompt.layers.builtin import DocumentLayer
 from inmind.prompt.layers.scratchpad import SCRATCHPAD_PATH, find_scratchpad

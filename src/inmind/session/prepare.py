@@ -21,9 +21,9 @@ from inmind.core.events.base import Draft, Event, Origin
 from inmind.core.events.session import AnchorMoved, PromptPrepared
 from inmind.core.messages.format import Format
 from inmind.errors import ContextOverflow, NotFound
-from inmind.history import Conversation
 from inmind.history.compaction.build import held_tokens, memory_index
 from inmind.history.compaction.policy import describe_left_out
+from inmind.history.history import Conversation
 from inmind.history.view import View
 from inmind.prompt.ingest import PrepareInput, cache_marks, continue_thread, ingest_events
 from inmind.prompt.layers.base import Layer, LayerText

@@ -26,8 +26,8 @@ from inmind.core.messages import FORMATS, get_format, read_reply
 from inmind.core.messages.model import Call, Message, Reply, Result, Text, Wire
 from inmind.core.text import count_noun
 from inmind.documents.document import Scope
-from inmind.history import Conversation
 from inmind.history.compaction.build import clearing_by_provider
+from inmind.history.history import Conversation
 from inmind.history.turns import ReadMessage
 from inmind.history.view import deep_copy
 from inmind.prompt.ingest import message_draft

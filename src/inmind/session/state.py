@@ -30,13 +30,13 @@ from inmind.core.frozen import frozen
 from inmind.core.messages import FORMATS
 from inmind.core.text import count_noun, shorten
 from inmind.documents.document import OVERVIEW_PATH, Documents
-from inmind.documents.overview import is_maintained, written_lines
 from inmind.documents.overview.event_log import OverviewLog
+from inmind.documents.overview.page import is_maintained, written_lines
 from inmind.documents.scratchpad.state import Scratchpads
 from inmind.dreams.affect import AffectState
 from inmind.dreams.state import DreamingState
 from inmind.entities.window import Entities
-from inmind.history import Conversation, History
+from inmind.history.history import Conversation, History
 from inmind.prompt.state import PromptState
 
 MAX_TITLE_LENGTH = 80

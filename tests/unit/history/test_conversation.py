@@ -8,7 +8,7 @@ from builders import a_conversation, append_messages, splice_messages, turns, us
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inmind.history import Conversation
+from inmind.history.history import Conversation
 
 
 def texts(line: Conversation) -> list[str]:

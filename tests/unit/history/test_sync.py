@@ -8,7 +8,7 @@ from builders import a_conversation, append_messages, assistant, splice_messages
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inmind.history import find_appended, match_messages
+from inmind.history.sync import find_appended, match_messages
 
 KNOWN = [user("a"), assistant("b"), user("c"), assistant("d")]
 

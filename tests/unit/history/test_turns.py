@@ -13,8 +13,8 @@ from inmind.core.encoding import digest_of
 from inmind.core.messages import FORMATS
 from inmind.core.messages.model import ParsedMessage
 from inmind.core.tokens import estimator
-from inmind.history import ConversationEntry
 from inmind.history.compaction.message_records import BLOCK_START
+from inmind.history.history import ConversationEntry
 from inmind.history.turns import TurnCall, TurnMessage, to_turn_message
 from inmind.history.view import TokenMeter
 

@@ -20,7 +20,7 @@ from inmind.core.messages import FORMATS
 from inmind.core.messages.model import Wire
 from inmind.core.tokens import Usage, estimator
 from inmind.errors import ContextOverflow
-from inmind.history import ConversationEntry
+from inmind.history.history import ConversationEntry
 from inmind.history.turns import split_turns, to_turn_message
 from inmind.history.view import TokenMeter
 

@@ -12,7 +12,7 @@ sent.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from inmind.core.events.base import Draft, EventId, Origin, Trust
@@ -28,7 +28,6 @@ from inmind.documents.document import Documents, validate_text
 from inmind.documents.overview.event_log import MAX_SUMMARY_LINE_CHARACTERS, SUMMARY_SUBJECT, OverviewLog
 from inmind.documents.overview.maintain import ARCHIVED_WORDS, overview_updates, with_pending_writes
 from inmind.errors import InvalidPath
-from inmind.history import Conversation, ConversationEntry, History
 from inmind.history.compaction.detection import is_filler
 from inmind.history.compaction.message_records import MessageRecords
 from inmind.history.compaction.policy import CompactionReport, CompactionRequest
@@ -36,6 +35,7 @@ from inmind.history.compaction.retention import RetainedItems, items_in_memory, 
 from inmind.history.compaction.select import CompactionSelection
 from inmind.history.compaction.stubs import FRAME_TOKENS, ArchivePage, build_pages, build_stubs, new_path
 from inmind.history.compaction.summary import SummaryPoints, extract_summary, summary_line, summary_points
+from inmind.history.history import Conversation, ConversationEntry, History
 from inmind.history.turns import TurnMessage
 from inmind.history.view import TokenMeter, View
 
@@ -88,7 +88,10 @@ def build_compaction(
     overview: list[Draft] = []
     # Memory updates the overview itself, so the model does not have to.
     if archived:
-        entry = _overview_entry(len(fresh), request, by_model, points, kept, title=title, language=language)
+        number = f"{len(fresh)} 条消息" if language == "zh" else count_noun(len(fresh), "message")
+        line = _overview_line(request, by_model, points, kept, language) or title
+        text = _COMPLETED[language].format(number, line)
+        entry = OverviewEvent("compression_completed", text, subject=SUMMARY_SUBJECT)
         overview = overview_updates(updated, language, [entry], log=overview_log, sources=sources)
     unsent = unsent_items(kept, messages, selection)
     longer = memory_tokens(with_pending_writes(updated, overview), unsent, True)
@@ -113,34 +116,20 @@ def build_compaction(
     return CompactionPlan(drafts, report, shorter)
 
 
-def _overview_entry(
-    messages: int,
-    request: CompactionRequest,
-    by_model: str,
-    points: SummaryPoints,
-    items: Sequence[RetainedItem],
-    *,
-    title: str,
-    language: str,
-) -> OverviewEvent:
-    """Return the event with the summary on one line.
+def _overview_line(
+    request: CompactionRequest, by_model: str, points: SummaryPoints, items: Sequence[RetainedItem], language: str
+) -> str:
+    """Return the summary on one line.
 
     The stub has the long form, and the index of the overview names the page.
     """
-    number = f"{messages} 条消息" if language == "zh" else count_noun(messages, "message")
     room = min(MAX_SUMMARY_LINE_CHARACTERS, request.stub_tokens)  # less in a small window
     if by_model:
-        line = shorten(first_sentences(by_model, room), room)
-    else:
-        line = summary_line(points, items, language=language, max_characters=room)
-    text = _COMPLETED[language].format(number, line or title)
-    return OverviewEvent("compression_completed", text, subject=SUMMARY_SUBJECT)
+        return shorten(first_sentences(by_model, room), room)
+    return summary_line(points, items, language=language, max_characters=room)
 
 
-_COMPLETED = {
-    "en": f"{ARCHIVED_WORDS['en']}{{}}: {{}}",
-    "zh": f"{ARCHIVED_WORDS['zh']}{{}}：{{}}",
-}
+_COMPLETED = {"en": f"{ARCHIVED_WORDS['en']}{{}}: {{}}", "zh": f"{ARCHIVED_WORDS['zh']}{{}}：{{}}"}
 
 
 def _summary_points(records: MessageRecords, selection: CompactionSelection) -> SummaryPoints:
@@ -197,14 +186,12 @@ def _archive_pages(
 def _title(messages: Sequence[TurnMessage], selection: CompactionSelection) -> str:
     """Return a title: the first request, else the tools used, else the assistant's first words."""
     fresh = [messages[place] for place in selection.removed if not messages[place].stub]
-    for one in fresh:
-        if one.starts_turn and not is_filler(one.text):
-            return shorten(one.text, _MAX_TITLE_CHARACTERS)
+    requests = [one.text for one in fresh if one.starts_turn and not is_filler(one.text)]
     names = {call.id: call.tool for one in messages for call in one.calls}
-    tools = [names.get(answer.id, "") for place in selection.changed for answer in messages[place].results]
+    tools = (names.get(answer.id, "") for place in selection.changed for answer in messages[place].results)
     used = ", ".join(dict.fromkeys(filter(None, tools)))
-    if used:
-        return shorten(f"outputs of {used}", _MAX_TITLE_CHARACTERS)
+    if requests or used:
+        return shorten(requests[0] if requests else f"outputs of {used}", _MAX_TITLE_CHARACTERS)
     lines = (line for one in fresh if one.speaker == "assistant" for line in own_words(one.text))
     return shorten(next(lines, "conversation"), _MAX_TITLE_CHARACTERS)
 
@@ -213,27 +200,12 @@ BY_PROVIDER = "by the provider"
 _PEOPLE = ("user", "operator")
 
 
-@dataclass
-class ProviderItems:
-    """Finds the last compaction of each provider in a growing conversation.
-
-    Each message is read once.
-    """
-
-    read: Callable[[ConversationEntry], Message]
-    _length: int = 0
-    _digest: str = ""
-    _last: dict[str, ConversationEntry] = field(default_factory=dict[str, ConversationEntry])
-
-    def last(self, conversation: Conversation, format: str) -> ConversationEntry | None:
-        """The last message with a compaction that a provider of this format understands."""
-        if not conversation.begins_with(self._length, self._digest):
-            self._length, self._last = 0, {}
-        for entry in conversation[self._length :]:
-            if self.read(entry).has_compaction:
-                self._last[entry.format] = entry
-        self._length, self._digest = len(conversation), conversation.prefix_digest()
-        return self._last.get(format)
+def last_provider_item(
+    conversation: Conversation, format: str, read: Callable[[ConversationEntry], Message]
+) -> ConversationEntry | None:
+    """The last message with a compaction that a provider of this format understands."""
+    entries = (entry for entry in reversed(conversation[:]) if entry.format == format)
+    return next((entry for entry in entries if read(entry).has_compaction), None)
 
 
 def compaction_by_provider(

@@ -27,7 +27,6 @@ from inmind.core.text import escape_markup, truncate_middle
 from inmind.core.tokens import TOKENS_PER_MESSAGE, Counter
 from inmind.documents.document import ARCHIVE_PREFIX
 from inmind.entities.record import Detail, fit_record
-from inmind.history import ConversationEntry, EntriesByRange, History
 from inmind.history.compaction.record_lines import record_lines
 from inmind.history.compaction.records import (
     AnsweredCall,
@@ -37,6 +36,7 @@ from inmind.history.compaction.records import (
     pruned_result,
 )
 from inmind.history.compaction.select import MIN_REQUEST_TOKENS, CompactionSelection, MessageSizes
+from inmind.history.history import ConversationEntry, EntriesByRange, History
 from inmind.history.turns import TurnMessage, TurnResult, with_archived
 from inmind.history.view import TokenMeter
 

@@ -23,7 +23,6 @@ from inmind.core.text import escape_markup
 from inmind.core.tokens import Counter
 from inmind.documents.document import validate_text
 from inmind.errors import InvalidInput
-from inmind.history import History
 from inmind.history.compaction.detection import (
     MAX_GOAL_CHARACTERS,
     agrees,
@@ -38,6 +37,7 @@ from inmind.history.compaction.detection import (
     opens_with_next,
 )
 from inmind.history.compaction.select import CompactionSelection
+from inmind.history.history import History
 from inmind.history.turns import TurnMessage, mark_command_output, with_archived
 from inmind.history.view import TokenMeter
 

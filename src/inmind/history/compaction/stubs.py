@@ -31,7 +31,6 @@ from inmind.core.tokens import Counter
 from inmind.documents.document import ARCHIVE_PREFIX, MAX_DOCUMENT_BYTES, split_lines
 from inmind.entities.record import Detail
 from inmind.entities.render import render_parts
-from inmind.history import ConversationEntry
 from inmind.history.compaction.message_records import MessageRecords, block_text, block_wires, cut_message
 from inmind.history.compaction.policy import CompactionRequest
 from inmind.history.compaction.record_lines import RecordLines, record_lines
@@ -42,6 +41,7 @@ from inmind.history.compaction.select import (
     CompactionSelection,
     cut_stub_tokens,
 )
+from inmind.history.history import ConversationEntry
 from inmind.history.turns import TurnMessage, to_turn_message
 
 MAX_PAGE_BYTES = MAX_DOCUMENT_BYTES - 64 * 1024

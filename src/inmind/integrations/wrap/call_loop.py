@@ -26,7 +26,7 @@ from inmind.core.messages.format import Format
 from inmind.core.messages.model import Opaque, Reply, Wire, without_id
 from inmind.core.messages.responses import SELF_CONTAINED
 from inmind.errors import InvalidInput
-from inmind.history import Conversation
+from inmind.history.history import Conversation
 from inmind.history.sync import last_reply_id
 from inmind.integrations.wrap.hidden_rounds import HiddenRounds
 from inmind.integrations.wrap.visible import (

@@ -25,7 +25,8 @@ from inmind.core.messages import FORMATS
 from inmind.core.messages.cache_control import without_marks
 from inmind.core.messages.format import Format
 from inmind.core.messages.model import Call, Image, Message, Opaque, Part, Result, Role, Text
-from inmind.history import Conversation, ConversationEntry, find_appended
+from inmind.history.history import Conversation, ConversationEntry
+from inmind.history.sync import find_appended
 
 
 class HiddenRounds:

@@ -23,7 +23,7 @@ from inmind.core.frozen import frozen
 from inmind.core.messages import get_format
 from inmind.core.paths import check_name, working_directory
 from inmind.documents.document import resolve_path, validate_text
-from inmind.documents.overview import LANGUAGES
+from inmind.documents.overview.page import LANGUAGES
 from inmind.dreams.page.page import Section
 from inmind.errors import Damaged, InvalidInput
 from inmind.search.crystal import KINDS as KINDS_OF_CRYSTALS

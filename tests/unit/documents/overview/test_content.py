@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tables import each_row
 
-from inmind.documents.overview import LANGUAGES, is_maintained, template
-from inmind.documents.overview.page import prompt_text, without_empty_sections
+from inmind.documents.overview.page import LANGUAGES, is_maintained, prompt_text, template, without_empty_sections
 
 pytestmark = pytest.mark.spec("F1")
 

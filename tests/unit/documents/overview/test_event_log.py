@@ -11,7 +11,6 @@ from tables import each_row
 from inmind.core.events.base import Trust
 from inmind.core.events.documents import DocumentWritten, OverviewEvent
 from inmind.core.events.session import CompactionUndone
-from inmind.documents.overview import LANGUAGES, is_maintained, template
 from inmind.documents.overview.event_log import (
     HOST_EVENT_KINDS,
     MAX_ACTION_LINES,
@@ -21,7 +20,7 @@ from inmind.documents.overview.event_log import (
     overview_event,
     with_log_lines,
 )
-from inmind.documents.overview.page import MAX_EVENT_BYTES, OverviewSection
+from inmind.documents.overview.page import LANGUAGES, MAX_EVENT_BYTES, OverviewSection, is_maintained, template
 from inmind.documents.overview.sections import MAX_LINE_CHARACTERS, find_headings, is_generated, read_section
 from inmind.errors import InvalidInput
 

@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tables import each_row
 
-from inmind.documents.overview import LANGUAGES, is_maintained, template
 from inmind.documents.overview.maintain import MAX_ARCHIVE_PAGES, MAX_DETAIL_PAGES, index_line, with_index
-from inmind.documents.overview.page import MAX_INDEX_BYTES
+from inmind.documents.overview.page import LANGUAGES, MAX_INDEX_BYTES, is_maintained, template
 from inmind.documents.overview.sections import is_generated, read_section
 
 pytestmark = pytest.mark.spec("F3")

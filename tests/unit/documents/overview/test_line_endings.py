@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inmind.core.events.base import Trust
-from inmind.documents.overview import LANGUAGES, is_maintained, template, written_lines
 from inmind.documents.overview.event_log import OverviewLog, overview_event, with_log_lines
 from inmind.documents.overview.front_matter import (
     line_ending,
@@ -18,7 +17,7 @@ from inmind.documents.overview.front_matter import (
     split_front_matter,
 )
 from inmind.documents.overview.maintain import index_line, with_index
-from inmind.documents.overview.page import prompt_text
+from inmind.documents.overview.page import LANGUAGES, is_maintained, prompt_text, template, written_lines
 from inmind.documents.overview.sections import read_section, replace_section
 
 pytestmark = pytest.mark.spec("F4", "A5")

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tables import each_row
 
-from inmind.documents.overview import LANGUAGES
-from inmind.documents.overview.page import SIZE_GOAL_BYTES, fit_round_robin, size_warning
+from inmind.documents.overview.page import LANGUAGES, SIZE_GOAL_BYTES, fit_round_robin, size_warning
 
 pytestmark = pytest.mark.spec("F1")
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from tables import each_row
 
-from inmind.documents.overview import LANGUAGES, is_maintained, template
-from inmind.documents.overview.page import OverviewSection
+from inmind.documents.overview.page import LANGUAGES, OverviewSection, is_maintained, template
 
 
 @pytest.mark.spec("F1")

@@ -14,7 +14,6 @@ from tables import each_row
 from inmind.core.encoding import digest_of, to_json
 from inmind.core.messages.model import ParsedMessage
 from inmind.documents.document import MAX_DOCUMENT_BYTES, split_lines
-from inmind.history import ConversationEntry
 from inmind.history.compaction.stubs import (
     MAX_PAGE_BYTES,
     ArchivePage,
@@ -23,6 +22,7 @@ from inmind.history.compaction.stubs import (
     page_name,
     parse_location,
 )
+from inmind.history.history import ConversationEntry
 
 PATH = "archive/001-orders.md"
 

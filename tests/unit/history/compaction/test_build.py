@@ -16,8 +16,8 @@ from inmind.core.events.session import Compacted, EntityPart, MessageAdded, Reta
 from inmind.core.messages import FORMATS
 from inmind.core.tokens import estimator
 from inmind.documents.document import OVERVIEW_PATH, Document, Documents
-from inmind.documents.overview import template
 from inmind.documents.overview.event_log import OverviewLog
+from inmind.documents.overview.page import template
 from inmind.entities.record import Detail
 from inmind.errors import InvalidPath
 from inmind.history.compaction.build import CompactionPlan, build_compaction

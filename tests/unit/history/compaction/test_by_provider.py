@@ -9,8 +9,8 @@ from inmind.core.events.base import EventPayload
 from inmind.core.events.session import Compacted, MessageAdded, Stub
 from inmind.core.messages import FORMATS
 from inmind.core.tokens import estimator
-from inmind.history import History
 from inmind.history.compaction.build import compaction_by_provider
+from inmind.history.history import History
 from inmind.history.turns import turn_messages
 from inmind.history.view import TokenMeter
 

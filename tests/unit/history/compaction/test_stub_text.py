@@ -18,7 +18,6 @@ from inmind.core.encoding import digest_of
 from inmind.core.messages import FORMATS
 from inmind.core.messages.model import Call, ParsedMessage, Text
 from inmind.core.tokens import estimator
-from inmind.history import ConversationEntry
 from inmind.history.compaction.message_records import (
     BLOCK_END,
     BLOCK_START,
@@ -28,6 +27,7 @@ from inmind.history.compaction.message_records import (
     prune_outputs,
     pruned_pointer,
 )
+from inmind.history.history import ConversationEntry
 
 PLACE = "archive/001:5-9"
 POINTER = pruned_pointer(PLACE)

@@ -17,7 +17,7 @@ from inmind.core.messages import FORMATS
 from inmind.core.messages.model import Message, Wire
 from inmind.core.messages.openai import OpenAIChat
 from inmind.errors import InvalidInput
-from inmind.history import Conversation
+from inmind.history.history import Conversation
 from inmind.integrations.wrap.hidden_rounds import HiddenRounds
 
 Json = dict[str, Any]
