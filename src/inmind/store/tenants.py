@@ -105,13 +105,12 @@ class Tenants(Closing):
     def address(self, name: str, password: str) -> str:
         """The location to give to the tenant. For a database it contains the password."""
 
-    @abstractmethod
     def admit(self, name: str, password: str) -> None:
-        """Allow the tenant to log in with this password."""
+        """Allow the tenant to log in with this password. No-op for a folder: its permissions decide."""
 
-    @abstractmethod
-    def missing_features(self, name: str) -> str:
+    def missing_features(self, name: str) -> str:  # noqa: ARG002 -- a folder has all features
         """Describe features that are missing there and how to add them; empty if there are none."""
+        return ""
 
     @abstractmethod
     def lock(self, name: str) -> AbstractContextManager[LockedTenant]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 import tempfile
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -26,12 +26,12 @@ from inmind.core.paths import CONFIG, DATABASE, SETTINGS_STREAM, is_database, re
 from inmind.core.settings import Settings
 from inmind.errors import Conflict, Damaged, InvalidInput, NotFound
 from inmind.memory.backends import SEED_BACKUP, FolderBackend
-from inmind.memory.bundle.export_bundle import staging_folder, write_bundle
+from inmind.memory.bundle.export_bundle import staging_folder, stream_receipts, write_bundle
 from inmind.memory.bundle.reader import OnProgress
 from inmind.memory.documents import SETTINGS_PATHS
 from inmind.memory.memory import Memory
 from inmind.session.backend import Backend
-from inmind.store.protocol import Receipt, Store
+from inmind.store.protocol import Store
 from inmind.store.rows import event_row
 from inmind.store.sqlite.store import SqliteStore
 from inmind.store.tenants import Inventory, MemoryLocation, Tenants, check_password
@@ -135,13 +135,11 @@ def _find_inventory(name: str, source: Tenants, target: Tenants) -> Inventory:
 def _grant_access(
     name: str, target: Tenants, password: str | None, copy: TenantCopy, on_address: AddressCallback
 ) -> None:
-    has_password = any(one.can_log_in for one in target.list_all() if one.name == name)
-    if password is None and has_password:
-        on_address(target.address(name, ""), copy)
-        return
-    chosen = secrets.token_urlsafe(24) if password is None else password
+    keeps_password = password is None and any(one.can_log_in for one in target.list_all() if one.name == name)
+    chosen = "" if keeps_password else password or secrets.token_urlsafe(24)
     on_address(target.address(name, chosen), copy)
-    target.admit(name, chosen)
+    if chosen:
+        target.admit(name, chosen)
 
 
 def _copy(name: str, place: MemoryLocation, inventory: Inventory, target: Tenants, watch: OnProgress) -> TenantCopy:
@@ -210,7 +208,7 @@ def _verify_copy(
             digest, copied = (_digest(store, stream, version) for store in (source, target))
             if digest != copied and not (settings_diverged and stream == SETTINGS_STREAM):
                 raise Damaged(place=f"the copy of {stream}", reason="it differs from the source")
-            source_keys, target_keys = set(_receipts(source, stream)), set(_receipts(target, stream))
+            source_keys, target_keys = (set(stream_receipts(store, stream)) for store in (source, target))
             if len(source_keys) == inventory.keys_by_stream.get(stream, 0) and source_keys - target_keys:
                 reason = f"{len(source_keys - target_keys)} keys are missing"
                 raise Damaged(place=f"the copy of {stream}", reason=reason)
@@ -234,13 +232,6 @@ def _comparable_row(event: Event) -> tuple[object, ...]:
     if isinstance(event.payload, RecordsReadPosition):
         event = replace(event, payload=replace(event.payload, journal_position=0))
     return event_row(event)
-
-
-def _receipts(store: Store, stream: str) -> Iterator[Receipt]:
-    after: str | None = None
-    while batch := store.receipts(stream, after=after, limit=BATCH_SIZE):
-        after = batch[-1].key.value
-        yield from batch
 
 
 def _is_copy(source_place: MemoryLocation, target_place: MemoryLocation) -> bool:

@@ -54,12 +54,10 @@ class TenantHomes(Tenants):
         self.place = str(self._folder)
         self._busy_seconds = busy_seconds
         if os.path.lexists(self._folder / DATABASE):
-            expected = "a folder of homes, not a home"
-            raise InvalidInput(field="home", value=str(folder), expected=expected)
+            raise InvalidInput(field="home", value=str(folder), expected="a folder of homes, not a home")
 
     def list_all(self) -> Sequence[Tenant]:
-        tenants = [Tenant(name=name, can_log_in=True, bytes=_size(home)) for name, home in self._homes()]
-        return sorted(tenants, key=lambda tenant: tenant.name)
+        return [Tenant(name=name, can_log_in=True, bytes=_size(home)) for name, home in sorted(self._homes())]
 
     @contextmanager
     def open_as_operator(self, name: str) -> Generator[Path]:
@@ -105,12 +103,6 @@ class TenantHomes(Tenants):
     def address(self, name: str, password: str) -> str:  # noqa: ARG002 -- a folder has no password
         return str(self._path(name))
 
-    def admit(self, name: str, password: str) -> None:
-        """No-op: access is decided by the permissions of the folder."""
-
-    def missing_features(self, name: str) -> str:  # noqa: ARG002 -- the signature of the protocol
-        return ""
-
     @contextmanager
     def lock(self, name: str) -> Generator[LockedTenant]:
         home = self._home(name)
@@ -150,9 +142,8 @@ class TenantHomes(Tenants):
         A file system may match another name, for example in another case.
         """
         path = self._path(name)
-        for existing_name, home in self._homes():
-            if existing_name == name:
-                return home
+        if home := dict(self._homes()).get(name):
+            return home
         with suppress(OSError):
             os.rmdir(path)  # empty folder of an interrupted erase
         raise self._not_found(name)
@@ -167,10 +158,9 @@ class TenantHomes(Tenants):
         A write is checkpointed into the database file, so that it does not depend on the write-ahead log.
         """
         path = home.resolve() / DATABASE
-        flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW
         connection: Any = None
         try:
-            connection = apsw.Connection(str(path), flags=flags)
+            connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW)
             connection.set_busy_timeout(int(self._busy_seconds * 1000))
             connection.pragma("synchronous", "full")
             connection.execute("BEGIN IMMEDIATE" if writing else "BEGIN")

@@ -49,7 +49,7 @@ from inmind.memory.bundle.reader import (
 )
 from inmind.session.backend import Backend
 from inmind.store.file_operations import fsync_folder, translated_os_errors
-from inmind.store.protocol import Receipt
+from inmind.store.protocol import Receipt, Store
 
 BATCH_SIZE = 1_000
 
@@ -218,10 +218,15 @@ class _Export:
             yield from self._store.all_receipts(batch_size=BATCH_SIZE)
             return
         for stream in list(self._versions):
-            after: str | None = None
-            while batch := self._store.receipts(stream, after=after, limit=BATCH_SIZE):
-                after = batch[-1].key.value
-                yield from batch
+            yield from stream_receipts(self._store, stream)
+
+
+def stream_receipts(store: Store, stream: str) -> Iterator[Receipt]:
+    """All receipts of a stream."""
+    after: str | None = None
+    while batch := store.receipts(stream, after=after, limit=BATCH_SIZE):
+        after = batch[-1].key.value
+        yield from batch
 
 
 def _verify(file: BinaryIO, to: Path, left_out: tuple[str, ...], watch: OnProgress) -> Exported:
