@@ -21,10 +21,10 @@ from bench.postgres.server import BenchServer, choose_size, start_server
 from bench.table import Row, Table
 from bench.timing import Timings, format_duration
 from inmind import Memory
-from inmind.search.crystal_texts import message_reader
 from inmind.search.embedders import create_embedder
 from inmind.search.embedders.base import Embedder
 from inmind.search.engine import SearchEngine
+from inmind.search.extract import message_reader
 from inmind.search.index.postgres import PostgresIndex
 from inmind.session.tools.registry import is_memory_tool
 from inmind.store.postgres import PostgresStore

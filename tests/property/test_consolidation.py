@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from inmind.core.events.base import Event, EventPayload, Origin, Trust
 from inmind.core.events.crystals import Consolidated, CrystalPinned, SearchRecorded
 from inmind.search.consolidate import plan_consolidation, split_batches
-from inmind.search.crystal import Crystal
-from inmind.search.lifecycle import apply_event, is_searchable
+from inmind.search.crystal import Crystal, apply_event, is_searchable
 
 pytestmark = pytest.mark.spec("H2", "H5")
 

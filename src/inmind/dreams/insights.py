@@ -27,8 +27,7 @@ from inmind.core.language.spans import has_han
 from inmind.core.text import shorten
 from inmind.dreams.material import Activity, LineSource, SearchUse
 from inmind.dreams.open_loops import OpenLoop, find_open_loops, loop_text, loop_words
-from inmind.search.crystal import Crystal
-from inmind.search.lifecycle import is_searchable
+from inmind.search.crystal import Crystal, is_searchable
 from inmind.search.query import keywords
 from inmind.search.tokenize import index_words, query_words
 

@@ -18,9 +18,9 @@ from inmind.core.events.base import Draft, Origin
 from inmind.core.events.crystals import Consolidated
 from inmind.core.frozen import frozen
 from inmind.search.consolidate import plan_consolidation, split_batches
+from inmind.search.crystal import is_expired
 from inmind.search.engine import SearchEngine
 from inmind.search.index.record import Record
-from inmind.search.lifecycle import is_expired
 from inmind.session.state import ResourceState
 from inmind.store.protocol import Clock, Store
 from inmind.store.stream import Stream

@@ -56,11 +56,9 @@ from inmind.dreams.skills import update_skills
 from inmind.errors import NotFound
 from inmind.jobs.dream_history import as_page_note, is_memory_page
 from inmind.search.consolidate import plan_consolidation
-from inmind.search.crystal import Crystal
-from inmind.search.crystal_texts import message_reader
+from inmind.search.crystal import Crystal, is_searchable
 from inmind.search.engine import SearchEngine
-from inmind.search.extract import extract_crystals
-from inmind.search.lifecycle import is_searchable
+from inmind.search.extract import extract_crystals, message_reader
 from inmind.search.note import DEFAULT_IMPORTANCE
 from inmind.search.query import Query
 from inmind.session.state import ResourceState

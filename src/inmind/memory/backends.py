@@ -49,8 +49,8 @@ from inmind.store.stream import Stream
 
 if TYPE_CHECKING:
     from inmind.core.settings import Settings
+    from inmind.search.extract import MessageReader
     from inmind.search.index.base import SearchIndex
-    from inmind.search.index.indexer import MessageReader
     from inmind.store.postgres import PostgresStore
 
 

@@ -107,9 +107,9 @@ class MemoryContext:
     # -- search --------------------------------------------------------------------------------------------
 
     def _create_engine(self) -> SearchEngine:
-        from inmind.search.crystal_texts import message_reader
         from inmind.search.embedders import create_embedder
         from inmind.search.engine import SearchEngine
+        from inmind.search.extract import message_reader
         from inmind.session.tools.registry import is_memory_tool
 
         self.check_open()

@@ -16,8 +16,7 @@ from datetime import datetime
 from inmind.core.events.base import Trust
 from inmind.core.events.crystals import Consolidated
 from inmind.search.claims import Answer, answers_differ, parse_statement
-from inmind.search.crystal import Crystal
-from inmind.search.lifecycle import is_expired, is_searchable, valid_since
+from inmind.search.crystal import Crystal, is_expired, is_searchable, valid_since
 
 
 def plan_consolidation(crystals: Sequence[Crystal], *, now: datetime) -> Consolidated:

@@ -1,6 +1,6 @@
 """The search engine: keeps the index current, runs queries and reads the texts of the hits.
 
-Matching and ranking are pure functions (`matching`, `rank`). Crystals are embedded elsewhere (`embedding`): a
+Passages are matched and crystals ranked in `rank`. Crystals are embedded elsewhere (`embedding`): a
 search waits for that only briefly, and finds crystals without vectors by their words.
 """
 
@@ -15,19 +15,27 @@ from heapq import nlargest
 from typing import Concatenate, ParamSpec, TypeVar
 
 from inmind.core.encoding import from_microseconds
+from inmind.core.events.base import Event, EventId
+from inmind.core.events.session import MessageAdded
 from inmind.core.frozen import frozen
 from inmind.errors import Damaged, NotFound
 from inmind.search.crystal import Crystal
-from inmind.search.crystal_texts import CrystalTexts
 from inmind.search.dates import DateSpan
 from inmind.search.embedders.base import Embedder
 from inmind.search.embedding import CrystalEmbedder
+from inmind.search.extract import MessageReader, extract_crystals
 from inmind.search.index.base import Scope, SearchIndex
-from inmind.search.index.indexer import MessageReader
 from inmind.search.index.record import Record, conversation_of, parse_crystal_id
-from inmind.search.matching import PassageMatcher, ResourceMatches, widen
 from inmind.search.query import Hit, ParsedQuery, Query, parse_query
-from inmind.search.rank import LATE_PERIOD, RankedRecord, ScoreField, rank_records
+from inmind.search.rank import (
+    LATE_PERIOD,
+    PassageMatcher,
+    RankedRecord,
+    ResourceMatches,
+    ScoreField,
+    rank_records,
+    widen,
+)
 from inmind.search.render import render_context_line
 from inmind.search.tokenize import split_passages
 from inmind.store.protocol import Clock, Store
@@ -313,3 +321,50 @@ def _is_visible(record: Record, query: Query) -> bool:
     if query.as_of is None:
         return record.is_searchable
     return record.was_live(query.as_of) and from_microseconds(record.at) <= query.as_of
+
+
+MAX_EVENT_GAP = 8
+"""Events up to this far apart are read in one query."""
+
+
+class CrystalTexts:
+    """Reads the texts of crystals from the journal: the index stores none."""
+
+    def __init__(self, store: Store, read_message: MessageReader) -> None:
+        self._store, self._read_message = store, read_message
+
+    def read(self, records: Iterable[Record]) -> dict[int, str]:
+        """Return the texts of crystals by `made`. Nearby events are read together."""
+        wanted = {(record.event, record.part): record.made for record in records}
+        event_ids = {event for event, _ in wanted}
+        texts: dict[int, str] = {}
+        for stream, first, last in _event_runs(event_ids):
+            for event in self._events(stream, first, last):
+                if event.id in event_ids:
+                    message = self._read_message(event.payload) if isinstance(event.payload, MessageAdded) else None
+                    texts |= {
+                        wanted[event.id, draft.part]: draft.text
+                        for draft in extract_crystals(event, message)
+                        if (event.id, draft.part) in wanted
+                    }
+        return texts
+
+    def _events(self, stream: str, first: int, last: int) -> Sequence[Event]:
+        """Read a range of events; damaged ones are skipped."""
+        try:
+            return self._store.read(stream, after=first - 1, until=last)
+        except Damaged:
+            if first == last:
+                return ()
+        return [event for seq in range(first, last + 1) for event in self._events(stream, seq, seq)]
+
+
+def _event_runs(events: Iterable[str]) -> list[tuple[str, int, int]]:
+    """Group events by stream into (stream, first, last) ranges."""
+    runs: list[tuple[str, int, int]] = []
+    for stream, seq in sorted(map(EventId.of, set(events))):
+        if runs and runs[-1][0] == stream and seq - runs[-1][2] <= MAX_EVENT_GAP:
+            runs[-1] = (stream, runs[-1][1], seq)
+        else:
+            runs.append((stream, seq, seq))
+    return runs

@@ -7,7 +7,7 @@ Texts are neither summarised nor judged, and stay in the journal. Text that memo
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,6 +16,8 @@ from inmind.core.events.crystals import CrystalCreated, NoteAdded
 from inmind.core.events.documents import DocumentWritten
 from inmind.core.events.session import AnchorMoved, EntitiesEvicted, EntitySighting, MessageAdded, TailChanged
 from inmind.core.frozen import frozen
+from inmind.core.messages import FORMATS
+from inmind.core.messages.model import Text
 from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH, OVERVIEW_PATH
 from inmind.search.crystal import KINDS
 
@@ -41,6 +43,10 @@ class SearchableMessage:
     text: str = ""
     calls: Sequence[tuple[str, str]] = ()
     """Tool calls, as name and raw arguments."""
+
+
+MessageReader = Callable[[MessageAdded], SearchableMessage]
+"""Parses a message of any provider."""
 
 
 @frozen(kw_only=True)
@@ -252,3 +258,32 @@ _NOT_SPEAKERS = frozenset(
     """.split()
 )
 """Words before a colon at the start of a line that are not names."""
+
+
+def message_reader(is_memory_tool: Callable[[str], bool]) -> MessageReader:
+    """Return a function that parses messages for indexing.
+
+    Calls of memory tools are skipped, because their effect is indexed. Writes to the overview are kept: the
+    overview itself is not indexed, and its earlier versions would not be found.
+    """
+
+    def is_indexed(name: str, arguments: str) -> bool:
+        return not is_memory_tool(name) or (
+            OVERVIEW_PATH in arguments and (name == "memory_write" or _WRITE_COMMAND.search(arguments) is not None)
+        )
+
+    def read(message: MessageAdded) -> SearchableMessage:
+        parsed = FORMATS[message.format].read(message.wire)
+        results = (part.text for result in parsed.results for part in result.parts if isinstance(part, Text))
+        name = message.wire.get("name")
+        return SearchableMessage(
+            role=parsed.role if parsed.text or not parsed.results else "tool",
+            name=name if isinstance(name, str) and parsed.role != "tool" else "",
+            text="\n".join((*([parsed.text] if parsed.text else []), *results)),
+            calls=[(call.name, call.arguments) for call in parsed.calls if is_indexed(call.name, call.arguments)],
+        )
+
+    return read
+
+
+_WRITE_COMMAND = re.compile(r'"command"\s*:\s*"(?:write|append)\b')

@@ -24,8 +24,8 @@ from inmind.store.protocol import Clock, Store, StreamInfo
 from inmind.store.stream import Stream
 
 if TYPE_CHECKING:
+    from inmind.search.extract import MessageReader
     from inmind.search.index.base import SearchIndex
-    from inmind.search.index.indexer import MessageReader
 
 
 class DocumentFiles(Protocol):

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tables import each_row
 
-from inmind.search.crystal import KINDS, Crystal
-from inmind.search.lifecycle import KIND_RELEVANCE, MIN_SCORE, is_expired, score_crystal
+from inmind.search.crystal import KINDS, MIN_SCORE, Crystal, is_expired, score_crystal
 
 pytestmark = pytest.mark.spec("H2")
 
@@ -39,10 +38,6 @@ def crystals(draw: st.DrawFn) -> Crystal:
 
 def days_until_it_expires(crystal: Crystal) -> int | None:
     return next((day for day in range(2_000) if is_expired(crystal, WHEN + timedelta(days=day))), None)
-
-
-def test_every_kind_has_a_relevance() -> None:
-    assert set(KIND_RELEVANCE) == set(KINDS)
 
 
 # The table in the module's docstring.

@@ -25,7 +25,6 @@ from inmind.core.events.session import (
     TailChanged,
 )
 from inmind.documents.document import MEMORY_PAGE_PATH, NOTES_PAGE_PATH, OVERVIEW_PATH
-from inmind.search.crystal_texts import message_reader
 from inmind.search.extract import (
     ENTITY_SERIES,
     MAX_CALL_CHARS,
@@ -35,6 +34,7 @@ from inmind.search.extract import (
     SearchableMessage,
     can_echo,
     extract_crystals,
+    message_reader,
     parse_time,
     shown_texts,
     subjects_of,

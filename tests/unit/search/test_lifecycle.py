@@ -13,8 +13,7 @@ from tables import each_row
 from inmind.core.events.base import EventPayload
 from inmind.core.events.crystals import Consolidated, CrystalPinned, NoteAdded, SearchRecorded
 from inmind.core.events.dreams import DreamCommitted
-from inmind.search.crystal import Crystal, Lifecycle
-from inmind.search.lifecycle import apply_event, is_searchable
+from inmind.search.crystal import Crystal, Lifecycle, apply_event, is_searchable
 
 pytestmark = pytest.mark.spec("H1", "H5")
 

@@ -13,7 +13,7 @@ from inmind.core.events.base import Event, EventPayload
 from inmind.core.events.crystals import CrystalCreated, NoteAdded
 from inmind.core.events.dreams import DreamUndone
 from inmind.core.events.session import EntitiesEvicted, HistorySpliced, MessageAdded, Reverted
-from inmind.search.lifecycle import live_sequence_numbers
+from inmind.search.crystal import live_sequence_numbers
 
 pytestmark = pytest.mark.spec("H3", "A4")
 

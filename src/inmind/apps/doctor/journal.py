@@ -45,9 +45,9 @@ from inmind.documents.document import NOTES_PAGE_PATH, FileCheck, FileStatus
 from inmind.documents.notes_page import PageNote, parse_notes
 from inmind.dreams.state import FAILURES_BEFORE_BACKOFF
 from inmind.errors import Damaged, StoreBusy, StoreError, short_repr
-from inmind.search.crystal_texts import message_reader
 from inmind.search.embedders.base import Embedder
 from inmind.search.embedding import MAX_MISSING
+from inmind.search.extract import message_reader
 from inmind.search.index.base import BATCH_SIZE
 from inmind.search.index.indexer import INDEXED_KINDS
 from inmind.session.derived_files import TRANSCRIPT_FILE as TRANSCRIPT

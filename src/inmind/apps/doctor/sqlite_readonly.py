@@ -24,8 +24,9 @@ import apsw
 
 from inmind.core.frozen import frozen
 from inmind.errors import UnsafeStorage
+from inmind.search.extract import MessageReader
 from inmind.search.index.base import BATCH_SIZE
-from inmind.search.index.indexer import INDEXED_KINDS, MessageReader
+from inmind.search.index.indexer import INDEXED_KINDS
 from inmind.search.index.sqlite import SqliteIndex
 from inmind.store.protocol import Snapshot, Store
 from inmind.store.rows import load_queries

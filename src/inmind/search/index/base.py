@@ -21,7 +21,8 @@ from inmind.core.events import DECODE_ERRORS
 from inmind.core.events.base import Event
 from inmind.core.frozen import frozen
 from inmind.search.dates import DateSpan
-from inmind.search.index.indexer import Indexer, MessageReader
+from inmind.search.extract import MessageReader
+from inmind.search.index.indexer import Indexer
 from inmind.search.index.record import Record, Tables, parse_crystal_id
 from inmind.store.protocol import Store
 

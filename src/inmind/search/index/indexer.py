@@ -1,6 +1,6 @@
 """Updates the index tables from journal events.
 
-Everything runs in one transaction of the caller. `extract`, `live_events` and `echo` decide which crystals an event
+Everything runs in one transaction of the caller. `extract`, `crystal` and `echo` decide which crystals an event
 has, which are live and which are echoes; this module writes the tables.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -19,10 +19,12 @@ from inmind.core.events.dreams import DreamCommitted, DreamUndone
 from inmind.core.events.session import HistorySpliced, MessageAdded, Reverted, SessionOpened
 from inmind.core.paths import ANONYMOUS, owner_of
 from inmind.errors import Damaged
+from inmind.search.crystal import apply_event, is_searchable, live_sequence_numbers
 from inmind.search.echo import is_echo, word_runs
 from inmind.search.extract import (
     CONVERSATION_SERIES,
     CrystalDraft,
+    MessageReader,
     SearchableMessage,
     can_echo,
     extract_crystals,
@@ -41,7 +43,6 @@ from inmind.search.index.record import (
     series_bounds,
     series_number,
 )
-from inmind.search.lifecycle import apply_event, is_searchable, live_sequence_numbers
 from inmind.search.tokenize import index_words, split_passages
 from inmind.store.protocol import Store
 
@@ -59,10 +60,6 @@ _ANONYMOUS_STREAM = f"resource/{ANONYMOUS}"
 """Stream with lifecycle events for crystals of anonymous sessions.
 
 Other streams only affect crystals of their owner."""
-
-
-MessageReader = Callable[[MessageAdded], SearchableMessage]
-"""Parses a message of any provider."""
 
 
 class Indexer:

@@ -26,6 +26,7 @@ from inmind.core.events.crystals import CrystalPinned
 from inmind.core.fork import register_after_fork
 from inmind.core.paths import ANONYMOUS, PRIVATE
 from inmind.errors import Damaged, OutcomeUnknown, ReadOnly, StoreBusy
+from inmind.search.extract import MessageReader
 from inmind.search.index.base import (
     BATCH_SIZE,
     MAX_PASSAGES_PER_WORD,
@@ -37,7 +38,7 @@ from inmind.search.index.base import (
     WordMatches,
     unpack_vectors,
 )
-from inmind.search.index.indexer import INDEXED_KINDS, MessageReader
+from inmind.search.index.indexer import INDEXED_KINDS
 from inmind.search.index.record import PassageWords, Tables, expand_columns, format_vector, pack_vector
 from inmind.store.postgres.connection import Connection
 from inmind.store.postgres.database import Database

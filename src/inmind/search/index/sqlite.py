@@ -25,6 +25,7 @@ from inmind.core.encoding import to_microseconds
 from inmind.core.events.base import Event
 from inmind.core.fork import SqliteConnectionOwner, register_after_fork
 from inmind.errors import Closed, Damaged, StorageFull, StoreBusy, StoreError, UnsafeStorage
+from inmind.search.extract import MessageReader
 from inmind.search.index.base import (
     BATCH_SIZE,
     MAX_PASSAGES_PER_WORD,
@@ -35,7 +36,7 @@ from inmind.search.index.base import (
     WordMatches,
     unpack_vectors,
 )
-from inmind.search.index.indexer import INDEXED_KINDS, MessageReader
+from inmind.search.index.indexer import INDEXED_KINDS
 from inmind.search.index.record import PassageWords, Tables, expand_columns, pack_vector
 from inmind.store.protocol import Store
 from inmind.store.rows import load_queries
