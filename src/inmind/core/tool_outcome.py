@@ -7,7 +7,6 @@ errors; tools report them in text. A result about failures (a failed build, a gu
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -69,14 +68,11 @@ def _parse_argument(value: Any) -> Any:
     return next((layer for layer in parse_layers(value) if not isinstance(layer, str)), value)
 
 
-def is_failure(result: object, parse: Callable[[object], list[Any]] = parse_layers) -> bool:
-    """Return True if a result says that the call failed, in any of its layers.
-
-    `parse` returns the layers, for example if they are known.
-    """
+def is_failure(result: object) -> bool:
+    """Return True if a result says that the call failed, in any of its layers."""
     if isinstance(result, str) and not (looks_like_json(result) or _OUTCOME_LINE.search(result)):
         return reports_failure(result)  # callers check whole conversations, and parsing YAML is slow
-    return any(map(reports_failure, parse(result)))
+    return any(map(reports_failure, parse_layers(result)))
 
 
 def reports_failure(value: object) -> bool:

@@ -7,7 +7,7 @@ agents send the output of a command as a user message. Every rule that looks for
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from enum import Enum, auto
+from typing import Literal
 
 from inmind.core.language.spans import compile_cached
 
@@ -33,11 +33,11 @@ def own_words(words: str) -> Iterator[str]:
 
     Lines that were wrapped within a sentence are joined; a list item keeps its mark.
     """
-    pasted = _PasteKind.NONE
+    pasted: _PasteKind = "none"
     for block in _blocks(words):
         if not block:
-            pasted = _PasteKind.NONE  # the announced paste was between fences
-        elif pasted is _PasteKind.NONE or (pasted is _PasteKind.OUTPUT and is_addressed(block[0])):
+            pasted = "none"  # the announced paste was between fences
+        elif pasted == "none" or (pasted == "output" and is_addressed(block[0])):
             lines, pasted = _split_before_paste(block)
             yield from _join_wrapped_lines(lines)
 
@@ -62,12 +62,8 @@ def is_request(words: str) -> bool:
     return not compile_cached(_FOREIGN).match(first) and bool(compile_cached(_REQUEST_WORDS).search(first))
 
 
-class _PasteKind(Enum):
-    """The kind of text after an announcement such as "here it is"."""
-
-    NONE = auto()
-    OUTPUT = auto()
-    TEXT = auto()
+_PasteKind = Literal["none", "output", "text"]
+"""The kind of text after an announcement such as "here it is"."""
 
 
 def _blocks(words: str) -> Iterator[list[str]]:
@@ -107,13 +103,13 @@ def _split_before_paste(block: Sequence[str]) -> tuple[Sequence[str], _PasteKind
         if len(line) > _MAX_LEAD_CHARACTERS:
             continue
         if (":" in line or "：" in line) and (request := compile_cached(_REWORD_INLINE).match(line)):
-            return [*block[: place - 1], request[0]], _PasteKind.TEXT
+            return [*block[: place - 1], request[0]], "text"
         ends_with_colon = line.rstrip().endswith((":", "："))
         if compile_cached(_TEXT).search(line) if ends_with_colon else _announces_paste(line):
-            return block[:place], _PasteKind.TEXT
+            return block[:place], "text"
         if ends_with_colon and compile_cached(_OUTPUT).search(line):
-            return block[:place], _PasteKind.OUTPUT
-    return block, _PasteKind.NONE
+            return block[:place], "output"
+    return block, "none"
 
 
 def _announces_paste(line: str) -> bool:

@@ -17,7 +17,7 @@ from typing import Any
 from inmind.core.json import is_list, is_object
 from inmind.core.language.spans import compile_cached
 from inmind.core.parse_result import parse_layers, parse_result, value_for_record
-from inmind.core.tool_outcome import is_failure
+from inmind.core.tool_outcome import reports_failure
 from inmind.entities.ids import has_secret, is_credential_key, key_meaning
 from inmind.entities.record import STATE_WORDS, Detail, count_unnamed, prune, render_record
 from inmind.history.turns import TurnCall, TurnMessage, TurnResult
@@ -48,7 +48,7 @@ class AnsweredCall:
 
     @cached_property
     def failed(self) -> bool:
-        return self.result.error or is_failure(self.result.text, lambda _: self._layers)
+        return self.result.error or any(map(reports_failure, self._layers))
 
     @cached_property
     def _layers(self) -> list[Any]:
