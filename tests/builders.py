@@ -54,6 +54,12 @@ def edit_page_by_hand(memory: Memory, path: str, edit: Callable[[str], str], *, 
         memory.edit(page, edit(page.text))
 
 
+def take_notes(memory: Memory, *texts: str, resource: str = "ada") -> list[str]:
+    """Write notes of a resource; returns their ids."""
+    session = memory.session("shop", resource=resource)
+    return [session.note(text).id for text in texts]
+
+
 def configure(home: Home, text: str) -> None:
     """Write `config.toml`."""
     if isinstance(home, Path):

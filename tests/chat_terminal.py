@@ -16,6 +16,9 @@ from typing import Self
 
 from terminal import INMIND, warm_inmind
 
+from inmind import Session
+from inmind.core.messages import FORMATS
+
 TIMEOUT_SECONDS = 30.0
 """For words to appear, on a machine that runs other tests."""
 
@@ -29,6 +32,12 @@ NO_KEYS = dict.fromkeys(("OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY
 
 def environment(**more: str) -> dict[str, str]:
     return {**os.environ, **NO_KEYS, **more}
+
+
+def messages_of(session: Session) -> list[tuple[str, str]]:
+    """The role and text of each message of a conversation; results have the role tool."""
+    messages = [FORMATS[entry.format].read(entry.wire) for entry in session.state.conversation]
+    return [("tool" if message.results else message.role, message.text) for message in messages]
 
 
 class ChatTerminal:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from builders import Home, home_of
+from chat_terminal import messages_of
 from model_server import HttpReply, model_server
 from provider import Provider, ScriptedFailure, ScriptedReply, a_tool_call, chunks, reply_with
 from provider_rules import faults
@@ -113,11 +114,6 @@ def make(memory: Memory, recorder: RecordingOutput, interruptions: InterruptHand
 @pytest.fixture
 def chat(make: Make, provider: Provider, api: str) -> ChatConversation:
     return make(provider.openai if api == "openai" else provider.anthropic, api)
-
-
-def messages_of(session: Session) -> list[tuple[str, str]]:
-    messages = [FORMATS[entry.format].read(entry.wire) for entry in session.state.conversation]
-    return [("tool" if message.results else message.role, message.text) for message in messages]
 
 
 def tool_results(session: Session) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from threading import Event
 
 import pytest
-from chat_terminal import CTRL_D, TIMEOUT_SECONDS, ChatTerminal, environment
+from chat_terminal import CTRL_D, TIMEOUT_SECONDS, ChatTerminal, environment, messages_of
 from fork_server import text as decode
 from local_model import local_model
 from loopback import QuietHandler, serve_handler
@@ -23,7 +23,6 @@ from terminal import INMIND, command, location_options, run_in_process, warm_inm
 from inmind import Memory, Session
 from inmind.apps.chat.conversation import STOPPED_MARK
 from inmind.apps.chat.terminal import HISTORY_FILE
-from inmind.core.messages import FORMATS
 from inmind.core.paths import CONFIG
 
 pytestmark = pytest.mark.spec("I2")
@@ -60,11 +59,6 @@ def piped(text: str, *arguments: str, home: Path, work: Path, **keys: str) -> su
 def only_session(memory: Memory) -> Session:
     [info] = memory.sessions()
     return memory.session(info.id)
-
-
-def messages_of(session: Session) -> list[tuple[str, str]]:
-    messages = [FORMATS[entry.format].read(entry.wire) for entry in session.state.conversation]
-    return [("tool" if message.results else message.role, message.text) for message in messages]
 
 
 # -- at a terminal -----------------------------------------------------------------------------------------

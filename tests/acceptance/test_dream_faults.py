@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from builders import Home, edit_page_by_hand, home_of, page_of
+from builders import Home, edit_page_by_hand, home_of, page_of, take_notes
 from dream_checks import account_for_notes, check_dream_order, check_files, folder_of, pages_of, search_finds, text_of
 
 from inmind import Memory
@@ -52,11 +52,6 @@ def memory(home: Home, clock: ManualClock) -> Iterator[Memory]:
         take_notes(memory, *NEW)
         memory.flush()
         yield memory
-
-
-def take_notes(memory: Memory, *texts: str) -> list[str]:
-    session = memory.session("shop", resource="ada")
-    return [session.note(text).id for text in texts]
 
 
 def open_elsewhere(home: Home, clock: ManualClock) -> Memory:

@@ -22,7 +22,7 @@ from dream_checks import (
     without_header,
 )
 from torture import stages
-from torture.harness import TIMEOUT_SECONDS, RunningActor, ask, run
+from torture.harness import TIMEOUT_SECONDS, RunningActor, ask, run, start_all
 from torture.stages import COST, LATER, NOON, NOTES, PaidModel
 
 from inmind import Memory
@@ -162,14 +162,7 @@ def test_only_one_of_several_processes_resumes_a_dream(home: str, calls: Path) -
     kill_in_phase(home, calls, "check")
     actors = [RunningActor(stages.dream_at_once, home=home, calls=str(calls)) for _ in range(3)]
     try:
-        for actor in actors:
-            actor.receive_until("waiting")
-        for actor in actors:
-            actor.resume()
-        replies = [(actor, actor.receive()) for actor in actors]
-        ahead = [actor for actor, words in replies if words == ["waiting"]]
-        assert len(ahead) == 1, replies
-        ahead[0].resume()
+        start_all(actors).resume()
     finally:
         ended = [actor.finish() for actor in actors]
     assert sorted(one.answer for one in ended) == ["DREAM_RUNNING", "DREAM_RUNNING", "done"]

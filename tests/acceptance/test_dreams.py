@@ -10,7 +10,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from builders import Home, edit_page_by_hand, home_of, page_of
+from builders import Home, edit_page_by_hand, home_of, page_of, take_notes
+from dream_checks import without_header
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from profiles import examples
@@ -51,15 +52,6 @@ def state_of(memory: Memory, resource: str = "ada") -> str:
 
 def notes_of(memory: Memory, resource: str = "ada") -> str:
     return page_of(memory, "memory/scratch.md", resource=resource)
-
-
-def take_notes(memory: Memory, *texts: str, resource: str = "ada") -> list[str]:
-    session = memory.session("shop", resource=resource)
-    return [session.note(text).id for text in texts]
-
-
-def without_header(text: str) -> list[str]:
-    return [line for line in text.splitlines() if not line.startswith("_Last dream")]
 
 
 @pytest.mark.both_stores

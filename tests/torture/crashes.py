@@ -52,21 +52,7 @@ def die_at(
         channel.report("dying", place)
         os._exit(9)
 
-    match place:
-        case "committed":
-            _before(Folder, "exchange", die)
-        case "written":
-            _after(file_operations, "write_new", die)
-        case "ready":
-            _before(file_operations, "swap_in", die)
-        case "displaced":
-            _after(file_operations, "_exchange_names", die)
-        case "shown":
-            _before(SqliteStore, "mark_published", die)
-        case "marked":
-            _after(SqliteStore, "mark_published", die)
-        case _:
-            raise AssertionError(place)
+    _act_at(place, die)
     armed[0] = True
     session.write(path, text, origin=Origin.USER)
 
@@ -87,19 +73,7 @@ def save_at(channel: ActorChannel, *, home: str, place: str, path: str, text: st
             os.replace(temporary, file)
             channel.report("saved", place)
 
-    match place:
-        case "committed":
-            _before(Folder, "exchange", save)
-        case "written":
-            _after(file_operations, "write_new", save)
-        case "ready":
-            _before(file_operations, "swap_in", save)
-        case "displaced":
-            _after(file_operations, "_exchange_names", save)
-        case "shown":
-            _before(SqliteStore, "mark_published", save)
-        case _:
-            _after(SqliteStore, "mark_published", save)
+    _act_at(place, save)
     session.write(path, text, origin=Origin.USER)
     answer = {"text": session.read(path), "file": file.read_text(), "versions": versions(session, path)}
     memory.close()
@@ -151,6 +125,24 @@ def versions(session: Any, path: str) -> list[list[str]]:
 
 def _draft(path: str, text: str) -> Any:
     return Draft(payload=DocumentWritten(path=path, text=text), origin=Origin.ASSISTANT)
+
+
+def _act_at(place: str, act: Callable[[], None]) -> None:
+    match place:
+        case "committed":
+            _before(Folder, "exchange", act)
+        case "written":
+            _after(file_operations, "write_new", act)
+        case "ready":
+            _before(file_operations, "swap_in", act)
+        case "displaced":
+            _after(file_operations, "_exchange_names", act)
+        case "shown":
+            _before(SqliteStore, "mark_published", act)
+        case "marked":
+            _after(SqliteStore, "mark_published", act)
+        case _:
+            raise AssertionError(place)
 
 
 def _before(owner: Any, name: str, act: Callable[[], None]) -> None:

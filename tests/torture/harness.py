@@ -236,6 +236,19 @@ def run_together(actors: Sequence[RunningActor]) -> list[Outcome]:
     return outcomes
 
 
+def start_all(actors: Sequence[RunningActor]) -> RunningActor:
+    """Start actors that wait for each other. One gets ahead and waits again; the others answer DREAM_RUNNING."""
+    for actor in actors:
+        actor.receive_until("waiting")
+    for actor in actors:
+        actor.resume()
+    replies = [(actor, actor.receive()) for actor in actors]
+    ahead = [actor for actor, words in replies if words == ["waiting"]]
+    assert len(ahead) == 1, replies
+    assert ["DREAM_RUNNING" in str(words) for _, words in replies].count(True) == len(actors) - 1, replies
+    return ahead[0]
+
+
 def in_threads(function: Callable[[T], R], items: Sequence[T]) -> list[R]:
     """Run in threads: the work is done by other processes, which must not wait for each other."""
     with ThreadPoolExecutor(max_workers=max(len(items), 1)) as pool:

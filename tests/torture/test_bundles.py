@@ -84,22 +84,13 @@ def _without_files(contents: dict[str, Any]) -> dict[str, Any]:
 
 
 @KINDS
+@pytest.mark.parametrize("number", [5, pytest.param(1_000_000, marks=pytest.mark.torture)], ids=["some", "all"])
 @pytest.mark.spec("M40", "N67", "C02")
-def test_an_import_killed_at_a_system_call_is_complete_or_absent(tmp_path: Path, act: Actor) -> None:
+def test_an_import_killed_at_a_system_call_is_complete_or_absent(tmp_path: Path, act: Actor, number: int) -> None:
     need_strace()
     start = tmp_path / "start"
     start.mkdir()
-    kill_at_calls(start, act, number=5, rng=seeded_random())
-
-
-@pytest.mark.torture
-@KINDS
-@pytest.mark.spec("M40", "N67", "C02")
-def test_an_import_killed_at_any_system_call_is_complete_or_absent(tmp_path: Path, act: Actor) -> None:
-    need_strace()
-    start = tmp_path / "start"
-    start.mkdir()
-    kill_at_calls(start, act, number=1_000_000, rng=seeded_random())
+    kill_at_calls(start, act, number=number, rng=seeded_random())
 
 
 @pytest.mark.spec("M40")

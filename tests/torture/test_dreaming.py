@@ -21,6 +21,7 @@ from torture.harness import (
     run,
     sample_points,
     seeded_random,
+    start_all,
     traced,
     two_at_a_time,
 )
@@ -79,16 +80,9 @@ def test_one_of_five_processes_dreams_and_no_writer_waits(tmp_path: Path) -> Non
     ask(dreaming.begin, home=home, first=False)
     actors = [RunningActor(dreaming.dream_at_once, home=home) for _ in range(5)]
     try:
-        for actor in actors:
-            actor.receive_until("waiting")
-        for actor in actors:
-            actor.resume()
-        replies = [(actor, actor.receive()) for actor in actors]
-        dreaming_now = [actor for actor, words in replies if words == ["waiting"]]
-        assert len(dreaming_now) == 1, replies
-        assert [words for _, words in replies].count(["answer", ["DREAM_RUNNING"]]) == 4, replies
+        ahead = start_all(actors)
         late = ask(dreaming.note_many, home=home, number=20)
-        dreaming_now[0].resume()
+        ahead.resume()
     finally:
         outcomes = [actor.finish() for actor in actors]
     assert sorted(one.answer[0] for one in outcomes) == ["DREAM_RUNNING"] * 4 + ["done"]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -62,13 +63,14 @@ def test_many_processes_killed_during_searches_damage_nothing(tmp_path: Path) ->
     kill_searching_processes(str(tmp_path / "home"), kills=150, rng=seeded_random())
 
 
-def damage_used_index(home: Path, *, times: int, rng: random.Random) -> None:
-    actors = [RunningActor(searching.note_and_search_forever, home=str(home), name=f"u{n}") for n in range(3)]
+def damage_used_index(home: str, damage: Callable[[], None], *, processes: int, times: int) -> None:
+    """Damage the index while several processes use it; everything they acknowledged is found afterwards."""
+    actors = [RunningActor(searching.note_and_search_forever, home=home, name=f"u{n}") for n in range(processes)]
     try:
         for _ in range(times):
             for one in actors:
                 one.receive_until("noted")
-            damage_index(home / "index.db", rng)
+            damage()
         for one in actors:
             for _ in range(2):  # everything that was running at the last damage, and one more
                 one.receive_until("found")
@@ -78,10 +80,15 @@ def damage_used_index(home: Path, *, times: int, rng: random.Random) -> None:
     outcomes = [one.finish() for one in actors]
     assert all(one.killed for one in outcomes), "\n".join(one.output for one in outcomes if not one.killed)
     acknowledged = [id for one in outcomes for (id,) in one.all("noted")]
-    assert ask(searching.known_ids, home=str(home), ids=acknowledged) == acknowledged
+    assert ask(searching.known_ids, home=home, ids=acknowledged) == acknowledged
 
 
-def damage_index(index: Path, rng: random.Random) -> None:
+def damage_index(home: Path, *, times: int) -> None:
+    rng = seeded_random()
+    damage_used_index(str(home), lambda: damage_files(home / "index.db", rng), processes=3, times=times)
+
+
+def damage_files(index: Path, rng: random.Random) -> None:
     match rng.randrange(4):
         case 0:
             index.unlink(missing_ok=True)
@@ -98,13 +105,13 @@ def damage_index(index: Path, rng: random.Random) -> None:
 
 @pytest.mark.spec("J2", "M39")
 def test_an_index_damaged_while_several_processes_use_it_recovers_for_all(tmp_path: Path) -> None:
-    damage_used_index(tmp_path / "home", times=6, rng=seeded_random())
+    damage_index(tmp_path / "home", times=6)
 
 
 @pytest.mark.torture
 @pytest.mark.spec("J2", "M39")
 def test_an_index_damaged_repeatedly_recovers(tmp_path: Path) -> None:
-    damage_used_index(tmp_path / "home", times=150, rng=seeded_random())
+    damage_index(tmp_path / "home", times=150)
 
 
 @pytest.mark.spec("J2", "K23")

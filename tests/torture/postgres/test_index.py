@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import Generator
 from contextlib import contextmanager
+from itertools import count
 from typing import Any
 
 import psycopg
@@ -17,6 +18,7 @@ from postgres import wait_until
 from psycopg import sql
 from torture import searching
 from torture.harness import RunningActor, ask, run_together, seeded_random
+from torture.test_index import damage_used_index
 
 from inmind import Memory
 
@@ -123,38 +125,27 @@ DAMAGE = (
 )
 
 
-def damage_used_index(url: str, *, times: int, rng: random.Random) -> None:
-    actors = [RunningActor(searching.note_and_search_forever, home=url, name=f"u{n}") for n in range(2)]
-    damages = 0
-    try:
-        for _ in range(times):
-            for one in actors:
-                one.receive_until("noted")
-            with in_schema(url) as connection:
-                try:
-                    connection.execute(rng.choice(DAMAGE).encode())
-                    damages += 1
-                except (psycopg.errors.UndefinedTable, psycopg.errors.DeadlockDetected):
-                    pass  # it is being rebuilt
-        for one in actors:
-            for _ in range(2):  # everything that was running at the last damage, and one more
-                one.receive_until("found")
-    finally:
-        for one in actors:
-            one.kill()
-    outcomes = [one.finish() for one in actors]
-    assert all(one.killed for one in outcomes), "\n".join(one.output for one in outcomes if not one.killed)
-    acknowledged = [id for one in outcomes for (id,) in one.all("noted")]
-    assert ask(searching.known_ids, home=url, ids=acknowledged) == acknowledged
-    assert damages, "no damage was done"
+def damage_index(url: str, *, times: int) -> None:
+    rng, damages = seeded_random(), count()
+
+    def damage() -> None:
+        with in_schema(url) as connection:
+            try:
+                connection.execute(rng.choice(DAMAGE).encode())
+                next(damages)
+            except (psycopg.errors.UndefinedTable, psycopg.errors.DeadlockDetected):
+                pass  # it is being rebuilt
+
+    damage_used_index(url, damage, processes=2, times=times)
+    assert next(damages), "no damage was done"
 
 
 @pytest.mark.spec("J2", "M39")
 def test_an_index_damaged_while_several_processes_use_it_recovers_for_all(tenant_url: str) -> None:
-    damage_used_index(tenant_url, times=5, rng=seeded_random())
+    damage_index(tenant_url, times=5)
 
 
 @pytest.mark.torture
 @pytest.mark.spec("J2", "M39")
 def test_an_index_damaged_repeatedly_recovers(tenant_url: str) -> None:
-    damage_used_index(tenant_url, times=100, rng=seeded_random())
+    damage_index(tenant_url, times=100)

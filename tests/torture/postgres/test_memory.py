@@ -16,7 +16,7 @@ from mcp_client import call_tool
 from postgres import Tenants
 from terminal import command, inmind
 from torture import writers
-from torture.harness import RunningActor, ask, run, run_together, seeded_random
+from torture.harness import RunningActor, ask, run, run_together, seeded_random, start_all
 from torture.postgres import memory_steps
 from torture.postgres.conftest import OwnServer
 
@@ -71,17 +71,10 @@ def test_one_of_five_processes_dreams_and_no_writer_waits(tenant_url: str) -> No
     ask(memory_steps.begin, url=tenant_url)
     actors = [RunningActor(memory_steps.dream_at_once, url=tenant_url) for _ in range(5)]
     try:
-        for actor in actors:
-            actor.receive_until("waiting")
-        for actor in actors:
-            actor.resume()
-        replies = [(actor, actor.receive()) for actor in actors]
-        dreaming = [actor for actor, words in replies if words == ["waiting"]]
-        assert len(dreaming) == 1, replies
-        assert [words for _, words in replies].count(["answer", ["DREAM_RUNNING"]]) == 4, replies
+        dreaming = start_all(actors)
         writer = RunningActor(memory_steps.note_many, url=tenant_url, name="late", number=10)
         late = run_together([writer])[0].answer
-        dreaming[0].resume()
+        dreaming.resume()
     finally:
         outcomes = [actor.finish() for actor in actors]
     assert sorted(one.answer[0] for one in outcomes) == ["DREAM_RUNNING"] * 4 + ["done"]
