@@ -17,12 +17,13 @@ from provider_rules import faults
 
 from inmind import Memory, Session
 from inmind.apps.chat.conversation import CUT_MARK, MAX_ROUNDS, STOPPED_MARK, ChatConversation
-from inmind.apps.chat.endpoint import ChatEndpoint, explain_error
+from inmind.apps.chat.endpoint import explain_error
 from inmind.apps.chat.terminal import ChatOutput, ChatToolUse, status_line
 from inmind.apps.signals import InterruptHandler
 from inmind.core.http import HttpEndpoint
 from inmind.core.messages import FORMATS
 from inmind.core.messages.model import Text
+from inmind.core.settings import ModelSettings
 from inmind.errors import ModelFailed, NotFound
 
 pytestmark = pytest.mark.spec("I2")
@@ -99,13 +100,15 @@ def make(memory: Memory, recorder: RecordingOutput, interruptions: InterruptHand
         window: int = 128_000,
         tools: bool = True,
     ) -> ChatConversation:
+        endpoint = ModelSettings(
+            provider=api, url=url, name="model-1", key_env="SOME_KEY", window=128_000, seconds=timeout_seconds
+        )
         return ChatConversation(
             lambda: memory.session(id, resource="ada", window=window, memory_tools=tools),
-            ChatEndpoint(provider=api, url=url, model="model-1", key_env="SOME_KEY", window=128_000),
+            endpoint,
             HttpEndpoint(url=url, key=KEY, retry_delays=()),
             recorder,
             interruptions,
-            timeout=timeout_seconds,
         )
 
     return conversation

@@ -22,8 +22,8 @@ from click.exceptions import Exit
 from inmind.apps.chat.conversation import ChatConversation
 from inmind.apps.chat.endpoint import (
     SETUP_HELP,
-    ChatEndpoint,
     complete_endpoint,
+    describe_endpoint,
     explain_error,
     exposes_key,
     find_endpoint,
@@ -56,6 +56,7 @@ from inmind.core import http
 from inmind.core.events.base import Origin
 from inmind.core.frozen import frozen
 from inmind.core.paths import ANONYMOUS
+from inmind.core.settings import ModelSettings
 from inmind.core.text import count_noun, shorten
 from inmind.documents.notes_page import format_timestamp
 from inmind.errors import InmindError, InvalidInput, ModelFailed, NotFound
@@ -68,7 +69,7 @@ DEFAULT_USER = "me"
 """Resource if the system has no user name."""
 
 
-@click.option("--model", metavar="NAME", default="", help="Model; default: the only one of the endpoint.")
+@click.option("--model", "name", metavar="NAME", default="", help="Model; default: the only one of the endpoint.")
 @click.option(
     "--base-url", "url", metavar="URL", default="", help="URL of the endpoint, such as http://127.0.0.1:8080/v1."
 )
@@ -89,7 +90,12 @@ DEFAULT_USER = "me"
 )
 @click.option("--window", metavar="TOKENS", default=0, help="Context window; default: as the endpoint reports.")
 @click.option(
-    "--timeout", metavar="SECONDS", type=click.FloatRange(min=0), default=0.0, help="Timeout without any data."
+    "--timeout",
+    "seconds",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0),
+    default=0.0,
+    help="Timeout without any data.",
 )
 @click.option("--no-tools", is_flag=True, help="Offer no tools, for a model that cannot call them.")
 @json_option
@@ -97,7 +103,6 @@ def chat(
     session: str | None,
     continue_last: bool,
     resource: str | None,
-    timeout: float,
     no_tools: bool,
     as_json: bool,
     **endpoint_options: Any,
@@ -109,10 +114,9 @@ def chat(
     each line is a message and only the answers are printed, with --json one object per line. /help lists the commands
     of the chat.
     """
-    settings = read_settings().model
     output = ChatOutput(interactive=sys.stdin.isatty() and sys.stdout.isatty() and not as_json, as_json=as_json)
-    options = ChatEndpoint(**endpoint_options)
-    selected = find_endpoint(options, settings, os.environ)
+    options = ModelSettings(**endpoint_options)
+    selected = find_endpoint(options, read_settings().model, os.environ)
     if selected is None:
         if variable := missing_key(options):
             exit_with("NOT_FOUND", f"{variable} is not set; --base-url can name an endpoint without a key")
@@ -136,8 +140,7 @@ def chat(
             window = endpoint.window or DEFAULT_WINDOW
             return memory.session(id, resource=owner, window=window, memory_tools=not no_tools)
 
-        seconds = timeout or settings.seconds
-        conversation = ChatConversation(open_session, endpoint, server, output, interrupts, timeout=seconds)
+        conversation = ChatConversation(open_session, endpoint, server, output, interrupts)
         loop = Chat(id, memory, conversation, output, interrupts)
         with interrupts.install(), line_editor(memory.home) if output.interactive else nullcontext():
             if output.interactive:
@@ -188,7 +191,9 @@ class Chat:
     def greet(self) -> None:
         """Print the endpoint, the session id, and for a resumed session its last exchange."""
         conversation, output = self.conversation, self.output
-        output.print_note(f"{conversation.endpoint}, session {self.id}{' (resumed)' if self.is_started else ''}.")
+        output.print_note(
+            f"{describe_endpoint(conversation.endpoint)}, session {self.id}{' (resumed)' if self.is_started else ''}."
+        )
         output.print_note("/help lists commands, Ctrl-D quits.")
         if not conversation.endpoint.window:
             assumed = f"Context window unknown, assuming {DEFAULT_WINDOW:,} tokens"
@@ -224,7 +229,8 @@ class Chat:
             self.output.print_json(self._answer_json(turn))
         else:
             names = [entity.name or entity.id for entity in self.conversation.session.entities]
-            prices = self.conversation.endpoint.prices
+            endpoint = self.conversation.endpoint
+            prices = (endpoint.input_price, endpoint.output_price)
             self.output.print_note(status_line(turn, names, prices, width=self.output.width))
         if turn.end_reason == "stopped" and not self.output.interactive:
             raise KeyboardInterrupt
@@ -339,7 +345,7 @@ def _search(chat: Chat, words: str) -> None:
 
 def _describe_session(chat: Chat, _: str) -> None:
     session = chat.conversation.session
-    print_text(f"Session {session.id} of {session.resource}, with {chat.conversation.endpoint}.")
+    print_text(f"Session {session.id} of {session.resource}, with {describe_endpoint(chat.conversation.endpoint)}.")
     shows = f"`inmind show prompt {session.id}` shows its prompt."
     print_text(f"`inmind chat --session {session.id}` continues it, {shows}")
 

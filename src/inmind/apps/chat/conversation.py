@@ -12,12 +12,13 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-from inmind.apps.chat.endpoint import PROVIDERS, STREAM_OPTIONS, ChatEndpoint
+from inmind.apps.chat.endpoint import PROVIDERS, STREAM_OPTIONS
 from inmind.apps.chat.terminal import ChatOutput, ChatToolUse, ChatTurn
 from inmind.apps.signals import InterruptHandler
 from inmind.core.http import HttpEndpoint, Json, RequestRefused, object_field, object_list
 from inmind.core.messages import FORMATS, is_error, read_partial_reply
 from inmind.core.messages.model import Call, Message, Reply, ReplyUsage, Text
+from inmind.core.settings import ModelSettings
 from inmind.errors import InvalidInput, ModelFailed, NotFound, short_repr
 from inmind.prompt.report import Prompt
 from inmind.session.session import Session
@@ -45,15 +46,13 @@ class ChatConversation:
     def __init__(
         self,
         open_session: Callable[[], Session],
-        endpoint: ChatEndpoint,
+        endpoint: ModelSettings,
         server: HttpEndpoint,
         output: ChatOutput,
         interrupts: InterruptHandler,
-        *,
-        timeout: float,
     ) -> None:
         self.endpoint, self._open_session = endpoint, open_session
-        self._server, self._output, self._interrupts, self._timeout = server, output, interrupts, timeout
+        self._server, self._output, self._interrupts = server, output, interrupts
         self._format = FORMATS[endpoint.provider]
         self._has_warned = False
 
@@ -171,15 +170,16 @@ class ChatConversation:
 
     def _stream_events(self, prompt: Prompt) -> Generator[Json, None, bool]:
         """Events of a reply; returns True if the server sent its end marker."""
-        provider, stream = PROVIDERS[self.endpoint.provider], self._server.stream_events
-        body = {"model": self.endpoint.model, **provider.request_fields, **prompt.request, "stream": True}
+        provider = PROVIDERS[self.endpoint.provider]
+        body = {"model": self.endpoint.name, **provider.request_fields, **prompt.request, "stream": True}
+        options: Any = {"headers": provider.headers, "seconds": self.endpoint.seconds}
         try:
-            return (yield from stream(provider.reply_path, body, headers=provider.headers, seconds=self._timeout))
+            return (yield from self._server.stream_events(provider.reply_path, body, **options))
         except RequestRefused as error:
             if STREAM_OPTIONS not in body or STREAM_OPTIONS not in error.body:
                 raise
             del body[STREAM_OPTIONS]
-            return (yield from stream(provider.reply_path, body, headers=provider.headers, seconds=self._timeout))
+            return (yield from self._server.stream_events(provider.reply_path, body, **options))
 
     def _truncation_warning(self, prompt: Prompt) -> Iterator[str]:
         """Warn once if the endpoint seems to truncate prompts silently."""

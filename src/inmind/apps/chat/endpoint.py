@@ -13,7 +13,6 @@ from dataclasses import replace
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from inmind.core.frozen import frozen
 from inmind.core.http import HttpEndpoint, Json, RequestRefused, bearer, object_field, object_list
 from inmind.core.settings import ModelSettings
 from inmind.core.text import shorten
@@ -87,28 +86,10 @@ To save it, set [model] in the home's config.toml: provider, url, name, key_env,
 """
 
 
-@frozen(kw_only=True)
-class ChatEndpoint:
-    """An endpoint, or the fields of one that the command line gives; the others are empty."""
-
-    provider: str = ""
-    url: str = ""
-    model: str = ""
-    key_env: str = ""
-    window: int = 0
-    """Context window in tokens; 0 if unknown."""
-    prices: tuple[float, float] = (0.0, 0.0)
-    """Price per million input and output tokens; 0 if unknown."""
-
-    def __str__(self) -> str:
-        is_file = self.model.startswith("/")  # some servers use the path of the model file
-        return f"{self.model.rpartition('/')[2] if is_file else self.model} at {self.url}"
-
-
 def find_endpoint(
-    options: ChatEndpoint, settings: ModelSettings, environment: Mapping[str, str]
-) -> ChatEndpoint | None:
-    """The endpoint to use; None if none is configured."""
+    options: ModelSettings, settings: ModelSettings, environment: Mapping[str, str]
+) -> ModelSettings | None:
+    """The endpoint to use; None if none is configured. Fields of the options that are not given are empty."""
     if options.provider and options.provider not in PROVIDERS:
         raise InvalidInput(field="--provider", value=options.provider, expected=f"one of {', '.join(PROVIDERS)}")
     for field, window in (("--window", options.window), ("settings.model.window", settings.window)):
@@ -117,49 +98,45 @@ def find_endpoint(
     if options.key_env and not environment.get(options.key_env):
         raise InvalidInput(field="--key-env", value=options.key_env, expected="an environment variable that is set")
     if options.url:
-        endpoint = _provider_endpoint(options.provider or "openai", options.url)
+        endpoint = ModelSettings(provider=options.provider or "openai", url=options.url)
+    elif (settings.name or settings.url) and options.provider in ("", settings.provider):
+        endpoint = settings
+        if options.name not in ("", settings.name):  # the settings describe another model
+            window = 0 if settings.name else settings.window
+            endpoint = replace(settings, window=window, input_price=0.0, output_price=0.0)
     else:
-        endpoint = _from_settings(options, settings) or _from_environment(options, environment)
-    return endpoint and replace(
-        endpoint,
-        model=options.model or endpoint.model,
-        key_env=options.key_env or endpoint.key_env,
-        window=options.window or endpoint.window,
-    )
-
-
-def _provider_endpoint(provider: str, url: str) -> ChatEndpoint:
-    return ChatEndpoint(provider=provider, url=url, key_env=PROVIDERS[provider].key_env)
-
-
-def _from_settings(options: ChatEndpoint, settings: ModelSettings) -> ChatEndpoint | None:
-    """The endpoint of config.toml, unless the options name another provider."""
-    if not (settings.name or settings.url) or options.provider not in ("", settings.provider):
+        endpoint = _from_environment(options, environment)
+    if endpoint is None:
         return None
-    provider, is_same = PROVIDERS[settings.provider], options.model in ("", settings.name)
-    return ChatEndpoint(
-        provider=settings.provider,
-        url=settings.url or provider.url,
-        model=settings.name,
-        key_env=settings.key_env or provider.key_env,
-        window=settings.window if is_same or not settings.name else 0,
-        prices=(settings.input_price, settings.output_price) if is_same else (0.0, 0.0),
+    provider = PROVIDERS[endpoint.provider]
+    return replace(
+        endpoint,
+        url=endpoint.url or provider.url,
+        name=options.name or endpoint.name,
+        key_env=options.key_env or endpoint.key_env or provider.key_env,
+        window=options.window or endpoint.window,
+        seconds=options.seconds or settings.seconds,
     )
 
 
-def _from_environment(options: ChatEndpoint, environment: Mapping[str, str]) -> ChatEndpoint | None:
+def describe_endpoint(endpoint: ModelSettings) -> str:
+    is_file = endpoint.name.startswith("/")  # some servers use the path of the model file
+    return f"{endpoint.name.rpartition('/')[2] if is_file else endpoint.name} at {endpoint.url}"
+
+
+def _from_environment(options: ModelSettings, environment: Mapping[str, str]) -> ModelSettings | None:
     """The endpoint of the environment; if both providers have keys, the model's name decides."""
-    preferred = options.provider or _provider_of_model(options.model) or "openai"
+    preferred = options.provider or _provider_of_model(options.name) or "openai"
     for name in (preferred, *(() if options.provider else PROVIDERS)):
         provider = PROVIDERS[name]
         if url := environment.get(provider.url_env) or (provider.url if environment.get(provider.key_env) else ""):
-            return _provider_endpoint(name, url)
+            return ModelSettings(provider=name, url=url)
     return None
 
 
-def missing_key(options: ChatEndpoint) -> str:
+def missing_key(options: ModelSettings) -> str:
     """Variable whose key is missing for the given provider or model; empty if none is implied."""
-    provider = options.provider or _provider_of_model(options.model)
+    provider = options.provider or _provider_of_model(options.name)
     return PROVIDERS[provider].key_env if provider else ""
 
 
@@ -168,7 +145,7 @@ def _provider_of_model(model: str) -> str:
     return next((name for name, provider in PROVIDERS.items() if provider.model_names.match(model)), "")
 
 
-def exposes_key(endpoint: ChatEndpoint, environment: Mapping[str, str]) -> bool:
+def exposes_key(endpoint: ModelSettings, environment: Mapping[str, str]) -> bool:
     """True if the API key would be sent unencrypted to another machine."""
     parts = urlsplit(endpoint.url)
     if parts.scheme != "http" or not environment.get(endpoint.key_env):
@@ -180,31 +157,31 @@ def exposes_key(endpoint: ChatEndpoint, environment: Mapping[str, str]) -> bool:
         return host != "localhost" and not host.endswith(".localhost")
 
 
-def complete_endpoint(endpoint: ChatEndpoint, server: HttpEndpoint) -> ChatEndpoint:
+def complete_endpoint(endpoint: ModelSettings, server: HttpEndpoint) -> ModelSettings:
     """Fill in the model and the window from the endpoint's list of models."""
-    if endpoint.model and endpoint.window:
+    if endpoint.name and endpoint.window:
         return endpoint
     provider = PROVIDERS[endpoint.provider]
     try:
         response = server.request(provider.models_path, None, headers=provider.headers, seconds=LIST_SECONDS)
     except ModelFailed:
-        if not endpoint.model:
+        if not endpoint.name:
             raise
         response = Json()
     return apply_model_list(endpoint, response)
 
 
-def apply_model_list(endpoint: ChatEndpoint, response: Json) -> ChatEndpoint:
+def apply_model_list(endpoint: ModelSettings, response: Json) -> ModelSettings:
     """Set the model if the list has only one, and the window if the list has it."""
     models = {one["id"]: one for one in object_list(response, "data") if isinstance(one.get("id"), str)}
-    if not endpoint.model and len(models) != 1:
+    if not endpoint.name and len(models) != 1:
         names = shorten(", ".join(models), MAX_NAMES_LENGTH)
         several, none = f"one of the models of {endpoint.url}: {names}", f"a name, because {endpoint.url} lists none"
         raise InvalidInput(field="--model", expected=several if models else none)
-    model = endpoint.model or next(iter(models))
+    model = endpoint.name or next(iter(models))
     # A server with one model accepts any name.
     listed = next(iter(models.values())) if len(models) == 1 else models.get(model, Json())
-    return replace(endpoint, model=model, window=endpoint.window or _context_window(listed))
+    return replace(endpoint, name=model, window=endpoint.window or _context_window(listed))
 
 
 def _context_window(model: Json) -> int:
@@ -219,7 +196,7 @@ def _context_window(model: Json) -> int:
 _TOOLS_ERROR = re.compile(r"\btools?(?:\b|_)|\bjinja\b", re.IGNORECASE)
 
 
-def explain_error(error: ModelFailed, endpoint: ChatEndpoint) -> str:
+def explain_error(error: ModelFailed, endpoint: ModelSettings) -> str:
     """The reason of a failure, with a hint other than to retry."""
     reason = error.reason if error.reason.endswith((".", "!", "?")) else f"{error.reason}."
     # Without its URLs: a host name may contain anything.
@@ -237,11 +214,11 @@ def explain_error(error: ModelFailed, endpoint: ChatEndpoint) -> str:
     return reason
 
 
-def _not_found_hints(endpoint: ChatEndpoint) -> Iterator[str]:
+def _not_found_hints(endpoint: ModelSettings) -> Iterator[str]:
     """Possible causes of a 404: first the URL, then the model."""
     without_path = endpoint.provider == "openai" and urlsplit(endpoint.url).path in ("", "/")
     if without_path:
         yield f"Did you mean {endpoint.url.rstrip('/')}/v1?"
-    if endpoint.model:
+    if endpoint.name:
         start, server = ("Otherwise, is", "it") if without_path else ("Is", endpoint.url)
-        yield f"{start} {endpoint.model!r} a model of {server}?"
+        yield f"{start} {endpoint.name!r} a model of {server}?"

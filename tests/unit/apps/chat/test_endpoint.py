@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +10,6 @@ from tables import each_row
 
 from inmind.apps.chat.endpoint import (
     PROVIDERS,
-    ChatEndpoint,
     apply_model_list,
     explain_error,
     exposes_key,
@@ -28,47 +28,52 @@ OPENAI, ANTHROPIC = {"OPENAI_API_KEY": "sk-1"}, {"ANTHROPIC_API_KEY": "sk-2"}
 CONFIGURED = ModelSettings(url="http://127.0.0.1:8080/v1", name="qwen", key_env="MY_KEY", input_price=1.0)
 
 
+def given(**options: Any) -> ModelSettings:
+    """The options that are given."""
+    return replace(ModelSettings(provider="", seconds=0.0), **options)
+
+
 def endpoint_for(
-    options: ChatEndpoint, settings: ModelSettings = NOTHING, *environments: dict[str, str]
+    options: ModelSettings, settings: ModelSettings = NOTHING, *environments: dict[str, str]
 ) -> tuple[str, str, str, str] | None:
     endpoint = find_endpoint(
         options, settings, {name: value for environment in environments for name, value in environment.items()}
     )
-    return endpoint and (endpoint.provider, endpoint.url, endpoint.model, endpoint.key_env)
+    return endpoint and (endpoint.provider, endpoint.url, endpoint.name, endpoint.key_env)
 
 
 def test_without_options_settings_or_keys_no_endpoint_is_found() -> None:
-    assert endpoint_for(ChatEndpoint(model="gpt")) is None
-    assert endpoint_for(ChatEndpoint(provider="anthropic"), NOTHING, OPENAI) is None
+    assert endpoint_for(given(name="gpt")) is None
+    assert endpoint_for(given(provider="anthropic"), NOTHING, OPENAI) is None
 
 
 def test_an_endpoint_named_by_options_has_priority() -> None:
-    options = ChatEndpoint(url="http://127.0.0.1:11434/v1", model="qwen3")
+    options = given(url="http://127.0.0.1:11434/v1", name="qwen3")
     expected = ("openai", "http://127.0.0.1:11434/v1", "qwen3", "OPENAI_API_KEY")
     assert endpoint_for(options, CONFIGURED, OPENAI, ANTHROPIC) == expected
 
 
 def test_config_has_priority_over_the_environment_and_a_named_model_over_config() -> None:
-    assert endpoint_for(ChatEndpoint(), CONFIGURED, OPENAI) == (
+    assert endpoint_for(given(), CONFIGURED, OPENAI) == (
         "openai",
         "http://127.0.0.1:8080/v1",
         "qwen",
         "MY_KEY",
     )
-    assert endpoint_for(ChatEndpoint(model="other"), CONFIGURED) == (
+    assert endpoint_for(given(name="other"), CONFIGURED) == (
         "openai",
         "http://127.0.0.1:8080/v1",
         "other",
         "MY_KEY",
     )
     claude = ModelSettings(provider="anthropic", name="claude-x")
-    assert endpoint_for(ChatEndpoint(), claude, OPENAI) == (
+    assert endpoint_for(given(), claude, OPENAI) == (
         "anthropic",
         ANTHROPIC_URL,
         "claude-x",
         "ANTHROPIC_API_KEY",
     )
-    assert endpoint_for(ChatEndpoint(provider="anthropic"), CONFIGURED, ANTHROPIC) == (
+    assert endpoint_for(given(provider="anthropic"), CONFIGURED, ANTHROPIC) == (
         "anthropic",
         ANTHROPIC_URL,
         "",
@@ -77,43 +82,43 @@ def test_config_has_priority_over_the_environment_and_a_named_model_over_config(
 
 
 def test_configured_prices_apply_only_to_the_configured_model() -> None:
-    [own, other] = [find_endpoint(ChatEndpoint(model=model), CONFIGURED, {}) for model in ("qwen", "other")]
+    [own, other] = [find_endpoint(given(name=model), CONFIGURED, {}) for model in ("qwen", "other")]
     assert own is not None
     assert other is not None
-    assert (own.prices, other.prices) == ((1.0, 0.0), (0.0, 0.0))
+    assert (own.input_price, other.input_price) == (1.0, 0.0)
 
 
 def test_keys_in_the_environment_choose_the_provider_and_the_model_name_breaks_ties() -> None:
-    assert endpoint_for(ChatEndpoint(), NOTHING, OPENAI) == (
+    assert endpoint_for(given(), NOTHING, OPENAI) == (
         "openai",
         PROVIDERS["openai"].url,
         "",
         "OPENAI_API_KEY",
     )
-    assert endpoint_for(ChatEndpoint(), NOTHING, ANTHROPIC) == ("anthropic", ANTHROPIC_URL, "", "ANTHROPIC_API_KEY")
-    assert endpoint_for(ChatEndpoint(model="claude-x"), NOTHING, OPENAI, ANTHROPIC) == (
+    assert endpoint_for(given(), NOTHING, ANTHROPIC) == ("anthropic", ANTHROPIC_URL, "", "ANTHROPIC_API_KEY")
+    assert endpoint_for(given(name="claude-x"), NOTHING, OPENAI, ANTHROPIC) == (
         "anthropic",
         ANTHROPIC_URL,
         "claude-x",
         "ANTHROPIC_API_KEY",
     )
-    local = endpoint_for(ChatEndpoint(), NOTHING, {"OPENAI_BASE_URL": "http://127.0.0.1:8080/v1"})
+    local = endpoint_for(given(), NOTHING, {"OPENAI_BASE_URL": "http://127.0.0.1:8080/v1"})
     assert local == ("openai", "http://127.0.0.1:8080/v1", "", "OPENAI_API_KEY")
 
 
 @each_row(
     ("options", "variable"),
     [
-        (ChatEndpoint(model="gpt-5"), "OPENAI_API_KEY"),
-        (ChatEndpoint(model="o3-mini"), "OPENAI_API_KEY"),
-        (ChatEndpoint(model="claude-x"), "ANTHROPIC_API_KEY"),
-        (ChatEndpoint(provider="anthropic"), "ANTHROPIC_API_KEY"),
-        (ChatEndpoint(model="gpt-oss:20b"), ""),
-        (ChatEndpoint(model="olmo-2"), ""),
-        (ChatEndpoint(), ""),
+        (given(name="gpt-5"), "OPENAI_API_KEY"),
+        (given(name="o3-mini"), "OPENAI_API_KEY"),
+        (given(name="claude-x"), "ANTHROPIC_API_KEY"),
+        (given(provider="anthropic"), "ANTHROPIC_API_KEY"),
+        (given(name="gpt-oss:20b"), ""),
+        (given(name="olmo-2"), ""),
+        (given(), ""),
     ],
 )
-def test_a_model_name_tells_which_key_is_missing(options: ChatEndpoint, variable: str) -> None:
+def test_a_model_name_tells_which_key_is_missing(options: ModelSettings, variable: str) -> None:
     assert find_endpoint(options, NOTHING, {}) is None
     assert missing_key(options) == variable
 
@@ -121,7 +126,7 @@ def test_a_model_name_tells_which_key_is_missing(options: ChatEndpoint, variable
 @each_row("provider", PROVIDERS)
 def test_the_url_of_every_provider_can_be_set_in_the_environment(provider: str) -> None:
     environment = {PROVIDERS[provider].url_env: "http://127.0.0.1:9"}
-    assert endpoint_for(ChatEndpoint(), NOTHING, environment) == (
+    assert endpoint_for(given(), NOTHING, environment) == (
         provider,
         "http://127.0.0.1:9",
         "",
@@ -131,11 +136,11 @@ def test_the_url_of_every_provider_can_be_set_in_the_environment(provider: str) 
 
 def test_an_unknown_provider_is_refused() -> None:
     with pytest.raises(InvalidInput, match="openai, anthropic"):
-        find_endpoint(ChatEndpoint(provider="acme"), NOTHING, {})
+        find_endpoint(given(provider="acme"), NOTHING, {})
 
 
 def test_a_key_can_be_read_from_any_variable_that_is_set() -> None:
-    options = ChatEndpoint(url="http://127.0.0.1:1/v1", key_env="MY_KEY")
+    options = given(url="http://127.0.0.1:1/v1", key_env="MY_KEY")
     assert endpoint_for(options, NOTHING, OPENAI, {"MY_KEY": "sk-3"}) == (
         "openai",
         "http://127.0.0.1:1/v1",
@@ -160,7 +165,7 @@ def test_a_key_can_be_read_from_any_variable_that_is_set() -> None:
 )
 @pytest.mark.spec("J4")
 def test_a_key_sent_over_plain_http_is_warned_about(url: str, is_exposed: bool) -> None:
-    endpoint = ChatEndpoint(provider="openai", url=url, key_env="OPENAI_API_KEY")
+    endpoint = given(provider="openai", url=url, key_env="OPENAI_API_KEY")
     assert exposes_key(endpoint, OPENAI) == is_exposed
     assert not exposes_key(endpoint, {})
 
@@ -169,16 +174,16 @@ def test_the_window_can_be_set_in_the_configuration_and_by_option() -> None:
     named = ModelSettings(url="http://127.0.0.1:8080/v1", name="qwen", window=32_768)
     unnamed = ModelSettings(url="http://127.0.0.1:8080/v1", window=32_768)
     cases = [
-        (named, ChatEndpoint(), 32_768),
-        (named, ChatEndpoint(window=8_000), 8_000),
-        (named, ChatEndpoint(model="other"), 0),
+        (named, given(), 32_768),
+        (named, given(window=8_000), 8_000),
+        (named, given(name="other"), 0),
     ]
-    for settings, options, window in [*cases, (unnamed, ChatEndpoint(model="other"), 32_768)]:
+    for settings, options, window in [*cases, (unnamed, given(name="other"), 32_768)]:
         endpoint = find_endpoint(options, settings, {})
         assert endpoint is not None
         assert endpoint.window == window
     with pytest.raises(InvalidInput, match=r"settings\.model\.window"):
-        find_endpoint(ChatEndpoint(), ModelSettings(name="qwen", window=10), {})
+        find_endpoint(given(), ModelSettings(name="qwen", window=10), {})
 
 
 @each_row(
@@ -200,7 +205,7 @@ def test_the_window_can_be_set_in_the_configuration_and_by_option() -> None:
 def test_a_failure_is_explained_by_the_reply_of_the_server_and_ends_as_a_sentence(
     error: ModelFailed, hint: str
 ) -> None:
-    endpoint = ChatEndpoint(provider="openai", url="http://toolbox.invalid/v1", model="m", key_env="SOME_KEY")
+    endpoint = given(provider="openai", url="http://toolbox.invalid/v1", name="m", key_env="SOME_KEY")
     assert explain_error(error, endpoint).endswith(hint)
 
 
@@ -222,10 +227,10 @@ def test_a_failure_is_explained_by_the_reply_of_the_server_and_ends_as_a_sentenc
     ],
 )
 def test_a_url_without_a_path_is_questioned_before_the_model_name(provider: str, url: str, hint: str) -> None:
-    endpoint = ChatEndpoint(provider=provider, url=url, model="m")
+    endpoint = given(provider=provider, url=url, name="m")
     assert explain_error(RequestRefused(reason=f"{url} answered 404: ''", status=404, body=""), endpoint).endswith(hint)
     unnamed = explain_error(
-        RequestRefused(reason="It answered 404.", status=404, body=""), ChatEndpoint(provider=provider, url=url)
+        RequestRefused(reason="It answered 404.", status=404, body=""), given(provider=provider, url=url)
     )
     assert "a model of" not in unnamed
 
@@ -235,8 +240,8 @@ def model_list(*models: Any) -> dict[str, Any]:
 
 
 def test_a_single_listed_model_is_used_and_one_of_several_must_be_named() -> None:
-    endpoint = ChatEndpoint(provider="openai", url="http://127.0.0.1:1/v1")
-    assert apply_model_list(endpoint, model_list({"id": "only"})).model == "only"
+    endpoint = given(provider="openai", url="http://127.0.0.1:1/v1")
+    assert apply_model_list(endpoint, model_list({"id": "only"})).name == "only"
     several = model_list({"id": "a"}, {"id": "b"})
     with pytest.raises(InvalidInput, match=r"^--model: expected one of the models of .*: a, b$"):
         apply_model_list(endpoint, several)
@@ -256,7 +261,7 @@ def test_a_single_listed_model_is_used_and_one_of_several_must_be_named() -> Non
     ],
 )
 def test_the_window_is_taken_from_the_model_list(listing_fields: dict[str, Any], window: int) -> None:
-    endpoint = ChatEndpoint(provider="openai", url="http://127.0.0.1:1/v1")
+    endpoint = given(provider="openai", url="http://127.0.0.1:1/v1")
     assert apply_model_list(endpoint, model_list({"id": "m", **listing_fields})).window == window
-    named = ChatEndpoint(provider="openai", url="http://127.0.0.1:1/v1", model="alias", window=4_000)
+    named = given(provider="openai", url="http://127.0.0.1:1/v1", name="alias", window=4_000)
     assert apply_model_list(named, model_list({"id": "m", **listing_fields})).window == 4_000
