@@ -55,12 +55,8 @@ class Compactor:
     """Compacts the history of one session."""
 
     def __init__(self, context: SessionContext, planner: CompactionPlanner) -> None:
-        self._stream, self._store, self._config, self._meter = (
-            context.stream,
-            context.store,
-            context.config,
-            context.meter,
-        )
+        self._stream, self._store = context.stream, context.store
+        self._config, self._meter = context.config, context.meter
         self._planner, self._read = planner, context.view.read_message
 
     # -- on request ----------------------------------------------------------------------------------------

@@ -231,16 +231,8 @@ class CompactionPlanner:
         self, state: SessionState, documents: Documents, items: Sequence[RetainedItem], has_stubs: bool
     ) -> int:
         """Tokens of what a compaction changes in memory, uncut: guide, retained items and overview."""
-        context = LayerContext(
-            session="",
-            resource="",
-            now=_NO_TIME,
-            documents=documents.by_path,
-            messages=(),
-            language=state.language,
-            retained=items,
-            window=self._window,
-        )
+        empty = LayerContext(session="", resource="", now=_NO_TIME, documents=documents.by_path, messages=())
+        context = replace(empty, language=state.language, retained=items, window=self._window)
         layers = (layer for layer in self._layers if isinstance(layer, RetainedLayer | DocumentLayer))
         changing = {layer.name: (layer, layer.recall(context)) for layer in layers if layer.scope == "thread"}
         texts = [(layer, text) for layer, text in changing.values() if text is not None and text.text]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from inmind.core.events.base import Draft, Origin, Trust
 from inmind.core.events.crystals import SearchRecorded
@@ -48,16 +48,11 @@ MAX_LOOKBACK = 64
 """Messages to search backwards for the call of a result. Most providers require it right before."""
 
 
-class AffectCause(NamedTuple):
-    """A possible cause of affect.
+AffectCause = tuple[str | ToolOutcome | bool, Origin, str]
+"""A possible cause of affect: its content, origin, and the id of its event.
 
-    The content is a message of the user, the outcome of a tool, or whether a search had hits.
-    """
-
-    content: str | ToolOutcome | bool
-    origin: Origin
-    source: str
-    """Id of its event."""
+The content is a message of the user, the outcome of a tool, or whether a search had hits.
+"""
 
 
 class EventDeriver:
@@ -168,7 +163,7 @@ def _newest_causes(state: SessionState, observations: Sequence[Observation]) -> 
     is_child = state.opened is not None and bool(state.opened.parent)
     last = max((index for index, item in enumerate(observations) if isinstance(item.content, str)), default=0)
     return [
-        AffectCause(item.content, item.origin, item.source)
+        (item.content, item.origin, item.source)
         for item in observations[last:]
         if not (is_child and isinstance(item.content, str))
     ]
@@ -177,7 +172,7 @@ def _newest_causes(state: SessionState, observations: Sequence[Observation]) -> 
 def _searches(state: SessionState, drafts: Sequence[Draft]) -> list[AffectCause]:
     """The searches of the model among drafts. Their source is the call, if it is in a reply."""
     return [
-        AffectCause(bool(draft.payload.hits), Origin.ASSISTANT, next(iter(draft.sources), f"{state.stream}#{seq}"))
+        (bool(draft.payload.hits), Origin.ASSISTANT, next(iter(draft.sources), f"{state.stream}#{seq}"))
         for seq, draft in enumerate(drafts, start=state.seq + 1)
         if isinstance(draft.payload, SearchRecorded)
     ]
@@ -190,10 +185,10 @@ def _spikes(before: AffectState, state: SessionState, now: datetime, causes: Ite
     """
     affect, session = before, state.stream.removeprefix("session/")
     spikes: dict[str, Draft] = {}
-    for cause in causes:
-        for signal in _signals(cause.content, affect, now):
+    for content, origin, source in causes:
+        for signal in _signals(content, affect, now):
             payload = AffectSpiked(signal.spike, reason=signal.why, subject=signal.about, session=session)
-            draft = Draft(payload=payload, origin=cause.origin, sources=(cause.source,))
+            draft = Draft(payload=payload, origin=origin, sources=(source,))
             if spikes.setdefault(signal.spike, draft) is draft:
                 affect = affect.with_spike(payload, at=now, trust=draft.effective_trust)
     return add_auto_notes(before, spikes.values(), now)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from datetime import datetime
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,6 @@ from inmind.core.events.session import (
     ToolObserved,
 )
 from inmind.core.fork import register_after_fork
-from inmind.core.frozen import frozen
 from inmind.core.messages.model import Opaque, Part, Text
 from inmind.core.paths import ANONYMOUS, SESSION_PREFIX
 from inmind.core.tool_outcome import is_failure
@@ -229,14 +228,6 @@ def _texts(parts: Iterable[Part]) -> Iterator[str]:
             yield to_json(part.body)
 
 
-@frozen
-class _CachedEntities:
-    """Entities of the sessions of a resource, up to a position of the journal."""
-
-    position: int = 0
-    seen: Mapping[str, Entities] = field(default_factory=dict[str, Entities])
-
-
 class SiblingEntities:
     """Entities of all sessions in a store, by resource.
 
@@ -247,7 +238,8 @@ class SiblingEntities:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._lock = threading.Lock()
-        self._cache: dict[str, _CachedEntities] = {}
+        self._cache: dict[str, tuple[int, dict[str, Entities]]] = {}
+        """By resource: a position of the journal, and the entities of each session up to it."""
         register_after_fork(self)
 
     def after_fork(self) -> None:
@@ -261,25 +253,23 @@ class SiblingEntities:
         if resource == ANONYMOUS:
             return []
         with self._lock:
-            cached = self._cache.get(resource, _CachedEntities())
-        loaded = self._load_new(resource, cached)  # without the lock: the newest result wins below
-        with self._lock:
-            current = self._cache.pop(resource, loaded)
-            self._cache[resource] = max(current, loaded, key=lambda entry: entry.position)
+            position, seen = self._load_new(resource, *self._cache.pop(resource, (0, {})))
+            self._cache[resource] = position, seen
             while len(self._cache) > MAX_CACHED_RESOURCES:
                 del self._cache[next(iter(self._cache))]
-        return [seen for stream, seen in sorted(loaded.seen.items()) if stream != excluding]
+        return [entities for stream, entities in sorted(seen.items()) if stream != excluding]
 
-    def _load_new(self, resource: str, cached: _CachedEntities) -> _CachedEntities:
-        position, seen = cached.position, dict(cached.seen)
+    def _load_new(self, resource: str, position: int, seen: Mapping[str, Entities]) -> tuple[int, dict[str, Entities]]:
+        """Add the events after a position of the journal."""
+        loaded = dict(seen)
         while True:
             batch = self._store.events_since(position, kinds=_KINDS, limit=_BATCH_SIZE, owner=resource)
             for event_position, event in batch:
                 position = event_position
                 if event is not None and event.stream.startswith(SESSION_PREFIX):
-                    seen[event.stream] = seen.get(event.stream, Entities()).apply(event)
+                    loaded[event.stream] = loaded.get(event.stream, Entities()).apply(event)
             if len(batch) < _BATCH_SIZE:
-                return _CachedEntities(position, seen)
+                return position, loaded
 
 
 # Undo is not included: an id that was seen stays known.

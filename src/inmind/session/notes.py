@@ -138,7 +138,7 @@ def revert_withdrawals(context: SessionContext, state: SessionState, target: int
         if id in before:
             drafts += withdrawal_drafts(resource_state, note)
         else:
-            drafts += _restore_drafts(resource_state, note, on_page=on_page.get(id, False))
+            drafts += _restore_drafts(resource_state, note, was_on_page=on_page.get(id, False))
     return drafts
 
 
@@ -160,30 +160,29 @@ def withdrawal_drafts(state: NotesState, note: Event) -> list[Draft]:
     """
     if note.id in state.withdrawn_notes:
         return []
-    page, line = state.documents.by_path.get(NOTES_PAGE_PATH), _page_note(note)
-    on_page = page is not None and line is not None and line in parse_notes(page.text)
+    page, line, on_page = _find_line(state, note)
     drafts = [Draft(payload=NoteWithdrawn(note.id, on_page=on_page), origin=Origin.OPERATOR)]
-    if page is not None and line is not None and on_page:
-        drafts.append(_page_draft(page, remove_pieces(page.text, [line], [])))
-    return drafts
+    return [*drafts, *([_page_draft(page, remove_pieces(page.text, [line], []))] if page and line and on_page else [])]
 
 
-def _restore_drafts(state: NotesState, note: Event, *, on_page: bool) -> list[Draft]:
-    if note.id not in state.withdrawn_notes:
-        return []
-    page, line = state.documents.by_path.get(NOTES_PAGE_PATH), _page_note(note)
+def _restore_drafts(state: NotesState, note: Event, *, was_on_page: bool) -> list[Draft]:
+    """Events that restore a withdrawn note."""
+    page, line, on_page = _find_line(state, note)
     drafts = [Draft(payload=NoteWithdrawn(note.id, withdrawn=False), origin=Origin.OPERATOR)]
-    if page is not None and line is not None and on_page and line not in parse_notes(page.text):
+    if page and line and was_on_page and not on_page:
         page = replace(page, trust=min(page.trust, note.trust))
         drafts.append(_page_draft(page, prepend_notes(page.text, [line])))
-    return drafts
+    return drafts if note.id in state.withdrawn_notes else []
+
+
+def _find_line(state: NotesState, note: Event) -> tuple[Document | None, PageNote | None, bool]:
+    """The notes page, the line of a note on it, and whether the page has that line."""
+    page = state.documents.by_path.get(NOTES_PAGE_PATH)
+    line = to_page_note(note.payload, note.at) if isinstance(note.payload, NoteAdded) else None
+    return page, line, page is not None and line in parse_notes(page.text)
 
 
 def _page_draft(page: Document, text: str) -> Draft:
     """The notes page with another text. Its notes keep their source and trust."""
     written = DocumentWritten(path=NOTES_PAGE_PATH, text=text)
     return Draft(payload=written, origin=Origin.OPERATOR, sources=(page.source,), trust=page.trust)
-
-
-def _page_note(note: Event) -> PageNote | None:
-    return to_page_note(note.payload, note.at) if isinstance(note.payload, NoteAdded) else None

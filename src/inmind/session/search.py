@@ -176,16 +176,14 @@ class _PendingSearches(NamedTuple):
     searches: list[tuple[SearchRecorded, datetime]]
 
 
-def search_session(
-    context: SessionContext, text: str, limit: int, filters: Mapping[str, Any], key: str | None
-) -> list[Hit]:
+def search_session(context: SessionContext, text: str, filters: Mapping[str, Any], key: str | None) -> list[Hit]:
     """Search the session's resource, and record the search in the background.
 
     So hits last longer, and misses become gaps.
     """
     from inmind.search.query import validate_query
 
-    query = validate_query(text, **{"limit": limit, **filters})
+    query = validate_query(text, **filters)
     checked_key, stream = key_for(key, "search", text, filters), context.stream
     repeated = checked_key is not None and context.store.receipt(stream.name, checked_key) is not None
     hits = _search(context, query)

@@ -229,17 +229,10 @@ class Session(HostInput, NoteInput):
         expire later, and a query without hits becomes a gap for the next dream. A session without a resource searches
         only itself.
         """
-        options = {
-            "limit": limit if limit != 10 else None,
-            "kinds": kinds,
-            "sources": sources,
-            "since": since,
-            "until": until,
-            "session": session,
-            "as_of": as_of,
-        }
+        where = {"kinds": kinds, "sources": sources, "since": since, "until": until, "session": session, "as_of": as_of}
+        options = {"limit": limit if limit != 10 else None, **where}
         filters = {name: value for name, value in options.items() if value is not None}
-        return search_session(self._context, query, limit, filters, key)
+        return search_session(self._context, query, filters, key)
 
     # -- documents -----------------------------------------------------------------------------------------
 

@@ -18,10 +18,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Generator
-from contextlib import AsyncExitStack
 from functools import partial, wraps
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, Self
 
 from inmind.memory.aio.wrapper import (
@@ -52,18 +50,19 @@ class AsyncMemoryOpener:
     """
 
     def __init__(self, open: Callable[[], Memory]) -> None:
-        self._open, self._entered = open, AsyncExitStack()
+        self._open = open
+        self._memory: AsyncMemory | None = None
 
     def __await__(self) -> Generator[Any, None, AsyncMemory]:
         return self._open_in_thread().__await__()
 
     async def __aenter__(self) -> AsyncMemory:
-        return await self._entered.enter_async_context(await self)
+        self._memory = await self
+        return self._memory
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._entered.aclose()
+    async def __aexit__(self, *_: object) -> None:
+        if self._memory is not None:
+            await self._memory.close()
 
     async def _open_in_thread(self) -> AsyncMemory:
         threads, opened = CallThreads(), list[Memory]()
@@ -139,9 +138,7 @@ class AsyncMemory(AsyncWrapper[Memory]):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
 

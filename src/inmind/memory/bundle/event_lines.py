@@ -62,20 +62,9 @@ class ReceiptLine:
 
 
 def encode_event_line(position: int, event: Event) -> str:
-    return to_json(
-        EventLine(
-            position=position,
-            stream=event.stream,
-            seq=event.seq,
-            at=event.at.isoformat(),
-            kind=event.kind,
-            origin=event.origin.value,
-            trust=int(event.trust),
-            opens=event.starts_batch,
-            sources=event.sources,
-            body=encode_payload(event.payload),
-        )
-    )
+    at, origin, body = event.at.isoformat(), event.origin.value, encode_payload(event.payload)
+    head = (position, event.stream, event.seq, at, event.kind, origin, int(event.trust), event.starts_batch)
+    return to_json(EventLine(*head, event.sources, body))
 
 
 def decode_event_line(line: bytes) -> tuple[int, Event]:

@@ -47,17 +47,7 @@ MAX_LINE_BYTES = 64 * 1_048_576
 
 CHUNK_BYTES = 262_144
 _ENCRYPTED = 0x1 | 0x40 | 0x2000
-_ZIP_ERRORS = (
-    zipfile.BadZipFile,
-    zlib.error,
-    EOFError,
-    OSError,
-    NotImplementedError,
-    RuntimeError,
-    struct.error,
-    ValueError,
-    OverflowError,
-)
+_ZIP_ERRORS = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, RuntimeError, ValueError, OverflowError)
 """Every error that the zip library was seen to raise for an invalid file."""
 
 

@@ -147,8 +147,6 @@ class MemoryTool:
     """True if a layer offers this tool."""
     declare: Callable[[Layer], ToolDeclaration | None]
     """Returns the declaration for a layer, or None if the tool is not advertised there. A call is still executed."""
-    mcp_parameters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
-    """Extra schema of parameters, by name, for MCP only. In a prompt it would cost tokens in every request."""
     output: Mapping[str, Any]
     """JSON schema of `content`."""
     scope: Callable[[Layer, bool], Scope] = lambda _, __: "thread"
@@ -177,6 +175,10 @@ BOOLEAN = {"type": "boolean"}
 
 def choice(values: Iterable[str]) -> dict[str, Any]:
     return {"type": "string", "enum": list(values)}
+
+
+def described(schema: Mapping[str, Any], text: str) -> dict[str, Any]:
+    return {**schema, "description": text}
 
 
 def list_of(item: Mapping[str, Any]) -> dict[str, Any]:

@@ -138,13 +138,11 @@ def unknown_tool_answer(call: Call, known: Sequence[str]) -> ToolAnswer:
 def _as_provider_tool(tool: MemoryTool, declaration: ToolDeclaration, format: str) -> dict[str, Any]:
     if format in FORMATS:
         return FORMATS[format].declare_tool(tool.wire_name, declaration.description, dict(declaration.parameters))
-    fields = declaration.parameters["properties"]
-    described = {name: {**schema, **tool.mcp_parameters.get(name, {})} for name, schema in fields.items()}
     return {
         "name": tool.wire_name,
         "title": tool.title,
         "description": declaration.description,
-        "inputSchema": {**declaration.parameters, "properties": described},
+        "inputSchema": dict(declaration.parameters),
         "outputSchema": dict(tool.output),
         "annotations": {
             "readOnlyHint": tool.read_only,

@@ -23,6 +23,7 @@ from inmind.session.tools.base import (
     ToolDeclaration,
     choice,
     declares,
+    described,
     list_of,
     object_schema,
     record_schema,
@@ -56,13 +57,11 @@ def _declare_update(layer: Layer) -> ToolDeclaration | None:
     )
 
 
-_DATE = {"description": "A date like 2026-01-31, or a time."}
+_DATE = described(TEXT, "A date like 2026-01-31, or a time.")
 _ENTITY = {"type": TEXT, "id": TEXT, "name": TEXT}
 _HIT = {
     **dict.fromkeys("id text at by trust kind source session path".split(), TEXT),
-    "score": NUMBER,
-    "before": TEXT,
-    "after": TEXT,
+    **{"score": NUMBER, "before": TEXT, "after": TEXT},
 }
 
 TOOLS: tuple[MemoryTool, ...] = (
@@ -101,21 +100,14 @@ TOOLS: tuple[MemoryTool, ...] = (
             "Search messages, notes and results of this and earlier sessions. Dates: 2026-01-31.",
             "query",
             query=TEXT,
-            limit=INTEGER,
-            kinds=TEXTS,
+            limit=described(INTEGER, "Default: 10."),
+            kinds=list_of(choice(KINDS)),
             sources=list_of(choice(SOURCES)),
-            since=TEXT,
-            until=TEXT,
+            since=_DATE,
+            until=_DATE,
             session=TEXT,
-            as_of=TEXT,
+            as_of=described(TEXT, "Only what was known and valid on this date."),
         ),
-        mcp_parameters={
-            "limit": {"description": "Default: 10."},
-            "kinds": {"items": choice(KINDS)},
-            "since": _DATE,
-            "until": _DATE,
-            "as_of": {"description": "Only what was known and valid on this date."},
-        },
         output=record_schema(hits=list_of(record_schema(**_HIT))),
         read_only=True,
     ),
@@ -127,11 +119,10 @@ TOOLS: tuple[MemoryTool, ...] = (
         declare=declares(
             f"Read {OVERVIEW_PATH}, detail/<name>, archive/<name>, {NOTES_PAGE_PATH} or {SCRATCHPAD_PATH}.",
             "path",
-            path=TEXT,
+            path=described(TEXT, f"Also {MEMORY_PAGE_PATH}: what is known about the user."),
             from_line=INTEGER,
             to_line=INTEGER,
         ),
-        mcp_parameters={"path": {"description": f"Also {MEMORY_PAGE_PATH}: what is known about the user."}},
         output=record_schema(path=TEXT, text=TEXT, from_line=INTEGER, to_line=INTEGER, lines=INTEGER),
         read_only=True,
         shows_pages=True,
@@ -149,13 +140,9 @@ TOOLS: tuple[MemoryTool, ...] = (
             "text",
             path=TEXT,
             text=TEXT,
-            section=TEXT,
-            append=BOOLEAN,
+            section=described(TEXT, "A heading of the page."),
+            append=described(BOOLEAN, "Add to the existing text."),
         ),
-        mcp_parameters={
-            "section": {"description": "A heading of the page."},
-            "append": {"description": "Add to the existing text."},
-        },
         output=record_schema(path=TEXT, bytes=INTEGER, changed=BOOLEAN),
         overwrites=True,
         shows_pages=True,
@@ -186,13 +173,9 @@ TOOLS: tuple[MemoryTool, ...] = (
             "target",
             target=choice(TARGETS),
             strategy=choice(("archive", "summarize")),
-            keep_recent=INTEGER,
-            archive_to=TEXT,
+            keep_recent=described(INTEGER, "Turns to keep."),
+            archive_to=described(TEXT, "A page of archive/; by default a new one."),
         ),
-        mcp_parameters={
-            "keep_recent": {"description": "Turns to keep."},
-            "archive_to": {"description": "A page of archive/; by default a new one."},
-        },
         output=record_schema(messages=INTEGER, tokens=INTEGER, archives=TEXTS, reason=TEXT),
         shows_pages=True,
         uses_pages=True,
@@ -243,10 +226,9 @@ TOOLS: tuple[MemoryTool, ...] = (
             "result",
             tool=TEXT,
             arguments={"type": "object"},
-            result=TEXT,
+            result=described(TEXT, "The tool's output, JSON or text, unchanged."),
             error=BOOLEAN,
         ),
-        mcp_parameters={"result": {"description": "The tool's output, JSON or text, unchanged."}},
         output=record_schema(id=TEXT),
         uses_pages=True,
     ),
