@@ -403,8 +403,6 @@ def _render(value: Any, handled: Callable[[str], str] | None, *, top: bool = Fal
 
 
 def _render_field(key: str, item: Any, handled: Callable[[str], str] | None) -> str:
-    if handled is None and isinstance(item, str):
-        return _word(item)
     is_id = handled is not None and is_scalar(item) and key_meaning(key).role in ("own", "id", "code")
     return _render_entry(item, handled) if is_id else _render(item, handled)
 

@@ -257,6 +257,6 @@ CHINESE = Language(
         not_deleted="无法|失败|不能|拒绝|确认",
         no_matches="未找到|没有找到",
     ),
-    reference_forms=_REFERENCES,
+    references=_REFERENCES,
     affect=_AFFECT,
 )

@@ -100,7 +100,6 @@ _REFERENCES = ReferenceWords(
         r"amazing|excellent|fantastic|interesting|lovely|ok|okay|alright)"
         r"(?:\W+(?:thanks|thank you|so much|very much|a lot|then))*\W*"
     ),
-    verbs_after=(r"\s+(?:is|are|was|were|has|have|had|does|do|did|can|will|would|should|must|needs?|looks?)\b"),
 )
 
 # Remarks of users to the agent: thanks, praise, anger and urgency.
@@ -392,6 +391,7 @@ ENGLISH = Language(
     target_prepositions="to|in|into|on|onto|for",
     exclusions=r"(?<!or )(?:not|neither|nor|none|except(?: for)?|instead of|rather than|other than)(?: of)?",
     all_but=r"(?:all|every\w*|any\w*|each|both)\b[^.;!?,]{0,40}?\bbut(?: for)?",
+    verbs_after="is|are|was|were|has|have|had|does|do|did|can|will|would|should|must|needs?|looks?",
     conjunctions="and|or|plus|vs|versus|as well as",
     clause_breaks="and|then|but",
     naming_verbs="called|named|titled|labell?ed|entitled",

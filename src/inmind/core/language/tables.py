@@ -101,6 +101,8 @@ class Language:
     """Before what is not meant: not, except."""
     all_but: str = ""
     """Before the only exception: "every page but"."""
+    verbs_after: str = ""
+    """After the subject of a sentence."""
     conjunctions: str = ""
     """Between two things of one list: and, or."""
     clause_breaks: str = ""
@@ -120,16 +122,13 @@ class Language:
     affect: AffectPatterns | None = None
 
     results: ResultWords | None = None
-    references: ReferenceWords | None = None
-    """Words of references, if references are found in this language word by word."""
-    reference_forms: ReferenceForms | None = None
-    """Patterns of references, if the language has no spaces."""
+    references: ReferenceWords | ReferenceForms | None = None
+    """Words of references, or their patterns if the language has no spaces."""
 
     @property
     def nouns(self) -> Mapping[str, tuple[str, ...]]:
         """Entity types by noun."""
-        table = self.references or self.reference_forms
-        return table.nouns if table else {}
+        return self.references.nouns if self.references else {}
 
 
 MONTHS = "january february march april may june july august september october november december".split()
@@ -214,8 +213,6 @@ class ReferenceWords:
     """Pattern that ends with such a pronoun."""
     praise: str = "(?!)"
     """Pattern of a message that is only praise."""
-    verbs_after: str = "(?!)"
-    """Pattern of a verb after the subject of a sentence."""
 
 
 @frozen(kw_only=True)

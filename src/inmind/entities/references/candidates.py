@@ -168,10 +168,6 @@ class PhraseResolver(ReferenceBuilder):
             return self.ambiguous(pool, f"no {self.noun} was deleted", confidence=LOW_CONFIDENCE)
         if not rest:
             return self.resolved([top], 0.95, f"the only {self.noun} {self.location}")
-        if context.from_search:
-            return self.ambiguous(pool, f"{len(pool)} of them are known")
-        if top.parent and top in context.parts:
-            return self.ambiguous(pool, f"{len(pool)} of them are in {top.parent[1]}")
         listed = (top, *context.listed_with(top, pool))
         if phrase.qualified:
             return self.ambiguous(listed if len(listed) > 1 else pool, _QUALIFIED)
@@ -326,9 +322,6 @@ class PhraseResolver(ReferenceBuilder):
     def _resolve_newest(self) -> Reference:
         """Resolve "the newest": ambiguous if the last used and the last first seen differ."""
         last_used, newest = self.pool[0], self.context.by_age(self.pool)[-1]
-        if self.context.listed_with(last_used, self.pool):
-            self.phrase = replace(self.phrase, demonstrative=False)
-            return self._resolve_single()
         if last_used.key != newest.key:
             why = f'"{last_used.name}" was used last, "{newest.name}" was first seen last'
             return self.ambiguous([last_used, newest], why)

@@ -15,6 +15,7 @@ from typing import Literal
 from inmind.core.frozen import frozen
 from inmind.core.language.languages import LANGUAGES
 from inmind.core.language.spans import Token, compile_cached, has_han, tokens
+from inmind.core.language.tables import ReferenceWords
 from inmind.entities.entity import Entity, EntityKey
 from inmind.entities.nouns import edit_distance, singular
 
@@ -24,10 +25,8 @@ MAX_NAME_WORDS = 12
 """Number of words of a name that are indexed."""
 
 _ID = re.compile(r"#?[A-Za-z0-9][A-Za-z0-9_./:@+#-]*")
-_DEFINITE_WORDS = [
-    *(word for table in (language.references for language in LANGUAGES) if table for word in table.articles),
-    *(word for table in (language.references for language in LANGUAGES) if table for word in table.demonstratives),
-]
+_TABLES = [one.references for one in LANGUAGES if isinstance(one.references, ReferenceWords)]
+_DEFINITE_WORDS = [word for table in _TABLES for word in (*table.articles, *table.demonstratives)]
 _DEFINITE = rf"(?i:\b(?:{'|'.join(sorted(_DEFINITE_WORDS))}) $)"
 _MAX_DEFINITE_CHARS = max(map(len, _DEFINITE_WORDS)) + 1
 _QUOTES = frozenset("\"'“”‘’「」『』《》`")

@@ -36,10 +36,10 @@ from dataclasses import replace
 from itertools import islice
 
 from inmind.core.language.languages import languages_of, word_pattern
-from inmind.core.language.spans import any_of, compile_cached
+from inmind.core.language.spans import compile_cached
+from inmind.core.language.tables import ReferenceWords
 from inmind.entities.entity import DEFAULT_RULES, Entity, EntityKey, EntityRules
 from inmind.entities.nouns import singular, type_matches
-from inmind.entities.references import spaced, unspaced
 from inmind.entities.references.candidates import (
     LOW_CONFIDENCE,
     MAX_CANDIDATES,
@@ -48,6 +48,8 @@ from inmind.entities.references.candidates import (
 )
 from inmind.entities.references.name_match import Mention, is_in_earlier_name
 from inmind.entities.references.result import Kind, Phrase, Reference, ReferenceContext, Resolution
+from inmind.entities.references.spaced import PhraseFinder
+from inmind.entities.references.unspaced import FormFinder
 from inmind.entities.window import Entities
 
 MAX_TEXT_CHARS = 4_000
@@ -111,7 +113,6 @@ class _Text:
     def __init__(self, text: str) -> None:
         self.text = text
         self.languages = languages_of(text)
-        self.tables = [language.references for language in self.languages if language.references]
 
     def is_before(self, kind: str, start: int, *, within: int = 10) -> bool:
         """Return True if a word of this list is directly before a position."""
@@ -121,8 +122,8 @@ class _Text:
         """Return True for "not that page", "all except the first", "every page but this one"."""
         if self.is_before("exclusions", span[0], within=20):
             return True
-        verbs = "(?i)" + any_of(*(table.verbs_after for table in self.tables))
-        return self.is_before("all_but", span[0], within=60) and not compile_cached(verbs).match(self.text, span[1])
+        is_subject = _pattern("verbs_after", "", before=r"\s+").match(self.text, span[1]) is not None
+        return self.is_before("all_but", span[0], within=60) and not is_subject
 
     def is_object(self, span: Span) -> bool:
         """Return True if 把 marks it as the object, and not only its owner: 把那个页面的第一张图."""
@@ -165,7 +166,7 @@ class _TextResolver:
         names = [reference.span for reference in references]
         ruled_out = {e.key for r in references if full.is_ruled_out(r.span) for e in r.entities}
         phrases = [
-            replace(phrase, deleted=True) if phrase.undo and context.just_deleted else phrase
+            phrase
             for phrase in phrases
             if not phrase.indefinite and not any(_overlap(phrase.span, name) for name in names)
         ]
@@ -190,12 +191,18 @@ class _TextResolver:
         return sorted(references, key=lambda reference: reference.span)
 
     def _find_phrases(self) -> list[Phrase]:
+        """Return the phrases in each language. They mean deleted entities if the text restores something."""
         phrases: list[Phrase] = []
         for language in self.full.languages:
-            if language.references:
-                phrases += spaced.find_phrases(self.text, self.context.nouns, language.references)
-            if language.reference_forms:
-                phrases += unspaced.find_phrases(self.text, self.context.nouns, language.reference_forms)
+            table = language.references
+            if table is None:
+                continue
+            restores = compile_cached(table.restore).search(self.text) is not None
+            restores |= bool(self.context.just_deleted and compile_cached(table.undo).search(self.text))
+            text, nouns = self.text, self.context.nouns
+            is_spaced = isinstance(table, ReferenceWords)
+            finder = PhraseFinder(text, nouns, table) if is_spaced else FormFinder(text, nouns, table)
+            phrases += (replace(phrase, deleted=phrase.deleted or restores) for phrase in finder.find())
         return phrases[:MAX_REFERENCES]
 
     def _exclude(self, reference: Reference, ruled_out: Collection[EntityKey], resolver: PhraseResolver) -> Reference:
@@ -290,12 +297,7 @@ class _TextResolver:
             if before and phrase.plural == (len(other.entities) > 1):
                 return resolver.resolved(other.entities, other.confidence, f'"{other.text}" in the same message')
         others = resolver.without({entity.key for other in same_clause for entity in other.entities})
-        if (
-            resolver.pool
-            and not others
-            and any(full.follows_preposition(other.span) for other in same_clause)
-            and not any(resolver.text.lower() in table.possessives for table in full.tables)
-        ):
+        if resolver.pool and not others and any(full.follows_preposition(other.span) for other in same_clause):
             why = "only entities named in the same sentence are in the window"
             return resolver.ambiguous(resolver.pool, why, confidence=LOW_CONFIDENCE)
         pool = others or resolver.pool

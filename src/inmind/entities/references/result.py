@@ -56,8 +56,6 @@ class Phrase:
     demonstrative: bool = False
     """True for "this page" and "it", false for a plain "the page"."""
     deleted: bool = False
-    undo: bool = False
-    """The last action is to be reverted: "undo that" refers to an entity that was just deleted."""
     indefinite: bool = False
     """"a page" is yet to be created: it refers to nothing, and its words name nothing."""
 

@@ -24,11 +24,6 @@ _MAX_NOUN_PHRASE_WORDS = 12
 _SENTENCE_END = frozenset({".", ";", "!", "?", "then"})
 
 
-def find_phrases(text: str, known_types: Collection[str], table: ReferenceWords) -> list[Phrase]:
-    """Return the references of a text in order. `known_types` are nouns in singular."""
-    return _PhraseFinder(text, known_types, table).find()
-
-
 @dataclass(kw_only=True)
 class _NounPhrase(Phrase):
     """A reference while it is read."""
@@ -43,7 +38,9 @@ class _NounPhrase(Phrase):
     """A noun that is not a known type."""
 
 
-class _PhraseFinder:
+class PhraseFinder:
+    """Finds the references of a text. `known_types` are nouns in singular."""
+
     def __init__(self, text: str, known_types: Collection[str], table: ReferenceWords) -> None:
         self.text, self.table = text, table
         self.words = [replace(word, base=_base(word)) for word in tokens(text, _WORD_OR_SIGN)]
@@ -52,14 +49,13 @@ class _PhraseFinder:
         self.expletive_ends = {match.end() for match in compile_cached(table.expletive_after).finditer(text)}
 
     def find(self) -> list[Phrase]:
-        restores = compile_cached(self.table.restore).search(self.text) is not None
-        undoes = compile_cached(self.table.undo).search(self.text) is not None
+        """Return the references in order."""
         phrases: list[Phrase] = []
         index = 0
         while index < len(self.words):
             phrase, next_index = self._phrase_at(index)
             if phrase is not None:
-                phrases.append(replace(phrase, deleted=phrase.deleted or restores, undo=undoes))
+                phrases.append(phrase)
             index = max(next_index, index + 1)
         return phrases
 

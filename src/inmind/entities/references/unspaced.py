@@ -25,12 +25,9 @@ _MAX_NOUN_CHARS = 12
 _MAX_UNKNOWN_NOUN_CHARS = 6
 
 
-def find_phrases(text: str, known_types: Collection[str], table: ReferenceForms) -> list[Phrase]:
-    """Return the references of a text in order. `known_types` may have nouns of the host."""
-    return _FormFinder(text, known_types, table).find()
+class FormFinder:
+    """Finds the references of a text. `known_types` may have nouns of the host."""
 
-
-class _FormFinder:
     def __init__(self, text: str, known_types: Collection[str], table: ReferenceForms) -> None:
         self.table = table
         self.text = text.translate(table.simplified)
@@ -41,6 +38,7 @@ class _FormFinder:
         self.not_a_noun = compile_cached(_alternatives(table.not_descriptive | table.predicates))
 
     def find(self) -> list[Phrase]:
+        """Return the references in order."""
         text, phrases = self.text, list[Phrase]()
         for phrase in self._iter_phrases():
             before = phrases[-1] if phrases else None
@@ -52,9 +50,7 @@ class _FormFinder:
                 phrases[-1] = replace(before, span=span, nouns=phrase.nouns, noun=phrase.noun, words=words)
             else:
                 phrases.append(self._with_description(phrase, before) if phrase.is_bare else phrase)
-        restores = compile_cached(self.table.restore).search(text) is not None
-        undoes = compile_cached(self.table.undo).search(text) is not None
-        return [replace(phrase, deleted=phrase.deleted or restores, undo=undoes) for phrase in phrases]
+        return phrases
 
     def _describes(self, before: Phrase, phrase: Phrase) -> bool:
         """Return True for a demonstrative with only a description before the noun: 那个定价页面."""
