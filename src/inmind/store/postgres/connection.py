@@ -15,10 +15,11 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Generator
+from collections.abc import Callable, Collection, Generator, Mapping
 from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from typing import Any, TypeVar, cast
+from urllib.parse import quote, urlencode
 
 import psycopg
 from psycopg import RawCursor, sql
@@ -234,6 +235,57 @@ def driver_url(url: str) -> str:
 def own_parameters(url: str) -> dict[str, str]:
     pairs = (pair.partition("=") for pair in url.partition("?")[2].split("&"))
     return {name: value for name, _, value in pairs if name in OWN_PARAMETERS}
+
+
+_PERSONAL_PARAMETERS = (
+    "user",
+    "password",
+    "passfile",
+    "options",
+    "sslcert",
+    "sslkey",
+    "sslpassword",
+    "application_name",
+    *OWN_PARAMETERS,
+)
+"""Parameters that belong to one role and must not be passed on to another."""
+
+
+def url_with_role(url: str, role: str) -> str:
+    """Return a URL with the same credential that switches to another role on connecting."""
+    parameters = _url_parameters(url)
+    escaped = "".join(f"\\{letter}" if letter == "\\" or letter.isspace() else letter for letter in role)
+    parameters["options"] = f"{parameters.get('options', '')} -c role={escaped}".strip()
+    return _build_url(parameters)
+
+
+def url_for_login(url: str, role: str, password: str, *, defaults: Mapping[str, str]) -> str:
+    """Return a URL of the same database for another credential.
+
+    `defaults`: values for parts that the URL leaves out.
+    """
+    parameters = {name: value for name, value in _url_parameters(url).items() if name not in _PERSONAL_PARAMETERS}
+    host_defaults = {"host": parameters["hostaddr"]} if "hostaddr" in parameters else defaults
+    return _build_url(
+        {**host_defaults, **defaults, **parameters, "user": role, **({"password": password} if password else {})}
+    )
+
+
+def _url_parameters(url: str) -> dict[str, str]:
+    parameters = {name: str(value) for name, value in conninfo_to_dict(driver_url(url)).items() if value is not None}
+    return {**parameters, **own_parameters(url)}
+
+
+def _build_url(parameters: Mapping[str, str]) -> str:
+    rest = dict(parameters)
+    credentials = quote(rest.pop("user", ""), safe="")
+    credentials += f":{quote(rest.pop('password'), safe='')}" if "password" in rest else ""
+    address = ""
+    if (host := rest.get("host", "")) and host.isascii() and host.replace(".", "").replace("-", "").isalnum():
+        address = rest.pop("host") + (f":{rest.pop('port')}" if "port" in rest else "")
+    name = quote(rest.pop("dbname", ""), safe="")
+    query = f"?{urlencode(rest, quote_via=quote, safe='')}" if rest else ""
+    return f"postgresql://{credentials}{'@' if credentials else ''}{address}/{name}{query}"
 
 
 # -- the pool ------------------------------------------------------------------------------------------------

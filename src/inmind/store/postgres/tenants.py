@@ -14,34 +14,39 @@ import secrets
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
+from typing import Any
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from inmind.errors import InmindError, InvalidInput, StoreBusy, StoreError, UnsafeStorage
-from inmind.store.postgres.connection import (
-    Connection,
-    connect,
-    conninfo_for,
-    quote_identifier,
-    with_identifiers,
-    with_literal,
+from inmind.core.paths import check_database_url, redact_url
+from inmind.errors import (
+    InmindError,
+    InvalidInput,
+    OutcomeUnknown,
+    StoreBusy,
+    StoreError,
+    StoreUnavailable,
+    UnsafeStorage,
 )
-from inmind.store.postgres.errors import translate_error
-from inmind.store.postgres.operator_connection import OperatorConnection, url_for_login, url_with_role
+from inmind.store import tenants
+from inmind.store.postgres import connection as pg
+from inmind.store.postgres import errors
+from inmind.store.postgres.connection import Connection, with_identifiers
+from inmind.store.postgres.database import MIN_VERSION
 from inmind.store.postgres.store import PostgresStore
 from inmind.store.rows import load_queries
-from inmind.store.tenants import (
-    EMPTY_INVENTORY,
-    Inventory,
-    LockedTenant,
-    MemoryLocation,
-    Tenant,
-    Tenants,
-    check_password,
-    check_tenant_name,
-    name_exists,
-    tenant_not_found,
-)
+from inmind.store.tenants import EMPTY_INVENTORY, Inventory, LockedTenant, MemoryLocation, Tenant, Tenants
+
+REQUIRED_RIGHTS = "a superuser, or a role with CREATEROLE and with CREATE on the database"
+
+STEP_SECONDS = 600.0
+"""Timeout of one step: a large tenant takes long to count and to drop."""
+
+_DIRECT_SETTING = "inmind.operator"
+"""A custom setting passed on connecting. A pooler does not pass it on, which reveals the pooler."""
+
+_HAS_DEPENDENTS, _INSUFFICIENT_PRIVILEGE = "2BP01", "42501"
 
 COUNT_SECONDS = 60.0
 """Timeout for counting a tenant's events while it is locked."""
@@ -63,8 +68,99 @@ _VECTOR_ERRORS = tuple(psycopg.errors.lookup(state) for state in ("42501", "0A00
 _sql = load_queries("postgres/tenants")
 
 
-class TenantRoles(OperatorConnection, Tenants):
-    """The tenants of one database, managed by an operator."""
+class TenantRoles(Tenants):
+    """The tenants of one database, managed by an operator.
+
+    The URL must lead to the server, not to a pooler.
+    """
+
+    def __init__(self, url: str, *, seconds: float = STEP_SECONDS) -> None:
+        self._url, self.place, self._seconds = check_database_url(url, "url"), redact_url(url), seconds
+        self._connection = self._connect()
+        try:
+            [(self._is_superuser, may_create_roles, self._database, number)] = self._fetch_rows("operator")
+            if not self._is_superuser and not may_create_roles:  # a tenant must not see other tenants
+                raise InvalidInput(field="url", value=self.place, expected=REQUIRED_RIGHTS)
+            self._version = number // 10_000
+            if self._version < MIN_VERSION:
+                reason = f"it is PostgreSQL {self._version}, and {MIN_VERSION} is needed"
+                raise UnsafeStorage(place=self.place, reason=reason)
+        except BaseException:
+            self.close()
+            raise
+
+    def _connect(self) -> Connection:
+        """Connect with a custom setting, which a pooler refuses or does not pass on."""
+        parameters = conninfo_to_dict(settings := pg.conninfo_for(self._url))
+        options = f"{parameters.get('options') or ''} -c {_DIRECT_SETTING}=direct"
+        try:
+            connection = pg.connect(make_conninfo(settings, options=options.strip()), time.monotonic() + self._seconds)
+        except psycopg.Error as error:
+            if "unsupported startup parameter" in errors.first_line(error):
+                raise self._pooler_error() from error
+            if errors.is_login_refused(error):
+                raise errors.invalid_url(error, place=self.place) from error
+            raise StoreUnavailable(place=self.place, reason=errors.first_line(error)) from error
+        if connection.execute("SELECT current_setting($1, true)", (_DIRECT_SETTING,)).get != "direct":
+            connection.close()
+            raise self._pooler_error()
+        return connection
+
+    def _pooler_error(self) -> InvalidInput:
+        expected = "an operator's URL of the server itself, not of a pooler"
+        return InvalidInput(field="url", value=self.place, expected=expected)
+
+    def _set_role(self, connection: Connection, name: str) -> None:
+        """Become the tenant until the transaction ends."""
+        self._grant_role_to_self(connection, name)
+        connection.execute(with_identifiers("SET LOCAL ROLE {}", name))
+
+    def _grant_role_to_self(self, connection: Connection, name: str) -> None:
+        """Grant the role to the operator, which may grant it to any role and so to itself."""
+        query = "may_become_16" if self._version >= 16 else "may_become_15"
+        if not self._is_superuser and not connection.execute(_sql(query), (name,)).get:
+            connection.execute(with_identifiers(f"GRANT {{}} TO CURRENT_USER{self._grant_options}", name))
+
+    @property
+    def _grant_options(self) -> str:
+        """Do not inherit the tenant's rights without SET ROLE."""
+        return " WITH INHERIT FALSE, SET TRUE" if self._version >= 16 else ""
+
+    def close(self) -> None:
+        self._connection.close()
+
+    @contextmanager
+    def _transaction(self) -> Generator[Connection]:
+        with self._translate_errors() as connection, connection.transaction():
+            yield connection
+
+    @contextmanager
+    def _translate_errors(self, other: Connection | None = None) -> Generator[Connection]:
+        connection = other or self._connection
+        try:
+            with connection.limit_to(time.monotonic() + self._seconds):
+                yield connection
+        except psycopg.Error as error:
+            raise self._translate_error(error, connection) from error
+
+    def _extend_deadline(self, connection: Connection) -> None:
+        """Give the next step the full timeout."""
+        connection.deadline = time.monotonic() + self._seconds
+
+    def _translate_error(self, error: psycopg.Error, connection: Connection) -> InvalidInput | StoreError:
+        if errors.is_connection_lost(error, connection):
+            return OutcomeUnknown(place=self.place, reason=errors.first_line(error))
+        if error.sqlstate == _INSUFFICIENT_PRIVILEGE:
+            return InvalidInput(
+                field="url", value=self.place, expected=f"{REQUIRED_RIGHTS} ({errors.first_line(error)})"
+            )
+        if error.sqlstate == _HAS_DEPENDENTS:
+            return StoreError(f"nothing was erased: {errors.first_line(error)}, and those are not part of the tenant")
+        return errors.translate_error(error, place=self.place, seconds=self._seconds, writing=True)
+
+    def _fetch_rows(self, name: str, *values: object) -> list[tuple[Any, ...]]:
+        with self._translate_errors() as connection:
+            return connection.execute(_sql(name), values or None).fetchall()
 
     # -- existing tenants ----------------------------------------------------------------------------------
 
@@ -85,13 +181,13 @@ class TenantRoles(OperatorConnection, Tenants):
             [(until,)] = connection.execute("SELECT (now() + interval '1 day')::text").fetchall()
             connection.execute(with_identifiers("CREATE ROLE {} LOGIN NOINHERIT", delegate))
             connection.execute(
-                with_literal("ALTER ROLE {} PASSWORD", delegate, self._scram_verifier(delegate, password))
+                pg.with_literal("ALTER ROLE {} PASSWORD", delegate, self._scram_verifier(delegate, password))
             )
-            connection.execute(with_literal("ALTER ROLE {} VALID UNTIL", delegate, until))
+            connection.execute(pg.with_literal("ALTER ROLE {} VALID UNTIL", delegate, until))
             connection.execute(with_identifiers(f"GRANT {{}} TO {{}}{self._grant_options}", name, delegate))
             self._grant_connect(connection, delegate)
         try:
-            yield url_with_role(self.address(delegate, password), name)
+            yield pg.url_with_role(self.address(delegate, password), name)
         finally:
             with suppress(InmindError), self._transaction() as connection:
                 self._drop_role(connection, delegate)  # if this fails, it expires after a day
@@ -101,15 +197,15 @@ class TenantRoles(OperatorConnection, Tenants):
             return self._count(place, name)
 
     def identity(self, name: str) -> object:
-        return next(iter(self._fetch_rows("identity", check_tenant_name(name))), None)
+        return next(iter(self._fetch_rows("identity", tenants.check_tenant_name(name))), None)
 
     def _find(self, name: str) -> Tenant | None:
-        return next(iter(self._tenants(check_tenant_name(name))), None)
+        return next(iter(self._tenants(tenants.check_tenant_name(name))), None)
 
     def _require(self, name: str) -> Tenant:
         tenant = self._find(name)
         if tenant is None:
-            raise tenant_not_found(name, self.place, (one.name for one in self.list_all()))
+            raise tenants.tenant_not_found(name, self.place, (one.name for one in self.list_all()))
         return tenant
 
     # -- creating ------------------------------------------------------------------------------------------
@@ -118,10 +214,10 @@ class TenantRoles(OperatorConnection, Tenants):
     def create(self, name: str, *, continues: Callable[[MemoryLocation], bool] | None = None) -> Generator[str]:
         tenant = self._find(name)
         if tenant is not None and not self._can_continue(tenant, continues):
-            raise name_exists(name)
+            raise tenants.name_exists(name)
         [(has_role, has_schema)] = self._fetch_rows("name_exists", name)
         if tenant is None and has_schema:
-            raise name_exists(name)
+            raise tenants.name_exists(name)
         if tenant is None and has_role:
             raise InvalidInput(field="name", value=name, expected=_UNUSED_ROLE_NAME)
         try:
@@ -134,7 +230,7 @@ class TenantRoles(OperatorConnection, Tenants):
                 self._grant_connect(connection, name)
         except StoreError as error:
             if getattr(error.__cause__, "sqlstate", "") in _ALREADY_EXISTS:
-                raise name_exists(name) from error
+                raise tenants.name_exists(name) from error
             raise
         self._enable_pgvector(name)
         with self.open_as_operator(name) as place:
@@ -150,13 +246,16 @@ class TenantRoles(OperatorConnection, Tenants):
     def address(self, name: str, password: str) -> str:
         info = self._connection.info
         usual = {"host": info.host, "port": str(info.port), "dbname": self._database}
-        return url_for_login(self._url, check_tenant_name(name), password and check_password(password), defaults=usual)
+        role = tenants.check_tenant_name(name)
+        return pg.url_for_login(self._url, role, password and tenants.check_password(password), defaults=usual)
 
     def admit(self, name: str, password: str) -> None:
         """See Tenants. The server gets a verifier, never the password: it may log statements."""
         self._require(name)
         with self._translate_errors() as connection:
-            connection.execute(with_literal("ALTER ROLE {} LOGIN PASSWORD", name, self._scram_verifier(name, password)))
+            connection.execute(
+                pg.with_literal("ALTER ROLE {} LOGIN PASSWORD", name, self._scram_verifier(name, password))
+            )
 
     def missing_features(self, name: str) -> str:
         if any(usable for _, usable in self._fetch_rows("pgvector_schema", name)):
@@ -164,7 +263,7 @@ class TenantRoles(OperatorConnection, Tenants):
         return f"{self.place} has no pgvector: search uses words only until a superuser runs CREATE EXTENSION vector"
 
     def _scram_verifier(self, name: str, password: str) -> str:
-        given = check_password(password).encode()
+        given = tenants.check_password(password).encode()
         return self._connection.pgconn.encrypt_password(given, name.encode(), b"scram-sha-256").decode()
 
     def _grant_connect(self, connection: Connection, name: str) -> None:
@@ -305,17 +404,17 @@ class TenantRoles(OperatorConnection, Tenants):
         """Count a tenant's events as a delegate: only here could code of the tenant run."""
         until = time.monotonic() + COUNT_SECONDS
         try:
-            with connect(conninfo_for(place), until) as connection, connection.limit_to(until):
+            with pg.connect(pg.conninfo_for(place), until) as connection, connection.limit_to(until):
                 if not self._has_tables(connection, name):
                     return EMPTY_INVENTORY
                 versions = dict(connection.execute(_in_schema("versions", name)).fetchall())
                 keys = dict(connection.execute(_in_schema("keys", name)).fetchall())
                 return Inventory(versions=versions, keys_by_stream=keys)
         except psycopg.Error as error:
-            raise translate_error(error, place=self.place, seconds=COUNT_SECONDS, writing=False) from error
+            raise errors.translate_error(error, place=self.place, seconds=COUNT_SECONDS, writing=False) from error
 
     def _has_tables(self, connection: Connection, name: str) -> bool:
-        table = f"{quote_identifier(name)}.inmind_steps"
+        table = f"{pg.quote_identifier(name)}.inmind_steps"
         return bool(connection.execute(_sql("has_tables"), (table,)).get)
 
 
@@ -328,4 +427,4 @@ def _is_empty(place: str) -> bool:
 
 
 def _in_schema(query: str, name: str) -> str:
-    return _sql(query).replace("tenant.", f"{quote_identifier(name)}.")
+    return _sql(query).replace("tenant.", f"{pg.quote_identifier(name)}.")
