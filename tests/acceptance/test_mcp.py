@@ -24,7 +24,7 @@ from strategies import json_values
 from tables import each_row
 
 from inmind import Memory
-from inmind.apps.mcp.http_auth import PublicUrl, ServerAddress
+from inmind.apps.mcp.http_auth import ServerAddress, parse_public_url
 from inmind.apps.mcp.server import INSTRUCTIONS, KEY_META, error_result, mcp_tools
 from inmind.apps.mcp.sessions import Project, ServerDefaults, folder_from_uri, folder_project_name
 from inmind.errors import InvalidInput, NotFound
@@ -517,7 +517,7 @@ def test_only_the_names_and_port_of_the_server_match() -> None:
 
 @pytest.mark.spec("N56")
 def test_a_proxied_server_also_matches_its_public_name() -> None:
-    proxied = ServerAddress(host="127.0.0.1", port=8765, public=PublicUrl.parse("https://Memory.example.com/"))
+    proxied = ServerAddress(host="127.0.0.1", port=8765, public=parse_public_url("https://Memory.example.com/"))
     assert all(map(proxied.matches_host, ("memory.example.com", "MEMORY.example.com:443", "127.0.0.1:8765")))
     foreign = ("memory.example.com:8765", "memory.example.com:80", "evil.example.com", "memory.example.com.evil.net")
     assert not any(map(proxied.matches_host, foreign))
@@ -535,7 +535,7 @@ def test_a_proxied_server_also_matches_its_public_name() -> None:
         "https://x:y",
     ):
         with pytest.raises(InvalidInput, match="--public-url"):
-            PublicUrl.parse(wrong)
+            parse_public_url(wrong)
 
 
 def test_error_results_have_the_codes_of_the_library() -> None:

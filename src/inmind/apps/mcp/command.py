@@ -120,11 +120,11 @@ def _serve_http(server: Server[Any], pool: SessionPool, host: str, port: int, pu
     import anyio
 
     from inmind.apps.mcp.http import PATH, open_listener, serve_http
-    from inmind.apps.mcp.http_auth import ENV_VARIABLE, PublicUrl, ServerAddress, is_loopback, load_token
+    from inmind.apps.mcp.http_auth import ENV_VARIABLE, ServerAddress, is_loopback, load_token, parse_public_url
 
     if not is_loopback(host) and not os.environ.get(ENV_VARIABLE):
         raise InvalidInput(field="--host", value=host, expected=f"a loopback address, or a token in ${ENV_VARIABLE}")
-    public = None if public_url is None else PublicUrl.parse(public_url)
+    public = None if public_url is None else parse_public_url(public_url)
     token = load_token(pool.memory.home, os.environ)
     with open_listener(host, port) as listener:
         bound_host, bound_port = listener.getsockname()[:2]

@@ -24,6 +24,7 @@ import secrets
 import socket
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import anyio
 from starlette.datastructures import Headers
@@ -48,29 +49,26 @@ _TOO_LONG = f"at most {MAX_BODY_BYTES} bytes"
 _CLOSE_HEADERS = {"Connection": "close"}
 _PORTS = {"http": 80, "https": 443}
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
-_AUTHORITY = re.compile(r"(?P<host>\[[0-9a-f:.]+\]|[a-z0-9_.-]+)(?::(?P<port>[0-9]{1,5}))?")
+_ORIGIN = re.compile(r"(https?)://(\[[0-9a-f:.]+\]|[a-z0-9_.-]+)(?::([0-9]{1,5}))?")
 
 
-@frozen(kw_only=True)
-class PublicUrl:
-    """The URL that clients use, if a TLS proxy is in between."""
-
+class Origin(NamedTuple):
     scheme: str
     host: str
     port: int
 
-    @classmethod
-    def parse(cls, url: str) -> PublicUrl:
-        scheme, _, authority = url.lower().removesuffix("/").partition("://")
-        address = _parse_authority(authority, scheme)
-        if address is None:
-            raise InvalidInput(
-                field="--public-url", value=url, expected="a URL without a path, such as https://memory.example.com"
-            )
-        return cls(scheme=scheme, host=address[0], port=address[1])
 
-    def matches(self, authority: str) -> bool:
-        return _parse_authority(authority, self.scheme) == (self.host, self.port)
+def parse_origin(url: str) -> Origin | None:
+    """The parts of a URL without a path; None if it is anything else."""
+    match = _ORIGIN.fullmatch(url.lower())
+    return match and Origin(match[1], match[2], int(match[3] or _PORTS[match[1]]))
+
+
+def parse_public_url(url: str) -> Origin:
+    if (origin := parse_origin(url.removesuffix("/"))) is None:
+        expected = "a URL without a path, such as https://memory.example.com"
+        raise InvalidInput(field="--public-url", value=url, expected=expected)
+    return origin
 
 
 @frozen(kw_only=True)
@@ -79,44 +77,31 @@ class ServerAddress:
 
     host: str
     port: int
-    public: PublicUrl | None = None
-
-    @property
-    def is_local(self) -> bool:
-        return is_loopback(self.host)
+    public: Origin | None = None
+    """The URL that clients use, if a TLS proxy is in between."""
 
     @property
     def url(self) -> str:
         return f"http://[{self.host}]:{self.port}" if ":" in self.host else f"http://{self.host}:{self.port}"
 
     def matches_host(self, authority: str) -> bool:
-        """True for a name of this server with its port, or the public URL.
+        """True for a name of this server with its port, or the public URL."""
+        return any(self.matches_origin(f"{scheme}://{authority}") for scheme in _PORTS)
+
+    def matches_origin(self, url: str) -> bool:
+        """The same for a URL.
 
         A server on all interfaces accepts every IP address: only a DNS name can be pointed at it by an attacker.
         """
-        return self._matches_listener(authority) or (self.public is not None and self.public.matches(authority))
-
-    def matches_origin(self, origin: str) -> bool:
-        scheme, _, authority = origin.partition("://")
-        is_public = self.public is not None and scheme == self.public.scheme and self.public.matches(authority)
-        return is_public or (scheme == "http" and self._matches_listener(authority))
-
-    def _matches_listener(self, authority: str) -> bool:
-        host, port = _parse_authority(authority, "http") or ("", 0)
-        name = host.strip("[]")
-        if port != self.port:
+        origin = parse_origin(url)
+        if origin is None or origin == self.public:
+            return origin is not None
+        name = origin.host.strip("[]")
+        if (origin.scheme, origin.port) != ("http", self.port):
             return False
         if name in _LOOPBACK or name == self.host.lower():
             return True
-        return not self.is_local and (name == socket.gethostname().lower() or _is_address(name))
-
-
-def _parse_authority(authority: str, scheme: str) -> tuple[str, int] | None:
-    """Host and port; None if invalid. Without a port it is that of the scheme."""
-    match = _AUTHORITY.fullmatch(authority.lower())
-    if match is None or scheme not in _PORTS:
-        return None
-    return match["host"], int(match["port"] or _PORTS[scheme])
+        return not is_loopback(self.host) and (name == socket.gethostname().lower() or _is_address(name))
 
 
 def is_loopback(host: str) -> bool:
