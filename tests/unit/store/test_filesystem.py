@@ -28,7 +28,7 @@ a line that is no mount
         ("/var/lib/memory", Mount(kind="ext4", point="/")),
         ("/home/ada/.inmind", Mount(kind="nfs4", point="/home")),
         ("/homely", Mount(kind="ext4", point="/")),
-        ("/home/ada/My Disk/memory", Mount(kind="ext4", point="/home/ada/My Disk", read_only=True)),
+        ("/home/ada/My Disk/memory", Mount(kind="ext4", point="/home/ada/My Disk")),
         ("/mnt/c/Users", Mount(kind="9p", point="/mnt/c")),
         ("/twice/over", Mount(kind="tmpfs", point="/twice")),
     ],

@@ -59,10 +59,6 @@ class DoctorFinding:
     fix: str = ""
     """The step that fixes it: a command if there is one."""
 
-    def __post_init__(self) -> None:
-        if self.verdict is not Verdict.OK and not self.fix:
-            raise ValueError("a warning or trouble needs a fix")
-
     @property
     def subject(self) -> str:
         return _SUBJECTS[self.check]

@@ -49,7 +49,6 @@ class Mount:
     kind: str
     """The system's name for it, such as ext4; empty if unknown."""
     point: str = "/"
-    read_only: bool = False
 
     @property
     def is_shared(self) -> bool:
@@ -80,12 +79,9 @@ def find_mount(table: str, path: PurePath) -> Mount:
     for line in table.splitlines():
         place, _, kind = line.partition(" - ")
         fields, kinds = place.split(" "), kind.split(" ")
-        if len(fields) < 6 or len(kinds) < 3:
-            continue
-        point = re.sub(r"\\([0-7]{3})", lambda escaped: chr(int(escaped[1], 8)), fields[4])
-        if path.is_relative_to(point) and (not nearest.kind or len(point) >= len(nearest.point)):
-            options = {*fields[5].split(","), *kinds[2].split(",")}
-            nearest = Mount(kind=kinds[0], point=point, read_only="ro" in options)
+        point = re.sub(r"\\([0-7]{3})", lambda escaped: chr(int(escaped[1], 8)), fields[4]) if len(fields) > 5 else ""
+        if point and kinds[0] and path.is_relative_to(point) and (not nearest.kind or len(point) >= len(nearest.point)):
+            nearest = Mount(kind=kinds[0], point=point)
     return nearest
 
 
@@ -99,9 +95,6 @@ _OTHER_HOME = "pass another home with --home or $INMIND_HOME"
 
 MODEL_TIMEOUT_SECONDS = 5.0
 """Timeout of the test call."""
-
-_OTHERS_ANY, _OTHERS_WRITE = stat.S_IRWXG | stat.S_IRWXO, stat.S_IWGRP | stat.S_IWOTH
-"""Mode bits of users other than the owner."""
 
 _MAX_DEPTH = 8
 """Folder levels; inmind creates fewer."""
@@ -206,7 +199,7 @@ def check_folder(home: Path, hints: FixHints) -> Iterator[DoctorFinding]:
     """Check the folder, its files and its file system."""
     scan, user = scan_folder(home), os.geteuid()
     mount, space = mount_of(home), os.statvfs(home)
-    read_only = mount.read_only or bool(space.f_flag & os.ST_RDONLY)
+    read_only = bool(space.f_flag & os.ST_RDONLY)
     access = list(check_permissions(scan, hints, user=user))
     yield from access or [ok("permissions", "only accessible to its owner")]
     if not read_only:  # on a read-only file system nothing is writable
@@ -225,9 +218,9 @@ def check_permissions(scan: FolderScan, hints: FixHints, *, user: int) -> Iterat
         fix = hints.run_as_owner(owner, user) if is_all else hints.take_ownership(user)
         yield trouble("permissions", f"{_first_of([path])} belongs to user {owner}, but you are user {user}", fix)
     restrict = hints.shell("chmod", "-R", "go-rwx", hints.home)
-    if writable := scan.with_mode_bits(_OTHERS_WRITE):
+    if writable := scan.with_mode_bits(0o022):
         yield trouble("permissions", f"other users can write {_first_of(writable)}", restrict)
-    elif readable := scan.with_mode_bits(_OTHERS_ANY):
+    elif readable := scan.with_mode_bits(0o077):
         yield warning("permissions", f"other users can read {_first_of(readable)}", restrict)
     for path in scan.unreadable:
         is_own = scan.entries[path or "."].st_uid == user
@@ -378,7 +371,6 @@ def check_software() -> Iterator[DoctorFinding]:
     yield ok("extras", f'{installed}; `pip install "inmind[{rest}]"` installs the rest' if rest else installed)
 
 
-_DEVELOPMENT_EXTRAS = frozenset({"all", "bench", "dev", "docs"})
 _EXTRA_REQUIREMENT = re.compile(r"""([\w.-]+)[^;]*;.*\bextra\s*==\s*['"]([\w-]+)['"]""")
 
 
@@ -387,7 +379,7 @@ def missing_packages(requirements: Iterable[str]) -> dict[str, list[str]]:
     missing: dict[str, list[str]] = {}
     for match in filter(None, map(_EXTRA_REQUIREMENT.match, requirements)):
         package, extra = match.groups()
-        if extra not in _DEVELOPMENT_EXTRAS:
+        if extra not in ("all", "bench", "dev", "docs"):
             missing.setdefault(extra, []).extend([] if _version(package) else [package])
     return missing
 

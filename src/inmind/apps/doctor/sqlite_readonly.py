@@ -41,7 +41,6 @@ MAX_FLAWS = 20
 MAX_ATTEMPTS = 3
 """Attempts to read a database without a writer starting or ending in between."""
 
-_REFUSAL = "it is opened read-only"
 _EXCLUSIVE, _EXISTING_SHM, _IMMUTABLE, _READ_ONLY = "mode=rw", "mode=ro&readonly_shm=1", "immutable=1", "mode=ro"
 _sql = load_queries("index")
 
@@ -130,7 +129,6 @@ class ReadOnlyStore(SqliteStore):
         return super().snapshot(stream, fold_version=fold)
 
     def _connect(self) -> Any:
-        self._read_only_reason = _REFUSAL
         connection = _connect_readonly(self._mode)
         with self._close_on_error(connection):
             self._refuse_foreign_database(connection)

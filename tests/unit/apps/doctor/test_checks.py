@@ -32,11 +32,6 @@ def a_status(mode: int, *, owner: int = 0, size: int = 0) -> os.stat_result:
     return os.stat_result((mode, 0, 0, 1, owner, 0, size, 0, 0, 0))
 
 
-def test_a_finding_without_a_fix_is_refused() -> None:
-    with pytest.raises(ValueError, match="needs a fix"):
-        DoctorFinding("home", Verdict.TROUBLE, "it is gone")
-
-
 @pytest.mark.parametrize(
     ("findings", "verdict"),
     [
