@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from rich.table import Column, Table
     from rich.text import Text
 
-    from inmind.memory.resource import Resource
     from inmind.session.session import Session
 
 Line: TypeAlias = "str | Text | Table"
@@ -110,20 +109,6 @@ def read_settings() -> Settings:
         return Settings()
 
 
-@contextmanager
-def open_existing_session(id: str) -> Generator[Session]:
-    """Open an existing session; raise NotFound instead of creating it."""
-    with open_existing_memory() as memory:
-        yield get_session(memory, id)
-
-
-@contextmanager
-def open_existing_resource(name: str | None) -> Generator[Resource]:
-    """Open the named resource; without a name, the only one of the memory."""
-    with open_existing_memory() as memory:
-        yield memory.resource(resolve_resource(memory, name))
-
-
 def get_session(memory: Memory, id: str) -> Session:
     check_exists(memory, session=id)
     return memory.session(id)
@@ -192,6 +177,31 @@ def prints_result(command: Callable[..., CommandResult]) -> Callable[..., None]:
             print_json(data)
         else:
             print_lines([lines] if isinstance(lines, str) else lines)
+
+    return run
+
+
+def session_command(command: Callable[..., CommandResult]) -> Callable[..., None]:
+    """A command that gets the named session, opened, and prints what it returns."""
+
+    @session_argument
+    @prints_result
+    @wraps(command)
+    def run(session: str, *args: Any, **options: Any) -> CommandResult:
+        with open_existing_memory() as memory:
+            return command(get_session(memory, session), *args, **options)
+
+    return run
+
+
+def resource_command(command: Callable[..., CommandResult]) -> Callable[..., None]:
+    """A command that gets the named resource, or the only one, and prints what it returns."""
+
+    @prints_result
+    @wraps(command)
+    def run(resource: str | None, **options: Any) -> CommandResult:
+        with open_existing_memory() as memory:
+            return command(memory.resource(resolve_resource(memory, resource)), **options)
 
     return run
 

@@ -21,14 +21,13 @@ from inmind.apps.cli.console import (
     console,
     json_option,
     open_existing_memory,
-    open_existing_resource,
     optional_resource_argument,
     print_json,
     print_lines,
     print_text,
-    prints_result,
     resolve_resource,
     resource_argument,
+    resource_command,
     table,
 )
 from inmind.apps.cli.exit_codes import exit_with
@@ -86,56 +85,49 @@ def run(resource: str | None, by_rules: bool, as_json: bool) -> None:
 
 
 @resource_argument
-@prints_result
-def list_dreams(resource: str) -> CommandResult:
+@resource_command
+def list_dreams(resource: Resource) -> CommandResult:
     """List past dreams, newest first."""
-    with open_existing_resource(resource) as owner:
-        dreams = owner.dreams()
+    dreams = resource.dreams()
 
     def row(one: Dream) -> tuple[object, ...]:
-        began, counts, seconds = (
-            f"{one.began:%Y-%m-%d %H:%M:%S}",
-            (len(one.notes), len(one.lines)),
-            f"{one.seconds:.2f}",
-        )
+        began, seconds = f"{one.began:%Y-%m-%d %H:%M:%S}", f"{one.seconds:.2f}"
+        counts = len(one.notes), len(one.lines)
         return (one.id, began, one.status, one.by, one.trigger, *counts, seconds, one.reason)
 
     headings = ("dream", "began (UTC)", "status", "by", "trigger", "notes", "lines", "seconds")
     drawn = table((*headings, Column("why", no_wrap=True, ratio=1)), map(row, dreams), wide=True)
-    return map(dream_summary_json, dreams), [drawn] if dreams else f"No dreams of {resource} yet."
+    return map(dream_summary_json, dreams), [drawn] if dreams else f"No dreams of {resource.name} yet."
 
 
 @resource_argument
 @number_argument
-@prints_result
-def show_dream(resource: str, number: int | None) -> CommandResult:
+@resource_command
+def show_dream(resource: Resource, number: int | None) -> CommandResult:
     """Show the inputs, the changes and the guard results of a dream."""
-    with open_existing_resource(resource) as owner:
-        one = _get_dream(owner, number)
+    one = _get_dream(resource, number)
     return dream_json(one), [*describe_dream(one), *_describe_inputs(one)]
 
 
 @resource_argument
 @number_argument
-@prints_result
-def diff_dream(resource: str, number: int | None) -> CommandResult:
+@resource_command
+def diff_dream(resource: Resource, number: int | None) -> CommandResult:
     """Show the change of MEMORY.md as a diff."""
-    with open_existing_resource(resource) as owner:
-        one = _get_dream(owner, number)
+    one = _get_dream(resource, number)
     data = {"id": one.id, "before": one.before, "after": one.after, "diff": one.diff}
     return data, color_diff(one.diff) if one.diff else f"Dream {one.id} did not change MEMORY.md."
 
 
 @resource_argument
 @number_argument
-@prints_result
-def undo_dream(resource: str, number: int | None) -> CommandResult:
+@resource_command
+def undo_dream(resource: Resource, number: int | None) -> CommandResult:
     """Undo the last dream: restores MEMORY.md but keeps later edits by users.
 
     Its notes wait for the next dream again.
     """
-    with open_existing_resource(resource) as owner:
-        undone = owner.undo_dream(number)
+    undone = resource.undo_dream(number)
     wait = "waits" if len(undone.notes) == 1 else "wait"
     notes = f", and its {count_noun(len(undone.notes), 'note')} {wait} again" if undone.notes else ""
     return dream_json(undone), f"Dream {undone.id} of {undone.resource} is undone: MEMORY.md is as before it{notes}."
@@ -260,19 +252,18 @@ def _cancel_on_signal() -> Generator[Callable[[], bool]]:
 @click.option("--hours", default=24.0, help="Hours that the curves show.")
 @choice_option("--spike", choices=SPIKES, help="Record this spike first.")
 @click.option("--why", help="Reason of the spike; only with --spike.")
-@prints_result
-def affect(resource: str | None, hours: float, spike: str | None, why: str | None) -> CommandResult:
+@resource_command
+def affect(resource: Resource, hours: float, spike: str | None, why: str | None) -> CommandResult:
     """Show the affect levels, mood and recent history of a resource."""
-    with open_existing_resource(resource) as owner:
-        name, owned = owner.name, owner.affect
-        if spike is None and why is not None:
-            raise InvalidInput(field="--why", value=why, expected="--spike with it")
-        if spike is not None and not owned.spike(spike, why or ""):
-            raise InvalidInput(field="--spike", value=spike, expected="affect to be enabled in config.toml")
-        levels, mood, enabled = owned.levels.by_name, owned.mood, owned.enabled
-        past = owned.history(hours, max(hours * 60 / CURVE_POINTS, MIN_MINUTES))
+    owned = resource.affect
+    if spike is None and why is not None:
+        raise InvalidInput(field="--why", value=why, expected="--spike with it")
+    if spike is not None and not owned.spike(spike, why or ""):
+        raise InvalidInput(field="--spike", value=spike, expected="affect to be enabled in config.toml")
+    levels, mood, enabled = owned.levels.by_name, owned.mood, owned.enabled
+    past = owned.history(hours, max(hours * 60 / CURVE_POINTS, MIN_MINUTES))
     history = [{"at": point.at.isoformat() if point.at else None, **point.by_name} for point in past]
-    lines: list[str | Text] = [f"{name} is {mood}." if enabled else "Affect is disabled in config.toml."]
+    lines: list[str | Text] = [f"{resource.name} is {mood}." if enabled else "Affect is disabled in config.toml."]
     for level, value in levels.items():
         curve = _curve([point.by_name[level] for point in past], maximum=1.0)
         full = "█" * round(value * BAR_WIDTH)
@@ -280,7 +271,7 @@ def affect(resource: str | None, hours: float, spike: str | None, why: str | Non
         lines.append(Text.assemble(f"{level:<9} ", drawn, f" {value:.2f}", (f"  {curve}", _LEVEL_COLOURS[level])))
     rest = ", ".join(f"{level} {base:.2f}" for level, base in BASELINES.items())
     lines.append(f"Range 0 to 1; last {hours:g} hours. Baselines: {rest}.")
-    return {"resource": name, "enabled": enabled, "mood": mood, "levels": levels, "history": history}, lines
+    return {"resource": resource.name, "enabled": enabled, "mood": mood, "levels": levels, "history": history}, lines
 
 
 @resource_argument
@@ -298,27 +289,22 @@ def affect(resource: str | None, hours: float, spike: str | None, why: str | Non
 @click.option("--seller", default="", help="Seller of a spending.")
 @click.option("--note", default="", help="Free text.")
 @click.option("--on", metavar="DAY", help="Day of the entry; default: now.")
-@prints_result
-def economics(resource: str, what: str | None, amount: str | None, currency: str, **details: Any) -> CommandResult:
+@resource_command
+def economics(resource: Resource, what: str | None, amount: str | None, currency: str, **details: Any) -> CommandResult:
     """Show or record income, spending and offers of a resource.
 
     The next dream adds them to The Niche.
     """
-    with open_existing_resource(resource) as owner:
-        if what is not None:
-            entry = owner.economics.record(
-                what,  # pyright: ignore[reportArgumentType] -- validated by record()
-                amount=amount or "0",
-                currency=currency,
-                **details,
-            )
-            return {"id": entry}, f"Recorded as {entry}."
-        for field, value in details.items():
-            if value:
-                raise InvalidInput(field=f"--{field}", value=value, expected="a kind of entry with it")
-        report = owner.economics.report()
+    if what is not None:
+        kind: Any = what  # validated by record()
+        entry = resource.economics.record(kind, amount=amount or "0", currency=currency, **details)
+        return {"id": entry}, f"Recorded as {entry}."
+    for field, value in details.items():
+        if value:
+            raise InvalidInput(field=f"--{field}", value=value, expected="a kind of entry with it")
+    report = resource.economics.report()
     lines = [line for totals in report for line in _economics_lines(totals)]
-    return map(economics_json, report), lines or f"No entries for {owner.name} yet."
+    return map(economics_json, report), lines or f"No entries for {resource.name} yet."
 
 
 def _economics_lines(economics: CurrencyTotals) -> Iterator[str]:

@@ -26,11 +26,10 @@ from inmind.apps.cli.console import (
     get_session,
     last_used_session,
     open_existing_memory,
-    open_existing_session,
     prints_result,
     progress_bar,
     resource_option,
-    session_argument,
+    session_command,
     session_option,
     table,
 )
@@ -51,6 +50,7 @@ from inmind.search.crystal import KINDS
 from inmind.search.note import DEFAULT_IMPORTANCE
 from inmind.search.query import Hit
 from inmind.search.render import render_hits
+from inmind.session.session import Session
 from inmind.session.state import SessionState
 
 STDIN = "-"
@@ -264,7 +264,6 @@ def _write_draft(page: Page, text: str) -> Path:
     return file
 
 
-@session_argument
 @choice_option("--target", choices=TARGETS, default="all", help="What to archive: turns, tool outputs, or all.")
 @choice_option("--strategy", choices=STRATEGIES, default="archive", help="archive (pointer only) or summarize.")
 @click.option(
@@ -272,19 +271,18 @@ def _write_draft(page: Page, text: str) -> Path:
 )
 @click.option("--archive-to", metavar="PATH", help="Target page: archive/<name>.md or detail/<name>.md.")
 @click.option("--undo", is_flag=True, help="Undo the last compaction instead.")
-@prints_result
-def compact(session: str, target: str, undo: bool, **options: Any) -> CommandResult:
+@session_command
+def compact(session: Session, target: str, undo: bool, **options: Any) -> CommandResult:
     """Archive old messages of a session.
 
     They are no longer sent to the model; --undo restores them.
     """
-    with open_existing_session(session) as opened:
-        if undo:
-            _check_undo_alone(click.get_current_context())
-            undone = opened.undo_compaction()
-            return {**asdict(undone), "version": opened.state.seq}, str(undone)
-        report = opened.compact(target, **options)
-        return {**compaction_json(report), "version": opened.state.seq}, describe_compaction(report)
+    if undo:
+        _check_undo_alone(click.get_current_context())
+        undone = session.undo_compaction()
+        return {**asdict(undone), "version": session.state.seq}, str(undone)
+    report = session.compact(target, **options)
+    return {**compaction_json(report), "version": session.state.seq}, describe_compaction(report)
 
 
 def _check_undo_alone(context: click.Context) -> None:
@@ -313,16 +311,14 @@ def compaction_json(report: CompactionReport) -> dict[str, Any]:
     return {**asdict(report), "left_out": [item._asdict() for item in report.left_out]}
 
 
-@session_argument
-@prints_result
-def undo(session: str) -> CommandResult:
+@session_command
+def undo(session: Session) -> CommandResult:
     """Undo the last change of a session.
 
     That may be a compaction; the change stays in the journal.
     """
-    with open_existing_session(session) as opened:
-        before = opened.state
-        reverted_to, after = opened.undo(), opened.state
+    before = session.state
+    reverted_to, after = session.undo(), session.state
     effects = _undo_effects(before, after)
     first = f"Undone: events {reverted_to + 1} to {before.seq}. The undo itself is event {after.seq}."
     return {"reverted_to": reverted_to, "version": after.seq, **effects}, [first, *_describe_effects(**effects)]

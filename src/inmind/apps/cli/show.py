@@ -18,11 +18,11 @@ from inmind.apps.cli.console import (
     get_session,
     not_found_error,
     open_existing_memory,
-    open_existing_session,
     prints_result,
     resolve_resource,
     resource_option,
     session_argument,
+    session_command,
     session_option,
 )
 from inmind.apps.cli.prompt_view import render_prompt, report_json
@@ -126,30 +126,26 @@ def _next_prompt(memory: Memory, session: Session) -> PromptPreview:
     return reopened.preview(format=last.format)
 
 
-@session_argument
-@prints_result
-def show_entities(session: str) -> CommandResult:
+@session_command
+def show_entities(session: Session) -> CommandResult:
     """Show the entities in the window, as the model reads them. --json prints all."""
-    with open_existing_session(session) as opened:
-        data, entities = opened.export_entities(), opened.entities
+    entities = session.entities
     lines = [render_block(entities)]
     if pinned := [collapse_whitespace(str(entity)) for entity in entities if entity.pinned]:
         lines.append(f"\nPinned: {'; '.join(pinned)}.")
     if evicted := list(entities.evicted_entities):
         deleted = sum(entity.deleted for entity in evicted)
         lines.append(f"\nOutside the window: {len(evicted)} more, {deleted} of them deleted.")
-    return data, lines
+    return session.export_entities(), lines
 
 
-@session_argument
-@prints_result
-def show_scratchpad(session: str) -> CommandResult:
+@session_command
+def show_scratchpad(session: Session) -> CommandResult:
     """Show the scratchpads of the session and its resource, as the model reads them."""
-    with open_existing_session(session) as opened:
-        pads = {
-            ("thread", "session"): opened.state.scratchpads.by_name,
-            ("resource", "resource"): opened.resource_state.scratchpads.by_name,
-        }
+    pads = {
+        ("thread", "session"): session.state.scratchpads.by_name,
+        ("resource", "resource"): session.resource_state.scratchpads.by_name,
+    }
     states = [(owner, name, pad.state) for (_, owner), by_name in pads.items() for name, pad in by_name.items()]
     lines: list[str] = []
     for owner, name, state in states:
@@ -159,12 +155,10 @@ def show_scratchpad(session: str) -> CommandResult:
     return data, lines or "The scratchpad is empty."
 
 
-@session_argument
-@prints_result
-def show_overview(session: str) -> CommandResult:
+@session_command
+def show_overview(session: Session) -> CommandResult:
     """Show overview.md. Prompts leave out the comments of its template."""
-    with open_existing_session(session) as opened:
-        text = opened.overview
+    text = session.overview
     return {"overview": text}, text.removesuffix("\n")
 
 
@@ -182,27 +176,22 @@ def show_page(path: str, session: str | None, resource: str | None) -> CommandRe
     return {"path": page.path, "version": page.version, "text": page.text}, page.text.removesuffix("\n")
 
 
-@session_argument
-@prints_result
-def show_retained(session: str) -> CommandResult:
+@session_command
+def show_retained(session: Session) -> CommandResult:
     """Show the items that every compaction must keep, and where each one is now."""
-    with open_existing_session(session) as opened:
-        unsent, retained = items_in_memory(opened.state.history, request=None), opened.retained
-    items = [KeptItem(item.kind, item.text, "memory" if item in unsent else "conversation") for item in retained]
+    unsent = items_in_memory(session.state.history, request=None)
+    items = [KeptItem(one.kind, one.text, "memory" if one in unsent else "conversation") for one in session.retained]
     return items, describe_items(items) if items else "No retained items yet."
 
 
-@session_argument
 @click.option("--after", default=0, help="Only events after this number.")
-@prints_result
-def show_journal(session: str, after: int) -> CommandResult:
+@session_command
+def show_journal(session: Session, after: int) -> CommandResult:
     """List all events, one per line.
 
     Lines are cut to the width; --json prints all of each event.
     """
-    with open_existing_session(session) as opened:
-        events = opened.events(after=after)
-    screen = console()
+    events, screen = session.events(after=after), console()
     width = screen.width if screen.is_terminal else MAX_LINE_CHARS
     return map(_event_json, events), (_event_line(event, width) for event in events)
 
