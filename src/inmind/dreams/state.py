@@ -338,7 +338,9 @@ def next_dream(
     strong_affect: bool,
     count_new: Callable[[int], int],
 ) -> tuple[datetime, str] | None:
-    """When a dream is due, and its trigger, `schedule` or `spike`; None if none will be without further events.
+    """The time of the next dream and its trigger, `schedule` or `spike`.
+
+    None if none will be due without further events.
 
     The time is `now` if one is due already, and the end of the lease while one runs. An unfinished dream is due with
     its original trigger, unless it has failed repeatedly. `count_new(limit)`: number of new crystals, counted up to

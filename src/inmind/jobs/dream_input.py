@@ -8,7 +8,7 @@ same. Activity is read from a position of the whole journal: each event once, ho
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import cache, partial
 from operator import attrgetter
@@ -197,40 +197,27 @@ class Gatherer:
 
         A note that a user removed from the page is not taken in. It remains searchable.
         """
-        waiting = Counter(page_notes)
-        unchanged, missing = _split_by_page(self._candidate_notes(after=after, last_seq=last_seq), waiting)
-        unmatched = list(waiting.elements())
-        if not unmatched:
+        waiting, read = Counter(page_notes), partial(self._store.read, self._stream)
+        unchanged, missing = _split_by_page(read(after=after, until=last_seq, kind=NoteAdded.kind), waiting)
+        if not any(waiting.values()):
             return _MatchedNotes(unchanged, missing=missing)
         # An undo, or a user, may have put back notes that an earlier dream already took in.
-        earlier = self._notes_at({note.at for note in unmatched}, until=after)
-        used = frozenset[str]()
-        if any(as_page_note(event) in unmatched for event in earlier):
-            used = _notes_of_dreams(partial(self._store.read, self._stream), undone=False)
+        timestamps = {note.at for note in waiting.elements()}
+        typed = (event for event in read(until=last_seq, kind=CrystalCreated.kind) if event.origin is Origin.FILE)
+        noted = read(until=after, kind=NoteAdded.kind)
+        earlier = [event for event in (*noted, *typed) if format_timestamp(event.at) in timestamps]
+        used = self._processed_notes() if earlier else frozenset[str]()
         restored, _ = _split_by_page((event for event in earlier if event.id not in used), waiting)
         restored_ids = {event.id for event in restored}
         other = [event for event in earlier if event.id not in restored_ids]
         return _MatchedNotes([*restored, *unchanged], list(waiting.elements()), missing, other)
 
-    def _candidate_notes(self, *, after: int, last_seq: int) -> Iterator[Event]:
-        """Notes since the last dream that was not undone, and typed notes of undone dreams."""
-        read = partial(self._store.read, self._stream, after=after, until=last_seq)
-        yield from read(kind=NoteAdded.kind)
-        if returned_ids := _notes_of_dreams(read, undone=True):
-            yield from (event for event in read(kind=CrystalCreated.kind) if event.id in returned_ids)
-
-    def _notes_at(self, timestamps: set[str], *, until: int) -> list[Event]:
-        """Events of notes, and of typed notes, with one of these timestamps."""
-        read = partial(self._store.read, self._stream, until=until)
-        typed = (event for event in read(kind=CrystalCreated.kind) if event.origin is Origin.FILE)
-        return [event for event in (*read(kind=NoteAdded.kind), *typed) if format_timestamp(event.at) in timestamps]
-
-
-def _notes_of_dreams(read: Callable[..., Sequence[Event]], *, undone: bool) -> frozenset[str]:
-    """Ids of the notes that dreams took in: those that were undone, or the others."""
-    undone_dreams = {cast(DreamUndone, event.payload).dream for event in read(kind=DreamUndone.kind)}
-    commits = (cast(DreamCommitted, event.payload) for event in read(kind=DreamCommitted.kind))
-    return frozenset(note for dream in commits if (dream.dream in undone_dreams) == undone for note in dream.notes)
+    def _processed_notes(self) -> frozenset[str]:
+        """Ids of the notes that dreams took in, without those that were undone."""
+        read = partial(self._store.read, self._stream)
+        undone = {cast(DreamUndone, event.payload).dream for event in read(kind=DreamUndone.kind)}
+        commits = (cast(DreamCommitted, event.payload) for event in read(kind=DreamCommitted.kind))
+        return frozenset(note for dream in commits if dream.dream not in undone for note in dream.notes)
 
 
 @frozen
