@@ -326,7 +326,7 @@ def _find_edits(text: str) -> list[Any]:
     """The list of edits, at any position in the answer."""
     if len(text) > MAX_ANSWER_CHARACTERS:
         raise _InvalidEdit(f"it has {len(text):,} characters")
-    decoder = json.JSONDecoder(object_pairs_hook=_reject_duplicate_keys, parse_constant=_reject_constant)
+    decoder = json.JSONDecoder()
     reasons: list[str] = []
     end = 0
     for match in islice(re.finditer(r"\{", text), _MAX_OBJECT_STARTS):
@@ -341,14 +341,3 @@ def _find_edits(text: str) -> list[Any]:
             return edits
         reasons.append('it has no list of "edits"')
     raise _InvalidEdit(reasons[0] if reasons else "it contains no JSON object")
-
-
-def _reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    result = dict(pairs)
-    if len(result) < len(pairs):
-        raise ValueError("duplicate key in an object")
-    return result
-
-
-def _reject_constant(name: str) -> None:
-    raise ValueError(f"{name} is not a JSON number")

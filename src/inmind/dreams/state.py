@@ -39,6 +39,7 @@ from inmind.core.events.dreams import (
     PageLine,
 )
 from inmind.core.frozen import frozen
+from inmind.core.settings import DreamSettings
 from inmind.documents.document import MEMORY_PAGE_PATH
 
 RULES = "rules"
@@ -318,20 +319,9 @@ MAX_WAIT = timedelta(days=1)
 """Upper bound of a doubled wait."""
 
 
-@frozen(kw_only=True)
-class DreamSchedule:
-    """Intervals between dreams, from the settings."""
-
-    interval: timedelta
-    first_delay: timedelta
-    spike_interval: timedelta
-    min_crystals: int
-    """New crystals that a scheduled dream requires."""
-
-
 def next_dream(
     dreaming: DreamingState,
-    schedule: DreamSchedule,
+    settings: DreamSettings,
     *,
     now: datetime,
     uptime: timedelta,
@@ -346,33 +336,34 @@ def next_dream(
     its original trigger, unless it has failed repeatedly. `count_new(limit)`: number of new crystals, counted up to
     `limit`. `uptime`: how long the calling process has been running.
     """
-    running, after_start = dreaming.running, now + max(timedelta(), schedule.first_delay - uptime)
+    running, after_start = dreaming.running, now + max(timedelta(), timedelta(minutes=settings.first_minutes) - uptime)
     if running is not None and running.is_held(now):
         return running.lease_until, running.trigger
     if running is not None and running.is_resumable(now) and dreaming.failures < FAILURES_BEFORE_BACKOFF:
         return after_start, running.trigger
     if strong_affect and count_new(1):
-        earliest, usual, trigger = now, schedule.spike_interval, "spike"
-    elif count_new(schedule.min_crystals) >= schedule.min_crystals:
-        earliest, usual, trigger = after_start, schedule.interval, "schedule"
+        earliest, usual, trigger = now, settings.spike_minutes, "spike"
+    elif count_new(settings.min_crystals) >= settings.min_crystals:
+        earliest, usual, trigger = after_start, settings.interval_minutes, "schedule"
     else:
         return None
     wait, elapsed = _backoff(usual, dreaming.failures), _elapsed(dreaming.last_started_at, now)
     return (earliest if elapsed >= wait else max(earliest, now + wait - elapsed)), trigger
 
 
-def may_ask_model(dreaming: DreamingState, schedule: DreamSchedule, now: datetime) -> bool:
+def may_ask_model(dreaming: DreamingState, settings: DreamSettings, now: datetime) -> bool:
     """False while a model that failed repeatedly is not asked again. Rules propose meanwhile."""
     if dreaming.model_failures < FAILURES_BEFORE_BACKOFF:
         return True
-    return _elapsed(dreaming.model_asked_at, now) >= _backoff(schedule.interval, dreaming.model_failures)
+    return _elapsed(dreaming.model_asked_at, now) >= _backoff(settings.interval_minutes, dreaming.model_failures)
 
 
 def _elapsed(started_at: datetime | None, now: datetime) -> timedelta:
     return now - started_at if started_at is not None and started_at <= now else timedelta.max
 
 
-def _backoff(usual: timedelta, failures: int) -> timedelta:
+def _backoff(usual_minutes: float, failures: int) -> timedelta:
     """The usual wait, doubled with each further failure."""
+    usual = timedelta(minutes=usual_minutes)
     factor = 2 ** min(max(0, failures - FAILURES_BEFORE_BACKOFF + 1), 10)
     return max(usual, min(MAX_WAIT, usual * factor))

@@ -21,7 +21,7 @@ from inmind.core.paths import ANONYMOUS, PRIVATE
 from inmind.core.settings import Settings
 from inmind.core.text import count_noun
 from inmind.dreams.affect import due_notes, is_strong_affect
-from inmind.dreams.state import DreamingState, DreamSchedule, may_ask_model, next_dream
+from inmind.dreams.state import DreamingState, may_ask_model, next_dream
 from inmind.errors import Closed, DreamRunning, InmindError, InvalidInput, StoreError
 from inmind.jobs.consolidation import Consolidation, Consolidator
 from inmind.jobs.dream_history import Dream
@@ -291,11 +291,11 @@ class UpkeepScheduler:
         next_due, now = self._next_dream(resource), self.clock()
         if next_due is None or next_due[0] > now:
             return None, None
-        state, schedule, trigger = self.resource_stream(resource).state, self._schedule(), next_due[1]
+        state, settings, trigger = self.resource_stream(resource).state, self.settings.dream, next_due[1]
         if state.dreams.running is None:
-            wait = schedule.spike_interval if trigger == "spike" else schedule.interval
+            wait = 60 * (settings.spike_minutes if trigger == "spike" else settings.interval_minutes)
             started_at = None if shared else self._dreamt_at.get(resource)
-            if started_at is not None and time.monotonic() - started_at < wait.total_seconds():
+            if started_at is not None and time.monotonic() - started_at < wait:
                 return None, None
             if (retry_at := self.rate_limits.start_dream(count_waiting)) is not None:
                 log.info("dream of %s waits until %s: rate limit reached", resource, retry_at)
@@ -303,7 +303,7 @@ class UpkeepScheduler:
         if not shared:
             self._dreamt_at[resource] = time.monotonic()
         try:
-            ask_model = may_ask_model(state.dreams, schedule, now)
+            ask_model = may_ask_model(state.dreams, settings, now)
             return self._dream(resource, trigger, ask_model=ask_model, cancelled=self._is_cancelled, key=key), None
         except DreamRunning:
             log.info("a dream for %s is already running", resource)
@@ -318,7 +318,7 @@ class UpkeepScheduler:
         since = last_done_at if last_done_at is not None and last_done_at <= now else _EPOCH
         return next_dream(
             state.dreams,
-            self._schedule(),
+            self.settings.dream,
             now=now,
             uptime=self._uptime(now),
             strong_affect=self.settings.affect.enabled and is_strong_affect(state.affect.levels.decayed_to(now)),
@@ -332,15 +332,6 @@ class UpkeepScheduler:
         """
         started_at, started_tick = self._started
         return max(now - started_at, timedelta(seconds=time.monotonic() - started_tick))
-
-    def _schedule(self) -> DreamSchedule:
-        dream = self.settings.dream
-        return DreamSchedule(
-            interval=timedelta(minutes=dream.interval_minutes),
-            first_delay=timedelta(minutes=dream.first_minutes),
-            spike_interval=timedelta(minutes=dream.spike_minutes),
-            min_crystals=dream.min_crystals,
-        )
 
 
 def is_maintained(resource: str) -> bool:

@@ -10,20 +10,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inmind.core.settings import DreamSettings
 from inmind.dreams.state import (
     FAILURES_BEFORE_BACKOFF,
     LEASE_DURATION,
     MAX_RESUME_AGE,
     ActiveDream,
     DreamingState,
-    DreamSchedule,
     may_ask_model,
     next_dream,
 )
 
 NOON = datetime(2026, 3, 12, 12, tzinfo=UTC)
 MINUTES = timedelta(minutes=1)
-SCHEDULE = DreamSchedule(interval=120 * MINUTES, first_delay=5 * MINUTES, spike_interval=10 * MINUTES, min_crystals=5)
+SETTINGS = DreamSettings()
 
 
 def find_trigger(
@@ -48,7 +48,7 @@ def next_due(
 ) -> tuple[datetime, str] | None:
     return next_dream(
         dreaming or DreamingState(),
-        SCHEDULE,
+        SETTINGS,
         now=now,
         uptime=uptime,
         strong_affect=strong,
@@ -135,9 +135,9 @@ def test_a_model_that_fails_repeatedly_is_not_called_for_a_while() -> None:
         model_asked_at=NOON - timedelta(hours=2),
         model_failures=FAILURES_BEFORE_BACKOFF,
     )
-    assert not may_ask_model(failed, SCHEDULE, NOON)
-    assert may_ask_model(failed, SCHEDULE, NOON + timedelta(hours=2))
-    assert may_ask_model(replace(failed, model_failures=FAILURES_BEFORE_BACKOFF - 1), SCHEDULE, NOON)
+    assert not may_ask_model(failed, SETTINGS, NOON)
+    assert may_ask_model(failed, SETTINGS, NOON + timedelta(hours=2))
+    assert may_ask_model(replace(failed, model_failures=FAILURES_BEFORE_BACKOFF - 1), SETTINGS, NOON)
 
 
 @pytest.mark.spec("B47")
@@ -156,7 +156,7 @@ def test_dreams_keep_their_interval_for_any_times_of_checks(
             dreams.append((now, due))
             dreaming = replace(dreaming, last_started_at=now, failures=dreaming.failures + 1 if bad else 0)
     for (before, _), (after, due) in pairwise(dreams):
-        assert after - before >= (SCHEDULE.spike_interval if due == "spike" else SCHEDULE.interval)
+        assert after - before >= ((SETTINGS.spike_minutes if due == "spike" else SETTINGS.interval_minutes) * MINUTES)
 
 
 # -- time of the next check --------------------------------------------------------------------------------
