@@ -33,7 +33,7 @@ MAX_OVERSTATEMENT = 0.02
 """Share of a prompt. The report counts whole blocks and estimates tokens, so small differences are no error."""
 
 SECONDS_BETWEEN_CALLS = 20.0
-_count = counter("o200k")
+_count = counter()
 
 
 @dataclass(frozen=True, slots=True)

@@ -271,7 +271,7 @@ def _message_text(message: Message) -> str:
 
 
 def _count(text: str) -> int:
-    return sum(map(str.isdigit, text)) + counter("o200k")(re.sub(r"\d+", "", text))
+    return sum(map(str.isdigit, text)) + counter()(re.sub(r"\d+", "", text))
 
 
 def _write(path: Path, probes: Sequence[Probe]) -> None:

@@ -1,4 +1,4 @@
-"""The real tokenizers that estimates are compared with, with installed vocabularies."""
+"""The real tokenizer that estimates are compared with, with an installed vocabulary."""
 
 from __future__ import annotations
 
@@ -7,20 +7,18 @@ from functools import cache, lru_cache
 from importlib import import_module
 from typing import Protocol, cast
 
-FAMILIES = ("o200k", "cl100k")
-
 
 class _Tokenizer(Protocol):
     def count(self, text: str) -> int: ...
 
 
 @cache
-def tokenizer(family: str) -> _Tokenizer:
-    module = import_module("rs_bpe.bpe").openai
-    return cast(_Tokenizer, getattr(module, f"{family}_base")())
+def tokenizer() -> _Tokenizer:
+    """Return o200k."""
+    return cast(_Tokenizer, import_module("rs_bpe.bpe").openai.o200k_base())
 
 
 @cache
-def counter(family: str) -> Callable[[str], int]:
+def counter() -> Callable[[str], int]:
     """Return a cached token counter: a prompt repeats nearly all of the previous one."""
-    return lru_cache(maxsize=None)(tokenizer(family).count)
+    return lru_cache(maxsize=None)(tokenizer().count)

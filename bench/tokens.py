@@ -20,7 +20,7 @@ from typing import Any, Union
 import zstandard
 
 from bench.table import Row, Table
-from bench.tokenizers import FAMILIES, tokenizer
+from bench.tokenizers import tokenizer
 from inmind.core.tokens import estimator
 
 MAX_ERROR = 0.15
@@ -46,22 +46,20 @@ class Corpus:
 
 def run() -> list[Table]:
     corpora = (_english(), _chinese(), _json(), _code())
-    rows = [_error_row(corpus, family) for corpus in corpora for family in FAMILIES]
+    rows = [_error_row(corpus) for corpus in corpora]
     notes = [
         f"{corpus.name}: {corpus.source}, {len(corpus.text) / 1000:,.0f} thousand characters." for corpus in corpora
     ]
-    return [
-        Table(f"token estimate against the real tokenizer, in chunks of {CHUNK_CHARACTERS:,} characters", rows, notes)
-    ]
+    return [Table(f"token estimate against o200k, in chunks of {CHUNK_CHARACTERS:,} characters", rows, notes)]
 
 
-def _error_row(corpus: Corpus, family: str) -> Row:
-    estimate, exact = estimator(family), tokenizer(family).count
+def _error_row(corpus: Corpus) -> Row:
+    estimate, exact = estimator(), tokenizer().count
     pairs = [(estimate(chunk), exact(chunk)) for chunk in corpus.chunks]
     total = sum(guess for guess, _ in pairs) / sum(true for _, true in pairs) - 1
     p95 = quantiles([abs(guess / true - 1) for guess, true in pairs], n=20, method="inclusive")[-1]
     return Row(
-        what=f"{corpus.name}, {family}",
+        what=corpus.name,
         measured=f"{total:+.1%} in total, 95% of chunks within {p95:.0%}",
         bar=f"<= {MAX_ERROR:.0%}",
         met=abs(total) <= MAX_ERROR,

@@ -1,7 +1,7 @@
 """Estimates how many tokens a text has, offline.
 
 No tokenizer vocabulary is small enough for a core install, so the default estimates from classes of bytes and runs of
-them, with weights per tokenizer family. `Calibration` learns a correction factor from the usage that providers report.
+them. `Calibration` learns a correction factor from the usage that providers report.
 Any function from a text to a number can replace the estimator.
 
 `Usage` adds up the tokens of a session by cache status, and `Rates` their price.
@@ -38,13 +38,12 @@ _COUNTED = (_LETTERS, _DIGITS, _SPACES, _HIGH, _LINES)
 _RUNS = (_keep_only(_LETTERS), _keep_only(_DIGITS), _keep_only(_MARKS))
 
 # Weights of letters, digits, spaces, high bytes, newlines and other bytes; then of runs of letters, digits and
-# punctuation. Without runs, compact JSON is estimated a sixth too low. Fitted by non-negative least squares on English,
-# Chinese, JSON and code. One profile for both families would be 20% off on Chinese; the weight of high bytes is between
-# that of plain prose and of technical, traditional text.
-PROFILES = {
-    "cl100k": ((0.027, 0.334, 0.100, 0.392, 0.479, 0.186), (0.792, 1.033, 0.612)),
-    "o200k": ((0.043, 0.365, 0.082, 0.264, 0.633, 0.239), (0.723, 0.953, 0.520)),
-}
+# punctuation. Without runs, compact JSON is estimated a sixth too low. Fitted by non-negative least squares to the
+# tokenizer o200k on English, Chinese, JSON and code; the weight of high bytes is between that of plain prose and of
+# technical, traditional text.
+_WEIGHTS = (0.043, 0.365, 0.082, 0.264, 0.633)
+_OTHER_WEIGHT = 0.239
+_RUN_WEIGHTS = (0.723, 0.953, 0.520)
 
 TOKENS_PER_MESSAGE = 4
 """Role and separators of a message, in all known chat templates."""
@@ -62,26 +61,20 @@ SAFETY_MARGIN = 0.10
 """Share of the window kept free while tokens are estimated: a low estimate would make the call fail."""
 
 
-def estimator(profile: str = "o200k") -> Counter:
-    """A counter that estimates for one tokenizer family."""
-    if profile not in PROFILES:
-        raise InvalidInput(field="profile", value=profile, expected=f"one of {', '.join(PROFILES)}")
-    (*weights, rest), runs = PROFILES[profile]
+def estimator() -> Counter:
+    """A counter that estimates, with its own cache."""
+    cached = lru_cache(maxsize=2048)(_estimate)
+    return lambda text: cached(text) if len(text) <= MAX_CACHED_CHARACTERS else _estimate(text)
 
-    def estimate(text: str) -> int:
-        return cached(text) if len(text) <= MAX_CACHED_CHARACTERS else weigh(text)
 
-    def weigh(text: str) -> int:
-        data = text.encode("utf-8", "surrogatepass")
-        total = sum(weight * len(data.translate(table).split()) for table, weight in zip(_RUNS, runs, strict=True))
-        for members, weight in zip(_COUNTED, weights, strict=True):
-            others = data.translate(None, members)
-            total += weight * (len(data) - len(others))
-            data = others
-        return int(total + rest * len(data) + 0.5)
-
-    cached = lru_cache(maxsize=2048)(weigh)
-    return estimate
+def _estimate(text: str) -> int:
+    data = text.encode("utf-8", "surrogatepass")
+    total = sum(weight * len(data.translate(table).split()) for table, weight in zip(_RUNS, _RUN_WEIGHTS, strict=True))
+    for members, weight in zip(_COUNTED, _WEIGHTS, strict=True):
+        others = data.translate(None, members)
+        total += weight * (len(data) - len(others))
+        data = others
+    return int(total + _OTHER_WEIGHT * len(data) + 0.5)
 
 
 @frozen

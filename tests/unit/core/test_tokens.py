@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inmind.core.tokens import Calibration, estimator
-from inmind.errors import InvalidInput
 
 ENGLISH = (
     "When the tests pass on a fresh clone, the change is merged and everybody who works on the page sees it at the "
@@ -37,15 +36,6 @@ CODE = (
 def test_an_estimate_is_near_the_count_of_the_tokenizer(text: str, counted: int) -> None:
     """`make bench` holds whole corpora to 15% against the real tokenizers."""
     assert estimator()(text) == pytest.approx(counted, rel=0.15)
-
-
-def test_profiles_differ_like_their_tokenizers() -> None:
-    assert estimator("cl100k")("关于我们") > estimator("o200k")("关于我们")
-
-
-def test_an_unknown_profile_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(InvalidInput, match="cl100k, o200k"):
-        estimator("gpt-7")
 
 
 @given(st.text())

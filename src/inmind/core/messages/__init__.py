@@ -56,16 +56,16 @@ def read_reply(reply: object, *, format: str | None = None, hint: str = "openai"
     return (known[0] if known else get_format(hint, field="hint")).read_reply(plain, field=field)
 
 
-def read_partial_reply(chunks: Sequence[object], *, format: str, field: str = "reply") -> Reply | None:
+def read_partial_reply(chunks: Sequence[object], *, format: str) -> Reply | None:
     """Parse the chunks of a stream that may have ended early; None if it has no content.
 
     A stream without an end marker gives an incomplete reply.
     """
     if not chunks:
         return None
-    _, pieces = _assemble(chunks, [FORMATS[format]], field)
-    joined = pieces.assemble(field)
-    return None if joined is None else FORMATS[format].read_reply(joined, field=field)
+    _, pieces = _assemble(chunks, [FORMATS[format]], "reply")
+    joined = pieces.assemble("reply")
+    return None if joined is None else FORMATS[format].read_reply(joined, field="reply")
 
 
 def text_and_calls(wires: Iterable[Wire], format: str) -> tuple[Text | Call, ...]:
