@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from inmind.prompt.report import PromptPreview as PromptPreview
     from inmind.prompt.report import Report as Report
     from inmind.search.embedders.base import Embedder as Embedder
-    from inmind.session.merge_child import MergeReport as MergeReport
+    from inmind.session.children import MergeReport as MergeReport
     from inmind.session.scratchpad import Scratchpad as Scratchpad
     from inmind.session.scratchpad import SetAside as SetAside
     from inmind.session.state import ResourceState as ResourceState
@@ -69,7 +69,7 @@ if not TYPE_CHECKING:  # a type checker would accept any name
             "inmind.prompt.report": ["Explanation", "PromptPreview", "Report"],
             "inmind.search.embedders.base": ["Embedder"],
             "inmind.memory.resource_ledger": ["Affect", "Economics"],
-            "inmind.session.merge_child": ["MergeReport"],
+            "inmind.session.children": ["MergeReport"],
             "inmind.session.scratchpad": ["Scratchpad", "SetAside"],
             "inmind.session.state": ["ResourceState", "SessionState"],
             "inmind.store.protocol": ["Clock"],

@@ -39,7 +39,7 @@ from inmind.store.stream import Decision, key_for
 
 if TYPE_CHECKING:
     from inmind.search.query import Hit
-    from inmind.session.merge_child import MergeReport
+    from inmind.session.children import MergeReport
 
 
 OpenChild = Callable[[str, SessionOpened, Sequence[Draft], SessionConfig], "Session"]
@@ -168,7 +168,7 @@ class Session(HostInput, NoteInput):
         `child` may be an id. If both changed the same item, the parent's value stays and the report has both.
         """
         self._documents.read_edits()
-        from inmind.session.merge_child import merge_child
+        from inmind.session.children import merge_child
 
         report = merge_child(self._context, child.id if isinstance(child, Session) else child, key)
         self._documents.publish()

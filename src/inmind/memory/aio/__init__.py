@@ -33,7 +33,7 @@ from inmind.memory.aio.wrapper import (
 from inmind.memory.memory import Memory
 from inmind.memory.resource import Resource
 from inmind.memory.resource_ledger import Affect, Economics
-from inmind.session.merge_child import MergeReport
+from inmind.session.children import MergeReport
 from inmind.session.scratchpad import Scratchpad
 from inmind.session.session import Session
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from inmind.core.events.base import Trust
@@ -26,7 +26,7 @@ from inmind.dreams.affect import AUTO_MARK, is_auto_note_about
 from inmind.dreams.page.page import split_prompt_characters, truncate_page
 from inmind.entities.entity import Entity
 from inmind.entities.render import BANNER, counts_only, render_changes, render_lines
-from inmind.prompt.layers.base import Budget, LayerContext, LayerText, PlainLayer, Slot
+from inmind.prompt.layers.base import Budget, LayerContext, LayerText, PlainLayer, Slot, ViewLayer, unwrap_view
 
 NOTES_BANNER = "Unsynthesized Notes (pending dream consolidation)"
 
@@ -261,3 +261,23 @@ def _render_within(items: Sequence[RetainedItem], budget: int, count: Counter) -
 
     drop_count = bisect_left(range(len(droppable)), True, key=lambda number: count(without(number)) <= budget)
     return TruncatedText(without(drop_count), drop_count)
+
+
+def pinned_item(item: RetainedItem) -> RetainedItem:
+    """The item as a pinned text: the child has its own goal, and no message with this text."""
+    return RetainedItem("pinned", item.text)
+
+
+class RetainedView(ViewLayer):
+    """Retained items of the parent, followed by the child's own items."""
+
+    def recall(self, context: LayerContext) -> LayerText | None:
+        own, height = unwrap_view(self)
+        items, sources, above = list(context.retained), list[str](), context.parent
+        for _ in range(height):
+            if above is not None and (theirs := own.recall(above)) is not None:
+                items[:0] = map(pinned_item, above.retained)
+                sources += theirs.sources
+            above = above.parent if above else None
+        recalled = own.recall(replace(context, retained=tuple(dict.fromkeys(items))))
+        return replace(recalled, sources=(*sources, *recalled.sources)) if recalled else None
