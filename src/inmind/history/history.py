@@ -306,22 +306,19 @@ class History:
                 line = self.messages.apply(event)
                 return replace(self, messages=line, sent=self.sent.append(line[-1]) if self.compactions else line)
             case HistorySpliced():
-                line = self.messages.apply(event)
-                return replace(self, messages=line, sent=_apply_compactions(line, self.compactions, self.sent))
+                return replace(self, messages=self.messages.apply(event))._with(self.compactions)
             case Compacted(stubs=(), provider_item=0):  # the provider has cleared content of one prompt
                 return self
             case Compacted() as compacted:
                 compaction = ActiveCompaction(event.seq, event.id, compacted)
                 if compacted.is_thread:
-                    return self._with_thread(compaction)
+                    # What a thread held before is a part of what it holds now.
+                    return self._with((*(one for one in self.compactions if not one.payload.is_thread), compaction))
                 sent = self.sent.with_entries(list(compaction.replace_with_stubs(self.sent)))
                 stub_ranges = {**self.stub_ranges, **compaction.ranges_by_stub()}
                 return replace(self, sent=sent, compactions=(*self.compactions, compaction), stub_ranges=stub_ranges)
             case CompactionUndone(compaction_seq=undone):
-                remaining = tuple(compaction for compaction in self.compactions if compaction.seq != undone)
-                return replace(
-                    self, sent=_apply_compactions(self.messages, remaining, self.sent), compactions=remaining
-                )
+                return self._with(tuple(one for one in self.compactions if one.seq != undone))
             case Retained(item=item, retain=kept):
                 others = tuple(one for one in self.pinned if one.text != item.text)
                 released = self.released - {item.text} if kept else self.released | {item.text}
@@ -340,13 +337,16 @@ class History:
     def thaw(cls, frozen: Mapping[str, Any], messages: Iterable[Event]) -> History:
         line = Conversation.of_ranges(frozen["messages"], messages)
         history = decode(cls, {**frozen, "messages": line, "sent": line})
-        return replace(history, sent=_apply_compactions(line, history.compactions, line))
+        return history._with(history.compactions)
 
-    def _with_thread(self, thread: ActiveCompaction) -> History:
-        """The history after a thread has grown. What it held before is a part of what it holds now."""
-        compactions = (*(one for one in self.compactions if not one.payload.is_thread), thread)
-        sent = _apply_compactions(self.messages, compactions, self.sent)
-        return replace(self, sent=sent, compactions=compactions)
+    def _with(self, compactions: Sequence[ActiveCompaction]) -> History:
+        """The history with these compactions in effect; what is sent is computed from the start."""
+        if not compactions:
+            return replace(self, sent=self.messages, compactions=())
+        entries: Iterable[ConversationEntry] = self.messages
+        for compaction in compactions:
+            entries = compaction.replace_with_stubs(entries)
+        return replace(self, sent=self.sent.with_entries(list(entries)), compactions=tuple(compactions))
 
 
 class EntriesByRange:
@@ -363,15 +363,3 @@ class EntriesByRange:
             start, stop = (bisect_left(self._places, (seq, 0)) for seq in (first, last + 1))
             places += [place for _, place in self._places[start:stop]]
         return [self._line[place] for place in sorted(places)]
-
-
-def _apply_compactions(
-    line: Conversation, compactions: Sequence[ActiveCompaction], previous: Conversation
-) -> Conversation:
-    """Compute the sent conversation from the start."""
-    if not compactions:
-        return line
-    entries: Iterable[ConversationEntry] = line
-    for compaction in compactions:
-        entries = list(compaction.replace_with_stubs(entries))
-    return previous.with_entries(list(entries))

@@ -249,20 +249,12 @@ class CompactionReport:
     def __str__(self) -> str:
         if not self:
             return f"Nothing was compacted: {self.reason}."
-        kept = (
-            f" Kept word for word: {', '.join(_count_kinds(self.items))}{self._shortened_note()}." if self.items else ""
-        )
+        shortened = " (long ones by how they begin)" if any(item.text.endswith("…") for item in self.items) else ""
+        kept = f" Kept word for word: {', '.join(_count_kinds(self.items))}{shortened}." if self.items else ""
+        difference = f"{abs(self.tokens):,} tokens {'more' if self.tokens < 0 else 'less'} to send"
         pages = ", ".join(self.archives) or "the journal"
-        return (
-            f"Compacted {count_noun(self.messages, 'message')}, {self._difference()}. "
-            f"All of it is in {pages}.{kept} {describe_left_out(self.left_out)}".rstrip()
-        )
-
-    def _difference(self) -> str:
-        return f"{abs(self.tokens):,} tokens {'more' if self.tokens < 0 else 'less'} to send"
-
-    def _shortened_note(self) -> str:
-        return " (long ones by how they begin)" if any(item.text.endswith("…") for item in self.items) else ""
+        compacted = f"Compacted {count_noun(self.messages, 'message')}, {difference}. All of it is in {pages}."
+        return f"{compacted}{kept} {describe_left_out(self.left_out)}".rstrip()
 
 
 def describe_left_out(left_out: Sequence[RetainedItem]) -> str:

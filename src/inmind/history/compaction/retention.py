@@ -11,6 +11,7 @@ Contradicting rules are both kept, newer last; the model sees the order and deci
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Literal, NamedTuple
@@ -242,20 +243,13 @@ def _comparison_key(item: RetainedItem) -> str:
 
 
 def _contains_item(item: str, line: str) -> bool:
-    words = _collapse_whitespace(item).removesuffix("…").rstrip()
-    cut = words != _collapse_whitespace(item)
-    place = line.find(words)
-    while place >= 0:
-        end = place + len(words)
-        if not _is_inside_word(line[place - 1 : place + 1]) and (cut or not _is_inside_word(line[end - 1 : end + 1])):
-            return True
-        place = line.find(words, end)
-    return False
-
-
-def _is_inside_word(border: str) -> bool:
-    """True if both characters belong to one word."""
-    return len(border) == 2 and border.isalnum()
+    collapsed = _collapse_whitespace(item)
+    words = collapsed.removesuffix("…").rstrip()
+    if words not in line:
+        return False
+    before = r"(?<![^\W_])" if words[:1].isalnum() else ""
+    after = r"(?![^\W_])" if words[-1:].isalnum() and words == collapsed else ""
+    return re.search(f"{before}{re.escape(words)}{after}", line) is not None
 
 
 def _collapse_whitespace(text: str) -> str:
