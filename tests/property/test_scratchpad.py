@@ -25,8 +25,15 @@ from inmind.core.merge3 import merge_lines
 from inmind.core.tokens import estimator
 from inmind.documents.scratchpad.render import render_state, render_within
 from inmind.documents.scratchpad.schema import ScratchpadSchema, compile_schema
-from inmind.documents.scratchpad.state import ScratchpadMerge, Scratchpads, json_equal, merge_three_way, merge_update
-from inmind.documents.scratchpad.update import is_empty, plan_object_update
+from inmind.documents.scratchpad.state import (
+    ScratchpadMerge,
+    Scratchpads,
+    is_empty,
+    json_equal,
+    merge_three_way,
+    merge_update,
+    plan_object_update,
+)
 from inmind.documents.scratchpad.values import ABSENT, Path, copy_json, format_path, is_object, value_at
 from inmind.errors import InmindError, InvalidInput, SchemaViolation
 

@@ -16,8 +16,15 @@ from inmind.core.events.documents import ScratchpadSetAside, ScratchpadStarted
 from inmind.core.frozen import frozen
 from inmind.documents.document import Scope
 from inmind.documents.scratchpad.render import render_state, render_within
-from inmind.documents.scratchpad.state import Scratchpads, ScratchpadState, json_equal
-from inmind.documents.scratchpad.update import ScratchpadUpdate, leaf_values, plan_object_update, plan_text_update
+from inmind.documents.scratchpad.state import (
+    Scratchpads,
+    ScratchpadState,
+    ScratchpadUpdate,
+    json_equal,
+    leaf_values,
+    plan_object_update,
+    plan_text_update,
+)
 from inmind.documents.scratchpad.values import ABSENT, format_path, is_object, value_at
 from inmind.errors import InvalidInput, ReadOnly
 from inmind.prompt.layers.base import Budget, Layer, LayerContext, LayerText, PlainLayer, Slot, Spawn, unwrap_view

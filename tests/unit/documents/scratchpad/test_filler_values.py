@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tables import each_row
 
-from inmind.documents.scratchpad.update import drop_filler, is_empty
+from inmind.documents.scratchpad.state import drop_filler, is_empty
 
 STATE: dict[str, Any] = {
     "currentGoal": "Deploy v2",

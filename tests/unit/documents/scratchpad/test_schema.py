@@ -531,7 +531,7 @@ def test_without_the_library_the_error_names_the_package_to_install(monkeypatch:
 
 def test_pydantic_and_jsonschema_are_not_imported_without_a_schema() -> None:
     code = (
-        "import sys, inmind.documents.scratchpad.update\n"
+        "import sys, inmind.documents.scratchpad.state\n"
         "assert not {'pydantic', 'pydantic_core', 'jsonschema_rs'} & set(sys.modules), set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -11,7 +11,7 @@ from tables import each_row
 from inmind.core.events.documents import ScratchpadMerged, ScratchpadWritten
 from inmind.documents.document import MAX_DOCUMENT_BYTES
 from inmind.documents.scratchpad.schema import compile_schema
-from inmind.documents.scratchpad.update import ScratchpadUpdate, plan_object_update, plan_text_update
+from inmind.documents.scratchpad.state import ScratchpadUpdate, plan_object_update, plan_text_update
 from inmind.errors import InvalidInput
 
 STATE: dict[str, Any] = {
