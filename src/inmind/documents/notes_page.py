@@ -14,9 +14,8 @@ lines below belong to it. The text of a note cannot look like another note, beca
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections import Counter as Tally
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Literal
@@ -86,8 +85,7 @@ def parse_remarks(page: str) -> list[str]:
 def remove_pieces(page: str, notes: Iterable[PageNote], remarks: Iterable[str]) -> str:
     """Return the page without these notes and remarks, each removed once.
 
-    Everything else stays byte for byte. A piece is only removed as a whole: a piece that was extended since is
-    a different one. Pieces that become neighbours get a separator.
+    Everything else stays. A piece is only removed as a whole: a piece that was extended since is a different one. Pieces that become neighbours get a separator.
     """
     text, pending = _LINE_END.sub("\n", page), Tally[PageNote | str]((*notes, *remarks))
 
@@ -104,18 +102,17 @@ def remove_pieces(page: str, notes: Iterable[PageNote], remarks: Iterable[str]) 
         return page
     if all(pieces[number].kind == "heading" for number in kept):
         return f"{HEADING}\n"
-    in_page, line_end = _offset_in_original(page), "\r\n" if "\r\n" in page else "\n"
     parts, previous = list[str](), -1
     for number in kept:
         piece, end = pieces[number], pieces[previous].end if previous >= 0 else 0
         if number == previous + 1:
-            parts.append(page[in_page(end) : in_page(piece.start)])
+            parts.append(text[end : piece.start])
         elif previous >= 0:
-            parts.append(_separator_between(pieces[previous], piece, text).replace("\n", line_end))
-        parts.append(page[in_page(piece.start) : in_page(piece.end)])
+            parts.append(_separator_between(pieces[previous], piece, text))
+        parts.append(text[piece.start : piece.end])
         previous = number
-    parts.append(page[in_page(pieces[-1].end) :] if previous == len(pieces) - 1 else line_end)
-    return "".join(parts)
+    parts.append(text[pieces[-1].end :] if previous == len(pieces) - 1 else "\n")
+    return "".join(parts).replace("\n", "\r\n" if "\r\n" in page else "\n")
 
 
 def prepend_notes(page: str, notes: Iterable[PageNote]) -> str:
@@ -236,12 +233,6 @@ def _separator_between(first: _PagePiece, second: _PagePiece, text: str) -> str:
     if not indent and first.kind != "heading" and text.startswith(("- ", "* ", "+ "), second.start):
         return "\n"
     return "\n\n" + (" " if indent and _NOTE.match(text, first.start) else indent)
-
-
-def _offset_in_original(page: str) -> Callable[[int], int]:
-    """Return a function that maps offsets with normalized line ends to offsets in the page."""
-    ends = [end.start() - number for number, end in enumerate(re.finditer("\r\n", page))]
-    return lambda place: place + bisect_left(ends, place)
 
 
 def _note_starts(page: str) -> Iterator[int]:
