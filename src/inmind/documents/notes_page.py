@@ -85,7 +85,8 @@ def parse_remarks(page: str) -> list[str]:
 def remove_pieces(page: str, notes: Iterable[PageNote], remarks: Iterable[str]) -> str:
     """Return the page without these notes and remarks, each removed once.
 
-    Everything else stays. A piece is only removed as a whole: a piece that was extended since is a different one. Pieces that become neighbours get a separator.
+    Everything else stays. A piece is only removed as a whole: a piece that was extended since is a different one.
+    Pieces that become neighbours get a separator.
     """
     text, pending = _LINE_END.sub("\n", page), Tally[PageNote | str]((*notes, *remarks))
 

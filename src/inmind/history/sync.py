@@ -16,11 +16,12 @@ conversation, is taken for the whole recorded conversation.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from inmind.core.encoding import digest_of
 from inmind.core.frozen import frozen
-from inmind.history.history import Conversation, ConversationEntry
+from inmind.history.history import Conversation
 
 
 @frozen
@@ -124,15 +125,13 @@ def _reply_end(conversation: Conversation, reply_id: str) -> int | None:
     if start is None:
         return None
     end = start + 1
-    while end < len(entries) and _continues_reply(entries[end - 1], entries[end]):
+    for before, entry in pairwise(entries[start:]):
+        # Of the same reply as the message before, or of the next round.
+        is_reply = bool(entry.reply_id) and (before.is_memory_reply or before.reply_id == entry.reply_id)
+        if not (is_reply or entry.is_memory_reply):
+            break
         end += 1
     return end
-
-
-def _continues_reply(before: ConversationEntry, entry: ConversationEntry) -> bool:
-    """True if a message is of the same reply as the one before it, or of the next round."""
-    is_reply = bool(entry.reply_id) and (before.is_memory_reply or before.reply_id == entry.reply_id)
-    return is_reply or entry.is_memory_reply
 
 
 def _repeated_length(known: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]]) -> int:

@@ -198,8 +198,11 @@ def mark_command_output(
     marked = list(messages)
     for place in (*answers, *doubtful):
         message = messages[place]
-        if message.starts_turn:
-            marked[place] = _as_result(message) if place in answers else replace(message, maybe_output=True)
+        if message.starts_turn and place in answers:
+            result = TurnResult("", message.text, message.tokens)  # there is no call id
+            marked[place] = replace(message, speaker="tool", text="", results=(result,))
+        elif message.starts_turn:
+            marked[place] = replace(message, maybe_output=True)
     return marked
 
 
@@ -271,11 +274,6 @@ def _following_output(messages: Sequence[TurnMessage], answers: Container[int], 
         if one.starts_turn and (place - 1 in answers or (before.speaker == "assistant" and is_output)):
             indexes.add(place)
     return indexes
-
-
-def _as_result(message: TurnMessage) -> TurnMessage:
-    """Convert to a tool result; there is no call id."""
-    return replace(message, speaker="tool", text="", results=(TurnResult("", message.text, message.tokens),))
 
 
 def _replies(messages: Sequence[TurnMessage]) -> list[int]:

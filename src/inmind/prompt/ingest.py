@@ -359,8 +359,7 @@ def _parse_system(inputs: PrepareInput, state: PromptState, fmt: Format) -> Syst
     if inputs.system_count:
         system: Any = copy_messages(inputs.system, fmt)
     else:
-        system = to_plain(inputs.system, "system")
-        check_json(system, "system")
+        system = copy_json_value(inputs.system, "system")
         fmt.check_system(system, field="system")
     if isinstance(system, str):
         # A request in a thread has memory at the end of its system prompt.
@@ -404,9 +403,8 @@ def _require_list(value: Any, field: str) -> Sequence[Any]:
 def _copy_objects(value: Any, field: str) -> list[dict[str, Any]] | None:
     if value is None:
         return None
-    objects = [to_plain(item, f"{field}[{index}]") for index, item in enumerate(_require_list(value, field))]
+    objects = [copy_json_value(item, f"{field}[{index}]") for index, item in enumerate(_require_list(value, field))]
     for index, item in enumerate(objects):
         if not is_object(item):
             raise InvalidInput(field=f"{field}[{index}]", value=item, expected="an object")
-        check_json(item, f"{field}[{index}]")
     return objects

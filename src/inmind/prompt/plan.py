@@ -126,7 +126,9 @@ def plan_prompt(inputs: PlanInput) -> PromptPlan | ContextOverflow:
     note_tokens = meter.count(changes_text(wording, MOVED_IN_THREAD)) if inputs.in_thread else 0
     needed = sum(tokens.values()) + inputs.count_meta(wording) + note_tokens
     if needed > inputs.spendable:
-        return _overflow(inputs, needed)
+        correct, offered = inputs.state.calibration.correct, memory_tools(inputs.state.layer_tools)
+        tool_tokens = correct(meter.count(to_json(offered))) if offered else 0
+        return ContextOverflow(needed=correct(needed), spendable=inputs.limits.spendable, memory_tools=tool_tokens)
     blocks = build_blocks(inputs.layer_texts, inputs.spendable - needed, meter)
     cold = is_cache_cold(inputs.state, inputs.now, inputs.limits.cache_seconds)
     state = replace(inputs.state, wording=wording)
@@ -287,15 +289,6 @@ def _fits_with_reserved(inputs: PlanInput, wording: Mapping[str, str]) -> bool:
     reserved = (to_block(layer, text) for layer, text in inputs.layer_texts if layer.budget.reserved)
     fixed = sum(inputs.count_fixed(wording).values()) + inputs.count_meta(wording)
     return fixed + sum(block_tokens(block, inputs.meter) for block in reserved) <= inputs.spendable
-
-
-def _overflow(inputs: PlanInput, needed: int) -> ContextOverflow:
-    correct, offered = inputs.state.calibration.correct, memory_tools(inputs.state.layer_tools)
-    return ContextOverflow(
-        needed=correct(needed),
-        spendable=inputs.limits.spendable,
-        memory_tools=correct(inputs.meter.count(to_json(offered))) if offered else 0,
-    )
 
 
 def _prompt_prepared(

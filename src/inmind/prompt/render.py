@@ -183,16 +183,12 @@ def render(
 
 
 def tail_text(state: PromptState, conversation: Conversation, prepared: PromptPrepared) -> str:
-    reading = _meter_reading(state, conversation, prepared)
+    reading = take_reading(state, conversation, prepared.room_used, prepared.room)
+    if not prepared.room:  # a prompt from before the room was counted
+        reading = replace(take_reading(state, conversation, prepared.used, 0), tokens_max=prepared.window)
     changes = changes_text(state.wording, state.tail, state.new_blocks)
     meta = render_context_meta(reading, state.wording, _largest_messages(conversation, prepared))
     return f"{changes}\n{meta}" if changes else meta
-
-
-def _meter_reading(state: PromptState, conversation: Conversation, prepared: PromptPrepared) -> MeterReading:
-    if prepared.room:
-        return take_reading(state, conversation, prepared.room_used, prepared.room)
-    return replace(take_reading(state, conversation, prepared.used, 0), tokens_max=prepared.window)
 
 
 def _largest_messages(conversation: Conversation, prepared: PromptPrepared) -> list[str]:

@@ -177,8 +177,10 @@ def _find_unknown(value: Any, schemas: Sequence[Any], root: Mapping[str, Any], p
     if is_list(value):
         for place, item in enumerate(value):
             yield from _find_unknown(item, [_item_schema(one, place) for one in alternatives], root, (*path, place))
-    elif is_object(value) and alternatives and not any(map(_accepts_any_object, alternatives)):
+    elif is_object(value) and alternatives:
         objects = [one for one in alternatives if not _OBJECT_KEYWORDS.isdisjoint(one)]
+        if any(one.get("type", "object") == "object" for one in alternatives if one not in objects):
+            return  # one of them does not restrict the keys
         known = {name: None for one in objects for name in one.get("properties", ())}
         others = [one[_ADDITIONAL] for one in objects if one.get(_ADDITIONAL, False) is not False]
         others += [other for one in objects for other in one.get(_PATTERN_FIELDS, {}).values()]
@@ -200,11 +202,6 @@ def _alternatives(schema: Any, root: Mapping[str, Any]) -> Iterator[Mapping[str,
             yield from _alternatives(one, root)
     else:
         yield schema
-
-
-def _accepts_any_object(schema: Mapping[str, Any]) -> bool:
-    """True if the schema does not restrict the keys."""
-    return schema.get("type", "object") == "object" and _OBJECT_KEYWORDS.isdisjoint(schema)
 
 
 def _item_schema(schema: Mapping[str, Any], place: int) -> Any:

@@ -221,12 +221,9 @@ class _CallLine:
         call = _call_text(self.answered, self.pairs)
         if self.answered.failed:
             return escape_markup(f"- {call}{describe_failure(self.answered, self.known)}")
-        handled = self._verbs_of if self.verbs else None
+        handled: Callable[[str], str] | None = (lambda id: self.verbs.get(id, "")) if self.verbs else None
         answer = answer_text(self.answered, detail, self.known, handled, self.repeated, has_lists=has_lists)
         return escape_markup(f"- {call}: {answer}")
-
-    def _verbs_of(self, id: str) -> str:
-        return self.verbs.get(id, "")
 
 
 class _LaterCall(NamedTuple):

@@ -304,7 +304,7 @@ class _StubBuilder:
             entries = [self._history.sent[place] for place in run]
             locations = ", ".join([*self._page_spans(entries), *self._earlier_pages(entries)])
             text = block_text(
-                description=f"{count_noun(self._message_count(entries), 'message')}, archived: {locations}.",
+                description=f"{count_noun(len(originals[number]), 'message')}, archived: {locations}.",
                 records=lines.by_run[number],
                 **({} if number else first),
             )
@@ -361,11 +361,6 @@ class _StubBuilder:
             name = page.path if number or self._request.archive_to else page_name(page.path)
             if lines:
                 yield f"{name}:{lines[0][0]}-{lines[-1][1]}"
-
-    def _message_count(self, entries: Sequence[ConversationEntry]) -> int:
-        """Number of messages, with those of earlier stubs."""
-        earlier = (self._records.entries_in(entry.replaced_ranges or ()) for entry in entries)
-        return sum(map(len, earlier)) + sum(not entry.is_stub for entry in entries)
 
     def _earlier_pages(self, entries: Sequence[ConversationEntry]) -> list[str]:
         """Pages of earlier compactions with messages of the merged stubs; many as a range."""
