@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache, cached_property
+from functools import cache
 from itertools import chain, islice
 from typing import Any, Literal
 
@@ -242,9 +242,8 @@ class _SeenIds:
         part = self.entities.ids.get(found_id.id)
         if part is None or _is_unmistakable(found_id.id) or _may_be_type(part, found_id.type):
             return part
-        return next(
-            (part for part in self._ambiguous_ids.get(found_id.id, ()) if _may_be_type(part, found_id.type)), None
-        )
+        known = chain(_iter_parts(self.entities.window), _iter_parts(self.entities.evicted_entities))
+        return next((one for one in known if one.id == found_id.id and _may_be_type(one, found_id.type)), None)
 
     def entity(self, found_id: FoundId, known: EntityPart) -> Entity | None:
         return self.entities.get(found_id.id, None if _is_unmistakable(found_id.id) else known.type)
@@ -270,15 +269,6 @@ class _SeenIds:
                 if entity is None or entity.action:
                     return part
         return None
-
-    @cached_property
-    def _ambiguous_ids(self) -> dict[str, list[EntityPart]]:
-        """All entities and parts with an id that is not recognisable by its shape."""
-        by_id: dict[str, list[EntityPart]] = {}
-        for part in chain(_iter_parts(self.entities.window), _iter_parts(self.entities.evicted_entities)):
-            if not _is_unmistakable(part.id):
-                by_id.setdefault(part.id, []).append(part)
-        return by_id
 
 
 def _iter_parts(entities: Iterable[Entity]) -> Iterator[EntityPart]:

@@ -168,16 +168,9 @@ class Entities:
         """Evicted entities, most recently evicted first."""
         return (entity for _, entity in self.evicted if entity)
 
-    def owner(self, id: str) -> Entity | None:
-        """Return the most recent window entity with this id or with a part of this id."""
-        for entity in self.window:
-            if entity.id == id:
-                return entity
-        return next((entity for entity in self.window if any(part.id == id for part in entity.parts)), None)
-
     def holds(self, id: str) -> bool:
         """Return True if the id belongs to a window entity or one of its parts."""
-        return self.owner(id) is not None
+        return any(one.id == id for entity in self.window for one in (entity, *entity.parts))
 
     def apply(self, event: Event) -> Entities:
         match event.payload:
@@ -185,7 +178,7 @@ class Entities:
                 observed_in = event.sources[0] if event.sources else event.id
                 return self.add_sightings(sightings, at=event.at, source=event.id, observed_in=observed_in)
             case EntitiesEvicted(sightings=sightings):
-                return self._evict_keys({(canonical_type(sighting.type), sighting.id) for sighting in sightings})
+                return self.evict([Entity(sighting.id, sighting.type) for sighting in sightings])
             case EntitiesRestored(sightings=sightings):
                 return self._restore(sightings, event.at, event.id)
             case EntityPinned(type=type, id=id, pinned=pinned):
@@ -208,10 +201,6 @@ class Entities:
         order = dict.fromkeys([*(entity.key for entity in only_listed), *(entity.key for entity in removable)])
         removed = set(list(order)[:excess])
         return tuple(entity for entity in removable if entity.key in removed)
-
-    def evict(self, entities: Sequence[Entity]) -> Entities:
-        """Remove entities from the window; they stay known."""
-        return self._evict_keys({entity.key for entity in entities}) if entities else self
 
     def add_sightings(
         self, sightings: Sequence[EntitySighting], *, at: datetime, source: str, observed_in: str
@@ -279,8 +268,9 @@ class Entities:
             type, name = known.type, name or known.name
         return Entity(sighting.id, type, name, first_seen=at, listed=sighting.how == "listed")
 
-    def _evict_keys(self, keys: set[EntityKey]) -> Entities:
-        evicted = self.evicted
+    def evict(self, entities: Iterable[Entity]) -> Entities:
+        """Remove entities from the window; they stay known."""
+        keys, evicted = {entity.key for entity in entities}, self.evicted
         for entity in reversed(self.window):
             if entity.key in keys:
                 evicted = evicted.put(entity.key, entity)

@@ -152,7 +152,6 @@ def test_parts_take_no_slot_in_the_window() -> None:
     entities = window_with(ORDER)
     assert len(entities) == 1
     assert entities.holds("11112222")
-    assert entities.owner("11112222") is entities[0]
 
 
 @pytest.mark.spec("B2")
