@@ -7,10 +7,10 @@ maps that are built once, so the cost depends on the length of the text and not 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, TypeVar
 
 from inmind.core.frozen import frozen
 from inmind.core.language.languages import LANGUAGES
@@ -19,6 +19,7 @@ from inmind.core.language.tables import ReferenceWords
 from inmind.entities.entity import Entity, EntityKey
 from inmind.entities.nouns import edit_distance, singular
 
+Place = TypeVar("Place", "Mention", Token)
 MatchKind = Literal["id", "name", "alias", "part"]
 
 MAX_NAME_WORDS = 12
@@ -78,10 +79,10 @@ class NameIndex:
 
     def mentions(self, text: str, *, excluded_spans: Sequence[tuple[int, int]] = ()) -> list[Mention]:
         """Return the names found in a text, in order. `excluded_spans` are skipped."""
-        words = [word for word in tokens(text) if not _within(word.start, word.end, excluded_spans)]
-        mentions = [m for m in self._find_ids(text) if not _within(m.start, m.end, excluded_spans)]
-        mentions += self._find_full_names(words, taken=mentions)
-        mentions += self._find_partial_names(text, words, taken=mentions)
+        words = _outside(tokens(text), excluded_spans)
+        mentions = _outside(self._find_ids(text), excluded_spans)
+        mentions += self._find_full_names(_outside(words, [mention.span for mention in mentions]))
+        mentions += self._find_partial_names(text, _outside(words, [mention.span for mention in mentions]))
         return sorted(mentions, key=lambda mention: mention.start)
 
     def fit(self, words: Sequence[str], entity: Entity) -> float:
@@ -120,16 +121,15 @@ class NameIndex:
                 mentions.append(Mention(match.start(), match.start() + len(id), _distinct(entities), "id", 1.0))
         return mentions
 
-    def _find_full_names(self, words: Sequence[Token], *, taken: Sequence[Mention]) -> list[Mention]:
+    def _find_full_names(self, words: Sequence[Token]) -> list[Mention]:
         mentions: list[Mention] = []
-        spans = [(mention.start, mention.end) for mention in taken]
         lengths = sorted(self._lengths, reverse=True)
         at = 0
         while at < len(words):
             for length in lengths:
                 run = words[at : at + length]
                 matches = self._by_name.get(tuple(word.base for word in run)) if len(run) == length else None
-                if matches and not _within(run[0].start, run[-1].end, spans):
+                if matches:
                     newest = [entity for entity, kind in matches if kind == "name"]
                     kind: MatchKind = "name" if newest else "alias"
                     entities = _distinct(newest or [entity for entity, _ in matches])
@@ -139,43 +139,24 @@ class NameIndex:
             at += 1
         return mentions
 
-    def _find_partial_names(self, text: str, words: Sequence[Token], *, taken: Sequence[Mention]) -> list[Mention]:
+    def _find_partial_names(self, text: str, words: Sequence[Token]) -> Iterator[Mention]:
         """Find runs of words that are part of the names of the same entities."""
-        mentions: list[Mention] = []
-        spans = [(mention.start, mention.end) for mention in taken]
-        run: list[Token] = []
-        fitting: dict[EntityKey, Entity] = {}
-
-        def close() -> None:
-            nonlocal fitting
-            if run and fitting:
-                mentions.extend(self._partial_mentions(text, run, list(fitting.values())))
-            run.clear()
-            fitting = {}
-
+        runs: list[tuple[list[Token], dict[EntityKey, Entity]]] = []
         for index, word in enumerate(words):
-            pair = word.base + words[index + 1].base if index + 1 < len(words) else ""
-            matching = (
-                {}
-                if _within(word.start, word.end, spans)
-                else self._by_word.get(pair if has_han(word.base) else word.base, {})
-            )
-            if run and word.start - run[-1].end > 1 and not _is_connector(text[run[-1].end : word.start]):
-                close()
+            own = words[index : index + 2] if has_han(word.base) else [word]
+            matching = self._by_word.get("".join(one.base for one in own))
             if not matching:
-                if not (run and word.base in _COMMON_WORDS):
-                    close()
                 continue
-            remaining = {key: entity for key, entity in fitting.items() if key in matching} if run else matching
-            if not remaining:
-                close()
-                remaining = matching
-            run.append(word)
-            if has_han(word.base):
-                run.append(words[index + 1])
-            fitting = dict(remaining)
-        close()
-        return mentions
+            run, fitting = runs[-1] if runs else ([], {})
+            is_near = run and (word.start - run[-1].end <= 1 or _is_connector(text[run[-1].end : word.start]))
+            still_fitting = {key: entity for key, entity in fitting.items() if is_near and key in matching}
+            if still_fitting:
+                runs[-1] = (run, still_fitting)
+            else:
+                runs.append(([], matching))
+            runs[-1][0].extend(own)
+        for run, fitting in runs:
+            yield from self._partial_mentions(text, run, list(fitting.values()))
 
     def _partial_mentions(self, text: str, run: Sequence[Token], fitting: Sequence[Entity]) -> Iterable[Mention]:
         start, end = run[0].start, run[-1].end
@@ -258,8 +239,9 @@ def _starts_sentence(text: str, start: int) -> bool:
     return not before or before[-1] in ".!?:\n"
 
 
-def _within(start: int, end: int, spans: Sequence[tuple[int, int]]) -> bool:
-    return any(start < stop and begin < end for begin, stop in spans)
+def _outside(places: Iterable[Place], spans: Sequence[tuple[int, int]]) -> list[Place]:
+    """Return the words or mentions that overlap none of the spans."""
+    return [one for one in places if not any(one.start < stop and begin < one.end for begin, stop in spans)]
 
 
 def _distinct(entities: Iterable[Entity]) -> tuple[Entity, ...]:
