@@ -6,13 +6,15 @@ The checks are read-only: tables are created and migrated only when the memory i
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
+from functools import partial
 from typing import Any
 
 from inmind.apps.doctor import DoctorFinding, check_schema, home, ok, trouble, warning
 from inmind.core.paths import CONFIG, redact_url
 from inmind.core.settings import parse_settings
 from inmind.core.text import count_noun
-from inmind.errors import InvalidInput, StoreError
+from inmind.errors import StoreError
 
 CONNECT_TIMEOUT_SECONDS = 5
 
@@ -115,21 +117,14 @@ def _check_search(connection: Any, *, online: bool) -> Iterator[DoctorFinding]:
 
 
 def _check_settings(url: str, *, online: bool) -> Iterator[DoctorFinding]:
-    """Check the stored config.toml.
-
-    An unknown setting is trouble: opening the memory refuses it.
-    """
+    """Check the stored config.toml and its model."""
     from inmind.memory.backends import open_postgres
 
     place = open_postgres(url)
-    try:
+    with closing(place.store):
         config = place.read_config()
-    finally:
-        place.store.close()
-    try:
-        parsed = parse_settings(config.text)
-    except InvalidInput as error:
-        yield trouble(CONFIG, home.describe_setting_error(error), f"`inmind --db URL edit {CONFIG}`")
-        return
-    yield ok(CONFIG, "all settings are valid" if config.version else "none: using the defaults")
-    yield home.check_model(parsed.model, online=online)
+    fix = f"`inmind --db URL edit {CONFIG}`"
+    settings, finding = home.check_settings(partial(parse_settings, config.text), exists=bool(config.version), fix=fix)
+    yield finding
+    if settings:
+        yield home.check_model(settings.model, online=online)
