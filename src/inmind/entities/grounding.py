@@ -249,11 +249,8 @@ class _SeenIds:
         return self.entities.get(found_id.id, None if _is_unmistakable(found_id.id) else known.type)
 
     def in_window(self, found_id: FoundId) -> bool:
-        if _is_unmistakable(found_id.id):
-            return self.entities.holds(found_id.id)
-        return any(
-            part.id == found_id.id and _may_be_type(part, found_id.type) for part in _iter_parts(self.entities.window)
-        )
+        parts = (part for part in _iter_parts(self.entities.window) if part.id == found_id.id)
+        return any(_is_unmistakable(found_id.id) or _may_be_type(part, found_id.type) for part in parts)
 
     def find_respelling(self, found_id: FoundId) -> EntityPart | None:
         """Return a known id that a tool showed in another spelling, with a # or in capitals.

@@ -40,19 +40,14 @@ TYPE_ALIASES = {"image": "media"}
 """Two names of one type: an image and a media item with the same id are the same entity."""
 
 # Only the last word of a compound is looked up, so one entry covers all compounds.
-_IRREGULAR: dict[str, str] = {
-    one: many
-    for one, _, many in (
-        pair.partition(":")
-        for pair in """
+_IRREGULAR_PLURALS = """
     alias:aliases analysis:analyses appendix:appendices atlas:atlases axe:axes bias:biases cache:caches calorie:calories
     canvas:canvases child:children cookie:cookies crisis:crises criterion:criteria diagnosis:diagnoses gas:gases
     half:halves hero:heroes hypothesis:hypotheses index:indices leaf:leaves lens:lenses life:lives man:men
     matrix:matrices menu:menus mouse:mice movie:movies person:people pie:pies potato:potatoes quiz:quizzes shelf:shelves
     taxi:taxis thesis:theses tie:ties tomato:tomatoes tooth:teeth vertex:vertices wife:wives wolf:wolves woman:women
-    """.split()
-    )
-}
+"""
+_IRREGULAR: dict[str, str] = dict(re.findall(r"(\w+):(\w+)", _IRREGULAR_PLURALS))
 _SINGULAR = {many: one for one, many in _IRREGULAR.items()}
 _UNCOUNTABLE = frozenset(
     "content data equipment feedback fish furniture hardware info information luggage media metadata money news "

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from inmind.core.events.session import EntityPart, EntitySighting
-from inmind.core.json import to_plain
+from inmind.core.json import is_count, to_plain
 from inmind.entities.entity import Entity
 from inmind.entities.extract.identity import name_of
 from inmind.entities.record import bounded_record
@@ -79,6 +79,11 @@ def _parse_entity(item: object, field: str) -> EntitySighting:
     if parent and len(parent) != 2:
         raise InvalidInput(field=f"{field}.parent", value=parent, expected="a type and an id")
     aliases = [_parse_line(value, f"{field}.aliases") for value, _ in fields.items("aliases")]
+    omitted_parts = fields.values.get("parts_left_out") or 0
+    if not is_count(omitted_parts):
+        raise InvalidInput(field=f"{field}.parts_left_out", value=omitted_parts, expected="a count, 0 or more")
+    record = fields.values.get("record")
+    record = _Fields({} if record is None else record, f"{field}.record", expected="an object").values
     return EntitySighting(
         type=type,
         id=id,
@@ -89,8 +94,8 @@ def _parse_entity(item: object, field: str) -> EntitySighting:
         parts=tuple(_parse_part(value, place) for value, place in fields.items("parts")),
         aliases=tuple(filter(None, aliases)),
         pinned=fields.is_true("pinned"),
-        omitted_parts=_parse_count(fields.values.get("parts_left_out"), f"{field}.parts_left_out"),
-        record=_parse_record(fields.values.get("record"), f"{field}.record"),
+        omitted_parts=omitted_parts,
+        record=bounded_record(to_plain(dict(record), f"{field}.record")),
     )
 
 
@@ -98,20 +103,6 @@ def _parse_part(item: object, field: str) -> EntityPart:
     fields = _Fields(item, field, expected="an object with type and id")
     type, id = fields.exact_line("type"), fields.exact_line("id")
     return EntityPart(type, id, fields.line("name"), from_same_list=fields.is_true("beside"))
-
-
-def _parse_record(value: object, field: str) -> dict[str, Any]:
-    if value is None:
-        return {}
-    return bounded_record(to_plain(dict(_Fields(value, field, expected="an object").values), field))
-
-
-def _parse_count(value: object, field: str) -> int:
-    if value is None:
-        return 0
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 10**9:
-        raise InvalidInput(field=field, value=value, expected="a count, 0 or more")
-    return value
 
 
 class _Fields:
