@@ -42,8 +42,7 @@ from inmind.prompt.state import PromptState
 from inmind.session.compaction import Compactor, automatic_compactions
 from inmind.session.compaction_plan import CompactionPlanner, PlannedCompaction
 from inmind.session.context import SessionContext, whole_number
-from inmind.session.derive import EventDeriver
-from inmind.session.layer_calls import LayerCalls
+from inmind.session.derive import EventDeriver, LayerCalls
 from inmind.session.state import SessionState
 from inmind.session.tools.base import MemoryView
 from inmind.session.tools.registry import tool_schemas

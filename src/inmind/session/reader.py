@@ -24,10 +24,9 @@ from inmind.prompt.report import Explanation, Prompt, PromptPreview
 from inmind.session.compaction import Compactor
 from inmind.session.compaction_plan import CompactionPlanner
 from inmind.session.context import SessionContext, whole_number
-from inmind.session.derive import EventDeriver
+from inmind.session.derive import EventDeriver, LayerCalls
 from inmind.session.documents import SessionDocuments
 from inmind.session.entities import check_call, resolve
-from inmind.session.layer_calls import LayerCalls
 from inmind.session.prepare import PromptHistory, PromptPreparer, PromptRequest
 from inmind.session.state import ResourceState, SessionState
 from inmind.session.tools.registry import tool_schemas
