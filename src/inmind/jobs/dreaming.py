@@ -37,7 +37,7 @@ from inmind.jobs.dream_input import Gatherer
 from inmind.jobs.dream_lease import DreamLease, LeaseReleased
 from inmind.jobs.rate_limits import DreamModel, ModelOptions
 from inmind.search.engine import SearchEngine
-from inmind.session.backend import DocumentFiles
+from inmind.session.context import DocumentFiles
 from inmind.session.state import ResourceState
 from inmind.store.protocol import Clock, Key, Store
 from inmind.store.stream import Decision, Stream

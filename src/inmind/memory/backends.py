@@ -36,7 +36,7 @@ from inmind.core.paths import (
 )
 from inmind.documents.document import MAX_DOCUMENT_BYTES, RESOURCE_PATHS, Document, validate_text
 from inmind.errors import Conflict, InvalidInput, NotFound, UnsafeStorage
-from inmind.session.backend import Backend, SessionFiles
+from inmind.session.context import Backend, SessionFiles
 from inmind.session.derived_files import MetaFile, SessionSummary, TranscriptFile, complete_summary, read_summary
 from inmind.session.legacy_files import LegacySession, find_legacy
 from inmind.session.live_files import LiveFiles, resource_files, session_files

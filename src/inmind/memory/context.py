@@ -16,7 +16,7 @@ from inmind.core.background import BackgroundQueue
 from inmind.core.fork import register_after_fork
 from inmind.core.paths import RESOURCE_PREFIX, SESSION_PREFIX
 from inmind.errors import Closed, InvalidInput
-from inmind.session.backend import Backend, DocumentFiles
+from inmind.session.context import Backend, DocumentFiles
 from inmind.session.search import MemorySearch
 from inmind.session.state import ResourceFold, ResourceState, SessionFold, SessionState
 from inmind.store.protocol import Clock

@@ -20,7 +20,7 @@ from inmind.documents.document import MEMORY_PAGE_PATH, resolve_path, validate_t
 from inmind.errors import Conflict, InvalidInput
 from inmind.history.compaction.stubs import parse_location
 from inmind.memory.context import SearchInput
-from inmind.session.backend import DocumentFiles
+from inmind.session.context import DocumentFiles
 from inmind.session.state import ResourceState, SessionState
 from inmind.store.stream import Decision, Stream
 

@@ -11,7 +11,7 @@ from inmind.core.frozen import frozen
 from inmind.core.paths import ANONYMOUS, PRIVATE, SESSION_PREFIX, cwd_folder_name, opened_by, require_resource
 from inmind.core.text import count_noun
 from inmind.errors import InvalidInput
-from inmind.session.backend import Backend
+from inmind.session.context import Backend
 from inmind.session.legacy_files import LegacySession
 from inmind.store.protocol import Store, StreamInfo
 

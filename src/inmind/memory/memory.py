@@ -41,8 +41,7 @@ from inmind.memory.session_opener import (
 )
 from inmind.prompt.anchor import CACHE_SECONDS
 from inmind.prompt.layers.base import Layer, check_layers
-from inmind.session.backend import Backend
-from inmind.session.context import SessionConfig
+from inmind.session.context import Backend, SessionConfig
 from inmind.store.protocol import Clock, Store
 from inmind.store.stream import key_for
 

@@ -19,7 +19,7 @@ from inmind.documents.document import NOTES_PAGE_PATH, Document, validate_text
 from inmind.documents.notes_page import PageNote, parse_notes, prepend_notes, remove_pieces, to_page_note
 from inmind.errors import NotFound
 from inmind.search.note import DEFAULT_IMPORTANCE, Note, validate_note, validate_note_origin
-from inmind.session.backend import DocumentFiles
+from inmind.session.context import DocumentFiles
 from inmind.session.state import ResourceState, SessionState
 from inmind.store.protocol import Store
 from inmind.store.stream import Decision, Stream, key_for

@@ -30,7 +30,7 @@ from inmind.memory.bundle.export_bundle import staging_folder, stream_receipts, 
 from inmind.memory.bundle.reader import OnProgress
 from inmind.memory.documents import SETTINGS_PATHS
 from inmind.memory.memory import Memory
-from inmind.session.backend import Backend
+from inmind.session.context import Backend
 from inmind.store.protocol import Store
 from inmind.store.rows import event_row
 from inmind.store.sqlite.store import SqliteStore

@@ -47,7 +47,7 @@ from inmind.memory.bundle.reader import (
     ignore_progress,
     normalized_name,
 )
-from inmind.session.backend import Backend
+from inmind.session.context import Backend
 from inmind.store.file_operations import fsync_folder, translated_os_errors
 from inmind.store.protocol import Receipt, Store
 

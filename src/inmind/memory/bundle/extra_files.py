@@ -26,7 +26,7 @@ from inmind.core.events.documents import SettingsWritten
 from inmind.core.paths import CONFIG, SETTINGS_STREAM, stream_folder
 from inmind.documents.document import validate_text
 from inmind.errors import BundleDiverged, Conflict, UnsafeStorage
-from inmind.session.backend import Backend
+from inmind.session.context import Backend
 from inmind.store.atomic_files import DAMAGED_SUFFIX, Folder
 from inmind.store.protocol import BulkImport
 

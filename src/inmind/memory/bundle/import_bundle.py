@@ -36,7 +36,7 @@ from inmind.memory.bundle.reader import (
     bundle_error,
     ignore_progress,
 )
-from inmind.session.backend import Backend
+from inmind.session.context import Backend
 from inmind.store.file_operations import open_regular_file
 from inmind.store.protocol import BulkImport, Receipt, Store
 
