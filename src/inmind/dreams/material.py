@@ -150,7 +150,7 @@ NEW_ID_PREFIX: Final = "new#"
 
 
 class LineSource(NamedTuple):
-    """A text that a line of the page may be derived from: a note, a crystal, a fact or an insight."""
+    """A source of a line of the page: a note, a crystal, a fact or an insight."""
 
     ids: tuple[str, ...]
     """Its note or crystal, or the crystals of an insight. A note that a user typed has a temporary id until the commit.
