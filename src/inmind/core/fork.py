@@ -18,8 +18,6 @@ from typing import Any, Protocol, Self
 
 import apsw
 
-from inmind.errors import Closed
-
 
 class Closing(ABC):
     """Base class of objects with a `close` method: a `with` block calls it at its end."""
@@ -76,33 +74,9 @@ class SqliteConnectionOwner:
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._connection: Any = None
-        self._closed = False
         with _fork_state.lock:
             _AFTER_FORK.add(self)
             _CONNECTION_OWNERS[self] = None
-
-    def close(self) -> None:
-        with self._lock:
-            self._closed = True
-            self._disconnect()
-
-    def _connect(self) -> Any:
-        """Open a connection."""
-        raise NotImplementedError
-
-    def _open_connection(self) -> Any:
-        """Return the connection, opened if it is not. The caller holds the lock."""
-        if self._closed:
-            raise Closed
-        if self._connection is None:
-            self._connection = self._connect()
-        return self._connection
-
-    def _disconnect(self) -> None:
-        if self._connection is not None:
-            with suppress(apsw.Error):  # of a damaged file
-                self._connection.close()
-            self._connection = None
 
     def before_fork(self) -> None:
         """Take the lock and close the connection.

@@ -334,6 +334,8 @@ def _distance(found_id: FoundId, part: EntityPart) -> float | None:
     if part.name and part.name.casefold() == checked_id.casefold():
         return 0.0
     plain, other = _alphanumeric(checked_id), _alphanumeric(known_id)
+    if plain and plain == other:
+        return 0.0
     if min(len(plain), len(other)) >= 4 and (plain.endswith(other) or other.endswith(plain)):
         return 0.5
     allowed = 1 if len(checked_id) < 6 else 2 if len(checked_id) < 12 else 3

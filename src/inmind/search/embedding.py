@@ -53,7 +53,7 @@ DELETE_BATCH_SIZE = 50
 
 
 class CrystalEmbedder:
-    """Embeds the crystals of one index, which stores vectors, with one embedder."""
+    """Embeds the crystals of one index with one embedder."""
 
     def __init__(
         self, embedder: Embedder, index: SearchIndex, texts: Callable[[Iterable[Record]], dict[int, str]], clock: Clock
@@ -71,7 +71,7 @@ class CrystalEmbedder:
 
     def embed_query(self, text: str) -> Sequence[float] | None:
         """Embed a query; None if the embedder is unavailable and search uses words only."""
-        if self._is_backing_off or not text.strip():
+        if self._is_backing_off or not text.strip() or not self._index.stores_vectors:
             return None
         started_at = time.monotonic()
         try:
@@ -92,6 +92,8 @@ class CrystalEmbedder:
 
     def count_lagging(self, limit: int) -> int:
         """Return the number of resources with crystals to embed, at most `limit`."""
+        if not self._index.stores_vectors:
+            return 0
         self._record_use(self._clock())
         return len(self._index.lagging_resources(self.name, limit))
 
@@ -102,6 +104,8 @@ class CrystalEmbedder:
 
         Returns True if nothing is left; crystals claimed by another process count as left.
         """
+        if not self._index.stores_vectors:
+            return True
         is_complete = True
         for resource in resources:
             is_complete &= self._embed_resource(resource, until) == "all"
@@ -111,6 +115,8 @@ class CrystalEmbedder:
 
     def embed_all(self, *, until: float | None = None) -> bool:
         """Embed all crystals of the index that no other process has claimed."""
+        if not self._index.stores_vectors:
+            return True
         self._record_use(self._clock())
         previous: list[int] = []
         while (
@@ -128,7 +134,7 @@ class CrystalEmbedder:
 
         Returns the updated scopes and the names of resources that are not complete.
         """
-        if self._is_backing_off:
+        if not self._index.stores_vectors or self._is_backing_off:
             return scopes, []
         started_at, updated, now = time.monotonic(), list(scopes), self._clock()
         try:
@@ -148,7 +154,7 @@ class CrystalEmbedder:
 
         Returns True if none are left.
         """
-        if self.count_lagging(1):
+        if not self._index.stores_vectors or self.count_lagging(1):
             return True
         unused = self._clock() - UNUSED_AFTER
         while not self._index.delete_unused_vectors(self.name, unused_since=unused, limit=DELETE_BATCH_SIZE):

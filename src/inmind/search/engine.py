@@ -120,12 +120,7 @@ class SearchEngine:
         self._index, self._clock = index, clock
         self._texts = CrystalTexts(store, read_message)
         self.crystal_embedder = None if embedder is None else CrystalEmbedder(embedder, index, self._texts.read, clock)
-        self._matcher = PassageMatcher(index)
-
-    @property
-    def _active_embedder(self) -> CrystalEmbedder | None:
-        """The embedder, if the index stores vectors."""
-        return self.crystal_embedder if self._index.stores_vectors else None
+        self._matcher = PassageMatcher(index, self.crystal_embedder)
 
     # -- queries -------------------------------------------------------------------------------------------
 
@@ -135,17 +130,13 @@ class SearchEngine:
         if resources is None:
             self._index.catch_up()
             resources = self._index.resources()
-        embedder, stale_owners = self._active_embedder, list[str]()
+        embedder, stale_owners = self.crystal_embedder, list[str]()
         scopes = self._index.catch_up_scopes(resources, embedder=embedder.name if embedder else "")
         if embedder is not None:
             scopes, stale_owners = embedder.embed_briefly(scopes)
         now = query.as_of or self._clock()
         matches: dict[int, ResourceMatches] = {}
-        ranked: list[RankedRecord] = []
-        for scope in scopes:
-            parsed = parse_query(query.text, now=now, speakers=scope.speakers)
-            matches[scope.id] = self._matcher.find(parsed, query, scope, embedder)
-            ranked += self._rank(parsed, query, scope, matches[scope.id], now)
+        ranked = [ranked_record for scope in scopes for ranked_record in self._rank(query, scope, now, matches)]
         best = nlargest(query.limit, ranked, key=lambda ranked_record: (ranked_record.score, ranked_record.record.at))
         return SearchResult(self._make_hits(best, query, matches), stale_owners)
 
@@ -206,8 +197,7 @@ class SearchEngine:
     @_retry_on_rebuilt_index
     def count_without_vectors(self, limit: int) -> int:
         """Return the number of resources with crystals to embed, at most `limit`."""
-        embedder = self._active_embedder
-        return embedder.count_lagging(limit) if embedder else 0
+        return self.crystal_embedder.count_lagging(limit) if self.crystal_embedder else 0
 
     @_retry_on_rebuilt_index
     def embed(self, resources: Sequence[str] | None = None, *, seconds: float | None = None) -> bool:
@@ -215,17 +205,16 @@ class SearchEngine:
         if self.crystal_embedder is None:
             return True
         until = None if seconds is None else time.monotonic() + seconds
-        embedder = self._active_embedder
         if resources is not None:
             scopes = self._index.catch_up_scopes(resources)
-            return embedder is None or embedder.embed_resources((scope.id for scope in scopes), until=until)
-        return self._index.catch_up(until=until) and (embedder is None or embedder.embed_all(until=until))
+            return self.crystal_embedder.embed_resources((scope.id for scope in scopes), until=until)
+        return self._index.catch_up(until=until) and self.crystal_embedder.embed_all(until=until)
 
     @_retry_on_rebuilt_index
     def delete_unused_vectors(self, *, seconds: float) -> bool:
         """Delete vectors of unused embedders for `seconds`. True if none are left."""
-        embedder, until = self._active_embedder, time.monotonic() + seconds
-        return embedder is None or embedder.delete_unused_vectors(until=until)
+        until = time.monotonic() + seconds
+        return self.crystal_embedder is None or self.crystal_embedder.delete_unused_vectors(until=until)
 
     def close(self) -> None:
         self._index.close()
@@ -236,8 +225,10 @@ class SearchEngine:
         self._index.catch_up_streams({event.rpartition("#")[0] for event, _ in filter(None, parsed_ids)})
 
     def _rank(
-        self, parsed: ParsedQuery, query: Query, scope: Scope, matches: ResourceMatches, now: datetime
+        self, query: Query, scope: Scope, now: datetime, matches_by_resource: dict[int, ResourceMatches]
     ) -> list[RankedRecord]:
+        parsed = parse_query(query.text, now=now, speakers=scope.speakers)
+        matches = matches_by_resource[scope.id] = self._matcher.find(parsed, query, scope)
         field = ScoreField(self._remove_invisible(matches.combined, query, scope), conversation_of)
         records = self._candidates(field, parsed, query, scope)
         if ranked := rank_records(records, field, parsed, query, now):

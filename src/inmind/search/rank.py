@@ -231,13 +231,11 @@ class ResourceMatches:
 class PassageMatcher:
     """Finds the passages that match a query, with the scores of their crystals."""
 
-    def __init__(self, index: SearchIndex) -> None:
-        self._index = index
+    def __init__(self, index: SearchIndex, embedder: CrystalEmbedder | None) -> None:
+        self._index, self._embedder = index, embedder
         self._hidden_by_scope: dict[int, tuple[tuple[bytes, int], frozenset[int]]] = {}
 
-    def find(
-        self, parsed: ParsedQuery, query: Query, scope: Scope, embedder: CrystalEmbedder | None
-    ) -> ResourceMatches:
+    def find(self, parsed: ParsedQuery, query: Query, scope: Scope) -> ResourceMatches:
         """Match passages by words and meaning, and score their crystals."""
         matches = self._word_matches(scope, query, parsed.words)
         words = [
@@ -247,21 +245,21 @@ class PassageMatcher:
         passages = best_passages(sum_word_scores(words, limit=widen(MAX_WORD_PASSAGES, query)), length_factor)
         lexical = {crystal: score for crystal, (score, _) in passages.items()}
         best = {crystal: passage_position(passage) for crystal, (_, passage) in passages.items()}
-        meaning, floor = self._find_by_meaning(embedder, query, scope, best)
+        meaning, floor = self._find_by_meaning(query, scope, best)
         by_words, by_meaning = score_by_words(lexical, words_only=not meaning), score_by_meaning(meaning, floor=floor)
         full_score = sum(score for score, _ in words) * length_factor(1)
         coverage = max(lexical.values()) / full_score if lexical else 0.0
         best_match = max(coverage, max(meaning.values(), default=0.0), 1e-9)
         return ResourceMatches(scope.name, by_words, by_meaning, best, best_match)
 
-    def _find_by_meaning(
-        self, embedder: CrystalEmbedder | None, query: Query, scope: Scope, best: dict[int, int]
-    ) -> tuple[dict[int, float], float]:
+    def _find_by_meaning(self, query: Query, scope: Scope, best: dict[int, int]) -> tuple[dict[int, float], float]:
         """Return the cosines of the nearest crystals, and the floor above which one counts as near."""
-        vector = embedder.embed_query(query.text) if embedder and embedder.covers(scope) else None
-        if embedder is None or vector is None:
+        if self._embedder is None or not self._embedder.covers(scope):
             return {}, 0.0
-        nearest = self._index.nearest(embedder.name, scope, vector, widen(MAX_MEANING_PASSAGES, query))
+        vector = self._embedder.embed_query(query.text)
+        if vector is None:
+            return {}, 0.0
+        nearest = self._index.nearest(self._embedder.name, scope, vector, widen(MAX_MEANING_PASSAGES, query))
         meaning: dict[int, float] = {}
         hidden = self._hidden_numbers(scope, query)
         for passage, cosine in nearest.passages:

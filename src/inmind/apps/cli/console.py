@@ -287,7 +287,7 @@ def collapse_whitespace(text: str) -> str:
 def progress_bar(description: str) -> Generator[Callable[..., None]]:
     """A progress bar on stderr, updated with `(done, total)` and optionally the step.
 
-    No output if stderr is not a terminal.
+    Each step gets a bar of its own. No output if stderr is not a terminal.
     """
     if not sys.stderr.isatty():
         yield lambda *_: None
@@ -300,7 +300,12 @@ def progress_bar(description: str) -> Generator[Callable[..., None]]:
         task = bar.add_task(description, total=None)
 
         def update(done: int, total: int, step: str = description) -> None:
-            bar.update(task, description=step, completed=done, total=total or 1)
+            nonlocal task
+            if step != bar.tasks[0].description:
+                bar.remove_task(task)
+                task = bar.add_task(step, total=None)
+            if total:
+                bar.update(task, completed=done, total=total)
 
         yield update
 

@@ -186,7 +186,7 @@ def run_checks(
     hints = FixHints(path, is_default=path == default)
     findings = [home_checks.check_home(path, hints), *home_checks.check_software(), home_checks.check_sqlite()]
     if home_checks.is_readable(path):
-        settings, configured = home_checks.check_settings_file(path.resolve(), hints)
+        settings, configured = home_checks.check_settings(path.resolve(), hints)
         usable_embedder, embedding = home_checks.check_embedder(embedder, online=online)
         findings += [*home_checks.check_folder(path.resolve(), hints), configured, embedding]
         findings += [home_checks.check_model(settings.model, online=online)] if settings else []

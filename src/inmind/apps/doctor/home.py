@@ -15,9 +15,8 @@ import os
 import platform
 import re
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from importlib import metadata
 from pathlib import Path, PurePath
 
@@ -300,22 +299,24 @@ def _first_of(paths: Sequence[str]) -> str:
     return first if len(paths) == 1 else f"{first} and {len(paths) - 1:,} more"
 
 
-def check_settings(read: Callable[[], Settings], *, exists: bool, fix: str) -> tuple[Settings | None, DoctorFinding]:
-    """Read config.toml. An unknown setting is trouble: opening the memory refuses it."""
-    try:
-        return read(), ok(CONFIG, "all settings are valid" if exists else "none: using the defaults")
-    except InvalidInput as error:
-        name = error.field.removeprefix("settings.")
-        setting = error.value if name == CONFIG else name if error.value is OMITTED else f"{name} = {error.value!r}"
-        return None, trouble(CONFIG, f"{setting}: expected {error.expected}", fix)
-
-
-def check_settings_file(home: Path, hints: FixHints) -> tuple[Settings | None, DoctorFinding]:
+def check_settings(home: Path, hints: FixHints) -> tuple[Settings | None, DoctorFinding]:
+    """Parse config.toml. An unknown setting is trouble: opening the home refuses it."""
     path = home / CONFIG
     if path.exists() and not path.is_file():  # opening a pipe would block
         return None, trouble(CONFIG, f"{path} is not a regular file", hints.shell("mv", path, f"{path}.aside"))
-    fix = f"correct it in {path}, or move the file away to use the defaults"
-    return check_settings(partial(load_settings, home), exists=path.exists(), fix=fix)
+    try:
+        parsed = load_settings(home)
+    except InvalidInput as error:
+        fix = f"correct it in {path}, or move the file away to use the defaults"
+        return None, trouble(CONFIG, describe_setting_error(error), fix)
+    return parsed, ok(CONFIG, "all settings are valid" if path.exists() else "none: using the defaults")
+
+
+def describe_setting_error(error: InvalidInput) -> str:
+    """The invalid setting and its expected value."""
+    name = error.field.removeprefix("settings.")
+    setting = error.value if name == CONFIG else name if error.value is OMITTED else f"{name} = {error.value!r}"
+    return f"{setting}: expected {error.expected}"
 
 
 def check_model(settings: ModelSettings, *, online: bool) -> DoctorFinding:

@@ -90,6 +90,8 @@ class _StreamCheck(NamedTuple):
 
     name: str
     findings: Sequence[DoctorFinding]
+    files: Sequence[DoctorFinding] = ()
+    """Findings about its files. Files and stream are never read at the same moment: see `_confirm_file_findings`."""
     version: int = 0
     is_recent: bool = False
     """Its newest event may not be written to its files yet."""
@@ -170,7 +172,7 @@ class _JournalChecker:
 
     def _collect_findings(self, checks: Sequence[_StreamCheck]) -> Iterator[DoctorFinding]:
         """Findings of all streams and files, with an OK finding for each check without any."""
-        findings = [finding for one in checks for finding in self._confirm_findings(one)]
+        findings = [finding for one in checks for finding in (*one.findings, *self._confirm_file_findings(one))]
         findings += self._check_stray_files()
         yield from findings
         sessions = sum(one.name.startswith(SESSION_PREFIX) for one in checks)
@@ -218,18 +220,18 @@ class _JournalChecker:
         findings = [*self._check_snapshot(stream, fold.version), *self._check_events(stream, events, now)]
         notes: Sequence[PageNote] = ()
         if isinstance(state := stream.state, SessionState):
-            findings += self._check_session_files(stream, state, events)
+            files = list(self._check_session_files(stream, state, events))
         else:
             # Opening a session syncs the files of its resource; without a session only a dream does.
             folder = Folder(resource_folder(self._home, owner), home=self._home)
             session = self._restored_by.get(folder.path)
             fix = self._hints.open_session(session) if session else self._hints.run_dream(owner)
-            findings += self._check_files(folder, resource_files(folder, stream, self._store), "", fix)
+            files = list(self._check_files(folder, resource_files(folder, stream, self._store), "", fix))
             if owner != ANONYMOUS:  # anonymous sessions do not dream
                 notes = parse_notes(state.documents.text(NOTES_PAGE_PATH))
                 findings += self._check_dreams(owner, state, events, notes, now)
         is_recent = bool(events) and _is_recent((now - events[-1].at).total_seconds())
-        return _StreamCheck(name, findings, stream.version, is_recent, len(notes))
+        return _StreamCheck(name, findings, files, stream.version, is_recent, len(notes))
 
     def _check_session_files(
         self, stream: Stream[Any], state: SessionState, events: Sequence[Event]
@@ -267,21 +269,19 @@ class _JournalChecker:
             case status:
                 yield warning("pages", f"{place} {_NEXT_CALL_EFFECT[status].format(reason=check.reason)}", fix)
 
-    def _confirm_findings(self, first: _StreamCheck) -> Iterator[DoctorFinding]:
-        """Findings of a stream, and those about its files that a second check confirms while the stream is unchanged.
+    def _confirm_file_findings(self, first: _StreamCheck) -> Sequence[DoctorFinding]:
+        """File findings that a second check confirms while the stream does not change.
 
         A writer commits first and then writes its files, and an editor may truncate a file before it writes it. A file
         that differs in between is no problem; only "in use" is reported for it.
         """
-        files = [finding for finding in first.findings if finding.check == "pages"]
-        yield from (finding for finding in first.findings if finding not in files)
-        second = self._check_stream(first.name) if files else first
-        again = [finding for finding in second.findings if finding.check == "pages"]
-        if again and (second.is_recent or second.version != self._store.version(first.name)):
+        if not first.files:
+            return ()
+        second = self._check_stream(first.name)
+        if second.is_recent or second.version != self._store.version(first.name):
             message = f"a process is writing to {first.name}, or was killed just now: its files are not up to date yet"
-            yield ok("pages", message, RETRY_HINT)
-        else:
-            yield from (finding for finding in again if finding in files)
+            return [ok("pages", message, RETRY_HINT)] if second.files else ()
+        return [finding for finding in second.files if finding in first.files]
 
     def _check_stray_files(self) -> Iterator[DoctorFinding]:
         """Copies of damaged files, and temporary files of writers.

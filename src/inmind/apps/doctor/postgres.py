@@ -6,15 +6,13 @@ The checks are read-only: tables are created and migrated only when the memory i
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
-from functools import partial
 from typing import Any
 
 from inmind.apps.doctor import DoctorFinding, check_schema, home, ok, trouble, warning
 from inmind.core.paths import CONFIG, redact_url
 from inmind.core.settings import parse_settings
 from inmind.core.text import count_noun
-from inmind.errors import StoreError
+from inmind.errors import InvalidInput, StoreError
 
 CONNECT_TIMEOUT_SECONDS = 5
 
@@ -117,14 +115,21 @@ def _check_search(connection: Any, *, online: bool) -> Iterator[DoctorFinding]:
 
 
 def _check_settings(url: str, *, online: bool) -> Iterator[DoctorFinding]:
-    """Check the stored config.toml and its model."""
+    """Check the stored config.toml.
+
+    An unknown setting is trouble: opening the memory refuses it.
+    """
     from inmind.memory.backends import open_postgres
 
     place = open_postgres(url)
-    with closing(place.store):
+    try:
         config = place.read_config()
-    fix = f"`inmind --db URL edit {CONFIG}`"
-    settings, finding = home.check_settings(partial(parse_settings, config.text), exists=bool(config.version), fix=fix)
-    yield finding
-    if settings:
-        yield home.check_model(settings.model, online=online)
+    finally:
+        place.store.close()
+    try:
+        parsed = parse_settings(config.text)
+    except InvalidInput as error:
+        yield trouble(CONFIG, home.describe_setting_error(error), f"`inmind --db URL edit {CONFIG}`")
+        return
+    yield ok(CONFIG, "all settings are valid" if config.version else "none: using the defaults")
+    yield home.check_model(parsed.model, online=online)

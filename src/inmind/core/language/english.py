@@ -137,8 +137,11 @@ _THANKS = any_of(
     r"the (?:\w+ )?(?:help|effort|time|work|patience|explanation|support)\b)",
     rf"(?:(?:really|much|greatly|deeply|so|very much) appreciated?|appreciate (?:it|that|you|the help|your \w+)){_END}",
     r"(?:i )?(?:can't|cannot|can not|couldn't) thank you enough",
+    rf"(?:i |i'd )?(?:just )?(?:want(?:ed)? to|have to|must|(?:would )?like to) (?:say )?{_THANK}(?:{_END}| (?:for|"
+    r"so)\b)",
     rf"{_I_AM} {_VERY}(?:forever |deeply )?(?:grateful|thankful) (?:for (?:your|all|the help|this)|to you|that you)\b",
     rf"i owe you (?:one|big(?: time)?|a (?:beer|coffee|drink)){_END}",
+    rf"{_I_AM} much obliged",
 )
 _FORMULA = rf"(?:many |big |much )?{_THANK}(?: {_DEGREE})?(?: {_HELP})?(?: in advance)?"
 # Beginnings of statements. A sentence with another beginning, or a polite one, is a request.
@@ -189,6 +192,7 @@ _PRAISE = any_of(
     rf"{_I_AM} {_VERY}(?:impressed|blown away|happy)(?: (?:with|by) (?:you\b|your\b|this\b|that\b|how you\b)|"
     rf"{_END}(?<!happy))",
     rf"i {_VERY}love (?:it|this|that|what you\S*(?: \w+)?|your (?:work|answer|fix|solution|design|idea)s?){_END}",
+    r"(?:i )?couldn't have (?:done|said) (?:it|this|that) (?:better|without you)",
 )
 
 # -- anger -------------------------------------------------------------------------------------------------
@@ -204,6 +208,8 @@ _MISTAKES = any_of(
     r"mess(?:ing|ed)? (?:(?:it|this|that|things|everything|my \w+|the \w+) )?up\b",
     r"g[eo]t(?:ting)? (?:it|this|that|everything) wrong",
     r"mak(?:e|ing) (?:(?:the same|this|these|that) (?:\w+ )?mistakes?|(?:things|stuff) up|(?:it|things) worse)",
+    r"do(?:ing)? (?:(?:this|that|it) wrong|the (?:wrong|opposite|exact opposite))",
+    r"giv(?:e|ing) me (?:the )?(?:same )?(?:wrong|garbage|nonsense|crap)",
     r"chang(?:e|ing) things i\b|forget(?:ting)?\b|listen\b|lying\b|lie to\b|don't (?:get|understand|listen)\b|"
     r"wasted my\b",
 )
@@ -217,6 +223,7 @@ _ANGER = any_of(
     rf"(?:why (?:do|did|are|would|must|{_SWEARING} (?:do|did|would)) )?you (?:(?:always|keep|kept|constantly|still|"
     r"never|just|"
     rf"again|once again|only) )+{_MISTAKES}",
+    r"you (?:don't|won't|didn't) (?:ever |even )?listen",
     r"you(?:'ve)? (?:(?:just|completely|totally|have|again|fucking|really) )*(?:broken?|ruined|wrecked|botched|trashed|"
     r"butchered|(?:messed|screwed|fucked) up) (?:it|everything|my|our|this|all|production|prod|the (?:build|tests?|"
     r"app|site|"
@@ -245,6 +252,7 @@ _ANGER = any_of(
     r"tired|disgusted) (?:at|with|of|by|in) (?:you\b|your\b|this (?:bot|assistant|nonsense|garbage))",
     rf"(?:fuck|screw|damn|f\*+) you\b|(?:just )?shut up{_END}|you (?:\w+ )?(?:suck\b|idiot|moron|piece of)|go to hell",
     rf"{_THANK} (?:a lot )?for (?:nothing\b|{_HARM})",
+    r"worst (?:\w+ )?(?:answer|assistant|bot|ai|agent|response|advice|help|service|code)\b.*\b(?:ever|seen|had)\b",
     r"you(?:'ve| have)? (?:just )?wasted (?:my|an?|\w+) (?:\w+ )?(?:time|hours?|day|money)",
 )
 
@@ -271,6 +279,9 @@ _URGENCY = any_of(
     r"again|"
     rf"just) )*(?:down|offline|unreachable|on fire|crashing|dead|not responding)(?:{_END}| (?:and|since|right now|"
     r"again|now|because|for (?:all|every\w*|our|half|hours|an hour|\d+)|in production|due to)\b)",
+    r"(?:(?:all|our|the) )*(?:customers|users|clients|people|nobody|no one) "  # a word of users
+    r"(?:can't|cannot|can not|can|are unable to) (?:log ?in|sign in|pay|check ?out|buy|order|access|use|reach|connect|"
+    r"work)\b.*\b(?:right now|any ?more|at all|since|currently|at the moment)\b",
     r"we(?:'re| are) (?:currently |actively )?(?:losing (?:money|customers|data|orders|sales|revenue|users|\w+ of)|"
     r"under attack|being (?:hacked|attacked|ddosed)|(?:having|in the middle of) an? (?:\w+ )?(?:outage|incident))",
     r"(?:there's|there is|we have|we've got|we got) an? (?:\w+ )?(?:outage|emergency|sev ?-?[01]|p0)\b"
@@ -286,6 +297,7 @@ _URGENCY = any_of(
     r"(?:this|it|that|the (?:fix|report|site|release)) (?:has to|needs to|must|should) (?:be|go) "
     rf"{_READY} (?:{_PERIOD}|{_NOW}{_END})",
     rf"(?:my|the|our) {_EVENT} (?:is|starts|begins|leaves|closes|ends|is due) {_PERIOD}",
+    rf"(?:it|this|that|the \w+)(?:'s| is) due {_PERIOD}",
     rf"(?:we|i)(?:'re| are|'m| am)? (?:go(?:ing)? live|launch(?:ing)?|ship(?:ping)?|present(?:ing)?|demo(?:ing)?|"
     rf"releas(?:e|ing)|on stage) {_PERIOD}",
     rf"(?:i|we)(?:'ve)? (?:only )?(?:have|got) (?:(?:only|just|about|less than) )*{_COUNT} min(?:ute)?s? (?:left|until|"
@@ -297,7 +309,7 @@ _URGENCY = any_of(
 _AFFECT = AffectPatterns(
     cues={
         "thanks": words(
-            "thanks thank thankyou thx thnx tysm ty tks cheers appreciate appreciated grateful thankful owe"
+            "thanks thank thankyou thx thnx tysm ty tks cheers appreciate appreciated grateful thankful owe obliged"
         ),
         "praise": words(
             "great good nice excellent amazing awesome fantastic wonderful brilliant superb outstanding incredible "
@@ -312,7 +324,8 @@ _AFFECT = AffectPatterns(
             "assistant shut nothing breaking ruining deleting wasting ignoring messing screwing worst"
         ),
         "urgency": words(
-            "down offline unreachable fire crashing dead responding losing attack "
+            "nobody "  # a word of users
+            "down offline unreachable fire crashing dead responding customers users clients people one losing attack "
             "hacked attacked ddosed outage incident emergency p0 sev sev0 sev1 urgent urgently critical sensitive "
             "mayday sos now away immediately asap possible before minute minutes min mins second seconds sec secs "
             "hour h hr hurry time counts"

@@ -129,6 +129,9 @@ class PhraseResolver(ReferenceBuilder):
         if not rest:
             reason = "was in its earlier name" if is_in_earlier_name(words, top) else "is in its name"
             return self.resolved(fitting, 0.55 + 0.3 * fit, f'"{words}" {reason}')
+        if phrase.demonstrative and not self.context.listed_with(top, fitting):
+            why = f'the most recent of {len(fitting)} with "{words}" in their names'
+            return self.resolved([top], 0.6, why, others=rest)
         return self.ambiguous(fitting, f'"{words}" fits {len(fitting)} of them')
 
     def resolve(self) -> Reference:

@@ -1,7 +1,8 @@
 """Finds entity names in a text, and measures how well a description fits a name.
 
 A name is a sequence of words; a Chinese character counts as a word, so one search serves both scripts. Lookups use
-maps that are built once, so the cost depends on the length of the text and not on the number of entities.
+maps that are built once, so the cost depends on the length of the text and not on the number of entities. Only
+misspelt words are compared with every name, at most MAX_TYPOS of them.
 """
 
 from __future__ import annotations
@@ -20,10 +21,12 @@ from inmind.entities.entity import Entity, EntityKey
 from inmind.entities.nouns import edit_distance, singular
 
 Place = TypeVar("Place", "Mention", Token)
-MatchKind = Literal["id", "name", "alias", "part"]
+MatchKind = Literal["id", "name", "alias", "part", "typo"]
 
 MAX_NAME_WORDS = 12
 """Number of words of a name that are indexed."""
+MAX_TYPOS = 40
+"""Number of words of a text that are compared with all names."""
 
 _ID = re.compile(r"#?[A-Za-z0-9][A-Za-z0-9_./:@+#-]*")
 _TABLES = [one.references for one in LANGUAGES if isinstance(one.references, ReferenceWords)]
@@ -83,6 +86,7 @@ class NameIndex:
         mentions = _outside(self._find_ids(text), excluded_spans)
         mentions += self._find_full_names(_outside(words, [mention.span for mention in mentions]))
         mentions += self._find_partial_names(text, _outside(words, [mention.span for mention in mentions]))
+        mentions = mentions or self._find_typos(words)
         return sorted(mentions, key=lambda mention: mention.start)
 
     def fit(self, words: Sequence[str], entity: Entity) -> float:
@@ -100,6 +104,8 @@ class NameIndex:
                 self._ids.setdefault(id, []).append(entity)
         words = list(self._words_by_key.get(entity.key, ()))  # the same entity may occur without a name, as a part
         names: list[tuple[str, MatchKind]] = [(entity.name, "name"), *((alias, "alias") for alias in entity.aliases)]
+        if entity.id.isalpha() and entity.id != entity.name:
+            names.append((entity.id, "name"))
         for name, kind in names:
             bases = tuple(word.base for word in tokens(name[:200]))[:MAX_NAME_WORDS]
             if bases and self._can_stand_alone(bases):
@@ -181,6 +187,18 @@ class NameIndex:
         min_covered = 0.4 if compile_cached(_DEFINITE).search(text, max(0, start - _MAX_DEFINITE_CHARS), start) else 0.6
         return capital or digits or len(run) > 1 or (covered >= min_covered and len(run[0].base) >= 4)
 
+    def _find_typos(self, words: Sequence[Token]) -> list[Mention]:
+        mentions: list[Mention] = []
+        known = [word for word in self._by_word if len(word) >= 4 and not has_han(word)]
+        unknown = [word for word in words if len(word.base) >= 5 and self._is_distinctive(word.base)]
+        for word in unknown[:MAX_TYPOS]:
+            similar_words = [other for other in known if is_typo(word.base, other)]
+            matches = [(other, entity) for other in similar_words for entity in self._by_word[other].values()]
+            entities = _distinct(entity for other, entity in matches if _covered_share({other}, entity) >= 0.5)
+            if entities:
+                mentions.append(Mention(word.start, word.end, entities, "typo", 0.6))
+        return mentions
+
     def _can_stand_alone(self, words: tuple[str, ...]) -> bool:
         """False for one common word or a bare number, which occur in many sentences."""
         if len(words) != 1:
@@ -193,6 +211,16 @@ class NameIndex:
         return len(word) > 1 and word not in _COMMON_WORDS and singular(word) not in self._nouns
 
 
+def is_typo(word: str, target: str) -> bool:
+    """Return True if a word may be a misspelling of another. The first letter must be right."""
+    allowed = 2 if len(target) >= 8 else 1
+    return (
+        word[:1] == target[:1]
+        and 0 < edit_distance(word, target, max_distance=allowed) <= allowed
+        and min(len(word), len(target)) >= 4
+    )
+
+
 def is_in_earlier_name(text: str, entity: Entity) -> bool:
     """Return True if words of the text are in an earlier name and none is in the current one."""
     words = {word.base for word in tokens(text)}
@@ -202,14 +230,7 @@ def is_in_earlier_name(text: str, entity: Entity) -> bool:
 def _word_fit(word: str, name_words: Sequence[str]) -> float:
     if word in name_words or singular(word) in name_words:
         return 1.0
-    return 0.8 if len(word) >= 5 and any(_is_typo(word, other) for other in name_words) else 0.0
-
-
-def _is_typo(word: str, target: str) -> bool:
-    """Return True if a word may be a misspelling of another. The first letter must be right."""
-    allowed = 2 if len(target) >= 8 else 1
-    is_near = word[:1] == target[:1] and len(target) >= 4
-    return is_near and edit_distance(word, target, max_distance=allowed) <= allowed
+    return 0.8 if len(word) >= 5 and any(is_typo(word, other) for other in name_words) else 0.0
 
 
 def _covered_share(words: Collection[str], entity: Entity) -> float:

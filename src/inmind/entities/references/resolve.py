@@ -45,6 +45,7 @@ from inmind.entities.references.candidates import (
     MAX_CANDIDATES,
     PhraseResolver,
     ReferenceBuilder,
+    best_matches,
 )
 from inmind.entities.references.name_match import Mention, is_in_earlier_name
 from inmind.entities.references.result import Kind, Phrase, Reference, ReferenceContext, Resolution
@@ -166,7 +167,7 @@ class _TextResolver:
         names = [reference.span for reference in references]
         ruled_out = {e.key for r in references if full.is_ruled_out(r.span) for e in r.entities}
         phrases = [
-            phrase
+            self._adapt_to_context(phrase)
             for phrase in phrases
             if not phrase.indefinite and not any(_overlap(phrase.span, name) for name in names)
         ]
@@ -204,6 +205,12 @@ class _TextResolver:
             finder = PhraseFinder(text, nouns, table) if is_spaced else FormFinder(text, nouns, table)
             phrases += (replace(phrase, deleted=phrase.deleted or restores) for phrase in finder.find())
         return phrases[:MAX_REFERENCES]
+
+    def _adapt_to_context(self, phrase: Phrase) -> Phrase:
+        """Adapt a phrase to the entities that exist."""
+        if phrase.possessor and not self.context.candidates_for(phrase):
+            return replace(phrase.possessor, deleted=phrase.deleted)
+        return phrase
 
     def _exclude(self, reference: Reference, ruled_out: Collection[EntityKey], resolver: PhraseResolver) -> Reference:
         """Remove excluded entities: "all the images except the first". Ask if none remains."""
@@ -244,6 +251,8 @@ class _TextResolver:
             return True
         if not phrase.words or mention.match_kind == "id":
             return False
+        if mention.match_kind in {"part", "typo"}:
+            return bool(best_matches(phrase, self.context)[0])
         pool = {entity.key for entity in self.context.candidates_for(phrase)}
         return bool(pool) and all(entity.key not in pool and not entity.deleted for entity in mention.entities)
 
@@ -274,6 +283,8 @@ class _TextResolver:
         Then entities that are not deleted.
         """
         fitting = mention.entities
+        if (len(fitting) == 1 and not mention.weaker_matches) or mention.match_kind == "id":
+            return fitting
         before, after = self.text[max(0, mention.start - 20) : mention.start], self.text[mention.end : mention.end + 20]
         near = f"{before} {after}".lower()
         nouns = {singular(word) for word in re.findall(r"[^\W\d_]+", near)} & self.context.nouns
@@ -314,6 +325,7 @@ _MATCH_REASONS = {
     "name": ("is its name", 0.9),
     "alias": ("was its name before", 0.85),
     "part": ("is in its name", 0.6),
+    "typo": ("is nearly its name", 0.6),
 }
 
 

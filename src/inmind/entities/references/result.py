@@ -53,6 +53,8 @@ class Phrase:
     """A plural that can also mean one entity: "they" for a shop, "those" for trousers."""
     qualified: bool = False
     """Followed by words that select one and cannot be evaluated: "the one on the left"."""
+    possessor: Phrase | None = None
+    """The pronoun it begins with: the "it" of "its price", which is meant if the noun is no known type."""
     demonstrative: bool = False
     """True for "this page" and "it", false for a plain "the page"."""
     deleted: bool = False

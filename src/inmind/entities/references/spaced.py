@@ -21,6 +21,7 @@ _CLITIC = r"['’](?:s|ll|d|re|ve|m)?$"
 # A longer number is found as an id.
 _NUMBER_AFTER = r"(?i)\s*(?:#|number |no\. ?|nr\. ?)?\s?([0-9]{1,3})(?!\w)"
 _MAX_NOUN_PHRASE_WORDS = 12
+_MAX_DESCRIPTIVE_WORDS = 6
 _SENTENCE_END = frozenset({".", ";", "!", "?", "then"})
 
 
@@ -101,6 +102,8 @@ class PhraseFinder:
     def _indefinite_phrase(self, index: int) -> tuple[Phrase | None, int]:
         """Return an indefinite phrase. Its span is kept, so that no word of it is taken for a name."""
         draft = self._read_noun_phrase(index)
+        if not draft.noun and not draft.unknown_noun:
+            return None, index + 1
         end = draft.end
         if any_word("naming_verbs").fullmatch(self._base(end)):
             while end < len(self.words) and self._base(end) not in _SENTENCE_END:
@@ -176,6 +179,9 @@ class PhraseFinder:
         """Read a word before the noun. Return False if the phrase ends before or with it."""
         table, base = self.table, self._base(at)
         if self._is_in_set_phrase(draft, at):
+            if base in table.plural_pronouns and base not in table.demonstratives:
+                draft.has_head, draft.plural, draft.end = True, True, at + 1
+                return False
             return True
         if base in table.ordinals and not draft.words:
             draft.pick, draft.position = "place", table.ordinals[base]
@@ -195,11 +201,17 @@ class PhraseFinder:
         elif not base[:1].isalnum() or (base in table.stop and not self._is_part_of_a_name(draft, at)):
             return False
         else:
-            draft.words += (base,)
-            draft.unknown_noun = base
-            if draft.pick != "recent" or draft.count:
-                return True
+            return self._read_description(draft, at)
         draft.end = at + 1
+        return True
+
+    def _read_description(self, draft: _NounPhrase, at: int) -> bool:
+        if len(draft.words) >= _MAX_DESCRIPTIVE_WORDS:
+            return False
+        draft.words += (self._base(at),)
+        draft.unknown_noun = self._base(at)
+        if draft.pick == "recent" and not draft.count:
+            draft.end = at + 1
         return True
 
     def _read_head(self, draft: _NounPhrase, at: int) -> bool:
@@ -212,9 +224,13 @@ class PhraseFinder:
             at, width = at + width, next_width
         noun = " ".join(word.base for word in self.words[at : at + width])
         one = self.nouns.get(noun, singular(noun))
-        if one != noun:
+        if one == noun and singular(noun) != noun:
+            draft.maybe_singular = True  # a type that is a plural word: trousers, shoes
+        elif one != noun or (is_plural(noun) and draft.plural):
             draft.plural = True
         draft.noun = "" if one in self.table.generic_nouns and one not in self.nouns else one
+        if draft.demonstrative or (draft.position and not draft.count):
+            draft.plural = draft.plural and one != noun
         draft.has_head, draft.end = True, at + width
         return True
 
@@ -284,6 +300,8 @@ class PhraseFinder:
         table, first = self.table, draft.first
         if draft.has_head:
             return first not in table.possessives or draft.noun != ""
+        if first in table.possessives:
+            return False
         if first in table.universal:
             return not draft.words if first in table.pair else draft.count > 0
         last = self._base(draft.end - 1)
@@ -297,6 +315,9 @@ class PhraseFinder:
         draft.words = tuple(word for word in draft.words if word not in synonyms) if draft.has_head else ()
         draft.plural = draft.plural or draft.count > 1
         draft.exhaustive = draft.first in table.universal and draft.noun != ""
+        if draft.first in table.possessives:
+            plural = draft.first in table.plural_pronouns
+            draft.possessor = Phrase(span=draft.span, plural=plural, maybe_singular=plural, demonstrative=True)
         return draft
 
 

@@ -192,7 +192,7 @@ ENDPOINTS = {
 class CallLoop:
     """State of one call of the host.
 
-    `parse` is the client's parser for a reply that is not streamed. `body` belongs to the loop, which changes it.
+    `parse` is the client's parser for a reply that is not streamed.
     """
 
     def __init__(
@@ -209,16 +209,15 @@ class CallLoop:
                 raise InvalidInput(field=name, value=value, expected=expected)
         self._session, self._rounds, self._endpoint, self._parse = session, rounds, endpoint, parse
         self._format = FORMATS[endpoint.format]
-        self._has_output_format = peek(reduce(peek, endpoint.output_format, body), "type") in _JSON_FORMATS
-        self._thread = _thread_id(endpoint, body)
-        lists: Iterable[Any] = (
-            _as_list(body.pop(name, None)) for name in (endpoint.messages, endpoint.system, "tools")
-        )
-        self._messages, self._system, self._tools = lists
-        self._other_arguments = body
+        self._messages: Any = _as_list(body.get(endpoint.messages))
+        self._system: Any = _as_list(body.get(endpoint.system))
+        self._tools: Any = _as_list(body.get("tools"))
         if endpoint.messages == "input" and isinstance(self._messages, str):
             self._messages = [{"role": "user", "content": self._messages}]
-        elif self._messages is None and self._thread is not None:
+        handled = (endpoint.messages, endpoint.system, "tools")
+        self._other_arguments = {name: value for name, value in body.items() if name not in handled}
+        self._thread = _thread_id(endpoint, body)
+        if self._thread is not None and self._messages is None:
             self._messages = []
         self._host_tools: Sequence[Wire] | None = None
         self._prompt_tools: Sequence[Wire] = ()
@@ -226,9 +225,11 @@ class CallLoop:
         self._visible = endpoint.visible_reply(self._is_hidden, None)
         self._round_count = 0
         self._call: int | None = None
+        self._has_output_format = peek(reduce(peek, endpoint.output_format, body), "type") in _JSON_FORMATS
         self._shows_last_round_only = False
         self._held: list[Any] = []
         self._chunks: list[Any] = []
+        self._failed = False
         self._reply: Any = None
 
     def request(self) -> Body:
@@ -255,8 +256,10 @@ class CallLoop:
         # known only when it is over.
         names = [*tool_names(prompt.tools), "unknown tool"] if prompt.tools else []
         self._shows_last_round_only = self._has_output_format and any(map(self._is_hidden, names))
-        arguments = self._other_arguments
-        body = self._endpoint.adapt_request({**arguments, **prompt.request}, {**arguments, "tools": self._tools})
+        host_arguments = {"messages": self._messages, "system": self._system, "tools": self._tools}
+        body = self._endpoint.adapt_request(
+            {**self._other_arguments, **prompt.request}, {**self._other_arguments, **host_arguments}
+        )
         return relax_tool_choice(body, self._is_hidden) if self._round_count else body
 
     def needs_next_round(self, reply: Any) -> bool:
@@ -282,6 +285,7 @@ class CallLoop:
     def add_chunk(self, chunk: Any) -> list[Any]:
         """Add one chunk of a reply. Returns the chunks that the host may see now."""
         self._chunks.append(chunk)
+        self._failed = self._failed or self._visible.is_failure(chunk)
         visible = self._visible.add_chunk(chunk)
         if not self._shows_last_round_only:
             return visible
@@ -294,8 +298,7 @@ class CallLoop:
         The host has seen them, so a missing end is neither an error nor a reason to drop them.
         """
         chunks, self._chunks = self._chunks, []
-        failed = any(map(self._visible.is_failure, chunks))
-        return self._continues_after(None if failed else read_partial_reply(chunks, format=self._format.name))
+        return self._continues_after(None if self._failed else read_partial_reply(chunks, format=self._format.name))
 
     def end(self) -> list[Any]:
         """The last chunks for the host. The reply is in the journal by now."""

@@ -10,7 +10,6 @@ databases: `sqlite` keeps the tables in a file, `postgres` in a schema.
 
 from __future__ import annotations
 
-import json
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
@@ -309,5 +308,8 @@ class SearchIndex(ABC):
     def _scope(
         self, id: int, name: str, passages: int, hidden: int, speakers: Any, newest: int, embedded: int, index: bytes
     ) -> Scope:
-        names = json.loads(speakers) if isinstance(speakers, str) else speakers  # SQLite has no lists
-        return Scope(id, name, passages, hidden, tuple(names), newest, embedded, bytes(index))
+        return Scope(id, name, passages, hidden, tuple(self._parse_list(speakers)), newest, embedded, bytes(index))
+
+    def _parse_list(self, value: Any) -> list[Any]:
+        """Parse a list returned as one value."""
+        return value

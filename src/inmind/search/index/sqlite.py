@@ -7,6 +7,7 @@ passage numbers, and vectors are read to be held in memory.
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import threading
 import time
@@ -23,7 +24,7 @@ import apsw
 from inmind.core.encoding import to_microseconds
 from inmind.core.events.base import Event
 from inmind.core.fork import SqliteConnectionOwner, register_after_fork
-from inmind.errors import Damaged, StorageFull, StoreBusy, StoreError, UnsafeStorage
+from inmind.errors import Closed, Damaged, StorageFull, StoreBusy, StoreError, UnsafeStorage
 from inmind.search.extract import MessageReader
 from inmind.search.index.base import (
     BATCH_SIZE,
@@ -70,13 +71,14 @@ def _sql(name: str) -> str:
     return expand_columns(_named_statement(name))
 
 
-class SqliteIndex(SqliteConnectionOwner, SearchIndex):
+class SqliteIndex(SearchIndex, SqliteConnectionOwner):
     """The index of one home."""
 
     def __init__(self, path: Path, store: Store, read_message: MessageReader, *, busy_seconds: float = 30.0) -> None:
         self.path, self.place, self._busy_seconds = path, str(path), busy_seconds
         SearchIndex.__init__(self, store, read_message)
         SqliteConnectionOwner.__init__(self)
+        self._closed = False
         self._damaged = False
         """Invalid data was read: the file is not accepted as an index again."""
         self._matrices = _VectorMatrices(self)
@@ -131,7 +133,15 @@ class SqliteIndex(SqliteConnectionOwner, SearchIndex):
         with self._connected() as connection, transaction(connection):
             return run(SqliteTables(connection, self.place))
 
+    def _parse_list(self, value: Any) -> list[Any]:
+        return json.loads(value)
+
     # -- the file ------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            self._disconnect()
 
     @contextlib.contextmanager
     def _connected(self) -> Generator[Any]:
@@ -140,7 +150,11 @@ class SqliteIndex(SqliteConnectionOwner, SearchIndex):
         Errors become Damaged with the path of this file; the caller rebuilds it, which loses nothing.
         """
         with self._lock:
-            connection = self._open_connection()
+            if self._closed:
+                raise Closed
+            if self._connection is None:
+                self._connection = self._connect()
+            connection = self._connection
             try:
                 yield connection
             except apsw.Error as error:
@@ -227,6 +241,12 @@ class SqliteIndex(SqliteConnectionOwner, SearchIndex):
                 Path(f"{self.path}{suffix}").unlink(missing_ok=True)
         except OSError as error:
             raise UnsafeStorage(place=self.place, reason=str(error)) from error
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            with contextlib.suppress(apsw.Error):  # errors of a damaged file do not matter
+                self._connection.close()
+            self._connection = None
 
 
 class SqliteTables(Tables):

@@ -26,6 +26,7 @@ from inmind.core.events.base import Event
 from inmind.core.fork import SqliteConnectionOwner
 from inmind.core.paths import owner_from_first_event
 from inmind.errors import (
+    Closed,
     Conflict,
     Damaged,
     NotDurable,
@@ -59,6 +60,7 @@ class SqliteStore(SqliteConnectionOwner, Store):
     def __init__(self, path: Path, *, busy_seconds: float = BUSY_SECONDS) -> None:
         self.path = path
         self._busy_seconds = busy_seconds
+        self._closed = False
         self._file_identity: tuple[int, int] | None = None
         self._read_only_reason = ""
         super().__init__()
@@ -102,6 +104,14 @@ class SqliteStore(SqliteConnectionOwner, Store):
     def bulk_import(self) -> Generator[SqliteImport]:
         with self._write_transaction() as connection:
             yield SqliteImport(connection)
+
+    def close(self) -> None:
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                if self._connection is not None:
+                    self._connection.close()
+                    self._connection = None
 
     @property
     def read_only_reason(self) -> str:
@@ -152,6 +162,13 @@ class SqliteStore(SqliteConnectionOwner, Store):
                 raise self._translate_error(error, connection, writing=False) from error
             except UnicodeDecodeError as error:
                 raise Damaged(place=str(self.path), reason=str(error)) from error
+
+    def _open_connection(self) -> SqliteConnection:
+        if self._closed:
+            raise Closed
+        if self._connection is None:
+            self._connection = self._connect()
+        return self._connection
 
     def _translate_error(self, error: apsw.Error, connection: SqliteConnection, *, writing: bool) -> StoreError:
         """Return the inmind error.

@@ -20,7 +20,6 @@ from openai import OpenAI, pydantic_function_tool
 from profiles import examples
 from pydantic import BaseModel
 from strategies import json_values, wire
-from tables import each_row
 
 from inmind.core.json import is_list, is_object
 from inmind.core.messages import FORMATS, read_reply
@@ -243,50 +242,62 @@ def item_events(draw: Draw, item: Json) -> Iterator[Json]:
 REDUCED = settings(max_examples=examples(60), suppress_health_check=[HealthCheck.too_slow])
 
 
-Chunker = Callable[[Json], st.SearchStrategy[list[Json]]]
-CHUNKERS: dict[str, tuple[st.SearchStrategy[Json], Chunker]] = {
-    "openai": (completions(), chat_chunks),
-    "responses": (responses(), responses_chunks),
-    "anthropic": (messages(), anthropic_chunks),
-}
-
-
-ENDPOINTS: dict[str, tuple[Callable[[], Any], Json, Callable[[Any], Any]]] = {
-    "openai": (
-        lambda: PROVIDER.openai.chat.completions,
-        CHAT_REQUEST,
-        lambda stream: stream.current_completion_snapshot,
-    ),
-    "responses": (lambda: PROVIDER.openai.responses, RESPONSES_REQUEST, lambda stream: stream.get_final_response()),
-    "anthropic": (lambda: PROVIDER.anthropic.messages, ANTHROPIC_REQUEST, lambda stream: stream.get_final_message()),
-}
-"""The resource of the client, a request, and the reply that its stream has joined."""
+@pytest.mark.spec("D9")
+@REDUCED
+@given(data=st.data(), whole=completions())
+def test_a_chat_stream_is_the_completion(data: st.DataObject, whole: Json) -> None:
+    chunks = data.draw(chat_chunks(whole))
+    before, reply = copy.deepcopy((whole, chunks)), read_reply(whole)
+    chat = PROVIDER.openai.chat.completions
+    assert read_reply(chunks) == reply
+    assert (whole, chunks) == before
+    PROVIDER.reply_with(whole)
+    assert read_reply(chat.create(**CHAT_REQUEST), hint="anthropic") == reply
+    PROVIDER.stream_chunks(chunks)
+    assert read_reply(chat.create(**CHAT_REQUEST, stream=True), hint="anthropic") == reply
+    with chat.stream(**CHAT_REQUEST) as stream:
+        events = list(stream)
+        assert read_reply(events, hint="anthropic") == reply
+        assert read_reply(stream.current_completion_snapshot, hint="anthropic") == reply
 
 
 @pytest.mark.spec("D9")
-@each_row("name", FORMATS)
-def test_a_stream_is_the_complete_reply(name: str) -> None:
-    (replies, chunker), (resource, request, final) = CHUNKERS[name], ENDPOINTS[name]
-    hint = "openai" if name == "anthropic" else "anthropic"
+@REDUCED
+@given(data=st.data(), whole=messages())
+def test_an_anthropic_stream_is_the_message(data: st.DataObject, whole: Json) -> None:
+    chunks = data.draw(anthropic_chunks(whole))
+    before, reply = copy.deepcopy((whole, chunks)), read_reply(whole)
+    claude = PROVIDER.anthropic.messages
+    assert read_reply(chunks) == reply
+    assert (whole, chunks) == before
+    PROVIDER.reply_with(whole)
+    assert read_reply(claude.create(**ANTHROPIC_REQUEST)) == reply
+    PROVIDER.stream_chunks(chunks)
+    assert read_reply(claude.create(**ANTHROPIC_REQUEST, stream=True)) == reply
+    with claude.stream(**ANTHROPIC_REQUEST) as stream:
+        events = list(stream)
+        assert read_reply(events) == reply
+        assert read_reply(stream.get_final_message()) == reply
 
-    @REDUCED
-    @given(data=st.data(), whole=replies)
-    def check_stream(data: st.DataObject, whole: Json) -> None:
-        chunks = data.draw(chunker(whole))
-        before, reply = copy.deepcopy((whole, chunks)), read_reply(whole)
-        assert read_reply(chunks) == reply
-        assert (whole, chunks) == before
-        PROVIDER.reply_with(whole)
-        assert read_reply(resource().create(**request), hint=hint) == reply
-        PROVIDER.stream_chunks(chunks)
-        assert read_reply(resource().create(**request, stream=True), hint=hint) == reply
-        with resource().stream(**request) as stream:
-            events = list(stream)
-            assert read_reply(events, hint=hint) == reply
-            if whole.get("status") != "incomplete":
-                assert read_reply(final(stream), hint=hint) == reply
 
-    check_stream()
+@pytest.mark.spec("D9")
+@REDUCED
+@given(data=st.data(), whole=responses())
+def test_a_responses_stream_is_the_response(data: st.DataObject, whole: Json) -> None:
+    chunks = data.draw(responses_chunks(whole))
+    before, reply = copy.deepcopy((whole, chunks)), read_reply(whole)
+    client = PROVIDER.openai.responses
+    assert read_reply(chunks) == reply
+    assert (whole, chunks) == before
+    PROVIDER.reply_with(whole)
+    assert read_reply(client.create(**RESPONSES_REQUEST)) == reply
+    PROVIDER.stream_chunks(chunks)
+    assert read_reply(client.create(**RESPONSES_REQUEST, stream=True)) == reply
+    with client.stream(**RESPONSES_REQUEST) as stream:
+        events = list(stream)
+        assert read_reply(events) == reply
+        if whole["status"] == "completed":
+            assert read_reply(stream.get_final_response()) == reply
 
 
 class Greeting(BaseModel):
@@ -338,6 +349,13 @@ def test_values_parsed_by_a_client_are_not_in_the_message() -> None:
 
 
 # -- invalid replies ---------------------------------------------------------------------------------------
+
+Chunker = Callable[[Json], st.SearchStrategy[list[Json]]]
+CHUNKERS: dict[str, tuple[st.SearchStrategy[Json], Chunker]] = {
+    "openai": (completions(), chat_chunks),
+    "responses": (responses(), responses_chunks),
+    "anthropic": (messages(), anthropic_chunks),
+}
 
 
 @st.composite
