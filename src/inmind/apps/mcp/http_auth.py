@@ -52,19 +52,19 @@ _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _ORIGIN = re.compile(r"(https?)://(\[[0-9a-f:.]+\]|[a-z0-9_.-]+)(?::([0-9]{1,5}))?")
 
 
-class Origin(NamedTuple):
+class WebOrigin(NamedTuple):
     scheme: str
     host: str
     port: int
 
 
-def parse_origin(url: str) -> Origin | None:
+def parse_origin(url: str) -> WebOrigin | None:
     """The parts of a URL without a path; None if it is anything else."""
     match = _ORIGIN.fullmatch(url.lower())
-    return match and Origin(match[1], match[2], int(match[3] or _PORTS[match[1]]))
+    return match and WebOrigin(match[1], match[2], int(match[3] or _PORTS[match[1]]))
 
 
-def parse_public_url(url: str) -> Origin:
+def parse_public_url(url: str) -> WebOrigin:
     if (origin := parse_origin(url.removesuffix("/"))) is None:
         expected = "a URL without a path, such as https://memory.example.com"
         raise InvalidInput(field="--public-url", value=url, expected=expected)
@@ -77,7 +77,7 @@ class ServerAddress:
 
     host: str
     port: int
-    public: Origin | None = None
+    public: WebOrigin | None = None
     """The URL that clients use, if a TLS proxy is in between."""
 
     @property
