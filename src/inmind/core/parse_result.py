@@ -243,12 +243,11 @@ def _parse_sequence(lines: list[tuple[int, str]], index: int, indent: int, depth
     items: list[Any] = []
     while index < len(lines) and lines[index][0] == indent and (match := _YAML_ITEM.match(lines[index][1])):
         body = lines[index][1][match.end() :]
-        if not body:
-            value, index = _parse_node(lines, index + 1, indent, depth + 1)
+        if body:
+            lines[index] = (indent + match.end(), body)
         else:
-            inner = indent + match.end()
-            lines[index] = (inner, body)
-            value, index = _parse_node(lines, index, indent, depth + 1)
+            index += 1
+        value, index = _parse_node(lines, index, indent, depth + 1)
         items.append(value)
     return items, index
 

@@ -182,28 +182,25 @@ def find_ids_in_text(text: str, *, rules: EntityRules = DEFAULT_RULES) -> list[F
         token = match[0].rstrip(".:/@+~#-")
         if not 2 <= len(token) <= MAX_ID_CHARS or token in ids:
             continue
-        kind = handle_kind(token)
-        preceding = _preceding_words(text, match.start())
-        if preceding.secret:
-            continue
-        if preceding.announces_id:
-            is_announced = preceding.says_id or (
-                preceding.type and (len(token) >= _MIN_NUMBER_DIGITS or not token.isdigit())
-            )
-            if preceding.type not in _NOT_ID_TYPES and (kind or is_announced):
-                ids[token] = FoundId("", "", rules.type_for(preceding.type or UNTYPED), token, kind or "id")
-        elif kind is not None:
-            type = HANDLE_TYPES.get(kind) or (preceding.type if preceding.type in COMMON_TYPES else UNTYPED)
-            ids[token] = FoundId("", "", rules.type_for(type), token, kind)
-        elif preceding.type in COMMON_TYPES and (_is_capital_code(token) or _NUMBERED.fullmatch(token)):
-            ids[token] = FoundId("", "", rules.type_for(preceding.type), token)
+        preceding, kind = _preceding_words(text, match.start()), handle_kind(token)
+        if type := "" if preceding.secret else _type_in_text(token, kind, preceding):
+            ids[token] = FoundId("", "", rules.type_for(type), token, kind or "id")
         if len(ids) >= MAX_IDS:
             break
     return list(ids.values())
 
 
-def _is_capital_code(token: str) -> bool:
-    return 5 <= len(token) <= 12 and token.isupper() and token.isalpha()
+def _type_in_text(token: str, kind: str | None, preceding: _PrecedingWords) -> str:
+    """Return the type of an id after these words; empty if it is none."""
+    noun = preceding.type
+    if preceding.announces_id:
+        is_long = len(token) >= _MIN_NUMBER_DIGITS or not token.isdigit()
+        is_id = noun not in _NOT_ID_TYPES and (kind or preceding.says_id or (noun and is_long))
+        return (noun or UNTYPED) if is_id else ""
+    if kind is not None:
+        return HANDLE_TYPES.get(kind) or (noun if noun in COMMON_TYPES else UNTYPED)
+    is_code = (5 <= len(token) <= 12 and token.isupper() and token.isalpha()) or _NUMBERED.fullmatch(token)
+    return noun if noun in COMMON_TYPES and is_code else ""
 
 
 def _preceding_words(text: str, start: int) -> _PrecedingWords:
