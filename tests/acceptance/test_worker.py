@@ -23,7 +23,7 @@ from torture.workers import DONE, FAST_SETTINGS, NOTES, count_requests, fill, op
 
 from inmind import Memory
 from inmind.apps.worker.postgres import TenantConnector
-from inmind.apps.worker.status import RemainingWork, remaining_work
+from inmind.apps.worker.status import describe_remaining_work
 from inmind.apps.worker.tasks import WorkerTasks, idle_delay
 from inmind.core.events.dreams import DreamCommitted, DreamResumed
 from inmind.documents.document import MEMORY_PAGE_PATH
@@ -346,7 +346,7 @@ def test_a_failing_resource_delays_no_other(
         assert (dreams_in(tenant_url, "ada"), dreams_in(tenant_url, "ben")) == ([], ["done"])
         queue = jobs.queue_status(dead_after=30)
         assert (queue.waiting, queue.later, queue.failed) == (0, 1, 0)
-        assert remaining_work(upkeep, jobs) == RemainingWork(dreams=0, limits=(), jobs=1)
+        assert describe_remaining_work(upkeep, jobs)[1:] == ["To be retried: 1 failed job."]
         sql.execute("UPDATE procrastinate_jobs SET scheduled_at = now() WHERE task_name = 'tend'")
         worker.run_once()
         assert jobs.queue_status(dead_after=30).failed == 1

@@ -52,8 +52,8 @@ def test_the_status_shows_running_waiting_and_given_up_work(tenant_url: str, job
         memory.dream("ada", watch=watch)
         (status,) = statuses
     assert (status.queue.waiting, status.queue.running, status.queue.workers) == (2, 0, 0)
-    (dream,) = status.dreams
-    assert (dream.resource, dream.stage, dream.trigger, dream.holds) == ("ada", "gather", "asked", True)
+    ((resource, dream),) = status.dreams.items()
+    assert (resource, dream.phase, dream.trigger, dream.is_held(now)) == ("ada", "gather", "asked", True)
     assert [(use.name, use.used, use.limit) for use in status.limits] == [
         ("price_per_day", 0.0, 1.5),
         ("dreams_per_hour", 0.0, 3.0),

@@ -11,8 +11,9 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import asdict
+from datetime import datetime
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -29,13 +30,17 @@ from inmind.apps.cli.console import (
 from inmind.apps.cli.exit_codes import print_error
 from inmind.apps.cli.resource_commands import describe_dream, dream_summary_json
 from inmind.apps.signals import handle_signals
-from inmind.apps.worker.status import MAX_COUNT, DreamStatus, RemainingWork, WorkerStatus, get_status, remaining_work
+from inmind.apps.worker.status import MAX_COUNT, WorkerStatus, bounded_count, describe_remaining_work, get_status
 from inmind.core.text import count_noun
 from inmind.documents.notes_page import format_timestamp
+from inmind.dreams.state import ActiveDream
 from inmind.errors import InmindError, InvalidInput, ReadOnly
 from inmind.jobs.upkeep import Upkeep, UpkeepScheduler
 from inmind.memory.memory import MAX_UPKEEP_INTERVAL_SECONDS, Memory, upkeep_runner_of
 from inmind.store.protocol import QueueStatus
+
+if TYPE_CHECKING:
+    from inmind.store.postgres.jobs import Jobs
 
 NO_START_DELAY = {"dream.first_minutes": 0}
 """Setting without the start delay: a process that runs one round must not wait five minutes."""
@@ -88,22 +93,23 @@ def status() -> CommandResult:
             from inmind.apps.worker.postgres import job_queue
 
             jobs = job_queue(upkeep)
-        worker_status = get_status(upkeep, jobs)
+        worker_status, now = get_status(upkeep, jobs), upkeep.clock()
     limits = [
         {"name": use.name, "used": use.used, "most": use.limit, "until": use.resets_at} for use in worker_status.limits
     ]
-    lines = [memory.location, *(f"{label:<9} {text}" for label, text in _describe_status(worker_status))]
-    return {"place": memory.location, **asdict(worker_status), "limits": limits}, lines
+    lines = [memory.location, *(f"{label:<9} {text}" for label, text in _describe_status(worker_status, now))]
+    dreams = [_running_dream_json(resource, dream, now) for resource, dream in worker_status.dreams.items()]
+    return {"place": memory.location, **asdict(worker_status), "dreams": dreams, "limits": limits}, lines
 
 
-def _describe_status(status: WorkerStatus) -> Iterator[tuple[str, str]]:
+def _describe_status(status: WorkerStatus, now: datetime) -> Iterator[tuple[str, str]]:
     yield "queue", _describe_queue(status.queue)
     since = f", the oldest since {format_timestamp(status.due_since)}" if status.due_since else ""
-    yield "due", f"{_bounded_count(status.due, 'resource')}{since if status.due else ''}"
+    yield "due", f"{bounded_count(status.due, 'resource')}{since if status.due else ''}"
     without_vectors = f"more than {MAX_COUNT}" if status.without_vectors > MAX_COUNT else status.without_vectors
-    yield "index", f"{_bounded_count(status.behind, 'resource')} behind, {without_vectors} without embeddings"
-    for dream in status.dreams:
-        yield "dream", _describe_running_dream(dream)
+    yield "index", f"{bounded_count(status.behind, 'resource')} behind, {without_vectors} without embeddings"
+    for resource, dream in status.dreams.items():
+        yield "dream", _describe_running_dream(resource, dream, now)
     for use in status.limits:
         used = f"{_amount(use.used)} of {_amount(use.limit)}"
         yield "limit", f"{use.name}: {used}, until {format_timestamp(use.resets_at)}"
@@ -122,22 +128,33 @@ def _describe_queue(queue: QueueStatus) -> str:
     )
 
 
-def _describe_running_dream(dream: DreamStatus) -> str:
-    if dream.holds:
-        state = f"held by {dream.holder or 'an unknown process'} until {format_timestamp(dream.until)}"
+def _describe_running_dream(resource: str, dream: ActiveDream, now: datetime) -> str:
+    until = format_timestamp(dream.lease_until)
+    if dream.is_held(now):
+        state = f"held by {dream.holder or 'an unknown process'} until {until}"
     else:
-        state = f"abandoned, lease expired {format_timestamp(dream.until)}"
-    return f"{dream.resource}: {dream.stage}, by {dream.by}, since {format_timestamp(dream.began)}, {state}"
+        state = f"abandoned, lease expired {until}"
+    began = format_timestamp(dream.started_at)
+    return f"{resource}: {dream.phase}, by {dream.proposer}, since {began}, {state}"
+
+
+def _running_dream_json(resource: str, dream: ActiveDream, now: datetime) -> dict[str, Any]:
+    return {
+        "resource": resource,
+        "dream": dream.dream,
+        "stage": dream.phase,
+        "by": dream.proposer,
+        "trigger": dream.trigger,
+        "holder": dream.holder,
+        "began": dream.started_at,
+        "until": dream.lease_until,
+        "holds": dream.is_held(now),
+    }
 
 
 def _amount(number: float) -> str:
     """Calls and tokens as integers, money to the millionth."""
     return f"{number:,.6f}".rstrip("0").rstrip(".")
-
-
-def _bounded_count(count: int, noun: str) -> str:
-    """A count with its noun; above MAX_COUNT as "more than MAX_COUNT"."""
-    return f"more than {MAX_COUNT} {noun}s" if count > MAX_COUNT else count_noun(count, noun)
 
 
 @click.option("--every", default=60.0, help="Seconds between two scans for due work.")
@@ -178,16 +195,9 @@ class _WorkerOutput:
             elif lines:
                 print_lines(lines)
 
-    def print_summary(self, remaining: RemainingWork) -> None:
-        waits = remaining.dreams or remaining.jobs
-        self.print_note("All other due work is done." if waits else "All due work is done.")
-        if remaining.dreams:
-            limits = [f"{use.name} reached until {format_timestamp(use.resets_at)}" for use in remaining.limits]
-            self.print_note(
-                f"Waiting: {_bounded_count(remaining.dreams, 'dream')}, {' and '.join(limits) or 'runs on request'}."
-            )
-        if remaining.jobs:
-            self.print_note(f"To be retried: {count_noun(remaining.jobs, 'failed job')}.")
+    def print_summary(self, upkeep: UpkeepScheduler, jobs: Jobs | None) -> None:
+        for line in describe_remaining_work(upkeep, jobs):
+            self.print_note(line)
 
 
 def _run_on_home(out: _WorkerOutput, *, every: float, once: bool) -> None:
@@ -206,7 +216,7 @@ def _run_on_home(out: _WorkerOutput, *, every: float, once: bool) -> None:
             while True:
                 is_finished = _run_round(upkeep, out, once=once)
                 if is_finished and once:
-                    return out.print_summary(remaining_work(upkeep, None))
+                    return out.print_summary(upkeep, None)
                 if is_finished:
                     time.sleep(every)
         out.print_note("Stopped.")
@@ -262,7 +272,7 @@ def _run_on_database(url: str, out: _WorkerOutput, *, every: float, jobs: int, o
                 database_worker.run(every)
             if database_worker.is_stopping:
                 return out.print_note("Stopped.")
-            return out.print_summary(remaining_work(upkeep, queue))
+            return out.print_summary(upkeep, queue)
 
 
 def _open_when_available(opened: ExitStack, *, once: bool) -> Memory:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from inmind.core.frozen import frozen
-from inmind.dreams.state import FAILURES_BEFORE_BACKOFF
+from inmind.core.text import count_noun
+from inmind.documents.notes_page import format_timestamp
+from inmind.dreams.state import FAILURES_BEFORE_BACKOFF, ActiveDream
 from inmind.jobs.rate_limits import DREAMS, MODEL_CALLS, LimitUsage
 from inmind.jobs.upkeep import UpkeepScheduler, is_maintained
 from inmind.store.protocol import QueueStatus
@@ -21,22 +23,6 @@ MAX_COUNT = 1_000
 MAX_RECENT_OWNERS = 100
 """Owners that are searched for running dreams in a database: those of running jobs, and those with the latest events. A
 running dream writes an event three times a minute."""
-
-
-@frozen(kw_only=True)
-class DreamStatus:
-    """An unfinished dream."""
-
-    resource: str
-    dream: int
-    stage: str
-    by: str
-    trigger: str
-    holder: str
-    began: datetime
-    until: datetime
-    holds: bool
-    """False if its lease has expired; another process will resume it."""
 
 
 @frozen(kw_only=True)
@@ -59,7 +45,8 @@ class WorkerStatus:
     """Resources with events that are not indexed yet."""
     without_vectors: int
     """Resources with crystals that have no embedding yet."""
-    dreams: tuple[DreamStatus, ...]
+    dreams: Mapping[str, ActiveDream]
+    """Unfinished dreams by resource."""
     limits: tuple[LimitUsage, ...]
     given_up: tuple[SuspendedResource, ...]
 
@@ -79,7 +66,7 @@ def get_status(upkeep: UpkeepScheduler, jobs: Jobs | None) -> WorkerStatus:
             for resource, count in failures.items()
             if count >= FAILURES_BEFORE_BACKOFF
         )
-        stalled = sum(not dream.holds for dream in dreams)
+        stalled = sum(not dream.is_held(upkeep.clock()) for dream in dreams.values())
         queue = QueueStatus(waiting=due, running=len(dreams), stalled=stalled, failed=len(given_up))
         due_since = None
     elif not jobs.tables_exist:
@@ -106,46 +93,32 @@ def get_status(upkeep: UpkeepScheduler, jobs: Jobs | None) -> WorkerStatus:
     )
 
 
-@frozen(kw_only=True)
-class RemainingWork:
-    """Due work that could not be done yet."""
-
-    dreams: int
-    """Dreams that wait for a rate limit."""
-    limits: tuple[LimitUsage, ...]
-    """Rate limits that are used up."""
-    jobs: int = 0
-    """Failed jobs that will be retried."""
-
-
-def remaining_work(upkeep: UpkeepScheduler, jobs: Jobs | None) -> RemainingWork:
-    """Work that remains after everything possible is done."""
-    full = tuple(
-        use for use in upkeep.rate_limits.usage() if use.name in (MODEL_CALLS, DREAMS) and use.used >= use.limit
-    )
+def describe_remaining_work(upkeep: UpkeepScheduler, jobs: Jobs | None) -> list[str]:
+    """Sentences about the due work that remains after everything possible is done."""
+    limits = [
+        f"{use.name} reached until {format_timestamp(use.resets_at)}"
+        for use in upkeep.rate_limits.usage()
+        if use.name in (MODEL_CALLS, DREAMS) and use.used >= use.limit
+    ]
     if jobs is not None:
-        later = jobs.queue_status(dead_after=upkeep.settings.worker.stalled_seconds).later
-        return RemainingWork(dreams=jobs.count_waiting_dreams(MAX_COUNT + 1), limits=full, jobs=later)
-    return RemainingWork(
-        dreams=sum(map(upkeep.is_dream_due, filter(is_maintained, upkeep.store.owners()))) if full else 0, limits=full
-    )
+        retries = jobs.queue_status(dead_after=upkeep.settings.worker.stalled_seconds).later
+        dreams = jobs.count_waiting_dreams(MAX_COUNT + 1)
+    else:
+        owners = filter(is_maintained, upkeep.store.owners()) if limits else ()
+        retries, dreams = 0, sum(map(upkeep.is_dream_due, owners))
+    if not dreams and not retries:
+        return ["All due work is done."]
+    waiting = f"Waiting: {bounded_count(dreams, 'dream')}, {' and '.join(limits) or 'runs on request'}."
+    retried = f"To be retried: {count_noun(retries, 'failed job')}."
+    return ["All other due work is done.", *([waiting] if dreams else []), *([retried] if retries else [])]
 
 
-def _running_dreams(upkeep: UpkeepScheduler, resources: Iterable[str]) -> tuple[DreamStatus, ...]:
+def bounded_count(count: int, noun: str) -> str:
+    """A count with its noun; above MAX_COUNT as "more than MAX_COUNT"."""
+    return f"more than {MAX_COUNT} {noun}s" if count > MAX_COUNT else count_noun(count, noun)
+
+
+def _running_dreams(upkeep: UpkeepScheduler, resources: Iterable[str]) -> Mapping[str, ActiveDream]:
     now = upkeep.clock()
-    states = {resource: upkeep.dreaming_state(resource).running for resource in resources}
-    return tuple(
-        DreamStatus(
-            resource=resource,
-            dream=running.dream,
-            stage=running.phase,
-            by=running.proposer,
-            trigger=running.trigger,
-            holder=running.holder,
-            began=running.started_at,
-            until=running.lease_until,
-            holds=running.is_held(now),
-        )
-        for resource, running in states.items()
-        if running is not None and running.is_resumable(now)
-    )
+    running = {resource: upkeep.dreaming_state(resource).running for resource in resources}
+    return {resource: dream for resource, dream in running.items() if dream and dream.is_resumable(now)}
