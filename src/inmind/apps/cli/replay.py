@@ -108,14 +108,7 @@ def replay(
 
 
 def _replay_files(
-    paths: Sequence[str],
-    *,
-    window: int,
-    limit: int | None,
-    as_one: bool,
-    cost_saving: Rates | None,
-    memory_tools: bool,
-    keep: Path | None,
+    paths: Sequence[str], limit: int | None, as_one: bool, cost_saving: Rates | None, keep: Path | None, **options: Any
 ) -> FileReports:
     """Replay all files; with `cost_saving` also with the default policy, for comparison."""
     recorded = list(_read_all(paths, limit))
@@ -124,10 +117,10 @@ def _replay_files(
             (path, [join_recordings(several, name=short_name(path))] if several else []) for path, several in recorded
         ]
     recordings = [recording for _, several in recorded for recording in several]
-    policy = {} if cost_saving is None else {"compression": CompressionPolicy.when_it_pays(cost_saving)}
-    results = replay_recordings(recordings, window=window, memory_tools=memory_tools, keep=keep, **policy)
+    policy: dict[str, Any] = {} if cost_saving is None else {"compression": CompressionPolicy.when_it_pays(cost_saving)}
+    results = replay_recordings(recordings, keep=keep, **options, **policy)
     if cost_saving is not None:
-        default = replay_recordings(recordings, window=window, memory_tools=memory_tools)
+        default = replay_recordings(recordings, **options)
         results = (replace(early, when_full=late.memory) for early, late in zip(results, default, strict=True))
     reports: list[ReplayReport] = []
     with progress_bar("replaying") as update:

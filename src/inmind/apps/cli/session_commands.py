@@ -149,18 +149,11 @@ def note(text: str, importance: float, kind: str, session: str | None, resource:
         else:
             owner = get_session(memory, session or last_used_session(memory))
             resource = owner.resource
-        saved = owner.note(_read_text(text), importance=importance, kind=kind, origin=Origin.USER)
+        if text == STDIN:
+            text = _decode(sys.stdin.buffer.read(), "TEXT").removesuffix("\n")
+        saved = owner.note(text, importance=importance, kind=kind, origin=Origin.USER)
     data = {"id": saved.id, "at": saved.date.isoformat(), "resource": resource}
     return data, f"Saved at {format_timestamp(saved.date)} as {saved.id}."
-
-
-def _read_text(text: str) -> str:
-    if text != STDIN:
-        return text
-    try:
-        return sys.stdin.buffer.read().decode().removesuffix("\n")
-    except UnicodeDecodeError as error:
-        raise InvalidInput(field="TEXT", value=error.object, expected="text in UTF-8") from error
 
 
 @click.argument(
