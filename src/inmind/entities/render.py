@@ -119,7 +119,7 @@ def _fit(rows: Sequence[_EntityRow], hidden: int, *, budget: int, count: Counter
     removal_order = _removal_order(rows)
 
     def shorten(n: int) -> TruncatedText:
-        """The block after `n` steps: each removes a part, then each a record, and then each an entity."""
+        """The block after `n` steps: first each removes a part, then a record, then an entity."""
         removed = set(removal_order[:n])
         with_record = max(0, len(rows) + min(0, len(removal_order) - n))
         listed = rows[: len(rows) - max(0, n - len(removal_order) - len(rows))]

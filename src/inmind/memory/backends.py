@@ -1,9 +1,9 @@
-"""The two kinds of memory: a home folder, where journal, index and documents are files, and a database.
+"""The two kinds of memory: a home folder with files, and a database.
 
-A database has no live files: documents are read and written by calls. The settings that a home keeps in config.toml are
-a document in a separate stream, shared by all processes. A bundle does not contain that stream as events: imported
-settings must not take effect before a person has looked at them, since they name the server that receives the memory's
-data.
+In a home, journal, index and documents are files. A database has no live files: documents are read and written by
+calls. The settings that a home keeps in config.toml are a document in a separate stream, shared by all processes. A
+bundle does not contain that stream as events: imported settings must not take effect before a person has looked at
+them, since they name the server that receives the memory's data.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The Crystal value, and its life: how later events change it, its score by age, and when it expires.
+"""The Crystal value, how later events change it, its score by age, and its expiry.
 
 Crystals are derived from the journal. A note, a message, a page section and an evicted entity each become a crystal
 because of their event, so a crystal has the id of its event, and its lifecycle is folded from later events. All

@@ -1,4 +1,4 @@
-"""Child sessions: what they inherit of their parent, and the merge of their changes into it.
+"""Child sessions: what they inherit, and the merge of their changes.
 
 Of each layer of its parent a child inherits a copy (fork), a view, or nothing. A view is the layer itself, called with
 the context of the parent. A copy belongs to the child from its first event on: a child that dies has changed nothing in
@@ -310,10 +310,11 @@ class _ChildMerge:
         self._report(merged, path)
 
     def _merge_archives(self) -> None:
-        """Copy archive pages. Stubs refer to their lines, so a page is never merged with another text.
+        """Copy archive pages.
 
-        A text that the parent already has, under any name, is skipped. A page that continues such a text extends it.
-        Any other page keeps its name if that is free.
+        Stubs refer to their lines, so a page is never merged with another text. A text that the parent already has,
+        under any name, is skipped. A page that continues such a text extends it. Any other page keeps its name if that
+        is free.
         """
         used_paths = {*self._parent.documents.by_path, *self._child.documents.by_path}
         pages = {path: page.text for path, page in _archives(self._parent)}

@@ -1,4 +1,4 @@
-"""Events that are derived from other events and share their commit, and the calls to layers.
+"""Events derived from others of the same commit, and the calls to layers.
 
 What layers store, entity sightings, memory's lines on the overview, and affect. One undo reverts them with their cause.
 Affect belongs to the resource, so its events go into the resource's stream.

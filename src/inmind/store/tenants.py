@@ -106,7 +106,10 @@ class Tenants(Closing):
         """The location to give to the tenant. For a database it contains the password."""
 
     def admit(self, name: str, password: str) -> None:
-        """Allow the tenant to log in with this password. No-op for a folder: its permissions decide."""
+        """Allow the tenant to log in with this password.
+
+        No-op for a folder: its permissions decide.
+        """
 
     def missing_features(self, name: str) -> str:  # noqa: ARG002 -- a folder has all features
         """Describe features that are missing there and how to add them; empty if there are none."""

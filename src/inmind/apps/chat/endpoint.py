@@ -89,7 +89,10 @@ To save it, set [model] in the home's config.toml: provider, url, name, key_env,
 def find_endpoint(
     options: ModelSettings, settings: ModelSettings, environment: Mapping[str, str]
 ) -> ModelSettings | None:
-    """The endpoint to use; None if none is configured. Fields of the options that are not given are empty."""
+    """The endpoint to use; None if none is configured.
+
+    Fields of the options that are not given are empty.
+    """
     if options.provider and options.provider not in PROVIDERS:
         raise InvalidInput(field="--provider", value=options.provider, expected=f"one of {', '.join(PROVIDERS)}")
     for field, window in (("--window", options.window), ("settings.model.window", settings.window)):

@@ -244,7 +244,9 @@ def console(*, stderr: bool = False) -> Console:
 def table(
     columns: Iterable[str | Column], rows: Iterable[Iterable[object]], *, wide: bool = False, **options: Any
 ) -> Table:
-    """The table of every command. Cells are escaped, in one line; in a named column they are cut to fit.
+    """The table of every command.
+
+    Cells are escaped, in one line; in a named column they are cut to fit.
 
     In a pipe it is only as wide as its content, without trailing spaces. `wide`: for lists with one line per item.
     """

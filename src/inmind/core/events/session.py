@@ -1,4 +1,4 @@
-"""Events of a session: messages, compactions, tools, children, undo; then its prompts; then its entities."""
+"""Events of a session: its conversation, then its prompts, then its entities."""
 
 from __future__ import annotations
 

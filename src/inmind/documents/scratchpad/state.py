@@ -1,4 +1,4 @@
-"""Scratchpads of a stream: updates, the fold of its events, and the merge of those of a child.
+"""Scratchpads of a stream: updates, the fold of their events, and merging.
 
 An update is a value: fields to merge and delete, and the report for the caller (dropped keys, filler, paths not found).
 The state is not changed by planning it, so a refused update has no effect.

@@ -192,7 +192,10 @@ class _TextResolver:
         return sorted(references, key=lambda reference: reference.span)
 
     def _find_phrases(self) -> list[Phrase]:
-        """Return the phrases in each language. They mean deleted entities if the text restores something."""
+        """Return the phrases in each language.
+
+        They mean deleted entities if the text restores something.
+        """
         phrases: list[Phrase] = []
         for language in self.full.languages:
             table = language.references

@@ -67,7 +67,10 @@ def _zip_errors(name: str) -> Generator[None]:
 
 
 class _ZipSource:
-    """A bundle file for the zip library, which would read a central directory of any size into memory."""
+    """A bundle file for the zip library, with a limit for its central directory.
+
+    The library would read one of any size into memory.
+    """
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
