@@ -143,7 +143,7 @@ class ChatOutput:
         if self.as_json:
             return
         if reasoning and self.interactive:
-            self._dim(reasoning, end="")
+            self.print_note(reasoning, end="")
             self._is_thinking = True
         if text := text.replace("\r", ""):
             self._end_thinking()
@@ -164,19 +164,16 @@ class ChatOutput:
         mark, half = "✗" if use.error else "·", WIDTH // 2
         head = collapse_whitespace(f"{mark} {shorten(use.name, half)} {shorten(text, half)}")
         room = max(20, self.width - len(head) - len(" → "))
-        self._dim(f"{head} → {shorten(collapse_whitespace(use.result), room)}")
+        self.print_note(f"{head} → {shorten(collapse_whitespace(use.result), room)}")
 
-    def print_note(self, text: str) -> None:
-        self._dim(text)
+    def print_note(self, text: str, end: str = "\n") -> None:
+        self._console.print(Text(printable(text), style="dim"), end=end, soft_wrap=True)
 
     def print_error(self, text: str) -> None:
         self._console.print(Text(printable(f"! {collapse_whitespace(text)}"), style="red"), soft_wrap=True)
 
     def print_json(self, answer: Mapping[str, Any]) -> None:
         print(json.dumps(answer), file=self._out, flush=True)  # ASCII: no control characters reach the terminal
-
-    def _dim(self, text: str, end: str = "\n") -> None:
-        self._console.print(Text(printable(text), style="dim"), end=end, soft_wrap=True)
 
     def _end_thinking(self) -> None:
         if self._is_thinking:

@@ -20,8 +20,6 @@ import tempfile
 from bisect import bisect_right
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import accumulate, dropwhile
 from pathlib import Path
@@ -43,7 +41,7 @@ from inmind.entities.window import Entities
 from inmind.errors import ContextOverflow, InvalidInput
 from inmind.history.compaction.policy import DEFAULT_POLICY, CompressionPolicy
 from inmind.history.compaction.retention import extract_items, last_request, merge_items, missing_items
-from inmind.history.turns import mark_command_output
+from inmind.history.turns import TurnCall, mark_command_output
 from inmind.memory.memory import Memory
 from inmind.memory.session_opener import DEFAULT_RESERVE, DEFAULT_WINDOW
 from inmind.prompt.anchor import CACHE_SECONDS
@@ -51,8 +49,9 @@ from inmind.prompt.budget import WindowLimits
 from inmind.prompt.layers.builtin import RETAINED_LAYER, EntityLayer
 from inmind.prompt.report import Prompt, Report
 from inmind.session.session import Session
+from inmind.testing import ManualClock
 
-CALL_INTERVAL = timedelta(seconds=5)
+CALL_SECONDS = 5
 
 MAX_RESERVE_SHARE = 1 / 8
 """Maximum share of the reserve in a small window."""
@@ -80,10 +79,8 @@ def replay(
     limits = WindowLimits(window=window, reserve=reserve, cache_seconds=CACHE_SECONDS)
     if keep is not None and keep.exists() and (not keep.is_dir() or any(keep.iterdir())):
         raise InvalidInput(field="keep", value=str(keep), expected="a new or empty folder")
-    clock, folder = (
-        _Clock(),
-        tempfile.TemporaryDirectory(prefix="inmind-replay-") if keep is None else nullcontext(keep),
-    )
+    folder = tempfile.TemporaryDirectory(prefix="inmind-replay-") if keep is None else nullcontext(keep)
+    clock = ManualClock()
     with folder as home, Memory.open(home, clock=clock) as memory:
         for number, recording in enumerate(recordings, start=1):
             id = f"recording-{number}"
@@ -99,20 +96,11 @@ def replay(
             yield _Player(recording, session, limits).run(clock)
 
 
-@dataclass
-class _Clock:
-    now: datetime = datetime(2026, 1, 1, tzinfo=UTC)
-
-    def __call__(self) -> datetime:
-        return self.now
-
-
 class _Player:
     """Replay of one recording in one session."""
 
     def __init__(self, recording: Recording, session: Session, limits: WindowLimits) -> None:
         self._recording, self._session, self._limits = recording, session, limits
-        self._format = FORMATS[recording.format]
         self._locations = IdLocations(recording)
         self._sizes = sizes = TokenSizes(recording)
         self._host, self._bare = TruncatingHost(sizes), BaselineAgent(sizes, limits.spendable)
@@ -128,10 +116,10 @@ class _Player:
         self._items: list[RetainedItem] = []
         self._items_stop = 0
 
-    def run(self, clock: _Clock) -> ReplayReport:
+    def run(self, clock: ManualClock) -> ReplayReport:
         report = self._report
         for stop in self._call_indexes():
-            clock.now += CALL_INTERVAL
+            clock.advance(seconds=CALL_SECONDS)
             prompt = self._host.call(stop, partial(self._prepare, stop=stop))
             usage, in_full = self._bare.send(stop), self._full.send(stop)
             if prompt is None:  # only calls that every agent could make are compared
@@ -203,23 +191,20 @@ class _Player:
         messages, fresh = self._sizes.messages[:stop], range(self._items_stop, stop)
         first = not any(item.kind == "goal" for item in self._items)
         new_items = extract_items(mark_command_output(messages), first=first, places=fresh)
-        self._items, self._items_stop = (
-            merge_items(self._items, new_items, max_tokens=sys.maxsize, count=len).kept,
-            stop,
-        )
+        self._items = merge_items(self._items, new_items, max_tokens=sys.maxsize, count=len).kept
+        self._items_stop = stop
         yield from self._items
         if (request := last_request(reversed(messages))) is not None:
             yield request
 
     def _id_uses(self, stop: int, sent: SentPrompt, *, sent_bare: bool) -> Iterator[IdUse]:
-        calls = self._format.read(self._recording.messages[stop]).calls
         locations, entities = self._locations, self._session.state.entities
-        for call in calls:
+        for call in self._sizes.messages[stop].calls:
             for used_id in _ids_in_call(call):
                 yield IdUse(
                     recording=self._report.name,
                     prompt=self._report.prompts,
-                    tool=call.name,
+                    tool=call.tool,
                     argument=used_id.path,
                     id=used_id.id,
                     kind=used_id.kind,
@@ -231,16 +216,15 @@ class _Player:
                 )
 
 
-def _ids_in_call(call: Call) -> Iterable[FoundId]:
+def _ids_in_call(call: TurnCall) -> Iterable[FoundId]:
     """Each id or name in a call once; none if the arguments are not JSON."""
     try:
         arguments = json.loads(call.arguments)
     except (ValueError, RecursionError):
         return ()
-    tool = parse_tool_name(call.name)
-    return {
-        used_id.id: used_id for used_id in find_ids(arguments, own_type=tool.type or UNTYPED, tool_nouns=tool.nouns)
-    }.values()
+    tool = parse_tool_name(call.tool)
+    ids = find_ids(arguments, own_type=tool.type or UNTYPED, tool_nouns=tool.nouns)
+    return {used_id.id: used_id for used_id in ids}.values()
 
 
 def _is_in_window(entities: Entities, used_id: FoundId) -> bool:
