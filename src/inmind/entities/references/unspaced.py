@@ -111,29 +111,29 @@ class FormFinder:
         """Return the fields of a phrase that its form decides."""
         digits = "".join(filter(None, match.group("k", "n", "b", "m", "p")))
         number = self.table.numbers.get(digits) or int(digits or 0)
-        form, first = match.lastgroup or "", match[0][0]
-        match form:
-            case "numbered":
-                return {"pick": "place", "position": number, "numbered": True}
-            case "former":
-                return {"pick": "place", "position": -1 if first == "后" else 1}
-            case "nth" | "back":
-                return {"pick": "place", "position": number if form == "nth" else -number}
-            case "ends":
-                position = 1 if match["e"] in {"前", "头"} else -1
-                return {"pick": "place", "position": position, "count": number, "plural": True}
-            case "other":
-                return {"pick": "other", "plural": "其" in match[0] and not re.search(self.table.measure, match[0])}
-            case "pair":
-                this = first in "这那全"
-                fields = {"plural": True, "count": number, "demonstrative": this, "indefinite": not this and is_created}
-                return fields | {"exhaustive": is_all or first == "全"}
-            case "this":
-                return {"demonstrative": True, "plural": is_all}
-            case "bare":
-                return {"indefinite": is_created, "plural": is_all}
-            case _:
-                return _FIELDS[form]
+        text, is_this = match[0], match[0][0] in "这那全"
+        place, several = {"pick": "place"}, {"plural": True, "demonstrative": True}
+        by_form: dict[str, dict[str, Any]] = {
+            "dead": {"deleted": True},
+            "new": {"indefinite": True},
+            "numbered": place | {"position": number, "numbered": True},
+            "former": place | {"position": -1 if text[0] == "后" else 1},
+            "nth": place | {"position": number},
+            "back": place | {"position": -number},
+            "ends": place | {"position": 1 if match["e"] in ("前", "头") else -1, "count": number, "plural": True},
+            "last": place | {"position": -1},
+            "other": {"pick": "other", "plural": "其" in text and not re.search(self.table.measure, text)},
+            "previous": {"pick": "previous"},
+            "pair": {"plural": True, "count": number, "demonstrative": is_this, "exhaustive": is_all or text[0] == "全"}
+            | {"indefinite": not is_this and is_created},
+            "several": several,
+            "whole": {"plural": True},
+            "this": {"demonstrative": True, "plural": is_all},
+            "they": several,
+            "it": {"demonstrative": True},
+            "bare": {"indefinite": is_created, "plural": is_all},
+        }
+        return by_form[match.lastgroup or ""]
 
     def _last_noun(self, text: str) -> str:
         """Return the noun that a reference ends with."""
@@ -161,19 +161,6 @@ class FormFinder:
         next_word = stop + len(self.table.attributive)
         is_attribute = not han.match(text, next_word) or self.not_a_noun.match(text, next_word)
         return noun, bool(text.startswith(self.table.attributive, stop) and is_attribute)
-
-
-_FIELDS: dict[str, dict[str, Any]] = {
-    "dead": {"deleted": True},
-    "new": {"indefinite": True},
-    "last": {"pick": "place", "position": -1},
-    "previous": {"pick": "previous"},
-    "several": {"plural": True, "demonstrative": True},
-    "whole": {"plural": True},
-    "they": {"plural": True, "demonstrative": True},
-    "it": {"demonstrative": True},
-}
-"""Fields of a phrase by its form, for the forms that have always the same."""
 
 
 def _join_nouns(first: Phrase, second: Phrase) -> Phrase:
