@@ -182,31 +182,26 @@ def _logical_lines(lines: list[str]) -> Iterator[tuple[int, str]]:
     """Yield indent and text of each line; a multi-line quoted or block scalar is one line."""
     index = 0
     while index < len(lines):
-        line = lines[index]
+        body, indent = lines[index].strip(), _indent(lines[index])
         index += 1
-        body = line.strip()
         if not body or body.startswith(("# ", "---")):
             continue
-        indent = len(line) - len(line.lstrip(" "))
-        scalar = _scalar_text(body)
+        scalar, end = _scalar_text(body), index
         if scalar[:1] in ("'", '"') and not _is_closed(scalar):
-            parts = [body]
-            while index < len(lines) and not lines[index].rstrip().endswith(scalar[0]):
-                parts.append(lines[index].strip())
-                index += 1
-            if index < len(lines):
-                parts.append(lines[index].strip())
-                index += 1
-            body = " ".join(parts)
+            while end < len(lines) and not lines[end].rstrip().endswith(scalar[0]):
+                end += 1
+            end += 1
+            body = " ".join([body, *map(str.strip, lines[index:end])])
         elif scalar in ("|", ">", "|-", ">-", "|+", ">+"):
-            parts: list[str] = []
-            while index < len(lines) and (
-                not lines[index].strip() or len(lines[index]) - len(lines[index].lstrip(" ")) > indent
-            ):
-                parts.append(lines[index].strip())
-                index += 1
-            body = body[: -len(scalar)] + json.dumps("\n".join(parts))
+            while end < len(lines) and (not lines[end].strip() or _indent(lines[end]) > indent):
+                end += 1
+            body = body[: -len(scalar)] + json.dumps("\n".join(map(str.strip, lines[index:end])))
+        index = end
         yield indent, body
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip(" "))
 
 
 def _scalar_text(body: str) -> str:
