@@ -72,7 +72,7 @@ def check_json(value: object, field: str) -> None:
             _check_scalar(node, place)
 
 
-def json_copy(value: Any) -> Any:
+def _json_copy(value: Any) -> Any:
     """A copy through JSON; None if it differs from the original or is too deep."""
     if not (is_object(value) or is_list(value)):
         return None
@@ -125,6 +125,19 @@ def _to_plain(value: Any, field: str, depth: int) -> Any:
         except Exception as error:  # a foreign object may raise anything
             raise InvalidInput(field=field, value=value, expected="an object that can be dumped") from error
         return _to_plain(dumped, field, depth + 1)
+    return value
+
+
+def copy_json_value(value: Any, field: str) -> Any:
+    """Return a copy of a JSON value.
+
+    Plain values are copied by the JSON library, which is fast.
+    """
+    copy = _json_copy(value)
+    if copy is not None:
+        return copy
+    value = to_plain(value, field)
+    check_json(value, field)
     return value
 
 

@@ -16,7 +16,7 @@ from inmind.core.encoding import digest_of
 from inmind.core.events.base import Draft, Origin, Trust
 from inmind.core.events.session import HistorySpliced, MessageAdded, SystemSet, ToolsSet
 from inmind.core.frozen import frozen
-from inmind.core.json import check_json, is_object, json_copy, peek, to_plain
+from inmind.core.json import check_json, copy_json_value, is_object, peek, to_plain
 from inmind.core.messages import FORMATS
 from inmind.core.messages.cache_control import (
     CacheMarks,
@@ -148,19 +148,6 @@ def copy_messages(messages: Any, fmt: Format, *, first_index: int = 0) -> list[W
         fmt.check(wire, field=f"messages[{index}]")
         wires.append(wire)
     return wires
-
-
-def copy_json_value(value: Any, field: str) -> Any:
-    """Return a copy of a JSON value.
-
-    Plain values are copied by the JSON library, which is fast.
-    """
-    copy = json_copy(value)
-    if copy is not None:
-        return copy
-    value = to_plain(value, field)
-    check_json(value, field)
-    return value
 
 
 def message_draft(wire: Wire, fmt: Format, *, is_memory_reply: bool = False, reply_id: str = "") -> Draft:

@@ -13,12 +13,13 @@ from inmind.core.encoding import digest
 from inmind.core.events.base import Draft, Origin
 from inmind.core.events.documents import DocumentWritten
 from inmind.core.events.session import HistorySpliced, Retained, RetainedItem, Reverted, ToolObserved, UsageReported
+from inmind.core.json import copy_json_value
 from inmind.core.messages import get_format
 from inmind.documents.document import OVERVIEW_PATH, Documents, resolve_path, validate_text
 from inmind.documents.overview.front_matter import merge_front_matter
 from inmind.errors import Conflict, InvalidInput, NotFound
 from inmind.history.compaction.retention import check_pinned_text
-from inmind.prompt.ingest import copy_json_value, copy_messages, message_draft, new_messages
+from inmind.prompt.ingest import copy_messages, message_draft, new_messages
 from inmind.session.context import SessionContext, whole_number
 from inmind.session.notes import revert_withdrawals
 from inmind.session.reader import SessionReader

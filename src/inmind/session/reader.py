@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from inmind.core.events.base import Event
 from inmind.core.events.session import RetainedItem
+from inmind.core.json import copy_json_value
 from inmind.core.messages import get_format
 from inmind.core.messages.model import Wire
 from inmind.core.text import count_noun
@@ -19,7 +20,7 @@ from inmind.entities.window import Entities
 from inmind.errors import NotFound
 from inmind.history.compaction.stubs import parse_location
 from inmind.history.view import deep_copy
-from inmind.prompt.ingest import PrepareInput, copy_json_value
+from inmind.prompt.ingest import PrepareInput
 from inmind.prompt.report import Explanation, Prompt, PromptPreview
 from inmind.session.compaction import Compactor
 from inmind.session.compaction_plan import CompactionPlanner

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from inmind.core.events.base import Draft, Origin
 from inmind.core.events.session import SessionOpened, SessionTitled
+from inmind.core.json import copy_json_value
 from inmind.core.messages import get_format
 from inmind.core.text import shorten
 from inmind.documents.document import validate_text
@@ -21,7 +22,7 @@ from inmind.documents.overview.maintain import overview_updates
 from inmind.errors import InvalidInput, NotFound
 from inmind.history.compaction.policy import CompactionReport, CompactionUndoReport, Summarizer
 from inmind.history.compaction.select import DEFAULT_KEEP_RECENT
-from inmind.prompt.ingest import PrepareInput, copy_json_value
+from inmind.prompt.ingest import PrepareInput
 from inmind.prompt.report import Prompt
 from inmind.session.context import SessionConfig, SessionContext
 from inmind.session.entities import import_entities, set_pinned, track

@@ -17,14 +17,13 @@ success. So only the fields of a model are accepted, unless it allows extra ones
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NoReturn, TypeGuard
+from typing import Any, cast
 from urllib.parse import unquote
 
-from inmind.core.encoding import to_json
 from inmind.core.frozen import frozen
+from inmind.core.json import copy_json_value
 from inmind.documents.scratchpad.validators import (
     ErrorPath,
     JsonSchemaValidator,
@@ -254,20 +253,18 @@ class ScratchpadSchema:
 
 def compile_schema(schema: object) -> ScratchpadSchema:
     """Compile a host's schema; raises InvalidInput with the reason if it is not usable."""
-    try:
-        fields: Mapping[str, Any] | None = None
-        if _is_model(schema):
-            partial = fields = partial_schema(_as_json(_json_schema(schema)))
-            validator: Validator = ModelValidator(schema)
-        elif is_object(schema):
-            written = _as_json(schema)
-            full = compile_validator(written)
-            partial = partial_schema(written)
-            validator = JsonSchemaValidator(full, compile_validator(partial))
-        else:
-            raise InvalidInput(field="schema", value=schema, expected="a pydantic model or JSON Schema")
-    except RecursionError as error:
-        raise InvalidInput(field="schema", value=schema, expected="a schema that is nested less deeply") from error
+    fields: Mapping[str, Any] | None = None
+    if isinstance(schema, type) and hasattr(schema, "model_json_schema") and hasattr(schema, "model_validate_json"):
+        model = cast(type[PydanticModel], schema)
+        partial = fields = partial_schema(copy_json_value(_json_schema(model), "schema"))
+        validator: Validator = ModelValidator(model)
+    elif is_object(schema):
+        written = copy_json_value(schema, "schema")  # the host cannot modify a copy
+        full = compile_validator(written)
+        partial = partial_schema(written)
+        validator = JsonSchemaValidator(full, compile_validator(partial))
+    else:
+        raise InvalidInput(field="schema", value=schema, expected="a pydantic model or JSON Schema")
     if partial.get("type") != "object":
         raise InvalidInput(field="schema", value=schema, expected="a schema with type: object at its root")
     names = partial.get("properties", {})
@@ -284,28 +281,12 @@ _DELETE_KEYS = ("delete", "delete_paths")
 _DELETE = {"type": "array", "items": {"type": "string"}, "description": "Paths of fields to remove, like owner.name."}
 
 
-def _is_model(schema: object) -> TypeGuard[type[PydanticModel]]:
-    return isinstance(schema, type) and hasattr(schema, "model_json_schema") and hasattr(schema, "model_validate_json")
-
-
 def _json_schema(model: type[PydanticModel]) -> Mapping[str, Any]:
     try:
         return model.model_json_schema()
     except Exception as error:  # types of the host may raise anything
         expected = f"a model that can be written as JSON Schema ({type(error).__name__}: {error})"
         raise InvalidInput(field="schema", value=model, expected=expected) from error
-
-
-def _as_json(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a copy that the host cannot modify."""
-    try:
-        return json.loads(to_json(schema).encode(), parse_constant=_refuse_constant)
-    except (TypeError, ValueError) as error:
-        raise InvalidInput(field="schema", value=schema, expected=f"JSON ({error})") from error
-
-
-def _refuse_constant(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is not valid JSON")
 
 
 def _violation(problems: Sequence[Problem]) -> SchemaViolation:

@@ -443,9 +443,9 @@ class NotJson(BaseModel):
         ({"type": "object", "properties": {"a": {"$ref": "https://example.com/a.json"}}}, "example.com"),
         ({"type": "object", "properties": {"a": {"$ref": "file:///etc/passwd"}}}, "external references"),
         ({"type": "object", "$schema": "https://example.com/draft-99"}, "draft-99"),
-        ({"type": "object", "properties": {"a": {"const": float("nan")}}}, "JSON"),
+        ({"type": "object", "properties": {"a": {"const": float("nan")}}}, "a finite number"),
         ({"type": "object", "properties": {"a": {"enum": [{1, 2}]}}}, "JSON"),
-        ({"type": "object", "properties": {"\ud800": {}}}, "JSON"),
+        ({"type": "object", "properties": {"\ud800": {}}}, "without lone surrogates"),
         ({"type": "object", "properties": {"delete": {}, "delete_paths": {}}}, "delete or delete_paths"),
         ({"type": "string"}, "type: object"),
         ({"type": ["object", "null"]}, "type: object"),
@@ -453,7 +453,7 @@ class NotJson(BaseModel):
         ({"$ref": "#"}, "type: object"),
         (RootModel[list[int]], "type: object"),
         (NotJson, "JSON Schema"),
-        (nested_schema(5_000), "nested less deeply"),
+        (nested_schema(5_000), "at most 200 levels of nesting"),
         (Step(title="a"), "a pydantic model or JSON Schema"),
         (int, "a pydantic model or JSON Schema"),
         ("object", "a pydantic model or JSON Schema"),
@@ -464,7 +464,7 @@ class NotJson(BaseModel):
 def test_an_invalid_schema_is_refused_before_use(schema: object, expected: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         compile_schema(schema)
-    assert caught.value.field == "schema"
+    assert caught.value.field.startswith("schema")
     assert expected in caught.value.expected
 
 
