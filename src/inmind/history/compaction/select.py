@@ -287,7 +287,7 @@ class _Selector:
     def selection(self) -> CompactionSelection:
         """The selection, with one stub for adjacent runs."""
         removed, runs = self._removed, list[list[int]]()
-        for run in sorted(sorted(run) for run in self._runs if self._is_worth_replacing(run)):
+        for run in sorted(map(sorted, filter(None, self._runs))):
             if runs and removed.issuperset(range(runs[-1][-1], run[0])):
                 runs[-1] = sorted([*runs[-1], *run])
             else:
@@ -299,14 +299,6 @@ class _Selector:
     @property
     def _removed(self) -> set[int]:
         return {place for run in self._runs for place in run}
-
-    def _is_worth_replacing(self, run: Sequence[int]) -> bool:
-        """True if the run has new messages, or earlier stubs that are long.
-
-        Stubs are long if they are cut messages or blocks with many ids.
-        """
-        messages = [self._messages[place] for place in run]
-        return any(not one.stub for one in messages) or sum(one.tokens for one in messages) > self._budget.stub_tokens
 
     def _shrink(self, place: int, size: int) -> None:
         self.tokens -= self._sizes[place] - size
