@@ -197,7 +197,7 @@ def test_a_title_that_cannot_be_stored_does_not_prevent_opening(
         file = meta_of(session, home)
     file.write_text(json.dumps({**read_meta(file), "title": "About us"}))
     monkeypatch.setattr(
-        "inmind.store.sqlite.store.MIGRATIONS", ("0001_journal",)
+        "inmind.store.sqlite.connection.MIGRATIONS", ("0001_journal",)
     )  # the home was written by a newer version: read-only
     with Memory.open(home) as memory:
         assert memory.session("s").state.title == "Create a page"

@@ -15,7 +15,6 @@ from typing import Any
 import apsw
 from torture.harness import ActorChannel
 
-import inmind.session.derived_files
 import inmind.store.stream
 from inmind import Memory, default_layers
 from inmind.core.events.session import HistorySpliced, MessageAdded, Reverted
@@ -29,11 +28,10 @@ State = dict[str, Any]
 
 
 class SessionScript:
-    """A session of an actor process, which writes snapshots and meta.json more often than usual."""
+    """A session of an actor process, which writes snapshots more often than usual."""
 
     def __init__(self, home: Path, name: str) -> None:
         inmind.store.stream.SNAPSHOT_INTERVAL_EVENTS = 5
-        inmind.session.derived_files.MIN_EVENTS_BETWEEN_WRITES = 4
         self.home, self.name = home, name
         self._memory: Memory | None = None
         self._session: Session | None = None

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from inmind.core.events.base import Event
 from inmind.core.frozen import frozen
-from inmind.core.paths import ANONYMOUS, CONFIG
+from inmind.core.paths import CONFIG
 from inmind.core.tokens import Counter
 from inmind.documents.document import Document
 from inmind.entities.entity import EntityRules
@@ -137,11 +137,8 @@ class SessionContext:
 
     @property
     def is_anonymous(self) -> bool:
-        """True if the session was opened without a resource.
-
-        It then must not read resource-level memory.
-        """
-        return self.resource_name == ANONYMOUS
+        """See `SessionState.is_anonymous`."""
+        return self.stream.state.is_anonymous
 
 
 MAX_INTEGER = 2**53

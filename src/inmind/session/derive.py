@@ -278,12 +278,11 @@ def _newest_causes(state: SessionState, observations: Sequence[Observation]) -> 
 
     Messages of child sessions come from the parent agent and carry no affect.
     """
-    is_child = state.opened is not None and bool(state.opened.parent)
     last = max((index for index, item in enumerate(observations) if isinstance(item.content, str)), default=0)
     return [
         (item.content, item.origin, item.source)
         for item in observations[last:]
-        if not (is_child and isinstance(item.content, str))
+        if not (state.is_child and isinstance(item.content, str))
     ]
 
 

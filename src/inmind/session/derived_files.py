@@ -5,10 +5,10 @@ and the next writer continues there. A partial last line, from a crash, is cut o
 changed the file, it is saved under another name, rewritten, and reported.
 
 meta.json is a summary for lists of sessions and for people. A list must not read thousands of journals, so it uses
-these numbers if the file is as new as the stream. The file is rewritten whenever a session opens. Only the title may be
-edited by people; the next opening stores it in the journal, which has the one title of a session: the last change wins.
-Renaming an open session comes after an edit of its file. If the order is unknown because a writer was killed, the file
-wins.
+these numbers if the file is as new as the stream. The file is written when a session opens or closes, and when its
+title or model changes. Only the title may be edited by people; the next opening stores it in the journal, which has the
+one title of a session: the last change wins. Renaming an open session comes after an edit of its file. If the order is
+unknown because a writer was killed, the file wins.
 """
 
 from __future__ import annotations
@@ -176,14 +176,6 @@ log = logging.getLogger("inmind")
 
 META_FILE = "meta.json"
 
-MIN_EVENTS_BETWEEN_WRITES = 200
-"""Events between two writes while a session runs. The file is also written when the session opens and closes, and when
-its title or model changes, because lists show them.
-"""
-
-WRITE_EVERY_NTH_PART = 20
-"""A long session is written once per twentieth of its length, because counting its events reads all of them."""
-
 _MAX_BYTES = 65_536
 
 _ENDS = 100
@@ -262,8 +254,11 @@ class MetaFile:
             log.warning("the title in %s could not be read: %s", self._folder.path / META_FILE, error)
 
     def is_stale(self, state: SessionState) -> bool:
-        due = max(MIN_EVENTS_BETWEEN_WRITES, self._version // WRITE_EVERY_NTH_PART)
-        return state.seq - self._version >= due or self._title_and_model != (state.title, state.model)
+        """True if the title or the model has changed.
+
+        Until the file is written, lists count messages and calls in the journal.
+        """
+        return self._title_and_model != (state.title, state.model)
 
     def write(self, state: SessionState) -> str:
         """Write the file.

@@ -200,8 +200,7 @@ class HostInput(SessionReader):
             if any(one.text == item.text for one in pinned):
                 return Decision([], None)
             # Items inherited from the parent do not count.
-            is_child = state.opened is not None and bool(state.opened.parent)
-            inherited = self._stream.state_at(state.opening_end).history.pinned if is_child else ()
+            inherited = self._stream.state_at(state.opening_end).history.pinned if state.is_child else ()
             used = sum(len(one.text) for one in pinned if one not in inherited)
             remaining = MAX_RETAINED_CHARACTERS - used
             if remaining < len(item.text):

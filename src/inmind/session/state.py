@@ -28,6 +28,7 @@ from inmind.core.events.session import (
 )
 from inmind.core.frozen import frozen
 from inmind.core.messages import FORMATS
+from inmind.core.paths import ANONYMOUS
 from inmind.core.text import count_noun, shorten
 from inmind.documents.document import OVERVIEW_PATH, Documents
 from inmind.documents.overview.event_log import OverviewLog
@@ -101,6 +102,18 @@ class SessionState:
     def language(self) -> str:
         """The language in which the session was opened."""
         return self.opened.language if self.opened else "en"
+
+    @property
+    def is_anonymous(self) -> bool:
+        """True if the session was opened without a resource.
+
+        It then must not read resource-level memory.
+        """
+        return self.opened is not None and self.opened.resource == ANONYMOUS
+
+    @property
+    def is_child(self) -> bool:
+        return self.opened is not None and bool(self.opened.parent)
 
     @property
     def conversation(self) -> Conversation:

@@ -12,14 +12,13 @@ from hypothesis import strategies as st
 
 from inmind.core.events.base import Draft, Origin
 from inmind.core.events.session import MessageAdded, SessionOpened, SessionTitled
-from inmind.session.derived_files import META_FILE, WRITE_EVERY_NTH_PART, MetaFile, SessionSummary, read_summary
+from inmind.session.derived_files import META_FILE, MetaFile, SessionSummary, read_summary
 from inmind.session.state import SessionFold, SessionState
 from inmind.store.atomic_files import Folder
 from inmind.store.stream import Stream
 from inmind.testing import InMemoryStore, ManualClock
 
 NAME = "session/s"
-MIN_EVENTS = 10
 
 
 class SessionFolder:
@@ -55,8 +54,7 @@ class SessionFolder:
 
 
 @pytest.fixture
-def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SessionFolder:
-    monkeypatch.setattr("inmind.session.derived_files.MIN_EVENTS_BETWEEN_WRITES", MIN_EVENTS)
+def session(tmp_path: Path) -> SessionFolder:
     return SessionFolder(tmp_path / "s")
 
 
@@ -69,25 +67,14 @@ def test_the_file_has_the_fields_of_session_lists(session: SessionFolder) -> Non
     )
 
 
-def test_the_file_is_stale_after_a_new_title_or_many_events(session: SessionFolder) -> None:
+def test_the_file_is_stale_after_a_new_title_and_not_after_other_events(session: SessionFolder) -> None:
     meta = session.open()
     assert not meta.is_stale(session.stream.state)
     session.say(user("Where is my order?"))
     assert meta.is_stale(session.stream.state)
     meta.write(session.stream.state)
-    session.say(*[assistant("…")] * (MIN_EVENTS - 1))
-    assert not meta.is_stale(session.stream.state)
     session.say(assistant("On its way."))
-    assert meta.is_stale(session.stream.state)
-
-
-def test_a_long_session_is_written_less_often(session: SessionFolder) -> None:
-    session.say(user("Go"), *[assistant("…")] * (MIN_EVENTS * WRITE_EVERY_NTH_PART * 2))
-    meta = session.open()
-    session.say(*[assistant("…")] * (MIN_EVENTS * 2 - 1))
     assert not meta.is_stale(session.stream.state)
-    session.say(assistant("…"))
-    assert meta.is_stale(session.stream.state)
 
 
 def test_an_up_to_date_file_is_not_rewritten(session: SessionFolder) -> None:

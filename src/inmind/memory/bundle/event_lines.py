@@ -133,10 +133,9 @@ def _decode_checked_payload(kind: str, body: str) -> EventPayload:
     try:
         payload = decode_payload(kind, body, strict=True)
         _check_values(payload)
-    except Damaged as error:
-        raise ValueError(f"invalid payload of kind {kind!r}: {error.reason}") from error
-    except (InvalidInput, *DECODE_ERRORS) as error:
-        raise ValueError(f"invalid payload of kind {kind!r}: {error}") from error
+    except (Damaged, InvalidInput, *DECODE_ERRORS) as error:
+        reason = error.reason if isinstance(error, Damaged) else error
+        raise ValueError(f"invalid payload of kind {kind!r}: {reason}") from error
     return payload
 
 

@@ -84,7 +84,7 @@ def add_note(context: ToolContext, layer: Layer, arguments: dict[str, Any]) -> T
         importance=DEFAULT_IMPORTANCE if importance is None else importance,
         field="note",
     )
-    scope = notes_scope(layer, context.is_anonymous)
+    scope = notes_scope(layer, context.state.is_anonymous)
     at, id = format_timestamp(context.now), context.next_ids[scope]
     drafts = (Draft(payload=note, origin=Origin.ASSISTANT),)
     return ToolAnswer(text=f"Noted at {at} as {id}.", content={"id": id, "at": at}, drafts=drafts, scope=scope)

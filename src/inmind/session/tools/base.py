@@ -15,7 +15,6 @@ from typing import Any
 from inmind.core.events.base import Draft
 from inmind.core.events.session import AnchoredBlock, ShownVersions
 from inmind.core.frozen import frozen
-from inmind.core.paths import ANONYMOUS
 from inmind.documents.document import Scope, resolve_path
 from inmind.documents.scratchpad.state import ScratchpadState
 from inmind.entities.references.result import Resolution
@@ -80,13 +79,8 @@ class ToolContext:
         state = (self.state, *self.ancestors)[height]
         return layer.text(state.scratchpads if layer.scope == "thread" else self.resource_state.scratchpads)
 
-    @property
-    def is_anonymous(self) -> bool:
-        """True if the session was opened without a resource."""
-        return self.state.opened is not None and self.state.opened.resource == ANONYMOUS
-
     def page_text(self, path: str) -> str | None:
-        scope, name = resolve_path(path, anonymous=self.is_anonymous)
+        scope, name = resolve_path(path, anonymous=self.state.is_anonymous)
         documents = self.state.documents if scope == "thread" else self.resource_state.documents
         return documents.text(name) if name in documents.by_path else None
 
