@@ -66,14 +66,6 @@ class CommitResult(Generic[R]):
     """Events that this commit added."""
 
 
-@frozen
-class _NextState(Generic[S]):
-    """Events that are about to be stored, and the state after them."""
-
-    events: Sequence[Event]
-    state: S
-
-
 class Stream(Generic[S]):
     """The newest known state of one stream, and the methods to change it."""
 
@@ -179,10 +171,10 @@ class Stream(Generic[S]):
                     continue
                 if appended.repeated:
                     return CommitResult(appended=appended, result=None)
-                self._advance(next_own)
+                self._advance(*next_own)
                 if companion and next_companion:
-                    companion._advance(next_companion)
-                return CommitResult(appended=appended, result=decision.result, events=next_own.events)
+                    companion._advance(*next_companion)
+                return CommitResult(appended=appended, result=decision.result, events=next_own[0])
             raise Conflict(stream=self.name, expected=version, actual=self._store.version(self.name))
 
     def append(self, *drafts: Draft, key: Key | None = None, at: datetime | None = None) -> AppendResult:
@@ -200,10 +192,11 @@ class Stream(Generic[S]):
             state = self._fold.apply(state, event)
         return state
 
-    def _next(self, drafts: Sequence[Draft], now: datetime, known_state: S | None = None) -> _NextState[S]:
+    def _next(self, drafts: Sequence[Draft], now: datetime, known_state: S | None = None) -> tuple[Sequence[Event], S]:
+        """Return the events that are about to be stored, and the state after them."""
         events = Batch(self.name, drafts, self._version).events(from_microseconds(to_microseconds(now)))
         state = self._fold_events(self._state, self._version, events) if known_state is None else known_state
-        return _NextState(events, state)
+        return events, state
 
     def _fold_events(self, state: S, version: int, events: Sequence[Event]) -> S:
         """Return the state after these events, which follow a version.
@@ -224,11 +217,10 @@ class Stream(Generic[S]):
                 states[event.seq] = state
         return state
 
-    def _advance(self, next_state: _NextState[S]) -> None:
-        version = self._version + len(next_state.events)
-        self._state, self._version = next_state.state, version
+    def _advance(self, events: Sequence[Event], state: S) -> None:
+        self._state, self._version = state, self._version + len(events)
         due = max(SNAPSHOT_INTERVAL_EVENTS, self._snapshot_size // SNAPSHOT_CHARS_PER_EVENT)
-        if version - self._snapshot_at >= due or 0 < self._unusable_snapshot_seq < version:
+        if self._version - self._snapshot_at >= due or 0 < self._unusable_snapshot_seq < self._version:
             self._save_snapshot()
 
     def _save_snapshot(self) -> None:

@@ -140,7 +140,7 @@ class PostgresIndex(SearchIndex):
         Returns False when all are marked, or if the database is read-only.
         """
         with suppress(ReadOnly):
-            return bool(self._write_statement("mark_stale_owners", SWEEP_BATCH_SIZE))
+            return bool(self._write(lambda tables: tables.rows("mark_stale_owners", SWEEP_BATCH_SIZE)))
         return False
 
     def _catch_up_owners(self, owners: set[str], embedder: str = "") -> list[_OwnerProgress]:
@@ -216,13 +216,6 @@ class PostgresIndex(SearchIndex):
 
         return self._write(index_batch)
 
-    def _write_statement(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
-        """Run one idempotent statement."""
-        self._ensure_index()
-        return self._database.write(
-            lambda connection: self._tables(connection).rows(statement, *values), retryable=True
-        )
-
     def _catch_up_pinned(self, anonymous: int) -> None:
         """Index the owners of crystals that are pinned in the anonymous stream first."""
         upto = next((upto for (upto,) in self._rows("position_of", anonymous)), 0)
@@ -277,7 +270,7 @@ class PostgresIndex(SearchIndex):
         """Return lagging resources; for a new embedder, resources are checked until some are found."""
         while not (resources := super().lagging_resources(embedder, limit, unclaimed_at=unclaimed_at)):
             with suppress(ReadOnly):
-                if self._write_statement("mark_stale_resources", embedder, SWEEP_BATCH_SIZE):
+                if self._write(lambda tables: tables.rows("mark_stale_resources", embedder, SWEEP_BATCH_SIZE)):
                     continue
             return []
         return resources
