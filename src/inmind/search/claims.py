@@ -12,7 +12,7 @@ about several things are not parsed, and a question includes every word that qua
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Final, NamedTuple
 
@@ -268,9 +268,10 @@ class _ClaimForm(NamedTuple):
     Groups: `about`, `noun`, `value`, and `old`, which no longer holds.
     """
 
-    questions: tuple[str, ...]
+    questions: str
     pattern: str
-    value_parsers: tuple[Callable[[str], _Value | None], ...]
+    """Without `about`, and without `value` if that follows the pattern."""
+    value_parsers: Sequence[Callable[[str], _Value | None]]
     single_valued: bool = True
     changed: bool = False
 
@@ -278,21 +279,8 @@ class _ClaimForm(NamedTuple):
 @cache
 def _compile(pattern: str) -> re.Pattern[str]:
     """Compile on first use: all patterns together take longer than importing everything else."""
-    return re.compile(pattern, re.IGNORECASE)
-
-
-def _make_form(
-    questions: str,
-    pattern: str,
-    *value_parsers: Callable[[str], _Value | None],
-    single_valued: bool = True,
-    changed: bool = False,
-) -> _ClaimForm:
-    """A form whose value follows its pattern, if the pattern does not name the value itself."""
     value = "" if "(?P<value>" in pattern else " (?P<value>.+)"
-    return _ClaimForm(
-        tuple(questions.split()), f"(?P<about>.*?){pattern}{value}", value_parsers, single_valued, changed
-    )
+    return re.compile(f"(?P<about>.*?){pattern}{value}", re.IGNORECASE)
 
 
 # Properties with one value. Values of the first group must be a date, number or name: "the manager is nice" does not
@@ -324,32 +312,33 @@ _HAS = r"(?:(?:has|have) )?"
 _FROM = r"(?: from (?P<old>.+?))? to"
 
 _EXACT_VALUES = (_date_value, _number_value, _name_value)
+_EXACT_OR_WORD = (*_EXACT_VALUES, _word_value)
 
 _FORMS = (
-    _make_form("is", rf"\b(?P<noun>{_NOUN}{_OF}) {_IS}", *_EXACT_VALUES),
-    _make_form("is", rf"\b(?P<noun>{_NOUN}{_OF}) {_BECAME}", *_EXACT_VALUES, changed=True),
-    _make_form("is", rf"\b(?P<noun>{_WORDED_NOUN}{_OF}) {_IS}", *_EXACT_VALUES, _word_value),
-    _make_form("is", rf"\b(?P<noun>{_WORDED_NOUN}{_OF}) {_BECAME}", *_EXACT_VALUES, _word_value, changed=True),
-    _make_form(
+    _ClaimForm("is", rf"\b(?P<noun>{_NOUN}{_OF}) {_IS}", _EXACT_VALUES),
+    _ClaimForm("is", rf"\b(?P<noun>{_NOUN}{_OF}) {_BECAME}", _EXACT_VALUES, changed=True),
+    _ClaimForm("is", rf"\b(?P<noun>{_WORDED_NOUN}{_OF}) {_IS}", _EXACT_OR_WORD),
+    _ClaimForm("is", rf"\b(?P<noun>{_WORDED_NOUN}{_OF}) {_BECAME}", _EXACT_OR_WORD, changed=True),
+    _ClaimForm(
         "is",
         r" (?:is|are|takes place|starts|begins|happens)(?: due| scheduled| planned)?",
-        _date_value,
+        (_date_value,),
         single_valued=False,
     ),
-    _make_form("is", rf" {_BECAME}", _date_value, changed=True),
-    _make_form("lives", r"\b(?:lives?|is living|resides?|is based|are based) in", _place_value),
-    _make_form("stays", r" (?:is|are)(?: located)? in", _place_value, single_valued=False),
-    _make_form("lives stays", rf"\b{_HAS}(?:moved|relocated)(?: from .+?)? to", _place_value, changed=True),
-    _make_form("works", r"\b(?:works?|is working|is employed) (?:at|for|by)", _place_value),
-    _make_form("works", rf"\b{_HAS}started(?: working)? at", _place_value, changed=True),
-    _make_form("job", r"\b(?:works?|is working) as", _word_value),
-    _make_form("prefers", r"\bprefers?(?: to use| using)?", _alternative_value),
-    _make_form("uses", r"\b(?:uses?|is using|are using)", _alternative_value),
-    _make_form("uses prefers", rf"\b{_HAS}(?:switched|migrated|changed){_FROM}", _alternative_value, changed=True),
-    _make_form("uses", r"\b(?:uses?|is using|are using)(?=.* for )", _any_value, single_valued=False),
-    _make_form("uses", rf"\b{_HAS}(?:switched|migrated|changed){_FROM}(?=.* for )", _any_value, changed=True),
-    _make_form("uses prefers", rf"\b{_HAS}replaced (?P<old>.+?) (?:with|by)", _alternative_value, changed=True),
-    _make_form("has", r" (?P<noun>has|have|is|are|costs?|weighs?|takes?|lasts?|earns?)", _amount_value),
+    _ClaimForm("is", rf" {_BECAME}", (_date_value,), changed=True),
+    _ClaimForm("lives", r"\b(?:lives?|is living|resides?|is based|are based) in", (_place_value,)),
+    _ClaimForm("stays", r" (?:is|are)(?: located)? in", (_place_value,), single_valued=False),
+    _ClaimForm("lives stays", rf"\b{_HAS}(?:moved|relocated)(?: from .+?)? to", (_place_value,), changed=True),
+    _ClaimForm("works", r"\b(?:works?|is working|is employed) (?:at|for|by)", (_place_value,)),
+    _ClaimForm("works", rf"\b{_HAS}started(?: working)? at", (_place_value,), changed=True),
+    _ClaimForm("job", r"\b(?:works?|is working) as", (_word_value,)),
+    _ClaimForm("prefers", r"\bprefers?(?: to use| using)?", (_alternative_value,)),
+    _ClaimForm("uses", r"\b(?:uses?|is using|are using)", (_alternative_value,)),
+    _ClaimForm("uses prefers", rf"\b{_HAS}(?:switched|migrated|changed){_FROM}", (_alternative_value,), changed=True),
+    _ClaimForm("uses", r"\b(?:uses?|is using|are using)(?=.* for )", (_any_value,), single_valued=False),
+    _ClaimForm("uses", rf"\b{_HAS}(?:switched|migrated|changed){_FROM}(?=.* for )", (_any_value,), changed=True),
+    _ClaimForm("uses prefers", rf"\b{_HAS}replaced (?P<old>.+?) (?:with|by)", (_alternative_value,), changed=True),
+    _ClaimForm("has", r" (?P<noun>has|have|is|are|costs?|weighs?|takes?|lasts?|earns?)", (_amount_value,)),
 )
 
 
@@ -364,11 +353,13 @@ def _claims_of_form(form: _ClaimForm, groups: Mapping[str, str | None], *, chang
     about = {*tokenise(f"{groups['about']} {groups.get('noun') or ''}{tail}".casefold())} - {"of", "for"}
     if about & _UNSPECIFIC_WORDS:
         return
-    for verb in form.questions if groups.get("old") else ():
+    for verb in form.questions.split() if groups.get("old") else ():
         yield _truth_claim(f"{groups['about']} {verb} {groups['old']}{tail}", False)
     parsed = next(filter(None, (parse(value) for parse in form.value_parsers)), None)
-    for verb in form.questions if parsed else ():
-        answer, qualifiers = parsed or ((), set())
+    if parsed is None:
+        return
+    answer, qualifiers = parsed
+    for verb in form.questions.split():
         question = " ".join([verb, *sorted(word.casefold() for word in about | qualifiers)])
         yield Claim(question, answer, single_valued=form.single_valued, changed=changed)
 
@@ -403,16 +394,16 @@ def _alternative_value_zh(value: str) -> _Value | None:
 
 
 _FORMS_ZH = (
-    _make_form("is", f"(?P<noun>{_NOUNS_ZH})(?:是|为|在|叫)(?P<value>.+)", _any_value_zh),
-    _make_form("is", f"(?P<noun>{_NOUNS_ZH})(?:从.+?)?{_BECAME_ZH}(?P<value>.+)", _any_value_zh, changed=True),
-    _make_form("lives", "(?:居住|定居|住)在(?P<value>.+)", _any_value_zh),
-    _make_form("lives", "(?:从.+?)?(?:搬家?|迁)(?:到|去|至)(?P<value>.+)", _any_value_zh, changed=True),
-    _make_form("works", "在(?P<value>.+?)(?:工作|上班)", _any_value_zh, single_valued=False),
-    _make_form("prefers", "(?:更喜欢用?|喜欢用|偏好|习惯用)(?P<value>.+)", _alternative_value_zh),
+    _ClaimForm("is", f"(?P<noun>{_NOUNS_ZH})(?:是|为|在|叫)(?P<value>.+)", (_any_value_zh,)),
+    _ClaimForm("is", f"(?P<noun>{_NOUNS_ZH})(?:从.+?)?{_BECAME_ZH}(?P<value>.+)", (_any_value_zh,), changed=True),
+    _ClaimForm("lives", "(?:居住|定居|住)在(?P<value>.+)", (_any_value_zh,)),
+    _ClaimForm("lives", "(?:从.+?)?(?:搬家?|迁)(?:到|去|至)(?P<value>.+)", (_any_value_zh,), changed=True),
+    _ClaimForm("works", "在(?P<value>.+?)(?:工作|上班)", (_any_value_zh,), single_valued=False),
+    _ClaimForm("prefers", "(?:更喜欢用?|喜欢用|偏好|习惯用)(?P<value>.+)", (_alternative_value_zh,)),
     # "Now likes" implies a change; liking alone excludes nothing.
-    _make_form("prefers", "喜欢(?P<value>.+)", _alternative_value_zh, single_valued=False),
-    _make_form("uses", "(?:使用|(?<!喜欢)(?<!习惯)用)(?P<value>.+)", _alternative_value_zh),
-    _make_form("uses", "(?:从.+?)?(?:换成|改用|切换到|换到)(?P<value>.+)", _alternative_value_zh, changed=True),
+    _ClaimForm("prefers", "喜欢(?P<value>.+)", (_alternative_value_zh,), single_valued=False),
+    _ClaimForm("uses", "(?:使用|(?<!喜欢)(?<!习惯)用)(?P<value>.+)", (_alternative_value_zh,)),
+    _ClaimForm("uses", "(?:从.+?)?(?:换成|改用|切换到|换到)(?P<value>.+)", (_alternative_value_zh,), changed=True),
 )
 
 
