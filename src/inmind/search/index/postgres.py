@@ -27,17 +27,8 @@ from inmind.core.fork import register_after_fork
 from inmind.core.paths import ANONYMOUS, PRIVATE
 from inmind.errors import Damaged, OutcomeUnknown, ReadOnly, StoreBusy
 from inmind.search.extract import MessageReader
-from inmind.search.index.base import (
-    BATCH_SIZE,
-    MAX_PASSAGES_PER_WORD,
-    MAX_SPEAKERS,
-    VERSION,
-    NearestPassages,
-    Scope,
-    SearchIndex,
-    WordMatches,
-    unpack_vectors,
-)
+from inmind.search.index import base
+from inmind.search.index.base import NearestPassages, Scope, SearchIndex, WordMatches
 from inmind.search.index.indexer import INDEXED_KINDS
 from inmind.search.index.record import PassageWords, Tables, expand_columns, format_vector, pack_vector
 from inmind.store.postgres.connection import Connection
@@ -186,7 +177,7 @@ class PostgresIndex(SearchIndex):
 
     def _read_progress(self, owners: list[str], embedder: str) -> list[_OwnerProgress]:
         progress: list[_OwnerProgress] = []
-        rows = self._rows("owner_progress", owners, embedder, MAX_SPEAKERS)
+        rows = self._rows("owner_progress", owners, embedder, base.MAX_SPEAKERS)
         for owner, name, is_stale, is_valid, identity, *scope_row in rows:
             self._identity = bytes(identity or b"")
             if self._identity and self._identity == self._damaged:
@@ -206,10 +197,10 @@ class PostgresIndex(SearchIndex):
                 tables.rows("add_owner", owner)
                 row = tables.row("lock_owner", owner)
             upto, position = row or (0, 0)
-            new_events = self._store.events_since(upto, kinds=INDEXED_KINDS, limit=BATCH_SIZE, owner=name)
+            new_events = self._store.events_since(upto, kinds=INDEXED_KINDS, limit=base.BATCH_SIZE, owner=name)
             if events := [event for _, event in new_events if event]:
                 self._index_events(tables, events, resource=owner)
-            is_done = len(new_events) < BATCH_SIZE
+            is_done = len(new_events) < base.BATCH_SIZE
             mark = max(upto, position if is_done else 0, new_events[-1][0] if new_events else 0)
             tables.rows("set_position", owner, mark, tables.last_passage)
             return is_done
@@ -219,7 +210,7 @@ class PostgresIndex(SearchIndex):
     def _catch_up_pinned(self, anonymous: int) -> None:
         """Index the owners of crystals that are pinned in the anonymous stream first."""
         upto = next((upto for (upto,) in self._rows("position_of", anonymous)), 0)
-        pin_events = self._store.events_since(upto, kinds=(CrystalPinned.kind,), limit=BATCH_SIZE, owner=ANONYMOUS)
+        pin_events = self._store.events_since(upto, kinds=(CrystalPinned.kind,), limit=base.BATCH_SIZE, owner=ANONYMOUS)
         pins = [event.payload for _, event in pin_events if event]
         streams = sorted({pin.id.rpartition("#")[0] for pin in pins if isinstance(pin, CrystalPinned)})
         self._catch_up_owners({name for (name,) in self._rows("owners_of", streams)} - {ANONYMOUS})
@@ -238,7 +229,7 @@ class PostgresIndex(SearchIndex):
         if not wanted:
             return {}
         lexemes = [quote_lexeme(f"{scope.id} {word}") for word in wanted]
-        rows = self._rows("word_matches", lexemes, None if all_passages else MAX_PASSAGES_PER_WORD)
+        rows = self._rows("word_matches", lexemes, None if all_passages else base.MAX_PASSAGES_PER_WORD)
         matches = {number: WordMatches(count, parse_numbers("q", passages)) for number, count, passages in rows}
         return {word: matches.get(number, WordMatches(0, ())) for number, word in enumerate(wanted, 1)}
 
@@ -262,7 +253,7 @@ class PostgresIndex(SearchIndex):
         rows = self._rows("nearest", embedder, scope.id, format_vector(vector), limit, RERANK_COUNT)
         stored = {row[0]: parse_numbers("H", row[3][VECTOR_HEADER_BYTES:]).tobytes() for row in rows if row[3]}
         nearest = NearestVectors(len(vector))
-        nearest.add([*stored], unpack_vectors([*stored.values()], len(vector)))
+        nearest.add([*stored], base.unpack_vectors([*stored.values()], len(vector)))
         others = [(passage, cosine) for passage, cosine, _, _ in rows if passage not in stored]
         return NearestPassages(rows[0][2] if rows else 0, [*nearest.nearest(vector, len(stored)), *others])
 
@@ -335,10 +326,10 @@ class PostgresIndex(SearchIndex):
     def _valid_identity(self, tables: PostgresTables) -> bytes | None:
         """Return the identity of the existing index if its version matches."""
         version, identity = (tables.row("state") if "followed" in self._existing_tables(tables) else None) or (0, b"")
-        if version > VERSION:
-            reason = f"index version {version} is newer than {VERSION}: upgrade inmind to search"
+        if version > base.VERSION:
+            reason = f"index version {version} is newer than {base.VERSION}: upgrade inmind to search"
             raise ReadOnly(place=self._database.place, reason=reason)
-        return bytes(identity) if version == VERSION and bytes(identity) != self._damaged else None
+        return bytes(identity) if version == base.VERSION and bytes(identity) != self._damaged else None
 
     def _rebuild(self, tables: PostgresTables) -> bytes:
         """Create empty tables, in one process; then each process indexes what it needs."""
@@ -349,7 +340,7 @@ class PostgresIndex(SearchIndex):
         for table in self._existing_tables(tables).values():
             tables.execute(f"DROP TABLE IF EXISTS {table} CASCADE")
         tables.execute(self._sql("schema"))
-        tables.rows("add_state", VERSION)
+        tables.rows("add_state", base.VERSION)
         return bytes(tables.value("identity"))
 
     def _existing_tables(self, tables: PostgresTables) -> dict[str, str]:

@@ -26,16 +26,8 @@ from inmind.core.events.base import Event
 from inmind.core.fork import SqliteConnectionOwner, register_after_fork
 from inmind.errors import Closed, Damaged, StorageFull, StoreBusy, StoreError, UnsafeStorage
 from inmind.search.extract import MessageReader
-from inmind.search.index.base import (
-    BATCH_SIZE,
-    MAX_PASSAGES_PER_WORD,
-    VERSION,
-    NearestPassages,
-    Scope,
-    SearchIndex,
-    WordMatches,
-    unpack_vectors,
-)
+from inmind.search.index import base
+from inmind.search.index.base import NearestPassages, Scope, SearchIndex, WordMatches
 from inmind.search.index.indexer import INDEXED_KINDS
 from inmind.search.index.record import PassageWords, Tables, expand_columns, pack_vector
 from inmind.store.protocol import Store
@@ -105,7 +97,9 @@ class SqliteIndex(SearchIndex, SqliteConnectionOwner):
             if not self._store.events_since(tables.value("position"), kinds=INDEXED_KINDS, limit=1):
                 return False
             with transaction(connection):
-                new_events = self._store.events_since(tables.value("position"), kinds=INDEXED_KINDS, limit=BATCH_SIZE)
+                new_events = self._store.events_since(
+                    tables.value("position"), kinds=INDEXED_KINDS, limit=base.BATCH_SIZE
+                )
                 if new_events:
                     self._index_events(tables, [event for _, event in new_events if event])
                     tables.rows("set_position", *_position_mark(*new_events[-1]))
@@ -211,14 +205,14 @@ class SqliteIndex(SearchIndex, SqliteConnectionOwner):
         with transaction(connection):
             if connection.pragma("user_version") == 0:
                 connection.execute(_sql("schema"))
-                connection.pragma("user_version", VERSION)
+                connection.pragma("user_version", base.VERSION)
 
     def _matches_journal(self, connection: Any) -> bool:
         """Return True if version and journal match: the last indexed event is at its position.
 
         A journal restored from a copy has another event there, or none.
         """
-        if connection.pragma("user_version") != VERSION:
+        if connection.pragma("user_version") != base.VERSION:
             return False
         row = connection.execute(_sql("last_event")).fetchone()
         if row is None:
@@ -291,12 +285,12 @@ def _word_matches(tables: Tables, scope: Scope, word: str, *, all_passages: bool
     last = tables.row("last_chunk", scope.id, word)
     if last is None:
         return WordMatches(0, ())
-    limit = last[0] + 1 if all_passages else MAX_PASSAGES_PER_WORD // CHUNK_SIZE + 1
+    limit = last[0] + 1 if all_passages else base.MAX_PASSAGES_PER_WORD // CHUNK_SIZE + 1
     chunks = [chunk for (chunk,) in tables.rows("word_matches", scope.id, word, limit)]
     numbers = array("q", b"".join(reversed(chunks)))
     return WordMatches(
         last[0] * CHUNK_SIZE + last[1] // numbers.itemsize,
-        numbers if all_passages else numbers[-MAX_PASSAGES_PER_WORD:],
+        numbers if all_passages else numbers[-base.MAX_PASSAGES_PER_WORD :],
     )
 
 
@@ -322,7 +316,7 @@ class _VectorMatrices:
             if matrix is None or matrix.content != content:
                 matrix = self._by_resource[scope.id] = _VectorMatrix(content, NearestVectors(len(vector)))
             while rows := self._index.read_vectors(embedder, scope, after=matrix.upto):
-                numbers = unpack_vectors([stored for _, _, stored in rows], len(vector))
+                numbers = base.unpack_vectors([stored for _, _, stored in rows], len(vector))
                 matrix.vectors.add([passage for _, passage, _ in rows], numbers)
                 matrix.upto = rows[-1][0]
             return NearestPassages(len(matrix.vectors), matrix.vectors.nearest(vector, limit))
