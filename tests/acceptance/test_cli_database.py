@@ -25,7 +25,7 @@ from inmind.apps.doctor import home as home_checks
 from inmind.apps.mcp.http_auth import ENV_VARIABLE
 from inmind.core.paths import check_database_url, default_place, redact_url
 from inmind.errors import InmindError, InvalidInput
-from inmind.store.postgres import database
+from inmind.store.postgres import connection
 from inmind.store.postgres.connection import Connection, connect
 from inmind.store.protocol import Batch
 
@@ -294,7 +294,7 @@ def test_a_command_connects_once(db: str, arguments: list[str], monkeypatch: pyt
         connections.append(conninfo)
         return connect(conninfo, until)
 
-    monkeypatch.setattr(database, "connect", counted)
+    monkeypatch.setattr(connection, "connect", counted)
     ran = inmind("--db", db, *arguments)
     assert (ran.exit_code, len(connections)) == (0, 1), ran.output
 

@@ -97,9 +97,8 @@ class SqliteIndex(SearchIndex, SqliteConnectionOwner):
             if not self._store.events_since(tables.value("position"), kinds=INDEXED_KINDS, limit=1):
                 return False
             with transaction(connection):
-                new_events = self._store.events_since(
-                    tables.value("position"), kinds=INDEXED_KINDS, limit=base.BATCH_SIZE
-                )
+                upto = tables.value("position")
+                new_events = self._store.events_since(upto, kinds=INDEXED_KINDS, limit=base.BATCH_SIZE)
                 if new_events:
                     self._index_events(tables, [event for _, event in new_events if event])
                     tables.rows("set_position", *_position_mark(*new_events[-1]))

@@ -28,20 +28,9 @@ from inmind.errors import (
     StoreUnavailable,
     UnsafeStorage,
 )
+from inmind.store.postgres import connection as pg
 from inmind.store.postgres import errors
-from inmind.store.postgres.connection import (
-    Connection,
-    Pool,
-    PoolExhausted,
-    connect,
-    conninfo_for,
-    limits_in,
-    quote_identifier,
-    run_script,
-    sleep_before_retry,
-    two_thirds_until,
-    with_schema,
-)
+from inmind.store.postgres.connection import Connection, Pool, PoolExhausted
 from inmind.store.postgres.errors import ConnectionLost
 from inmind.store.rows import load_queries, load_script
 
@@ -70,8 +59,8 @@ class Database:
         """`seconds` (timeout of a call) and `max_connections` override the URL.
         `create`: create a missing schema instead of raising NotFound.
         """
-        self._conninfo, self.place = conninfo_for(url), redact_url(url)
-        limits = limits_in(url)
+        self._conninfo, self.place = pg.conninfo_for(url), redact_url(url)
+        limits = pg.limits_in(url)
         self._seconds = seconds or limits.get("inmind_seconds", CALL_SECONDS)
         self._max_connections = max_connections or limits.get("inmind_connections", MAX_CONNECTIONS)
         self._create = create
@@ -99,7 +88,7 @@ class Database:
 
     def in_schema(self, statement: str) -> str:
         """Insert the schema's name into a statement."""
-        return with_schema(statement, self.schema)
+        return pg.with_schema(statement, self.schema)
 
     # -- queries -------------------------------------------------------------------------------------------
 
@@ -108,7 +97,7 @@ class Database:
         until = time.monotonic() + self._seconds
         for tries in range(_MAX_READS - 1):
             try:
-                return self._run_query(query, until=until if tries else two_thirds_until(until))
+                return self._run_query(query, until=until if tries else pg.two_thirds_until(until))
             except (ConnectionLost, StoreBusy):
                 if self._is_out_of_time(until):
                     raise
@@ -125,7 +114,7 @@ class Database:
         unknown: OutcomeUnknown | None = None
         for tries in range(_MAX_WRITES):
             try:
-                allowed = until if tries or not retryable else two_thirds_until(until)
+                allowed = until if tries or not retryable else pg.two_thirds_until(until)
                 return self._run_query(query, writing=True, until=allowed)
             except OutcomeUnknown as unknown_outcome:
                 unknown = unknown_outcome
@@ -136,7 +125,7 @@ class Database:
                 may_try = (first_try or unknown or errors.is_conflict(error.__cause__)) and tries < _MAX_WRITES - 1
                 if not may_try or self._is_out_of_time(until):
                     raise unknown or error from error.__cause__
-            sleep_before_retry(tries)
+            pg.sleep_before_retry(tries)
         raise unknown or AssertionError("the last attempt returns or raises")
 
     @contextmanager
@@ -271,7 +260,7 @@ class Database:
 
     def _connect(self, until: float) -> Connection:
         try:
-            connection = connect(self._conninfo, until)
+            connection = pg.connect(self._conninfo, until)
             try:
                 with connection.limit_to(until):
                     self._check_server(connection)
@@ -348,7 +337,7 @@ class Database:
                 except (psycopg.errors.LockNotAvailable, *_CREATED_CONCURRENTLY):
                     if self._is_out_of_time(until):
                         raise
-                    sleep_before_retry(tries)
+                    pg.sleep_before_retry(tries)
         self.check_schema_version(have)
 
     def check_schema_version(self, have: int) -> None:
@@ -372,7 +361,7 @@ class Database:
             if not have:
                 self._create_schema(connection)
             step = MIGRATIONS[have]
-            run_script(connection, self.in_schema(load_script(f"postgres/{step}")))
+            pg.run_script(connection, self.in_schema(load_script(f"postgres/{step}")))
             insert = "INSERT INTO tenant.inmind_steps (number, name) VALUES ($1, $2)"
             connection.execute(self.in_schema(insert), (have + 1, step))
 
@@ -393,11 +382,11 @@ class Database:
         schema_count = "SELECT count(*) FROM pg_catalog.pg_namespace WHERE nspname = $1"
         if not connection.execute(schema_count, (self.schema,)).get:
             try:
-                connection.execute(f"CREATE SCHEMA {quote_identifier(self.schema)}")
+                connection.execute(f"CREATE SCHEMA {pg.quote_identifier(self.schema)}")
             except psycopg.errors.InsufficientPrivilege as error:
                 reason = f"role {self.schema!r} has no schema and cannot create one: run `inmind tenant create`"
                 raise UnsafeStorage(place=self.place, reason=reason) from error
-        run_script(connection, self.in_schema(load_script("postgres/steps")))
+        pg.run_script(connection, self.in_schema(load_script("postgres/steps")))
 
 
 _CREATED_CONCURRENTLY = tuple(psycopg.errors.lookup(state) for state in ("42P06", "42P07", "42710", "23505"))
