@@ -233,11 +233,9 @@ def _edit_in_editor(page: Page, draft: Path) -> str:
 
 
 def _read_source(source: str) -> str:
-    if source == STDIN:
-        return _decode(sys.stdin.buffer.read(MAX_DOCUMENT_BYTES + 1), "stdin")
     try:
-        with Path(source).open("rb") as opened:
-            return _decode(opened.read(MAX_DOCUMENT_BYTES + 1), source)
+        with click.open_file(source, "rb") as opened:
+            return _decode(opened.read(MAX_DOCUMENT_BYTES + 1), "stdin" if source == STDIN else source)
     except OSError as error:
         expected = f"a file that can be read ({error.strerror})"
         raise InvalidInput(field="--from", value=source, expected=expected) from error
