@@ -75,7 +75,7 @@ class Scratchpad:
         if not isinstance(origin, Origin):  # pyright: ignore[reportUnnecessaryIsInstance] -- hosts are not all typed
             raise InvalidInput(field="origin", value=origin, expected=f"one of {', '.join(Origin)}")
         if key is not None and not isinstance(values, str):
-            values = copy_json(values, "values").value  # before the key is made, so that an error names the field
+            values, _ = copy_json(values, "values")  # before the key is made, so that an error names the field
         checked_key = key_for(key, "update", values, delete, append, origin)
 
         def decide(state: ScratchpadOwner, _: datetime) -> Decision[Any, None]:

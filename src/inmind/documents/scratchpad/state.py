@@ -369,15 +369,15 @@ def plan_object_update(
 ) -> ScratchpadUpdate:
     """Plan an update of an object. `may_have_filler`: the values come from a model."""
     held: Mapping[str, Any] = state if is_object(state) else {}
-    copy = copy_json(values, "values")
-    if not is_object(copy.value):
+    accepted, dropped = copy_json(values, "values")
+    if not is_object(accepted):
         raise InvalidInput(field="values", value=values, expected="an object, since this scratchpad holds an object")
     requested = {path: value_at(held, path) is not ABSENT for path in _parse_paths(held, delete)}
     existing = tuple(path for path, exists in requested.items() if exists)
     remaining = delete_paths(held, existing)
-    accepted, filler = copy.value, ()
+    filler: tuple[str, ...] = ()
     if may_have_filler:
-        accepted, filler = drop_filler(copy.value, remaining, delete=tuple(requested))
+        accepted, filler = drop_filler(accepted, remaining, delete=tuple(requested))
     after = merge_update(remaining, accepted)
     if len(to_json(after).encode()) > MAX_DOCUMENT_BYTES:
         raise too_large_error(accepted, "values")
@@ -386,7 +386,7 @@ def plan_object_update(
         changed=not json_equal(after, held),
         values=accepted,
         delete=existing,
-        dropped=copy.dropped_keys,
+        dropped=dropped,
         filler=filler,
         missing=tuple(format_path(path) for path, exists in requested.items() if not exists),
     )

@@ -18,7 +18,6 @@ from enum import Enum
 from typing import Any, TypeGuard
 
 from inmind.core.encoding import to_json
-from inmind.core.frozen import frozen
 from inmind.core.json import MAX_DEPTH, MAX_INTEGER_BITS
 from inmind.documents.document import MAX_DOCUMENT_BYTES
 from inmind.errors import InvalidInput
@@ -137,21 +136,14 @@ _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _SIZE_LIMIT = f"at most {MAX_DOCUMENT_BYTES} bytes of JSON in all"
 
 
-@frozen
-class JsonCopy:
-    value: Any
-    dropped_keys: tuple[str, ...]
-    """Paths of unsafe keys that were dropped."""
-
-
-def copy_json(source: object, field: str) -> JsonCopy:
-    """Return a copy in plain objects, lists and scalars.
+def copy_json(source: object, field: str) -> tuple[Any, tuple[str, ...]]:
+    """Return a copy in plain objects, lists and scalars, and the paths of dropped unsafe keys.
 
     Raises InvalidInput with the path of any other value.
     """
     copier = _Copier(field)
     copier.copy_into(copier.copy, field, source, (), 1)
-    return JsonCopy(copier.copy[field], tuple(copier.dropped))
+    return copier.copy[field], tuple(copier.dropped)
 
 
 def too_large_error(value: Any, field: str) -> InvalidInput:

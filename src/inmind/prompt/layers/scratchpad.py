@@ -82,7 +82,11 @@ class ScratchpadLayer(PlainLayer):
         self.name, self.slot, self.budget, self.read_only = name, slot, budget, read_only
         self.scope: Scope = scope
         self._spawn: Spawn = "fork" if scope == "resource" else "none"
-        self.schema: ScratchpadSchema | None = None if schema is None else _compile_schema(schema)
+        self.schema: ScratchpadSchema | None = None
+        if schema is not None:
+            from inmind.documents.scratchpad.schema import compile_schema  # only a pad that has one needs it
+
+            self.schema = compile_schema(schema)
         self._template = self._initial_state(template)
         self._checked_state: tuple[ScratchpadState, str] = ({}, "")
         """The last state checked against the schema and the mismatch; a merged state is not checked again."""
@@ -282,12 +286,6 @@ def find_visible_scratchpad(layers: Sequence[Layer]) -> tuple[ScratchpadLayer, i
     """
     kept = (unwrap_view(layer) for layer in layers)
     return next(((layer, height) for layer, height in kept if isinstance(layer, ScratchpadLayer)), None)
-
-
-def _compile_schema(schema: object) -> ScratchpadSchema:
-    from inmind.documents.scratchpad.schema import compile_schema  # only a pad that has one needs it
-
-    return compile_schema(schema)
 
 
 def _result_message(update: ScratchpadUpdate) -> str:
