@@ -12,7 +12,8 @@ many texts and belongs to entities of several types, so its type must match too.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from itertools import chain, islice
 from typing import Any, Literal
@@ -149,71 +150,67 @@ def check_call(
     Both may be slow: each is called at most once, and only for an id that this session's entities do not have.
     """
     tool_name = parse_tool_name(tool)
-    checker = _CallChecker(tool_name, entities, texts=texts, other_sessions=other_sessions)
+    others = cache(lambda: [_SeenIds(other) for other in other_sessions()])
+    checker = _CallChecker(tool_name, _SeenIds(entities), cache(texts), others)
     # A single unknown word is taken for the verb, not the type: approve(id=7).
     own_type = tool_name.type if tool_name.verb or len(tool_name.nouns) > 1 else UNTYPED
     found_ids = find_ids(arguments, own_type=own_type or UNTYPED, about_one=tool_name.about_one, rules=rules)
     return CallCheck(tool=tool, findings=tuple(map(checker.finding, found_ids)))
 
 
+@dataclass
 class _CallChecker:
     """Looks an id up in all sources, cheapest first."""
 
-    def __init__(
-        self,
-        tool: ToolName,
-        entities: Entities,
-        *,
-        texts: Callable[[], SessionTexts],
-        other_sessions: Callable[[], Iterable[Entities]],
-    ) -> None:
-        self._tool_name, self._session_ids, self._texts = tool, _SeenIds(entities), cache(texts)
-        self._other_sessions = cache(lambda: [_SeenIds(other) for other in other_sessions()])
-        self._compared = 0
+    tool_name: ToolName
+    session_ids: _SeenIds
+    texts: Callable[[], SessionTexts]
+    other_sessions: Callable[[], Sequence[_SeenIds]]
+    compared: int = 0
 
     def finding(self, found_id: FoundId) -> IdFinding:
-        known = self._session_ids.find(found_id)
+        known = self.session_ids.find(found_id)
         if known is not None:
             return self._check_known(found_id, known)
-        respelling = self._session_ids.find_respelling(found_id)
+        respelling = self.session_ids.find_respelling(found_id)
         if respelling is not None:
             return self._check_unknown(found_id, respelling)
-        if speaker := self._texts().speaker_of(found_id.id):
+        if speaker := self.texts().speaker_of(found_id.id):
             why = "appears in a tool result" if speaker == "a tool" else f"was mentioned by {speaker}"
             return _make_finding(found_id, "mentioned", f"{found_id.id} {why}")
-        if any(other.find(found_id) for other in self._other_sessions()):
+        if any(other.find(found_id) for other in self.other_sessions()):
             return _make_finding(found_id, "other_session", f"{found_id.id} was seen in another session")
-        if reason := _reason_to_be_new(found_id, self._tool_name):
+        if reason := _reason_to_be_new(found_id, self.tool_name):
             return _make_finding(found_id, "new", f"{found_id.id} was never seen; {reason}")
         return self._check_unknown(found_id)
 
     def _check_known(self, found_id: FoundId, known: EntityPart) -> IdFinding:
-        entity = self._session_ids.entity(found_id, known)
+        entity = self.session_ids.entity(found_id, known)
         if entity is not None and entity.deleted:
             why = f'{found_id.id}, "{entity.name}", was deleted'
-            if self._tool_name.verb in _RESTORE_VERBS:
+            if self.tool_name.verb in _RESTORE_VERBS:
                 return _make_finding(found_id, "known", f"{why}; this call restores it")
             return _make_finding(found_id, "deleted", why)
         note = self._type_mismatch_note(found_id, known)
-        if self._session_ids.in_window(found_id):
+        if self.session_ids.in_window(found_id):
             return _make_finding(found_id, "in_window", f"{found_id.id} is in the window{note}")
         return _make_finding(found_id, "known", f"{found_id.id} was seen earlier{note}")
 
     def _check_unknown(self, found_id: FoundId, respelling: EntityPart | None = None) -> IdFinding:
-        self._compared += 1
-        nearest = self._find_nearest(found_id) if self._compared <= MAX_UNKNOWN_COMPARED else ()
+        self.compared += 1
+        nearest = self._find_nearest(found_id) if self.compared <= MAX_UNKNOWN_COMPARED else ()
         if respelling is not None:
             nearest = tuple(dict.fromkeys((respelling, *nearest)))[:MAX_NEAREST]
         why = f"{found_id.id} was never seen"
-        if other := self._session_ids.entities.ids.get(found_id.id):
+        if other := self.session_ids.entities.ids.get(found_id.id):
             why = f"{found_id.id} was seen as {_with_article(other.type)}, not as {_with_article(found_id.type)}"
         if nearest:
             why += f"; did you mean {' or '.join(map(_describe, nearest))}?"
         return _make_finding(found_id, "unknown", why, nearest)
 
     def _find_nearest(self, found_id: FoundId) -> tuple[EntityPart, ...]:
-        others = chain.from_iterable(other.entities.ids for other in self._other_sessions())
-        known = chain(islice(self._session_ids.entities.ids, MAX_COMPARED_IDS), islice(others, MAX_COMPARED_IDS))
+        others = chain.from_iterable(other.entities.ids for other in self.other_sessions())
+        known = chain(islice(self.session_ids.entities.ids, MAX_COMPARED_IDS), islice(others, MAX_COMPARED_IDS))
         distances = {part: _distance(found_id, part) for id, part in known if id != found_id.id}
         near = {part: distance for part, distance in distances.items() if distance is not None}
         order = sorted(near, key=lambda part: (near[part] + (0 if _has_type(part, found_id.type) else 0.5), part.id))
@@ -227,7 +224,7 @@ class _CallChecker:
         if UNTYPED in (found_id.type, known.type) or _has_type(known, found_id.type):
             return ""
         expected = any(
-            _has_type(part, found_id.type) for _, part in islice(self._session_ids.entities.ids, MAX_COMPARED_IDS)
+            _has_type(part, found_id.type) for _, part in islice(self.session_ids.entities.ids, MAX_COMPARED_IDS)
         )
         return f", but its type is {known.type}, not {found_id.type}" if expected else ""
 
@@ -280,16 +277,12 @@ def _reason_to_be_new(found_id: FoundId, tool: ToolName) -> str:
         return f"{_with_article(found_id.kind)} may be new"
     is_own_id, at_top = key_meaning(found_id.key).role == "own", found_id.path == found_id.key
     # "add" takes existing ids: only a plain `id` belongs to the created entity.
-    if (
-        at_top
-        and (tool.verb in _CREATE_VERBS or (tool.verb == "add" and is_own_id))
-        and (is_own_id or found_id.type == tool.type)
-    ):
+    creates = tool.verb in _CREATE_VERBS or (tool.verb == "add" and is_own_id)
+    if at_top and creates and (is_own_id or found_id.type == tool.type):
         return "a created entity may have a new id"
     key_words = split_words(found_id.key)
-    named_by_client = (
-        tool.verb in _START_VERBS and "client" in key_words[:-2]
-    )  # client_order_id; a client_id belongs to a client
+    # client_order_id; a client_id belongs to a client
+    named_by_client = tool.verb in _START_VERBS and "client" in key_words[:-2]
     is_request_id = "request" in key_words and "request" not in tool.nouns
     if named_by_client or is_request_id or not _CALLER_CHOSEN_WORDS.isdisjoint(key_words):
         return f"the caller chooses the {found_id.key}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import NamedTuple
 
 from inmind.entities.nouns import COMMON_TYPES, UNTYPED, singular, split_words
@@ -258,13 +258,8 @@ def _is_secret_key(parts: tuple[str, ...]) -> bool:
     )
 
 
-_SECRET_PAIRS = frozenset(
-    {
-        *((word, code) for word in ("backup", "recovery", "verification") for code in ("code", "codes")),
-        ("security", "answer"),
-        ("seed", "phrase"),
-    }
-)
+_SECRET_CODES = product(("backup", "recovery", "verification"), ("code", "codes"))
+_SECRET_PAIRS = frozenset({*_SECRET_CODES, ("security", "answer"), ("seed", "phrase")})
 
 
 @lru_cache(maxsize=8192)

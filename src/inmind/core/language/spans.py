@@ -130,11 +130,7 @@ def _sentence_ends(text: str) -> Iterator[int]:
     """Positions after the end of each sentence."""
     for end in compile_cached(_SENTENCE_END).finditer(text):
         place = end.end()
-        last = (
-            text[place - _MAX_ABBREVIATION_CHARACTERS if place > _MAX_ABBREVIATION_CHARACTERS else 0 : place]
-            .lower()
-            .rpartition(" ")[2]
-        )
+        last = text[max(0, place - _MAX_ABBREVIATION_CHARACTERS) : place].lower().rpartition(" ")[2]
         continues = _ABBREVIATIONS.get(last.lstrip(_OPENING_MARKS))
         if continues is None or not compile_cached(continues).match(text, place):
             yield place
