@@ -51,13 +51,8 @@ def looks_like_json(text: str) -> bool:
     return text.lstrip()[:1] in ("{", "[", '"')
 
 
-def parse_for_record(text: str) -> Any:
-    """The parsed result if it has fields or entries; None for text and numbered lines."""
-    return value_for_record(text, parse_result(text))
-
-
 def value_for_record(text: str, value: Any) -> Any:
-    """A parsed result if it has fields or entries; else None."""
+    """A parsed result if it has fields or entries; None for text and numbered lines."""
     if is_object(value) and not looks_like_json(text) and _has_line_numbers(list(value)):
         return None
     return value if (is_object(value) or is_list(value)) and value else None

@@ -88,11 +88,9 @@ def render_changes(
         return None
     unseen = [entity for entity in changed if entity.deleted or not visible(entity)]
     full = [render_entity(entity, entity.deleted and visible(entity)) for entity in unseen]
-    notes = (f" with {len(entity.parts)} ids not shown" if entity.parts else "" for entity in unseen)
-    short = [
-        render_entity(entity, brief=True) + ("" if visible(entity) else note)
-        for entity, note in zip(unseen, notes, strict=True)
-    ]
+    counts = [0 if visible(entity) else len(entity.parts) for entity in unseen]
+    notes = [f" with {number} ids not shown" if number else "" for number in counts]
+    short = [render_entity(entity, brief=True) + note for entity, note in zip(unseen, notes, strict=True)]
 
     def shorten(n: int) -> str:
         """The line after `n` steps: each removes a record, oldest first, and then each an entity."""

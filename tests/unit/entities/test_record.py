@@ -13,7 +13,7 @@ from strategies import entity_records, ids_in
 from tables import each_row
 
 from inmind.core.encoding import to_json
-from inmind.core.parse_result import parse_for_record
+from inmind.core.parse_result import parse_result, value_for_record
 from inmind.core.text import contains_id
 from inmind.core.tokens import estimator
 from inmind.entities.record import (
@@ -256,9 +256,10 @@ def test_that_the_call_succeeded_is_not_a_field_of_the_thing() -> None:
 
 
 def test_numbered_lines_are_text_and_not_fields() -> None:
-    assert parse_for_record("7: import re\n8: \n9: import json") is None
+    text = "7: import re\n8: \n9: import json"
+    assert value_for_record(text, parse_result(text)) is None
     by_id = {"1001": "T-Shirt", "1002": "Mug"}
-    assert parse_for_record(json.dumps(by_id)) == by_id
+    assert value_for_record(json.dumps(by_id), by_id) == by_id
 
 
 # -- no invented pairing --------------------------------------------------------------------------------------------

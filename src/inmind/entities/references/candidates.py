@@ -229,12 +229,9 @@ class PhraseResolver(ReferenceBuilder):
 
     def _remaining_list(self) -> tuple[Entity, ...]:
         """Return the window entities of the last list, if there are at least two."""
-        in_window = (
-            entity
-            for entity in self.context.listing_for(self.phrase, self.pool)
-            if self.context.holds(entity) and entity.deleted == self.phrase.deleted
-        )
-        listing = tuple(entity for entity in in_window if entity in self.pool or not entity.parent)
+        known = [one for one in self.context.listing_for(self.phrase, self.pool) if one in self.pool or not one.parent]
+        deleted = self.phrase.deleted
+        listing = tuple(one for one in known if self.context.holds(one) and one.deleted == deleted)
         return listing if len(listing) > 1 else ()
 
     def _resolve_ordinal(self) -> Reference:

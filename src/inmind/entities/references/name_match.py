@@ -214,11 +214,8 @@ class NameIndex:
 def is_typo(word: str, target: str) -> bool:
     """Return True if a word may be a misspelling of another. The first letter must be right."""
     allowed = 2 if len(target) >= 8 else 1
-    return (
-        word[:1] == target[:1]
-        and 0 < edit_distance(word, target, max_distance=allowed) <= allowed
-        and min(len(word), len(target)) >= 4
-    )
+    may_match = word[:1] == target[:1] and min(len(word), len(target)) >= 4
+    return may_match and 0 < edit_distance(word, target, max_distance=allowed) <= allowed
 
 
 def is_in_earlier_name(text: str, entity: Entity) -> bool:

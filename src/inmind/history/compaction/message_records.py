@@ -22,7 +22,7 @@ from inmind.core.events.session import EntityPart
 from inmind.core.json import is_list, is_object
 from inmind.core.messages import FORMATS
 from inmind.core.messages.model import Message, Part, Result, Text, Wire
-from inmind.core.parse_result import parse_for_record
+from inmind.core.parse_result import parse_result, value_for_record
 from inmind.core.text import escape_markup, truncate_middle
 from inmind.core.tokens import TOKENS_PER_MESSAGE, Counter
 from inmind.documents.document import ARCHIVE_PREFIX
@@ -246,7 +246,7 @@ def cut_message(
             parts.append(Text(shortened))
         elif isinstance(part, Result):
             text = part.text
-            record = fit_record(parse_for_record(text), budget=room + id_tokens, count=count)
+            record = fit_record(value_for_record(text, parse_result(text)), budget=room + id_tokens, count=count)
             is_cut = count(text) > max(room, count(pointer)) + 2
             shortened = f"{pointer}\n{escape_markup(record)}" if record and is_cut else cut(text, room)
             parts.append(replace(part, parts=(Text(shortened),)))
