@@ -21,6 +21,7 @@ MAX_JSON_CHARS = 4_000_000
 """Longer texts are not parsed as JSON, because parsing would block the agent."""
 MAX_YAML_CHARS = 200_000
 MAX_LITERAL_CHARS = 50_000
+MAX_TABLE_ROWS = 1_000
 
 # JSON inside JSON inside a content block is the deepest nesting seen in real tools.
 _MAX_LAYERS = 6
@@ -96,6 +97,9 @@ def _unwrap(value: Any) -> Any:
     if isinstance(value, str):
         return parse_text(value.strip())
     if is_object(value):
+        columns, rows = value.get("columns"), value.get("rows")
+        if is_list(columns) and is_list(rows) and rows and all(isinstance(column, str) for column in columns):
+            return [dict(zip(columns, row, strict=False)) if is_list(row) else row for row in rows[:MAX_TABLE_ROWS]]
         if is_object(value.get("structuredContent")):
             return value["structuredContent"]
         return value["content"] if is_content_blocks(value.get("content")) and "id" not in value else None

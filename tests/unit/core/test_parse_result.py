@@ -68,6 +68,11 @@ def test_a_python_literal_is_parsed_and_nothing_is_executed() -> None:
     assert parse_result("{'a': b'bytes'}") == "{'a': b'bytes'}"
 
 
+def test_rows_of_a_table_are_read_by_the_names_of_its_columns() -> None:
+    table = {"columns": ["id", "name"], "rows": [["page-1", "Home"], ["page-2"]]}
+    assert parse_result(table) == [{"id": "page-1", "name": "Home"}, {"id": "page-2"}]
+
+
 def test_content_blocks_are_unwrapped() -> None:
     assert parse_result([{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]) == "one\ntwo"
     assert parse_result([{"type": "text", "text": "[1]"}, {"type": "image", "data": "…"}]) == [1]
