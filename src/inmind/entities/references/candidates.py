@@ -322,6 +322,9 @@ class PhraseResolver(ReferenceBuilder):
     def _resolve_newest(self) -> Reference:
         """Resolve "the newest": ambiguous if the last used and the last first seen differ."""
         last_used, newest = self.pool[0], self.context.by_age(self.pool)[-1]
+        if self.context.listed_with(last_used, self.pool):
+            self.phrase = replace(self.phrase, demonstrative=False)
+            return self._resolve_single()
         if last_used.key != newest.key:
             why = f'"{last_used.name}" was used last, "{newest.name}" was first seen last'
             return self.ambiguous([last_used, newest], why)
