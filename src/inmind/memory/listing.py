@@ -25,11 +25,11 @@ class SessionInfo:
     """Its name, or the beginning of its first user message; empty if there is none."""
     model: str
     """The model of the last reply, if known."""
-    resource: str
+    resource: str = ""
     cwd: str
     messages: int
     """Number of messages added so far, including removed ones."""
-    calls: int
+    calls: int = 0
     created: str
     updated: str
     folder: Path | None
@@ -176,10 +176,8 @@ def _legacy_info(legacy: LegacySession) -> SessionInfo:
         id=legacy.id,
         title=legacy.title,
         model=legacy.model,
-        resource="",
         cwd=legacy.cwd,
         messages=legacy.messages,
-        calls=0,
         created=(legacy.created or legacy.changed).isoformat(),
         updated=legacy.changed.isoformat(),
         folder=legacy.path.parent,

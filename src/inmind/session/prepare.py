@@ -289,25 +289,21 @@ class PromptHistory:
         events = self._store.read(self._stream.name, until=until, kind=PromptPrepared.kind)
         return events[-1].seq if events else 0
 
-    def rebuild(self, event: Event, prepared: PromptPrepared) -> Prompt:
-        """Rebuild a past prompt from its event."""
-        state = self._stream.state_at(event.seq - 1)
+    def rebuild(self, seq: int) -> Prompt:
+        """Rebuild the prompt that the event with this number prepared."""
+        (event,) = self._store.read(self._stream.name, after=seq - 1, until=seq)
+        state = self._stream.state_at(seq - 1)
         prompt = rebuild_prompt(
             state.prompt,
             state.history.sent,
-            prepared,
+            _payload(event),
             at=event.at,
             counter=self._meter.count,
             cache_seconds=self._limits.cache_seconds,
         )
-        compacted = automatic_compactions(state.history, since=self.last_prepared(until=event.seq - 1))
+        compacted = automatic_compactions(state.history, since=self.last_prepared(until=seq - 1))
         compactions = tuple(self._compactor.report_for(event_payload, state.history) for event_payload in compacted)
         return replace(prompt, report=replace(prompt.report, compactions=compactions))
-
-    def rebuild_at(self, seq: int) -> Prompt:
-        """Rebuild the prompt that the event with this number prepared."""
-        (event,) = self._store.read(self._stream.name, after=seq - 1, until=seq)
-        return self.rebuild(event, _payload(event))
 
     def explain(self, call: int | None = None) -> Explanation:
         """For each part of a prompt: its layer, tokens, source events and reason."""

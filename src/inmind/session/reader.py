@@ -104,7 +104,7 @@ class SessionReader:
 
         Its report is counted with the current counter.
         """
-        return self._prompts.rebuild(*self._prompts.find(call))
+        return self._prompts.rebuild(self._prompts.find(call)[0].seq)
 
     def explain(self, call: int | None = None) -> Explanation:
         """For each part of a prompt: its layer, tokens, source events and reason.

@@ -87,7 +87,7 @@ class Session(HostInput, NoteInput):
         done = self._preparer.prepare(PromptRequest(inputs, fmt, self._documents.notices()), checked_key)
         self._documents.publish(done.events)
         if done.result is None:
-            return self._prompts.rebuild_at(done.appended.last)
+            return self._prompts.rebuild(done.appended.last)
         self._documents.mark_prompt_seen()
         return done.result
 
