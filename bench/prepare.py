@@ -13,7 +13,7 @@ import apsw
 
 from bench.conversations import Message, conversation, questions
 from bench.table import Row, Table
-from bench.timing import TimedCall, Timings, format_duration
+from bench.timing import TimedCall, Timings
 from inmind import Memory, Session
 from inmind.core.events import encode_payload
 from inmind.memory.backends import FolderBackend
@@ -60,7 +60,9 @@ def _without_commit() -> Table:
     for size in SIZES:
         timings = _time_size(size)
         cases = _CASES if size != BAR_SIZE else {**_CASES, **_EXTRAS}
-        rows += [_against_json(timings, name, what, size, has_bar=name in _CASES) for name, what in cases.items()]
+        for name, what in cases.items():
+            limit = MAX_JSON_RATIO if size == BAR_SIZE and name in _CASES else None
+            rows.append(timings.ratio_row(f"{size:>5,}: {what}", name, _JSON, limit))
         for name, medians in unchanged.items():
             medians[size] = timings.median(name)
     for name, medians in unchanged.items():
@@ -80,23 +82,6 @@ def _without_commit() -> Table:
             "appending to messages.jsonl is included. Warm: the session has prepared the list before. Medians, "
             "interleaved. An open call: one at the beginning of the history was never answered.",
         ),
-    )
-
-
-def _against_json(timings: Timings, name: str, what: str, size: int, *, has_bar: bool) -> Row:
-    ratio = timings.ratio(name, _JSON)
-    at_bar = has_bar and size == BAR_SIZE
-    return Row(
-        what=f"{size:>5,}: {what}",
-        measured=f"{ratio:.2f}x ({format_duration(timings.median(name))} / {format_duration(timings.median(_JSON))})",
-        bar=f"<= {MAX_JSON_RATIO:g}x" if at_bar else "",
-        met=ratio <= MAX_JSON_RATIO if at_bar else None,
-        figures={
-            "ratio": ratio,
-            "seconds": timings.median(name),
-            "p95": timings.p95(name),
-            "json": timings.median(_JSON),
-        },
     )
 
 
@@ -183,23 +168,8 @@ def _with_commit() -> Table:
             for number in range(setup_count(size)):  # in one database: its log is warm after the first time
                 timings.run(_commit_calls(memory, f"bench-{number}", bare, size), repetitions=samples_per_setup(size))
             bare.close()
-        ratio = timings.ratio("prepare", "bare")
-        medians = f"{format_duration(timings.median('prepare'))} / {format_duration(timings.median('bare'))}"
-        rows.append(
-            Row(
-                what=f"{size:>5,}: host's list, one more message",
-                measured=f"{ratio:.2f}x ({medians})",
-                bar=f"<= {MAX_COMMIT_RATIO:g}x",
-                met=ratio <= MAX_COMMIT_RATIO,
-                figures={
-                    "ratio": ratio,
-                    "seconds": timings.median("prepare"),
-                    "p95": timings.p95("prepare"),
-                    "bare": timings.median("bare"),
-                    "bare_p95": timings.p95("bare"),
-                },
-            )
-        )
+        what = f"{size:>5,}: host's list, one more message"
+        rows.append(timings.ratio_row(what, "prepare", "bare", MAX_COMMIT_RATIO))
     return Table(
         "prepare, by messages in history, with the commit, against a bare SQLite commit of the same bytes",
         rows,

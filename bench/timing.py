@@ -67,9 +67,18 @@ class Timings:
     def ratio(self, name: str, against: str) -> float:
         return self.median(name) / self.median(against)
 
-    def ratio_row(self, what: str, name: str, against: str, limit: float | None = None) -> Row:
-        """Return a row with the ratio of two medians, with a bar if there is a limit."""
-        ratio, seconds, others = self.ratio(name, against), self.median(name), self.median(against)
+    def ratio_row(
+        self,
+        what: str,
+        name: str,
+        against: str,
+        limit: float | None = None,
+        *,
+        quantile: Callable[[str], float] | None = None,
+    ) -> Row:
+        """Return a row with the ratio of two medians, or other quantiles, with a bar if there is a limit."""
+        of = quantile or self.median
+        ratio, seconds, others = of(name) / of(against), of(name), of(against)
         return Row(
             what=what,
             measured=f"{ratio:.2f}x ({format_duration(seconds)} / {format_duration(others)})",

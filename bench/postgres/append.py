@@ -19,7 +19,7 @@ from bench.postgres.client_processes import Barrier, run_clients
 from bench.postgres.server import BenchServer, choose_size, start_server
 from bench.store import NOTE
 from bench.table import Row, Table
-from bench.timing import TimedCall, Timings, format_duration
+from bench.timing import TimedCall, Timings
 from inmind import Memory
 from inmind.core.events import encode_payload
 from inmind.core.events.base import Draft, EventPayload, Origin
@@ -106,7 +106,7 @@ def _single_client_table(server: BenchServer) -> Table:
         bare.close()
         prepared.close()
         rows += [*_append_rows(timings, f"append, {what}", has_bar=True)]
-        rows.append(_median_row(timings, "  the bare one prepared", "prepared"))
+        rows.append(timings.ratio_row("  the bare one prepared, p50", "prepared", "bare"))
     store.close()
     rows.append(_note_row(server))
     notes = [
@@ -122,7 +122,7 @@ def _note_row(server: BenchServer) -> Row:
         session = memory.session("bench", resource="ada")
         _run(timings, {"note": TimedCall(lambda: session.note(NOTE)), "bare": TimedCall(bare.insert)})
     bare.close()
-    return _median_row(timings, "session.note", "note")
+    return timings.ratio_row("session.note, p50", "note", "bare")
 
 
 def _run(timings: Timings, timed_calls: dict[str, TimedCall]) -> None:
@@ -189,20 +189,8 @@ def _client(number: int, barrier: Barrier, url: str) -> tuple[dict[str, list[flo
 
 
 def _append_rows(timings: Timings, what: str, *, has_bar: bool) -> list[Row]:
-    return [_ratio_row(timings, f"{what}, {share}", share, "append", has_bar=has_bar) for share in ("p50", "p99")]
-
-
-def _median_row(timings: Timings, what: str, name: str) -> Row:
-    return _ratio_row(timings, f"{what}, p50", "p50", name, has_bar=False)
-
-
-def _ratio_row(timings: Timings, what: str, share: str, name: str, *, has_bar: bool) -> Row:
-    quantile = timings.median if share == "p50" else timings.p99
-    ratio = quantile(name) / quantile("bare")
-    return Row(
-        what=what,
-        measured=f"{ratio:.2f}x ({format_duration(quantile(name))} / {format_duration(quantile('bare'))})",
-        bar=f"<= {MAX_RATIO:g}x" if has_bar else "",
-        met=ratio <= MAX_RATIO if has_bar else None,
-        figures={"ratio": ratio, "seconds": quantile(name), "bare": quantile("bare")},
-    )
+    limit = MAX_RATIO if has_bar else None
+    return [
+        timings.ratio_row(f"{what}, {share}", "append", "bare", limit, quantile=quantile)
+        for share, quantile in (("p50", timings.median), ("p99", timings.p99))
+    ]
