@@ -24,6 +24,7 @@ from strategies import json_values
 from tables import each_row
 
 from inmind import Memory
+from inmind.apps.cli.app import app, load_command
 from inmind.apps.mcp.http_auth import ServerAddress, parse_public_url
 from inmind.apps.mcp.server import INSTRUCTIONS, KEY_META, error_result, mcp_tools
 from inmind.apps.mcp.sessions import Project, ServerDefaults, folder_from_uri, folder_project_name
@@ -321,7 +322,7 @@ def test_the_operator_can_open_all_resources(memory: Memory, tmp_path: Path) -> 
     expected = {("bobs", "bob"), ("chat-1", "eve"), ("bobs@eve", "eve"), ("chat-2", here)}
     assert {(info.id, info.resource) for info in memory.sessions()} == expected
     with pytest.raises(InvalidInput, match="--all-resources"):
-        ServerDefaults.from_options({}, resource="ada", all_resources=True)
+        ServerDefaults.from_options(resource="ada", all_resources=True)
 
 
 @pytest.mark.spec("I3")
@@ -544,18 +545,24 @@ def test_error_results_have_the_codes_of_the_library() -> None:
 
 
 @pytest.mark.spec("I3")
-def test_options_override_the_environment_and_both_override_the_client(tmp_path: Path) -> None:
-    environment = {"INMIND_SESSION": "by-environment", "INMIND_RESOURCE": "ada"}
-    defaults = ServerDefaults.from_options(environment, cwd=tmp_path, session="by-option")
+def test_options_override_the_environment_and_both_override_the_client(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("INMIND_SESSION", "by-environment")
+    monkeypatch.setenv("INMIND_RESOURCE", "ada")
+    parent = app.make_context("inmind", ["mcp"])
+    parsed = load_command("mcp").make_context("mcp", ["--session", "by-option"], parent=parent).params
+    names = {name: parsed[name] for name in ("session", "resource")}
+    defaults = ServerDefaults.from_options(cwd=tmp_path, **names)
     assert (defaults.target().session, defaults.target().resource) == ("by-option", "ada")
     assert defaults.target("by-call").session == "by-call"
-    assert not ServerDefaults.from_options(environment).depends_on_project("", "")
-    assert not ServerDefaults.from_options({}, cwd=tmp_path).depends_on_project("", "")
-    session_only = ServerDefaults.from_options({}, session="here")
+    assert not ServerDefaults.from_options(**names).depends_on_project("", "")
+    assert not ServerDefaults.from_options(cwd=tmp_path).depends_on_project("", "")
+    session_only = ServerDefaults.from_options(session="here")
     assert session_only.depends_on_project("", "")
     place = session_only.target(project=Project.at(tmp_path))
     assert (place.session, place.resource, place.folder) == ("here", folder_project_name(tmp_path), tmp_path)
-    without_project = ServerDefaults.from_options({}, use_cwd=False)
+    without_project = ServerDefaults.from_options(use_cwd=False)
     for option in ("?project=NAME", "--cwd", "--session", "--resource"):
         with pytest.raises(InvalidInput, match=re.escape(option)):
             without_project.target("main")

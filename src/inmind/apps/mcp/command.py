@@ -40,8 +40,10 @@ SHUTDOWN_SECONDS = 4.0
     default=PORT,
     help="With --http: port; 0 takes any free one.",
 )
-@click.option("--session", help="Session of calls that name none; or $INMIND_SESSION.")
-@click.option("--resource", help="Resource of all sessions; or $INMIND_RESOURCE.")
+@click.option(
+    "--session", default="", envvar="INMIND_SESSION", help="Session of calls that name none; or $INMIND_SESSION."
+)
+@click.option("--resource", default="", envvar="INMIND_RESOURCE", help="Resource of all sessions; or $INMIND_RESOURCE.")
 @click.option("--cwd", type=Path, metavar="DIR", help="Project folder; default: as the client reports, or this folder.")
 @click.option("--all-resources", is_flag=True, help="Give every client access to the memory of all projects.")
 @click.option("--public-url", metavar="URL", help="With --http: the URL that clients use, if behind a TLS proxy.")
@@ -50,8 +52,8 @@ def mcp(
     http: bool,
     host: str,
     port: int,
-    session: str | None,
-    resource: str | None,
+    session: str,
+    resource: str,
     cwd: Path | None,
     all_resources: bool,
     public_url: str | None,
@@ -75,7 +77,7 @@ def mcp(
     from inmind.memory.memory import Memory
 
     defaults = ServerDefaults.from_options(
-        os.environ, cwd=cwd, session=session, resource=resource, all_resources=all_resources, use_cwd=not http
+        cwd=cwd, session=session, resource=resource, all_resources=all_resources, use_cwd=not http
     )
     with _close_in_time(Memory.open(selected_place())) as memory:
         pool = SessionPool(memory)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from hashlib import sha256
@@ -45,8 +45,6 @@ Key = TypeVar("Key")
 
 MAX_NAME_BYTES = 48
 """Bytes of the folder name in the project name."""
-
-SESSION, RESOURCE = "INMIND_SESSION", "INMIND_RESOURCE"
 
 _EXPECTED_PROJECT = "a project: ?project=NAME in the client's URL, or --cwd, --session or --resource for the server"
 
@@ -104,30 +102,23 @@ class ServerDefaults:
     @classmethod
     def from_options(
         cls,
-        environment: Mapping[str, str],
         *,
         cwd: Path | None = None,
-        session: str | None = None,
-        resource: str | None = None,
+        session: str = "",
+        resource: str = "",
         all_resources: bool = False,
         use_cwd: bool = True,
     ) -> ServerDefaults:
-        """Read the command line, then the environment.
-
-        `use_cwd`: the current folder is that of the client.
-        """
-        session_name = environment.get(SESSION, "") if session is None else session
-        resource_name = environment.get(RESOURCE, "") if resource is None else resource
-        if resource_name and all_resources:
-            raise InvalidInput(
-                field="--all-resources", value=resource_name, expected="no --resource: the two cannot be combined"
-            )
+        """Check the options. `use_cwd`: the current folder is that of the client."""
+        if resource and all_resources:
+            expected = "no --resource: the two cannot be combined"
+            raise InvalidInput(field="--all-resources", value=resource, expected=expected)
         folder = cwd or (Path.cwd() if use_cwd else None)
         return cls(
             project=Project.at(folder.resolve()) if folder else None,
             is_fixed=cwd is not None,
-            session=session_name and check_name(session_name, "session"),
-            resource=resource_name and require_resource(resource_name),
+            session=session and check_name(session, "session"),
+            resource=resource and require_resource(resource),
             all_resources=all_resources,
         )
 
