@@ -25,7 +25,7 @@ from inmind.core.encoding import digest
 from inmind.core.events.base import Trust
 from inmind.core.language.spans import has_han
 from inmind.core.text import shorten
-from inmind.dreams.material import Activity, LineSource, SearchUse
+from inmind.dreams.material import Activity, LineSource
 from inmind.dreams.open_loops import OpenLoop, find_open_loops, loop_text, loop_words
 from inmind.search.crystal import Crystal, is_searchable
 from inmind.search.query import keywords
@@ -45,11 +45,6 @@ MAX_CRYSTAL_CHARACTERS: Final = 400
 """Longer crystals contain several statements and are skipped."""
 
 MAX_INSIGHT_CHARACTERS: Final = 240
-
-
-def accessed_crystals(searches: Iterable[SearchUse]) -> tuple[str, ...]:
-    """Crystals that were found by these searches, in the order of their first access."""
-    return tuple(dict.fromkeys(crystal for search in searches for crystal in search.hits))
 
 
 def find_insights(

@@ -7,7 +7,7 @@ names or negations. A line replaces another if both answer the same question dif
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from math import ceil
 from typing import Final
@@ -50,7 +50,6 @@ class LineIndex:
         self._by_wording: dict[tuple[bool, str], _IndexedLine] = {}
         self._by_question: dict[tuple[bool, str], tuple[_IndexedLine, Answer]] = {}
         self._by_word: defaultdict[str, list[_IndexedLine]] = defaultdict(list)
-        self._word_counts: Counter[str] = Counter()
         self._words_cache: dict[str, list[str]] = {}
 
     def add_line(self, line: PageLine) -> None:
@@ -104,7 +103,6 @@ class LineIndex:
             self._by_question[is_data, question] = entry, answer
         for word in {*self._words_of(entry.add.text)}:
             self._by_word[word].append(entry)
-            self._word_counts[word] += 1
 
     def _merge(self, entry: _IndexedLine, add: Add, statement: Statement) -> None:
         """Merge into one line: with the newer text if it contradicts, else with the longer one."""
@@ -148,7 +146,7 @@ class LineIndex:
         Two texts with this similarity share one of their rarest words, so only lines with one of these are compared.
         """
         add_words = self._words_of(add.text)
-        rarest = sorted({*add_words}, key=lambda word: (self._word_counts[word], word))
+        rarest = sorted({*add_words}, key=lambda word: (len(self._by_word.get(word, ())), word))
         index_words = rarest[: len(rarest) - ceil(MIN_SIMILARITY * len(rarest)) + 1]
         candidates = {
             id(entry): entry for word in index_words for entry in self._by_word.get(word, ())[-_MAX_CANDIDATES:]

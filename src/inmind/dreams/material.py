@@ -7,7 +7,7 @@ A dream reads a limited number of new crystals of each kind, so that a day of me
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from datetime import datetime, timedelta
@@ -249,11 +249,6 @@ def select_crystals(crystals: Iterable[Crystal]) -> tuple[Crystal, ...]:
         for crystal in sorted(group, key=_rank, reverse=True)[: MAX_BY_KIND.get(kind, 0)]
     ]
     return tuple(sorted(selected, key=lambda crystal: (crystal.at, crystal.id)))
-
-
-def count_by_kind(crystals: Iterable[Crystal]) -> dict[str, int]:
-    """Number of crystals of each kind."""
-    return dict(sorted(Counter(crystal.kind for crystal in crystals).items()))
 
 
 def _rank(crystal: Crystal) -> tuple[int, float, float, str]:

@@ -37,7 +37,7 @@ from inmind.documents.notes_page import PageNote, format_timestamp, parse_notes,
 from inmind.dreams.affect import describe_mood
 from inmind.dreams.economics import summarize_trades
 from inmind.dreams.gaps import update_gaps
-from inmind.dreams.insights import accessed_crystals, find_insights
+from inmind.dreams.insights import find_insights
 from inmind.dreams.material import (
     NEW_ID_PREFIX,
     Activity,
@@ -46,7 +46,6 @@ from inmind.dreams.material import (
     SearchUse,
     ToolUse,
     Utterance,
-    count_by_kind,
     select_crystals,
 )
 from inmind.dreams.open_loops import closed_lines, loop_text
@@ -146,8 +145,8 @@ class Gatherer:
             page_notes=tuple(parse_notes(page)),
             remarks=tuple(remarks),
             typed_notes=typed,
-            accessed_crystals=accessed_crystals(activity.searches),
-            crystal_counts=count_by_kind(crystals),
+            accessed_crystals=tuple(dict.fromkeys(id for search in activity.searches for id in search.hits)),
+            crystal_counts=dict(sorted(Counter(crystal.kind for crystal in crystals).items())),
         )
 
     def _read_activity(self, *, after: int, until: int) -> tuple[list[Event], int]:

@@ -13,8 +13,8 @@ from builders import WHEN
 from tables import each_row
 
 from inmind.core.events.base import Trust
-from inmind.dreams.insights import MAX_INSIGHTS_PER_KIND, accessed_crystals, find_insights
-from inmind.dreams.material import Activity, LineSource, SearchUse, Utterance
+from inmind.dreams.insights import MAX_INSIGHTS_PER_KIND, find_insights
+from inmind.dreams.material import Activity, LineSource, Utterance
 from inmind.search.crystal import Crystal
 
 pytestmark = pytest.mark.spec("G3")
@@ -37,19 +37,8 @@ def insights_from(
     return find_insights(crystals, Activity(utterances=tuple(messages)), frozenset(known), NOW)
 
 
-def a_search(*ids: str) -> SearchUse:
-    return SearchUse(id="session/s#1", session="s", at=WHEN, query="tea", hits=ids)
-
-
 def user(text: str) -> Utterance:
     return Utterance(id="session/s#7", session="s", at=WHEN, role="user", text=text)
-
-
-# -- replay ------------------------------------------------------------------------------------------------
-
-
-def test_an_accessed_crystal_is_listed_once() -> None:
-    assert accessed_crystals([a_search("a", "b"), a_search(), a_search("c", "a")]) == ("a", "b", "c")
 
 
 # -- compression -------------------------------------------------------------------------------------------
