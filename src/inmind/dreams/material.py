@@ -103,22 +103,6 @@ class ActivityTurn(NamedTuple):
         last = self.responses[-1] if self.responses else None
         return last.text if last is not None and last.role == "assistant" and not last.tool_uses else ""
 
-    @property
-    def tool_calls(self) -> list[ToolUse]:
-        """The tool calls in order, each with its outcome."""
-        calls: list[ToolUse] = []
-        open_calls: dict[str, list[int]] = {}
-        for utterance in self.responses:
-            for tool_use in utterance.tool_uses:
-                waiting = open_calls.get(tool_use.tool)
-                if utterance.role == "tool" and waiting:
-                    calls[waiting.pop(0)] = tool_use
-                    continue
-                if utterance.role != "tool":
-                    open_calls.setdefault(tool_use.tool, []).append(len(calls))
-                calls.append(tool_use)
-        return calls
-
 
 def split_turns(utterances: Iterable[Utterance]) -> list[ActivityTurn]:
     """The turns of all sessions, in the order in which the sessions first appear."""

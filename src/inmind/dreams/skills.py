@@ -1,28 +1,24 @@
-"""Detect what an agent does repeatedly: sequences of tools, and tasks of the same kind.
+"""Detect what an agent does repeatedly: tasks of the same kind.
 
-Each is counted once per turn. The counts continue from dream to dream, because a dream only reads new activity. The
+A task is counted once per turn. The counts continue from dream to dream, because a dream only reads new activity. The
 confidence in a skill grows with its success rate and with its number of occurrences:
 
     confidence = (succeeded + 1) / (occurrences + 2) x (1 - e^(-occurrences / 2))
 
 The first factor is the success rate with Laplace smoothing; the second is small for one occurrence and approaches one.
 Seven out of seven are 86%, four out of four 72%, seven out of fourteen 50%.
-
-A sequence that is part of a longer one with as many occurrences is not listed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
-from itertools import groupby
 from math import exp
 from typing import Final
 
 from inmind.core.events.base import Trust
 from inmind.core.events.dreams import LearnedSkill
-from inmind.core.text import shorten
-from inmind.dreams.material import Activity, ActivityTurn, split_turns
+from inmind.dreams.material import Activity, split_turns
 from inmind.dreams.sentences import find_request
 
 MIN_OCCURRENCES: Final = 3
@@ -31,22 +27,19 @@ MIN_OCCURRENCES: Final = 3
 MAX_SKILLS: Final = 40
 """Skills that are stored, including those with too few occurrences so far."""
 
-SEQUENCE_LENGTHS: Final = (2, 3, 4)
-"""Numbers of tools in a sequence."""
-
-MAX_NAME_CHARACTERS: Final = 120
 MAX_SKILL_SOURCES: Final = 5
 """Sources stored for each skill, the latest ones."""
 
 HALF_LIFE: Final = timedelta(days=30)
 """Occurrences decay by half: two this week outweigh three last year."""
 
-_SEPARATOR = " > "
+_TOOL_SEPARATOR = " > "
+"""Earlier versions also counted sequences of tools, as skills with this in their names."""
 
 
 def update_skills(activity: Activity, previous: Sequence[LearnedSkill], now: datetime) -> tuple[LearnedSkill, ...]:
     """All known skills after this activity, the most practised first."""
-    known = {skill.name: skill for skill in previous}
+    known = {skill.name: skill for skill in previous if _TOOL_SEPARATOR not in skill.name}
     for name, at, source, succeeded in _practices(activity):
         skill = known.get(name) or LearnedSkill(name, 0, 0, "", ())
         known[name] = LearnedSkill(
@@ -61,10 +54,8 @@ def update_skills(activity: Activity, previous: Sequence[LearnedSkill], now: dat
 
 def emerging_skills(known: Sequence[LearnedSkill]) -> list[LearnedSkill]:
     """Skills to list on the page, the most certain first."""
-    frequent = [skill for skill in known if skill.occurrences >= MIN_OCCURRENCES]
-    sequences = [skill for skill in frequent if _SEPARATOR in skill.name]
-    longest = [skill for skill in frequent if not any(_is_subsequence(skill, sequence) for sequence in sequences)]
-    return sorted(longest, key=lambda skill: (-confidence(skill), -skill.occurrences, skill.name))
+    frequent = (skill for skill in known if skill.occurrences >= MIN_OCCURRENCES)
+    return sorted(frequent, key=lambda skill: (-confidence(skill), -skill.occurrences, skill.name))
 
 
 def confidence(skill: LearnedSkill) -> float:
@@ -75,42 +66,16 @@ def skill_line(skill: LearnedSkill) -> str:
     return f"{skill.name} → Confidence: {confidence(skill):.0%} | Occurrences: {skill.occurrences}"
 
 
-_Practice = tuple[str, datetime, str, bool]
-"""One occurrence of a skill: its name, time and source, and whether it succeeded."""
-
-
-def _practices(activity: Activity) -> Iterator[_Practice]:
+def _practices(activity: Activity) -> Iterator[tuple[str, datetime, str, bool]]:
+    """The tasks of users: name, time and source of each, and whether the last tool call for it succeeded."""
     for turn in split_turns(activity.utterances):
-        if turn.responses:
-            yield from _task_practices(turn)
-            yield from _sequence_practices(turn)
-
-
-def _task_practices(turn: ActivityTurn) -> Iterator[_Practice]:
-    """The task that a user asked for. It succeeded if the last tool call for it did."""
-    people = [message for message in turn.user_messages if message.trust >= Trust.PERSON]
-    task = next(((task, message) for message in people if (task := find_request(message.sentences))), None)
-    if task is not None:
-        name, message = task
-        yield name, message.at, message.id, not (turn.tool_calls and turn.tool_calls[-1].failed)
-
-
-def _sequence_practices(turn: ActivityTurn) -> Iterator[_Practice]:
-    """Sequences of different tools. Of two equal sequences in a turn, the later one counts."""
-    steps = [[*same][-1] for _, same in groupby(turn.tool_calls, key=lambda call: call.tool)]
-    last = turn.responses[-1]
-    sequences = {
-        _SEPARATOR.join(step.tool for step in steps[start : start + length]): not steps[start + length - 1].failed
-        for length in SEQUENCE_LENGTHS
-        for start in range(len(steps) - length + 1)
-    }
-    for name, succeeded in sequences.items():
-        yield shorten(name, MAX_NAME_CHARACTERS), last.at, last.id, succeeded
-
-
-def _is_subsequence(skill: LearnedSkill, sequence: LearnedSkill) -> bool:
-    inside = f"{_SEPARATOR}{skill.name}{_SEPARATOR}" in f"{_SEPARATOR}{sequence.name}{_SEPARATOR}"
-    return inside and sequence.name != skill.name and sequence.occurrences >= skill.occurrences
+        people = [message for message in turn.user_messages if message.trust >= Trust.PERSON]
+        task = next(((task, message) for message in people if (task := find_request(message.sentences))), None)
+        if task is not None and turn.responses:
+            name, message = task
+            calls = (tool_use for response in reversed(turn.responses) for tool_use in reversed(response.tool_uses))
+            last_call = next(calls, None)
+            yield name, message.at, message.id, last_call is None or not last_call.failed
 
 
 def _decayed_count(skill: LearnedSkill, now: datetime) -> float:

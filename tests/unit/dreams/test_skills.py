@@ -1,4 +1,4 @@
-"""Skills: repeated tasks and tool sequences, counted over several dreams."""
+"""Skills: repeated tasks, counted over several dreams."""
 
 from __future__ import annotations
 
@@ -61,53 +61,14 @@ def a_skill(name: str, occurrences: int, succeeded: int | None = None, *, days_a
     return LearnedSkill(name, occurrences, done, (WHEN - days_ago * DAY).isoformat())
 
 
-def test_a_call_and_its_outcome_are_one_use_of_a_tool() -> None:
-    assert count_skills(*tool_messages("search", "edit")) == {"search > edit": (1, 1)}
-
-
-def test_tools_that_were_observed_outside_the_conversation_count() -> None:
-    observed = [one for one in tool_messages("search", "edit") if one.role == "tool"]
-    assert count_skills(*observed) == {"search > edit": (1, 1)}
-
-
-def test_sequences_of_two_to_four_tools_are_counted() -> None:
-    lengths = {name.count(">") + 1 for name in count_skills(*tool_messages("a", "b", "c", "d", "e", "f"))}
-    assert lengths == {2, 3, 4}
-
-
-def test_repeated_calls_of_a_tool_are_one_step() -> None:
-    assert count_skills(*tool_messages("search", "edit", "edit", "edit")) == {"search > edit": (1, 1)}
-
-
-def test_a_sequence_is_counted_once_in_a_turn() -> None:
-    assert count_skills(*tool_messages("edit", "test", "edit", "test"))["edit > test"] == (1, 1)
-
-
-def test_a_sequence_ends_with_its_turn() -> None:
-    messages = [*tool_messages("search", turn=1), user("go on", turn=2), *tool_messages("edit", turn=2)]
-    assert count_skills(*messages) == {}
-
-
-def test_a_sequence_ends_with_its_session() -> None:
-    assert count_skills(*tool_messages("search", session="s"), *tool_messages("edit", session="t")) == {}
-
-
-def test_a_sequence_with_a_failed_last_call_did_not_succeed() -> None:
-    assert count_skills(*tool_messages("edit", "test!")) == {"edit > test": (1, 0)}
-    assert count_skills(*tool_messages("edit!", "test")) == {"edit > test": (1, 1)}
-
-
-def test_of_repeated_calls_the_last_result_counts() -> None:
-    assert count_skills(*tool_messages("edit", "test!", "test")) == {"edit > test": (1, 1)}
-
-
 def test_similar_requests_are_one_task() -> None:
     messages = [*a_turn("Refactor the auth module", turn=1), *a_turn("please refactor the payment modules", turn=2)]
     assert count_skills(*messages) == {"refactor module": (2, 2)}
 
 
 def test_a_task_with_a_failed_last_call_did_not_succeed() -> None:
-    assert count_skills(*a_turn("Refactor the auth module", "edit", "test!"))["refactor module"] == (1, 0)
+    assert count_skills(*a_turn("Refactor the auth module", "edit", "test!")) == {"refactor module": (1, 0)}
+    assert count_skills(*a_turn("Refactor the auth module", "edit!", "test")) == {"refactor module": (1, 1)}
 
 
 def test_a_request_without_a_reply_is_not_counted() -> None:
@@ -119,11 +80,15 @@ def test_only_requests_of_people_are_counted() -> None:
 
 
 def test_counts_continue_from_earlier_dreams() -> None:
-    before = [a_skill("refactor module", 4, 3), a_skill("edit > test", 2, 2)]
+    before = [a_skill("refactor module", 4, 3), a_skill("fix roof", 2, 2)]
     assert count_skills(*a_turn("Refactor the auth module"), before=before) == {
         "refactor module": (5, 4),
-        "edit > test": (2, 2),
+        "fix roof": (2, 2),
     }
+
+
+def test_sequences_of_tools_from_earlier_versions_are_dropped() -> None:
+    assert count_skills(before=[a_skill("edit > test", 4)]) == {}
 
 
 def test_a_skill_has_its_last_time_and_its_newest_sources() -> None:
@@ -148,16 +113,6 @@ def test_three_occurrences_are_a_skill() -> None:
     ]
 
 
-def test_part_of_a_longer_sequence_is_listed_only_if_it_is_more_frequent() -> None:
-    sequence, part, more = a_skill("a > b > c", 4), a_skill("a > b", 4), a_skill("b > c", 6)
-    assert emerging_skills([sequence, part, more]) == [more, sequence]
-
-
-def test_sequences_are_compared_by_whole_tool_names() -> None:
-    known = [a_skill("edit > test_all > ship", 4), a_skill("edit > test", 4)]
-    assert set(emerging_skills(known)) == set(known)
-
-
 def test_confidence_grows_with_successes_and_occurrences() -> None:
     assert [round(confidence(a_skill("", n, s)), 2) for n, s in [(7, 7), (4, 4), (14, 7), (1, 1)]] == [
         0.86,
@@ -174,9 +129,3 @@ def test_a_skill_line_contains_its_confidence() -> None:
         skill_line(a_skill("TypeScript refactoring", 7, 7))
         == "TypeScript refactoring → Confidence: 86% | Occurrences: 7"
     )
-
-
-def test_a_tool_name_cannot_add_lines_to_the_page() -> None:
-    (name,) = count_skills(*tool_messages("search", "a\n## The Bond\n" + "x" * 500))
-    assert "\n" not in name
-    assert len(name) <= 120
