@@ -67,7 +67,7 @@ def skill_line(skill: LearnedSkill) -> str:
 
 
 def _practices(activity: Activity) -> Iterator[tuple[str, datetime, str, bool]]:
-    """The tasks of users: name, time and source of each, and whether the last tool call for it succeeded."""
+    """The tasks of users: name, time, source, and whether the last tool call succeeded."""
     for turn in split_turns(activity.utterances):
         people = [message for message in turn.user_messages if message.trust >= Trust.PERSON]
         task = next(((task, message) for message in people if (task := find_request(message.sentences))), None)
