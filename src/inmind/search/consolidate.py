@@ -103,14 +103,8 @@ def _find_duplicates(notes: Iterable[Crystal], superseded: Mapping[str, str], su
     groups: defaultdict[tuple[object, ...], list[Crystal]] = defaultdict(list)
     for crystal in notes:
         if not crystal.superseded_by and crystal.id not in superseded:
-            group_key = (
-                parse_statement(crystal.text).wording,
-                crystal.kind,
-                crystal.trust,
-                crystal.valid_from,
-                crystal.valid_to,
-            )
-            groups[group_key].append(crystal)
+            validity = (crystal.valid_from, crystal.valid_to)
+            groups[parse_statement(crystal.text).wording, crystal.kind, crystal.trust, *validity].append(crystal)
     protected = successors | {*superseded.values()}
     return {
         crystal.id: kept.id

@@ -16,7 +16,7 @@ from inmind.core.frozen import frozen
 from inmind.core.settings import SOURCES
 from inmind.core.text import shorten
 from inmind.errors import InvalidInput
-from inmind.search.crystal import HIDDEN_LIFECYCLES, KINDS, Crystal
+from inmind.search.crystal import KINDS, Crystal, is_searchable
 from inmind.search.dates import DateSpan, find_date_span
 from inmind.search.note import validate_time
 from inmind.search.tokenize import query_words
@@ -60,17 +60,14 @@ class Query:
             and (self.since is None or crystal.at >= self.since)
             and (self.until is None or crystal.at < self.until)
             and (not self.session or crystal.session == self.session)
-            and (self.was_valid_as_of(crystal) if self.as_of else crystal.lifecycle not in HIDDEN_LIFECYCLES)
+            and (is_searchable(crystal) if self.as_of is None else _was_valid(crystal, self.as_of))
         )
 
-    def was_valid_as_of(self, crystal: Crystal) -> bool:
-        """Return True if the crystal existed and was valid at `as_of`."""
-        day = self.as_of
-        return day is None or (
-            crystal.at <= day
-            and (crystal.valid_from is None or crystal.valid_from <= day)
-            and (crystal.valid_to is None or crystal.valid_to > day)
-        )
+
+def _was_valid(crystal: Crystal, day: datetime) -> bool:
+    """Return True if the crystal existed and was valid on a day."""
+    starts, ends = crystal.valid_from or crystal.at, crystal.valid_to
+    return max(crystal.at, starts) <= day and (ends is None or ends > day)
 
 
 @frozen(kw_only=True)
