@@ -208,28 +208,27 @@ def link_new(folder: int, swap: str, leaf: str) -> bool:
 def link_or_copy(folder: int, leaf: str, kept: str) -> bool:
     """Give the bytes of `leaf` a second name; False if another file has that name."""
     try:
-        os.link(leaf, kept, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+        try:
+            os.link(leaf, kept, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+        except FileExistsError:
+            raise
+        except OSError:  # not every file system has links
+            _copy(folder, leaf, kept)
     except FileExistsError:
         return _is_same_file(folder, leaf, kept)
-    except OSError:  # not every file system has links
-        return _copy(folder, leaf, kept)
     return True
 
 
-def _copy(folder: int, leaf: str, kept: str) -> bool:
+def _copy(folder: int, leaf: str, kept: str) -> None:
     new = os.O_WRONLY | os.O_CREAT | os.O_EXCL | SAFE_FLAGS
-    try:
-        with _open_for_reading(folder, leaf) as source, opened(kept, new, dir_fd=folder) as target:
-            try:
-                while data := source.read(CHUNK_BYTES):
-                    write_all(target, data)
-                os.fsync(target)
-            except OSError:
-                os.unlink(kept, dir_fd=folder)
-                raise
-    except FileExistsError:
-        return _is_same_file(folder, leaf, kept)
-    return True
+    with _open_for_reading(folder, leaf) as source, opened(kept, new, dir_fd=folder) as target:
+        try:
+            while data := source.read(CHUNK_BYTES):
+                write_all(target, data)
+            os.fsync(target)
+        except OSError:
+            os.unlink(kept, dir_fd=folder)
+            raise
 
 
 def _is_same_file(folder: int, leaf: str, other: str) -> bool:

@@ -237,17 +237,10 @@ def own_parameters(url: str) -> dict[str, str]:
     return {name: value for name, _, value in pairs if name in OWN_PARAMETERS}
 
 
-_PERSONAL_PARAMETERS = (
-    "user",
-    "password",
-    "passfile",
-    "options",
-    "sslcert",
-    "sslkey",
-    "sslpassword",
-    "application_name",
+_PERSONAL_PARAMETERS = {
+    *"user password passfile options sslcert sslkey sslpassword application_name".split(),
     *OWN_PARAMETERS,
-)
+}
 """Parameters that belong to one role and must not be passed on to another."""
 
 
