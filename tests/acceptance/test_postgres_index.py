@@ -484,7 +484,7 @@ def test_the_same_journal_makes_the_same_dream_in_a_home_and_in_a_database(tenan
             stream = memory._context.resource_stream("ada")  # pyright: ignore[reportPrivateUsage] -- as a dream does
             gatherer = Gatherer("ada", memory._context.store, memory._context.search.engine)  # pyright: ignore[reportPrivateUsage]
             gathered_input = gatherer.gather(stream.state, last_seq=stream.version, now=clock())
-            gathered.append(replace(gathered_input.material, search=_return_nothing, get_crystal=_return_nothing))
+            gathered.append(replace(gathered_input, search=_return_nothing, get_crystal=_return_nothing))
             assert memory.dream("ada").status == "done"
             pages.append(memory._context.resource_stream("ada").state.documents.text("MEMORY.md"))  # pyright: ignore[reportPrivateUsage]
     assert gathered[0] == gathered[1]
