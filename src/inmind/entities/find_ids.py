@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Collection, Iterator
 from itertools import islice
 from typing import Any, NamedTuple
@@ -149,6 +150,9 @@ _TOKEN = re.compile(
 # A text without any of these has no such word; most prose has none.
 _MAY_HAVE_ID = re.compile(r"[0-9@]|\.[A-Za-z]|[A-Z]{5}|[\"'][A-Za-z]")
 _ID_CUES = frozenset("id number no code reference ref".split())
+_ID_CUE = re.compile("|".join(_ID_CUES))
+_CUE_CHARS = 40
+"""Length of the text before a word that may tell its type."""
 _NOT_TYPE_WORDS = frozenset(
     "with the its an a whose my your our their his her this that has have and use by of after before for from in on at "
     "to is was or as".split()
@@ -156,7 +160,7 @@ _NOT_TYPE_WORDS = frozenset(
 _NOT_ID_TYPES = PRIVATE_WORDS | frozenset(
     "card cvv cvc security verification house room page line status error exit http version build".split()
 )
-_NUMBERED = re.compile(r"#\d{1,9}")
+_CODE_IN_TEXT = re.compile(r"#\d{1,9}|[A-Z]{5,12}")
 _SECRET_WORDS = frozenset("password passcode passphrase secret token pin".split())
 _LINKING_WORDS = frozenset({"is", "was", "to"})
 _WORD = re.compile(r"[A-Za-z]+")
@@ -178,19 +182,26 @@ def find_ids_in_text(text: str, *, rules: EntityRules = DEFAULT_RULES) -> list[F
     text = text[:MAX_TEXT_CHARS]
     if not _MAY_HAVE_ID.search(text):
         return []
+    cue_ends = [cue.end() for cue in _ID_CUE.finditer(text.lower())]
     for match in _TOKEN.finditer(text):
         token = match[0].rstrip(".:/@+~#-")
         if not 2 <= len(token) <= MAX_ID_CHARS or token in ids:
             continue
-        preceding, kind = _preceding_words(text, match.start()), handle_kind(token)
-        if type := "" if preceding.secret else _type_in_text(token, kind, preceding):
+        kind, is_code = handle_kind(token), _CODE_IN_TEXT.fullmatch(token) is not None
+        start = match.start()
+        cues_before = bisect_right(cue_ends, start)
+        is_announced = cues_before > 0 and start - cue_ends[cues_before - 1] < _CUE_CHARS
+        if kind is None and not is_code and not is_announced:
+            continue  # most numbers
+        preceding = _preceding_words(text, start)
+        if type := "" if preceding.secret else _type_in_text(token, kind, is_code, preceding):
             ids[token] = FoundId("", "", rules.type_for(type), token, kind or "id")
         if len(ids) >= MAX_IDS:
             break
     return list(ids.values())
 
 
-def _type_in_text(token: str, kind: str | None, preceding: _PrecedingWords) -> str:
+def _type_in_text(token: str, kind: str | None, is_code: bool, preceding: _PrecedingWords) -> str:
     """Return the type of an id after these words; empty if it is none."""
     noun = preceding.type
     if preceding.announces_id:
@@ -199,7 +210,6 @@ def _type_in_text(token: str, kind: str | None, preceding: _PrecedingWords) -> s
         return (noun or UNTYPED) if is_id else ""
     if kind is not None:
         return HANDLE_TYPES.get(kind) or (noun if noun in COMMON_TYPES else UNTYPED)
-    is_code = (5 <= len(token) <= 12 and token.isupper() and token.isalpha()) or _NUMBERED.fullmatch(token)
     return noun if noun in COMMON_TYPES and is_code else ""
 
 
@@ -207,7 +217,7 @@ def _preceding_words(text: str, start: int) -> _PrecedingWords:
     """Parse "order #W2378156", "user ID: mei_8020", "its number is 4711", "the token 9f3a"."""
     if text[max(0, start - 2) : start] == "  ":  # the next column of a table
         return _PrecedingWords()
-    near = text[max(0, start - 40) : start].rstrip(" \t\"'(#:=")
+    near = text[max(0, start - _CUE_CHARS) : start].rstrip(" \t\"'(#:=")
     words = [word.lower() for word in _WORD.findall(near[near.rfind("\n") + 1 :])[-4:]]
     if not words or (not near[-1:].isalpha() and near[-1:] != "."):
         return _PrecedingWords()
