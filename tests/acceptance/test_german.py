@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 
 from inmind import Session
+from inmind.testing import ManualClock
+
+DAY = 86_400
 
 
 def open_pages(session: Session) -> None:
@@ -36,3 +39,13 @@ def test_the_question_about_a_german_reference_is_german(session: Session) -> No
     assert session.resolve("Lösche die Seite, bitte, und nicht das Bild").question == (
         "Was ist gemeint: Seite 1 oder Seite 2?"
     )
+
+
+@pytest.mark.spec("H3")
+def test_a_german_date_in_a_question_finds_the_message_of_that_day(session: Session, clock: ManualClock) -> None:
+    for place in ("im Museum", "im Zoo", "im Theater"):
+        session.add([{"role": "user", "content": f"Ich war mit Mei {place}."}])
+        clock.advance(seconds=7 * DAY)
+    clock.advance(seconds=-6 * DAY)
+    assert "Theater" in session.search("Wo war ich gestern mit Mei?")[0].passage
+    assert "Zoo" in session.search("Wo war ich letzte Woche mit Mei?")[0].passage

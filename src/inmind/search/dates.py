@@ -3,8 +3,9 @@
 "What did we do last week", "on 7 May 2023", "上个月", "先週の金曜日": the days from `start` up to `end`, relative to
 `now`. A message may report an event days later, so ranking adds a tolerance. Future dates are ignored.
 
-A form is a pattern. Its named groups (year, month, weekday, ...) say what the span is; a few forms have a function of
-their own. Texts are normalised first (lower case, one width, numbers in digits), which keeps the number of forms small.
+The languages have the words and forms of dates. A form is a pattern; its named groups (year, month, weekday, ...) say
+what the span is, and a few of them have a function of their own. Texts are normalised first (lower case, one width,
+numbers in digits), which keeps the number of forms small.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 from inmind.core.frozen import frozen
-from inmind.core.language.tables import MONTHS, numbered
+from inmind.core.language.languages import LANGUAGES
+from inmind.core.language.spans import compile_cached
+from inmind.core.language.tables import numbered
 
 
 @frozen
@@ -36,22 +39,23 @@ def find_date_span(text: str, now: datetime) -> DateSpan | None:
     return _match_forms(_normalise(text), now, _ALL_FORMS)
 
 
+_SATURDAY = 5
 _SpanBuilder = Callable[[re.Match[str], datetime], DateSpan | None]
-_DateForm = tuple[re.Pattern[str], _SpanBuilder]
 
 
 def _match_forms(
-    text: str, now: datetime, forms: Iterable[_DateForm], *, at_start: bool = False, at_end: bool = False
+    text: str, now: datetime, forms: Iterable[str], *, at_start: bool = False, at_end: bool = False
 ) -> DateSpan | None:
     """Build a span from the first form that matches.
 
     `at_start`, `at_end`: the match must be at that end of the text.
     """
-    for form, build in forms:
-        match = form.search(text)
+    for form in forms:
+        match = compile_cached(form).search(text)
         if match is None or (at_start and match.start() > 0) or (at_end and match.end() < len(text)):
             continue
         with suppress(ValueError, OverflowError):  # 31 June, or a date before year 1
+            build = next((_BUILDERS[name] for name in match.groupdict() if name in _BUILDERS), _named_span)
             span = build(match, now)
             if span and span.start < span.end and span.start.year > 1 and span.end.year < 9999:
                 return span
@@ -80,7 +84,9 @@ def _named_span(match: re.Match[str], now: datetime) -> DateSpan | None:
     and so on count back from now.
     """
     groups = {name: text for name, text in match.groupdict().items() if text}
-    back = {name: _BACK[text] for name, text in groups.items() if name.startswith("back_")}
+    back = {name: _number("back", text) for name, text in groups.items() if name.startswith("back_")}
+    if "back_day" in back:
+        return _days_ago(back["back_day"], now)
     if "back_week" in back or "weekday" in groups:
         return _weekday_or_week(groups.get("weekday"), back.get("back_week"), now)
     if "back_month" in back:
@@ -101,22 +107,23 @@ def _named_span(match: re.Match[str], now: datetime) -> DateSpan | None:
 def _span_in_year(year: int, groups: Mapping[str, str], now: datetime) -> DateSpan:
     """Return a day, month, quarter or season of a year, or the year, or a part of it."""
     if "month" in groups:
-        month = _MONTHS.get(groups["month"]) or int(groups["month"])
+        month = _number("month", groups["month"])
         first = datetime(year, month, int(groups.get("day", 1)), tzinfo=now.tzinfo or UTC)
         return _days(first, 1) if "day" in groups else _part(_months(year, month, 1, now), groups)
     if "quarter" in groups:
-        return _quarter(year, _QUARTERS[groups["quarter"]], now)
+        return _quarter(year, _number("quarter", groups["quarter"]), now)
     if "season" in groups:  # of the northern hemisphere; a winter belongs to the year it begins in
-        return _months(year, 3 + 3 * _SEASONS[groups["season"]], 3, now)
+        return _months(year, 3 + 3 * _number("season", groups["season"]), 3, now)
     return _part(_months(year, 1, 12, now), groups)
 
 
 def _weekday_or_week(name: str | None, back: int | None, now: datetime) -> DateSpan:
     """Return a week, a day of it, or without a week the latest such weekday before today."""
+    day = 0 if name is None else _number("weekday", name)
     if back is None:
-        return _days_ago((now.weekday() - _WEEKDAYS[name or ""] - 1) % 7 + 1, now)
+        return _days_ago((now.weekday() - day - 1) % 7 + 1, now)
     week = _week(back, now)
-    return week if name is None else _days(week.start + timedelta(days=_WEEKDAYS[name]), 1)
+    return week if name is None else _days(week.start + timedelta(days=day), 1)
 
 
 def _part(span: DateSpan, groups: Mapping[str, str]) -> DateSpan:
@@ -125,7 +132,7 @@ def _part(span: DateSpan, groups: Mapping[str, str]) -> DateSpan:
         return span
     third = timedelta(days=round((span.end - span.start).days / 3))
     ends = (span.start, span.start + third, span.start + 2 * third, span.end)
-    part = _PARTS[groups["part"]]
+    part = _number("part", groups["part"])
     return DateSpan(ends[part], ends[part + 1])
 
 
@@ -157,13 +164,12 @@ def _week(back: int, now: datetime) -> DateSpan:
     return _days(_days_ago(now.weekday() + 7 * back, now).start, 7)
 
 
-# -- forms with a function of their own --------------------------------------------------------------------
+# -- named groups with a function of their own --------------------------------------------------------------------
 
 
 def _weekend(now: datetime) -> DateSpan:
     """Return the latest weekend that has begun."""
-    saturday = now.weekday() - _WEEKDAYS["saturday"]
-    return _days(_days_ago(saturday % 7, now).start, 2)
+    return _days(_days_ago((now.weekday() - _SATURDAY) % 7, now).start, 2)
 
 
 def _latest_part_of_month(match: re.Match[str], now: datetime) -> DateSpan:
@@ -194,8 +200,7 @@ def _last_units(match: re.Match[str], now: datetime) -> DateSpan:
 
 
 def _count_in(match: re.Match[str]) -> int:
-    count = match.groupdict().get("count") or "a"
-    return _COUNTS.get(count) or int(count)
+    return _number("count", match.groupdict().get("count") or "1")
 
 
 def _until_today(start: datetime, now: datetime) -> DateSpan:
@@ -217,182 +222,47 @@ def _from_to(match: re.Match[str], now: datetime) -> DateSpan | None:
 
     The start is parsed relative to the end: in "May to July 2023" both are in 2023.
     """
-    if not (end := _match_forms(match[2], now, _RANGE_END_FORMS, at_start=True)):
+    if not (end := _match_forms(match["last"], now, _RANGE_END_FORMS, at_start=True)):
         return None
     last = end.end - timedelta(microseconds=1)
-    begin = _match_forms(match[1], last, _RANGE_END_FORMS, at_start=True, at_end=True)
+    begin = _match_forms(match["first"], last, _RANGE_END_FORMS, at_start=True, at_end=True)
     return DateSpan(begin.start, end.end) if begin else None
 
 
-# -- word tables -------------------------------------------------------------------------------------------
-
-
-_DIGITS = numbered("〇 零", "一", "二 两", "三", "四", "五", "六", "七", "八", "九", start=0)
-_MONTHS = {spelling: number for number, name in enumerate(MONTHS, 1) for spelling in (name, name[:3])} | {"sept": 9}
-_WEEKDAYS = numbered(
-    "monday 一 月",
-    "tuesday 二 火",
-    "wednesday 三 水",
-    "thursday 四 木",
-    "friday 五 金",
-    "saturday 六 土",
-    "sunday 日 天",
-    start=0,
-)
-_SEASONS = numbered("spring 春", "summer 夏", "autumn fall 秋", "winter 冬", start=0)
-_PARTS = numbered("early beginning start 初 上旬", "mid middle 中旬", "late end 底 末 下旬", start=0)
-_QUARTERS = numbered("first 1", "second 2", "third 3", "fourth 4")
-_COUNTS = numbered(
-    "a an one", "two couple", "three few 几 数", "four several", "five", "six", "seven", "eight", "nine", "ten"
-)
-_BACK = numbered("this 这 本 今", "last previous 上 先 去 昨", "上上 先々 前 一昨", "大前", start=0)
-_UNITS = {
-    word: unit
-    for unit, words in {
-        "hour": "hour minute 小时 時間 分钟 分",
-        "day": "day 天 日",
-        "week": "week 周 週 週間 星期 礼拜",
-        "month": "month 月",
-        "year": "year 年",
-    }.items()
-    for word in words.split()
+_BUILDERS: Mapping[str, _SpanBuilder] = {
+    "first": _from_to,
+    "after": _since_date,
+    "before": _since_date,
+    "ago": _units_ago,
+    "recent": _last_units,
+    "half_year": lambda _, now: _months(now.year, now.month - 6, 1, now),
+    "some_days": lambda _, now: _until_today(now - timedelta(14), now),
+    "last_weekend": lambda _, now: _weekend(_week(0, now).start),
+    "this_weekend": lambda _, now: _weekend(now) if _weekend(now).contains(now) else None,
+    "weekend": lambda _, now: _weekend(now),
+    "latest_part": _latest_part_of_month,
 }
+"""Functions of the named groups that need one."""
 
 
-def _one_of(words: Iterable[str], *, latin: bool = True) -> str:
-    return "|".join(sorted((word for word in words if word.isascii() == latin), key=len, reverse=True))
-
+# -- words and forms of all languages ----------------------------------------------------------------------
 
 _NUMERAL = re.compile(r"(?<![周期拜])[〇零一二两三四五六七八九十]+(?=个?[年月日号天周週星礼小分時季]|[ヶか箇カヵケ]月)")
-_YYYY = r"(?P<year>(?:19|20)\d\d)"
-_MM, _DD = r"(?P<month>\d\d?)", r"(?P<day>\d\d?)"
-_NTH = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
-_MONTH = rf"(?P<month>{_one_of(_MONTHS)})\b\.?"
-_WEEKDAY = rf"(?P<weekday>{_one_of(_WEEKDAYS)})"
-_SEASON = rf"(?P<season>{_one_of(_SEASONS)})"
-_SEASON_CJK = r"[的の]?(?P<season>[春夏秋冬])"
-_PART = rf"(?P<part>{_one_of(_PARTS)})(?: of)?[ -]"
-_COUNT = rf"\b(?P<count>\d{{1,3}}|{_one_of(_COUNTS)})(?: of)?"
-_UNIT = rf"(?P<unit>{_one_of(_UNITS)})s?\b"
-_COUNTED = rf"(?P<count>\d{{1,3}}|[几数])[个ヶか箇カヵケ]?(?P<unit>{_one_of(_UNITS, latin=False)})"
-_BACK_YEAR = r"(?P<back_year>今|去|昨|前)年"
-_LAST = r"(?<![晚早马以])(?P<{}>上上|上|这|本|先々|先|今)个?"
-"""For weeks and months. 晚上, 早上, 马上 and 以上 end with the same character."""
-_LAST_WEEK, _LAST_MONTH, _LAST_QUARTER = (_LAST.format(f"back_{unit}") for unit in ("week", "month", "quarter"))
-_WEEK = r"(?:周|星期|礼拜|週)の?"
-_DAY_OF_WEEK = r"(?P<weekday>一(?![起直共些次个样定])|[二三四五六]|日(?![本语常程])|天(?!气)|[月火水木金土日](?=曜))"
-_PART_OF = rf"の?(?P<part>{_one_of(_PARTS, latin=False)})"
-_NOT_A_COUNT = (
-    r"(?! (?:words|char|tokens|lines|people|users|steps|dollars|euros|miles|met|feet|pages|rows|items|files|ms\b))"
+_DIGITS = numbered("〇 零", "一", "二 两", "三", "四", "五", "六", "七", "八", "九", start=0)
+
+_DATE_WORDS = tuple(language.dates for language in LANGUAGES if language.dates)
+_UNITS = {word: unit for dates in _DATE_WORDS for word, unit in dates.units.items()}
+_EXACT_FORMS = (
+    *(form for dates in _DATE_WORDS for form in dates.days),
+    *(form for dates in _DATE_WORDS for form in dates.longer),
 )
-"""Nouns after a number that is not a year: "in 2000 words"."""
+_RANGE_END_FORMS = (*_EXACT_FORMS, *(form for dates in _DATE_WORDS for form in dates.range_ends))
+_ALL_FORMS = (*(form for dates in _DATE_WORDS for form in dates.ranges), *_EXACT_FORMS)
 
 
-def _compile(*forms: str | tuple[str, _SpanBuilder]) -> tuple[_DateForm, ...]:
-    """Compile forms; a form without a function is built from its named groups."""
-    pairs = ((form, _named_span) if isinstance(form, str) else form for form in forms)
-    return tuple((re.compile(pattern), build) for pattern, build in pairs)
-
-
-_EXACT_FORMS = _compile(
-    # A day.
-    rf"(?<![\w.-]){_YYYY}[-/]{_MM}[-/]{_DD}(?![\d-])",
-    rf"{_YYYY}年{_MM}月{_DD}[日号]",
-    rf"\b(?P<month>0?\d|1[0-2])/{_DD}/{_YYYY}\b",  # American order, unless the first number is above 12
-    rf"\b{_DD}/{_MM}/{_YYYY}\b",
-    rf"\b{_NTH}(?: of)? {_MONTH},? {_YYYY}\b",
-    rf"\b{_MONTH} {_NTH},? {_YYYY}\b",
-    rf"{_BACK_YEAR}[的の]?{_MM}月{_DD}[日号]",
-    rf"{_LAST_MONTH}月[的の]?{_DD}[日号]",
-    rf"\b(?P<week_of>week of) (?:the )?{_MONTH} {_NTH}\b",
-    rf"\b{_MONTH} {_NTH}\b",
-    rf"\b{_NTH}(?: of)? {_MONTH}",
-    rf"(?<!\d){_MM}月{_DD}[日号]",
-    (r"大前天|さきおととい", lambda _, now: _days_ago(3, now)),
-    (r"\bday before yesterday\b|(?<!以)前天(?!天)|一昨日|おととい", lambda _, now: _days_ago(2, now)),
-    (r"\byesterday\b|\blast night\b|昨[天日晚夜]|きのう|ゆうべ", lambda _, now: _days_ago(1, now)),
-    (
-        r"\b(?:today|tonight|this (?:morning|afternoon|evening))\b|今[天日晚早朝夜]|けさ",
-        lambda _, now: _days_ago(0, now),
-    ),
-    rf"{_LAST_WEEK}{_WEEK}{_DAY_OF_WEEK}",
-    rf"\b{_WEEKDAY} (?:of )?(?P<back_week>last|this) week\b",
-    rf"\b(?P<back_week>last|this) week,? (?:on )?{_WEEKDAY}\b",
-    rf"\b(?:last|on|this(?: past)?) {_WEEKDAY}\b",
-    rf"(?<![\d每毎下几])(?:周|星期|礼拜){_DAY_OF_WEEK}",
-    r"(?<![毎下])(?P<weekday>[月火水木金土日])曜",
-    # A time ago, or a recent period.
-    (r"\bhalf a year ago\b|半年(?:之|以)?前", lambda _, now: _months(now.year, now.month - 6, 1, now)),
-    (rf"{_COUNT} {_UNIT} (?:ago|back)\b", _units_ago),
-    (rf"{_COUNTED}(?:之|以)?前", _units_ago),
-    (rf"\b(?:last|past|previous) {_COUNT} {_UNIT}", _last_units),
-    (rf"\bpast {_UNIT}", _last_units),
-    (rf"(?:最近|过去|過去|近|这|前|ここ)的?{_COUNTED}", _last_units),
-    (r"\bthe other day\b|前些天|前些日子|先日", lambda _, now: _until_today(now - timedelta(14), now)),
-    # A week.
-    (r"\blast weekend\b|上个?周末|先週末", lambda _, now: _weekend(_week(0, now).start)),
-    (r"\bthis weekend\b", lambda _, now: _weekend(now) if _weekend(now).contains(now) else None),
-    (r"\b(?:the|past) weekend\b|[周週]末", lambda _, now: _weekend(now)),
-    r"\b(?P<back_week>last|previous|this) week\b",
-    rf"{_LAST_WEEK}(?:周|星期|礼拜|週)",
-    # A month, or a part of it.
-    rf"\b{_PART}{_MONTH},? {_YYYY}\b",
-    rf"{_YYYY}年{_MM}月{_PART_OF}",
-    rf"\b{_MONTH},? (?:of )?{_YYYY}\b",
-    rf"{_YYYY}年{_MM}月",
-    rf"(?<![\w.-]){_YYYY}-(?P<month>\d\d)(?![\w-])",
-    rf"{_BACK_YEAR}[的の]?{_MM}月",
-    rf"\b{_PART}{_MONTH}",
-    rf"(?<!\d){_MM}月{_PART_OF}",
-    rf"{_LAST_MONTH}月{_PART_OF}",
-    (rf"(?<![每毎\d])月{_PART_OF}", _latest_part_of_month),
-    r"\b(?P<back_month>last|previous|this) month\b",
-    rf"{_LAST_MONTH}月",
-    rf"\b(?P<finished>last) {_MONTH}",
-    rf"\b(?:in|during|this) {_MONTH}",
-    rf"(?<!\d){_MM}月",
-    # A quarter or a season.
-    rf"\bq(?P<quarter>[1-4])(?: of)? ?{_YYYY}\b",
-    rf"{_YYYY}(?:年第?| ?q)(?P<quarter>[1-4])(?:季度|\b)",
-    rf"\b(?P<quarter>{_one_of(_QUARTERS)}) quarter of {_YYYY}\b",
-    r"\b(?P<back_quarter>last|this) quarter\b",
-    rf"{_LAST_QUARTER}季度",
-    r"\bin q(?P<quarter>[1-4])\b",
-    r"第(?P<quarter>[1-4])季度",
-    rf"\b{_SEASON},? (?:of )?{_YYYY}\b",
-    rf"{_YYYY}年{_SEASON_CJK}",
-    rf"{_BACK_YEAR}{_SEASON_CJK}",
-    rf"\b(?P<finished>last) {_SEASON}\b",
-    rf"\b(?:this|(?:in|over|during) the) {_SEASON}(?=[?.!,;]|$)",
-    # A year, or a part of it.
-    rf"\b{_PART}(?:in )?{_YYYY}\b",
-    rf"{_YYYY}年{_PART_OF}",
-    rf"{_BACK_YEAR}{_PART_OF}",
-    r"\b(?P<back_year>last|previous|this) year\b",
-    (r"おととし", lambda _, now: _months(now.year - 2, 1, 12, now)),
-    r"(?P<back_year>大前|一昨|(?<![年以之])前|今|去|昨)年",
-    rf"\b(?:in|during) {_YYYY}\b{_NOT_A_COUNT}",
-    rf"{_YYYY}年",
-)
-"""Forms that name a day, week, month or year, most exact first."""
-
-_RANGE_END_FORMS = _EXACT_FORMS + _compile(
-    rf"\b{_MONTH}",
-    rf"\b{_WEEKDAY}\b",
-    rf"\b{_YYYY}\b{_NOT_A_COUNT}",
-    (r"\b(?:now|the present)\b|现在|今", lambda _, now: _days_ago(0, now)),
-)
-"""With forms that are dates only in a range: "may" is usually another word."""
-
-_ALL_FORMS = (
-    *_compile(
-        (r"\bbetween (.{3,40}?) and (.{3,40})", _from_to),
-        (r"\bfrom (.{3,40}?) (?:to|till|until|through) (.{3,40})", _from_to),
-        (r"(?:从|自)(.{2,12}?)[到至](.{1,12})", _from_to),
-        (r"(\d{1,4}[年月][\d月日号]{0,6})(?:到|至|から|[-~])(.{2,12})", _from_to),
-        (r"\bsince (?:the )?(?P<after>.{3,40})", _since_date),
-        (r"(?:自从?|从)(?P<after>.{2,12})", _since_date),
-        (r"(?P<before>.{2,12}?)(?:以来|から|以降)", _since_date),
-    ),
-    *_EXACT_FORMS,
-)
+def _number(group: str, text: str) -> int:
+    """Return the number of a word in a named group; digits are their own."""
+    for dates in _DATE_WORDS:
+        if (number := dates.numbers.get(group, {}).get(text)) is not None:
+            return number
+    return int(text)

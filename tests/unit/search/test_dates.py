@@ -1,4 +1,4 @@
-"""Dates in queries, in English, Chinese and Japanese."""
+"""Dates in queries, in English, Chinese, Japanese and German."""
 
 from __future__ import annotations
 
@@ -27,6 +27,32 @@ def days(text: str, now: datetime = NOW) -> tuple[date, date] | None:
 
 def day_of(text: str) -> date:
     return date.fromisoformat(text)
+
+
+@each_row(
+    ("text", "first", "last"),
+    [
+        ("am 7. Mai 2023", "2023-05-07", "2023-05-07"),
+        ("am 7.5.2023", "2023-05-07", "2023-05-07"),
+        ("am 3. Mai", "2026-05-03", "2026-05-03"),
+        ("gestern", "2026-05-19", "2026-05-19"),
+        ("vorgestern", "2026-05-18", "2026-05-18"),
+        ("letzte Woche", "2026-05-11", "2026-05-17"),
+        ("am Montag", "2026-05-18", "2026-05-18"),
+        ("vor drei Tagen", "2026-05-17", "2026-05-17"),
+        ("in den letzten 3 Tagen", "2026-05-17", "2026-05-20"),
+        ("letztes Wochenende", "2026-05-16", "2026-05-17"),
+        ("im Mai 2023", "2023-05-01", "2023-05-31"),
+        ("Anfang Juni 2023", "2023-06-01", "2023-06-10"),
+        ("letzten Monat", "2026-04-01", "2026-04-30"),
+        ("im letzten Winter", "2025-12-01", "2026-02-28"),
+        ("letztes Jahr", "2025-01-01", "2025-12-31"),
+        ("zwischen Mai und Juli 2023", "2023-05-01", "2023-07-31"),
+        ("seit März", "2026-03-01", "2026-05-20"),
+    ],
+)
+def test_german_dates_are_read_from_its_tables(text: str, first: str, last: str) -> None:
+    assert days(text) == (day_of(first), day_of(last))
 
 
 @each_row(

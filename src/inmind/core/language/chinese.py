@@ -3,7 +3,19 @@
 from __future__ import annotations
 
 from inmind.core.language.spans import any_of
-from inmind.core.language.tables import AffectPatterns, Language, ReferenceForms, ResultWords, numbered, words
+from inmind.core.language.tables import (
+    DAY,
+    MONTH,
+    YEAR,
+    AffectPatterns,
+    DateWords,
+    Language,
+    ReferenceForms,
+    ResultWords,
+    group,
+    numbered,
+    words,
+)
 
 _NOUNS: dict[str, tuple[str, ...]] = {
     noun: tuple(types.split())
@@ -235,6 +247,96 @@ _AFFECT = AffectPatterns(
     ),
 )
 
+# -- dates -------------------------------------------------------------------------------------------------
+
+_SEASONS = numbered("春", "夏", "秋", "冬", start=0)
+_PARTS = numbered("初 上旬", "中旬", "底 末 下旬", start=0)
+_UNITS = {
+    word: unit
+    for unit, several in {
+        "hour": "小时 時間 分钟 分",
+        "day": "天 日",
+        "week": "周 週 週間 星期 礼拜",
+        "month": "月",
+        "year": "年",
+    }.items()
+    for word in several.split()
+}
+_COUNTED = rf"(?P<count>\d{{1,3}}|[几数])[个ヶか箇カヵケ]?{group('unit', _UNITS)}"
+_SEASON = r"[的の]?(?P<season>[春夏秋冬])"
+_PART_OF = rf"の?{group('part', _PARTS)}"
+_BACK_YEAR = r"(?P<back_year>今|去|昨|前)年"
+_LAST = r"(?<![晚早马以])(?P<{}>上上|上|这|本|先々|先|今)个?"
+"""For weeks and months. 晚上, 早上, 马上 and 以上 end with the same character."""
+_LAST_WEEK, _LAST_MONTH, _LAST_QUARTER = (_LAST.format(f"back_{unit}") for unit in ("week", "month", "quarter"))
+_WEEK = r"(?:周|星期|礼拜|週)の?"
+_DAY_OF_WEEK = r"(?P<weekday>一(?![起直共些次个样定])|[二三四五六]|日(?![本语常程])|天(?!气)|[月火水木金土日](?=曜))"
+
+_DATES = DateWords(
+    numbers={
+        "weekday": numbered("一 月", "二 火", "三 水", "四 木", "五 金", "六 土", "日 天", start=0),
+        "season": _SEASONS,
+        "part": _PARTS,
+        "count": {"几": 3, "数": 3},
+        "back": numbered("这 本 今", "上 先 去 昨", "上上 先々 前 一昨 おととし", "大前", start=0)
+        | numbered(
+            "今天 今日 今晚 今早 今朝 今夜 けさ 现在",
+            "昨天 昨日 昨晚 昨夜 きのう ゆうべ",
+            "前天 一昨日 おととい",
+            "大前天 さきおととい",
+            start=0,
+        ),
+    },
+    units=_UNITS,
+    ranges=(
+        r"(?:从|自)(?P<first>.{2,12}?)[到至](?P<last>.{1,12})",
+        r"(?P<first>\d{1,4}[年月][\d月日号]{0,6})(?:到|至|から|[-~])(?P<last>.{2,12})",
+        r"(?:自从?|从)(?P<after>.{2,12})",
+        r"(?P<before>.{2,12}?)(?:以来|から|以降)",
+    ),
+    days=(
+        rf"{YEAR}年{MONTH}月{DAY}[日号]",
+        rf"{_BACK_YEAR}[的の]?{MONTH}月{DAY}[日号]",
+        rf"{_LAST_MONTH}月[的の]?{DAY}[日号]",
+        rf"(?<!\d){MONTH}月{DAY}[日号]",
+        r"(?P<back_day>大前天|さきおととい)",
+        r"(?P<back_day>(?<!以)前天(?!天)|一昨日|おととい)",
+        r"(?P<back_day>昨[天日晚夜]|きのう|ゆうべ)",
+        r"(?P<back_day>今[天日晚早朝夜]|けさ)",
+        rf"{_LAST_WEEK}{_WEEK}{_DAY_OF_WEEK}",
+        rf"(?<![\d每毎下几])(?:周|星期|礼拜){_DAY_OF_WEEK}",
+        r"(?<![毎下])(?P<weekday>[月火水木金土日])曜",
+        r"(?P<half_year>半年(?:之|以)?前)",
+        rf"{_COUNTED}(?P<ago>(?:之|以)?前)",
+        rf"(?P<recent>最近|过去|過去|近|这|前|ここ)的?{_COUNTED}",
+        r"(?P<some_days>前些天|前些日子|先日)",
+        r"(?P<last_weekend>上个?周末|先週末)",
+        r"(?P<weekend>[周週]末)",
+        rf"{_LAST_WEEK}(?:周|星期|礼拜|週)",
+    ),
+    longer=(
+        rf"{YEAR}年{MONTH}月{_PART_OF}",
+        rf"{YEAR}年{MONTH}月",
+        rf"{_BACK_YEAR}[的の]?{MONTH}月",
+        rf"(?<!\d){MONTH}月{_PART_OF}",
+        rf"{_LAST_MONTH}月{_PART_OF}",
+        rf"(?P<latest_part>(?<![每毎\d])月{_PART_OF})",
+        rf"{_LAST_MONTH}月",
+        rf"(?<!\d){MONTH}月",
+        rf"{YEAR}(?:年第?| ?q)(?P<quarter>[1-4])(?:季度|\b)",
+        rf"{_LAST_QUARTER}季度",
+        r"第(?P<quarter>[1-4])季度",
+        rf"{YEAR}年{_SEASON}",
+        rf"{_BACK_YEAR}{_SEASON}",
+        rf"{YEAR}年{_PART_OF}",
+        rf"{_BACK_YEAR}{_PART_OF}",
+        r"(?P<back_year>おととし)",
+        r"(?P<back_year>大前|一昨|(?<![年以之])前|今|去|昨)年",
+        rf"{YEAR}年",
+    ),
+    range_ends=(r"(?P<back_day>现在|今)",),
+)
+
 CHINESE = Language(
     code="zh",
     spaced=False,
@@ -265,4 +367,5 @@ CHINESE = Language(
     ),
     references=_REFERENCES,
     affect=_AFFECT,
+    dates=_DATES,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inmind.core.language.english_dates import ENGLISH_DATES
 from inmind.core.language.spans import any_of
 from inmind.core.language.tables import (
     AffectPatterns,
@@ -419,4 +420,5 @@ ENGLISH = Language(
     results=_RESULTS,
     references=_REFERENCES,
     affect=_AFFECT,
+    dates=ENGLISH_DATES,
 )

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from inmind.core.language.tables import Language, ReferenceWords, numbered, time_picks, words
+from inmind.core.language.tables import (
+    DAY,
+    MONTH,
+    YEAR,
+    DateWords,
+    Language,
+    ReferenceWords,
+    group,
+    numbered,
+    time_picks,
+    words,
+)
 
 _NOUNS = {
     "page": "seite:seiten",
@@ -64,6 +75,84 @@ _REFERENCES = ReferenceWords(
     expletive=r"(?i)es (?:ist|gibt|geht|scheint|regnet)\b|(?:dieses|diese) (?:mal|woche)\b",
 )
 
+_MONTH_NAMES = "januar februar märz april mai juni juli august september oktober november dezember".split()
+_MONTHS = {spelling: number for number, name in enumerate(_MONTH_NAMES, 1) for spelling in (name, name[:3])}
+_WEEKDAYS = numbered("montag", "dienstag", "mittwoch", "donnerstag", "freitag", "samstag sonnabend", "sonntag", start=0)
+_SEASONS = numbered("frühling frühjahr", "sommer", "herbst", "winter", start=0)
+_PARTS = numbered("anfang", "mitte", "ende", start=0)
+_COUNTS = numbered(
+    "ein eine einem einer einen", "zwei", "drei paar", "vier", "fünf", "sechs", "sieben", "acht", "neun", "zehn"
+)
+_BACK = numbered(
+    "diese diesen dieses diesem",
+    "letzte letzten letztes letztem vorige vorigen voriges vergangene vergangenen vergangenes",
+    "vorletzte vorletzten vorletztes",
+    start=0,
+)
+_DAYS_BACK = numbered("heute", "gestern", "vorgestern", start=0)
+_UNITS = {
+    "stunde": "hour",
+    "stunden": "hour",
+    "tag": "day",
+    "tage": "day",
+    "tagen": "day",
+    "woche": "week",
+    "wochen": "week",
+    "monat": "month",
+    "monate": "month",
+    "monaten": "month",
+    "jahr": "year",
+    "jahre": "year",
+    "jahren": "year",
+}
+_MONTH, _WEEKDAY = rf"{group('month', _MONTHS)}\b\.?", group("weekday", _WEEKDAYS)
+_SEASON, _PART = group("season", _SEASONS), group("part", _PARTS)
+_COUNTED = rf"{group('count', [*_COUNTS, '[0-9]{1,3}'])} {group('unit', _UNITS)}\b"
+_LAST = r"(?:letzte[nrs]?|vergangene[nrs]?|vorige[nrs]?)"
+
+_DATES = DateWords(
+    numbers={
+        "month": _MONTHS,
+        "weekday": _WEEKDAYS,
+        "season": _SEASONS,
+        "part": _PARTS,
+        "count": _COUNTS,
+        "back": _BACK | _DAYS_BACK,
+    },
+    units=_UNITS,
+    ranges=(
+        r"\bzwischen (?P<first>.{3,40}?) und (?P<last>.{3,40})",
+        r"\bvo[nm] (?P<first>.{3,40}?) bis (?:zum )?(?P<last>.{3,40})",
+        r"\bseit (?:dem )?(?P<after>.{3,40})",
+    ),
+    days=(
+        rf"\b{DAY}\. ?{_MONTH} {YEAR}\b",
+        rf"\b{DAY}\.{MONTH}\.{YEAR}\b",
+        rf"\b{DAY}\. ?{_MONTH}",
+        rf"\b{group('back_day', _DAYS_BACK)}\b",
+        rf"\b{group('back_week', _BACK)} woche\b",
+        rf"\b(?:am|{_LAST}) {_WEEKDAY}\b",
+        rf"\b(?P<ago>vor) {_COUNTED}",
+        rf"\b(?P<recent>{_LAST}) {_COUNTED}",
+        rf"\b(?P<last_weekend>{_LAST} wochenende)\b",
+        r"\bam (?P<weekend>wochenende)\b",
+    ),
+    longer=(
+        rf"\b{_PART} {_MONTH} {YEAR}\b",
+        rf"\b{_MONTH} {YEAR}\b",
+        rf"\b{_PART} {_MONTH}",
+        rf"\b{group('back_month', _BACK)} monat\b",
+        rf"\b(?P<finished>{_LAST}) {_MONTH}",
+        rf"\bim {_MONTH}",
+        rf"\b{_SEASON} {YEAR}\b",
+        rf"\b(?P<finished>{_LAST}) {_SEASON}\b",
+        rf"\b{_PART} {YEAR}\b",
+        rf"\b{group('back_year', _BACK)} jahr\b",
+        rf"\bim jahr {YEAR}\b",
+    ),
+    range_ends=(rf"\b{_MONTH}", rf"\b{_WEEKDAY}\b"),
+)
+
 GERMAN = Language(
     code="de",
     common_words=frozenset(
@@ -86,4 +175,5 @@ GERMAN = Language(
     which_question="Was ist gemeint: {first} oder {last}?",
     confirm_question="Ist {last} gemeint?",
     references=_REFERENCES,
+    dates=_DATES,
 )

@@ -6,7 +6,7 @@ language with spaces the words match as whole words, and `'` also matches the cu
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field
 from typing import Literal
 
@@ -120,6 +120,7 @@ class Language:
     list_separator: str = ", "
 
     affect: AffectPatterns | None = None
+    dates: DateWords | None = None
 
     results: ResultWords | None = None
     references: ReferenceWords | ReferenceForms | None = None
@@ -148,6 +149,35 @@ def time_picks(*, previous: str, oldest: str, newest: str) -> dict[str, TimePick
 def numbered(*lines: str, start: int = 1) -> dict[str, int]:
     """Map each word to the number of its line."""
     return {word: number for number, line in enumerate(lines, start) for word in line.split()}
+
+
+def group(name: str, words: Iterable[str]) -> str:
+    """Return the pattern of a named group that matches one of these words."""
+    return f"(?P<{name}>{'|'.join(sorted(words, key=len, reverse=True))})"
+
+
+@frozen(kw_only=True)
+class DateWords:
+    """Words of dates, and the forms in which a language writes dates.
+
+    A form is a pattern for lower-case text. `search/dates.py` says what its named groups mean.
+    """
+
+    numbers: Mapping[str, Mapping[str, int]]
+    """Words with their numbers, by the named group that they are in."""
+    units: Mapping[str, str]
+    """Spellings of `hour`, `day`, `week`, `month` and `year`."""
+    ranges: tuple[str, ...]
+    days: tuple[str, ...]
+    """Days, weeks, and times ago, most exact first."""
+    longer: tuple[str, ...]
+    """Months, quarters, seasons and years, most exact first."""
+    range_ends: tuple[str, ...] = ()
+    """Dates only in a range: "may" is usually another word."""
+
+
+YEAR = r"(?P<year>(?:19|20)\d\d)"
+MONTH, DAY = r"(?P<month>\d\d?)", r"(?P<day>\d\d?)"
 
 
 @frozen(kw_only=True)
