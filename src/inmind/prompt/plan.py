@@ -67,6 +67,8 @@ class PlanInput:
     state: PromptState
     conversation: Conversation
     """The conversation as it is sent."""
+    has_stubs: bool
+    """Some of its messages replace others."""
     view: View
     layer_texts: Sequence[tuple[Layer, LayerText]]
     shared_wires: int
@@ -120,7 +122,7 @@ def plan_prompt(inputs: PlanInput) -> PromptPlan | ContextOverflow:
             for layer, text in inputs.layer_texts
         ]
         inputs = replace(inputs, layer_texts=texts)
-        wording = without_reminders(_wording(inputs.state, inputs.conversation, inputs.full_blocks))
+        wording = without_reminders(_wording(inputs.state, inputs.has_stubs, inputs.full_blocks))
     view, meter = inputs.view, inputs.meter
     tokens = inputs.count_fixed(wording)
     note_tokens = meter.count(changes_text(wording, MOVED_IN_THREAD)) if inputs.in_thread else 0
@@ -134,7 +136,7 @@ def plan_prompt(inputs: PlanInput) -> PromptPlan | ContextOverflow:
     state = replace(inputs.state, wording=wording)
     room = count_room(state, inputs.limits, tokens)
     state, drafts, kept = _place_memory(inputs, state, blocks, memory_room=inputs.spendable - needed, cold=cold)
-    wording = _wording(state, inputs.conversation, state.blocks)
+    wording = _wording(state, inputs.has_stubs, state.blocks)
     if is_tight:
         wording = without_reminders(wording)
     elif wording["largest"] and not can_compact(inputs.conversation, inputs.turn_messages, room):
@@ -270,16 +272,16 @@ def count_in_room(tokens: Mapping[str, int]) -> int:
 
 def longest_wording(inputs: PlanInput) -> Mapping[str, str]:
     """The wording if every layer with a text is sent."""
-    return _wording(inputs.state, inputs.conversation, [*inputs.state.blocks, *inputs.full_blocks])
+    return _wording(inputs.state, inputs.has_stubs, [*inputs.state.blocks, *inputs.full_blocks])
 
 
-def _wording(state: PromptState, conversation: Conversation, blocks: Sequence[AnchoredBlock]) -> Mapping[str, str]:
+def _wording(state: PromptState, has_stubs: bool, blocks: Sequence[AnchoredBlock]) -> Mapping[str, str]:
     """The wording for anchored blocks, stubs and offered tools.
 
     The guide is a part of the cached prefix. It changes only with one of these, so it never breaks the cache alone.
     """
     present = {block.layer for block in blocks if block.text}
-    if any(entry.is_stub for entry in conversation):
+    if has_stubs:
         present.add(COMPACTED)
     return wording_for(offered_commands(state.layer_tools), present)
 

@@ -19,7 +19,7 @@ from inmind.core.events.session import Compacted, CompactionUndone, HistorySplic
 from inmind.documents.document import Documents
 from inmind.documents.overview.maintain import overview_updates
 from inmind.errors import Conflict, ModelFailed, NotFound, SummaryRefused
-from inmind.history.compaction.build import CompactionPlan, compaction_by_provider, last_provider_item, thread_events
+from inmind.history.compaction.build import CompactionPlan, ProviderItems, compaction_by_provider, thread_events
 from inmind.history.compaction.policy import (
     CompactionReport,
     CompactionRequest,
@@ -57,7 +57,7 @@ class Compactor:
     def __init__(self, context: SessionContext, planner: CompactionPlanner) -> None:
         self._stream, self._store = context.stream, context.store
         self._config, self._meter = context.config, context.meter
-        self._planner, self._read = planner, context.view.read_message
+        self._planner, self._provider_items = planner, ProviderItems(context.view.read_message)
 
     # -- on request ----------------------------------------------------------------------------------------
 
@@ -203,7 +203,7 @@ class Compactor:
         state = self._stream.preview(state, state.seq, drafts, now) if drafts else state
         events = thread_events(state.history, held_count, format, messages=self._planner.messages, meter=self._meter)
         state = self._stream.preview(state, state.seq, events, now) if events else state
-        item = last_provider_item(state.conversation, format, self._read)
+        item = self._provider_items.last(state.conversation, format)
         active = [one for one in state.history.compactions if one.payload.provider_item and not one.payload.is_thread]
         sendable = {entry.seq for entry in state.conversation if entry.format == format} if active else ()
         ended = [one for one in active if one.payload.provider_item not in sendable]

@@ -155,6 +155,7 @@ class PromptPreparer:
         plan_input = PlanInput(
             state=PromptState(),
             conversation=empty,
+            has_stubs=False,
             view=self._view.build(empty, "openai"),
             layer_texts=layer_texts,
             shared_wires=0,
@@ -209,6 +210,7 @@ class PromptPreparer:
         plan_input = PlanInput(
             state=state.prompt,
             conversation=state.history.sent,
+            has_stubs=any(entry.is_stub for entry in state.history.sent),
             view=view,
             layer_texts=layer_texts,
             shared_wires=self._shared_prefix(state, view),

@@ -12,7 +12,7 @@ sent.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from inmind.core.events.base import Draft, EventId, Origin, Trust
@@ -200,12 +200,24 @@ BY_PROVIDER = "by the provider"
 _PEOPLE = ("user", "operator")
 
 
-def last_provider_item(
-    conversation: Conversation, format: str, read: Callable[[ConversationEntry], Message]
-) -> ConversationEntry | None:
-    """The last message with a compaction that a provider of this format understands."""
-    entries = (entry for entry in reversed(conversation[:]) if entry.format == format)
-    return next((entry for entry in entries if read(entry).has_compaction), None)
+@dataclass
+class ProviderItems:
+    """Finds the last compaction of each provider. Reads each message once."""
+
+    read: Callable[[ConversationEntry], Message]
+    _length: int = 0
+    _digest: str = ""
+    _last: dict[str, ConversationEntry] = field(default_factory=dict[str, ConversationEntry])
+
+    def last(self, conversation: Conversation, format: str) -> ConversationEntry | None:
+        """The last message with a compaction that a provider of this format understands."""
+        if not conversation.begins_with(self._length, self._digest):
+            self._length, self._last = 0, {}
+        for entry in conversation[self._length :]:
+            if self.read(entry).has_compaction:
+                self._last[entry.format] = entry
+        self._length, self._digest = len(conversation), conversation.prefix_digest()
+        return self._last.get(format)
 
 
 def compaction_by_provider(
