@@ -38,7 +38,7 @@ from inmind.errors import Closed, InmindError, InvalidPath
 from inmind.session.documents import EditMerger
 from inmind.session.state import ResourceState, SessionState
 from inmind.store.atomic_files import DAMAGED_SUFFIX, Folder
-from inmind.store.file_operations import FileSignature, FileState
+from inmind.store.file_operations import FileSignature, FileState, now_nanoseconds
 from inmind.store.protocol import PublishedVersion, Store
 from inmind.store.stream import Stream
 
@@ -78,6 +78,8 @@ class LiveFiles:
         self._edits = EditMerger(stream, store)
         self._prefix, self._folders, self._paths = prefix, folders, paths
         self._signatures: dict[str, FileSignature] = {}
+        self._folder_signatures: dict[str, FileSignature] = {}
+        self._folder_listings: dict[str, list[str]] = {}
         self._published_versions: dict[str, int] = {}
         self._notices: list[str] = []
         self._reported: set[str] = set()
@@ -302,12 +304,21 @@ class LiveFiles:
         return [*documents, *(path for path in self._paths if path not in documents), *new]
 
     def _listed_paths(self, folder: str) -> list[str]:
-        """Documents that have a file in this folder."""
-        place, within = (self._prefix + folder).removesuffix("/"), f"{folder}/" if folder else ""
-        kinds = {within + name: kind for name, kind in self._folder.list_files(place).items()}
-        refused = {path: why for path, kind in kinds.items() if (why := _not_a_page_reason(path, kind))}
-        self._notice_other_files(folder, refused)
-        return [path for path in kinds if path not in refused]
+        """Documents that have a file in this folder. The folder is listed again only if it changed."""
+        now = now_nanoseconds()
+        place = (self._prefix + folder).removesuffix("/")
+        signature = self._folder.signature(place)
+        if signature is None:
+            return []
+        if signature != self._folder_signatures.get(folder):
+            within = f"{folder}/" if folder else ""
+            kinds = {within + name: kind for name, kind in self._folder.list_files(place).items()}
+            refused = {path: why for path, kind in kinds.items() if (why := _not_a_page_reason(path, kind))}
+            self._folder_listings[folder] = [path for path in kinds if path not in refused]
+            self._notice_other_files(folder, refused)
+            if signature.is_reliable(now):
+                self._folder_signatures[folder] = signature
+        return self._folder_listings[folder]
 
     def _notice_other_files(self, folder: str, refused: Mapping[str, str]) -> None:
         """Report files that a person put among the pages although they cannot be pages."""
