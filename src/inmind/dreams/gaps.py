@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
+from inmind.core.background import giving_way
 from inmind.core.events.base import Trust
 from inmind.core.events.dreams import KnowledgeGap
 from inmind.core.text import shorten
@@ -108,7 +109,7 @@ def _signals_from_searches(searches: Iterable[SearchUse]) -> Iterator[_Signal]:
 
 def _signals_from_turns(utterances: Sequence[Utterance], now: datetime) -> Iterator[_Signal]:
     turns = split_turns(utterances)
-    for turn in turns:
+    for turn in giving_way(turns):
         if turn.final_reply:
             is_incomplete, answer = split_unanswered(turn.final_reply)
             known_words = frozenset(query_words(answer))

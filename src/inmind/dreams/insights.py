@@ -21,6 +21,7 @@ from itertools import chain, islice
 from math import ceil
 from typing import Final
 
+from inmind.core.background import giving_way
 from inmind.core.encoding import digest
 from inmind.core.events.base import Trust
 from inmind.core.language.spans import has_han
@@ -76,7 +77,7 @@ def _is_usable(crystal: Crystal) -> bool:
 def _repeated_statements(
     crystals: Sequence[Crystal], known_keys: frozenset[str], now: datetime
 ) -> Iterator[LineSource]:
-    word_sets = [frozenset(index_words(crystal.text)) for crystal in crystals]
+    word_sets = [frozenset(index_words(crystal.text)) for crystal in giving_way(crystals)]
     groups = (
         group
         for similar in group_similar(word_sets)
@@ -180,7 +181,7 @@ def group_similar(sets: Sequence[frozenset[str]]) -> list[list[int]]:
     """For each group, the rare words that a set similar to its first member shares at least."""
     group_by_words: dict[frozenset[str], int] = {}
     groups_by_word: defaultdict[str, deque[int]] = defaultdict(lambda: deque(maxlen=MAX_GROUPS_PER_WORD))
-    for index, words in enumerate(sets):
+    for index, words in enumerate(giving_way(sets)):
         group = group_by_words.get(words)
         if group is None and words:
             rare_words, required = _index_words(words, frequencies)

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Final
 
+from inmind.core.background import giving_way
 from inmind.core.events.base import Trust
 from inmind.core.frozen import frozen
 from inmind.core.language.languages import is_negated
@@ -75,7 +76,7 @@ def find_open_loops(utterances: Sequence[Utterance], now: datetime) -> list[Open
     loops: list[OpenLoop] = []
     this_turn: dict[str, list[OpenLoop]] = {}
     """Loops that the user opened in the current turn, by session. A "done" of the assistant closes them."""
-    for utterance in utterances:
+    for utterance in giving_way(utterances):
         if utterance.role == "user":
             this_turn[utterance.session] = []
         if loops:

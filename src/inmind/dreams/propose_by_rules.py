@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Final
 
+from inmind.core.background import giving_way
 from inmind.core.events.base import Origin, Trust
 from inmind.core.language.spans import first_sentences
 from inmind.dreams import economics, skills
@@ -67,8 +68,8 @@ def propose_by_rules(material: DreamMaterial, *, settled: Sequence[Edit] = ()) -
     ]
     settled_lines = {line for edit in (*settled, *closed) for line in edited_lines(edit)}
     index = _build_index(material, settled, settled_lines)
-    adds = [add for add in _new_lines(material) if not _is_covered(add, settled)]
-    for add in sorted(adds, key=lambda add: (add.at, add.sources, add.text)):
+    adds = [add for add in giving_way(_new_lines(material)) if not _is_covered(add, settled)]
+    for add in giving_way(sorted(adds, key=lambda add: (add.at, add.sources, add.text))):
         index.merge_in(add)
     weights = section_weights(material.levels)
     edits = sorted(

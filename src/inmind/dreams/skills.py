@@ -16,6 +16,7 @@ from datetime import datetime, timedelta
 from math import exp
 from typing import Final
 
+from inmind.core.background import giving_way
 from inmind.core.events.base import Trust
 from inmind.core.events.dreams import LearnedSkill
 from inmind.dreams.material import Activity, split_turns
@@ -68,7 +69,7 @@ def skill_line(skill: LearnedSkill) -> str:
 
 def _practices(activity: Activity) -> Iterator[tuple[str, datetime, str, bool]]:
     """The tasks of users: name, time, source, and whether the last tool call succeeded."""
-    for turn in split_turns(activity.utterances):
+    for turn in giving_way(split_turns(activity.utterances)):
         people = [message for message in turn.user_messages if message.trust >= Trust.PERSON]
         task = next(((task, message) for message in people if (task := find_request(message.sentences))), None)
         if task is not None and turn.responses:

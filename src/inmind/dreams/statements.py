@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Final
 
+from inmind.core.background import giving_way
 from inmind.core.events.base import Origin, Trust
 from inmind.core.language.languages import any_word, is_question
 from inmind.core.language.prose import own_words
@@ -184,7 +185,7 @@ def find_user_facts(crystals: Iterable[Crystal]) -> list[LineSource]:
         reverse=True,
     )
     facts: dict[str, LineSource] = {}
-    for fact in (fact for crystal in newest for fact in _facts_in(crystal)):
+    for fact in (fact for crystal in giving_way(newest) for fact in _facts_in(crystal)):
         facts.setdefault(fact.text.casefold(), fact)
         if len(facts) == MAX_FACTS:
             break

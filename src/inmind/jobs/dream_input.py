@@ -14,6 +14,7 @@ from functools import cache, partial
 from operator import attrgetter
 from typing import cast
 
+from inmind.core.background import giving_way
 from inmind.core.encoding import to_json
 from inmind.core.events.base import Event, Origin, Trust
 from inmind.core.events.crystals import CrystalCreated, NoteAdded, SearchRecorded
@@ -67,7 +68,7 @@ from inmind.store.protocol import Store
 MAX_EVENTS = 20_000
 """Events that one dream reads. A longer backlog is processed by several dreams."""
 
-_BATCH_SIZE = 2_000
+_BATCH_SIZE = 50
 _MAX_RESULT_CHARACTERS = 4_000
 """Characters kept of a tool result. Success or failure is read from the complete result."""
 
@@ -156,7 +157,7 @@ class Gatherer:
             rows = self._store.events_since(
                 position, kinds=(*_ACTIVITY_KINDS, *_DREAM_KINDS), limit=_BATCH_SIZE, owner=self._resource
             )
-            for position, event in rows:
+            for position, event in giving_way(rows):
                 if event is not None and event.id == f"{self._stream}#{until}":
                     return events, position
                 if event is not None and event.kind not in _DREAM_KINDS and not is_memory_page(event):
@@ -169,14 +170,14 @@ class Gatherer:
         """Crystals of messages, tool results and events, in their current state. Notes have a page."""
         read = message_reader(is_memory_tool)
         texts: dict[str, str] = {}
-        for event in events:
+        for event in giving_way(events):
             message = read(event.payload) if isinstance(event.payload, MessageAdded) else None
             for text_part in extract_crystals(event, message):
                 texts[f"{event.id}.{text_part.part}" if text_part.part else event.id] = text_part.text
         records = self._search.records_of_events([event.id for event in events])
         return [
             record.crystal(texts[record.id], self._resource)
-            for record in records
+            for record in giving_way(records)
             if record.is_searchable and record.id in texts
         ]
 
@@ -326,7 +327,7 @@ def _searches(events: Iterable[Event]) -> Iterator[SearchUse]:
 
 def _utterances(events: Iterable[Event]) -> Iterator[Utterance]:
     calls: dict[tuple[str, str], Call] = {}
-    for event in events:
+    for event in giving_way(events):
         match event.payload:
             case MessageAdded(from_memory=False) as message:
                 yield from _message_utterances(event, message, calls)

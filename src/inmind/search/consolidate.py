@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
+from inmind.core.background import giving_way
 from inmind.core.events.base import Trust
 from inmind.core.events.crystals import Consolidated
 from inmind.search.claims import Answer, answers_differ, parse_statement
@@ -62,7 +63,7 @@ def _find_superseded(notes: Iterable[Crystal], now: datetime) -> dict[str, str]:
     """
     current: _CurrentAnswers = defaultdict(dict)
     superseded: dict[str, str] = {}
-    for crystal in sorted(notes, key=_age_key, reverse=True):
+    for crystal in giving_way(sorted(notes, key=_age_key, reverse=True)):
         if crystal.superseded_by:
             continue
         if successor := _find_successor(crystal, current):

@@ -14,6 +14,7 @@ from contextlib import nullcontext
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
+from inmind.core.background import host_calls
 from inmind.core.encoding import digest, from_microseconds, to_json, to_microseconds
 from inmind.core.events.base import Draft, Event, Fold
 from inmind.core.events.session import Reverted
@@ -138,7 +139,7 @@ class Stream(Generic[S]):
         `companion`: another stream that the decision may change too. Its version is checked like that of this stream.
         `at`: when it happened, if that was before this call.
         """
-        with self._lock, companion._lock if companion else nullcontext():
+        with self._lock, companion._lock if companion else nullcontext(), host_calls.running():
             if self._forked:
                 self.refresh()
             if companion and companion._forked:

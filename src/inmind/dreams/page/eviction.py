@@ -16,6 +16,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import zip_longest
 
+from inmind.core.background import giving_way
 from inmind.core.events.base import Trust
 from inmind.core.events.dreams import PageLine
 from inmind.dreams.page.draft import PageDraft, RewriteContext
@@ -263,7 +264,7 @@ def evict_lines(
     by_worth = sorted(
         (
             line
-            for text, line in draft.dream_lines.items()
+            for text, line in giving_way(draft.dream_lines.items())
             if line.section != Section.POINTERS and not is_required(text, context)
         ),
         key=lambda line: line_worth(line, context),

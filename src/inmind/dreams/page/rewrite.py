@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 
+from inmind.core.background import giving_way
 from inmind.core.events.base import Trust
 from inmind.core.events.dreams import GuardVerdict, PageLine
 from inmind.core.frozen import frozen
@@ -77,7 +78,7 @@ def rewrite_page(before: str, edits: Sequence[Edit], context: RewriteContext) ->
     The result is deterministic, and applying the same edits twice changes nothing more.
     """
     rewriter = _PageRewriter(before, replace(context, search=cache(context.search)))
-    for edit in edits:
+    for edit in giving_way(edits):
         rewriter.apply(edit)
     return rewriter.finish()
 
