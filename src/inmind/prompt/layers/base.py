@@ -98,7 +98,7 @@ def _no_scratchpads() -> dict[Scope, Scratchpads]:
 class LayerContext:
     """Everything a layer may read.
 
-    It contains only values, so the same context always gives the same text.
+    It depends only on the state of the session, so the same state always gives the same text.
     """
 
     session: str
@@ -119,7 +119,8 @@ class LayerContext:
     language: str = "en"
     """Language of the session."""
     retained: Sequence[RetainedItem] = ()
-    """Retained items: pinned by the host, or of messages that are not sent unchanged."""
+    """Retained items that no sent message has: those of messages that have left the prompt, and those that the host
+    has added. `session.retained` has all of them."""
     window: int = 128_000
     """Tokens of the context window."""
 

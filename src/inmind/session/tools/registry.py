@@ -8,10 +8,10 @@ In a prompt, one tool stands for all of them, working_memory:
     {"command": "write overview.md Known facts\\n- the refund was paid"}
     {"command": "read archive/0001-x.md 401"}
 
-Tool schemas come first in every request, so eight of them cost more than the rest of memory. A call of this one is
-translated to a call of the tool that its command names; every tool also runs under its own name, and MCP declares them
-separately. The text of a page may also be the argument `text`, which is not declared because it would cost tokens in
-every request; so may all arguments of the named tool.
+Tool schemas come first in every request, so those of all memory tools would cost more than the rest of memory. A call
+of this one is translated to a call of the tool that its command names; every tool also runs under its own name, and MCP
+declares them separately. The text of a page may also be the argument `text`, which is not declared because it would
+cost tokens in every request; so may all arguments of the named tool.
 """
 
 from __future__ import annotations
