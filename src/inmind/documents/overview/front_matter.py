@@ -13,7 +13,8 @@ and any other keys. A change keeps comments, order and quotes of everything it d
 an optional extra, is used. Without it front matter is plain text until a caller parses it.
 
 YAML can express more than data: anchors can expand a few lines to gigabytes, and tags can run code in other parsers.
-Both are refused before anything is built.
+Both are refused before anything is built. YAML 1.1 reads `no` as false, so a text that YAML 1.1 or 1.2 would read as
+another type is quoted.
 
 Splitting a page needs no parser, since it is done for every prompt: headings inside front matter are not headings of
 the page. A byte order mark and \\r\\n line ends are kept, and written text follows them.
@@ -74,7 +75,7 @@ def merge_front_matter(text: str, values: Mapping[str, Any]) -> str:
     before = to_json(_to_json_values(head))
     if not is_object(values):
         raise InvalidInput(field=_FIELD, value=values, expected="an object")
-    _merge_fields(head, _to_json_values(values))
+    _merge_fields(head, _quote_ambiguous(_to_json_values(values)))
     after = _to_json_values(head)
     _check_fields(after)
     if before == to_json(after):
@@ -129,6 +130,20 @@ def _parse_yaml(written: str, parser: Any) -> dict[str, Any]:
     if value is not None and not is_object(value):
         raise InvalidInput(field=_FIELD, value=value, expected="keys with values")
     return CommentedMap() if value is None else value
+
+
+def _quote_ambiguous(value: Any) -> Any:
+    """Quote each text that YAML 1.1 or 1.2 would read as another type."""
+    from ruamel.yaml.resolver import implicit_resolvers
+    from ruamel.yaml.scalarstring import SingleQuotedScalarString
+
+    if is_object(value):
+        return {_quote_ambiguous(key): _quote_ambiguous(item) for key, item in value.items()}
+    if is_list(value):
+        return [_quote_ambiguous(item) for item in value]
+    rules: Any = implicit_resolvers
+    is_ambiguous = isinstance(value, str) and any(pattern.match(value) for _, _, pattern, _ in rules)
+    return SingleQuotedScalarString(value) if is_ambiguous else value
 
 
 def _dump_yaml(head: dict[str, Any], values: object, parser: Any) -> str:

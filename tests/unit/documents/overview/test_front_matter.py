@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from ruamel.yaml import YAML
 from tables import each_row
 
 from inmind.documents.overview.front_matter import (
@@ -200,6 +201,39 @@ def test_a_number_that_is_not_finite_is_refused(written: str, number: float) -> 
         with pytest.raises(InvalidInput, match="a finite number") as refused:
             call()
         assert refused.value.field == "front_matter.a[0]"
+
+
+AMBIGUOUS = [
+    "yes",
+    "No",
+    "on",
+    "OFF",
+    "y",
+    "~",
+    "null",
+    "012",
+    "1_000",
+    "12:30:45",
+    "2025-01-15",
+    ".5",
+    "0x1F",
+    "=",
+    "<<",
+]
+
+
+@each_row("text", AMBIGUOUS)
+def test_a_text_that_another_yaml_version_reads_as_another_type_is_quoted(text: str) -> None:
+    page = merge_front_matter(BODY, {text: text, "list": [text], "inside": {"a": {text: text}}})
+    assert page == f"---\n'{text}': '{text}'\nlist:\n  - '{text}'\ninside:\n  a:\n    '{text}': '{text}'\n---\n{BODY}"
+
+
+@given(text=st.sampled_from(AMBIGUOUS) | st.from_regex(r"[-+]?[0-9a-fxoby_.:eEnNY]{1,8}", fullmatch=True))
+def test_both_yaml_versions_read_the_same_values(text: str) -> None:
+    yaml_1_1: Any = YAML(typ="safe", pure=True)
+    yaml_1_1.version = (1, 1)
+    written = merge_front_matter("", {"a": text}).removeprefix("---\n").removesuffix("---\n")
+    assert yaml_1_1.load(written) == {"a": text}
 
 
 WORDS = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Zl", "Zp", "Cn", "Cs")), max_size=20)
