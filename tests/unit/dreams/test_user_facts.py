@@ -26,6 +26,8 @@ def lines(*texts: str, **more: Any) -> list[str]:
         ("Call me Ada.", "relationship"),
         ("I prefer tabs over spaces.", "preference"),
         ("I live in Munich.", "relationship"),
+        ("I live near Niagara Falls.", "relationship"),
+        ("I work for Laut Records.", "relationship"),
         ("I moved to Berlin last month.", "relationship"),
         ("I work at BMW as a designer.", "relationship"),
         ("I'm a nurse in a children's hospital.", "relationship"),

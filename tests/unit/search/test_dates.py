@@ -47,12 +47,18 @@ def day_of(text: str) -> date:
         ("letzten Monat", "2026-04-01", "2026-04-30"),
         ("im letzten Winter", "2025-12-01", "2026-02-28"),
         ("letztes Jahr", "2025-01-01", "2025-12-31"),
+        ("vom 3.5.2023 bis 7.5.2023", "2023-05-03", "2023-05-07"),
         ("zwischen Mai und Juli 2023", "2023-05-01", "2023-07-31"),
         ("seit März", "2026-03-01", "2026-05-20"),
     ],
 )
 def test_german_dates_are_read_from_its_tables(text: str, first: str, last: str) -> None:
     assert days(text) == (day_of(first), day_of(last))
+
+
+@each_row("text", ["version 1.2.2023", "release 12.10.2021", "the host 10.10.2010"])
+def test_numbers_with_dots_are_no_dates(text: str) -> None:
+    assert days(text) is None
 
 
 @each_row(

@@ -108,6 +108,8 @@ _UNITS = {
 _MONTH, _WEEKDAY = rf"{group('month', _MONTHS)}\b\.?", group("weekday", _WEEKDAYS)
 _SEASON, _PART = group("season", _SEASONS), group("part", _PARTS)
 _COUNTED = rf"{group('count', [*_COUNTS, '[0-9]{1,3}'])} {group('unit', _UNITS)}\b"
+_DIGITS = rf"{DAY}\.{MONTH}\.{YEAR}\b"
+"""After a preposition, since 1.2.2023 may also be a version."""
 _LAST = r"(?:letzte[nrs]?|vergangene[nrs]?|vorige[nrs]?)"
 
 _DATES = DateWords(
@@ -127,7 +129,7 @@ _DATES = DateWords(
     ),
     days=(
         rf"\b{DAY}\. ?{_MONTH} {YEAR}\b",
-        rf"\b{DAY}\.{MONTH}\.{YEAR}\b",
+        rf"\b(?:am|zum|bis) {_DIGITS}",
         rf"\b{DAY}\. ?{_MONTH}",
         rf"\b{group('back_day', _DAYS_BACK)}\b",
         rf"\b{group('back_week', _BACK)} woche\b",
@@ -150,9 +152,10 @@ _DATES = DateWords(
         rf"\b{group('back_year', _BACK)} jahr\b",
         rf"\bim jahr {YEAR}\b",
     ),
-    range_ends=(rf"\b{_MONTH}", rf"\b{_WEEKDAY}\b"),
+    range_ends=(rf"\b{_DIGITS}", rf"\b{_MONTH}", rf"\b{_WEEKDAY}\b"),
 )
 
+# Every list is read in texts of every language, so it has no word of another one: not "was", "an" or "falls" alone.
 GERMAN = Language(
     code="de",
     common_words=frozenset(
@@ -161,11 +164,14 @@ GERMAN = Language(
     ),
     negations="nicht|nie|niemals|nichts|niemand|ohne|weder|kein(?:e[mnrs]?)?",
     hedges="vielleicht|wahrscheinlich|vermutlich|eventuell|ich glaube",
-    hypotheticals="wenn|falls|angenommen|zum beispiel|z\\.b\\.",
-    reports="sagt|sagte|schrieb|laut",
+    hypotheticals="wenn|falls (?:ich|du|er|sie|es|wir|ihr|der|die|das|ein|eine)|angenommen|zum beispiel|z\\.b\\.",
+    reports="sagt|sagte|schrieb|laut (?:der|dem|den|einer|einem)",
     temporary="heute|heute abend|gerade|im moment|vorerst",
-    question_starts="(?:was|wann|wo|wer|welche[mnrs]?|warum|wieso|wie) \\w+",
-    prepositions="von|aus|auf|in|im|an|am|bei|zu|zur|zum|für|mit|unter|über|neben|hinter",
+    question_starts=(
+        r"(?:(?:wann|wer|welche[mnrs]?|warum|wieso|wie) \w+|"
+        r"(?:was|wo) (?:ist|sind|war|waren|hat|haben|kann|soll|muss)\b)"
+    ),
+    prepositions="von|aus|auf|in|im|bei|zu|zur|zum|für|mit|unter|über|neben|hinter",
     target_prepositions="zu|zur|zum|in|auf|für",
     exclusions="nicht|ausser|außer|statt|anstatt",
     conjunctions="und|oder|sowie",
