@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from profiles import examples
 
 from inmind import Memory
-from inmind.core.events.base import Draft, Origin, Trust
+from inmind.core.events.base import Draft, Event, Origin, Trust
 from inmind.core.events.crystals import Consolidated
 from inmind.core.events.documents import DocumentWritten
 from inmind.core.events.dreams import DreamCommitted, DreamStarted
@@ -708,6 +708,20 @@ def test_only_a_search_without_hits_is_a_gap(memory: Memory) -> None:
     assert "Graz (" not in page
 
 
+def record_reads(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> list[Event]:
+    """The events that later reads of the store return."""
+    store, events = memory._context.store, list[Event]()  # pyright: ignore[reportPrivateUsage]
+    read = store.read
+
+    def recorded(*arguments: Any, **options: Any) -> Any:
+        result = read(*arguments, **options)
+        events.extend(result)
+        return result
+
+    monkeypatch.setattr(store, "read", recorded)
+    return events
+
+
 def test_a_list_of_dreams_reads_the_dreams_that_it_shows(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither the older dreams nor the state of the resource."""
     take_notes(memory, "Ada prefers tabs over spaces")
@@ -720,18 +734,20 @@ def test_a_list_of_dreams_reads_the_dreams_that_it_shows(memory: Memory, monkeyp
         stream.append(
             *(Draft(payload=p, origin=Origin.DREAM) for p in (started, DreamCommitted(number, "rules", 0, 0)))
         )
-    store, events = memory._context.store, list[int]()  # pyright: ignore[reportPrivateUsage]
-    read = store.read
-
-    def counted(*arguments: Any, **options: Any) -> Any:
-        result = read(*arguments, **options)
-        events.append(len(result))
-        return result
-
-    monkeypatch.setattr(store, "read", counted)
+    events = record_reads(memory, monkeypatch)
     assert [dream.id for dream in memory.resource("ada").dreams(limit=3)] == [number - 2 * n for n in range(3)]
     assert memory.resource("ada").get_dream(number).status == "done"
-    assert sum(events) < 200
+    assert len(events) < 200
+
+
+def test_a_list_of_dreams_does_not_read_the_notes_after_them(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    take_notes(memory, "Ada prefers tabs over spaces")
+    dream = memory.dream("ada")
+    take_notes(memory, *(f"Ship {number} leaves on Monday" for number in range(50)))
+    events = record_reads(memory, monkeypatch)
+    assert memory.resource("ada").dreams(limit=1) == [dream]
+    assert memory.resource("ada").get_dream() == dream
+    assert len(events) < 20
 
 
 def test_a_resource_with_only_a_folder_cannot_dream(memory: Memory) -> None:

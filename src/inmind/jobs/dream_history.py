@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
 from itertools import islice
+from operator import attrgetter
 from typing import Any, Final, Literal
 
 from inmind.core.events.base import Draft, Event, EventId, EventPayload, Origin
@@ -166,7 +167,7 @@ class DreamHistory:
             (undone,) = self._store.read(self._name, after=receipt.first - 1, until=receipt.first)
             return self.get(_dream_id(undone))
         dream = self._find_undoable(id)
-        commits = self._read_kind(DreamCommitted, after=dream.id)
+        commits = self._read_kind(DreamCommitted, after=dream.id, until=self._last_event_of(dream.id))
         commit = next(event for event in commits if _dream_id(event) == dream.id)
         before = self._stream.state_at(commit.seq - 1)
 
@@ -277,7 +278,7 @@ class DreamHistory:
         page = next((_page_text(event) for event in pages_before), "")
         dreams: dict[int, Dream] = {}
         dream_by_commit: dict[str, int] = {}
-        for event in self._store.read(self._name, after=first - 1, until=until):
+        for event in self._read_dreams(first, until):
             if is_memory_page(event):
                 page = _page_text(event)
                 for source in dream_by_commit.keys() & event.sources:
@@ -303,6 +304,19 @@ class DreamHistory:
             replace(dream, status="undone") if dream.id in undone else self._with_status(dream)
             for dream in reversed(dreams.values())
         ]
+
+    def _read_dreams(self, first: int, until: int | None) -> list[Event]:
+        """Events of dreams and documents from one event to another, without notes and messages.
+
+        The events before the end of a dream are read only for a dream that has not ended.
+        """
+        kinds = (DreamStarted, DreamCommitted, DreamFailed, DocumentWritten)
+        events = [event for kind in kinds for event in self._read_kind(kind, first - 1, until)]
+        ended = {*map(_dream_id, events)}
+        unfinished = [event.seq for event in events if event.kind == DreamStarted.kind and event.seq not in ended]
+        for kind in (DreamProgressed, *_PHASE_AFTER) if unfinished else ():
+            events += self._read_kind(kind, min(unfinished), until)
+        return sorted(events, key=attrgetter("seq"))
 
     def _with_status(self, dream: Dream) -> Dream:
         """A dream that has not ended is running as long as its lease holds."""
@@ -336,7 +350,7 @@ def _with_event(dream: Dream, event: Event, page: str) -> Dream:
             phase = _PHASE_AFTER[type(paid)]
             return replace(dream, phase=phase, by=paid.proposer, tokens=tokens, price=dream.price + paid.price)
         case payload:
-            return replace(dream, phase=_PHASE_AFTER.get(type(payload), dream.phase))
+            return replace(dream, phase=_PHASE_AFTER[type(payload)])
 
 
 def _copied(payload: object, *names: str) -> dict[str, Any]:
