@@ -12,7 +12,8 @@ Any sequence of events leads to a state, since a fold that raises would make the
 an object or a text is also applied if the scratchpad held the other kind; it then starts empty.
 
 A model that sends one field means one field, so objects are merged, and everything else is replaced. Only objects on
-updated paths are copied; states share everything else and are never modified.
+updated paths are copied; states share everything else and are never modified. An imported journal can have deeper
+states than an update may write, so states are merged and compared without recursion.
 
 The three-way merge compares, for each field or line, the state at the fork (`base`), the parent's (`ours`) and the
 child's (`theirs`). A change on one side is taken. If both appended, both stay. On any other conflict the parent's value
@@ -55,9 +56,16 @@ def merge_update(
     Deletions come first, so that an update can replace a whole object.
     """
     merged = dict(delete_paths(state, delete))
-    for key, value in values.items():
-        held = merged.get(key)
-        merged[key] = merge_update(held, value) if is_object(held) and is_object(value) else value
+    pending = [(merged, values)]
+    while pending:
+        into, update = pending.pop()
+        for key, value in update.items():
+            held = into.get(key)
+            if is_object(held) and is_object(value):
+                into[key] = copy = dict(held)
+                pending.append((copy, value))
+            else:
+                into[key] = value
     return merged
 
 
@@ -70,10 +78,13 @@ def delete_paths(state: Mapping[str, Any], delete: Iterable[Sequence[str]]) -> M
 
 
 def _without(state: Mapping[str, Any], path: Sequence[str]) -> dict[str, Any]:
-    key, *inner = path
-    if inner:
-        return {**state, key: _without(state[key], inner)}
-    return {name: value for name, value in state.items() if name != key}
+    *above, last = path
+    root = into = dict(state)
+    for key in above:
+        inner = into[key] = dict(into[key])
+        into = inner
+    del into[last]
+    return root
 
 
 def append_text(text: str, more: str) -> str:
@@ -83,13 +94,22 @@ def append_text(text: str, more: str) -> str:
 
 def json_equal(first: Any, second: Any) -> bool:
     """True if two values are the same JSON. In Python alone, 1 == True."""
-    if first is second:
-        return True
-    if first != second or isinstance(first, bool) != isinstance(second, bool):
-        return False
-    if is_object(first):
-        return all(json_equal(value, second[key]) for key, value in first.items())
-    return all(map(json_equal, first, second)) if is_list(first) else True
+    pending = [(first, second)]
+    while pending:
+        one, other = pending.pop()
+        if one is other:
+            continue
+        if is_object(one) and is_object(other):
+            if one.keys() != other.keys():
+                return False
+            pending += [(value, other[key]) for key, value in one.items()]
+        elif is_list(one) and is_list(other):
+            if len(one) != len(other):
+                return False
+            pending += zip(one, other, strict=True)
+        elif isinstance(one, bool) != isinstance(other, bool) or one != other:
+            return False
+    return True
 
 
 ScratchpadState = str | Mapping[str, Any]
@@ -198,7 +218,7 @@ def merge_three_way(base: ScratchpadState, ours: ScratchpadState, theirs: Scratc
         return _merge_text(base if isinstance(base, str) else "", ours, theirs)
     if not is_object(ours) or not is_object(theirs):
         return ScratchpadMerge(conflicts=(MergeConflict("", base, ours, theirs),))
-    differences = list(_compare((), base, ours, theirs))
+    differences = list(_compare(base, ours, theirs))
     changes = [one for one in differences if isinstance(one, _Change)]
     return ScratchpadMerge(
         values=_to_nested_values(change for change in changes if change.value is not ABSENT),
@@ -216,21 +236,24 @@ class _Change:
     combined: bool = False
 
 
-def _compare(path: Path, base: Any, ours: Any, theirs: Any) -> Iterator[_Change | MergeConflict]:
-    if json_equal(theirs, base) or json_equal(theirs, ours):
-        return
-    if is_object(ours) and is_object(theirs):
-        base_fields: Mapping[str, Any] = base if is_object(base) else {}
-        for key in {**theirs, **base_fields}:
-            three = [state.get(key, ABSENT) for state in (base_fields, ours, theirs)]
-            yield from _compare((*path, key), *three)
-    elif json_equal(ours, base):
-        yield _Change(path, theirs)
-    elif (items := _merge_lists(base, ours, theirs)) is not None:
-        if len(items) > len(ours):
-            yield _Change(path, items, combined=True)
-    else:
-        yield MergeConflict(format_path(path), base, ours, theirs)
+def _compare(*states: Any) -> Iterator[_Change | MergeConflict]:
+    """Yield what the child changed, in the order of its fields. `states`: base, ours, theirs."""
+    pending: list[tuple[Path, Any]] = [((), states)]
+    while pending:
+        path, (base, ours, theirs) = pending.pop()
+        if json_equal(theirs, base) or json_equal(theirs, ours):
+            continue
+        if is_object(ours) and is_object(theirs):
+            fields: list[Mapping[str, Any]] = [base if is_object(base) else {}, ours, theirs]
+            keys = reversed({**theirs, **fields[0]})
+            pending += [((*path, key), [state.get(key, ABSENT) for state in fields]) for key in keys]
+        elif json_equal(ours, base):
+            yield _Change(path, theirs)
+        elif (items := _merge_lists(base, ours, theirs)) is not None:
+            if len(items) > len(ours):
+                yield _Change(path, items, combined=True)
+        else:
+            yield MergeConflict(format_path(path), base, ours, theirs)
 
 
 def _merge_lists(base: Any, ours: Any, theirs: Any) -> list[Any] | None:

@@ -7,7 +7,15 @@ from typing import Any
 import pytest
 from tables import each_row
 
-from inmind.documents.scratchpad.state import append_text, delete_paths, json_equal, merge_update
+from inmind.core.json import MAX_DEPTH
+from inmind.documents.scratchpad.state import (
+    append_text,
+    delete_paths,
+    json_equal,
+    merge_update,
+    plan_object_update,
+)
+from inmind.documents.scratchpad.values import MAX_OBJECT_DEPTH
 
 STATE: dict[str, Any] = {
     "currentGoal": "Deploy v2",
@@ -54,13 +62,34 @@ def test_only_the_objects_along_the_path_are_copied() -> None:
     assert state == {"a": {"b": {"c": 1}, "big": [1, 2]}, "other": {"kept": True}}
 
 
+def nested(levels: int, inside: Any) -> Any:
+    for _ in range(levels):
+        inside = {"a": inside}
+    return inside
+
+
 @pytest.mark.spec("C2")
-def test_values_as_deep_as_older_versions_stored_them_are_merged() -> None:
-    deep: dict[str, Any] = {}
-    for _ in range(200):
-        deep = {"a": deep}
-    after = merge_update(deep, deep, [("a",) * 199])
-    assert after == deep
+def test_merging_deep_objects_does_not_exhaust_the_stack() -> None:
+    """A journal can contain values that are deeper than the current limit for updates."""
+    after = merge_update(nested(10_000, {}), nested(10_000, {"b": 1}), [("a",) * 9_999])
+    assert json_equal(after, nested(10_000, {"b": 1}))
+    assert not json_equal(after, nested(10_000, {"b": True}))
+    depth = 0
+    while "a" in after:
+        after, depth = after["a"], depth + 1
+    assert (depth, after) == (10_000, {"b": 1})
+
+
+@pytest.mark.spec("C2")
+@each_row("levels", [MAX_OBJECT_DEPTH - 1, MAX_DEPTH - 1])
+def test_a_state_at_the_limit_or_deeper_is_updated(levels: int) -> None:
+    state = nested(levels, {"steps": []})
+    update = plan_object_update(state, {"goal": "Ship"}, ["a"], may_have_filler=True)
+    assert (update.state, update.changed) == ({"goal": "Ship"}, True)
+    values = nested(MAX_OBJECT_DEPTH - 1, {"b": 1})
+    update = plan_object_update(state, values)
+    assert json_equal(update.state, merge_update(state, values))
+    assert not plan_object_update(update.state, values).changed
 
 
 @pytest.mark.spec("C2")

@@ -201,3 +201,16 @@ def test_a_text_and_an_object_are_a_conflict() -> None:
     assert merge_three_way({}, "mine", {"b": 1}).conflicts == (MergeConflict("", {}, "mine", {"b": 1}),)
     assert merge_three_way("a", {"b": 1}, "a") == ScratchpadMerge()
     assert merge_three_way({}, "mine", "theirs").text == "mine\ntheirs"
+
+
+@pytest.mark.spec("C8")
+def test_merging_deep_states_does_not_exhaust_the_stack() -> None:
+    base, ours, theirs = {"n": 1}, {"n": 2}, {"n": 3, "new": 4}
+    for _ in range(1_000):
+        base, ours, theirs = {"a": base}, {"a": ours}, {"a": theirs}
+    merged = merge_three_way(base, ours, theirs)
+    assert [(one.base, one.ours, one.theirs) for one in merged.conflicts] == [(1, 2, 3)]
+    after = apply_merge(ours, merged)
+    for _ in range(1_000):
+        after = after["a"]
+    assert after == {"n": 2, "new": 4}
