@@ -11,7 +11,7 @@ blocks nothing else. Its answer is a proposal and is validated like any external
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final, Protocol, runtime_checkable
 
 from inmind.core.encoding import to_json
@@ -247,20 +247,25 @@ class FunctionModel:
     stopped from outside.
     """
 
-    def __init__(self, function: Callable[[str], object], *, name: str = "") -> None:
+    def __init__(self, function: Callable[[str], str | ModelReply], *, name: str = "") -> None:
         self._function = function
         self.name = name or getattr(function, "__name__", type(function).__name__)
 
     def ask(self, question: Question, /, *, seconds: float) -> ModelReply:  # noqa: ARG002 -- see above
-        answer = self._function(f"{question.system}\n\n{question.prompt}")
-        if isinstance(answer, ModelReply):
-            return answer
-        if isinstance(answer, str):
-            return ModelReply(text=answer)
-        raise ModelFailed(reason=f"{self.name} returned {type(answer).__name__} instead of a text")
+        answer: Any = self._function(f"{question.system}\n\n{question.prompt}")
+        match answer:
+            case ModelReply():
+                return answer
+            case str():
+                return ModelReply(text=answer)
+            case Coroutine():
+                answer.close()  # otherwise Python warns that it was never awaited
+                raise ModelFailed(reason=f"{self.name} is asynchronous: pass a synchronous function")
+            case _:
+                raise ModelFailed(reason=f"{self.name} returned {type(answer).__name__} instead of a text")
 
 
-def as_model(model: Model | Callable[..., Any] | None) -> Model | None:
+def as_model(model: Model | Callable[[str], str | ModelReply] | None) -> Model | None:
     """Return the Model for a host's argument: a Model, a function, or None."""
     if model is None or isinstance(model, Model):
         return model

@@ -24,7 +24,7 @@ from inmind.store.stream import Stream, key_for
 
 if TYPE_CHECKING:
     from inmind.core.settings import Settings
-    from inmind.dreams.models import Model
+    from inmind.dreams.models import Model, ModelReply
     from inmind.jobs.consolidation import Consolidator
     from inmind.jobs.dream_history import Dream, DreamHistory
     from inmind.jobs.rate_limits import ModelOptions, RateLimits
@@ -44,7 +44,7 @@ class MemoryContext:
         *,
         clock: Clock | None = None,
         embedder: str | Embedder | None = "auto",
-        model: Model | Callable[..., Any] | None = None,
+        model: Model | Callable[[str], str | ModelReply] | None = None,
         settings: Settings | None = None,
         overrides: object = None,
     ) -> None:

@@ -47,7 +47,7 @@ from inmind.store.stream import key_for
 
 if TYPE_CHECKING:
     from inmind.core.settings import Settings
-    from inmind.dreams.models import Model
+    from inmind.dreams.models import Model, ModelReply
     from inmind.jobs.dream_history import Dream
     from inmind.jobs.upkeep import Upkeep, UpkeepScheduler
     from inmind.memory.bundle.export_bundle import Exported
@@ -75,7 +75,7 @@ class Memory(PageInput, Closing):
         *,
         clock: Clock | None = None,
         embedder: str | Embedder | None = "auto",
-        model: Model | Callable[..., Any] | None = None,
+        model: Model | Callable[[str], str | ModelReply] | None = None,
         settings: Settings | Mapping[str, Any] | None = None,
     ) -> Self:
         """Open a home folder, which is created if missing, or a database by its URL: postgresql://…

@@ -40,6 +40,15 @@ def test_another_return_type_is_a_failure(answer: Any) -> None:
         ask(says)
 
 
+@pytest.mark.filterwarnings("error")
+def test_an_asynchronous_function_is_refused_and_not_left_unawaited() -> None:
+    async def later(_: str) -> str:
+        return ""
+
+    with pytest.raises(ModelFailed, match="later is asynchronous: pass a synchronous function"):
+        ask(later)
+
+
 def test_a_builtin_is_called_with_a_text() -> None:
     assert FunctionModel(str, name="str").ask(QUESTION, seconds=1).text.endswith("What now?")
 
