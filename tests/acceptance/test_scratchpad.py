@@ -148,6 +148,16 @@ def test_required_fields_cannot_be_removed(structured: Session) -> None:
 
 
 @pytest.mark.spec("C9")
+def test_a_model_with_other_names_for_reading_is_stored_as_its_schema_shows(memory: Memory) -> None:
+    class Visit(BaseModel):
+        city: str = Field(validation_alias="inCity", serialization_alias="outCity")
+
+    session = with_pad(memory, schema=Visit)
+    session.scratchpad.update(Visit.model_validate({"inCity": "Oslo"}))  # pyright: ignore[reportArgumentType]
+    assert session.scratchpad.snapshot == {"inCity": "Oslo"}
+
+
+@pytest.mark.spec("C9")
 def test_a_snapshot_is_a_copy_that_changes_nothing(structured: Session) -> None:
     structured.scratchpad.update(FULL)
     snapshot = structured.scratchpad.snapshot

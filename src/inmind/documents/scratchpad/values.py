@@ -234,7 +234,7 @@ class _Copier:
     def _dump_model(self, node: Any, path: _Steps) -> Any:
         """Return the fields that are set on a pydantic object."""
         try:
-            return node.model_dump(mode="json", by_alias=True, exclude_unset=True)
+            return _by_validation_names(node.model_dump(mode="json", by_alias=True, exclude_unset=True), node)
         except Exception as error:  # an object of the caller may raise anything
             raise self._error(path, node, "an object that can be dumped") from error
 
@@ -243,3 +243,34 @@ class _Copier:
 
 
 _Steps = tuple[str | int, ...]
+
+
+def _by_validation_names(dumped: Any, node: object) -> Any:
+    """Rename dumped keys to the names that the model validates, as in its JSON Schema.
+
+    Dump aliases may differ.
+    """
+    fields: Mapping[str, Any] = getattr(type(node), "model_fields", {})
+    if is_object(dumped) and fields:
+        written = {field.serialization_alias or name: name for name, field in fields.items()}
+        return {
+            _validation_name(fields, written.get(key, key)): _by_validation_names(
+                value, getattr(node, written.get(key, key), None)
+            )
+            for key, value in dumped.items()
+        }
+    if is_object(dumped) and is_object(node) and len(dumped) == len(node):
+        return {
+            key: _by_validation_names(value, inner)
+            for (key, value), inner in zip(dumped.items(), node.values(), strict=True)
+        }
+    if is_list(dumped) and is_list(node) and len(dumped) == len(node):
+        return [_by_validation_names(value, inner) for value, inner in zip(dumped, node, strict=True)]
+    return dumped
+
+
+def _validation_name(fields: Mapping[str, Any], name: str) -> str:
+    """Return the first alias, which the schema shows; a path alias has no name."""
+    alias = fields[name].validation_alias if name in fields else name
+    alias = next(iter(getattr(alias, "choices", [alias])))
+    return alias if isinstance(alias, str) else name

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-from pydantic import BaseModel, Field
+from pydantic import AliasChoices, BaseModel, Field
 from tables import each_row
 
 from inmind.core.json import MAX_DEPTH
@@ -29,6 +29,17 @@ class Level(IntEnum):
 class Person(BaseModel):
     name: str = Field(alias="fullName")
     email: str = "default@example.com"
+
+
+class Renamed(BaseModel):
+    """A model with different names for validation and serialization."""
+
+    one: int = Field(validation_alias="ONE")
+    two: int = Field(default=0, validation_alias=AliasChoices("TWO", "Two"), serialization_alias="second")
+    three: int = Field(default=0, serialization_alias="third")
+    inner: Renamed | None = None
+    listed: list[Renamed] = []
+    keyed: dict[str, Renamed] = {}
 
 
 class Broken(Mapping[str, int]):
@@ -180,6 +191,15 @@ def test_the_copy_has_only_plain_values() -> None:
         int,
         list,
     ]
+
+
+@pytest.mark.spec("C9")
+def test_a_model_is_dumped_under_its_validation_names() -> None:
+    leaf = {"ONE": 1, "TWO": 2, "three": 3}
+    fields = {**leaf, "inner": leaf, "listed": [leaf, {"ONE": 4}], "keyed": {"one": leaf}}
+    model = Renamed.model_validate(fields)
+    assert copy_json({"a": model, "b": [model]}, "values")[0] == {"a": fields, "b": [fields]}
+    assert set(fields) <= set(Renamed.model_json_schema()["$defs"]["Renamed"]["properties"])
 
 
 def test_the_copy_is_independent() -> None:
