@@ -1,6 +1,6 @@
-"""One background thread per Memory, and fair turns for the threads of its host.
+"""One background thread per Memory.
 
-The thread does what a caller does not wait for: embedding, records of searches, updates of notes pages. It starts with
+It does what a caller does not wait for: embedding, records of searches, updates of notes pages. It starts with
 the first task. Tasks that arrive together run as one batch, and `close` returns after all of them ran. Every task can
 also run later or in another process, so a failure is logged and stops nothing, and a forked child drops the queue.
 """
@@ -8,111 +8,16 @@ also run later or in another process, so a failure is logged and stops nothing, 
 from __future__ import annotations
 
 import logging
-import sys
 import threading
-import time
-from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager
-from typing import TypeVar
+from collections.abc import Callable
 
 from inmind.core.fork import register_after_fork
 from inmind.errors import InmindError
 
 log = logging.getLogger("inmind")
 
-T = TypeVar("T")
-
 BATCH_SECONDS = 0.1
 """How long the thread waits for more tasks before it runs a batch."""
-
-SWITCH_SECONDS = 0.00001
-"""How long the threads of a host wait for Python's lock while a dream computes. The default is 5 ms.
-
-A call of the host waits that long each time it comes back from the disk, about 20 times in a `prepare`."""
-
-
-class _SwitchInterval:
-    """How often the threads of this process switch."""
-
-    def __init__(self) -> None:
-        self._lock, self._blocks, self._host_seconds = threading.Lock(), 0, 0.0
-        register_after_fork(self)
-
-    @contextmanager
-    def shorten(self) -> Generator[None]:
-        """Let other threads of the process run soon while this one computes for long."""
-        with self._lock:
-            if not self._blocks:
-                self._host_seconds = sys.getswitchinterval()
-                sys.setswitchinterval(min(SWITCH_SECONDS, self._host_seconds))
-            self._blocks += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._blocks -= 1
-                if not self._blocks:
-                    sys.setswitchinterval(self._host_seconds)
-
-    def after_fork(self) -> None:
-        """End the blocks of the parent's threads, which the child does not have."""
-        if self._blocks:
-            sys.setswitchinterval(self._host_seconds)
-        self._lock, self._blocks = threading.Lock(), 0
-
-
-short_switch_interval = _SwitchInterval().shorten
-
-
-SLICE_SECONDS = 0.001
-"""How long a dream computes before it waits for calls of the host again."""
-WAIT_SECONDS = 0.005
-"""How long it waits, at most."""
-SLEEP_SECONDS = 0.001
-
-
-class _HostCalls:
-    """Threads that are in a call of the host, or that hold a stream. A dream waits for them.
-
-    Python runs one thread at a time: beside a dream that computes, a call would take twice as long or longer.
-    """
-
-    def __init__(self) -> None:
-        self._threads: list[int] = []
-        self._next_wait = 0.0
-        register_after_fork(self)
-
-    @contextmanager
-    def running(self) -> Generator[None]:
-        thread = threading.get_ident()
-        self._threads.append(thread)
-        try:
-            yield
-        finally:
-            self._threads.remove(thread)
-
-    def give_way(self) -> None:
-        """Wait a moment if another thread is in a call, unless it may be waiting for this one."""
-        if not self._threads or (now := time.monotonic()) < self._next_wait or threading.get_ident() in self._threads:
-            return
-        while self._threads and time.monotonic() < now + WAIT_SECONDS:
-            time.sleep(SLEEP_SECONDS)
-        self._next_wait = time.monotonic() + SLICE_SECONDS
-
-    def after_fork(self) -> None:
-        """Forget the calls of the parent's threads, which the child does not have."""
-        own = threading.get_ident()
-        self._threads = [thread for thread in self._threads if thread == own]
-
-
-host_calls = _HostCalls()
-
-
-def giving_way(items: Iterable[T]) -> Iterator[T]:
-    """Return the items, and let calls of the host go first between them."""
-    for item in items:
-        host_calls.give_way()
-        yield item
 
 
 class BackgroundQueue:

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
-from inmind.core.background import giving_way
 from inmind.core.events.base import Trust
 from inmind.core.events.dreams import KnowledgeGap
+from inmind.core.fair_turns import giving_way
 from inmind.core.text import shorten
 from inmind.dreams.material import Activity, ActivityTurn, SearchUse, Utterance, split_turns, unanswered_turns
 from inmind.dreams.sentences import questions_in, split_unanswered

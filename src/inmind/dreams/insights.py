@@ -21,9 +21,9 @@ from itertools import chain, islice
 from math import ceil
 from typing import Final
 
-from inmind.core.background import giving_way
 from inmind.core.encoding import digest
 from inmind.core.events.base import Trust
+from inmind.core.fair_turns import giving_way
 from inmind.core.language.spans import has_han
 from inmind.core.text import shorten
 from inmind.dreams.material import Activity, LineSource

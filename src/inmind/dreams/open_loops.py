@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Final
 
-from inmind.core.background import giving_way
 from inmind.core.events.base import Trust
+from inmind.core.fair_turns import giving_way
 from inmind.core.frozen import frozen
 from inmind.core.language.languages import is_negated
 from inmind.core.language.spans import any_of, compile_cached, has_han

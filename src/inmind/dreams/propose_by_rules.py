@@ -13,8 +13,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Final
 
-from inmind.core.background import giving_way
 from inmind.core.events.base import Origin, Trust
+from inmind.core.fair_turns import giving_way
 from inmind.core.language.spans import first_sentences
 from inmind.dreams import economics, skills
 from inmind.dreams.affect import level_in_note

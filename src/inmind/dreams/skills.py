@@ -16,9 +16,9 @@ from datetime import datetime, timedelta
 from math import exp
 from typing import Final
 
-from inmind.core.background import giving_way
 from inmind.core.events.base import Trust
 from inmind.core.events.dreams import LearnedSkill
+from inmind.core.fair_turns import giving_way
 from inmind.dreams.material import Activity, split_turns
 from inmind.dreams.sentences import find_request
 

@@ -17,8 +17,8 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Final
 
-from inmind.core.background import giving_way
 from inmind.core.events.base import Origin, Trust
+from inmind.core.fair_turns import giving_way
 from inmind.core.language.languages import any_word, is_question
 from inmind.core.language.prose import own_words
 from inmind.core.language.spans import any_of, compile_cached, has_han, has_quote, split_sentences

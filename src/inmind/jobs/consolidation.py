@@ -13,9 +13,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from inmind.core.background import short_switch_interval
 from inmind.core.events.base import Draft, Origin
 from inmind.core.events.crystals import Consolidated
+from inmind.core.fair_turns import short_switch_interval
 from inmind.core.frozen import frozen
 from inmind.search.consolidate import plan_consolidation, split_batches
 from inmind.search.crystal import is_expired

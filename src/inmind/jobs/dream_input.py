@@ -14,7 +14,6 @@ from functools import cache, partial
 from operator import attrgetter
 from typing import cast
 
-from inmind.core.background import giving_way
 from inmind.core.encoding import to_json
 from inmind.core.events.base import Event, Origin, Trust
 from inmind.core.events.crystals import CrystalCreated, NoteAdded, SearchRecorded
@@ -28,6 +27,7 @@ from inmind.core.events.dreams import (
     TradeRecorded,
 )
 from inmind.core.events.session import EntitiesEvicted, MessageAdded, ToolObserved
+from inmind.core.fair_turns import giving_way
 from inmind.core.frozen import frozen
 from inmind.core.messages import FORMATS
 from inmind.core.messages.model import Call, Text
@@ -68,7 +68,7 @@ from inmind.store.protocol import Store
 MAX_EVENTS = 20_000
 """Events that one dream reads. A longer backlog is processed by several dreams."""
 
-_BATCH_SIZE = 50
+_BATCH_SIZE = 200
 _MAX_RESULT_CHARACTERS = 4_000
 """Characters kept of a tool result. Success or failure is read from the complete result."""
 

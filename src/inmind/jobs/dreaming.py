@@ -17,10 +17,10 @@ from datetime import datetime
 from typing import Any
 
 from inmind.core import metrics
-from inmind.core.background import short_switch_interval
 from inmind.core.events.base import Draft, EventPayload, Origin
 from inmind.core.events.crystals import CrystalCreated
 from inmind.core.events.dreams import DreamAnswered, DreamFailed, DreamUnderway, GuardVerdict, PageAdopted
+from inmind.core.fair_turns import short_switch_interval
 from inmind.core.text import count_noun
 from inmind.documents.document import MEMORY_PAGE_PATH
 from inmind.dreams.commit import build_commit, rewrite

@@ -13,9 +13,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
-from inmind.core.background import giving_way
 from inmind.core.events.base import Trust
 from inmind.core.events.crystals import Consolidated
+from inmind.core.fair_turns import giving_way
 from inmind.search.claims import Answer, answers_differ, parse_statement
 from inmind.search.crystal import Crystal, is_expired, is_searchable, valid_since
 

@@ -14,6 +14,7 @@ from typing import Any
 from inmind.core.events.base import Draft, Event, Origin
 from inmind.core.events.crystals import NoteAdded
 from inmind.core.events.documents import DocumentWritten
+from inmind.core.fair_turns import host_calls
 from inmind.documents.document import (
     MEMORY_PAGE_PATH,
     NOTES_PAGE_PATH,
@@ -144,6 +145,7 @@ class SessionDocuments:
         self._problems: dict[str, str] = {}
         self._front_matter = ""
 
+    @host_calls.running()
     def read_edits(self) -> None:
         """Read edits saved in the live files, and update the overview for new pages."""
         self._files.read_edits()
@@ -151,6 +153,7 @@ class SessionDocuments:
         if self._deriver.refresh_overview():
             self._files.publish()
 
+    @host_calls.running()
     def publish(self, fresh: Sequence[Event] = ()) -> None:
         """Update the live files after a commit.
 

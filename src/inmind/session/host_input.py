@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from inmind.core.background import host_calls
 from inmind.core.encoding import digest
 from inmind.core.events.base import Draft, Origin
 from inmind.core.events.documents import DocumentWritten
@@ -49,7 +48,6 @@ class HostInput(SessionReader):
 
         self._commit_with_derived(drafts, key_for(key, "add", format, wires))
 
-    @host_calls.running()
     def observe(
         self,
         tool: str,

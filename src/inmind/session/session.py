@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
-from inmind.core.background import host_calls
 from inmind.core.events.base import Draft, Origin
 from inmind.core.events.session import SessionOpened, SessionTitled
 from inmind.core.json import copy_json_value
@@ -64,7 +63,6 @@ class Session(HostInput, NoteInput):
 
     # -- talking to the model ------------------------------------------------------------------------------
 
-    @host_calls.running()
     def prepare(
         self,
         messages: Sequence[Any] | None = None,
@@ -93,7 +91,6 @@ class Session(HostInput, NoteInput):
         self._documents.mark_prompt_seen()
         return done.result
 
-    @host_calls.running()
     def record(
         self, reply: Any, *, format: str | None = None, call: int | None = None, key: str | None = None
     ) -> Recorded:

@@ -14,10 +14,10 @@ from contextlib import nullcontext
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
-from inmind.core.background import host_calls
 from inmind.core.encoding import digest, from_microseconds, to_json, to_microseconds
 from inmind.core.events.base import Draft, Event, Fold
 from inmind.core.events.session import Reverted
+from inmind.core.fair_turns import host_calls
 from inmind.core.fork import register_after_fork
 from inmind.core.frozen import frozen
 from inmind.errors import Conflict, InvalidInput, NotFound, StoreError

@@ -16,9 +16,9 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import zip_longest
 
-from inmind.core.background import giving_way
 from inmind.core.events.base import Trust
 from inmind.core.events.dreams import PageLine
+from inmind.core.fair_turns import giving_way
 from inmind.dreams.page.draft import PageDraft, RewriteContext
 from inmind.dreams.page.guards import (
     MIN_BOND_SHARE,

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 
-from inmind.core.background import giving_way
 from inmind.core.events.base import Trust
 from inmind.core.events.dreams import GuardVerdict, PageLine
+from inmind.core.fair_turns import giving_way
 from inmind.core.frozen import frozen
 from inmind.core.text import shorten
 from inmind.documents.notes_page import format_timestamp
