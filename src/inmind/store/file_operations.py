@@ -208,15 +208,17 @@ def link_new(folder: int, swap: str, leaf: str) -> bool:
 def link_or_copy(folder: int, leaf: str, kept: str) -> bool:
     """Give the bytes of `leaf` a second name; False if another file has that name."""
     try:
-        try:
-            os.link(leaf, kept, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
-        except FileExistsError:
-            raise
-        except OSError:  # not every file system has links
-            _copy(folder, leaf, kept)
+        os.link(leaf, kept, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+        return True
     except FileExistsError:
         return _is_same_file(folder, leaf, kept)
-    return True
+    except OSError:  # not every file system has links
+        pass
+    try:
+        _copy(folder, leaf, kept)
+        return True
+    except FileExistsError:
+        return _is_same_file(folder, leaf, kept)
 
 
 def _copy(folder: int, leaf: str, kept: str) -> None:
