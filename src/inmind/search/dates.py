@@ -40,6 +40,14 @@ def find_date_span(text: str, now: datetime) -> DateSpan | None:
 
 
 _SATURDAY = 5
+_LENGTHS = {
+    "minute": timedelta(minutes=1),
+    "hour": timedelta(hours=1),
+    "day": timedelta(1),
+    "week": timedelta(7),
+    "month": timedelta(31),
+    "year": timedelta(366),
+}
 _SpanBuilder = Callable[[re.Match[str], datetime], DateSpan | None]
 
 
@@ -181,8 +189,8 @@ def _units_ago(match: re.Match[str], now: datetime) -> DateSpan:
     """Return the time N days, weeks, months or years ago; larger units are less exact."""
     number = _count_in(match)
     match _UNITS[match["unit"]]:
-        case "hour":
-            return _days_ago(0, now - timedelta(hours=number))
+        case "minute" | "hour" as unit:
+            return _days_ago(0, now - number * _LENGTHS[unit])
         case "day":
             return _days_ago(number, now, margin=number // 7)
         case "week":
@@ -195,8 +203,7 @@ def _units_ago(match: re.Match[str], now: datetime) -> DateSpan:
 
 def _last_units(match: re.Match[str], now: datetime) -> DateSpan:
     """Return the last N days, weeks, months or years, up to the end of today."""
-    lengths = {"hour": timedelta(hours=1), "day": timedelta(1), "week": timedelta(7), "month": timedelta(31)}
-    return _until_today(now - _count_in(match) * lengths.get(_UNITS[match["unit"]], timedelta(366)), now)
+    return _until_today(now - _count_in(match) * _LENGTHS[_UNITS[match["unit"]]], now)
 
 
 def _count_in(match: re.Match[str]) -> int:

@@ -90,6 +90,7 @@ def test_numbers_with_dots_are_no_dates(text: str) -> None:
         ("last night", "2026-05-19", "2026-05-19"),
         ("the day before yesterday", "2026-05-18", "2026-05-18"),
         ("2 hours ago", "2026-05-20", "2026-05-20"),
+        ("30 minutes ago", "2026-05-20", "2026-05-20"),
         ("20 hours ago", "2026-05-19", "2026-05-19"),
         ("3 days ago", "2026-05-17", "2026-05-17"),
         ("a couple of days ago", "2026-05-18", "2026-05-18"),

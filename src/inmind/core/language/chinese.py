@@ -254,7 +254,8 @@ _PARTS = numbered("初 上旬", "中旬", "底 末 下旬", start=0)
 _UNITS = {
     word: unit
     for unit, several in {
-        "hour": "小时 時間 分钟 分",
+        "minute": "分钟 分",
+        "hour": "小时 時間",
         "day": "天 日",
         "week": "周 週 週間 星期 礼拜",
         "month": "月",

@@ -38,7 +38,7 @@ ENGLISH_DATES = DateWords(
         | {f"this {part}": 0 for part in ("morning", "afternoon", "evening")}
         | {"day before yesterday": 2},
     },
-    units={unit: "hour" if unit == "minute" else unit for unit in _UNITS},
+    units={unit: unit for unit in _UNITS},
     ranges=(
         r"\bbetween (?P<first>.{3,40}?) and (?P<last>.{3,40})",
         r"\bfrom (?P<first>.{3,40}?) (?:to|till|until|through) (?P<last>.{3,40})",

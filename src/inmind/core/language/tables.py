@@ -166,7 +166,7 @@ class DateWords:
     numbers: Mapping[str, Mapping[str, int]]
     """Words with their numbers, by the named group that they are in."""
     units: Mapping[str, str]
-    """Spellings of `hour`, `day`, `week`, `month` and `year`."""
+    """Spellings of `minute`, `hour`, `day`, `week`, `month` and `year`."""
     ranges: tuple[str, ...]
     days: tuple[str, ...]
     """Days, weeks, and times ago, most exact first."""
