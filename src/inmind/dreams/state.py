@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 from datetime import UTC, datetime, timedelta
+from operator import itemgetter
 from typing import Any
 
 from inmind.core.events.base import Event, Origin
@@ -328,7 +329,7 @@ def next_dream(
     strong_affect: bool,
     count_new: Callable[[int], int],
 ) -> tuple[datetime, str] | None:
-    """The time of the next dream and its trigger, `schedule` or `spike`.
+    """The time and trigger of the next dream: `schedule` or `spike`, the earlier of both.
 
     None if none will be due without further events.
 
@@ -341,14 +342,14 @@ def next_dream(
         return running.lease_until, running.trigger
     if running is not None and running.is_resumable(now) and dreaming.failures < FAILURES_BEFORE_BACKOFF:
         return after_start, running.trigger
-    if strong_affect and count_new(1):
-        earliest, usual, trigger = now, settings.spike_minutes, "spike"
-    elif count_new(settings.min_crystals) >= settings.min_crystals:
-        earliest, usual, trigger = after_start, settings.interval_minutes, "schedule"
-    else:
-        return None
-    wait, elapsed = _backoff(usual, dreaming.failures), _elapsed(dreaming.last_started_at, now)
-    return (earliest if elapsed >= wait else max(earliest, now + wait - elapsed)), trigger
+    schedule = "schedule", after_start, settings.interval_minutes, settings.min_crystals
+    triggers = [("spike", now, settings.spike_minutes, 1), schedule] if strong_affect else [schedule]
+    elapsed, times = _elapsed(dreaming.last_started_at, now), list[tuple[datetime, str]]()
+    for trigger, earliest, minutes, crystals in triggers:
+        if count_new(crystals) >= crystals:
+            wait = _backoff(minutes, dreaming.failures)
+            times.append((earliest if elapsed >= wait else max(earliest, now + wait - elapsed), trigger))
+    return min(times, key=itemgetter(0), default=None)
 
 
 def may_ask_model(dreaming: DreamingState, settings: DreamSettings, now: datetime) -> bool:

@@ -45,10 +45,11 @@ def next_due(
     uptime: timedelta = timedelta(days=1),
     strong: bool = False,
     fresh: int = 5,
+    settings: DreamSettings = SETTINGS,
 ) -> tuple[datetime, str] | None:
     return next_dream(
         dreaming or DreamingState(),
-        SETTINGS,
+        settings,
         now=now,
         uptime=uptime,
         strong_affect=strong,
@@ -83,6 +84,13 @@ def test_strong_affect_causes_an_early_dream_but_not_within_ten_minutes() -> Non
     assert find_trigger(last_started(9 * MINUTES), strong=True, fresh=1) == ""
     assert find_trigger(last_started(10 * MINUTES), strong=True, fresh=1) == "spike"
     assert find_trigger(last_started(10 * MINUTES), strong=True, fresh=0) == ""
+
+
+@pytest.mark.spec("G3")
+def test_strong_affect_does_not_delay_a_scheduled_dream() -> None:
+    settings = DreamSettings(interval_minutes=30, spike_minutes=60)
+    for fresh, due in ((5, (NOON, "schedule")), (1, (NOON + 20 * MINUTES, "spike"))):
+        assert next_due(last_started(40 * MINUTES), strong=True, fresh=fresh, settings=settings) == due
 
 
 def running(ago: timedelta, *, held: timedelta) -> ActiveDream:
