@@ -290,7 +290,7 @@ def _arrange_parts(parts: Iterable[PagePart]) -> list[_DraftPart]:
 
 
 def remove_entries(preamble: str, texts: Collection[str]) -> str:
-    """The preamble without some entries; empty if only headings and the separator remain."""
+    """The preamble without some entries, emptied headings, and an unneeded separator."""
     if not texts:
         return preamble
     lines = preamble.split("\n")
@@ -298,7 +298,8 @@ def remove_entries(preamble: str, texts: Collection[str]) -> str:
     removed = {block for block in blocks if block.kind != "heading" and _block_text(lines, block) in texts}
     if not removed:
         return preamble
-    kept = (lines[block.start] for block in blocks if block not in removed and block.kind != "heading")
+    removed |= _emptied_headings(lines, blocks, removed)
+    kept = (lines[block.start] for block in blocks if block not in removed)
     if all(line in ("---", DREAMS_BELOW_COMMENT) for line in kept):
         return ""
     for block in sorted(removed, reverse=True):
@@ -308,6 +309,21 @@ def remove_entries(preamble: str, texts: Collection[str]) -> str:
             end += 1
         del lines[block.start : end]
     return "\n".join(lines)
+
+
+def _emptied_headings(lines: Sequence[str], blocks: Iterable[Block], removed: Collection[Block]) -> set[Block]:
+    """Headings whose entries were all removed."""
+    path: dict[int, Block] = {}
+    emptied, kept = set[Block](), set[Block]()
+    for block in blocks:
+        if block.kind == "heading":
+            level = len(lines[block.start]) - len(lines[block.start].lstrip("#"))
+            path = {above: heading for above, heading in path.items() if above < level} | {level: block}
+        elif block in removed:
+            emptied.update(path.values())
+        elif _block_text(lines, block):
+            kept.update(path.values())
+    return emptied - kept
 
 
 def _block_text(lines: Sequence[str], block: Block) -> str:

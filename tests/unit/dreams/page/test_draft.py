@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each_row
 
-from inmind.dreams.page.draft import merge_pages
+from inmind.dreams.page.draft import merge_pages, remove_entries
 from inmind.dreams.page.page import Section, parse_page
 
 pytestmark = pytest.mark.spec("G7", "A5")
@@ -49,6 +50,21 @@ def test_the_first_dream_writes_below_later_typing_of_the_user() -> None:
     )
     assert merged.startswith("# Mine\n\n- tea\n- cake\n\n---\n")
     assert texts(merged) == ["tea", "cake", "dreamt"]
+
+
+@each_row(
+    ("removed", "remaining"),
+    [
+        ({"tea"}, "# Work\n\n## Ships\n\n- red\n\n## Boats\n\n- blue\n\n# Empty\n"),
+        ({"red"}, "# Mine\n\n- tea\n\n# Work\n\n## Boats\n\n- blue\n\n# Empty\n"),
+        ({"red", "blue"}, "# Mine\n\n- tea\n\n# Empty\n"),
+        ({"tea", "red", "blue"}, "# Empty\n"),
+    ],
+    ids=["a heading", "one of two below", "with those below", "all but an empty one"],
+)
+def test_a_heading_whose_entries_were_all_removed_is_removed(removed: set[str], remaining: str) -> None:
+    page = "# Mine\n\n- tea\n\n# Work\n\n## Ships\n\n- red\n\n## Boats\n\n- blue\n\n# Empty\n"
+    assert remove_entries(page, removed) == remaining
 
 
 LINES = st.lists(st.sampled_from("abcdef"), unique=True, max_size=5).map(tuple)
