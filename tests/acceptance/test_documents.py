@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import stat
@@ -75,6 +76,26 @@ def test_a_new_file_in_detail_becomes_a_document(session: Session, page: Path) -
     (page.parent / "detail" / ".plan.md.swp").write_text("not a document")
     assert session.read("detail/plan.md") == "step one"
     assert list(session.documents()) == ["detail/plan.md", "overview.md"]
+
+
+@pytest.mark.embedded
+@pytest.mark.spec("A5")
+def test_a_new_file_is_found_by_the_call_after_a_listing_that_failed(
+    session: Session, page: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("inmind.store.file_operations.MIN_SIGNATURE_AGE_NANOSECONDS", -(10**9))
+    session.documents()
+    (page.parent / "detail" / "plan.md").write_text("a plan\n")
+
+    def scandir(_: int) -> None:
+        monkeypatch.setattr(os, "scandir", list_folder)
+        raise OSError(errno.EMFILE, "too many open files")
+
+    list_folder = os.scandir
+    monkeypatch.setattr(os, "scandir", scandir)
+    assert "detail/plan.md" not in session.documents()
+    assert os.scandir is list_folder
+    assert session.read("detail/plan.md") == "a plan\n"
 
 
 @pytest.mark.embedded

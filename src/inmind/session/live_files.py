@@ -311,8 +311,11 @@ class LiveFiles:
         if signature is None:
             return []
         if signature != self._folder_signatures.get(folder):
+            listed = self._folder.list_files(place)
+            if listed is None:  # perhaps only now, as with too many open files: the next call lists it again
+                return []
             within = f"{folder}/" if folder else ""
-            kinds = {within + name: kind for name, kind in self._folder.list_files(place).items()}
+            kinds = {within + name: kind for name, kind in listed.items()}
             refused = {path: why for path, kind in kinds.items() if (why := _not_a_page_reason(path, kind))}
             self._folder_listings[folder] = [path for path in kinds if path not in refused]
             self._notice_other_files(folder, refused)

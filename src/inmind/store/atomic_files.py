@@ -55,10 +55,10 @@ class Folder:
         except OSError:
             return None
 
-    def list_files(self, sub: str) -> dict[str, str]:
+    def list_files(self, sub: str) -> dict[str, str] | None:
         """List a subfolder: names, each with its type if it is not a regular file.
 
-        Hidden files, including our own, and backup copies of editors are left out.
+        None if it cannot be listed. Hidden files, including our own, and backup copies of editors are left out.
         """
         try:
             with self._open_subfolder(sub.split("/")) as folder, os.scandir(folder) as entries:
@@ -68,7 +68,7 @@ class Folder:
                     if not entry.name.startswith((".", "#")) and not entry.name.endswith("~")
                 }
         except OSError:
-            return {}
+            return None
 
     def first_non_folder(self, name: str) -> str:
         """Return the first step of the path to a file that exists and is not a folder.

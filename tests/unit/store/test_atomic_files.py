@@ -89,8 +89,8 @@ def test_a_folder_that_is_a_link_is_not_listed(folder: Folder, tmp_path: Path) -
     save_file(folder, "detail/a.md", b"a")
     assert (folder.list_files("detail"), folder.list_files("archive"), folder.list_files("nowhere")) == (
         {"a.md": ""},
-        {},
-        {},
+        None,
+        None,
     )
     assert folder.first_non_folder("archive/secret.md") == "archive"
     assert (
@@ -125,7 +125,11 @@ def test_no_link_below_the_home_is_followed(tmp_path: Path, linked: str) -> None
         with pytest.raises(UnsafeStorage, match="links are not followed"):
             operation()
     assert "links are not followed" in folder.read("a.md", max_bytes=MAX_BYTES).read_error
-    assert (folder.list_files("s"), folder.first_non_folder("a.md"), sorted(outside.rglob("*"))) == ({}, linked, before)
+    assert (folder.list_files("s"), folder.first_non_folder("a.md"), sorted(outside.rglob("*"))) == (
+        None,
+        linked,
+        before,
+    )
 
 
 def test_a_listing_names_the_type_of_special_files(folder: Folder) -> None:
