@@ -68,7 +68,7 @@ from inmind.store.protocol import Store
 MAX_EVENTS = 20_000
 """Events that one dream reads. A longer backlog is processed by several dreams."""
 
-_BATCH_SIZE = 200
+_BATCH_SIZE = 50
 _MAX_RESULT_CHARACTERS = 4_000
 """Characters kept of a tool result. Success or failure is read from the complete result."""
 

@@ -210,7 +210,7 @@ class PromptPreparer:
         plan_input = PlanInput(
             state=state.prompt,
             conversation=state.history.sent,
-            has_stubs=any(entry.is_stub for entry in state.history.sent),
+            has_stubs=bool(state.history.compactions) and any(entry.is_stub for entry in state.history.sent),
             view=view,
             layer_texts=layer_texts,
             shared_wires=self._shared_prefix(state, view),
