@@ -60,11 +60,8 @@ class _SwitchInterval:
 short_switch_interval = _SwitchInterval().shorten
 
 
-class _HostCalls:
-    """Threads that are in a call of the host, or that hold a stream. A dream waits for them.
-
-    Python runs one thread at a time: beside a dream that computes, a call would take twice as long or longer.
-    """
+class _BusyThreads:
+    """Threads for which a dream waits."""
 
     def __init__(self) -> None:
         self._threads: list[int] = []
@@ -72,7 +69,8 @@ class _HostCalls:
         register_after_fork(self)
 
     @contextmanager
-    def running(self) -> Generator[None]:
+    def include(self) -> Generator[None]:
+        """Let dreams of other threads wait while the block runs."""
         thread = threading.get_ident()
         self._threads.append(thread)
         try:
@@ -80,8 +78,11 @@ class _HostCalls:
         finally:
             self._threads.remove(thread)
 
-    def give_way(self) -> None:
-        """Wait a moment if another thread is in a call, unless it may be waiting for this one."""
+    def wait(self) -> None:
+        """Wait a moment for other threads.
+
+        Not if this thread is busy itself: they may be waiting for it.
+        """
         if not self._threads or (now := time.monotonic()) < self._next_wait or threading.get_ident() in self._threads:
             return
         while self._threads and time.monotonic() < now + WAIT_SECONDS:
@@ -89,16 +90,17 @@ class _HostCalls:
         self._next_wait = time.monotonic() + SLICE_SECONDS
 
     def after_fork(self) -> None:
-        """Forget the calls of the parent's threads, which the child does not have."""
+        """Forget the threads of the parent, which the child does not have."""
         own = threading.get_ident()
         self._threads = [thread for thread in self._threads if thread == own]
 
 
-host_calls = _HostCalls()
+_busy_threads = _BusyThreads()
+dreams_wait = _busy_threads.include
 
 
 def giving_way(items: Iterable[T]) -> Iterator[T]:
-    """Return the items, and let calls of the host go first between them."""
+    """Return the items of a dream, and let other threads go first between them."""
     for item in items:
-        host_calls.give_way()
+        _busy_threads.wait()
         yield item

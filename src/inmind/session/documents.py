@@ -14,7 +14,7 @@ from typing import Any
 from inmind.core.events.base import Draft, Event, Origin
 from inmind.core.events.crystals import NoteAdded
 from inmind.core.events.documents import DocumentWritten
-from inmind.core.fair_turns import host_calls
+from inmind.core.fair_turns import dreams_wait
 from inmind.documents.document import (
     MEMORY_PAGE_PATH,
     NOTES_PAGE_PATH,
@@ -145,7 +145,7 @@ class SessionDocuments:
         self._problems: dict[str, str] = {}
         self._front_matter = ""
 
-    @host_calls.running()
+    @dreams_wait()
     def read_edits(self) -> None:
         """Read edits saved in the live files, and update the overview for new pages."""
         self._files.read_edits()
@@ -153,7 +153,7 @@ class SessionDocuments:
         if self._deriver.refresh_overview():
             self._files.publish()
 
-    @host_calls.running()
+    @dreams_wait()
     def publish(self, fresh: Sequence[Event] = ()) -> None:
         """Update the live files after a commit.
 

@@ -17,7 +17,7 @@ from typing import Any, Generic, TypeVar
 from inmind.core.encoding import digest, from_microseconds, to_json, to_microseconds
 from inmind.core.events.base import Draft, Event, Fold
 from inmind.core.events.session import Reverted
-from inmind.core.fair_turns import host_calls
+from inmind.core.fair_turns import dreams_wait
 from inmind.core.fork import register_after_fork
 from inmind.core.frozen import frozen
 from inmind.errors import Conflict, InvalidInput, NotFound, StoreError
@@ -139,7 +139,7 @@ class Stream(Generic[S]):
         `companion`: another stream that the decision may change too. Its version is checked like that of this stream.
         `at`: when it happened, if that was before this call.
         """
-        with self._lock, companion._lock if companion else nullcontext(), host_calls.running():
+        with self._lock, companion._lock if companion else nullcontext(), dreams_wait():
             if self._forked:
                 self.refresh()
             if companion and companion._forked:

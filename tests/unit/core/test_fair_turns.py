@@ -12,8 +12,8 @@ from inmind.core.fair_turns import (
     SLICE_SECONDS,
     SWITCH_SECONDS,
     WAIT_SECONDS,
+    dreams_wait,
     giving_way,
-    host_calls,
     short_switch_interval,
 )
 
@@ -48,7 +48,7 @@ def test_a_long_computation_waits_a_moment_for_a_call_of_another_thread() -> Non
     is_running, may_end = threading.Event(), threading.Event()
 
     def call() -> None:
-        with host_calls.running():
+        with dreams_wait():
             is_running.set()
             may_end.wait()
 
@@ -56,7 +56,7 @@ def test_a_long_computation_waits_a_moment_for_a_call_of_another_thread() -> Non
     thread.start()
     is_running.wait()
     assert seconds_to_give_way() >= WAIT_SECONDS
-    with host_calls.running():  # the other one may be waiting for this one
+    with dreams_wait():  # the other one may be waiting for this one
         assert seconds_to_give_way() < WAIT_SECONDS
     may_end.set()
     thread.join()

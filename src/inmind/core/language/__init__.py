@@ -2,7 +2,7 @@
 
 `spans` finds words, sentences, quotes and Chinese characters; `languages` says if a sentence is negated, hedged,
 hypothetical, reported or a question; `prose` separates a person's own words from pasted text. The words of each
-language are one file of tables (`english`, `chinese`, `german`), a `Language` of `tables`.
+language are one file of tables (`english` with `english_dates`, `chinese`, `german`), a `Language` of `tables`.
 
 A subject does not ask for the language of a text. It takes the union of a word list over all languages:
 
